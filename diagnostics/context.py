@@ -1,0 +1,265 @@
+"""The context: stands beside the pipeline, and every stage writes to it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import logging
+import pathlib
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from . import source
+from .errors import ExportFailed
+from .finding import Diagnostic, Suppression
+from .fix import Fix
+from .level import Level
+from .location import Location, Region
+from .log import Artifact, Attachment, Event, Log, Stage, Tool
+from .options import DiagnosticOptions
+from .rule import Rule
+
+_IGNORE = re.compile(r"#\s*onnxplain:\s*ignore\[([^\]]*)\]\s*(.*)")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Evidence:
+    """Where a finding stands and how the program came there. `exporter/where.py` makes it from nodes, frames and exceptions.
+
+    Attributes:
+        location: The user's innermost line, if there is one.
+        stack: Python frames that lead there, outermost first.
+        code_flow: The way from the source line through the graphs.
+        related: Other places that explain the finding.
+    """
+
+    location: Location | None = None
+    stack: tuple[Location, ...] = ()
+    code_flow: tuple[Location, ...] = ()
+    related: tuple[Location, ...] = ()
+
+
+class Reported:
+    """Proof that something was reported: later code skips what carries it. Only a context makes one."""
+
+    __slots__ = ("rule",)
+
+    def __init__(self, rule: Rule, key: object) -> None:
+        if key is not _KEY:
+            raise TypeError("only DiagnosticContext.report makes a Reported")
+        self.rule = rule
+
+
+_KEY = object()
+
+
+class StageFailed(Exception):
+    """Ends a stage. Made by `DiagnosticContext.fail` and `stop`; becomes `ExportFailed` at the stage's boundary."""
+
+    def __init__(self, cause: BaseException | None) -> None:
+        super().__init__()
+        self.cause = cause
+
+
+class DiagnosticContext:
+    """Collects what an export reports.
+
+    Args:
+        tool: What makes the log.
+        subject: Name of the model.
+        options: What counts, and how much is recorded.
+        internal_error: Makes the finding for an exception that escapes a stage: `(stage, exception) -> rule`.
+        locate: Makes the evidence for such an exception.
+        on_stage: Called with each stage's name as it begins.
+        clock: Seconds since the epoch; tests pass their own.
+        command_line: The command, if there is one.
+    """
+
+    def __init__(
+        self,
+        *,
+        tool: Tool,
+        subject: str,
+        options: DiagnosticOptions,
+        internal_error: Callable[[str, BaseException], Rule],
+        locate: Callable[[BaseException], Evidence] = lambda error: Evidence(),
+        on_stage: Callable[[str], None] | None = None,
+        clock: Callable[[], float] = time.time,
+        command_line: str = "",
+    ) -> None:
+        options.check_known()
+        self.options = options
+        self.subject = subject
+        self.environment: dict[str, str] = {}
+        self._tool = tool
+        self._internal_error = internal_error
+        self._locate = locate
+        self._on_stage = on_stage
+        self._clock = clock
+        self._command_line = command_line
+        self._started = clock()
+        self._stage = ""
+        self._first_cause: BaseException | None = None
+        self._findings: dict[tuple[object, ...], Diagnostic] = {}
+        self._events: list[Event] = []
+        self._stages: list[Stage] = []
+        self._attachments: list[Attachment] = []
+        self._artifacts: list[Artifact] = []
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Runs one stage of the pipeline.
+
+        Raises:
+            ExportFailed: The stage could not go on: it called `fail` or `stop`, or an exception escaped it, which becomes an internal
+                finding that carries it.
+        """
+        self._stage, started, completed = name, self._clock(), False
+        cause: BaseException | None = None
+        known = True
+        if self._on_stage is not None:
+            self._on_stage(name)
+        try:
+            yield
+            completed = True
+        except StageFailed as stop:
+            cause = stop.cause
+        except ExportFailed:
+            raise
+        except Exception as error:
+            cause, known = error, False
+            self._add(self._internal_error(name, error), self._locate(error), blocking=True, cause=error)
+        finally:
+            self._stages.append(Stage(name, self._clock() - started, completed))
+            self._stage = ""
+        if not completed:
+            # NOTE: a recognised failure says all in its finding; torch's own page of traceback above it would bury it.
+            raise ExportFailed(self.log(), cause) from (None if known else cause)
+
+    def report(
+        self,
+        rule: Rule,
+        *,
+        at: Evidence | Location | None = None,
+        notes: Sequence[str] = (),
+        fixes: Sequence[Fix] = (),
+        cause: BaseException | None = None,
+        blocking: bool = False,
+    ) -> Reported:
+        """Adds a finding and goes on. `blocking` says that the stage will end with `stop`, because it has no result without this."""
+        self._add(rule, at, notes=notes, fixes=fixes, cause=cause, blocking=blocking)
+        return Reported(rule, _KEY)
+
+    def fail(
+        self,
+        rule: Rule,
+        *,
+        at: Evidence | Location | None = None,
+        notes: Sequence[str] = (),
+        fixes: Sequence[Fix] = (),
+        cause: BaseException | None = None,
+    ) -> StageFailed:
+        """Adds the finding that ends the stage: `raise context.fail(...)`."""
+        self._add(rule, at, notes=notes, fixes=fixes, cause=cause, blocking=True)
+        return StageFailed(cause)
+
+    def stop(self, cause: BaseException | None = None) -> StageFailed:
+        """Ends the stage after blocking findings were reported: `raise context.stop()`. `cause` is the first one's by default."""
+        if not any(finding.blocking for finding in self._findings.values()):
+            raise AssertionError("stop() without a blocking finding would fail the export with an empty log")
+        return StageFailed(cause or self._first_cause)
+
+    def finish(self) -> Log:
+        """The log of an export that came to its end. Raises `ExportFailed` if its findings fail it all the same."""
+        log = self.log()
+        if not log.succeeded:
+            raise ExportFailed(log)
+        return log
+
+    def event(self, text: str, level: int = logging.INFO) -> None:
+        """Records that something happened which asks for no action."""
+        if level >= self.options.verbosity_level:
+            self._events.append(Event(level, self._stage, text, self._clock()))
+
+    def attach(self, name: str, text: Callable[[], str], level: int = logging.DEBUG) -> None:
+        """Keeps a text of interest; `text` is called only when the verbosity asks for `level`."""
+        if level >= self.options.verbosity_level:
+            self._attachments.append(Attachment(name, text()))
+
+    def wrote(self, path: pathlib.Path, role: str, sha256: str) -> None:
+        """Records a file that the export has written."""
+        self._artifacts.append(Artifact(path, role, path.stat().st_size, sha256))
+
+    def log(self) -> Log:
+        """What was reported until now, frozen."""
+        return Log(
+            tool=self._tool,
+            subject=self.subject,
+            findings=tuple(sorted(self._findings.values(), key=lambda finding: (not finding.fails, finding.level.rank))),
+            events=tuple(self._events),
+            stages=tuple(self._stages),
+            attachments=tuple(self._attachments),
+            artifacts=tuple(self._artifacts),
+            environment=tuple(self.environment.items()),
+            options=self.options,
+            started=_utc(self._started),
+            ended=_utc(self._clock()),
+            command_line=self._command_line,
+        )
+
+    def _add(
+        self,
+        rule: Rule,
+        at: Evidence | Location | None,
+        *,
+        notes: Sequence[str] = (),
+        fixes: Sequence[Fix] = (),
+        cause: BaseException | None = None,
+        blocking: bool = False,
+    ) -> None:
+        level = Level.ERROR if blocking else self.options.level_of(type(rule))
+        if level is None:
+            self.event(f"A finding of {rule.id} was ignored, as the options ask.")
+            return
+        if blocking and self._first_cause is None:
+            self._first_cause = cause
+        evidence = at if isinstance(at, Evidence) else Evidence(at)
+        finding = Diagnostic(
+            rule=rule,
+            level=level,
+            stage=self._stage,
+            blocking=blocking,
+            location=evidence.location,
+            occurrences=(evidence.location,) if evidence.location else (),
+            stack=evidence.stack,
+            code_flow=evidence.code_flow,
+            related=evidence.related,
+            notes=tuple(notes),
+            fixes=tuple(fixes),
+            cause=f"{type(cause).__name__}: {cause}" if cause is not None else "",
+            suppression=_suppression(rule, evidence.location),
+        )
+        place = None if rule.everywhere or finding.location is None else (finding.location.file, finding.location.line)
+        key = (rule, place, finding.suppression is None)
+        seen = self._findings.get(key)
+        self._findings[key] = _fold(seen, finding) if seen else finding
+
+
+def _fold(seen: Diagnostic, again: Diagnostic) -> Diagnostic:
+    return dataclasses.replace(seen, occurrences=seen.occurrences + again.occurrences, blocking=seen.blocking or again.blocking)
+
+
+def _suppression(rule: Rule, place: Location | None) -> Suppression | None:
+    if place is None or place.region is None:
+        return None
+    for number in range(place.region.line, place.region.last_line + 1):
+        found = _IGNORE.search(source.line_text(place.file, number))
+        if found and rule.id in re.split(r"[\s,]+", found[1].strip()):
+            return Suppression(Location(place.file, Region(number)), found[2].strip())
+    return None
+
+
+def _utc(seconds: float) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(seconds, tz=datetime.timezone.utc)

@@ -1,0 +1,49 @@
+"""Objects of `sarif_om` -> JSON text: what is set, under the standard's names, in a fixed order, and nothing else."""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import Any
+
+import attr
+
+# NOTE: sarif_om 1.0.4 names it `state`; the standard has no such property (2.1.0, section 3.35.3).
+_NAMES = {("Suppression", "state"): "status"}
+
+# NOTE: a reader takes a missing level for the rule's own, so an explicit "warning" is never left out as the class's default.
+_ALWAYS = frozenset({"level"})
+
+_FIRST = ("$schema", "version", "id", "ruleId", "ruleIndex", "level", "message", "name", "text", "uri")
+_UNSET = object()
+
+
+def to_json(root: object) -> str:
+    """`root` as one line of compact JSON, valid UTF-8 whatever its strings hold."""
+    text = json.dumps(root, default=_members, ensure_ascii=False, check_circular=False, separators=(",", ":"))
+    # NOTE: half of a surrogate pair, which a Python string may hold, is no character: strict readers refuse it even when escaped.
+    return text.encode("utf-8", "replace").decode("utf-8") + "\n"
+
+
+def _members(item: Any) -> dict[str, Any]:
+    values = ((key, getattr(item, name), default) for name, key, default in _plan(item.__class__))
+    return {key: value for key, value, default in values if value is not None and value != default}
+
+
+@functools.cache
+def _plan(cls: type) -> tuple[tuple[str, str, object], ...]:
+    """For each field of `cls`: the attribute, the property, and the default at which it is left out."""
+    plan = [(field.name, _property(cls, field), _default(field)) for field in attr.fields(cls)]
+    ranks = {key: rank for rank, key in enumerate(_FIRST)}
+    return tuple(sorted(plan, key=lambda entry: ranks.get(entry[1], len(ranks))))
+
+
+def _property(cls: type, field: attr.Attribute[Any]) -> str:
+    return _NAMES.get((cls.__name__, field.name)) or str(field.metadata["schema_property_name"])
+
+
+def _default(field: attr.Attribute[Any]) -> object:
+    default: Any = field.default
+    if default is None or default is attr.NOTHING or field.name in _ALWAYS:
+        return _UNSET
+    return default.factory() if hasattr(default, "factory") else default

@@ -1,0 +1,63 @@
+"""A finding: one rule, at one place, with all that a reader needs to act on it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from .fix import Fix
+from .level import Level
+from .location import Location
+from .rule import Rule
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Suppression:
+    """A finding that the user accepted in the source. It stays in the log and counts nowhere."""
+
+    comment: Location
+    justification: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """A finding. Made by `DiagnosticContext.report` and `fail` only.
+
+    Attributes:
+        rule: The rule's instance: its fields are the message's arguments.
+        level: The level after overrides and `warnings_as_errors`.
+        stage: Name of the stage that found it.
+        blocking: True if the export could not go on because of it.
+        location: The user's innermost line, if there is one.
+        occurrences: Every place where it was found, `location` first; more than one after folding.
+        stack: Python frames that lead there, outermost first.
+        code_flow: The way from the source line through the graphs, in order; each place says what it is.
+        related: Other places that explain it; each says how.
+        notes: Further facts, a sentence each.
+        fixes: Ways out, most likely first.
+        cause: The text of the exception behind it, in full.
+        suppression: Set when a comment in the source accepts it.
+    """
+
+    rule: Rule
+    level: Level
+    stage: str
+    blocking: bool = False
+    location: Location | None = None
+    occurrences: tuple[Location, ...] = ()
+    stack: tuple[Location, ...] = ()
+    code_flow: tuple[Location, ...] = ()
+    related: tuple[Location, ...] = ()
+    notes: tuple[str, ...] = ()
+    fixes: tuple[Fix, ...] = ()
+    cause: str = ""
+    suppression: Suppression | None = None
+
+    @property
+    def message(self) -> str:
+        """The rule's message with its arguments, and how often it was found if more than once."""
+        return str(self.rule)
+
+    @property
+    def fails(self) -> bool:
+        """True if the export fails because of this finding."""
+        return self.blocking or (self.level is Level.ERROR and self.suppression is None)

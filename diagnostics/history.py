@@ -1,0 +1,129 @@
+"""The life of a rule as typed events. Replayed backwards from the present they give its state at any release."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from .level import Level
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Added:
+    """The rule came with this version. The first event of every history, and only the first."""
+
+    version: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LevelChanged:
+    """The default level changed."""
+
+    version: str
+    before: Level
+    after: Level
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ArgumentsChanged:
+    """The message's arguments changed: what reads them from a log has to know."""
+
+    version: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MeaningChanged:
+    """The rule finds something else than before: a new revision."""
+
+    version: str
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Renamed:
+    """The rule's name changed; its id never does."""
+
+    version: str
+    before: str
+    after: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Deprecated:
+    """The rule is still reported, but will be retired."""
+
+    version: str
+    replacement: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Retired:
+    """The rule is no longer reported. Its id stays taken. Always the last event."""
+
+    version: str
+
+
+Event = Added | LevelChanged | ArgumentsChanged | MeaningChanged | Renamed | Deprecated | Retired
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class State:
+    """What a release table records of a rule."""
+
+    name: str
+    level: Level
+    arguments: tuple[str, ...]
+    revision: int
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """`"0.10.1"` as `(0, 10, 1)`. Raises `ValueError` for anything but numbers and dots."""
+    return tuple(int(part) for part in version.split("."))
+
+
+def check(history: Sequence[Event], present: State) -> None:
+    """Raises `ValueError` unless `history` is in order and leads to `present`."""
+    if not history or not isinstance(history[0], Added):
+        raise ValueError("the history must begin with Added(version)")
+    if any(isinstance(event, Added) for event in history[1:]):
+        raise ValueError("only the first event may be Added")
+    if any(isinstance(event, Retired) for event in history[:-1]):
+        raise ValueError("only the last event may be Retired")
+    versions = [version_key(event.version) for event in history]
+    if versions != sorted(versions):
+        raise ValueError("the events must be in the order of their versions")
+    _rewind(present, history)
+
+
+def state_at(version: str, history: Sequence[Event], present: State) -> State | None:
+    """The rule's state in release `version`; `None` if it did not exist then."""
+    at = version_key(version)
+    if version_key(history[0].version) > at:
+        return None
+    return _rewind(present, [event for event in history if version_key(event.version) > at])
+
+
+def _rewind(state: State, events: Sequence[Event]) -> State:
+    for event in reversed(events):
+        match event:
+            case LevelChanged(_, before, after):
+                _agree("level", state.level, after)
+                state = dataclasses.replace(state, level=before)
+            case ArgumentsChanged(_, before, after):
+                _agree("arguments", state.arguments, after)
+                state = dataclasses.replace(state, arguments=before, revision=state.revision - 1)
+            case Renamed(_, before, after):
+                _agree("name", state.name, after)
+                state = dataclasses.replace(state, name=before)
+            case MeaningChanged():
+                state = dataclasses.replace(state, revision=state.revision - 1)
+            case Added() | Deprecated() | Retired():
+                pass
+    return state
+
+
+def _agree(what: str, present: object, recorded: object) -> None:
+    if present != recorded:
+        raise ValueError(f"the history leads to {what} {recorded!r}, but the rule has {present!r}")

@@ -1,0 +1,72 @@
+"""Where a finding stands: a region of a file, and the part of the model that it belongs to."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from . import source
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Region:
+    """A part of a text file. Lines and columns count from 1, columns in code points; `end_column` is exclusive.
+
+    Attributes:
+        line: First line.
+        column: First column; `None` stands for the whole line.
+        end_line: Last line; `None` stands for `line`.
+        end_column: Column after the last one; `None` stands for the end of the line.
+    """
+
+    line: int
+    column: int | None = None
+    end_line: int | None = None
+    end_column: int | None = None
+
+    @property
+    def last_line(self) -> int:
+        """`end_line`, or `line` where there is none."""
+        return self.line if self.end_line is None else self.end_line
+
+    @classmethod
+    def from_utf8(cls, file: str, line: int, offset: int, end_line: int, end_offset: int) -> Region:
+        """A region from the positions of `ast` and `co_positions()`: UTF-8 byte offsets from 0, the end exclusive."""
+        return cls(
+            line,
+            source.column_from_utf8(source.line_text(file, line), offset),
+            end_line,
+            source.column_from_utf8(source.line_text(file, end_line), end_offset),
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Location:
+    """A place in the user's sources or model. A frame of a Python stack is one, too.
+
+    Attributes:
+        file: Path as Python knows it; empty when only the part of the model is known.
+        region: `None` stands for the whole file.
+        function: Name of the enclosing Python function.
+        module: Path of the enclosing submodule, such as `encoder.layers.3`; empty for the root or when unknown.
+        message: What this place has to do with the finding, for related places and steps.
+    """
+
+    file: str
+    region: Region | None = None
+    function: str = ""
+    module: str = ""
+    message: str = ""
+
+    @property
+    def line(self) -> int | None:
+        """The first line, if one is known."""
+        return self.region.line if self.region else None
+
+    @property
+    def snippet(self) -> str:
+        """The text of the first line, without indentation."""
+        return source.line_text(self.file, self.region.line).strip() if self.region else ""
+
+    def saying(self, message: str) -> Location:
+        """The same place with `message`."""
+        return dataclasses.replace(self, message=message)

@@ -1,0 +1,81 @@
+"""What a user can set about findings."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import re
+from collections.abc import Mapping
+
+from .level import Level
+from .rule import Rule
+
+_PREFIX = re.compile(r"OXP\d{0,4}")
+
+
+@dataclasses.dataclass(frozen=True)
+class DiagnosticOptions:
+    """How much is written, and what counts.
+
+    Attributes:
+        verbosity_level: A level of `logging`. It sets how much is recorded beside the findings (at `logging.DEBUG` graphs and
+            per-node steps, too); it never drops a finding.
+        warnings_as_errors: Raises warnings to errors, in the log as well; the export fails on them.
+        levels: Rule id to level: overrides the rule's own level.
+        select: Ids or prefixes of ids (`OXP1` is the whole chapter) of the rules to report; empty means all.
+        ignore: Ids or prefixes of ids of rules not to report. Of `select` and `ignore` the longer match wins, as in ruff.
+
+    What stops an export is always reported, and as an error, whatever these options say: a failed export never has an empty log.
+
+    Raises:
+        TypeError: An option has the wrong type.
+        ValueError: An option's value is out of range, or not like a rule's id.
+    """
+
+    verbosity_level: int = logging.INFO
+    warnings_as_errors: bool = False
+    levels: Mapping[str, Level] = dataclasses.field(default_factory=dict)
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.verbosity_level, int):
+            raise TypeError(f"verbosity_level: expected a level of logging (int), got {self.verbosity_level!r}")
+        if not isinstance(self.warnings_as_errors, bool):
+            raise TypeError(f"warnings_as_errors: expected a bool, got {self.warnings_as_errors!r}")
+        for name, level in self.levels.items():
+            if not isinstance(level, Level):
+                raise TypeError(f"levels[{name!r}]: expected a Level, got {level!r}")
+        for option in ("select", "ignore"):
+            value = getattr(self, option)
+            if isinstance(value, str):
+                raise TypeError(f"{option}: expected a sequence of rule ids, got the string {value!r}")
+            object.__setattr__(self, option, tuple(value))
+        for option in ("levels", "select", "ignore"):
+            for prefix in getattr(self, option):
+                if not _PREFIX.fullmatch(prefix):
+                    raise ValueError(f"{option}: expected a rule id such as OXP1001 or a prefix of one, got {prefix!r}")
+
+    def check_known(self) -> None:
+        """Raises `ValueError` if an option names no rule of the book. Needs the rules imported."""
+        ids = [rule.id for rule in Rule.all()]
+        for option in ("levels", "select", "ignore"):
+            for prefix in getattr(self, option):
+                if not any(id.startswith(prefix) for id in ids):
+                    raise ValueError(f"{option}: there is no rule {prefix}; `onnxplain rules` lists them")
+
+    def level_of(self, rule: type[Rule]) -> Level | None:
+        """The level at which findings of `rule` are reported; `None` if they are not."""
+        selected = _longest_match(rule.id, self.select) if self.select else 0
+        if selected is None:
+            return None
+        ignored = _longest_match(rule.id, self.ignore)
+        if ignored is not None and ignored >= selected:
+            return None
+        override = _longest_match(rule.id, self.levels)
+        level = rule.level if override is None else self.levels[rule.id[:override]]
+        return Level.ERROR if self.warnings_as_errors and level is Level.WARNING else level
+
+
+def _longest_match(id: str, prefixes: Mapping[str, Level] | tuple[str, ...]) -> int | None:
+    return max((len(prefix) for prefix in prefixes if id.startswith(prefix)), default=None)

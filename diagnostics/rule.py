@@ -1,0 +1,193 @@
+"""The base class of all rules. A rule is a class; a finding carries an instance of it, whose fields are the message's arguments."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import re
+import string
+import typing
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+from typing_extensions import dataclass_transform
+
+from . import history as _history
+from .history import Event, State
+from .level import Level
+
+CHAPTERS = {
+    "0": "internal",
+    "1": "capture",
+    "2": "passes",
+    "3": "dispatch",
+    "4": "build",
+    "5": "serialize",
+    "6": "verify",
+    "7": "memory",
+}
+"""First digit of an id to the stage whose findings it holds."""
+
+_ID = re.compile(r"OXP[0-7]\d{3}")
+_FIELD_TYPES = (str, int, float, bool, tuple[str, ...])
+_SECTIONS = ("What happened", "Why it matters", "How to fix it", "Example")
+_EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
+_LIST_LIMIT = 5
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Page:
+    """What `onnxplain explain` prints and the SARIF rule metadata carries, read from the rule's docstring (markdown).
+
+    Attributes:
+        summary: The first line: what the rule finds, in one sentence.
+        what: What happened.
+        why: Why it matters.
+        fix: How to fix it.
+        failing: A complete program that produces exactly this rule at the line marked with the rule's id.
+        clean: The same program, fixed: it exports without the finding.
+    """
+
+    summary: str
+    what: str
+    why: str
+    fix: str
+    failing: str
+    clean: str
+
+    @property
+    def markdown(self) -> str:
+        """The page as one markdown text, without a title."""
+        return (
+            f"{self.summary}\n\n## What happened\n\n{self.what}\n\n## Why it matters\n\n{self.why}\n\n"
+            f"## How to fix it\n\n{self.fix}\n\n## Example\n\nThis program has the finding:\n\n"
+            f"```python\n{self.failing}```\n\nThis one does not:\n\n```python\n{self.clean}```\n"
+        )
+
+    @classmethod
+    def parse(cls, docstring: str) -> Page:
+        """Reads a rule's docstring. Raises `ValueError` that names what is missing."""
+        text = inspect.cleandoc(docstring)
+        summary, *rest = re.split(rf"^({'|'.join(_SECTIONS)}):\s*$", text, flags=re.MULTILINE)
+        if tuple(rest[::2]) != _SECTIONS:
+            raise ValueError(f"the docstring needs the sections {', '.join(_SECTIONS)}, in this order; it has {rest[::2]}")
+        what, why, fix, example = (inspect.cleandoc(body.strip("\n")) for body in rest[1::2])
+        programs = _EXAMPLE.findall(example)
+        if len(programs) != 2:
+            raise ValueError(f"the section Example needs two ```python blocks, it has {len(programs)}")
+        for program in programs:
+            ast.parse(program)
+        return cls(" ".join(summary.split()), what, why, fix, *programs)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Rule:
+    """Derive from it to make a rule; see `onnxplain.rules` for what they look like.
+
+    Fields are `str`, `int`, `float`, `bool` or `tuple[str, ...]`. The class is refused (`TypeError`) when its id is taken or malformed, its
+    `message` names something that is not a field, its docstring is not a complete page, or its history does not lead to its present state.
+    """
+
+    id: ClassVar[str]
+    level: ClassVar[Level]
+    history: ClassVar[tuple[Event, ...]]
+    page: ClassVar[Page]
+    message: ClassVar[str]
+    """The template of the message: a sentence with `{field}` in it, quoted as `'{field}'`."""
+    everywhere: ClassVar[bool] = False
+    """True folds findings with equal arguments into one, wherever they stand; otherwise only those at the same place."""
+    precision: ClassVar[str] = "high"
+    """GitHub code scanning's precision: very-high, high, medium or low."""
+
+    _book: ClassVar[dict[str, type[Rule]]] = {}
+
+    def __init_subclass__(cls, *, id: str, level: Level, history: Sequence[Event], **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.id, cls.level, cls.history = id, level, tuple(history)
+        dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+        try:
+            cls.page = Page.parse(cls.__doc__ or "")
+            cls._check()
+        except (ValueError, SyntaxError) as error:
+            raise TypeError(f"rule {cls.__name__} ({id}): {error}") from error
+        Rule._book[id] = cls
+
+    @classmethod
+    def _check(cls) -> None:
+        if not _ID.fullmatch(cls.id):
+            raise ValueError("the id must be OXP and four digits, the first of them a chapter's")
+        if cls.id in Rule._book:
+            raise ValueError(f"the id is taken by {Rule._book[cls.id].__name__}")
+        hints = typing.get_type_hints(cls)
+        for name in cls.fields():
+            if hints[name] not in _FIELD_TYPES:
+                raise ValueError(f"field {name} has type {hints[name]}; expected one of {_FIELD_TYPES}")
+        unknown = [name for name in cls.arguments() if name not in cls.fields()]
+        if unknown:
+            raise ValueError(f"the message names {unknown}, which are no fields")
+        if not cls.message.endswith("."):
+            raise ValueError("the message must end with a period")
+        _history.check(cls.history, cls.state())
+
+    @classmethod
+    def fields(cls) -> tuple[str, ...]:
+        """The names of the rule's fields, in order of definition."""
+        return tuple(field.name for field in dataclasses.fields(cls))  # type: ignore[arg-type]
+
+    @classmethod
+    def arguments(cls) -> tuple[str, ...]:
+        """The names of the fields that the message uses, in order of their first use."""
+        names = (name for _, name, _, _ in string.Formatter().parse(cls.message) if name is not None)
+        return tuple(dict.fromkeys(names))
+
+    @classmethod
+    def chapter(cls) -> str:
+        """The stage that the id's first digit stands for."""
+        return CHAPTERS[cls.id[3]]
+
+    @classmethod
+    def revision(cls) -> int:
+        """1, plus one for each change of arguments or meaning."""
+        return 1 + sum(isinstance(event, _history.ArgumentsChanged | _history.MeaningChanged) for event in cls.history)
+
+    @classmethod
+    def state(cls) -> State:
+        """The present state, as release tables record it."""
+        return State(cls.__name__, cls.level, cls.fields(), cls.revision())
+
+    @classmethod
+    def state_at(cls, version: str) -> State | None:
+        """The state in release `version`; `None` if the rule did not exist then."""
+        return _history.state_at(version, cls.history, cls.state())
+
+    @classmethod
+    def numbered_message(cls) -> str:
+        """The template in SARIF's form, with `{0}`, `{1}` for the arguments (2.1.0, section 3.11.5)."""
+        numbers = {name: f"{{{number}}}" for number, name in enumerate(cls.arguments())}
+        return cls.message.format_map(numbers)
+
+    def argument_texts(self) -> tuple[str, ...]:
+        """The arguments as text, in the order of `arguments()`."""
+        return tuple(_text(getattr(self, name)) for name in self.arguments())
+
+    def __str__(self) -> str:
+        return self.message.format_map(dict(zip(self.arguments(), self.argument_texts(), strict=True)))
+
+    @staticmethod
+    def all() -> Iterator[type[Rule]]:
+        """Every rule that has been defined, by id. Import `onnxplain.rules` first for the whole book."""
+        return iter(rule for _, rule in sorted(Rule._book.items()))
+
+    @staticmethod
+    def find(id: str) -> type[Rule] | None:
+        """The rule of that id, if there is one."""
+        return Rule._book.get(id)
+
+
+def _text(value: str | int | float | bool | tuple[str, ...]) -> str:
+    if isinstance(value, tuple):
+        shown = ", ".join(value[:_LIST_LIMIT])
+        return shown if len(value) <= _LIST_LIMIT else f"{shown} and {len(value) - _LIST_LIMIT} more"
+    # NOTE: one line: a message is shown in tables, and what comes from a model may hold anything.
+    return " ".join(str(value).split())

@@ -1,0 +1,24 @@
+"""The text of source files, and the three ways to count columns in it.
+
+A column of ours counts Unicode code points from 1. Python's `ast` and `co_positions()` give UTF-8 byte offsets from 0, SARIF wants
+UTF-16 code units from 1 (2.1.0, section 3.14.27, `columnKind`).
+"""
+
+from __future__ import annotations
+
+import linecache
+
+
+def line_text(file: str, line: int) -> str:
+    """Line `line` (from 1) of `file` without its line end; empty when there is no such file or line."""
+    return linecache.getline(file, line).rstrip("\r\n")
+
+
+def column_from_utf8(text: str, offset: int) -> int:
+    """The column of the code point that starts at UTF-8 byte `offset` (from 0) of the line `text`."""
+    return len(text.encode("utf-8")[:offset].decode("utf-8", errors="ignore")) + 1
+
+
+def column_to_utf16(text: str, column: int) -> int:
+    """The UTF-16 column (from 1) of code point column `column` (from 1) of the line `text`."""
+    return len(text[: column - 1].encode("utf-16-le")) // 2 + 1

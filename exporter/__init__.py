@@ -1,0 +1,64 @@
+"""Exports PyTorch models to ONNX and explains every export.
+
+The names here are resolved when they are first used, so that `import onnxplain` and the commands that only read rules or logs never
+import torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .api import export as export
+    from .diagnostics import (
+        DiagnosticOptions as DiagnosticOptions,
+    )
+    from .diagnostics import (
+        ExportFailed as ExportFailed,
+    )
+    from .diagnostics import (
+        InvalidArgument as InvalidArgument,
+    )
+    from .diagnostics import (
+        Level as Level,
+    )
+    from .diagnostics import (
+        OnnxExporterError as OnnxExporterError,
+    )
+    from .program import ONNXProgram as ONNXProgram
+    from .registry import OnnxRegistry as OnnxRegistry
+
+_HOMES = {
+    "DiagnosticOptions": "diagnostics",
+    "ExportFailed": "diagnostics",
+    "InvalidArgument": "diagnostics",
+    "Level": "diagnostics",
+    "ONNXProgram": "program",
+    "OnnxExporterError": "diagnostics",
+    "OnnxRegistry": "registry",
+    "export": "api",
+}
+
+__all__ = [
+    "DiagnosticOptions",
+    "ExportFailed",
+    "InvalidArgument",
+    "Level",
+    "ONNXProgram",
+    "OnnxExporterError",
+    "OnnxRegistry",
+    "export",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -1,0 +1,258 @@
+"""`export`: checks the arguments, runs the pipeline, writes what was asked for."""
+
+from __future__ import annotations
+
+import cProfile
+import io
+import logging
+import os
+import pathlib
+import platform
+import pstats
+from collections.abc import Callable, Mapping, Sequence
+from importlib import metadata
+from typing import Any
+
+import onnx
+import torch
+
+from onnxplain.diagnostics import DiagnosticContext, DiagnosticOptions, ExportFailed, InvalidArgument, Location, Log, Tool
+from onnxplain.rules import ArgumentIgnored, InternalError
+
+from . import dynamic_shapes as shapes
+from . import pipeline, where
+from .options import DEFAULT_OPSET, STRATEGIES, Request
+from .program import ONNXProgram, file_path
+from .registry import OnnxRegistry
+
+URI = "https://github.com/onnxplain/onnxplain"
+"""The project's page, which logs refer to."""
+
+_OLD = {
+    "training": "call model.train() or model.eval() before the export",
+    "operator_export_type": "the graph has ONNX operators and those of custom_translation_table",
+    "do_constant_folding": "optimize decides about all clean-up",
+    "custom_opsets": "the opsets of custom operators follow from their translations",
+    "export_modules_as_functions": "modules are in the metadata of each ONNX node",
+    "autograd_inlining": "autograd functions are always traced through",
+    "fallback": "there is no other exporter to fall back to",
+}
+"""Arguments of `torch.onnx.export` without a meaning here, and what to do instead."""
+
+
+def export(
+    model: torch.nn.Module | torch.export.ExportedProgram | Callable[..., Any],
+    args: tuple[Any, ...] | torch.Tensor = (),
+    f: str | os.PathLike[str] | None = None,
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    verbose: bool | None = None,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    opset_version: int | None = None,
+    dynamo: bool = True,
+    external_data: bool | None = None,
+    dynamic_shapes: Mapping[str, Any] | tuple[Any, ...] | list[Any] | None = None,
+    custom_translation_table: Mapping[Callable[..., Any], Callable[..., Any] | Sequence[Callable[..., Any]]] | None = None,
+    report: bool | str | os.PathLike[str] = False,
+    optimize: bool = True,
+    verify: bool = False,
+    profile: bool = False,
+    dump_exported_program: bool = False,
+    artifacts_dir: str | os.PathLike[str] = ".",
+    export_params: bool = True,
+    keep_initializers_as_inputs: bool = False,
+    dynamic_axes: Mapping[str, Mapping[int, str] | Sequence[int]] | None = None,
+    diagnostic_options: DiagnosticOptions | None = None,
+    sarif: str | os.PathLike[str] | None = None,
+    strategies: Sequence[str] = STRATEGIES,
+    _caller: Location | None = None,
+    _command_line: str = "",
+    _on_stage: Callable[[str], None] | None = None,
+    **old: Any,
+) -> ONNXProgram:
+    """Exports a model to ONNX. The arguments mean what they mean in `torch.onnx.export(..., dynamo=True)`.
+
+    Args:
+        model: A module, a function of tensors, or an ExportedProgram.
+        args: Positional example inputs; a single tensor stands for a tuple of one.
+        f: Where to save the model; None keeps it in memory.
+        kwargs: Keyword example inputs.
+        verbose: True writes the findings to standard error, too.
+        input_names: Names for the graph's inputs, in order; the parameters' names where missing.
+        output_names: Names for the graph's outputs, in order; the FX nodes' names where missing.
+        opset_version: The ONNX opset; 20 by default.
+        dynamo: Only True has a meaning here.
+        external_data: True saves the weights to `<f>.data`, False never does, None does when the model is over 2 GiB.
+        dynamic_shapes: As in `torch.export.export`, for each input a dict or tuple of dims; a string names a dim that stays dynamic.
+        custom_translation_table: Operator to the onnxscript function (or functions) that translates it; it wins over ours.
+        report: True saves a markdown report, beside `f` or in `artifacts_dir`; a path says where.
+        optimize: Whether the ONNX graph is cleaned up.
+        verify: Whether the result is compared with eager PyTorch in ONNX Runtime.
+        profile: Attaches to the log in which functions the time was spent.
+        dump_exported_program: Saves what torch.export captured to `artifacts_dir`.
+        artifacts_dir: Where `report`, `dump_exported_program` and, at `logging.DEBUG`, dumps of the graphs go.
+        export_params: False leaves the weights out of the file.
+        keep_initializers_as_inputs: Lists the weights among the graph's inputs, too.
+        dynamic_axes: The old way to say `dynamic_shapes`: `{input name: {axis: name}}`.
+        diagnostic_options: What counts as a finding, and how much is recorded.
+        sarif: Where to save the log as SARIF 2.1.0; None saves none. It is also on the result and on the exception.
+        strategies: Which capture strategies to try, in order: of "non-strict", "strict", "draft".
+        **old: Arguments of older exporters that have no meaning any more; each becomes a note.
+
+    Returns:
+        The exported model with its log.
+
+    Raises:
+        ExportFailed: There is no result; it carries the log, and its text begins with the first finding.
+        InvalidArgument: An argument has the wrong type or value (a TypeError and a ValueError).
+    """
+    options = _checked("diagnostic_options", diagnostic_options or DiagnosticOptions(), DiagnosticOptions)
+    unknown = [name for name in old if name not in _OLD]
+    if unknown:
+        raise InvalidArgument(f"export() got an unexpected keyword argument {unknown[0]!r}")
+    positional = (args,) if isinstance(args, torch.Tensor) else tuple(_checked("args", args, tuple, list))
+    keywords = dict(_checked("kwargs", kwargs or {}, Mapping))
+    names = list(_checked("input_names", input_names or (), list, tuple))
+    if dynamic_axes and dynamic_shapes is None and not isinstance(model, torch.export.ExportedProgram):
+        dynamic_shapes = shapes.from_dynamic_axes(model, positional, keywords, names, _checked("dynamic_axes", dynamic_axes, Mapping))
+    request = Request(
+        model=_checked_model(model),
+        args=positional,
+        kwargs=keywords,
+        dynamic_shapes=shapes.for_torch(dynamic_shapes),
+        dim_names=dynamic_shapes,
+        input_names=names,
+        output_names=list(_checked("output_names", output_names or (), list, tuple)),
+        opset_version=_checked_opset(opset_version),
+        strategies=_checked_strategies(strategies),
+        destination=None if f is None else file_path("f", f),
+        external_data=external_data,
+        export_params=export_params,
+        keep_initializers_as_inputs=keep_initializers_as_inputs,
+        optimize=optimize,
+        verify=verify,
+        caller=_caller or where.caller(),
+    )
+    registry = OnnxRegistry(request.opset_version)
+    for target, functions in _checked("custom_translation_table", custom_translation_table or {}, Mapping).items():
+        registry.register_target(target, functions if isinstance(functions, Sequence) else [functions])
+    folder = pathlib.Path(artifacts_dir)
+    subject = _subject(model)
+    report_path = _report_path(report, request.destination, folder, subject)
+    context = DiagnosticContext(
+        tool=Tool("onnxplain", metadata.version("onnxplain"), URI),
+        subject=subject,
+        options=options,
+        internal_error=lambda stage, error: InternalError(stage=stage, error=f"{type(error).__name__}: {error}"),
+        locate=lambda error: where.at_exception(error, model if isinstance(model, torch.nn.Module) else None),
+        on_stage=_on_stage,
+        command_line=_command_line,
+    )
+    context.environment.update(_environment())
+    _note_old_arguments(context, request, old, dynamo=dynamo, dynamic_axes=dynamic_axes)
+    try:
+        program = _profiled(context, request, registry) if profile else pipeline.run(context, request, registry)
+    except ExportFailed as failed:
+        _write(failed.log, sarif, report_path, folder, verbose=verbose)
+        raise
+    _write(program.diagnostics, sarif, report_path, folder, verbose=verbose)
+    if dump_exported_program:
+        torch.export.save(program.exported_program, folder / f"{subject}.pt2")
+    return program
+
+
+def _profiled(context: DiagnosticContext, request: Request, registry: OnnxRegistry) -> ONNXProgram:
+    profiler = cProfile.Profile()
+    try:
+        program = profiler.runcall(pipeline.run, context, request, registry)
+    finally:
+        table = io.StringIO()
+        pstats.Stats(profiler, stream=table).sort_stats("cumulative").print_stats(40)
+        context.attach("profile.txt", table.getvalue, logging.CRITICAL)
+    program.diagnostics = context.log()
+    return program
+
+
+def _write(
+    log: Log, sarif: str | os.PathLike[str] | None, report: pathlib.Path | None, folder: pathlib.Path, *, verbose: bool | None
+) -> None:
+    """Writes what was asked for."""
+    if sarif is not None:
+        from onnxplain.diagnostics import sarif as sarif_sink
+
+        sarif_sink.write(log, file_path("sarif", sarif))
+    if report is not None:
+        from onnxplain.diagnostics import markdown
+
+        markdown.write(log, report)
+    if log.options.verbosity_level <= logging.DEBUG:
+        for attachment in log.attachments:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / attachment.name).write_text(attachment.text, encoding="utf-8")
+    if verbose:
+        from rich.console import Console
+
+        from onnxplain.diagnostics import console
+
+        console.render(log, Console(stderr=True))
+
+
+def _note_old_arguments(context: DiagnosticContext, request: Request, old: Mapping[str, Any], **others: Any) -> None:
+    reasons = {name: _OLD[name] for name in old}
+    if not others["dynamo"]:
+        reasons["dynamo"] = "capture is always torch.export's"
+    if others["dynamic_axes"] and isinstance(request.model, torch.export.ExportedProgram):
+        reasons["dynamic_axes"] = "an ExportedProgram has its dynamic dims already"
+    for name, reason in reasons.items():
+        context.report(ArgumentIgnored(argument=name, reason=reason), at=request.caller)
+
+
+def _report_path(
+    report: bool | str | os.PathLike[str], destination: pathlib.Path | None, folder: pathlib.Path, subject: str
+) -> pathlib.Path | None:
+    if report is False:
+        return None
+    if report is True:
+        return destination.with_suffix(".md") if destination is not None else folder / f"{subject}.md"
+    return file_path("report", report)
+
+
+def _environment() -> Mapping[str, str]:
+    packages = ("onnxplain", "torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime")
+    versions = {"python": platform.python_version(), "platform": platform.platform()}
+    # NOTE: torch's distribution version lacks the build, such as +cpu or +cu130.
+    return {**versions, **{name: metadata.version(name) for name in packages}, "torch": str(torch.__version__)}
+
+
+def _subject(model: object) -> str:
+    return str(getattr(model, "__name__", type(model).__name__))
+
+
+def _checked(name: str, value: Any, *types: type) -> Any:
+    if not isinstance(value, types):
+        raise InvalidArgument(f"{name}: expected {' or '.join(each.__name__ for each in types)}, got {type(value).__name__}: {value!r}")
+    return value
+
+
+def _checked_model(model: Any) -> Any:
+    if isinstance(model, type) or not (callable(model) or isinstance(model, torch.export.ExportedProgram)):
+        raise InvalidArgument(f"model: expected a torch.nn.Module, a function or an ExportedProgram, got {model!r}")
+    return model
+
+
+def _checked_opset(version: int | None) -> int:
+    newest = onnx.defs.onnx_opset_version()
+    if version is None:
+        return DEFAULT_OPSET
+    if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version <= newest:
+        raise InvalidArgument(f"opset_version: expected an int from 1 to {newest}, the newest that onnx {onnx.__version__} knows, got {version!r}")
+    return version
+
+
+def _checked_strategies(strategies: Sequence[str]) -> tuple[str, ...]:
+    chosen = (strategies,) if isinstance(strategies, str) else tuple(strategies)
+    unknown = [each for each in chosen if each not in STRATEGIES]
+    if unknown or not chosen:
+        raise InvalidArgument(f"strategies: expected names out of {STRATEGIES}, got {strategies!r}")
+    return chosen

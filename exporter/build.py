@@ -1,0 +1,329 @@
+"""Builds the onnx_ir model from the plan: inputs, weights, nodes with their origin in the metadata, outputs, names."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import onnx_ir as ir
+import torch
+from onnx_ir.tensor_adapters import TorchTensor, from_torch_dtype
+from onnxscript import evaluator
+from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind
+
+from onnxplain.diagnostics import DiagnosticContext, Evidence, Location, Region
+from onnxplain.diagnostics.text import shown_path
+from onnxplain.rules import NameChanged, TranslationFailed, UnusedInput
+
+from . import dims, where
+from .dispatch import Call, Plan, is_output_selection
+from .opset import bring_to
+from .options import Request
+from .recorder import Recorder, Tensor
+from .registry import qualified_name
+
+METADATA = "onnxplain"
+"""Prefix of the keys in each ONNX node's `metadata_props`: `.source`, `.module`, `.fx_node`, `.operator`."""
+
+
+FX_NODE = "fx_node"
+"""Key of the FX node in each ONNX node's `meta`, which is not saved."""
+
+
+def build(context: DiagnosticContext, plan: Plan, request: Request) -> ir.Model:
+    """Builds the model. Its values are named after the FX nodes, its initializers after the model's parameters and buffers."""
+    builder = _Builder(context, plan, request)
+    with evaluator.default_as(builder.recorder):
+        graph = builder.graph()
+    if builder.failed:
+        raise context.stop()
+    model = ir.Model(graph, ir_version=10, producer_name="onnxplain", producer_version=_version())
+    _name_values(context, model, request)
+    bring_to(context, model, request.opset_version)
+    return model
+
+
+class _Builder:
+    def __init__(self, context: DiagnosticContext, plan: Plan, request: Request) -> None:
+        self.context = context
+        self.plan = plan
+        self.request = request
+        self.program = plan.prepared.program
+        self.recorder = Recorder()
+        self.failed = False
+        self.values: dict[torch.fx.Node, Any] = {}
+        self.dims = dims.Names(self.program, request)
+
+    def graph(self) -> ir.Graph:
+        """The whole graph."""
+        fx_graph = self.plan.prepared.graph_module.graph
+        placeholders = [node for node in fx_graph.nodes if node.op == "placeholder"]
+        inputs: list[ir.Value] = []
+        weights: dict[int, ir.Value] = {}
+        for node, spec in zip(placeholders, self.program.graph_signature.input_specs, strict=True):
+            if spec.kind is InputKind.USER_INPUT:
+                self.values[node] = self._input(node, spec, inputs)
+            elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
+                self.values[node] = self._weight(spec, weights)
+        nodes = self._nodes(self.plan.prepared.graph_module)
+        outputs, extra = self._outputs(fx_graph, inputs)
+        graph = ir.Graph(inputs, outputs, nodes=[*nodes, *extra], name="main_graph", opset_imports={"": 18})
+        for value in (*weights.values(), *self.recorder.constants.values()):
+            if value.uses() and value.name is not None:
+                value.name = _unused(value.name, graph.initializers)
+                graph.register_initializer(value)
+        return graph
+
+    def _input(self, node: torch.fx.Node, spec: InputSpec, inputs: list[ir.Value]) -> Any:
+        if isinstance(spec.arg, ConstantArgument):
+            return spec.arg.value
+        value = self._typed(Tensor(name=node.name), node.meta["val"])
+        inputs.append(value)
+        if not node.users:
+            self.context.report(UnusedInput(name=node.name), at=where.module_definition(self.request.model))
+        return value
+
+    def _weight(self, spec: InputSpec, weights: dict[int, ir.Value]) -> ir.Value:
+        assert spec.target is not None
+        tensor = self.program.state_dict.get(spec.target)
+        if tensor is None:
+            tensor = self.program.constants[spec.target]
+        # NOTE: tied weights are one tensor under several names, and one initializer.
+        if id(tensor) not in weights:
+            data = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+            weights[id(tensor)] = _initializer(spec.target, data)
+        return weights[id(tensor)]
+
+    def _nodes(self, module: torch.fx.GraphModule) -> list[ir.Node]:
+        """The ONNX nodes for all FX nodes of `module`."""
+        made: list[ir.Node] = []
+        for node in module.graph.nodes:
+            if node.op == "get_attr":
+                attribute = getattr(module, node.target)
+                if isinstance(attribute, torch.Tensor):
+                    self.values[node] = _initializer(node.name, attribute)
+                    self.recorder.constants[("attribute", node.name, id(attribute))] = self.values[node]
+            elif is_output_selection(node):
+                self.values[node] = self.values[node.args[0]][node.args[1]]
+            elif node.op == "call_function":
+                outputs = self._control_flow(module, node) if node not in self.plan.calls else self._call(node, self.plan.calls[node])
+                taken = self.recorder.take()
+                self.values[node] = self._finish(node, outputs, taken)
+                made.extend((*taken, *self.recorder.take()))
+                self._describe(node, made[len(made) - len(taken) :])
+        return made
+
+    def _call(self, node: torch.fx.Node, call: Call) -> Any:
+        args, kwargs = self._arguments((call.args, dict(call.kwargs)))
+        try:
+            return call.translation.function(*args, **kwargs)
+        except Exception as error:
+            self.failed = True
+            self.context.report(
+                TranslationFailed(
+                    operator=qualified_name(node.target), function=call.translation.name, error=f"{type(error).__name__}: {error}"
+                ),
+                at=_with_definition(where.at_node(node), call.translation.function),
+                cause=error,
+                blocking=True,
+            )
+            self.recorder.take()
+            # NOTE: stand-ins, so that the nodes behind it are translated, too, and all failures are listed in one run.
+            value = node.meta.get("val")
+            return [Tensor() for _ in value] if isinstance(value, list | tuple) else Tensor()
+
+    def _arguments(self, argument: Any) -> Any:
+        """FX arguments as translations want them: values for nodes, ONNX dtypes (int) for torch's, strings for devices."""
+        if isinstance(argument, torch.fx.Node):
+            return self.values[argument]
+        if isinstance(argument, tuple | list):
+            return type(argument)(self._arguments(each) for each in argument) if type(argument) in (tuple, list) else list(map(self._arguments, argument))
+        if isinstance(argument, dict):
+            return {key: self._arguments(each) for key, each in argument.items()}
+        if isinstance(argument, torch.dtype):
+            return int(from_torch_dtype(argument))
+        if isinstance(argument, torch.device | torch.memory_format | torch.layout):
+            return str(argument)
+        return argument
+
+    def _finish(self, node: torch.fx.Node, outputs: Any, taken: list[ir.Node]) -> Any:
+        """Names and types what a translation returned."""
+        expected = node.meta.get("val")
+        if isinstance(outputs, list | tuple):
+            expecteds = expected if isinstance(expected, list | tuple) else [None] * len(outputs)
+            return [
+                self._finished(f"{node.name}.{index}" if len(outputs) > 1 else node.name, output, each, taken)
+                for index, (output, each) in enumerate(zip(outputs, expecteds, strict=False))
+            ]
+        if isinstance(expected, list | tuple) and len(expected) == 1:
+            return [self._finished(node.name, outputs, expected[0], taken)]
+        return self._finished(node.name, outputs, expected, taken)
+
+    def _finished(self, name: str, value: Any, expected: Any, taken: list[ir.Node]) -> Any:
+        if not isinstance(value, ir.Value) or value.producer() not in taken:
+            return value
+        dtype = _dtype(expected)
+        if value.dtype is not None and dtype is not None and value.dtype is not dtype:
+            # NOTE: the translation computes in another dtype than PyTorch; the graph's types must stay PyTorch's.
+            from onnxscript.onnx_opset import opset18 as op
+
+            value = op.Cast(value, to=int(dtype))
+        value.name = name
+        return self._typed(value, expected)
+
+    def _typed(self, value: ir.Value, expected: Any) -> ir.Value:
+        """Gives `value` the dtype and shape of a fake value; complex tensors are real ones with a last dim of size 2."""
+        dtype = _dtype(expected)
+        if dtype is not None:
+            value.type = ir.TensorType(dtype)
+            shape = list(getattr(expected, "shape", ()))
+            if isinstance(expected, torch.Tensor) and expected.is_complex():
+                shape.append(2)
+            value.shape = ir.Shape([self.dims.of(dim) for dim in shape])
+        return value
+
+    def _describe(self, node: torch.fx.Node, made: Sequence[ir.Node]) -> None:
+        facts = {"fx_node": node.name, "operator": qualified_name(node.target)}
+        place = where.at_node(node).location
+        if place is not None:
+            facts["source"] = f"{shown_path(place.file)}:{place.line}"
+            facts["module"] = place.module
+        for each in made:
+            each.meta[FX_NODE] = node
+            each.metadata_props.update({f"{METADATA}.{key}": text for key, text in facts.items() if text})
+
+    def _control_flow(self, module: torch.fx.GraphModule, node: torch.fx.Node) -> Any:
+        """`torch.cond` as ONNX `If`. The branches' inputs are values of the graph around them, which ONNX lets them see."""
+        predicate, true_graph, false_graph, operands = node.args
+        condition = self._arguments(predicate)
+        if not isinstance(condition, ir.Value):
+            condition = self.recorder.constant(bool(condition), ir.DataType.BOOL)
+        outer = self.recorder.take()
+        branches = {
+            name: self._branch(getattr(module, graph.target), operands, name)  # type: ignore[union-attr, arg-type]
+            for name, graph in (("then_branch", true_graph), ("else_branch", false_graph))
+        }
+        made = ir.Node(
+            "",
+            "If",
+            [condition],
+            attributes=[ir.AttrGraph(name, branch) for name, branch in branches.items()],
+            outputs=[Tensor() for _ in branches["then_branch"].outputs],
+            version=16,
+        )
+        self.recorder.nodes = [*outer, made]
+        return list(made.outputs)
+
+    def _branch(self, module: torch.fx.GraphModule, operands: Sequence[Any], name: str) -> ir.Graph:
+        placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+        for placeholder, operand in zip(placeholders, operands, strict=True):
+            self.values[placeholder] = self._arguments(operand)
+        nodes = self._nodes(module)
+        (results,) = module.graph.output_node().args
+        outputs, extra = self._results(results, inside=set(nodes))
+        return ir.Graph([], outputs, nodes=[*nodes, *extra], name=name)
+
+    def _outputs(self, fx_graph: torch.fx.Graph, inputs: Sequence[ir.Value]) -> tuple[list[ir.Value], list[ir.Node]]:
+        (results,) = fx_graph.output_node().args
+        specs = self.program.graph_signature.output_specs
+        wanted = [result for result, spec in zip(results, specs, strict=True) if spec.kind is OutputKind.USER_OUTPUT]  # type: ignore[arg-type]
+        if any(result is None for result in wanted):
+            self.context.event("Outputs that are None were left out.")
+        del inputs
+        return self._results([result for result in wanted if result is not None])
+
+    def _results(self, results: Any, inside: set[ir.Node] | None = None) -> tuple[list[ir.Value], list[ir.Node]]:
+        """Graph outputs, each a value of its own that a node of this graph makes: ONNX wants that."""
+        from onnxscript.onnx_opset import opset18 as op
+
+        outputs: list[ir.Value] = []
+        for result in results if isinstance(results, list | tuple) else [results]:
+            value = self._arguments(result)
+            known = value if isinstance(value, ir.Value) else self.recorder.constant(value)
+            producer = known.producer()
+            if producer is None or known in outputs or (inside is not None and producer not in inside):
+                copied = op.Identity(known)
+                copied.name, copied.type, copied.shape = f"{known.name}_out", known.type, known.shape
+                known = copied
+            outputs.append(known)
+        return outputs, self.recorder.take()
+
+
+def _initializer(name: str, tensor: torch.Tensor) -> ir.Value:
+    data = TorchTensor(tensor.detach(), name=name)
+    return Tensor(name=name, shape=ir.Shape(data.shape), type=ir.TensorType(data.dtype), const_value=data)
+
+
+def _dtype(expected: Any) -> ir.DataType | None:
+    match expected:
+        case torch.Tensor() if expected.is_complex():
+            return ir.DataType.DOUBLE if expected.dtype is torch.complex128 else ir.DataType.FLOAT
+        case torch.Tensor():
+            return from_torch_dtype(expected.dtype)
+        case torch.SymBool() | bool():
+            return ir.DataType.BOOL
+        case torch.SymInt() | int():
+            return ir.DataType.INT64
+        case torch.SymFloat() | float():
+            return ir.DataType.FLOAT
+        case _:
+            return None
+
+
+def _with_definition(evidence: Evidence, function: Callable[..., Any]) -> Evidence:
+    """`evidence` with the place where the translation is defined."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        return evidence
+    place = Location(code.co_filename, Region(code.co_firstlineno), code.co_name, message="the translation")
+    return dataclasses.replace(evidence, related=(*evidence.related, place))
+
+
+def _name_values(context: DiagnosticContext, model: ir.Model, request: Request) -> None:
+    """Gives every value of the model a name of its own: those that the user asked for first, then inputs, outputs and weights."""
+    graph = model.graph
+    taken: dict[str, None] = {}
+
+    def name(value: ir.Value, wanted: str) -> None:
+        value.name = _unused(wanted, taken)
+        taken[value.name] = None
+
+    for kind, values, names in (("input", graph.inputs, request.input_names), ("output", graph.outputs, request.output_names)):
+        if len(names) > len(values):
+            context.report(
+                NameChanged(kind=kind, asked=names[len(values)], given="nothing"),
+                at=request.caller,
+                notes=[f"There are {len(names)} names for {len(values)} {kind}s."],
+            )
+        for index, value in enumerate(values):
+            asked = names[index] if index < len(names) else None
+            name(value, asked or value.name or f"{kind}_{index}")
+            if asked and value.name != asked:
+                context.report(NameChanged(kind=kind, asked=asked, given=value.name or ""), at=request.caller)
+    initializers = list(graph.initializers.values())
+    fixed = {id(value) for value in (*graph.inputs, *graph.outputs, *initializers)}
+    for value in initializers:
+        graph.initializers.pop(value.name)  # type: ignore[arg-type]
+        name(value, value.name or "weight")
+        graph.register_initializer(value)
+    for node in graph.all_nodes():
+        for value in node.outputs:
+            if id(value) not in fixed:
+                name(value, value.name or f"{node.op_type.lower()}_{len(taken)}")
+        node.name = f"{node.op_type}_{node.outputs[0].name}"
+
+
+def _unused(wanted: str, taken: Mapping[str, object]) -> str:
+    name, number = wanted, 0
+    while name in taken:
+        number += 1
+        name = f"{wanted}_{number}"
+    return name
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("onnxplain")

@@ -1,0 +1,93 @@
+"""What torch says on standard error while it captures becomes events of the log. What the model's own code says still goes out."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import sys
+import types
+import warnings
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+from onnxplain import where
+from onnxplain.diagnostics import DiagnosticContext
+
+
+@contextlib.contextmanager
+def kept(context: DiagnosticContext) -> Iterator[None]:
+    """Turns torch's warnings, log records and prints into events of `context`."""
+    with _warnings_kept(context), _logs_kept(context), contextlib.redirect_stderr(_Filtered(sys.stderr, context)):
+        yield
+
+
+@contextlib.contextmanager
+def _warnings_kept(context: DiagnosticContext) -> Iterator[None]:
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def keep(message: Warning | str, category: type[Warning], filename: str, lineno: int, *rest: Any) -> None:
+            if _speaker_is_users(sys._getframe(1)):
+                show(message, category, filename, lineno, *rest)
+            else:
+                level = logging.WARNING if issubclass(category, UserWarning | RuntimeWarning) else logging.DEBUG
+                context.event(f"{category.__name__}: {message}", level)
+
+        warnings.showwarning = keep  # type: ignore[assignment]
+        yield
+
+
+@contextlib.contextmanager
+def _logs_kept(context: DiagnosticContext) -> Iterator[None]:
+    if "TORCH_LOGS" in os.environ:
+        # NOTE: the user asked torch to log.
+        yield
+        return
+    names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] == "torch"]
+    loggers = [logger for logger in map(logging.getLogger, names) if logger.handlers]
+    saved = [list(logger.handlers) for logger in loggers]
+    ours = _EventHandler(context)
+    try:
+        for logger in loggers:
+            logger.handlers = [ours]
+        yield
+    finally:
+        for logger, handlers in zip(loggers, saved, strict=True):
+            logger.handlers = handlers
+
+
+class _EventHandler(logging.Handler):
+    def __init__(self, context: DiagnosticContext) -> None:
+        super().__init__()
+        self._context = context
+
+    def emit(self, record: logging.LogRecord) -> None:
+        # NOTE: what torch logs on its way to an exception is in the exception; beside a capture that went well it is advice.
+        self._context.event(f"{record.name}: {record.getMessage()}", min(record.levelno, logging.WARNING))
+
+
+class _Filtered(io.TextIOBase):
+    """Standard error as it is, without what torch's own code prints there."""
+
+    def __init__(self, stream: TextIO, context: DiagnosticContext) -> None:
+        self._stream = stream
+        self._context = context
+
+    def write(self, text: str) -> int:
+        if _speaker_is_users(sys._getframe(1)):
+            return self._stream.write(text)
+        if text.strip():
+            self._context.event(text.strip(), logging.DEBUG)
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _speaker_is_users(frame: types.FrameType | None) -> bool:
+    """Whether the innermost frame that is not the standard library's (`warnings`, `logging`) is the model's code."""
+    while frame is not None and where.is_standard_library(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame is not None and where.origin(frame.f_code.co_filename) is where.Origin.USER

@@ -1,0 +1,51 @@
+"""`onnxplain explain`: a rule's page."""
+
+from __future__ import annotations
+
+import difflib
+
+import click
+
+import onnxplain.rules  # noqa: F401  (defines the rules)
+from onnxplain.diagnostics import Rule
+
+
+@click.command("explain")
+@click.argument("ids", metavar="RULE...", nargs=-1, required=True)
+def command(ids: tuple[str, ...]) -> None:
+    """Explain rules: what happened, why it matters, and how to fix it.
+
+    RULE is an id such as OXP1001, or a name such as DataDependentBranch; `onnxplain rules` lists them.
+    """
+    pages = "\n".join(_page(_find(id)) for id in ids)
+
+    from onnxplain.diagnostics.console import make_console
+
+    console = make_console()
+    if not console.is_terminal:
+        click.echo(pages, nl=False)
+        return
+
+    from rich.markdown import Markdown
+    from rich.theme import Theme
+
+    with console.use_theme(Theme({"markdown.code": "cyan", "markdown.h1": "bold", "markdown.h2": "bold"})):
+        console.print(Markdown(pages, code_theme="ansi_dark"))
+
+
+def _find(id: str) -> type[Rule]:
+    names = {name.lower(): rule for rule in Rule.all() for name in (rule.id, rule.__name__)}
+    rule = names.get(id.lower())
+    if rule is None:
+        near = [names[name] for name in difflib.get_close_matches(id.lower(), names)]
+        hint = (
+            f"; the nearest are {', '.join(f'{rule.id} ({rule.__name__})' for rule in near)}" if near else "; `onnxplain rules` lists them"
+        )
+        raise click.UsageError(f"There is no rule {id}{hint}.")
+    return rule
+
+
+def _page(rule: type[Rule]) -> str:
+    facts = {"Level": rule.level.value, "Chapter": rule.chapter(), "Since": rule.history[0].version, "Message": rule.message}
+    told = "\n".join(f"- {name}: {fact}" for name, fact in facts.items())
+    return f"# {rule.id}: {rule.__name__}\n\n{told}\n\n{rule.page.markdown}"

@@ -1,0 +1,146 @@
+"""`onnxplain export`: exports a model and shows what is to be known about it."""
+
+from __future__ import annotations
+
+import logging
+import pathlib
+from typing import Any
+
+import click
+
+import onnxplain.rules  # noqa: F401  (defines the rules)
+from onnxplain.diagnostics import DiagnosticOptions, InvalidArgument, Level
+
+_STRATEGIES = ("non-strict", "strict", "draft")
+
+
+class _Levels(click.ParamType):
+    """RULE=LEVEL."""
+
+    name = "RULE=LEVEL"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Level]:
+        rule, _, level = value.partition("=")
+        try:
+            return rule.strip().upper(), Level(level.strip().lower())
+        except ValueError:
+            self.fail(f"{value!r} is not RULE=LEVEL, with one of the levels {', '.join(level.value for level in Level)}.", param, ctx)
+
+
+class _Rules(click.ParamType):
+    """Rule ids or prefixes of them, with commas in between."""
+
+    name = "RULE[,RULE]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        return tuple(rule.strip().upper() for rule in value.split(","))
+
+
+@click.command(
+    "export",
+    epilog="""\b
+    Exit codes:
+      0    the model was exported
+      1    findings failed the export
+      2    bad usage: the target cannot be loaded or is no model, or an option's value is wrong
+      130  interrupted""",
+)
+@click.argument("target", required=False)
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=pathlib.Path), help="The ONNX file.  [default: NAME.onnx]")
+@click.option(
+    "--sarif", type=click.Path(dir_okay=False, path_type=pathlib.Path), help="The SARIF log.  [default: .sarif/MODEL.sarif, as OUTPUT]"
+)
+@click.option("--report", metavar="[PATH]", is_flag=False, flag_value="", help="Write a markdown report, too.  [default: OUTPUT with .md]")
+@click.option("--opset", type=int, metavar="N", help="The ONNX opset version to write.")
+@click.option("--strategy", "strategies", type=click.Choice(_STRATEGIES), multiple=True, help="How to capture; more are tried in order.")
+@click.option("--no-optimize", is_flag=True, help="Leave the ONNX graph as it was built.")
+@click.option("--external-data/--no-external-data", default=None, help="Weights in a file beside the model.  [default: if too large]")
+@click.option("--verify", is_flag=True, help="Compare ONNX Runtime's outputs with PyTorch's.")
+@click.option("--profile", is_flag=True, help="Record what each stage costs.")
+@click.option("--select", type=_Rules(), multiple=True, help="Report these rules only; OXP1 stands for a chapter.")
+@click.option("--ignore", type=_Rules(), multiple=True, help="Do not report these rules.")
+@click.option("--level", "levels", type=_Levels(), multiple=True, help="Report RULE as error, warning or note.")
+@click.option("--warnings-as-errors", is_flag=True, help="Report warnings as errors, which fail the export.")
+@click.option(
+    "--verbosity", type=click.Choice(("debug", "info", "warning", "error")), default="info", show_default=True, help="How much to record."
+)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    target: str | None,
+    output: pathlib.Path | None,
+    sarif: pathlib.Path | None,
+    report: str | None,
+    opset: int | None,
+    strategies: tuple[str, ...],
+    no_optimize: bool,
+    external_data: bool | None,
+    verify: bool,
+    profile: bool,
+    select: tuple[tuple[str, ...], ...],
+    ignore: tuple[tuple[str, ...], ...],
+    levels: tuple[tuple[str, Level], ...],
+    warnings_as_errors: bool,
+    verbosity: str,
+) -> None:
+    """Export TARGET to ONNX and print the findings.
+
+    TARGET is path/to/file.py:NAME or package.module:NAME. NAME is a function without parameters that returns (model, args, kwargs,
+    dynamic_shapes), of which all but the model may be left out, or a model whose forward takes no arguments.
+    """
+    ctx.meta["onnxplain.debug"] = verbosity == "debug"
+    if target is None and report:
+        # `--report TARGET`: the parser cannot know that the value is none.
+        target, report = report, ""
+    source, colon, name = (target or "").rpartition(":")
+    if not colon or not source or not name:
+        raise click.UsageError("Expected a TARGET such as path/to/file.py:NAME or package.module:NAME.")
+    try:
+        options = DiagnosticOptions(
+            verbosity_level=getattr(logging, verbosity.upper()),
+            warnings_as_errors=warnings_as_errors,
+            levels=dict(levels),
+            select=sum(select, ()),
+            ignore=sum(ignore, ()),
+        )
+        options.check_known()
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+    from onnxplain.diagnostics.console import make_console, render
+
+    from .progress import StageLine
+    from .target import load
+
+    stages = StageLine()
+    loaded = load(source, name)
+    output = output or pathlib.Path(f"{name.rpartition('.')[2]}.onnx")
+    sarif = sarif or pathlib.Path(".sarif", f"{output.stem}.sarif")
+    markdown = None if report is None else pathlib.Path(report) if report else output.with_suffix(".md")
+    try:
+        with stages.active():
+            log = onnxplain.export(
+                loaded.model,
+                loaded.args,
+                f=output,
+                kwargs=loaded.kwargs,
+                dynamic_shapes=loaded.dynamic_shapes,
+                opset_version=opset,
+                external_data=external_data,
+                optimize=not no_optimize,
+                verify=verify,
+                profile=profile,
+                sarif=sarif,
+                report=markdown or False,
+                diagnostic_options=options,
+                **({"strategies": strategies} if strategies else {}),
+                _caller=loaded.definition,
+                _command_line=ctx.meta["onnxplain.command_line"],
+                _on_stage=stages.show,
+            ).diagnostics
+    except onnxplain.ExportFailed as failure:
+        log = failure.log
+    except InvalidArgument as error:
+        raise click.UsageError(str(error)) from error
+    render(log, make_console(), {"log": sarif, **({"report": markdown} if markdown else {})})
+    ctx.exit(log.exit_code)

@@ -1,0 +1,157 @@
+"""What `onnxplain export` exports: the model, and what it is called with, from the user's own code."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import dataclasses
+import difflib
+import importlib
+import importlib.util
+import inspect
+import pathlib
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import torch
+
+from onnxplain import where
+from onnxplain.diagnostics import Evidence, Location, Region
+from onnxplain.diagnostics.text import describe, excerpt
+
+_EXPECTED = "a torch.nn.Module or (model, args, kwargs, dynamic_shapes), of which all but the model may be left out"
+
+
+class TargetError(click.ClickException):
+    """The target cannot be exported, because of how it is named or of what the user's code does."""
+
+    exit_code = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """A model and what it is called with.
+
+    Attributes:
+        model: The model.
+        args: Positional example inputs, as for `onnxplain.export`, which checks them; so for the next two.
+        kwargs: Keyword example inputs.
+        dynamic_shapes: Which dims are dynamic.
+        definition: The line that defines the target.
+    """
+
+    model: torch.nn.Module | torch.export.ExportedProgram
+    args: Any
+    kwargs: Any
+    dynamic_shapes: Any
+    definition: Location | None
+
+
+def load(source: str, name: str) -> Target:
+    """Loads `name` from `source`, the path of a Python file or the name of a module, and calls it if it is a function.
+
+    Raises:
+        TargetError: There is no such thing, the user's code raised an exception, or the result is no model.
+    """
+    module = _load_file(pathlib.Path(source).absolute()) if source.endswith(".py") else _load_module(source)
+    value = _lookup(module, source, name)
+    if not isinstance(value, torch.nn.Module | torch.export.ExportedProgram) and callable(value):
+        value = _call(value, f"{source}:{name}")
+    return _checked(value, f"{source}:{name}", _definition(module, name))
+
+
+def _load_file(path: pathlib.Path) -> types.ModuleType:
+    if not path.is_file():
+        raise TargetError(f"There is no file {path}.")
+    # NOTE: inspect and pickle look classes up by their module's name; a file may bear the name of a module that is in use.
+    name = path.stem if path.stem not in sys.modules else f"{path.stem}_as_target"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent))
+    sys.modules[name] = module
+    with _users_code(f"{path.name} could not be loaded"):
+        spec.loader.exec_module(module)
+    return module
+
+
+def _load_module(name: str) -> types.ModuleType:
+    sys.path.insert(0, str(pathlib.Path.cwd()))
+    with _users_code(f"The module {name} could not be loaded"):
+        return importlib.import_module(name)
+
+
+def _lookup(module: types.ModuleType, source: str, name: str) -> Any:
+    value: Any = module
+    for part in name.split("."):
+        if not hasattr(value, part):
+            near = difflib.get_close_matches(part, dir(value), n=1)
+            raise TargetError(f"There is no {name} in {source}.{f' Did you mean {near[0]}?' if near else ''}")
+        value = getattr(value, part)
+    return value
+
+
+def _call(function: Any, target: str) -> Any:
+    try:
+        inspect.signature(function).bind()
+    except TypeError as error:
+        raise TargetError(f"{target} is called without arguments, but it is {error}.") from error
+    except ValueError:
+        pass  # Functions written in C may have no signature.
+    with _users_code(f"{target} raised an exception"):
+        return function()
+
+
+def _checked(value: Any, target: str, definition: Location | None) -> Target:
+    model, *rest = value if isinstance(value, tuple) and value else (value,)
+    if not isinstance(model, torch.nn.Module | torch.export.ExportedProgram) or len(rest) > 3:
+        raise TargetError(f"{target} is or returns {_told(value)}. Expected {_EXPECTED}.")
+    args, kwargs, dynamic_shapes = (*rest, *((), None, None)[len(rest) :])
+    if not rest and isinstance(model, torch.nn.Module) and (parameters := inspect.signature(model.forward).parameters):
+        raise TargetError(
+            f"{target} gives no example inputs, and forward takes {', '.join(map(str, parameters.values()))}. "
+            "The target must be a function that returns (model, args)."
+        )
+    return Target(model, args, kwargs, dynamic_shapes, definition)
+
+
+def _told(value: Any) -> str:
+    """The type of `value`; of a tuple, those of its items."""
+    return f"({', '.join(map(_told, value))})" if isinstance(value, tuple) else type(value).__name__
+
+
+def _definition(module: types.ModuleType, name: str) -> Location | None:
+    """The line of the module that binds `name`; the file where none does so plainly."""
+    file = getattr(module, "__file__", None)
+    if file is None or not file.endswith(".py"):
+        return None
+    for statement in reversed(ast.parse(pathlib.Path(file).read_bytes()).body):
+        match statement:
+            case ast.FunctionDef(name=bound) | ast.ClassDef(name=bound) if bound == name:
+                return Location(file, Region(statement.lineno))
+            case ast.Assign(targets=[ast.Name(id=bound)]) | ast.AnnAssign(target=ast.Name(id=bound)) if bound == name:
+                return Location(file, Region(statement.lineno))
+    return Location(file)
+
+
+@contextlib.contextmanager
+def _users_code(failure: str) -> Iterator[None]:
+    """Turns what the user's code raises into a message that shows the line."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        lines = [f"{failure}: {type(error).__name__}: {error}"]
+        evidence = _evidence(error)
+        if evidence.location:
+            lines += ["".join(text for text, _ in line) for line in excerpt(evidence.location, "")]
+            lines += [f"   = called from: {describe(frame)}" for frame in reversed(evidence.stack[:-1])]
+        raise TargetError("\n".join(lines)) from error
+
+
+def _evidence(error: BaseException) -> Evidence:
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return Evidence(Location(error.filename, Region(error.lineno, error.offset or None)))
+    return where.at_exception(error)

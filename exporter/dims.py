@@ -1,0 +1,91 @@
+"""Names of dynamic dims: the user's where there are any, torch's symbols elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import onnx_ir as ir
+import torch
+from torch.export.graph_signature import ConstantArgument, InputKind
+
+from .options import Request
+
+
+class Names:
+    """Translates sizes of fake tensors to ONNX dims.
+
+    Args:
+        program: The captured program.
+        request: Its `dim_names` hold the names that the user gave.
+    """
+
+    def __init__(self, program: torch.export.ExportedProgram, request: Request) -> None:
+        self._symbols = _symbol_names(program, request)
+
+    def of(self, size: int | torch.SymInt) -> int | ir.SymbolicDim:
+        """A size as an ONNX dim: a number, or a text such as `batch` or `2*batch + 1`."""
+        if isinstance(size, int):
+            return size
+        expression = size.node.expr
+        if expression.is_number:
+            return int(expression)
+        renamed = expression.subs({symbol: _symbol(name) for symbol, name in self._symbols.items()}) if self._symbols else expression
+        return ir.SymbolicDim(str(renamed))
+
+
+def _symbol(name: str) -> Any:
+    import sympy
+
+    return sympy.Symbol(name, integer=True, positive=True)
+
+
+def _symbol_names(program: torch.export.ExportedProgram, request: Request) -> Mapping[Any, str]:
+    """torch's symbol to the user's name, read off the inputs side by side with `dim_names`."""
+    placeholders = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    values = [
+        None if isinstance(spec.arg, ConstantArgument) else placeholders[spec.arg.name].meta.get("val")
+        for spec in program.graph_signature.input_specs
+        if spec.kind is InputKind.USER_INPUT
+    ]
+    names: dict[Any, str] = {}
+    for value, spec in zip(values, _leaf_specs(request), strict=False):
+        for index, dim in _dims(spec):
+            name = dim if isinstance(dim, str) else getattr(dim, "__name__", None)
+            size = value.shape[index] if isinstance(value, torch.Tensor) and index < value.ndim else None
+            if name and isinstance(size, torch.SymInt) and size.node.expr.is_Symbol and "*" not in name and "+" not in name:
+                names.setdefault(size.node.expr, name)
+    return names
+
+
+def _leaf_specs(request: Request) -> Iterator[Any]:
+    """One spec for each leaf of the inputs, in the order in which torch.export flattens them."""
+    spec = request.dim_names
+    if isinstance(spec, Mapping):
+        args = list(spec.values())[: len(request.args)]
+        kwargs = {name: spec.get(name) for name in request.kwargs}
+        parts: Sequence[Any] = [*args, *kwargs.values()]
+    else:
+        parts = list(spec or ())
+    values = [*request.args, *request.kwargs.values()]
+    for value, part in zip(values, [*parts, *[None] * (len(values) - len(parts))], strict=False):
+        yield from _leaves(value, part)
+
+
+def _leaves(value: Any, spec: Any) -> Iterator[Any]:
+    if isinstance(value, torch.Tensor) or not isinstance(value, list | tuple | Mapping):
+        count = len(torch.utils._pytree.tree_leaves(value))
+        yield from [spec] if count == 1 else [None] * count
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _leaves(each, spec.get(key) if isinstance(spec, Mapping) else None)
+    else:
+        for index, each in enumerate(value):
+            yield from _leaves(each, spec[index] if isinstance(spec, list | tuple) and index < len(spec) else None)
+
+
+def _dims(spec: Any) -> Iterator[tuple[int, Any]]:
+    if isinstance(spec, Mapping):
+        yield from ((index, dim) for index, dim in spec.items() if isinstance(index, int))
+    elif isinstance(spec, list | tuple):
+        yield from enumerate(spec)

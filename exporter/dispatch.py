@@ -1,0 +1,140 @@
+"""Finds a translation for every operator of the graph before anything is built, and reports all that have none."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import onnx_ir as ir
+import torch
+
+from onnxplain.diagnostics import DiagnosticContext
+from onnxplain.rules import UnsupportedOperator, UnsupportedOverload
+
+from . import where
+from .passes import Prepared, graph_modules
+from .registry import OnnxRegistry, Translation, qualified_name
+
+CONTROL_FLOW = frozenset({"higher_order::cond"})
+"""Operators whose graphs `build` turns into subgraphs of ONNX nodes."""
+
+# NOTE: where a tensor lives and how its memory is laid out means nothing in ONNX.
+_MEANINGLESS = frozenset({"layout", "device", "pin_memory", "memory_format", "generator", "non_blocking", "copy", "implicit"})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Call:
+    """A translation and the FX arguments that it gets."""
+
+    translation: Translation
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """A prepared program, and what builds each of its operators."""
+
+    prepared: Prepared
+    calls: Mapping[torch.fx.Node, Call]
+
+
+def plan(context: DiagnosticContext, prepared: Prepared, registry: OnnxRegistry) -> Plan:
+    """Plans the whole graph."""
+    calls: dict[torch.fx.Node, Call] = {}
+    missing = False
+    for module in graph_modules(prepared.graph_module):
+        for node in module.graph.nodes:
+            if not _is_operator(node):
+                continue
+            found = _find(node, registry)
+            if isinstance(found, Call):
+                calls[node] = found
+            else:
+                context.report(found, at=where.at_node(node), blocking=True)
+                missing = True
+    if missing:
+        raise context.stop()
+    return Plan(prepared, calls)
+
+
+def _is_operator(node: torch.fx.Node) -> bool:
+    if node.op != "call_function" or qualified_name(node.target) in CONTROL_FLOW:
+        return False
+    return not is_output_selection(node)
+
+
+def is_output_selection(node: torch.fx.Node) -> bool:
+    """True if the node picks one of several results of another node."""
+    return (
+        qualified_name(node.target) == "_operator::getitem"
+        and isinstance(node.args[0], torch.fx.Node)
+        and isinstance(node.args[0].meta.get("val"), list | tuple)
+    )
+
+
+def _find(node: torch.fx.Node, registry: OnnxRegistry) -> Call | UnsupportedOperator | UnsupportedOverload:
+    name = qualified_name(node.target)
+    known = registry.translations(name)
+    if not known:
+        overloads = registry.overloads(name)
+        if overloads:
+            return UnsupportedOverload(operator=name, problem=f"overload {name.partition('.')[2] or 'default'}", supported=overloads)
+        return UnsupportedOperator(operator=name, nearest=registry.nearest(name) or "none")
+    dtype = _complex_dtype(node)
+    fitting = [each for each in known if each.is_complex == (dtype is not None) or each.origin != "torchlib"]
+    if not fitting:
+        return UnsupportedOverload(
+            operator=name, problem=f"dtype {dtype}" if dtype else "real dtypes", supported=("complex",) if dtype is None else ("real dtypes",)
+        )
+    # The user's come last, and win.
+    return _call(node, name, fitting[-1])
+
+
+def _complex_dtype(node: torch.fx.Node) -> str | None:
+    for each in node.all_input_nodes:
+        value = each.meta.get("val")
+        if isinstance(value, torch.Tensor) and value.dtype.is_complex:
+            return str(value.dtype).removeprefix("torch.")
+    return None
+
+
+def _call(node: torch.fx.Node, name: str, translation: Translation) -> Call | UnsupportedOverload:
+    names, defaults, takes_any = _parameters(translation)
+    schema = node.target._schema.arguments if isinstance(node.target, torch._ops.OpOverload) else ()
+    given = {argument.name: node.kwargs.get(argument.name, argument.default_value) for argument in schema}
+    args: list[Any] = []
+    for position, argument in enumerate(node.args):
+        if takes_any or position < len(names):
+            args.append(defaults.get(names[position], argument) if argument is None and position < len(names) else argument)
+        else:
+            given[schema[position].name] = argument
+    kwargs = {}
+    for keyword, argument in node.kwargs.items():
+        if keyword in names and not (argument is None and keyword in defaults):
+            kwargs[keyword] = argument
+    # A translation that takes no notice of an argument would be silently wrong.
+    for position, expected in enumerate(schema):
+        if position < len(args) or expected.name in names or expected.name in _MEANINGLESS:
+            continue
+        if given[expected.name] != expected.default_value:
+            return UnsupportedOverload(operator=name, problem=f"argument {expected.name}={given[expected.name]}", supported=tuple(names))
+    return Call(translation, tuple(args), kwargs)
+
+
+def _parameters(translation: Translation) -> tuple[list[str], dict[str, Any], bool]:
+    """The names of the translation's parameters, the defaults that they have, and whether it takes any number of arguments."""
+    signature = getattr(translation.function, "op_signature", None)
+    if signature is not None:
+        names = [parameter.name for parameter in signature.params]
+        defaults = {parameter.name: parameter.default for parameter in signature.params if parameter.has_default()}
+        plain = {name: default.value if isinstance(default, ir.Attr) else default for name, default in defaults.items()}
+        return names, plain, any(getattr(parameter, "variadic", False) for parameter in signature.params)
+    parameters = inspect.signature(translation.function).parameters.values()
+    return (
+        [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_POSITIONAL],
+        {parameter.name: parameter.default for parameter in parameters if parameter.default is not parameter.empty},
+        any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters),
+    )

@@ -1,0 +1,73 @@
+"""The two ways to say which dims are dynamic, as torch.export wants them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.export import Dim
+from torch.utils import _pytree as pytree
+
+from onnxplain.diagnostics import InvalidArgument
+
+
+def for_torch(spec: Any) -> Any:
+    """`spec` with names (strings) as dims that torch has to keep dynamic; all else as it is."""
+    if isinstance(spec, str):
+        return Dim.DYNAMIC
+    if isinstance(spec, Mapping):
+        return {key: for_torch(each) for key, each in spec.items()}
+    if isinstance(spec, list | tuple) and not hasattr(spec, "_fields"):
+        return type(spec)(for_torch(each) for each in spec)
+    return spec
+
+
+def from_dynamic_axes(
+    model: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    input_names: Sequence[str],
+    dynamic_axes: Mapping[str, Mapping[int, str] | Sequence[int]],
+) -> dict[str, Any]:
+    """The old argument `dynamic_axes` as `dynamic_shapes`.
+
+    Args:
+        model: What is exported.
+        args: Positional example inputs.
+        kwargs: Keyword example inputs.
+        input_names: Names of the graph's inputs in order; parameter names stand for those that are missing.
+        dynamic_axes: Input name to `{axis: name}` or `[axis]`. Names of outputs are passed over: their dims follow from the inputs'.
+
+    Raises:
+        InvalidArgument: The axes of an input are neither of the two.
+    """
+    forward = model.forward if isinstance(model, torch.nn.Module) else model
+    bound = inspect.signature(forward).bind(*args, **kwargs).arguments
+    names = iter(_leaf_names(bound, input_names))
+    shapes = {}
+    for parameter, value in bound.items():
+        leaves, structure = pytree.tree_flatten(value)
+        specs = [_axes(dynamic_axes, next(names)) for _ in leaves]
+        shapes[parameter] = pytree.tree_unflatten(specs, structure)
+    return shapes
+
+
+def _leaf_names(bound: Mapping[str, Any], input_names: Sequence[str]) -> Iterator[str]:
+    position = 0
+    for parameter, value in bound.items():
+        for _ in pytree.tree_leaves(value):
+            yield input_names[position] if position < len(input_names) else parameter
+            position += 1
+
+
+def _axes(dynamic_axes: Mapping[str, Any], name: str) -> dict[int, Any] | None:
+    axes = dynamic_axes.get(name)
+    if axes is None:
+        return None
+    if isinstance(axes, Mapping):
+        return dict(axes)
+    if isinstance(axes, list | tuple):
+        return {axis: Dim.DYNAMIC for axis in axes}
+    raise InvalidArgument(f"dynamic_axes[{name!r}]: expected {{axis: name}} or [axis, ...], got {axes!r}")

@@ -1,0 +1,38 @@
+"""Translations that onnxscript's torchlib lacks or gets wrong, by subject. A translation takes the operator's arguments in the order of
+its ATen schema, with ONNX values for tensors, and calls an onnxscript opset."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+_MODULES = ("casts", "logic", "normalization", "shapes", "symbolic")
+_table: dict[str, list[Callable[..., Any]]] = {}
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def translates(*names: str) -> Callable[[F], F]:
+    """Registers the decorated function for qualified operator names such as `aten::add.Tensor`; `aten::relu` is a default overload."""
+
+    def register(function: F) -> F:
+        for name in names:
+            _table.setdefault(name, []).append(function)
+        return function
+
+    return register
+
+
+def load() -> Mapping[str, Sequence[Callable[..., Any]]]:
+    """Every translation of ours by qualified name."""
+    for module in _MODULES:
+        importlib.import_module(f"{__name__}.{module}")
+    return _table
+
+
+def emit(op_type: str, inputs: Sequence[Any], attributes: Mapping[str, Any], outputs: int) -> list[Any]:
+    """Records an ONNX operator with a number of outputs that its schema leaves open."""
+    from onnxplain.recorder import current
+
+    return current().emit(op_type, inputs, attributes, outputs)

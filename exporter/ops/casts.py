@@ -1,0 +1,49 @@
+"""Dtype and device: a cast where the dtype changes, nothing elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx_ir as ir
+from onnxscript.onnx_opset import opset18 as op
+
+from . import translates
+
+
+@translates("aten::to.dtype", "aten::_to_copy", "prims::convert_element_type")
+def to_dtype(self: ir.Value, dtype: int = -1) -> ir.Value:
+    """aten::to.dtype(Tensor self, ScalarType dtype, bool non_blocking, bool copy, MemoryFormat? memory_format)."""
+    return cast(self, dtype)
+
+
+@translates("aten::to.dtype_layout")
+def to_dtype_layout(self: ir.Value, *, dtype: int = -1) -> ir.Value:
+    """aten::to.dtype_layout(Tensor self, *, ScalarType? dtype, Layout? layout, Device? device, ...)."""
+    return cast(self, dtype)
+
+
+@translates("aten::to.device")
+def to_device(self: ir.Value, device: str, dtype: int = -1) -> ir.Value:
+    """aten::to.device(Tensor self, Device device, ScalarType dtype, ...)."""
+    del device
+    return cast(self, dtype)
+
+
+@translates("aten::to.other", "aten::type_as")
+def to_other(self: ir.Value, other: ir.Value) -> ir.Value:
+    """aten::to.other(Tensor self, Tensor other, ...)."""
+    return self if other.dtype is None else cast(self, int(other.dtype))
+
+
+@translates("aten::detach", "aten::detach_copy", "aten::alias", "aten::lift_fresh_copy", "aten::lift_fresh", "aten::contiguous", "aten::clone")
+def same(self: ir.Value) -> ir.Value:
+    """Operators that in a graph of values return their argument."""
+    return self
+
+
+def cast(value: ir.Value, dtype: int | None) -> ir.Value:
+    """`value` in an ONNX dtype; -1 and None keep the one that it has."""
+    if dtype is None or dtype == -1 or value.dtype == dtype:
+        return value
+    made: Any = op.Cast(value, to=dtype)
+    return made  # type: ignore[no-any-return]

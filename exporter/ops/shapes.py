@@ -1,0 +1,30 @@
+"""Views and cuts of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import onnx_ir as ir
+from onnxscript.onnx_opset import opset18 as op
+
+from . import emit, translates
+
+
+@translates("aten::split_with_sizes", "aten::split_with_sizes_copy", "aten::split.sizes")
+def split_with_sizes(self: ir.Value, split_sizes: Sequence[Any], dim: int = 0) -> list[ir.Value]:
+    """aten::split_with_sizes(Tensor self, SymInt[] split_sizes, int dim)."""
+    if len(split_sizes) == 1:
+        return [self]
+    return emit("Split", [self, split_sizes], {"axis": dim}, outputs=len(split_sizes))
+
+
+@translates("aten::unbind.int")
+def unbind(self: ir.Value, dim: int = 0) -> Any:
+    """aten::unbind.int(Tensor self, int dim). The size along `dim` is known: it is how many results there are."""
+    assert self.shape is not None
+    size = self.shape[dim]
+    if not isinstance(size, int):
+        raise ValueError(f"unbind needs a dim of fixed size, dim {dim} has size {size}")
+    parts = [self] if size == 1 else emit("Split", [self, [1] * size], {"axis": dim}, outputs=size)
+    return [op.Squeeze(part, [dim]) for part in parts]

@@ -1,0 +1,21 @@
+"""Cleans up the ONNX graph."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+from onnx_ir.passes import common
+
+from onnxplain.diagnostics import DiagnosticContext
+
+
+def optimize(context: DiagnosticContext, model: ir.Model) -> None:
+    """Cleans up the graph and tells how much is left of it."""
+    before = sum(1 for _ in model.graph.all_nodes())
+    clean_up(model)
+    context.event(f"{sum(1 for _ in model.graph.all_nodes())} of {before} ONNX nodes are left.")
+
+
+def clean_up(model: ir.Model) -> None:
+    """Removes nodes that do nothing or whose results nobody uses, and computes equal subexpressions once."""
+    for change in (common.IdentityEliminationPass(), common.CommonSubexpressionEliminationPass(), common.RemoveUnusedNodesPass()):
+        change(model)

@@ -1,0 +1,82 @@
+"""Makes PyTorch's implicit dtype promotion explicit: ONNX operators want equal dtypes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.fx.node import map_aggregate
+
+from onnxplain.diagnostics import DiagnosticContext
+
+from ..registry import OnnxRegistry
+
+aten = torch.ops.aten
+
+# NOTE: not tagged pointwise, but promoting all the same: these compute in the dtype of their result.
+_COMPUTE_IN_RESULT_DTYPE = frozenset(
+    {"aten::cat", "aten::stack", "aten::hstack", "aten::vstack", "aten::sum", "aten::prod", "aten::cumsum", "aten::cumprod", "aten::mean"}
+)
+# Pointwise by torch's tag, but their tensors have dtypes of their own.
+_EXEMPT = frozenset({"aten::_to_copy", "aten::to", "aten::copy", "aten::bucketize", "aten::dequantize", "aten::isin", "aten::type_as"})
+_MASKS = frozenset({"condition", "mask"})
+
+
+def promote_dtypes(context: DiagnosticContext, module: torch.fx.GraphModule, registry: OnnxRegistry) -> None:
+    """Inserts a cast before each operand whose dtype is not the one that the operator computes in (torch's type promotion)."""
+    del context, registry
+    for node in list(module.graph.nodes):
+        target = node.target
+        if not isinstance(target, torch._ops.OpOverload) or not _promotes(target):
+            continue
+        dtype = _compute_dtype(node)
+        if dtype is not None:
+            _cast_operands(module.graph, node, dtype)
+
+
+def _promotes(target: torch._ops.OpOverload) -> bool:
+    name = target._schema.name
+    return name in _COMPUTE_IN_RESULT_DTYPE or (torch.Tag.pointwise in target.tags and name not in _EXEMPT)
+
+
+def _compute_dtype(node: torch.fx.Node) -> torch.dtype | None:
+    result = node.meta.get("val")
+    if not isinstance(result, torch.Tensor) or result.dtype.is_complex:
+        return None
+    if result.dtype is not torch.bool:
+        return result.dtype
+    operands = [_value(argument) for name, argument in _arguments(node) if name not in _MASKS]
+    known = [value for value in operands if isinstance(value, torch.Tensor | int | float)]
+    tensors = [value for value in known if isinstance(value, torch.Tensor)]
+    if len(known) != 2 or not tensors or any(tensor.dtype.is_complex for tensor in tensors):
+        return None
+    return torch.result_type(*known)  # type: ignore[call-overload,no-any-return]
+
+
+def _arguments(node: torch.fx.Node) -> list[tuple[str, Any]]:
+    assert isinstance(node.target, torch._ops.OpOverload)
+    names = [argument.name for argument in node.target._schema.arguments]
+    return [*zip(names, node.args, strict=False), *node.kwargs.items()]
+
+
+def _value(argument: Any) -> Any:
+    return argument.meta.get("val") if isinstance(argument, torch.fx.Node) else argument
+
+
+def _cast_operands(graph: torch.fx.Graph, node: torch.fx.Node, dtype: torch.dtype) -> None:
+    def cast(argument: Any) -> Any:
+        value = _value(argument)
+        if not isinstance(argument, torch.fx.Node) or not isinstance(value, torch.Tensor):
+            return argument
+        if value.dtype == dtype or value.dtype.is_complex:
+            return argument
+        with graph.inserting_before(node):
+            made = graph.call_function(aten._to_copy.default, (argument,), {"dtype": dtype})
+        made.meta.update({key: entry for key, entry in node.meta.items() if key not in ("val", "tensor_meta")})
+        made.meta["val"] = value.to(dtype)
+        return made
+
+    names = [name for name, _ in _arguments(node)][: len(node.args)]
+    node.args = tuple(
+        argument if name in _MASKS else map_aggregate(argument, cast) for name, argument in zip(names, node.args, strict=True)
+    )

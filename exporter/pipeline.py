@@ -1,0 +1,44 @@
+"""The whole job on one page: every stage, in order, each reporting to the context."""
+
+from __future__ import annotations
+
+from onnxplain.diagnostics import DiagnosticContext
+
+from . import passes
+from .build import build
+from .capture import capture
+from .dispatch import plan
+from .optimize import optimize
+from .options import Request
+from .program import ONNXProgram
+from .registry import OnnxRegistry
+from .serialize import Staging, serialize
+from .verify import verify
+
+
+def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry) -> ONNXProgram:
+    """Exports what `request` asks for.
+
+    Raises:
+        ExportFailed: A stage could not go on, or its findings fail the export. Then no file has been written.
+    """
+    with context.stage("capture"):
+        captured = capture(context, request)
+    with context.stage("passes"):
+        prepared = passes.run(context, captured.program, registry)
+    with context.stage("dispatch"):
+        planned = plan(context, prepared, registry)
+    with context.stage("build"):
+        model = build(context, planned, request)
+    if request.optimize:
+        with context.stage("optimize"):
+            optimize(context, model)
+    with Staging(request.destination) as staging:
+        with context.stage("serialize"):
+            serialize(context, model, staging, request)
+        if request.verify:
+            with context.stage("verify"):
+                verify(context, model, prepared, staging.path, request)
+        context.finish()
+        staging.commit(context)
+    return ONNXProgram(model, captured.program, context.log())

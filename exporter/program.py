@@ -1,0 +1,147 @@
+"""The result of an export."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import onnx
+import onnx_ir as ir
+import onnxruntime as ort
+import torch
+from torch.export.graph_signature import ConstantArgument, InputKind
+
+from onnxplain.diagnostics import InvalidArgument, Log
+
+from . import runtime, serialize
+from .optimize import clean_up
+
+
+class ONNXProgram:
+    """An exported model with what it was made of and the log of how.
+
+    Attributes:
+        model: The model as onnx_ir; change it as you like.
+        exported_program: What torch.export captured.
+        diagnostics: Everything that the export reported.
+    """
+
+    def __init__(self, model: ir.Model, exported_program: torch.export.ExportedProgram, diagnostics: Log) -> None:
+        self.model = model
+        self.exported_program = exported_program
+        self.diagnostics = diagnostics
+        self._session: ort.InferenceSession | None = None
+
+    def __repr__(self) -> str:
+        graph = self.model.graph
+        nodes = sum(1 for _ in graph.all_nodes())
+        return f"ONNXProgram({self.diagnostics.subject!r}, opset {self.model.opset_imports.get('')}, {nodes} nodes)"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Sequence[torch.Tensor]:
+        """Runs the model in ONNX Runtime.
+
+        Args:
+            *args: As for the PyTorch model.
+            **kwargs: As for the PyTorch model.
+
+        Returns:
+            The outputs as a flat sequence of tensors on the CPU.
+        """
+        if self._session is None:
+            self.initialize_inference_session()
+        assert self._session is not None
+        return runtime.run(self._session, flat_inputs(self.exported_program, args, kwargs))
+
+    @property
+    def model_proto(self) -> onnx.ModelProto:
+        """The model as a protobuf message. Fails above 2 GiB, as protobuf does: use `save` there."""
+        return ir.to_proto(self.model)
+
+    def optimize(self) -> None:
+        """Cleans up the graph, as an export with `optimize=True` has done already."""
+        clean_up(self.model)
+
+    def save(
+        self,
+        destination: str | os.PathLike[str],
+        *,
+        include_initializers: bool = True,
+        keep_initializers_as_inputs: bool = False,
+        external_data: bool | None = None,
+    ) -> None:
+        """Saves the model. The file appears whole or not at all.
+
+        Args:
+            destination: The file.
+            include_initializers: False leaves the weights out.
+            keep_initializers_as_inputs: Lists the weights among the graph's inputs, too.
+            external_data: True writes the weights to `<destination>.data`, False never does, None does above 2 GiB.
+
+        Raises:
+            InvalidArgument: `destination` is no path, or its folder does not exist, or `external_data` is False above 2 GiB.
+        """
+        path = file_path("destination", destination)
+        if external_data is False and include_initializers and serialize.weight_bytes(self.model) > serialize.PROTOBUF_LIMIT:
+            raise InvalidArgument("external_data: expected True or None for a model above 2 GiB, got False")
+        with serialize.Staging(path) as staging:
+            assert staging.path is not None
+            serialize.save(
+                self.model,
+                staging.path,
+                include_initializers=include_initializers,
+                keep_initializers_as_inputs=keep_initializers_as_inputs,
+                external_data=external_data,
+            )
+            staging.commit()
+
+    def save_diagnostics(self, destination: str | os.PathLike[str]) -> None:
+        """Saves the log as SARIF 2.1.0.
+
+        Raises:
+            InvalidArgument: `destination` is no path, or its folder does not exist.
+        """
+        from onnxplain.diagnostics import sarif
+
+        sarif.write(self.diagnostics, file_path("destination", destination))
+
+    def initialize_inference_session(
+        self, initializer: Callable[[str | bytes], ort.InferenceSession] | None = None
+    ) -> None:
+        """Makes the ONNX Runtime session that calls use.
+
+        Args:
+            initializer: Makes a session from a path or a serialized model; None makes one for the CPU.
+        """
+        self._session = runtime.session(self.model, make=initializer)
+
+    def release(self) -> None:
+        """Drops the ONNX Runtime session and its memory; the next call makes a new one."""
+        self._session = None
+
+
+def flat_inputs(program: torch.export.ExportedProgram, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    """The tensors (and dynamic numbers) among the inputs, in the order of the exported graph's inputs.
+
+    Raises:
+        InvalidArgument: The inputs have another structure than those of the export.
+    """
+    order = program.call_spec.in_spec.child(1).context if program.call_spec.in_spec is not None else list(kwargs)
+    if set(order) != set(kwargs):
+        raise InvalidArgument(f"kwargs: expected {sorted(order)}, got {sorted(kwargs)}")
+    leaves = torch.utils._pytree.tree_leaves((tuple(args), {name: kwargs[name] for name in order}))
+    specs = [spec for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
+    if len(leaves) != len(specs):
+        raise InvalidArgument(f"args: expected {len(specs)} values, as in the export, got {len(leaves)}")
+    return [leaf for leaf, spec in zip(leaves, specs, strict=True) if not isinstance(spec.arg, ConstantArgument)]
+
+
+def file_path(argument: str, value: object) -> pathlib.Path:
+    """`value` as the path of a file that can be written. Raises `InvalidArgument` that names `argument`."""
+    if not isinstance(value, str | os.PathLike):
+        raise InvalidArgument(f"{argument}: expected a path, got {value!r}")
+    path = pathlib.Path(value)
+    if path.is_dir():
+        raise InvalidArgument(f"{argument}: expected a file, got the folder {str(path)!r}")
+    return path

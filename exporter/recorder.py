@@ -1,0 +1,346 @@
+"""Runs translations: an onnxscript evaluator that records the ONNX operators they call as onnx_ir nodes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+from onnxscript import evaluator, values
+from onnxscript.onnx_opset import opset18 as op
+
+_PYTHON_DTYPES = {bool: ir.DataType.BOOL, int: ir.DataType.INT64, float: ir.DataType.FLOAT, str: ir.DataType.STRING}
+
+
+class Tensor(ir.Value):
+    """An ONNX value on which translations may use Python's operators. They become ONNX nodes, with ONNX's broadcasting."""
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dims, if known."""
+        return None if self.shape is None else len(self.shape)
+
+    def __add__(self, other: Any) -> Any:
+        return op.Add(self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return op.Add(other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return op.Sub(self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return op.Sub(other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return op.Mul(self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return op.Mul(other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return op.Div(self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return op.Div(other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        return op.Pow(self, other)
+
+    def __matmul__(self, other: Any) -> Any:
+        return op.MatMul(self, other)
+
+    def __mod__(self, other: Any) -> Any:
+        return op.Mod(self, other, fmod=int(self.dtype is not None and self.dtype.is_floating_point()))
+
+    def __neg__(self) -> Any:
+        return op.Neg(self)
+
+    def __and__(self, other: Any) -> Any:
+        return op.And(self, other)
+
+    def __rand__(self, other: Any) -> Any:
+        return op.And(other, self)
+
+    def __or__(self, other: Any) -> Any:
+        return op.Or(self, other)
+
+    def __ror__(self, other: Any) -> Any:
+        return op.Or(other, self)
+
+    def __lt__(self, other: Any) -> Any:
+        return op.Less(self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return op.LessOrEqual(self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return op.Greater(self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return op.GreaterOrEqual(self, other)
+
+    # NOTE: torchlib compares values with `!=` for elementwise inequality, but `==` must stay identity: onnx_ir keeps values in sets.
+    def __ne__(self, other: object) -> Any:
+        return op.Not(op.Equal(self, other))
+
+    __hash__ = ir.Value.__hash__
+
+
+class Recorder(evaluator.Evaluator):
+    """Records what translations call.
+
+    Attributes:
+        nodes: What was recorded since the last `take`, in order.
+        constants: Every constant of the model, as values that become initializers; each is made once.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: list[ir.Node] = []
+        self.constants: dict[tuple[object, ...], ir.Value] = {}
+
+    def take(self) -> list[ir.Node]:
+        """The nodes recorded since the last call."""
+        taken, self.nodes = self.nodes, []
+        return taken
+
+    def constant(self, value: Any, dtype: ir.DataType | None = None) -> ir.Value:
+        """A constant for a Python value, a list of them, or a tensor. Small equal ones are one value."""
+        if isinstance(value, ir.TensorProtocol):
+            tensor = value
+        else:
+            if isinstance(value, complex):
+                value = (value.real, value.imag)
+            tensor = ir.tensor(np.asarray(value) if dtype is None else _array(value, dtype), dtype=dtype or _python_dtype(value))
+        key: tuple[object, ...] = (tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes() if tensor.size <= 64 else id(tensor))
+        found = self.constants.get(key)
+        if found is None:
+            found = Tensor(
+                name=f"const_{len(self.constants)}", shape=ir.Shape(tensor.shape), type=ir.TensorType(tensor.dtype), const_value=tensor
+            )
+            self.constants[key] = found
+        return found
+
+    def eval_op(self, op: values.Op, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Records one ONNX operator."""
+        signature = _signature(op)
+        kwargs = {name: _plain(value) for name, value in kwargs.items()}
+        if op.name == "Constant" and not op.opset.domain:
+            return self._constant_op(kwargs)
+        outputs = self._record(signature, args, kwargs, _output_count(signature, kwargs))
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def emit(self, op_type: str, inputs: Sequence[Any], attributes: Mapping[str, Any], outputs: int) -> list[ir.Value]:
+        """Records an operator of ONNX opset 18 with a number of outputs that its schema leaves open."""
+        import onnx
+
+        version = onnx.defs.get_schema(op_type, 18, "").since_version
+        return self._record(_signature_of("", op_type, version), inputs, attributes, outputs)
+
+    def _record(self, signature: ir.schemas.OpSignature, args: Sequence[Any], kwargs: Mapping[str, Any], outputs: int) -> list[ir.Value]:
+        inputs, attributes = _bind(signature, args, kwargs)
+        types = _known_types(inputs)
+        flat: list[ir.Value | None] = []
+        for parameter, argument in inputs:
+            if parameter.variadic or _takes_sequence(parameter):
+                flat.extend(self._sequence(parameter, argument, types))
+            else:
+                flat.append(self._value(parameter, argument, types))
+        while flat and flat[-1] is None:
+            flat.pop()
+        node = ir.Node(
+            signature.domain,
+            signature.name,
+            flat,
+            attributes=ir.convenience.convert_attributes({name: value for name, value in attributes.items() if value is not None}),
+            outputs=[Tensor() for _ in range(outputs)],
+            version=signature.since_version,
+        )
+        _infer_dtypes(signature, inputs, attributes, node)
+        self.nodes.append(node)
+        return list(node.outputs)
+
+    def eval_function(self, function: values.OnnxFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Calls a scripted function as Python: its operators come back here one by one, so nothing is left to inline."""
+        return function.function(*map(_plain, args), **{name: _plain(value) for name, value in kwargs.items()})
+
+    def _constant_op(self, kwargs: Mapping[str, Any]) -> ir.Value:
+        for name, value in kwargs.items():
+            if value is None:
+                continue
+            if name in ("value_int", "value_ints"):
+                return self.constant(value, ir.DataType.INT64)
+            if name in ("value_float", "value_floats"):
+                return self.constant(value, ir.DataType.FLOAT)
+            if name == "value":
+                return self.constant(value if isinstance(value, ir.TensorProtocol) else ir.tensor(value))
+            return self.constant(value)
+        raise ValueError("Constant without a value")
+
+    def _value(self, parameter: ir.schemas.Parameter, argument: Any, types: Mapping[str, ir.DataType]) -> ir.Value | None:
+        if argument is None or isinstance(argument, ir.Value):
+            return argument
+        dtype = _constant_dtype(parameter, argument, types)
+        if isinstance(argument, list | tuple) and any(isinstance(item, ir.Value) for item in argument):
+            return self._stacked(argument, dtype)
+        return self.constant(argument, dtype)
+
+    def _sequence(self, parameter: ir.schemas.Parameter, argument: Any, types: Mapping[str, ir.DataType]) -> list[ir.Value | None]:
+        if argument is None or isinstance(argument, ir.Value):
+            return [argument]
+        if _takes_sequence(parameter):
+            return [op.SequenceConstruct(*argument)]
+        return [self._value(parameter, item, types) for item in argument]
+
+    def _stacked(self, items: Sequence[Any], dtype: ir.DataType) -> ir.Value:
+        """A 1-D tensor of scalars, some of them known only at run time: `[batch, 4]` as a shape."""
+        parts = []
+        for item in items:
+            if isinstance(item, ir.Value):
+                parts.append(item if item.shape is not None and len(item.shape) == 1 else op.Reshape(item, [-1]))
+            else:
+                parts.append(self.constant([item], dtype))
+        return parts[0] if len(parts) == 1 else op.Concat(*parts, axis=0)
+
+
+def current() -> Recorder:
+    """The recorder that the running translation writes to."""
+    recorder = evaluator.default()
+    assert isinstance(recorder, Recorder)
+    return recorder
+
+
+@functools.cache
+def _signature_of(domain: str, name: str, version: int) -> ir.schemas.OpSignature:
+    import onnx
+
+    return ir.schemas.OpSignature.from_op_schema(onnx.defs.get_schema(name, version, domain))
+
+
+def _signature(op: values.Op) -> ir.schemas.OpSignature:
+    if op.op_schema is None:
+        raise ValueError(f"there is no ONNX operator {op.name} in {op.opset!r}")
+    return _signature_of(op.op_schema.domain, op.op_schema.name, op.op_schema.since_version)
+
+
+Bound = list[tuple[ir.schemas.Parameter, Any]]
+
+
+def _bind(signature: ir.schemas.OpSignature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Bound, dict[str, Any]]:
+    """Python arguments as the operator's inputs and attributes."""
+    inputs: Bound = []
+    attributes: dict[str, Any] = {}
+    rest = list(args)
+    for parameter in signature.params:
+        if isinstance(parameter, ir.schemas.Parameter):
+            if parameter.variadic:
+                inputs.append((parameter, rest))
+                rest = []
+            elif rest:
+                inputs.append((parameter, rest.pop(0)))
+            else:
+                argument = kwargs.get(parameter.name)
+                if argument is None and parameter.required:
+                    raise ValueError(f"{signature.name} needs an input {parameter.name!r}")
+                inputs.append((parameter, argument))
+        else:
+            value = rest.pop(0) if rest else kwargs.get(parameter.name)
+            if value is None and parameter.required:
+                raise ValueError(f"{signature.name} needs an attribute {parameter.name!r}")
+            if parameter.type is ir.AttributeType.FLOAT and isinstance(value, int):
+                value = float(value)
+            attributes[parameter.name] = value
+    known = {parameter.name for parameter in signature.params}
+    unknown = [name for name in kwargs if name not in known]
+    if unknown or rest:
+        raise ValueError(f"{signature.name} has no {'argument ' + repr(unknown[0]) if unknown else 'further arguments'}")
+    return inputs, attributes
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, ir.Attr) else value
+
+
+def _takes_sequence(parameter: ir.schemas.Parameter) -> bool:
+    return all(isinstance(allowed, ir.SequenceType) for allowed in parameter.type_constraint.allowed_types)
+
+
+def _known_types(inputs: Bound) -> dict[str, ir.DataType]:
+    """Type constraint to the dtype that an input has bound it to."""
+    types: dict[str, ir.DataType] = {}
+    for parameter, argument in inputs:
+        for value in argument if isinstance(argument, list | tuple) else (argument,):
+            if isinstance(value, ir.Value) and value.dtype is not None and not _is_sequence(value):
+                types.setdefault(parameter.type_constraint.name, value.dtype)
+    return types
+
+
+def _is_sequence(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.SequenceType)
+
+
+def _constant_dtype(parameter: ir.schemas.Parameter, argument: Any, types: Mapping[str, ir.DataType]) -> ir.DataType:
+    """The dtype of a Python constant: that of its siblings; else the only one allowed; else Python's own."""
+    bound = types.get(parameter.type_constraint.name)
+    if bound is not None:
+        return bound
+    allowed = parameter.type_constraint.allowed_types
+    if len(allowed) == 1:
+        return next(iter(allowed)).dtype
+    if isinstance(argument, ir.TensorProtocol):
+        return argument.dtype
+    return _python_dtype(argument)
+
+
+def _python_dtype(argument: Any) -> ir.DataType:
+    items = argument if isinstance(argument, list | tuple) else [argument]
+    dtypes = [item.dtype if isinstance(item, ir.Value) else _PYTHON_DTYPES.get(type(item)) for item in items]
+    for dtype in (ir.DataType.FLOAT, *(dtype for dtype in dtypes if dtype is not None)):
+        if dtype in dtypes:
+            return dtype
+    if isinstance(argument, np.ndarray | np.generic):
+        return ir.DataType.from_numpy(argument.dtype)
+    # NOTE: an empty list is a shape or a list of axes.
+    return ir.DataType.INT64
+
+
+def _array(value: Any, dtype: ir.DataType) -> Any:
+    if isinstance(value, ir.TensorProtocol):
+        return value.numpy().astype(dtype.numpy())
+    if dtype is ir.DataType.STRING:
+        return np.asarray(value, dtype=object)
+    return np.asarray(value).astype(dtype.numpy())
+
+
+def _output_count(signature: ir.schemas.OpSignature, attributes: Mapping[str, Any]) -> int:
+    match signature.name:
+        case "BatchNormalization" if not attributes.get("training_mode"):
+            return 1
+        case "Split":
+            if not isinstance(attributes.get("num_outputs"), int):
+                raise ValueError("Split needs num_outputs here; a split into sizes says how many outputs it has with `ops.emit`")
+            return int(attributes["num_outputs"])
+        case _:
+            return len(signature.outputs)
+
+
+def _infer_dtypes(signature: ir.schemas.OpSignature, inputs: Bound, attributes: Mapping[str, Any], node: ir.Node) -> None:
+    """Gives outputs the dtype that follows from the signature, so that constants beside them get the right one."""
+    types = {
+        parameter.type_constraint.name: value.dtype
+        for (parameter, _), value in zip(inputs, node.inputs, strict=False)
+        if value is not None and value.dtype is not None and not _is_sequence(value)
+    }
+    if signature.name == "Cast":
+        node.outputs[0].dtype = ir.DataType(attributes["to"])
+        return
+    for parameter, output in zip(signature.outputs, node.outputs, strict=False):
+        allowed = parameter.type_constraint.allowed_types
+        if _takes_sequence(parameter):
+            continue
+        if parameter.type_constraint.name in types:
+            output.dtype = types[parameter.type_constraint.name]
+        elif len(allowed) == 1:
+            output.dtype = next(iter(allowed)).dtype

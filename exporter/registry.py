@@ -1,0 +1,156 @@
+"""Which translation an operator has: torchlib's, ours, and the user's, in rising order of precedence."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import torch
+
+from onnxplain import ops
+
+from .options import DEFAULT_OPSET
+
+_NAME = re.compile(r"\w+")
+_OVERLOAD = re.compile(r"[\w.]+")
+
+Origin = Literal["torchlib", "onnxplain", "user"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Translation:
+    """A function that builds the ONNX nodes for one operator.
+
+    Attributes:
+        function: An onnxscript function, or a plain function that calls onnxscript opsets. It takes the operator's arguments by the
+            ATen schema's order, with ONNX values for tensors.
+        origin: Who wrote it.
+        is_complex: True if it takes complex tensors, as real ones with a last dim of size 2 (real part, imaginary part).
+    """
+
+    function: Callable[..., Any]
+    origin: Origin
+    is_complex: bool = False
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return str(getattr(self.function, "name", None) or getattr(self.function, "__name__", self.function))
+
+
+def qualified_name(target: object) -> str:
+    """`aten::add.Tensor` for an OpOverload, `aten::relu` for a default overload, `_operator::add` for a Python function.
+
+    Higher-order operators are in the namespace `higher_order`.
+    """
+    if isinstance(target, torch._ops.OpOverload):
+        return target.name()
+    if isinstance(target, torch._ops.HigherOrderOperator):
+        return f"higher_order::{target.name()}"
+    return f"{getattr(target, '__module__', '')}::{getattr(target, '__name__', target)}"
+
+
+class OnnxRegistry:
+    """Maps operators to translations.
+
+    Args:
+        opset_version: The ONNX opset of the exported models.
+    """
+
+    def __init__(self, opset_version: int = DEFAULT_OPSET) -> None:
+        self._opset_version = opset_version
+        self._user: dict[str, list[Translation]] = {}
+
+    @property
+    def opset_version(self) -> int:
+        """The ONNX opset of the exported models."""
+        return self._opset_version
+
+    def register_op(
+        self, function: Callable[..., Any], namespace: str, op_name: str, overload: str | None = None, is_complex: bool = False
+    ) -> None:
+        """Registers a translation of the user's. The last one registered for an operator wins, over ours, too.
+
+        Args:
+            function: An onnxscript function, or a plain function that calls onnxscript opsets.
+            namespace: Such as `aten`.
+            op_name: Such as `add`.
+            overload: Such as `Tensor`; None or `default` is the default overload.
+            is_complex: True if it takes complex tensors as real ones with a last dim of size 2.
+
+        Raises:
+            TypeError: `function` is not callable.
+            ValueError: The name is malformed.
+        """
+        if not callable(function):
+            raise TypeError(f"function: expected a callable, got {function!r}")
+        translation = Translation(function, "user", is_complex)
+        self._user.setdefault(_key(namespace, op_name, overload), []).append(translation)
+
+    def register_target(self, target: object, functions: Sequence[Callable[..., Any]]) -> None:
+        """Registers translations for an operator as `custom_translation_table` names it: by OpOverload or function."""
+        for function in functions:
+            self._user.setdefault(qualified_name(target), []).append(Translation(function, "user"))
+
+    def get_op_functions(self, namespace: str, op_name: str, overload: str | None = None) -> list[Translation] | None:
+        """The translations of an operator in order of precedence, lowest first (the user's are last); None if there is none."""
+        return list(self.translations(_key(namespace, op_name, overload))) or None
+
+    def is_registered_op(self, namespace: str, op_name: str, overload: str | None = None) -> bool:
+        """True if the operator has a translation."""
+        return bool(self.translations(_key(namespace, op_name, overload)))
+
+    def translations(self, name: str) -> tuple[Translation, ...]:
+        """The translations for a qualified name, lowest precedence first."""
+        return (*_torchlib().get(name, ()), *_ours().get(name, ()), *self._user.get(name, ()))
+
+    def overloads(self, name: str) -> tuple[str, ...]:
+        """The registered overloads of the operator that the qualified `name` is an overload of."""
+        packet = name.split(".")[0]
+        return tuple(sorted(known for known in self.names() if known.split(".")[0] == packet))
+
+    def nearest(self, name: str) -> str:
+        """The registered name most like `name`; empty if none is."""
+        packet = name.split(".")[0]
+        found = difflib.get_close_matches(packet, [known for known in self.names() if known != name], n=1, cutoff=0.6)
+        return found[0] if found else ""
+
+    def names(self) -> Iterator[str]:
+        """Every registered qualified name."""
+        yield from {**_torchlib(), **_ours(), **self._user}
+
+
+def _key(namespace: str, op_name: str, overload: str | None) -> str:
+    for argument, value, pattern in (("namespace", namespace, _NAME), ("op_name", op_name, _NAME), ("overload", overload, _OVERLOAD)):
+        if value is None and argument == "overload":
+            continue
+        if not isinstance(value, str) or not pattern.fullmatch(value):
+            raise ValueError(f"{argument}: expected a name such as 'aten', 'add' or 'Tensor', got {value!r}")
+    return f"{namespace}::{op_name}" if overload in (None, "default") else f"{namespace}::{op_name}.{overload}"
+
+
+@functools.cache
+def _torchlib() -> Mapping[str, tuple[Translation, ...]]:
+    """onnxscript's torchlib, read once per process.
+
+    NOTE: straight from its registry (read in onnxscript 0.7.2): `get_torchlib_ops` parses every function's source, 0.6 s in every export.
+    """
+    from onnxscript.function_libs.torch_lib import ops as _, registration  # noqa: F401  (importing the ops fills the registry)
+
+    return {
+        name: (
+            *(Translation(function, "torchlib") for function in entry.overloads),
+            *(Translation(function, "torchlib", is_complex=True) for function in entry.complex),
+        )
+        for name, entry in registration.default_registry.items()
+        if not name.startswith("internal::")
+    }
+
+
+@functools.cache
+def _ours() -> Mapping[str, tuple[Translation, ...]]:
+    return {name: tuple(Translation(function, "onnxplain") for function in found) for name, found in ops.load().items()}

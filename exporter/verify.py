@@ -1,0 +1,133 @@
+"""Runs the exported model in ONNX Runtime and compares it with eager PyTorch."""
+
+from __future__ import annotations
+
+import copy
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import onnx_ir as ir
+import torch
+
+from onnxplain.diagnostics import DiagnosticContext, Evidence
+from onnxplain.rules import OutputsDiffer, RuntimeRejected
+
+from . import runtime, serialize, where
+from .options import Request
+from .passes import Prepared
+from .program import flat_inputs
+
+TOLERANCES = {torch.float64: 1e-7, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
+"""Absolute and relative tolerance by dtype; everything else has to be equal."""
+
+
+def verify(context: DiagnosticContext, model: ir.Model, prepared: Prepared, path: pathlib.Path | None, request: Request) -> None:
+    """Compares all outputs on the example inputs; reports each that differs, at the first node that does."""
+    inputs = flat_inputs(prepared.program, request.args, request.kwargs)
+    try:
+        actual = runtime.run(runtime.session(model, path), inputs)
+    except Exception as error:
+        # NOTE: ONNX Runtime's exceptions have no common base class but Exception.
+        first = str(error).strip().splitlines()[0]
+        raise context.fail(RuntimeRejected(error=first), at=serialize.at_onnx_node(str(error), model), cause=error) from error
+    expected = _eager(prepared.program, request)
+    worst: float = 0.0
+    for value, got, want in zip(model.graph.outputs, actual, expected, strict=True):
+        difference, tolerance = compare(got, want)
+        worst = max(worst, difference)
+        if difference > tolerance:
+            context.report(
+                OutputsDiffer(output=value.name or "", difference=difference, tolerance=tolerance),
+                at=_first_difference(model, prepared, inputs) or where.module_definition(request.model),
+            )
+    context.event(f"{len(expected)} outputs were compared with eager PyTorch; they differ by at most {worst:.3g}.")
+
+
+def compare(got: torch.Tensor, want: torch.Tensor) -> tuple[float, float]:
+    """How far two tensors are apart, and how far they may be.
+
+    Returns:
+        The largest of `|got - want| / (1 + |want|)` over the elements, and the tolerance for it. Different shapes or dtypes, and NaN on
+        one side only, are infinitely far apart.
+    """
+    if want.is_complex():
+        want = torch.view_as_real(want.resolve_conj())
+    tolerance = TOLERANCES.get(want.dtype, 0.0)
+    if got.shape != want.shape or got.dtype != want.dtype:
+        return float("inf"), tolerance
+    left, right = got.double(), want.detach().cpu().double()
+    apart = (left - right).abs() / (1 + right.abs())
+    same = (left == right) | (left.isnan() & right.isnan())
+    apart = torch.where(same, 0.0, torch.nan_to_num(apart, nan=float("inf"), posinf=float("inf")))
+    return (float(apart.max()) if apart.numel() else 0.0), tolerance
+
+
+def _eager(program: torch.export.ExportedProgram, request: Request) -> list[torch.Tensor]:
+    model = program.module() if isinstance(request.model, torch.export.ExportedProgram) else request.model
+    # NOTE: on copies, since a model may write to its inputs. In the grad mode of the capture: torch's fast paths for inference, such as
+    # that of nn.TransformerEncoder, give other numbers where the input is padded.
+    args, kwargs = copy.deepcopy((request.args, dict(request.kwargs)))
+    results = model(*args, **kwargs)
+    leaves = torch.utils._pytree.tree_leaves(results)
+    return [leaf if isinstance(leaf, torch.Tensor) else torch.tensor(leaf) for leaf in leaves if leaf is not None]
+
+
+def _first_difference(model: ir.Model, prepared: Prepared, inputs: Sequence[Any]) -> Evidence | None:
+    """Where the first value stands that differs, in the order of the graph: all values that kept their FX node's name are compared."""
+    graph = prepared.graph_module.graph
+    wanted = {node.name: node for node in graph.nodes if node.op == "call_function" and isinstance(node.meta.get("val"), torch.Tensor)}
+    outputs = {id(value) for value in model.graph.outputs}
+    origins: dict[str, torch.fx.Node] = {}
+    extra = []
+    for onnx_node in model.graph:
+        for value in onnx_node.outputs:
+            origin = onnx_node.meta.get("fx_node")
+            if value.name in wanted and value.type is not None:
+                origins[value.name] = wanted[value.name]
+            elif id(value) in outputs and origin is not None and len(onnx_node.outputs) == 1:
+                origins[value.name or ""] = origin
+            if value.name in origins and id(value) not in outputs:
+                extra.append(value)
+    before = len(model.graph.outputs)
+    model.graph.outputs.extend(extra)
+    try:
+        probe = runtime.session(model)
+        got = dict(zip((each.name for each in probe.get_outputs()), runtime.run(probe, inputs), strict=True))
+    finally:
+        while len(model.graph.outputs) > before:
+            model.graph.outputs.pop()
+    want = _intermediate_values(prepared, inputs)
+    places = {node: name for name, node in origins.items()}
+    for node in graph.nodes:
+        name = places.get(node)
+        if name in got and node in want:
+            difference, tolerance = compare(got[name], want[node])
+            if difference > tolerance:
+                return where.at_node(node)
+    return None
+
+
+def _intermediate_values(prepared: Prepared, inputs: Sequence[Any]) -> Mapping[torch.fx.Node, torch.Tensor]:
+    values: dict[torch.fx.Node, torch.Tensor] = {}
+
+    class Keeping(torch.fx.Interpreter):
+        def run_node(self, n: torch.fx.Node) -> Any:
+            result = super().run_node(n)
+            if isinstance(result, torch.Tensor):
+                values[n] = result.clone()
+            return result
+
+    program = prepared.program
+    weights = {**program.state_dict, **program.constants}
+    given = iter(inputs)
+    flat = []
+    for spec in program.graph_signature.input_specs:
+        if spec.kind is torch.export.graph_signature.InputKind.USER_INPUT:
+            constant = isinstance(spec.arg, torch.export.graph_signature.ConstantArgument)
+            flat.append(spec.arg.value if constant else copy.deepcopy(next(given)))
+        else:
+            flat.append(weights[spec.target or ""])
+    with torch.no_grad():
+        Keeping(prepared.graph_module).run(*flat)
+    return values

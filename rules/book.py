@@ -1,0 +1,94 @@
+"""The rule book as pages: `CATALOG.md` for readers, `RELEASES.md` to hold what was shipped. `python -m onnxplain.rules` writes both."""
+
+from __future__ import annotations
+
+import itertools
+import pathlib
+import re
+from collections.abc import Iterable, Sequence
+
+from onnxplain.diagnostics import Level, Rule
+from onnxplain.diagnostics.history import State
+
+FOLDER = pathlib.Path(__file__).parent
+CATALOG = FOLDER / "CATALOG.md"
+RELEASES = FOLDER / "RELEASES.md"
+
+_UNSHIPPED = "Unshipped"
+_SECTION = re.compile(r"^## (.+)\n", re.MULTILINE)
+_ROW = re.compile(r"^\| (OXP\d{4}) \| (\w+) \| (\w+) \| (.*?) \| (\d+) \|$", re.MULTILINE)
+
+
+def rules() -> tuple[type[Rule], ...]:
+    """The rules of the book, by id: those of its chapters, not those that somebody else derived."""
+    return tuple(rule for rule in Rule.all() if rule.__module__.startswith(f"{__package__}."))
+
+
+def refresh() -> None:
+    """Writes both pages anew."""
+    CATALOG.write_text(catalog(rules()), encoding="utf-8")
+    RELEASES.write_text(releases(rules(), RELEASES.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def catalog(rules: Iterable[type[Rule]]) -> str:
+    """All rules as one markdown page: a table for each chapter, then each rule's own page."""
+    rules = tuple(rules)
+    parts = ["# The rules of onnxplain\n\nWritten by `python -m onnxplain.rules` from the rules' docstrings.\n"]
+    for chapter, members in itertools.groupby(rules, key=lambda rule: rule.chapter()):
+        rows = [(f"[{rule.id}](#{anchor(rule)})", rule.__name__, rule.level.value, rule.page.summary) for rule in members]
+        parts.append(f"**{chapter}**\n\n{_table(('Id', 'Name', 'Level', 'Summary'), rows)}")
+    return "\n".join((*parts, *map(_section, rules)))
+
+
+def anchor(rule: type[Rule]) -> str:
+    """The fragment of the rule's section in `CATALOG.md`, as GitHub makes it from the heading."""
+    return f"{rule.id}-{rule.__name__}".lower()
+
+
+def releases(rules: Iterable[type[Rule]], text: str) -> str:
+    """`text`, the page of releases, with its unshipped table written anew: the rules that are new or changed since the last release."""
+    recorded = _last_states(shipped(text))
+    changed = [rule for rule in rules if rule.state() != recorded.get(rule.id)]
+    head, *sections = _SECTION.split(text)
+    if sections[:1] == [_UNSHIPPED]:
+        sections = sections[2:]
+    frozen = "".join(f"## {title}\n{body}" for title, body in zip(sections[::2], sections[1::2], strict=True))
+    body = _table(("Id", "Name", "Level", "Arguments", "Revision"), map(_row, changed)) if changed else "Nothing.\n"
+    return f"{head}## {_UNSHIPPED}\n\n{body}" + (f"\n{frozen}" if frozen else "")
+
+
+def shipped(text: str) -> dict[str, dict[str, State]]:
+    """The frozen tables of the page of releases, newest first: version to the rules that were new or changed in it, by id."""
+    _, *sections = _SECTION.split(text)
+    return {
+        version: {
+            id: State(name, Level(level), tuple(re.findall(r"\w+", arguments)), int(revision))
+            for id, name, level, arguments, revision in _ROW.findall(body)
+        }
+        for version, body in zip(sections[::2], sections[1::2], strict=True)
+        if version != _UNSHIPPED
+    }
+
+
+def _last_states(tables: dict[str, dict[str, State]]) -> dict[str, State]:
+    return {id: state for version in reversed(tables) for id, state in tables[version].items()}
+
+
+def _section(rule: type[Rule]) -> str:
+    page = re.sub(r"^## ", "### ", rule.page.markdown, flags=re.MULTILINE)
+    facts = f"`{rule.level.value}`, since {rule.history[0].version}, revision {rule.revision()}"
+    return f"## {rule.id} {rule.__name__}\n\n{facts}\n\n> {rule.message}\n\n{page}"
+
+
+def _row(rule: type[Rule]) -> tuple[str, ...]:
+    state = rule.state()
+    return rule.id, state.name, state.level.value, ", ".join(state.arguments), str(state.revision)
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = (header, ["---"] * len(header), *rows)
+    return "".join(f"| {' | '.join(map(_cell, line))} |\n" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", r"\|")

@@ -1,0 +1,107 @@
+"""Chapter 4: build, which writes the ONNX graph."""
+
+from __future__ import annotations
+
+from onnxplain.diagnostics import Added, Level, Rule
+
+
+class NameChanged(Rule, id="OXP4001", level=Level.WARNING, history=[Added("0.1.0")]):
+    """A name that was asked for is another one in the ONNX model.
+
+    What happened:
+        In an ONNX graph every value has a name of its own. The name that was asked for is taken by another value, or there is no
+        value left for it.
+
+    Why it matters:
+        A program that feeds or reads the value by the name asked for fails.
+
+    How to fix it:
+        1. Ask for names that differ from each other, in `input_names` and `output_names` together.
+        2. Use the name that was given.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Double(torch.nn.Module):
+            def forward(self, x):
+                return x * 2
+
+
+        program = onnxplain.export(Double(), (torch.ones(3),), input_names=["x"], output_names=["x"])  # OXP4001
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Double(torch.nn.Module):
+            def forward(self, x):
+                return x * 2
+
+
+        program = onnxplain.export(Double(), (torch.ones(3),), input_names=["x"], output_names=["y"])
+        ```
+    """
+
+    kind: str
+    asked: str
+    given: str
+
+    message = "The '{kind}' name '{asked}' was changed to '{given}'."
+
+
+class UnusedInput(Rule, id="OXP4002", level=Level.WARNING, history=[Added("0.1.0")]):
+    """An input of the model is used by none of its operators.
+
+    What happened:
+        `forward` has the parameter, but nothing that it returns depends on it for these arguments. The ONNX model keeps the
+        input, so that its inputs are those of `forward`.
+
+    Why it matters:
+        Every run must feed a value that changes nothing. Often it means that a branch of `forward` was not taken that should have
+        been.
+
+    How to fix it:
+        1. Leave the input out of the example inputs, or pass `None` for it.
+        2. Remove the parameter from `forward`.
+        3. If the input should matter, look for the branch in `forward` that skips it.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Double(torch.nn.Module):
+            def forward(self, x, mask):  # OXP4002
+                return x * 2
+
+
+        program = onnxplain.export(Double(), (torch.ones(3), torch.ones(3)))
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Double(torch.nn.Module):
+            def forward(self, x):
+                return x * 2
+
+
+        program = onnxplain.export(Double(), (torch.ones(3),))
+        ```
+    """
+
+    name: str
+
+    message = "The input '{name}' is kept, but the model does not use it."

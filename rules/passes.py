@@ -1,0 +1,212 @@
+"""Chapter 2: passes over the captured FX graph."""
+
+from __future__ import annotations
+
+from onnxplain.diagnostics import Added, Level, Rule
+
+
+class MutationNotRemoved(Rule, id="OXP2001", level=Level.ERROR, history=[Added("0.1.0")]):
+    """An in-place operator could not be replaced by one without side effects.
+
+    What happened:
+        ONNX operators never change their inputs, so every in-place operator must give way to one that returns a new tensor. For
+        PyTorch's own operators PyTorch knows which one; for this operator it does not. It never does for a custom operator that
+        returns its input.
+
+    Why it matters:
+        What reads the tensor after the operator would see its old data.
+
+    How to fix it:
+        1. Call PyTorch operators instead, in place or not.
+        2. Give a custom operator a form that returns its result as a new tensor, and translate that one.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+        library = torch.library.Library("demo", "FRAGMENT")
+        library.define("clear(Tensor(a!) x) -> Tensor(a!)")
+
+
+        @torch.library.impl(library, "clear", "CompositeExplicitAutograd")
+        def clear(x):
+            return x.zero_()
+
+
+        @torch.library.register_fake("demo::clear", lib=library)
+        def _(x):
+            return x
+
+
+        class Cleared(torch.nn.Module):
+            def forward(self, x):
+                y = x.clone()
+                torch.ops.demo.clear(y)  # OXP2001
+                return y
+
+
+        program = onnxplain.export(Cleared(), (torch.ones(3),))
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Cleared(torch.nn.Module):
+            def forward(self, x):
+                y = x.clone()
+                y.zero_()
+                return y
+
+
+        program = onnxplain.export(Cleared(), (torch.ones(3),))
+        ```
+    """
+
+    operator: str
+
+    message = "The in-place operator '{operator}' could not be replaced by one without side effects."
+
+
+class DecompositionFailed(Rule, id="OXP2002", level=Level.ERROR, history=[Added("0.1.0")]):
+    """The decomposition of an operator into simpler ones raised an exception.
+
+    What happened:
+        The operator has no translation to ONNX of its own, but PyTorch has a decomposition for it: a function that computes the
+        same with simpler operators. Run on this operator's inputs, that function raised.
+
+    Why it matters:
+        Without the simpler operators this part of the model has no form in ONNX.
+
+    How to fix it:
+        1. If the decomposition is your own, correct it: it must hold for all data, like a model that is captured.
+        2. Write the line with other operators, or with other arguments of this one.
+        3. Translate the operator as a whole: `custom_translation_table={torch.ops.aten.name.overload: function}`.
+
+    Example:
+        ```python
+        import torch
+        from torch._decomp import register_decomposition
+
+        import onnxplain
+
+
+        @torch.library.custom_op("demo::flip", mutates_args=())
+        def flip(x: torch.Tensor) -> torch.Tensor:
+            return torch.where(x.sum() < 0, -x, x)
+
+
+        @flip.register_fake
+        def _(x):
+            return torch.empty_like(x)
+
+
+        @register_decomposition(torch.ops.demo.flip.default)
+        def decompose_flip(x):
+            return -x if x.sum() < 0 else x.clone()
+
+
+        class Flip(torch.nn.Module):
+            def forward(self, x):
+                return flip(x)  # OXP2002
+
+
+        program = onnxplain.export(Flip(), (torch.ones(3),))
+        ```
+
+        ```python
+        import torch
+        from torch._decomp import register_decomposition
+
+        import onnxplain
+
+
+        @torch.library.custom_op("demo::flipped", mutates_args=())
+        def flip(x: torch.Tensor) -> torch.Tensor:
+            return torch.where(x.sum() < 0, -x, x)
+
+
+        @flip.register_fake
+        def _(x):
+            return torch.empty_like(x)
+
+
+        @register_decomposition(torch.ops.demo.flipped.default)
+        def decompose_flip(x):
+            return torch.where(x.sum() < 0, -x, x)
+
+
+        class Flip(torch.nn.Module):
+            def forward(self, x):
+                return flip(x)
+
+
+        program = onnxplain.export(Flip(), (torch.ones(3),))
+        ```
+    """
+
+    operator: str
+    error: str
+
+    message = "The decomposition of '{operator}' failed with '{error}'."
+
+
+class MutationDropped(Rule, id="OXP2003", level=Level.WARNING, history=[Added("0.1.0")]):
+    """The model updates an input or a buffer in place, which the exported model does not.
+
+    What happened:
+        `forward` writes into a tensor that lives on after the call: one of its inputs, or a buffer of the model. The exported
+        model computes with the new data, but leaves the tensor as it is.
+
+    Why it matters:
+        A buffer starts with the same data in every run: counters, caches and running statistics stand still. A caller who reads
+        an updated input reads the old data.
+
+    How to fix it:
+        1. Take the state as an input of `forward` and return the new state; the caller feeds it into the next run.
+        2. If the update only matters in training, skip it in evaluation: `if self.training: ...`, and export `model.eval()`.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Sum(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("total", torch.zeros(3))
+
+            def forward(self, x):
+                self.total.add_(x)  # OXP2003
+                return self.total * 2
+
+
+        program = onnxplain.export(Sum(), (torch.ones(3),))
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Sum(torch.nn.Module):
+            def forward(self, x, total):
+                total = total + x
+                return total * 2, total
+
+
+        program = onnxplain.export(Sum(), (torch.ones(3), torch.zeros(3)))
+        ```
+    """
+
+    kind: str
+    name: str
+
+    message = "The model updates the '{kind}' '{name}' in place; the exported model does not."
