@@ -1,7 +1,8 @@
 """Rules, findings, the context that collects them, and the sinks that write them. Knows neither torch nor ONNX."""
 
 from .context import DiagnosticContext, Evidence, Reported
-from .errors import ExportFailed, InvalidArgument, OnnxExporterError
+from .errors import InvalidArgument, OnnxExporterError
+from .failure import ExportFailed
 from .finding import Diagnostic, Suppression
 from .fix import Confidence, Edit, Fix
 from .history import Added, ArgumentsChanged, Deprecated, LevelChanged, MeaningChanged, Renamed, Retired

@@ -19,15 +19,17 @@ _STYLES = {
     "note": "bold cyan",
     "headline": "bold",
     "gutter": "blue",
+    "removed": "red",
+    "added": "green",
     "label": "bold",
     "faint": "dim",
 }
 
 
-def make_console(*, stderr: bool = False) -> Console:
-    """A console for one of the standard streams: colours on a terminal only, and none at all where `NO_COLOR` is set."""
+def make_console() -> Console:
+    """A console for standard output: colours on a terminal only, and none at all where `NO_COLOR` is set."""
     # NOTE: rich itself keeps bold and underline under NO_COLOR; a log file that asked for none should hold no escapes.
-    console = Console(stderr=stderr, color_system=None if os.environ.get("NO_COLOR") else "auto", highlight=False)
+    console = Console(color_system=None if os.environ.get("NO_COLOR") else "auto", highlight=False)
     if not console.is_terminal:
         # What reads a pipe has no width: a table must not fold its cells to the 80 columns that rich assumes.
         console.width = 10_000

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from . import source
-from .errors import ExportFailed
+from .failure import ExportFailed
 from .finding import Diagnostic, Suppression
 from .fix import Fix
 from .level import Level
@@ -103,6 +103,7 @@ class DiagnosticContext:
         self._stage = ""
         self._first_cause: BaseException | None = None
         self._findings: dict[tuple[object, ...], Diagnostic] = {}
+        self._occurrences: dict[tuple[object, ...], list[Location | None]] = {}
         self._events: list[Event] = []
         self._stages: list[Stage] = []
         self._attachments: list[Attachment] = []
@@ -190,14 +191,15 @@ class DiagnosticContext:
 
     def wrote(self, path: pathlib.Path, role: str, sha256: str) -> None:
         """Records a file that the export has written."""
-        self._artifacts.append(Artifact(path, role, path.stat().st_size, sha256))
+        self._artifacts.append(Artifact(path.absolute(), role, path.stat().st_size, sha256))
 
     def log(self) -> Log:
         """What was reported until now, frozen."""
+        findings = [_with_occurrences(finding, self._occurrences[key]) for key, finding in self._findings.items()]
         return Log(
             tool=self._tool,
             subject=self.subject,
-            findings=tuple(sorted(self._findings.values(), key=lambda finding: (not finding.fails, finding.level.rank))),
+            findings=tuple(sorted(findings, key=lambda finding: (not finding.fails, finding.level.rank))),
             events=tuple(self._events),
             stages=tuple(self._stages),
             attachments=tuple(self._attachments),
@@ -232,7 +234,6 @@ class DiagnosticContext:
             stage=self._stage,
             blocking=blocking,
             location=evidence.location,
-            occurrences=(evidence.location,) if evidence.location else (),
             stack=evidence.stack,
             code_flow=evidence.code_flow,
             related=evidence.related,
@@ -245,10 +246,23 @@ class DiagnosticContext:
         key = (rule, place, finding.suppression is None)
         seen = self._findings.get(key)
         self._findings[key] = _fold(seen, finding) if seen else finding
+        self._occurrences.setdefault(key, []).append(finding.location)
 
 
 def _fold(seen: Diagnostic, again: Diagnostic) -> Diagnostic:
-    return dataclasses.replace(seen, occurrences=seen.occurrences + again.occurrences, blocking=seen.blocking or again.blocking)
+    if again.blocking and not seen.blocking:
+        seen, again = again, seen
+    return dataclasses.replace(
+        seen,
+        notes=tuple(dict.fromkeys((*seen.notes, *again.notes))),
+        fixes=seen.fixes or again.fixes,
+        cause=seen.cause or again.cause,
+    )
+
+
+def _with_occurrences(finding: Diagnostic, places: Sequence[Location | None]) -> Diagnostic:
+    known = tuple(place for place in places if place is not None)
+    return dataclasses.replace(finding, location=known[0] if known else None, occurrences=known, count=len(places))
 
 
 def _suppression(rule: Rule, place: Location | None) -> Suppression | None:

@@ -14,7 +14,21 @@ _NAMES = {("Suppression", "state"): "status"}
 # NOTE: a reader takes a missing level for the rule's own, so an explicit "warning" is never left out as the class's default.
 _ALWAYS = frozenset({"level"})
 
-_FIRST = ("$schema", "version", "id", "ruleId", "ruleIndex", "level", "message", "name", "text", "uri")
+_FIRST = (
+    "$schema",
+    "version",
+    "id",
+    "ruleId",
+    "ruleIndex",
+    "level",
+    "message",
+    "name",
+    "text",
+    "uri",
+    "startLine",
+    "startColumn",
+    "endLine",
+)
 _UNSET = object()
 
 

@@ -29,6 +29,7 @@ class Diagnostic:
         blocking: True if the export could not go on because of it.
         location: The user's innermost line, if there is one.
         occurrences: Every place where it was found, `location` first; more than one after folding.
+        count: How often it was found, places or not.
         stack: Python frames that lead there, outermost first.
         code_flow: The way from the source line through the graphs, in order; each place says what it is.
         related: Other places that explain it; each says how.
@@ -44,6 +45,7 @@ class Diagnostic:
     blocking: bool = False
     location: Location | None = None
     occurrences: tuple[Location, ...] = ()
+    count: int = 1
     stack: tuple[Location, ...] = ()
     code_flow: tuple[Location, ...] = ()
     related: tuple[Location, ...] = ()
@@ -54,7 +56,7 @@ class Diagnostic:
 
     @property
     def message(self) -> str:
-        """The rule's message with its arguments, and how often it was found if more than once."""
+        """The rule's message with its arguments."""
         return str(self.rule)
 
     @property

@@ -18,7 +18,7 @@ from .location import Location
 from .log import Event, Log
 from .options import DiagnosticOptions
 from .rule import Rule
-from .text import caret, describe, shown_path, summary, verdict, visible
+from .text import caret, change, describe, shown_path, summary, verdict, visible
 
 # A comment on GitHub holds 65,536 characters.
 _CAUSE_LIMIT = 8_000
@@ -63,7 +63,7 @@ def _template() -> jinja2.Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    filters = (code, fence, shown, rule_name, message, place, edited, excerpt, stack, steps, setting, middle)
+    filters = (code, fence, shown, rule_name, message, place, diff, excerpt, stack, steps, setting, middle)
     environment.filters.update({function.__name__: function for function in filters})
     return environment.from_string(importlib.resources.files(__package__).joinpath("report.md.j2").read_text(encoding="utf-8"))
 
@@ -94,7 +94,7 @@ def _longest_run(text: str) -> int:
     return max((len(run) for run in _BACKTICKS.findall(text)), default=0)
 
 
-def shown(path: pathlib.Path) -> str:
+def shown(path: pathlib.Path | str) -> str:
     """`path` as a reader in the current folder would write it."""
     return shown_path(str(path))
 
@@ -119,9 +119,10 @@ def place(place: Location) -> Markdown:
     return Markdown(f"{prose(place.message)}: {code(describe(place))}") if place.message else code(describe(place))
 
 
-def edited(edit: Edit) -> str:
-    """What `edit` replaces."""
-    return describe(Location(edit.file, edit.region))
+def diff(edit: Edit) -> str:
+    """What `edit` does, in the way of `diff`."""
+    before, after = change(edit)
+    return "\n".join([*(f"-{line}" for line in before), *(f"+{line}" for line in after)])
 
 
 def excerpt(place: Location) -> str:
@@ -145,7 +146,7 @@ def steps(events: Sequence[Event]) -> str:
 
 def setting(log: Log) -> str:
     """The versions and options that the export depended on, a line each."""
-    versions = [f"{name} {version}" for name, version in ((log.tool.name, log.tool.version), *log.environment)]
+    versions = [f"{name} {version}" for name, version in {log.tool.name: log.tool.version, **dict(log.environment)}.items()]
     values = [(field.name, getattr(log.options, field.name)) for field in dataclasses.fields(log.options)]
     options = [f"{name}={_option(value)}" for name, value in values if value != getattr(DiagnosticOptions(), name)]
     return "\n".join([*versions, *options])

@@ -7,6 +7,7 @@ import logging
 import re
 from collections.abc import Mapping
 
+from .errors import InvalidArgument
 from .level import Level
 from .rule import Rule
 
@@ -28,8 +29,7 @@ class DiagnosticOptions:
     What stops an export is always reported, and as an error, whatever these options say: a failed export never has an empty log.
 
     Raises:
-        TypeError: An option has the wrong type.
-        ValueError: An option's value is out of range, or not like a rule's id.
+        InvalidArgument: An option has the wrong type, or a value that is not like a rule's id (a TypeError and a ValueError).
     """
 
     verbosity_level: int = logging.INFO
@@ -40,29 +40,29 @@ class DiagnosticOptions:
 
     def __post_init__(self) -> None:
         if not isinstance(self.verbosity_level, int):
-            raise TypeError(f"verbosity_level: expected a level of logging (int), got {self.verbosity_level!r}")
+            raise InvalidArgument(f"verbosity_level: expected a level of logging (int), got {self.verbosity_level!r}")
         if not isinstance(self.warnings_as_errors, bool):
-            raise TypeError(f"warnings_as_errors: expected a bool, got {self.warnings_as_errors!r}")
+            raise InvalidArgument(f"warnings_as_errors: expected a bool, got {self.warnings_as_errors!r}")
         for name, level in self.levels.items():
             if not isinstance(level, Level):
-                raise TypeError(f"levels[{name!r}]: expected a Level, got {level!r}")
+                raise InvalidArgument(f"levels[{name!r}]: expected a Level, got {level!r}")
         for option in ("select", "ignore"):
             value = getattr(self, option)
             if isinstance(value, str):
-                raise TypeError(f"{option}: expected a sequence of rule ids, got the string {value!r}")
+                raise InvalidArgument(f"{option}: expected a sequence of rule ids, got the string {value!r}")
             object.__setattr__(self, option, tuple(value))
         for option in ("levels", "select", "ignore"):
             for prefix in getattr(self, option):
                 if not _PREFIX.fullmatch(prefix):
-                    raise ValueError(f"{option}: expected a rule id such as OXP1001 or a prefix of one, got {prefix!r}")
+                    raise InvalidArgument(f"{option}: expected a rule id such as OXP1001 or a prefix of one, got {prefix!r}")
 
     def check_known(self) -> None:
-        """Raises `ValueError` if an option names no rule of the book. Needs the rules imported."""
+        """Raises `InvalidArgument` if an option names no rule of the book. Needs the rules imported."""
         ids = [rule.id for rule in Rule.all()]
         for option in ("levels", "select", "ignore"):
             for prefix in getattr(self, option):
                 if not any(id.startswith(prefix) for id in ids):
-                    raise ValueError(f"{option}: there is no rule {prefix}; `onnxplain rules` lists them")
+                    raise InvalidArgument(f"{option}: there is no rule {prefix}; `onnxplain rules` lists them")
 
     def level_of(self, rule: type[Rule]) -> Level | None:
         """The level at which findings of `rule` are reported; `None` if they are not."""

@@ -126,6 +126,8 @@ class Rule:
         unknown = [name for name in cls.arguments() if name not in cls.fields()]
         if unknown:
             raise ValueError(f"the message names {unknown}, which are no fields")
+        if any(brace in cls.message for brace in ("{{", "}}")):
+            raise ValueError("the message must have no braces but for fields: readers of SARIF do not agree on how to escape them")
         if not cls.message.endswith("."):
             raise ValueError("the message must end with a period")
         _history.check(cls.history, cls.state())
@@ -187,7 +189,9 @@ class Rule:
 
 def _text(value: str | int | float | bool | tuple[str, ...]) -> str:
     if isinstance(value, tuple):
-        shown = ", ".join(value[:_LIST_LIMIT])
+        shown = ", ".join(_text(each) for each in value[:_LIST_LIMIT])
         return shown if len(value) <= _LIST_LIMIT else f"{shown} and {len(value) - _LIST_LIMIT} more"
-    # NOTE: one line: a message is shown in tables, and what comes from a model may hold anything.
-    return " ".join(str(value).split())
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    # NOTE: one line without control characters: a message is shown in tables and terminals, and what comes from a model may hold anything.
+    return " ".join("".join(char if char.isprintable() else " " for char in str(value)).split())

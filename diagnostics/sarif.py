@@ -248,14 +248,14 @@ class _Run:
     def _result(self, finding: Diagnostic) -> sarif_om.Result:
         rule, place = finding.rule, finding.location
         fingerprints = self._fingerprints(finding)
-        occurrences = len(finding.occurrences) if len(finding.occurrences) > 1 else None
+        occurrences = finding.count if finding.count > 1 else None
         return sarif_om.Result(
             rule_id=rule.id,
             rule_index=self._rule_index[type(rule)],
             level=finding.level.value,
             message=sarif_om.Message(text=str(rule), id="default", arguments=list(rule.argument_texts()) or None),
             guid=str(uuid.uuid5(_NAMESPACE, fingerprint.digest(self._log.subject, fingerprints[_FINGERPRINT]))),
-            locations=[self._location(place, context=True)] if place and (place.file or place.module or place.function) else None,
+            locations=[self._location(place, message=place.message, context=True)] if place and _label(place) else None,
             related_locations=self._related(finding) or None,
             code_flows=self._code_flows(finding),
             stacks=self._stacks(finding),
@@ -290,22 +290,25 @@ class _Run:
 
     def _related(self, finding: Diagnostic) -> list[sarif_om.Location]:
         others = [place for place in dict.fromkeys(finding.occurrences) if place != finding.location]
-        told = [*(place.saying("The same finding.") for place in others), *finding.related]
-        return [self._location(place, id=number, message=_said(place)) for number, place in enumerate(told, 1)]
+        told = [*(place.saying("The same finding.") for place in others), *filter(_label, finding.related)]
+        return [self._location(place, id=number, message=_label(place)) for number, place in enumerate(told, 1)]
 
     def _code_flows(self, finding: Diagnostic) -> list[sarif_om.CodeFlow] | None:
-        if not finding.code_flow:
-            return None
         # NOTE: VS Code shows the first thread flow of the first code flow, and level 0 outside of its panel.
         steps = [
-            sarif_om.ThreadFlowLocation(location=self._location(step, message=_said(step)), nesting_level=1) for step in finding.code_flow
+            sarif_om.ThreadFlowLocation(location=self._location(step, message=_label(step)), nesting_level=1)
+            for step in filter(_label, finding.code_flow)
         ]
+        if not steps:
+            return None
         return [sarif_om.CodeFlow(thread_flows=[sarif_om.ThreadFlow(locations=steps)])]
 
     def _stacks(self, finding: Diagnostic) -> list[sarif_om.Stack] | None:
-        if not finding.stack:
+        stack = filter(_label, reversed(finding.stack))
+        frames = [sarif_om.StackFrame(location=self._location(frame, message=frame.message)) for frame in stack]
+        if not frames:
             return None
-        frames = [sarif_om.StackFrame(location=self._location(frame, message=frame.message)) for frame in reversed(finding.stack)]
+        # NOTE: VS Code drops a stack without a message.
         return [sarif_om.Stack(message=sarif_om.Message(text="The Python stack, innermost call first."), frames=frames)]
 
     def _suppressions(self, finding: Diagnostic) -> Iterator[sarif_om.Suppression]:
@@ -435,7 +438,8 @@ def _stage_descriptor(stage: str) -> sarif_om.ReportingDescriptorReference | Non
     return sarif_om.ReportingDescriptorReference(id=f"stage/{stage}") if stage else None
 
 
-def _said(place: Location) -> str:
+def _label(place: Location) -> str:
+    """The most telling thing that is known of `place`; empty if nothing is."""
     return place.message or place.snippet or place.function or place.module or place.file
 
 

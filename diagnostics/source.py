@@ -11,7 +11,11 @@ import linecache
 
 def line_text(file: str, line: int) -> str:
     """Line `line` (from 1) of `file` without its line end; empty when there is no such file or line."""
-    return linecache.getline(file, line).rstrip("\r\n")
+    try:
+        return linecache.getline(file, line).rstrip("\r\n")
+    except ValueError:
+        # A name that no file can have: with NUL or half a surrogate in it.
+        return ""
 
 
 def column_from_utf8(text: str, offset: int) -> int:
@@ -21,4 +25,4 @@ def column_from_utf8(text: str, offset: int) -> int:
 
 def column_to_utf16(text: str, column: int) -> int:
     """The UTF-16 column (from 1) of code point column `column` (from 1) of the line `text`."""
-    return len(text[: column - 1].encode("utf-16-le")) // 2 + 1
+    return len(text[: column - 1].encode("utf-16-le", "surrogatepass")) // 2 + 1

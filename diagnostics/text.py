@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 
 from . import source
 from .finding import Diagnostic
+from .fix import Edit
 from .level import Level
 from .location import Location
 from .log import Log
 
 Span = tuple[str, str]
-"""A piece of text and its role: a level's name, `headline`, `place`, `gutter`, `label`, `code` or nothing."""
+"""A piece of text and its role: a level's name, `headline`, `place`, `gutter`, `label`, `code`, `removed`, `added` or nothing."""
 
 _PLACE_LIMIT = 5
 _STACK_LIMIT = 4
@@ -69,9 +70,12 @@ def _lines(finding: Diagnostic) -> Iterator[list[Span]]:
         yield from _block("note", note)
     for fix in finding.fixes:
         yield _labelled(f"fix ({fix.confidence.value})", fix.description)
-        code = fix.snippet or "\n".join(edit.replacement for edit in fix.edits)
-        for line in code.splitlines():
+        for line in fix.snippet.splitlines():
             yield [("   |   ", "gutter"), (line, "code")]
+        for edit in () if fix.snippet else fix.edits:
+            before, after = change(edit)
+            yield from ([("   - ", "removed"), (line, "code")] for line in before)
+            yield from ([("   + ", "added"), (line, "code")] for line in after)
     if finding.suppression:
         yield _labelled("suppressed", finding.suppression.justification or "by a comment in the source")
 
@@ -105,6 +109,15 @@ def caret(place: Location) -> tuple[str, str]:
     end = region.end_column if region.end_column and region.last_line == region.line else len(text) + 1
     before, marked, after = (visible(part).replace("\t", _TAB) for part in (text[: start - 1], text[start - 1 : end - 1], text[end - 1 :]))
     return before + marked + after, " " * _width(before) + "^" * max(1, _width(marked))
+
+
+def change(edit: Edit) -> tuple[list[str], list[str]]:
+    """The lines that `edit` touches, before and after."""
+    region = edit.region
+    before = [source.line_text(edit.file, number) for number in range(region.line, region.last_line + 1)]
+    head = before[0][: (region.column or 1) - 1]
+    tail = before[-1][region.end_column - 1 :] if region.end_column else ""
+    return before, (head + edit.replacement + tail).splitlines()
 
 
 def excerpt(place: Location, role: str) -> Iterator[list[Span]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +13,7 @@ import onnx_ir as ir
 import torch
 from onnx_ir.tensor_adapters import TorchTensor, from_torch_dtype
 from onnxscript import evaluator
+from onnxscript.onnx_opset import opset18 as op
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind
 
 from onnxplain.diagnostics import DiagnosticContext, Evidence, Location, Region
@@ -29,7 +32,7 @@ METADATA = "onnxplain"
 
 
 FX_NODE = "fx_node"
-"""Key of the FX node in each ONNX node's `meta`, which is not saved."""
+"""Key of the FX node in the `meta` of ONNX nodes and of values that are its whole result; it is not saved."""
 
 
 def build(context: DiagnosticContext, plan: Plan, request: Request) -> ir.Model:
@@ -79,11 +82,16 @@ class _Builder:
     def _input(self, node: torch.fx.Node, spec: InputSpec, inputs: list[ir.Value]) -> Any:
         if isinstance(spec.arg, ConstantArgument):
             return spec.arg.value
-        value = self._typed(Tensor(name=node.name), node.meta["val"])
+        value = self._typed(Tensor(name=self._input_name(node.name)), node.meta["val"])
         inputs.append(value)
         if not node.users:
-            self.context.report(UnusedInput(name=node.name), at=where.module_definition(self.request.model))
+            self.context.report(UnusedInput(name=value.name or node.name), at=where.module_definition(self.request.model))
         return value
+
+    def _input_name(self, name: str) -> str:
+        """The parameter's name: torch calls the placeholder of one named `input` `input_1`, as `input` is a Python function."""
+        parameter = re.sub(r"_1$", "", name)
+        return parameter if hasattr(builtins, parameter) else name
 
     def _weight(self, spec: InputSpec, weights: dict[int, ir.Value]) -> ir.Value:
         assert spec.target is not None
@@ -105,15 +113,23 @@ class _Builder:
                 if isinstance(attribute, torch.Tensor):
                     self.values[node] = _initializer(node.name, attribute)
                     self.recorder.constants[("attribute", node.name, id(attribute))] = self.values[node]
-            elif is_output_selection(node):
+            elif is_output_selection(node) and isinstance(self.values[node.args[0]], list | tuple):
                 self.values[node] = self.values[node.args[0]][node.args[1]]
             elif node.op == "call_function":
-                outputs = self._control_flow(module, node) if node not in self.plan.calls else self._call(node, self.plan.calls[node])
+                outputs = self._outputs_of(module, node)
                 taken = self.recorder.take()
                 self.values[node] = self._finish(node, outputs, taken)
                 made.extend((*taken, *self.recorder.take()))
                 self._describe(node, made[len(made) - len(taken) :])
         return made
+
+    def _outputs_of(self, module: torch.fx.GraphModule, node: torch.fx.Node) -> Any:
+        if node in self.plan.calls:
+            return self._call(node, self.plan.calls[node])
+        if is_output_selection(node):
+            # A result whose length is known at run time only is an ONNX sequence.
+            return op.SequenceAt(self._arguments(node.args[0]), node.args[1])
+        return self._control_flow(module, node)
 
     def _call(self, node: torch.fx.Node, call: Call) -> Any:
         args, kwargs = self._arguments((call.args, dict(call.kwargs)))
@@ -138,8 +154,10 @@ class _Builder:
         """FX arguments as translations want them: values for nodes, ONNX dtypes (int) for torch's, strings for devices."""
         if isinstance(argument, torch.fx.Node):
             return self.values[argument]
-        if isinstance(argument, tuple | list):
-            return type(argument)(self._arguments(each) for each in argument) if type(argument) in (tuple, list) else list(map(self._arguments, argument))
+        if isinstance(argument, tuple):
+            return tuple(self._arguments(each) for each in argument)
+        if isinstance(argument, list):
+            return [self._arguments(each) for each in argument]
         if isinstance(argument, dict):
             return {key: self._arguments(each) for key, each in argument.items()}
         if isinstance(argument, torch.dtype):
@@ -157,9 +175,12 @@ class _Builder:
                 self._finished(f"{node.name}.{index}" if len(outputs) > 1 else node.name, output, each, taken)
                 for index, (output, each) in enumerate(zip(outputs, expecteds, strict=False))
             ]
-        if isinstance(expected, list | tuple) and len(expected) == 1:
+        if isinstance(expected, list | tuple) and not isinstance(outputs.type, ir.SequenceType):
             return [self._finished(node.name, outputs, expected[0], taken)]
-        return self._finished(node.name, outputs, expected, taken)
+        value = self._finished(node.name, outputs, expected, taken)
+        if isinstance(value, ir.Value) and value.producer() is not None:
+            value.meta.setdefault(FX_NODE, node)
+        return value
 
     def _finished(self, name: str, value: Any, expected: Any, taken: list[ir.Node]) -> Any:
         if not isinstance(value, ir.Value) or value.producer() not in taken:
@@ -167,8 +188,6 @@ class _Builder:
         dtype = _dtype(expected)
         if value.dtype is not None and dtype is not None and value.dtype is not dtype:
             # NOTE: the translation computes in another dtype than PyTorch; the graph's types must stay PyTorch's.
-            from onnxscript.onnx_opset import opset18 as op
-
             value = op.Cast(value, to=int(dtype))
         value.name = name
         return self._typed(value, expected)
@@ -236,8 +255,6 @@ class _Builder:
 
     def _results(self, results: Any, inside: set[ir.Node] | None = None) -> tuple[list[ir.Value], list[ir.Node]]:
         """Graph outputs, each a value of its own that a node of this graph makes: ONNX wants that."""
-        from onnxscript.onnx_opset import opset18 as op
-
         outputs: list[ir.Value] = []
         for result in results if isinstance(results, list | tuple) else [results]:
             value = self._arguments(result)

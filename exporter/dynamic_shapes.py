@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -45,21 +45,13 @@ def from_dynamic_axes(
     """
     forward = model.forward if isinstance(model, torch.nn.Module) else model
     bound = inspect.signature(forward).bind(*args, **kwargs).arguments
-    names = iter(_leaf_names(bound, input_names))
+    names = list(input_names)
     shapes = {}
     for parameter, value in bound.items():
         leaves, structure = pytree.tree_flatten(value)
-        specs = [_axes(dynamic_axes, next(names)) for _ in leaves]
+        specs = [_axes(dynamic_axes, names.pop(0) if names else parameter) for _ in leaves]
         shapes[parameter] = pytree.tree_unflatten(specs, structure)
     return shapes
-
-
-def _leaf_names(bound: Mapping[str, Any], input_names: Sequence[str]) -> Iterator[str]:
-    position = 0
-    for parameter, value in bound.items():
-        for _ in pytree.tree_leaves(value):
-            yield input_names[position] if position < len(input_names) else parameter
-            position += 1
 
 
 def _axes(dynamic_axes: Mapping[str, Any], name: str) -> dict[int, Any] | None:

@@ -12,7 +12,7 @@ from .optimize import optimize
 from .options import Request
 from .program import ONNXProgram
 from .registry import OnnxRegistry
-from .serialize import Staging, serialize
+from .serialize import Staging, save, serialize
 from .verify import verify
 
 
@@ -40,5 +40,6 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry) ->
             with context.stage("verify"):
                 verify(context, model, prepared, staging.path, request)
         context.finish()
-        staging.commit(context)
+        with context.stage("save"):
+            save(context, staging, request)
     return ONNXProgram(model, captured.program, context.log())

@@ -87,7 +87,7 @@ class ONNXProgram:
             raise InvalidArgument("external_data: expected True or None for a model above 2 GiB, got False")
         with serialize.Staging(path) as staging:
             assert staging.path is not None
-            serialize.save(
+            serialize.write(
                 self.model,
                 staging.path,
                 include_initializers=include_initializers,

@@ -89,7 +89,7 @@ class Tensor(ir.Value):
     __hash__ = ir.Value.__hash__
 
 
-class Recorder(evaluator.Evaluator):
+class Recorder(evaluator.Evaluator):  # type: ignore[misc]
     """Records what translations call.
 
     Attributes:
@@ -118,7 +118,7 @@ class Recorder(evaluator.Evaluator):
         found = self.constants.get(key)
         if found is None:
             found = Tensor(
-                name=f"const_{len(self.constants)}", shape=ir.Shape(tensor.shape), type=ir.TensorType(tensor.dtype), const_value=tensor
+                name=f"const_{len(self.constants)}", shape=ir.Shape(tensor.shape.numpy()), type=ir.TensorType(tensor.dtype), const_value=tensor
             )
             self.constants[key] = found
         return found
@@ -339,8 +339,8 @@ def _infer_dtypes(signature: ir.schemas.OpSignature, inputs: Bound, attributes: 
     for parameter, output in zip(signature.outputs, node.outputs, strict=False):
         allowed = parameter.type_constraint.allowed_types
         if _takes_sequence(parameter):
-            continue
-        if parameter.type_constraint.name in types:
+            output.type = ir.SequenceType(ir.TensorType(node.inputs[0].dtype or ir.DataType.UNDEFINED))  # type: ignore[union-attr]
+        elif parameter.type_constraint.name in types:
             output.dtype = types[parameter.type_constraint.name]
         elif len(allowed) == 1:
             output.dtype = next(iter(allowed)).dtype

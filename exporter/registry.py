@@ -48,7 +48,7 @@ def qualified_name(target: object) -> str:
     Higher-order operators are in the namespace `higher_order`.
     """
     if isinstance(target, torch._ops.OpOverload):
-        return target.name()
+        return str(target.name())
     if isinstance(target, torch._ops.HigherOrderOperator):
         return f"higher_order::{target.name()}"
     return f"{getattr(target, '__module__', '')}::{getattr(target, '__name__', target)}"

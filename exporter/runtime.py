@@ -35,7 +35,7 @@ def session(model: ir.Model, path: pathlib.Path | None = None, make: Make | None
         return make(ir.to_proto(model).SerializeToString())
     with tempfile.TemporaryDirectory() as folder:
         saved = pathlib.Path(folder) / "model.onnx"
-        serialize.save(model, saved, external_data=True)
+        serialize.write(model, saved, external_data=True)
         return make(str(saved))
 
 
@@ -76,5 +76,5 @@ def _to_ort(value: torch.Tensor | float | bool) -> ort.OrtValue:
 def _to_torch(value: ort.OrtValue) -> torch.Tensor:
     dtype = to_torch_dtype(ir.DataType(value.element_type()))
     if dtype in (torch.bfloat16,) or dtype.itemsize == 1 and dtype.is_floating_point:
-        return torch.from_dlpack(value._ortvalue.to_dlpack()).view(dtype)
+        return torch.utils.dlpack.from_dlpack(value._ortvalue.to_dlpack()).view(dtype)
     return torch.from_numpy(value.numpy())

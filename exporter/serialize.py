@@ -14,7 +14,7 @@ import onnx
 import onnx_ir as ir
 from onnx_ir.tensor_adapters import TorchTensor
 
-from onnxplain.diagnostics import DiagnosticContext, Evidence
+from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.rules import CheckerRejected, NeedsExternalData, WriteFailed
 
 from . import where
@@ -58,7 +58,8 @@ class Staging:
         """Moves the files to their destination, the model last: it refers to the others. `context` gets to know what was written."""
         if self._folder is None or self.destination is None:
             return
-        for staged in sorted(self._folder.iterdir(), key=lambda path: path.name == self.destination.name):
+        name = self.destination.name
+        for staged in sorted(self._folder.iterdir(), key=lambda path: path.name == name):
             final = self.destination.with_name(staged.name)
             staged.replace(final)
             if context is not None:
@@ -76,7 +77,7 @@ def serialize(context: DiagnosticContext, model: ir.Model, staging: Staging, req
     try:
         path = staging.path
         assert path is not None
-        save(
+        write(
             model,
             path,
             include_initializers=request.export_params,
@@ -84,11 +85,20 @@ def serialize(context: DiagnosticContext, model: ir.Model, staging: Staging, req
             external_data=request.external_data,
         )
     except OSError as error:
-        raise context.fail(
-            WriteFailed(path=str(request.destination), error=f"{type(error).__name__}: {error.strerror or error}"),
-            at=request.caller,
-            cause=error,
-        ) from error
+        raise _write_failed(context, request, error) from error
+
+
+def save(context: DiagnosticContext, staging: Staging, request: Request) -> None:
+    """Moves what `serialize` wrote to its destination; the last thing an export does."""
+    try:
+        staging.commit(context)
+    except OSError as error:
+        raise _write_failed(context, request, error) from error
+
+
+def _write_failed(context: DiagnosticContext, request: Request, error: OSError) -> Exception:
+    rule = WriteFailed(path=str(request.destination), error=f"{type(error).__name__}: {error.strerror or error}")
+    return context.fail(rule, at=request.caller, cause=error)
 
 
 def check(context: DiagnosticContext, model: ir.Model) -> None:
@@ -100,10 +110,10 @@ def check(context: DiagnosticContext, model: ir.Model) -> None:
         onnx.checker.check_model(message, full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         first = str(error).strip().splitlines()[0]
-        raise context.fail(CheckerRejected(error=first), at=at_onnx_node(str(error), model), cause=error) from error
+        raise context.fail(CheckerRejected(error=first), at=where.at_onnx_node(str(error), model), cause=error) from error
 
 
-def save(
+def write(
     model: ir.Model,
     path: pathlib.Path,
     *,
@@ -162,15 +172,6 @@ def weight_bytes(model: ir.Model) -> int:
     return sum(_bytes(value) for value in model.graph.initializers.values() if is_weight(value))
 
 
-def at_onnx_node(message: str, model: ir.Model) -> Evidence | None:
-    """Where the node stands that a message of the checker or the runtime names. They carry the name in no other way."""
-    named = [node for node in model.graph.all_nodes() if node.name and node.name in message]
-    if not named:
-        return None
-    origin = max(named, key=lambda node: len(node.name or "")).meta.get("fx_node")
-    return None if origin is None else where.at_node(origin)
-
-
 def _bytes(value: ir.Value) -> int:
     return value.const_value.nbytes if value.const_value is not None else 0
 
@@ -178,7 +179,7 @@ def _bytes(value: ir.Value) -> int:
 def _sha256(path: pathlib.Path) -> str:
     with path.open("rb") as file:
         if hasattr(hashlib, "file_digest"):
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            return str(hashlib.file_digest(file, "sha256").hexdigest())
         digest = hashlib.sha256()
         while chunk := file.read(1 << 20):
             digest.update(chunk)

@@ -13,7 +13,7 @@ import torch
 from onnxplain.diagnostics import DiagnosticContext, Evidence
 from onnxplain.rules import OutputsDiffer, RuntimeRejected
 
-from . import runtime, serialize, where
+from . import runtime, where
 from .options import Request
 from .passes import Prepared
 from .program import flat_inputs
@@ -30,7 +30,7 @@ def verify(context: DiagnosticContext, model: ir.Model, prepared: Prepared, path
     except Exception as error:
         # NOTE: ONNX Runtime's exceptions have no common base class but Exception.
         first = str(error).strip().splitlines()[0]
-        raise context.fail(RuntimeRejected(error=first), at=serialize.at_onnx_node(str(error), model), cause=error) from error
+        raise context.fail(RuntimeRejected(error=first), at=where.at_onnx_node(str(error), model), cause=error) from error
     expected = _eager(prepared.program, request)
     worst: float = 0.0
     for value, got, want in zip(model.graph.outputs, actual, expected, strict=True):
@@ -74,35 +74,20 @@ def _eager(program: torch.export.ExportedProgram, request: Request) -> list[torc
 
 
 def _first_difference(model: ir.Model, prepared: Prepared, inputs: Sequence[Any]) -> Evidence | None:
-    """Where the first value stands that differs, in the order of the graph: all values that kept their FX node's name are compared."""
-    graph = prepared.graph_module.graph
-    wanted = {node.name: node for node in graph.nodes if node.op == "call_function" and isinstance(node.meta.get("val"), torch.Tensor)}
-    outputs = {id(value) for value in model.graph.outputs}
-    origins: dict[str, torch.fx.Node] = {}
-    extra = []
-    for onnx_node in model.graph:
-        for value in onnx_node.outputs:
-            origin = onnx_node.meta.get("fx_node")
-            if value.name in wanted and value.type is not None:
-                origins[value.name] = wanted[value.name]
-            elif id(value) in outputs and origin is not None and len(onnx_node.outputs) == 1:
-                origins[value.name or ""] = origin
-            if value.name in origins and id(value) not in outputs:
-                extra.append(value)
-    before = len(model.graph.outputs)
-    model.graph.outputs.extend(extra)
+    """Where the first value stands that differs, in the order of the graph; values that the clean-up removed are not compared."""
+    values = {value.meta["fx_node"]: value for node in model.graph for value in node.outputs if "fx_node" in value.meta}
+    outputs = list(model.graph.outputs)
+    model.graph.outputs.extend(value for value in values.values() if value not in outputs)
     try:
         probe = runtime.session(model)
         got = dict(zip((each.name for each in probe.get_outputs()), runtime.run(probe, inputs), strict=True))
     finally:
-        while len(model.graph.outputs) > before:
+        while len(model.graph.outputs) > len(outputs):
             model.graph.outputs.pop()
     want = _intermediate_values(prepared, inputs)
-    places = {node: name for name, node in origins.items()}
-    for node in graph.nodes:
-        name = places.get(node)
-        if name in got and node in want:
-            difference, tolerance = compare(got[name], want[node])
+    for node in prepared.graph_module.graph.nodes:
+        if node in values and node in want:
+            difference, tolerance = compare(got[values[node].name], want[node])
             if difference > tolerance:
                 return where.at_node(node)
     return None

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import onnx_ir as ir
 import torch
 
 import onnxplain
@@ -80,6 +81,15 @@ def at_node(node: torch.fx.Node) -> Evidence:
     return replace(evidence, code_flow=tuple(place.saying(step) for step in _steps(node, place)))
 
 
+def at_onnx_node(message: str, model: ir.Model) -> Evidence | None:
+    """Where the ONNX node comes from that a message of the checker or the runtime names. They carry the name in no other way."""
+    named = [node for node in model.graph.all_nodes() if node.name and node.name in message]
+    if not named:
+        return None
+    made_from = max(named, key=lambda node: len(node.name or "")).meta.get("fx_node")
+    return None if made_from is None else at_node(made_from)
+
+
 def at_exception(error: BaseException, model: torch.nn.Module | None = None) -> Evidence:
     """The user's innermost line on the way to `error`.
 
@@ -88,6 +98,15 @@ def at_exception(error: BaseException, model: torch.nn.Module | None = None) -> 
         model: The model that ran; the submodule that failed is named as a path in it.
     """
     return at_stack(_frames_of(error), _failing_module(error, model) if model is not None else "")
+
+
+def summarized(frame: traceback.FrameSummary) -> Location:
+    """The place of a frame as `traceback` summarizes it."""
+    line = frame.lineno or 1
+    column, end, end_column = (getattr(frame, name, None) for name in ("colno", "end_lineno", "end_colno"))
+    if column is None or end_column is None:
+        return Location(frame.filename, Region(line), frame.name)
+    return Location(frame.filename, Region.from_utf8(frame.filename, line, column, end or line, end_column), frame.name)
 
 
 def at_stack(frames: Iterable[Location], module: str = "") -> Evidence:
@@ -222,7 +241,7 @@ def _own_frames(error: BaseException) -> list[Location]:
     # NOTE: TorchDynamo interprets the user's frames, so they are not in its traceback: it notes them in `real_stack`
     # (torch 2.11 and 2.13, _dynamo/exc.py, Unsupported and UserError).
     real: Sequence[traceback.FrameSummary] = getattr(error, "real_stack", None) or ()
-    return [*frames[ours:], *(_location_of_summary(frame) for frame in real)]
+    return [*frames[ours:], *(summarized(frame) for frame in real)]
 
 
 def walk(error: BaseException) -> Iterator[tuple[types.FrameType, int, int]]:
@@ -231,14 +250,6 @@ def walk(error: BaseException) -> Iterator[tuple[types.FrameType, int, int]]:
     while entry is not None:
         yield entry.tb_frame, entry.tb_lasti, entry.tb_lineno
         entry = entry.tb_next
-
-
-def _location_of_summary(frame: traceback.FrameSummary) -> Location:
-    line = frame.lineno or 1
-    column, end, end_column = (getattr(frame, name, None) for name in ("colno", "end_lineno", "end_colno"))
-    if column is None or end_column is None:
-        return Location(frame.filename, Region(line), frame.name)
-    return Location(frame.filename, Region.from_utf8(frame.filename, line, column, end or line, end_column), frame.name)
 
 
 def _failing_module(error: BaseException, model: torch.nn.Module) -> str:

@@ -511,9 +511,7 @@ class ArgumentIgnored(Rule, id="OXP1010", level=Level.NOTE, history=[Added("0.1.
                 return x * 2
 
 
-        shapes = {"x": {0: torch.export.Dim("batch")}}
-        axes = {"x": {0: "batch"}}
-        program = onnxplain.export(Double(), (torch.ones(3, 4),), dynamic_shapes=shapes, dynamic_axes=axes)  # OXP1010
+        program = onnxplain.export(Double(), (torch.ones(3),), do_constant_folding=True)  # OXP1010
         ```
 
         ```python
@@ -527,8 +525,7 @@ class ArgumentIgnored(Rule, id="OXP1010", level=Level.NOTE, history=[Added("0.1.
                 return x * 2
 
 
-        shapes = {"x": {0: torch.export.Dim("batch")}}
-        program = onnxplain.export(Double(), (torch.ones(3, 4),), dynamic_shapes=shapes)
+        program = onnxplain.export(Double(), (torch.ones(3),))
         ```
     """
 

@@ -1,0 +1,142 @@
+"""Capture: from a model and its example inputs to an ExportedProgram."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from onnxplain.diagnostics import DiagnosticContext
+from onnxplain.options import Request
+from onnxplain.rules import CaptureFailed, DataDependentBranch, DataDependentValue
+
+from . import failures, inputs, noise, training
+from .failures import Finding
+from .frames import Frames
+from .guards import Guards
+from .strategies import ALL, CaptureStrategy
+
+
+@dataclasses.dataclass(frozen=True)
+class Captured:
+    """What capture hands on.
+
+    Attributes:
+        program: The program as torch.export made it, not decomposed.
+        strategy: The name of the strategy that made it; `given` if the user brought it.
+    """
+
+    program: torch.export.ExportedProgram
+    strategy: str
+
+
+@dataclasses.dataclass(frozen=True)
+class _Attempt:
+    """What one strategy came to: a program or an error."""
+
+    strategy: str
+    program: torch.export.ExportedProgram | None
+    error: Exception | None
+    guards: Guards
+
+
+def capture(context: DiagnosticContext, request: Request) -> Captured:
+    """Captures the model with the first strategy of `request.strategies` that can.
+
+    If none can, the findings tell what stopped the first one, at the user's line, and what else is in the way.
+
+    Raises:
+        StageFailed: There is no program; the findings are in the context.
+    """
+    if isinstance(request.model, torch.export.ExportedProgram):
+        return Captured(request.model, "given")
+    model = _as_module(request.model)
+    findings: list[Finding] = []
+    error: Exception | None = None
+    for strategy in map(ALL.__getitem__, request.strategies):
+        if strategy.name == "draft" and findings and not _depend_on_data(findings):
+            continue
+        attempt = _attempt(context, strategy, model, request)
+        found = _found(request, attempt)
+        if attempt.program is not None and not found:
+            training.report(context, request, attempt.program)
+            return Captured(attempt.program, strategy.name)
+        error = error or attempt.error
+        findings = _joined(findings, found, attempt)
+        if any(finding.final for finding in findings):
+            break
+    for finding in findings:
+        context.report(finding.rule, at=finding.at, notes=finding.notes, fixes=finding.fixes, cause=error, blocking=True)
+    raise context.stop(error)
+
+
+def _attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch.nn.Module, request: Request) -> _Attempt:
+    context.event(f"Capturing with the strategy {strategy.name}.")
+    with Frames() as frames:
+        guards = Guards(frames)
+        try:
+            with noise.kept(context), guards.watched():
+                program = strategy(model, request, frames)
+        except Exception as error:
+            context.event(f"The strategy {strategy.name} failed: {failures.headline(error)}")
+            return _Attempt(strategy.name, None, error, guards)
+    context.event(f"The strategy {strategy.name} captured {len(program.graph.nodes)} nodes.")
+    return _Attempt(strategy.name, program, None, guards)
+
+
+def _found(request: Request, attempt: _Attempt) -> list[Finding]:
+    """What is wrong with an attempt; nothing only if its program does what was asked."""
+    found = failures.assumptions(request, attempt.guards)
+    if attempt.error is not None:
+        found += failures.explain(request, attempt.strategy, attempt.error, attempt.guards)
+    if attempt.program is not None:
+        found += failures.frozen_dims(request, attempt.guards, inputs.constant_dims(request, attempt.program))
+    return found
+
+
+def _joined(findings: list[Finding], found: list[Finding], attempt: _Attempt) -> list[Finding]:
+    """One finding for one cause: the first strategy's, which has the most precise line, and what only the draft came to see."""
+    if not findings:
+        return _at_distinct_places(found)
+    if attempt.strategy == "draft":
+        return _at_distinct_places([*findings, *(finding for finding in found if not isinstance(finding.rule, CaptureFailed))])
+    if isinstance(findings[0].rule, CaptureFailed) and attempt.error is not None:
+        note = f"The strategy {attempt.strategy} failed, too: {failures.headline(attempt.error)}"
+        return [dataclasses.replace(findings[0], notes=(*findings[0].notes, note)), *findings[1:]]
+    return findings
+
+
+def _at_distinct_places(findings: list[Finding]) -> list[Finding]:
+    first: dict[object, Finding] = {}
+    for finding in findings:
+        # NOTE: several dims may be frozen by one line.
+        key = finding.place if _depend_on_data([finding]) else (finding.place, finding.rule)
+        first.setdefault(key, finding)
+    return list(first.values())
+
+
+def _depend_on_data(findings: list[Finding]) -> bool:
+    return any(isinstance(finding.rule, DataDependentBranch | DataDependentValue) for finding in findings)
+
+
+def _as_module(model: Callable[..., Any]) -> torch.nn.Module:
+    """`model` as the module that torch.export wants, with the signature that the user wrote."""
+    if isinstance(model, torch.nn.Module):
+        return model
+    module = torch.nn.Module()
+    # NOTE: torch.export reads the signature and the code object of `forward`; builtins and objects with `__call__` lack one of them.
+    module.forward = model if inspect.isroutine(model) and hasattr(model, "__code__") else _forwarding(model)
+    return module
+
+
+def _forwarding(function: Callable[..., Any]) -> Callable[..., Any]:
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    with contextlib.suppress(ValueError):
+        forward.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    return forward

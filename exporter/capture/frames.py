@@ -1,12 +1,15 @@
-"""The user's whole Python stack, for every FX node and every guard, while torch traces non-strictly.
+"""The user's whole Python stack: on every FX node while torch traces non-strictly, and at the moments that decide over a capture.
 
 torch keeps only the frames named `forward` (2.13, fx/proxy.py, `_record_forward_stack_traces_only`), so a helper's line is lost there.
 """
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import sys
 import types
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -15,11 +18,29 @@ from onnxplain import where
 from onnxplain.diagnostics import Location
 from onnxplain.diagnostics.source import line_text
 
+Entry = tuple[types.FrameType, int, int]
+"""A frame with its instruction and its line."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Site:
+    """What the innermost frame that is not torch's was doing.
+
+    Attributes:
+        stack: The frames that are not torch's, outermost first.
+        asks_truth_of_tensor: True if Python wanted to know whether a tensor is true, as `if` does.
+        tensors: Names of the frame's local variables that hold tensors.
+    """
+
+    stack: tuple[Location, ...]
+    asks_truth_of_tensor: bool
+    tensors: frozenset[str]
+
 
 class Frames:
-    """Reads stacks from the innermost frame out to where it was entered; as a context manager, writes them on every FX node.
+    """Reads the stack between the innermost frame and the frame that entered this.
 
-    Everything is cached by code object and instruction: a model's lines run once for each of its layers.
+    Everything is cached by code object and instruction: the same lines run for each of a model's layers.
     """
 
     def __init__(self) -> None:
@@ -31,23 +52,60 @@ class Frames:
 
     def __enter__(self) -> Frames:
         self._boundary = sys._getframe(1)
-        # NOTE: every tracer's nodes pass through TracerBase.create_node (read in torch 2.11, 2.13 and 2.15, fx/proxy.py).
-        self._create_node = getattr(torch.fx.proxy.TracerBase, "create_node", None)
-        if self._create_node is not None:
-            torch.fx.proxy.TracerBase.create_node = self._wrapped(self._create_node)  # type: ignore[method-assign]
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._create_node is not None:
-            torch.fx.proxy.TracerBase.create_node = self._create_node  # type: ignore[method-assign]
         self._boundary = None
 
     def stack(self) -> tuple[Location, ...]:
-        """The frames that are not torch's between the caller and where this was entered, outermost first."""
-        return tuple(self._place(frame) for frame in self.live())
+        """The frames that are not torch's, outermost first."""
+        return tuple(self._place(frame) for frame in self._others_than_torchs())
 
-    def live(self) -> list[types.FrameType]:
-        """The same as frames, whose locals can be looked at."""
+    def site(self) -> Site:
+        """What the innermost of them is doing."""
+        entries: list[Entry] = []
+        frame: types.FrameType | None = sys._getframe(1)
+        while frame is not None and frame is not self._boundary:
+            entries.append((frame, frame.f_lasti, frame.f_lineno))
+            frame = frame.f_back
+        return site_of(entries[::-1])
+
+    @contextlib.contextmanager
+    def on_nodes(self) -> Iterator[None]:
+        """Writes the stack on every FX node that is made meanwhile, as `stack_trace`, in the form that `where.at_node` reads."""
+        # NOTE: every tracer makes its nodes in TracerBase.create_node (read in torch 2.11, 2.13 and 2.15, fx/proxy.py).
+        owner = getattr(torch.fx.proxy, "TracerBase", None)
+        create_node = getattr(owner, "create_node", None)
+        if owner is None or create_node is None:
+            yield
+            return
+
+        def create_node_with_stack(tracer: Any, kind: str, *args: Any, **kwargs: Any) -> torch.fx.Node:
+            # NOTE: torch's own stack is poorer, and slow: it looks up the source of every frame for every node.
+            tracer.record_stack_traces = False
+            node: torch.fx.Node = create_node(tracer, kind, *args, **kwargs)
+            # NOTE: torch.export refuses programs whose placeholders or outputs have a stack. A stack that the node has already is
+            # TorchDynamo's, from inside a branch of torch.cond and the like: it goes on where ours ends.
+            if kind not in ("placeholder", "output") and (trace := self._trace()):
+                node.meta["stack_trace"] = trace + (node.meta.get("stack_trace") or "")
+            return node
+
+        owner.create_node = create_node_with_stack
+        try:
+            yield
+        finally:
+            owner.create_node = create_node
+
+    def _trace(self) -> str:
+        texts, parts = self._texts, []
+        for frame in self._others_than_torchs():
+            key = (id(frame.f_code), frame.f_lasti)
+            if key not in texts:
+                texts[key] = _traceback_text(self._place(frame))
+            parts.append(texts[key])
+        return "".join(parts)
+
+    def _others_than_torchs(self) -> list[types.FrameType]:
         frames: list[types.FrameType] = []
         frame: types.FrameType | None = sys._getframe(1)
         codes, boundary = self._codes, self._boundary
@@ -62,35 +120,27 @@ class Frames:
         frames.reverse()
         return frames
 
-    def _wrapped(self, create_node: Any) -> Any:
-        def create_node_with_stack(tracer: Any, kind: str, *args: Any, **kwargs: Any) -> torch.fx.Node:
-            # NOTE: torch's own stack is poorer, and finding the source of every frame again for every node is slow.
-            tracer.record_stack_traces = False
-            node: torch.fx.Node = create_node(tracer, kind, *args, **kwargs)
-            # NOTE: torch.export refuses programs whose placeholders or outputs have a stack. A stack that the node has already is
-            # TorchDynamo's, from inside a branch of torch.cond and the like: it goes on where ours ends.
-            if kind not in ("placeholder", "output") and (trace := self._trace()):
-                node.meta["stack_trace"] = trace + (node.meta.get("stack_trace") or "")
-            return node
-
-        return create_node_with_stack
-
-    def _trace(self) -> str:
-        """The stack as text, in the form of a traceback, which `where.at_node` reads."""
-        texts = self._texts
-        parts = []
-        for frame in self.live():
-            key = (id(frame.f_code), frame.f_lasti)
-            if key not in texts:
-                texts[key] = _traceback_text(self._place(frame))
-            parts.append(texts[key])
-        return "".join(parts)
-
     def _place(self, frame: types.FrameType) -> Location:
         key = (id(frame.f_code), frame.f_lasti)
         if key not in self._places:
             self._places[key] = where.location(frame.f_code, frame.f_lasti, frame.f_lineno)
         return self._places[key]
+
+
+def site_of(entries: Sequence[Entry]) -> Site:
+    """What the innermost frame of `entries`, outermost first, that is not torch's was doing."""
+    others = [number for number, entry in enumerate(entries) if where.origin(entry[0].f_code.co_filename) is not where.Origin.INTERNAL]
+    if not others:
+        return Site((), False, frozenset())
+    innermost = others[-1]
+    # NOTE: a torch function mode (torch 2.11 to 2.15, torch/overrides.py) is called with the function that Python asked for.
+    asked = entries[innermost + 1][0].f_locals.get("func") if innermost + 1 < len(entries) else None
+    local = entries[innermost][0].f_locals
+    return Site(
+        tuple(where.location(entries[number][0].f_code, *entries[number][1:]) for number in others),
+        asked is torch.Tensor.__bool__,
+        frozenset(name for name, value in local.items() if isinstance(value, torch.Tensor)),
+    )
 
 
 def _traceback_text(place: Location) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import logging
 import os
 import sys
 import types
 import warnings
 from collections.abc import Iterator
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 from onnxplain import where
 from onnxplain.diagnostics import DiagnosticContext
@@ -19,7 +18,7 @@ from onnxplain.diagnostics import DiagnosticContext
 @contextlib.contextmanager
 def kept(context: DiagnosticContext) -> Iterator[None]:
     """Turns torch's warnings, log records and prints into events of `context`."""
-    with _warnings_kept(context), _logs_kept(context), contextlib.redirect_stderr(_Filtered(sys.stderr, context)):
+    with _warnings_kept(context), _logs_kept(context), contextlib.redirect_stderr(cast(TextIO, _Filtered(sys.stderr, context))):
         yield
 
 
@@ -68,7 +67,7 @@ class _EventHandler(logging.Handler):
         self._context.event(f"{record.name}: {record.getMessage()}", min(record.levelno, logging.WARNING))
 
 
-class _Filtered(io.TextIOBase):
+class _Filtered:
     """Standard error as it is, without what torch's own code prints there."""
 
     def __init__(self, stream: TextIO, context: DiagnosticContext) -> None:

@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 import click
+from typing_extensions import override
 
 COMMANDS = ("explain", "export", "rules")
 
@@ -19,19 +20,23 @@ INTERRUPTED = 130
 class Commands(click.Group):
     """Loads a command when it is asked for, and turns what escapes it into an exit code."""
 
+    @override
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
+    @override
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = importlib.import_module(f".{cmd_name}", __name__).command
         return command
 
+    @override
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta["onnxplain.command_line"] = shlex.join(["onnxplain", *args])
         return super().parse_args(ctx, args)
 
+    @override
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)

@@ -37,11 +37,9 @@ def _find(id: str) -> type[Rule]:
     names = {name.lower(): rule for rule in Rule.all() for name in (rule.id, rule.__name__)}
     rule = names.get(id.lower())
     if rule is None:
-        near = [names[name] for name in difflib.get_close_matches(id.lower(), names)]
-        hint = (
-            f"; the nearest are {', '.join(f'{rule.id} ({rule.__name__})' for rule in near)}" if near else "; `onnxplain rules` lists them"
-        )
-        raise click.UsageError(f"There is no rule {id}{hint}.")
+        near = [f"{rule.id} ({rule.__name__})" for rule in map(names.__getitem__, difflib.get_close_matches(id.lower(), names))]
+        hint = f"The nearest are {', '.join(near)}." if near else "`onnxplain rules` lists them."
+        raise click.UsageError(f"There is no rule {id}. {hint}")
     return rule
 
 

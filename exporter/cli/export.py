@@ -4,36 +4,29 @@ from __future__ import annotations
 
 import logging
 import pathlib
-from typing import Any
 
 import click
 
-import onnxplain.rules  # noqa: F401  (defines the rules)
+import onnxplain.rules
 from onnxplain.diagnostics import DiagnosticOptions, InvalidArgument, Level
 
 _STRATEGIES = ("non-strict", "strict", "draft")
 
 
-class _Levels(click.ParamType):
-    """RULE=LEVEL."""
+def _rules(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(rule.strip().upper() for value in values for rule in value.split(","))
 
-    name = "RULE=LEVEL"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Level]:
+def _levels(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Level]:
+    levels = {}
+    for value in values:
         rule, _, level = value.partition("=")
         try:
-            return rule.strip().upper(), Level(level.strip().lower())
+            levels[rule.strip().upper()] = Level(level.strip().lower())
         except ValueError:
-            self.fail(f"{value!r} is not RULE=LEVEL, with one of the levels {', '.join(level.value for level in Level)}.", param, ctx)
-
-
-class _Rules(click.ParamType):
-    """Rule ids or prefixes of them, with commas in between."""
-
-    name = "RULE[,RULE]"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        return tuple(rule.strip().upper() for rule in value.split(","))
+            known = ", ".join(level.value for level in Level)
+            raise click.BadParameter(f"{value!r} is not RULE=LEVEL, LEVEL one of {known}.", ctx, param) from None
+    return levels
 
 
 @click.command(
@@ -47,19 +40,24 @@ class _Rules(click.ParamType):
 )
 @click.argument("target", required=False)
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=pathlib.Path), help="The ONNX file.  [default: NAME.onnx]")
-@click.option(
-    "--sarif", type=click.Path(dir_okay=False, path_type=pathlib.Path), help="The SARIF log.  [default: .sarif/MODEL.sarif, as OUTPUT]"
-)
+@click.option("--sarif", type=click.Path(dir_okay=False, path_type=pathlib.Path), help="The SARIF log.  [default: .sarif/NAME.sarif]")
 @click.option("--report", metavar="[PATH]", is_flag=False, flag_value="", help="Write a markdown report, too.  [default: OUTPUT with .md]")
 @click.option("--opset", type=int, metavar="N", help="The ONNX opset version to write.")
-@click.option("--strategy", "strategies", type=click.Choice(_STRATEGIES), multiple=True, help="How to capture; more are tried in order.")
+@click.option(
+    "--strategy",
+    "strategies",
+    type=click.Choice(_STRATEGIES),
+    default=_STRATEGIES,
+    multiple=True,
+    help="How to capture; the first that works counts.",
+)
 @click.option("--no-optimize", is_flag=True, help="Leave the ONNX graph as it was built.")
 @click.option("--external-data/--no-external-data", default=None, help="Weights in a file beside the model.  [default: if too large]")
 @click.option("--verify", is_flag=True, help="Compare ONNX Runtime's outputs with PyTorch's.")
-@click.option("--profile", is_flag=True, help="Record what each stage costs.")
-@click.option("--select", type=_Rules(), multiple=True, help="Report these rules only; OXP1 stands for a chapter.")
-@click.option("--ignore", type=_Rules(), multiple=True, help="Do not report these rules.")
-@click.option("--level", "levels", type=_Levels(), multiple=True, help="Report RULE as error, warning or note.")
+@click.option("--profile", is_flag=True, help="Say in the report where the time went; implies --report.")
+@click.option("--select", metavar="RULE[,RULE]", callback=_rules, multiple=True, help="Report these rules only; OXP1 stands for a chapter.")
+@click.option("--ignore", metavar="RULE[,RULE]", callback=_rules, multiple=True, help="Do not report these rules.")
+@click.option("--level", "levels", metavar="RULE=LEVEL", callback=_levels, multiple=True, help="Report RULE as error, warning or note.")
 @click.option("--warnings-as-errors", is_flag=True, help="Report warnings as errors, which fail the export.")
 @click.option(
     "--verbosity", type=click.Choice(("debug", "info", "warning", "error")), default="info", show_default=True, help="How much to record."
@@ -77,9 +75,9 @@ def command(
     external_data: bool | None,
     verify: bool,
     profile: bool,
-    select: tuple[tuple[str, ...], ...],
-    ignore: tuple[tuple[str, ...], ...],
-    levels: tuple[tuple[str, Level], ...],
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    levels: dict[str, Level],
     warnings_as_errors: bool,
     verbosity: str,
 ) -> None:
@@ -95,13 +93,15 @@ def command(
     source, colon, name = (target or "").rpartition(":")
     if not colon or not source or not name:
         raise click.UsageError("Expected a TARGET such as path/to/file.py:NAME or package.module:NAME.")
+    if profile and report is None:
+        report = ""
     try:
         options = DiagnosticOptions(
             verbosity_level=getattr(logging, verbosity.upper()),
             warnings_as_errors=warnings_as_errors,
-            levels=dict(levels),
-            select=sum(select, ()),
-            ignore=sum(ignore, ()),
+            levels=levels,
+            select=select,
+            ignore=ignore,
         )
         options.check_known()
     except ValueError as error:
@@ -133,7 +133,7 @@ def command(
                 sarif=sarif,
                 report=markdown or False,
                 diagnostic_options=options,
-                **({"strategies": strategies} if strategies else {}),
+                strategies=strategies,
                 _caller=loaded.definition,
                 _command_line=ctx.meta["onnxplain.command_line"],
                 _on_stage=stages.show,
@@ -142,5 +142,7 @@ def command(
         log = failure.log
     except InvalidArgument as error:
         raise click.UsageError(str(error)) from error
+    except OSError as error:
+        raise click.ClickException(f"The log or the report could not be written: {error}") from error
     render(log, make_console(), {"log": sarif, **({"report": markdown} if markdown else {})})
     ctx.exit(log.exit_code)

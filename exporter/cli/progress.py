@@ -14,8 +14,8 @@ class StageLine:
     While it is active, `sys.stdout` and `sys.stderr` take the line away before they write, and put it back after a line end.
     """
 
-    # NOTE: not rich's live display: it reprints what the user's code prints (on stderr, wrapped, as markup), and its lines move for whatever
-    # writes to the terminal past sys.stdout, such as C++ and earlier logging handlers. These find the cursor at the start of the line here.
+    # NOTE: not rich's live display, which reprints what the user's code prints: on stderr, wrapped, and as markup. What writes past
+    # sys.stdout, such as C++ code and logging handlers from before, finds the cursor at the start of the line here and overwrites it.
 
     def __init__(self) -> None:
         self._terminal = sys.stderr

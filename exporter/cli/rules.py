@@ -18,7 +18,7 @@ from onnxplain.diagnostics.text import Span
 @click.command("rules")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list, as in rules.schema.json of onnxplain.schemas.")
 def command(as_json: bool) -> None:
-    """List all rules by chapter, the stage of the export that reports them."""
+    """List all rules by chapter."""
     if as_json:
         click.echo(json.dumps([_as_json(rule) for rule in Rule.all()], indent=2))
         return

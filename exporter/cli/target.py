@@ -56,24 +56,26 @@ def load(source: str, name: str) -> Target:
     Raises:
         TargetError: There is no such thing, the user's code raised an exception, or the result is no model.
     """
-    module = _load_file(pathlib.Path(source).absolute()) if source.endswith(".py") else _load_module(source)
+    module = _load_file(source) if source.endswith(".py") else _load_module(source)
     value = _lookup(module, source, name)
     if not isinstance(value, torch.nn.Module | torch.export.ExportedProgram) and callable(value):
         value = _call(value, f"{source}:{name}")
     return _checked(value, f"{source}:{name}", _definition(module, name))
 
 
-def _load_file(path: pathlib.Path) -> types.ModuleType:
+def _load_file(source: str) -> types.ModuleType:
+    path = pathlib.Path(source).absolute()
     if not path.is_file():
-        raise TargetError(f"There is no file {path}.")
+        raise TargetError(f"There is no file {source}.")
     # NOTE: inspect and pickle look classes up by their module's name; a file may bear the name of a module that is in use.
     name = path.stem if path.stem not in sys.modules else f"{path.stem}_as_target"
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(path.parent))
     sys.modules[name] = module
-    with _users_code(f"{path.name} could not be loaded"):
+    with _users_code(f"{source} could not be loaded"):
         spec.loader.exec_module(module)
     return module
 
@@ -98,7 +100,7 @@ def _call(function: Any, target: str) -> Any:
     try:
         inspect.signature(function).bind()
     except TypeError as error:
-        raise TargetError(f"{target} is called without arguments, but it is {error}.") from error
+        raise TargetError(f"{target} is called without arguments: {error}.") from error
     except ValueError:
         pass  # Functions written in C may have no signature.
     with _users_code(f"{target} raised an exception"):
@@ -106,10 +108,11 @@ def _call(function: Any, target: str) -> Any:
 
 
 def _checked(value: Any, target: str, definition: Location | None) -> Target:
-    model, *rest = value if isinstance(value, tuple) and value else (value,)
+    model, *rest = list(value) if isinstance(value, tuple) and value else [value]
     if not isinstance(model, torch.nn.Module | torch.export.ExportedProgram) or len(rest) > 3:
         raise TargetError(f"{target} is or returns {_told(value)}. Expected {_EXPECTED}.")
-    args, kwargs, dynamic_shapes = (*rest, *((), None, None)[len(rest) :])
+    missing: tuple[Any, ...] = ((), None, None)[len(rest) :]
+    args, kwargs, dynamic_shapes = (*rest, *missing)
     if not rest and isinstance(model, torch.nn.Module) and (parameters := inspect.signature(model.forward).parameters):
         raise TargetError(
             f"{target} gives no example inputs, and forward takes {', '.join(map(str, parameters.values()))}. "

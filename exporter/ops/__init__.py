@@ -7,7 +7,7 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-_MODULES = ("casts", "logic", "normalization", "shapes", "symbolic")
+_MODULES = ("casts", "convolution", "logic", "normalization", "shapes", "symbolic")
 _table: dict[str, list[Callable[..., Any]]] = {}
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -28,3 +28,18 @@ def unbind(self: ir.Value, dim: int = 0) -> Any:
         raise ValueError(f"unbind needs a dim of fixed size, dim {dim} has size {size}")
     parts = [self] if size == 1 else emit("Split", [self, [1] * size], {"axis": dim}, outputs=size)
     return [op.Squeeze(part, [dim]) for part in parts]
+
+
+@translates("aten::split.Tensor", "aten::split_copy.Tensor", "aten::unsafe_split.Tensor")
+def split(self: ir.Value, split_size: Any, dim: int = 0) -> Any:
+    """aten::split.Tensor(Tensor self, SymInt split_size, int dim). The last part is smaller where the size is no multiple.
+
+    A dim of dynamic size gives an ONNX sequence, whose length is known at run time only.
+    """
+    assert self.shape is not None
+    size = self.shape[dim]
+    if not isinstance(size, int) or not isinstance(split_size, int):
+        return op.SplitToSequence(self, split_size, axis=dim)
+    whole, rest = divmod(size, split_size)
+    sizes = [split_size] * whole + [rest] * bool(rest)
+    return split_with_sizes(self, sizes, dim)

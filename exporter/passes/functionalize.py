@@ -30,10 +30,9 @@ def functionalize(context: DiagnosticContext, program: torch.export.ExportedProg
         functional = program
     for spec in functional.graph_signature.output_specs:
         if spec.kind in _MUTATED_KINDS and spec.target is not None:
-            node = next((node for node in mutations), None)
+            writer = next((node for node in functional.graph.nodes if node.name == spec.arg.name and node.op == "call_function"), None)
             context.report(
-                MutationDropped(kind=_MUTATED_KINDS[spec.kind], name=spec.target),
-                at=where.at_node(_writer(functional, spec.arg.name) or node) if mutations else None,
+                MutationDropped(kind=_MUTATED_KINDS[spec.kind], name=spec.target), at=None if writer is None else where.at_node(writer)
             )
     return functional
 
@@ -47,7 +46,7 @@ def _functionalized(
     context: DiagnosticContext, program: torch.export.ExportedProgram, mutations: list[torch.fx.Node]
 ) -> torch.export.ExportedProgram:
     try:
-        functional = program.run_decompositions({})
+        functional: torch.export.ExportedProgram = program.run_decompositions({})
     except Exception as error:
         if not mutations:
             raise
@@ -70,7 +69,3 @@ def _nodes(program: torch.export.ExportedProgram) -> list[torch.fx.Node]:
 def _has_autocast(program: torch.export.ExportedProgram) -> bool:
     # NOTE: inside an autocast region the operators still have their old dtypes; torch inserts the casts when it re-traces.
     return any(qualified_name(node.target) == "higher_order::wrap_with_autocast" for node in _nodes(program))
-
-
-def _writer(program: torch.export.ExportedProgram, name: str) -> torch.fx.Node | None:
-    return next((node for node in program.graph.nodes if node.name == name and node.op == "call_function"), None)

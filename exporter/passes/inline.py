@@ -42,7 +42,7 @@ def inline(
                 values[each] = constant = module.graph.get_attr(name)
                 constant.meta["val"] = getattr(inner, each.target)
             elif each.op == "call_function":
-                values[each] = copied = module.graph.node_copy(each, lambda old: values[old])  # type: ignore[arg-type, return-value]
+                values[each] = copied = module.graph.node_copy(each, lambda old: values[old])
                 annotate(copied)
             elif each.op == "output":
                 outputs = torch.fx.map_arg(each.args[0], lambda old: values[old])

@@ -50,7 +50,7 @@ def _compute_dtype(node: torch.fx.Node) -> torch.dtype | None:
     tensors = [value for value in known if isinstance(value, torch.Tensor)]
     if len(known) != 2 or not tensors or any(tensor.dtype.is_complex for tensor in tensors):
         return None
-    return torch.result_type(*known)  # type: ignore[call-overload,no-any-return]
+    return torch.result_type(*known)  # type: ignore[arg-type]
 
 
 def _arguments(node: torch.fx.Node) -> list[tuple[str, Any]]:

@@ -1,0 +1,48 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`. Both make an environment of their own in .venv.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+
+.PHONY: demo test test-torch rules clean
+
+# Exports a healthy sample and one with a problem, and shows the finding. It is expected to fail: that is exit code 1, anything else is wrong.
+demo: $(VENV)/demo
+	@mkdir -p out
+	$(BIN)/onnxplain export vscode-samples/healthy.py:build -o out/healthy.onnx --sarif .sarif/healthy.sarif --report --verify
+	$(BIN)/onnxplain export vscode-samples/data_dependent.py:build -o out/data_dependent.onnx --sarif .sarif/data_dependent.sarif --report; \
+		test $$? -eq 1
+	@echo "That was the demo: one sample exported, the other failed with a finding at its line, as it should."
+
+# Lint, types, tests.
+test: $(VENV)/test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest
+
+# The suite against another torch, in an environment of its own: make test-torch TORCH=2.11.0
+test-torch: VENV = .venv-torch-$(TORCH)
+test-torch:
+	test -n "$(TORCH)"
+	$(PYTHON) -m venv $(VENV)
+	grep -v '^torch==' constraints.txt > $(VENV)/constraints.txt
+	$(BIN)/pip install --quiet --constraint $(VENV)/constraints.txt "torch==$(TORCH)" ".[test]"
+	$(BIN)/pytest
+
+# Regenerates rules/CATALOG.md and the unshipped table of rules/RELEASES.md.
+rules: $(VENV)/test
+	$(BIN)/python -m onnxplain.rules
+
+$(VENV)/demo: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+$(VENV)/test: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[test]"
+	touch $@ $(VENV)/demo
+
+clean:
+	rm -rf .venv* out build *.egg-info

@@ -1,0 +1,31 @@
+"""What an export without a result raises."""
+
+from __future__ import annotations
+
+from .errors import OnnxExporterError
+from .finding import Diagnostic
+from .log import Log
+from .text import plain, summary
+
+
+class ExportFailed(OnnxExporterError):
+    """An export has no result. Its text begins with the first finding and counts the others.
+
+    Attributes:
+        log: Everything that the export reported; never empty.
+        cause: The exception behind the first finding, if there was one.
+    """
+
+    def __init__(self, log: Log, cause: BaseException | None = None) -> None:
+        self.log = log
+        self.cause = cause
+        super().__init__(log, cause)
+
+    @property
+    def findings(self) -> tuple[Diagnostic, ...]:
+        """The findings of the log, worst first."""
+        return self.log.findings
+
+    def __str__(self) -> str:
+        first = next(finding for finding in self.log.findings if finding.fails)
+        return f"{plain(first)}\n{summary(self.log)}"

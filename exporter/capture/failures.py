@@ -1,0 +1,327 @@
+"""torch.export's exceptions as findings: recognised by type and attribute, placed at the user's line."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import inspect
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.fx.experimental import symbolic_shapes
+
+from onnxplain import where
+from onnxplain.diagnostics import Confidence, Evidence, Fix, Location, Rule
+from onnxplain.options import Request
+from onnxplain.rules import (
+    CaptureFailed,
+    ConstraintViolated,
+    DataDependentBranch,
+    DataDependentValue,
+    DynamicShapesMismatch,
+    GraphBreak,
+    SpecializedDynamicDim,
+    UnsupportedInputType,
+    UserCodeRaised,
+)
+
+from . import fixes, inputs, spec, syntax
+from .frames import Site, site_of
+from .guards import Guards
+from .inputs import DynamicDim
+
+# NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/symbolic_shapes.py.
+_DATA_DEPENDENT: Any = getattr(symbolic_shapes, "GuardOnDataDependentSymNode", ())
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """What the context will be told.
+
+    Attributes:
+        final: True if no other strategy can do better, because the fault is the model's or the call's own.
+    """
+
+    rule: Rule
+    at: Evidence
+    notes: tuple[str, ...] = ()
+    fixes: tuple[Fix, ...] = ()
+    final: bool = False
+
+    @property
+    def place(self) -> tuple[str, int | None]:
+        """File and line."""
+        location = self.at.location
+        return (location.file, location.line) if location else ("", None)
+
+
+def explain(request: Request, strategy: str, error: Exception, guards: Guards) -> list[Finding]:
+    """The findings behind `error`, which ended a capture; never none."""
+    model = request.model if isinstance(request.model, torch.nn.Module) else None
+    for recognise in (_faults_of_the_call, _data_dependence, _constraints):
+        if findings := list(recognise(request, error, guards)):
+            return findings
+    if (eager := _eager_error(request)) is not None:
+        return [_users_own(eager, model)]
+    return [_scripted(request, error) or _not_one_graph(strategy, error, model) or _unknown(request, error, model)]
+
+
+def assumptions(request: Request, guards: Guards) -> list[Finding]:
+    """A finding for each place where only the example's data let a capture go on."""
+    model = request.model if isinstance(request.model, torch.nn.Module) else None
+    return [_data_dependent_at(site, where.at_stack(site.stack), model) for site in guards.assumed if site.stack]
+
+
+def frozen_dims(request: Request, guards: Guards, constants: dict[DynamicDim, int]) -> list[Finding]:
+    """A finding for each dim that was asked to be dynamic and has only one size; a name counts once."""
+    once = {dim.name: (dim, value) for dim, value in reversed(constants.items())}
+    return [_frozen_dim(request, guards, dim, value) for dim, value in reversed(once.values())]
+
+
+def fallback(request: Request) -> Evidence:
+    """Where a finding stands that no line of the user's is known for: the model's `forward`, or else the call."""
+    model = request.model
+    definition = None if isinstance(model, torch.export.ExportedProgram) else where.module_definition(model)
+    return Evidence(definition or request.caller)
+
+
+def _faults_of_the_call(request: Request, error: Exception, _guards: Guards) -> Iterator[Finding]:
+    if isinstance(request.model, torch.jit.ScriptModule | torch.jit.ScriptFunction):
+        yield Finding(CaptureFailed(error="the model is TorchScript"), Evidence(request.caller), fixes=(_KEEP_EAGER,), final=True)
+        return
+    unsupported = [leaf for leaf in inputs.leaves(request) if not inputs.is_supported(leaf.value)]
+    for leaf in unsupported:
+        cls = type(leaf.value)
+        definition = where.class_definition(cls)
+        at = Evidence(request.caller, related=(definition.saying("the class is defined here"),) if definition else ())
+        wrong = UnsupportedInputType(argument=leaf.path, type=f"{cls.__module__}.{cls.__qualname__}")
+        yield Finding(wrong, at, fixes=(_registration(leaf.value),), final=True)
+    if not unsupported and _raised_in(error, "export/dynamic_shapes.py") and (difference := spec.mismatch(request)):
+        fix = Fix("Pass dynamic_shapes by the names of forward's parameters.", Confidence.SAFE, snippet=spec.code(spec.fitting(request)))
+        misfit = DynamicShapesMismatch(expected=difference[0], actual=difference[1])
+        yield Finding(misfit, Evidence(request.caller), fixes=(fix,), final=True)
+
+
+def _data_dependence(request: Request, error: Exception, _guards: Guards) -> Iterator[Finding]:
+    guard = next((each for each in _chain(error) if isinstance(each, _DATA_DEPENDENT)), None)
+    # NOTE: TorchDynamo's own name for a branch on a tensor (torch 2.11 to 2.15, _dynamo/symbolic_convert.py).
+    branches = _graph_break_type(error) == "Data-dependent branching"
+    if guard is None and not branches:
+        return
+    model = request.model if isinstance(request.model, torch.nn.Module) else None
+    site = site_of(list(where.walk(guard))) if guard is not None else None
+    evidence = where.at_exception(error, model)
+    if site is None or not site.stack:
+        site = Site(evidence.stack, branches, frozenset())
+        yield _data_dependent_at(site, evidence, model, tensors_known=False)
+    else:
+        yield _data_dependent_at(site, evidence, model)
+
+
+def _data_dependent_at(site: Site, evidence: Evidence, model: torch.nn.Module | None, *, tensors_known: bool = True) -> Finding:
+    if not site.stack:
+        at = evidence if evidence.location else Evidence(where.module_definition(model) if model is not None else None)
+        return Finding(DataDependentValue(expression=""), at)
+    place = site.stack[-1]
+    test = syntax.test_at(place)
+    expression = syntax.text(place.file, test) if test is not None else syntax.expression_at(place)
+    if test is not None:
+        place = dataclasses.replace(place, region=syntax.region(place.file, test))
+    at = _pointing_at(evidence, place)
+    if site.asks_truth_of_tensor:
+        tensors = site.tensors if tensors_known else None
+        return Finding(DataDependentBranch(condition=expression), at, fixes=tuple(fixes.for_branch(place, tensors)))
+    return Finding(DataDependentValue(expression=expression), at, fixes=tuple(fixes.for_value(place)))
+
+
+def _constraints(request: Request, error: Exception, guards: Guards) -> Iterator[Finding]:
+    if _user_error_type(error) != "CONSTRAINT_VIOLATION":
+        return
+    dims = list(inputs.dynamic_dims(request))
+    shapes = inputs.shapes_of(request)
+    refined = _refined(error, shapes)
+    constants = {dim: value for dim in dims if (value := guards.constant(dim)) is not None}
+    relations: dict[str, tuple[DynamicDim, str]] = {}
+    for dim in dims:
+        before, after = (inputs.dim_spec(request, each, dim) for each in (shapes, refined))
+        if isinstance(after, int) and not isinstance(before, int):
+            constants.setdefault(dim, after)
+        elif after is not None and (relation := _relation(before, after)) and dim not in constants:
+            relations.setdefault(dim.name, (dim, relation))
+    yield from frozen_dims(request, guards, constants)
+    for dim, relation in relations.values():
+        fix = Fix("State it in dynamic_shapes.", Confidence.SAFE, snippet=spec.code(refined))
+        yield Finding(
+            ConstraintViolated(dim=dim.name, constraint=relation), _evidence_about(request, guards, dim), _place_note(dim), (fix,)
+        )
+
+
+def _relation(before: Any, after: Any) -> str:
+    if before.__name__ != after.__name__:
+        return f"{before.__name__} == {after.__name__}"
+    bounds = [
+        text
+        for text, changed in (
+            (f"{before.__name__} >= {after.min}", after.min != before.min),
+            (f"{before.__name__} <= {after.max}", after.max != before.max),
+        )
+        if changed
+    ]
+    return " and ".join(bounds)
+
+
+def _refined(error: Exception, shapes: Any) -> Any:
+    """`dynamic_shapes` with what torch's solver suggests, where it suggests something."""
+    with contextlib.suppress(Exception):
+        return torch.export.dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes(error.msg, shapes)  # type: ignore[attr-defined]
+    return None
+
+
+def _frozen_dim(request: Request, guards: Guards, dim: DynamicDim, value: int) -> Finding:
+    at = _evidence_about(request, guards, dim)
+    remedies = list(fixes.for_int_of_size(at.location)) if at.location else []
+    static = Fix(
+        "If the size is meant to be fixed, leave the dim out of dynamic_shapes.",
+        Confidence.CHANGES_BEHAVIOUR,
+        snippet=spec.code(inputs.without_dim(request, dim.name)),
+    )
+    return Finding(SpecializedDynamicDim(dim=dim.name, value=value), at, _place_note(dim), (*remedies, static))
+
+
+def _evidence_about(request: Request, guards: Guards, dim: DynamicDim) -> Evidence:
+    evidence = where.at_stack(guards.first_about(dim))
+    return evidence if evidence.location else fallback(request)
+
+
+def _place_note(dim: DynamicDim) -> tuple[str, ...]:
+    return () if dim.name == dim.place else (f"The dim '{dim.name}' is {dim.place}.",)
+
+
+def _users_own(error: Exception, model: torch.nn.Module | None) -> Finding:
+    return Finding(
+        UserCodeRaised(error=headline(error)),
+        where.at_exception(error, model),
+        notes=("The model fails with these inputs in eager mode, too.",),
+        final=True,
+    )
+
+
+def _scripted(request: Request, error: Exception) -> Finding | None:
+    if not isinstance(request.model, torch.nn.Module):
+        return None
+    paths = [path for path, module in request.model.named_modules() if isinstance(module, torch.jit.ScriptModule)]
+    if not paths:
+        return None
+    at = where.at_exception(error, request.model)
+    rule = CaptureFailed(error=f"the submodule {paths[0]} is TorchScript")
+    return Finding(rule, at if at.location else fallback(request), fixes=(_KEEP_EAGER,), final=True)
+
+
+def _not_one_graph(strategy: str, error: Exception, model: torch.nn.Module | None) -> Finding | None:
+    reason = _graph_break_type(error)
+    if strategy != "strict" or not reason:
+        return None
+    at = where.at_exception(error, model)
+    construct = syntax.expression_at(at.location) if at.location else ""
+    remedy = Fix(
+        "Let the non-strict strategy run the construct in Python during capture.",
+        Confidence.CHANGES_BEHAVIOUR,
+        snippet='onnxplain.export(model, args, strategies=("non-strict",))',
+    )
+    return Finding(GraphBreak(construct=construct or reason, reason=reason), at, fixes=(remedy,))
+
+
+def _unknown(request: Request, error: Exception, model: torch.nn.Module | None) -> Finding:
+    at = where.at_exception(error, model)
+    return Finding(CaptureFailed(error=_graph_break_type(error) or headline(error)), at if at.location else fallback(request))
+
+
+_KEEP_EAGER = Fix(
+    "Keep the eager module and export that: torch.jit.script and torch.jit.trace leave nothing that torch.export can look into.",
+    Confidence.SAFE,
+)
+
+
+def _registration(value: Any) -> Fix:
+    """How to make the class of `value` something that torch.export can take apart."""
+    cls = type(value)
+    name = cls.__name__
+    if dataclasses.is_dataclass(cls):
+        return Fix("Register the dataclass.", Confidence.SAFE, snippet=f"torch.export.register_dataclass({name})")
+    attributes = list(getattr(value, "__dict__", ()))
+    try:
+        fits = list(inspect.signature(cls).parameters) == attributes
+    except (TypeError, ValueError):
+        fits = False
+    snippet = f"""\
+        torch.utils._pytree.register_pytree_node(
+            {name},
+            lambda value: ([{", ".join(f"value.{each}" for each in attributes)}], None),
+            lambda children, _: {name}(*children),
+        )"""
+    confidence = Confidence.SAFE if fits else Confidence.GUESS
+    return Fix("Register the class with a way to take it apart and back.", confidence, snippet=textwrap.dedent(snippet))
+
+
+def _eager_error(request: Request) -> Exception | None:
+    """What the model raises without any capture; None if it runs. What it changes is put back."""
+    model: Any = request.model
+    args, kwargs = torch.utils._pytree.tree_map_only(torch.Tensor, torch.clone, (request.args, dict(request.kwargs)))
+    buffers = list(model.buffers()) if isinstance(model, torch.nn.Module) else []
+    saved = [buffer.clone() for buffer in buffers]
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        try:
+            model(*args, **kwargs)
+        except Exception as error:
+            return error
+        finally:
+            for buffer, value in zip(buffers, saved, strict=True):
+                buffer.copy_(value)
+    return None
+
+
+def _pointing_at(evidence: Evidence, place: Location) -> Evidence:
+    """`evidence` with the columns of `place`, where it is about the same line."""
+
+    def sharper(location: Location) -> Location:
+        same = (location.file, location.function) == (place.file, place.function) and location.line is not None
+        return dataclasses.replace(location, region=place.region) if same and _touches(location, place) else location
+
+    location = sharper(evidence.location) if evidence.location else None
+    return dataclasses.replace(evidence, location=location, related=tuple(sharper(each) for each in evidence.related))
+
+
+def _touches(location: Location, place: Location) -> bool:
+    first, second = location.region, place.region
+    return first is not None and second is not None and first.line <= second.line <= max(first.last_line, second.line)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    present: BaseException | None = error
+    while present is not None and id(present) not in seen:
+        seen.add(id(present))
+        yield present
+        present = present.__cause__ or present.__context__
+
+
+def _graph_break_type(error: BaseException) -> str:
+    """TorchDynamo's name for what it cannot trace; empty for other errors."""
+    return next((gb for each in _chain(error) if isinstance(gb := getattr(each, "gb_type", None), str) and gb), "")
+
+
+def _user_error_type(error: BaseException) -> str:
+    """The name of torch's `UserErrorType`, as far as `error` has one."""
+    return str(getattr(getattr(error, "error_type", None), "name", ""))
+
+
+def _raised_in(error: BaseException, file: str) -> bool:
+    return any(frame.f_code.co_filename.replace("\\", "/").endswith(file) for frame, _, _ in where.walk(error))
+
+
+def headline(error: BaseException) -> str:
+    """The type and the first line of an exception."""
+    lines: Sequence[str] = [line for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__

@@ -1,0 +1,130 @@
+"""Who froze a dim, and which data a capture had to know: torch's symbolic shapes watched at work, with the user's stack.
+
+torch says only at the end that a dim is a constant, without the line. A guard is what it assumes of sizes from a line on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import sympy
+import torch
+from torch.fx.experimental import symbolic_shapes
+
+from onnxplain import where
+from onnxplain.diagnostics import Location
+
+from .frames import Frames, Site
+from .inputs import DynamicDim
+
+
+@dataclasses.dataclass(frozen=True)
+class Guard:
+    """A relation between sizes that holds in the graph since `stack`."""
+
+    relation: sympy.Basic
+    stack: tuple[Location, ...]
+
+
+class Guards:
+    """What torch's shape environment decided during one capture.
+
+    Attributes:
+        made: Every guard, in order.
+        assumed: Where the data of the example decided, when the capture ran on real values.
+    """
+
+    def __init__(self, frames: Frames) -> None:
+        self._frames = frames
+        self._environment: Any = None
+        self.made: list[Guard] = []
+        self.assumed: list[Site] = []
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[Guards]:
+        """Watches all shape environments. Without one of these private methods the findings only lose their line."""
+        # NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/symbolic_shapes.py. `_log_guard` is called for each new guard with the
+        # guard second, `_set_replacement` with a symbol and what it equals, `_log_real_tensor_propagation` where draft export goes on
+        # with the example's value.
+        with (
+            _before("_log_guard", lambda environment, _prefix, guard, *_: self._note(environment, guard)),
+            _before("_set_replacement", lambda environment, symbol, target, *_: self._note(environment, sympy.Eq(symbol, target))),
+            _before("_log_real_tensor_propagation", lambda *_: self.assumed.append(self._frames.site())),
+        ):
+            yield self
+
+    def constant(self, dim: DynamicDim) -> int | None:
+        """The only size that `dim` can still have; None if it is dynamic or nothing is known."""
+        symbol = self._symbol(dim)
+        if symbol is None:
+            return None
+        values = [_constant(guard.relation, symbol) for guard in self.made]
+        return next((value for value in values if value is not None), None)
+
+    def first_about(self, dim: DynamicDim) -> tuple[Location, ...]:
+        """The stack of the guard that made `dim` constant, or else of the first one that mentions it."""
+        symbol = self._symbol(dim)
+        about = [guard for guard in self.made if symbol is not None and symbol in guard.relation.free_symbols]
+        frozen = [guard for guard in about if _constant(guard.relation, symbol) is not None]
+        return next((guard.stack for guard in (*frozen, *about) if guard.stack), ())
+
+    def _note(self, environment: Any, relation: sympy.Basic) -> None:
+        # NOTE: TorchDynamo may begin again, with a new environment: the last one counts.
+        self._environment = environment
+        self.made.append(Guard(relation, (*self._frames.stack(), *_dynamo_stack())))
+
+    def _symbol(self, dim: DynamicDim) -> sympy.Symbol | None:
+        # NOTE: sources are named `L['x'][0].size()[1]` (non-strict) or `L['flat_args'][3].size()[1]` (TorchDynamo; torch 2.11 to 2.15).
+        symbols: dict[str, sympy.Symbol] = getattr(self._environment, "source_to_var", {})
+        for source, symbol in symbols.items():
+            tensor, _, axis = source.rpartition(".size()")
+            if axis == f"[{dim.axis}]" and tensor in (_source(dim.place), f"L['flat_args'][{dim.flat_index}]"):
+                return symbol
+        return None
+
+
+@contextlib.contextmanager
+def _before(name: str, observer: Callable[..., None]) -> Iterator[None]:
+    """Calls `observer` before each call of that method of ShapeEnv."""
+    owner = getattr(symbolic_shapes, "ShapeEnv", None)
+    method = getattr(owner, name, None)
+    if owner is None or method is None:
+        yield
+        return
+
+    def observed(*args: Any, **kwargs: Any) -> Any:
+        # NOTE: a capture must not fail because an observer met other arguments than it knows.
+        with contextlib.suppress(Exception):
+            observer(*args)
+        return method(*args, **kwargs)
+
+    setattr(owner, name, observed)
+    try:
+        yield
+    finally:
+        setattr(owner, name, method)
+
+
+def _source(place: str) -> str:
+    """`ys['a'][0].shape[1]` as torch names its tensor: `L['ys']['a'][0]`."""
+    tensor = place.rpartition(".shape[")[0]
+    return re.sub(r"^\w+", lambda parameter: f"L['{parameter[0]}']", tensor)
+
+
+def _constant(relation: sympy.Basic, symbol: sympy.Symbol | None) -> int | None:
+    if isinstance(relation, sympy.Eq) and symbol in relation.args:
+        other = relation.rhs if relation.lhs == symbol else relation.lhs
+        return int(other) if other.is_Integer else None
+    return None
+
+
+def _dynamo_stack() -> Iterator[Location]:
+    """The frames that TorchDynamo is interpreting, which are not on Python's stack."""
+    # NOTE: read in torch 2.11, 2.13 and 2.15, _guards.py.
+    context = getattr(torch._guards, "TracingContext", None)
+    extract = getattr(context, "extract_stack", None)
+    return (where.summarized(frame) for frame in (extract() if extract else ()))

@@ -1,0 +1,176 @@
+"""The example inputs, leaf by leaf, each with what `dynamic_shapes` says of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch.export import Dim
+from torch.export.graph_signature import InputKind
+from torch.utils import _pytree as pytree
+
+from onnxplain.options import Request
+
+
+@dataclasses.dataclass(frozen=True)
+class Leaf:
+    """One input that cannot be taken apart further.
+
+    Attributes:
+        path: How the parameters of `forward` reach it, such as `batch['tokens']`.
+        value: The example.
+        spec: Its part of `dynamic_shapes`.
+        names: Its part of `dim_names`.
+    """
+
+    path: str
+    value: Any
+    spec: Any
+    names: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class DynamicDim:
+    """A dim that `dynamic_shapes` asks to keep dynamic. `Dim.AUTO` only allows it.
+
+    Attributes:
+        place: Where it is, such as `batch['tokens'].shape[0]`.
+        name: The user's name for it; its place where it has none.
+        size: Its size in the example.
+        flat_index: Position of its tensor among the flattened inputs.
+        axis: Its axis there.
+    """
+
+    place: str
+    name: str
+    size: int
+    flat_index: int
+    axis: int
+
+
+def bound(request: Request) -> dict[str, Any]:
+    """The inputs by parameter of `forward`; empty if they do not fit its signature."""
+    model: Any = request.model
+    try:
+        signature = inspect.signature(model.forward if isinstance(model, torch.nn.Module) else model)
+        return dict(signature.bind(*request.args, **request.kwargs).arguments)
+    except (TypeError, ValueError):
+        return {}
+
+
+def leaves(request: Request, shapes: Any = None) -> Iterator[Leaf]:
+    """Every leaf of the inputs in torch.export's order, with its part of `shapes`, which is `dynamic_shapes` by default."""
+    shapes = shapes_of(request) if shapes is None else shapes
+    positions = {parameter: position for position, parameter in enumerate(bound(request))}
+    for parameter, value in _parameters(request):
+        position = positions[parameter]
+        yield from _leaves(parameter, value, part(shapes, parameter, position), part(request.dim_names, parameter, position))
+
+
+def dynamic_dims(request: Request) -> Iterator[DynamicDim]:
+    """Every dim that must stay dynamic."""
+    for flat_index, leaf in enumerate(leaves(request)):
+        if not isinstance(leaf.value, torch.Tensor):
+            continue
+        for axis in range(leaf.value.dim()):
+            spec = part(leaf.spec, axis, axis)
+            if _must_stay_dynamic(spec):
+                place = f"{leaf.path}.shape[{axis}]"
+                given = part(leaf.names, axis, axis)
+                name = given if isinstance(given, str) else getattr(spec, "__name__", place)
+                yield DynamicDim(place, name, leaf.value.shape[axis], flat_index, axis)
+
+
+def constant_dims(request: Request, program: torch.export.ExportedProgram) -> dict[DynamicDim, int]:
+    """The dims that must stay dynamic and have only one size in `program`."""
+    values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+    names = [getattr(each.arg, "name", "") for each in program.graph_signature.input_specs if each.kind is InputKind.USER_INPUT]
+    found = {}
+    for dim in dynamic_dims(request):
+        tensor = values.get(names[dim.flat_index]) if dim.flat_index < len(names) else None
+        if isinstance(tensor, torch.Tensor) and isinstance(tensor.shape[dim.axis], int):
+            found[dim] = tensor.shape[dim.axis]
+    return found
+
+
+def dim_spec(request: Request, shapes: Any, dim: DynamicDim) -> Any:
+    """What `shapes`, a structure like `dynamic_shapes`, says of `dim`."""
+    return next(part(leaf.spec, dim.axis, dim.axis) for index, leaf in enumerate(leaves(request, shapes)) if index == dim.flat_index)
+
+
+def without_dim(request: Request, name: str) -> Any:
+    """`dynamic_shapes` without the dims of that name."""
+    unwanted = {(dim.flat_index, dim.axis) for dim in dynamic_dims(request) if dim.name == name}
+    kept = [
+        {
+            axis: spec
+            for axis in range(leaf.value.dim())
+            if (spec := part(leaf.spec, axis, axis)) is not None and (index, axis) not in unwanted
+        }
+        if isinstance(leaf.value, torch.Tensor)
+        else leaf.spec
+        for index, leaf in enumerate(leaves(request))
+    ]
+    remaining = iter(kept)
+    return {parameter: pytree.tree_map(lambda _: next(remaining), value) for parameter, value in _parameters(request)}
+
+
+def children(value: Any) -> list[tuple[Any, Any]]:
+    """The parts of a container, each with its key in torch's terms; empty for a leaf."""
+    parts, _ = pytree.tree_flatten_with_path(value, is_leaf=lambda each: each is not value)
+    return [(path[0], child) for path, child in parts if path]
+
+
+def key_of(entry: Any) -> Any:
+    """The key, index or attribute name in one of torch's keys."""
+    return next((getattr(entry, name) for name in ("key", "idx", "name") if hasattr(entry, name)), None)
+
+
+def shapes_of(request: Request) -> Any:
+    """`dynamic_shapes` as a structure, also where it was collected or shown by further examples."""
+    shapes = request.dynamic_shapes
+    if hasattr(shapes, "dynamic_shapes"):
+        return shapes.dynamic_shapes(request.model, request.args, dict(request.kwargs))
+    return shapes
+
+
+def part(spec: Any, key: Any, position: int) -> Any:
+    """What a dict or sequence says of a part; None where it says nothing."""
+    if isinstance(spec, Mapping):
+        return spec.get(key)
+    if isinstance(spec, list | tuple):
+        return spec[position] if position < len(spec) else None
+    return None
+
+
+def is_supported(value: Any) -> bool:
+    """Whether torch.export takes `value` as a leaf: a tensor, a Python constant, or something of torch's own."""
+    return (
+        value is None
+        or isinstance(value, torch.Tensor | torch.nn.Module | bool | int | float | complex | str)
+        or type(value).__module__.partition(".")[0] == "torch"
+    )
+
+
+def _parameters(request: Request) -> list[tuple[str, Any]]:
+    """The inputs by parameter, in the order in which torch.export flattens them: `args`, then `kwargs` as they were given."""
+    by_keyword = list(request.kwargs)
+    return sorted(bound(request).items(), key=lambda each: by_keyword.index(each[0]) if each[0] in by_keyword else -1)
+
+
+def _leaves(path: str, value: Any, spec: Any, names: Any) -> Iterator[Leaf]:
+    parts = children(value)
+    if not parts:
+        yield Leaf(path, value, spec, names)
+    for position, (entry, child) in enumerate(parts):
+        key = key_of(entry)
+        yield from _leaves(path + pytree.keystr((entry,)), child, part(spec, key, position), part(names, key, position))
+
+
+def _must_stay_dynamic(spec: Any) -> bool:
+    if isinstance(spec, type(Dim.DYNAMIC)):
+        return bool(spec.type == Dim.DYNAMIC.type)
+    return isinstance(spec, Dim)

@@ -1,0 +1,125 @@
+"""`dynamic_shapes` against the inputs: where they differ, what would fit, and as code to paste."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch.export import Dim
+from torch.utils import _pytree as pytree
+
+from onnxplain.options import Request
+
+from . import inputs
+
+
+def mismatch(request: Request) -> tuple[str, str] | None:
+    """What was expected of `dynamic_shapes` and what it is, at the first place where they differ; None if it fits."""
+    shapes, bound = inputs.shapes_of(request), inputs.bound(request)
+    if isinstance(shapes, Mapping) and shapes and set(shapes) != set(bound):
+        return _listed(bound), _listed(shapes)
+    if isinstance(shapes, list | tuple) and len(shapes) != len(bound):
+        return f"{len(bound)} entries: {_listed(bound)}", f"{len(shapes)} entries"
+    for position, (parameter, value) in enumerate(bound.items()):
+        for difference in _differences(parameter, value, inputs.part(shapes, parameter, position)):
+            return difference
+    return None
+
+
+def fitting(request: Request) -> dict[str, Any]:
+    """`dynamic_shapes` by parameter name, with the entries that are under a wrong name moved to the parameters that lack one."""
+    shapes, bound = inputs.shapes_of(request), inputs.bound(request)
+    given = dict(shapes) if isinstance(shapes, Mapping) else dict(zip(bound, shapes, strict=False))
+    lost = [entry for name, entry in given.items() if name not in bound]
+    fixed = {}
+    for name, value in bound.items():
+        entry = given[name] if name in given else (lost.pop(0) if lost and isinstance(value, torch.Tensor) else None)
+        fits = next(_differences(name, value, entry), None) is None
+        fixed[name] = entry if fits else _nothing_dynamic(value)
+    return fixed
+
+
+def code(shapes: Any) -> str:
+    """`dynamic_shapes` as Python: the named dims, then the structure."""
+    named: dict[str, Dim] = {}
+    text = _text(shapes, named)
+    lines = [f"{name} = {_definition(dim)}" for name, dim in named.items()]
+    return "\n".join([*lines, f"dynamic_shapes = {text}"])
+
+
+def _differences(path: str, value: Any, spec: Any) -> Iterator[tuple[str, str]]:
+    if spec is None:
+        return
+    if isinstance(value, torch.Tensor):
+        yield from _tensor_differences(path, value, spec)
+        return
+    parts = inputs.children(value)
+    if not parts:
+        if not isinstance(value, int):
+            yield f"None for {path}, which is no tensor", repr(spec)
+        return
+    if isinstance(spec, Mapping):
+        keys, given = [inputs.key_of(entry) for entry, _ in parts], list(spec)
+        if set(keys) != set(given):
+            yield f"{path} with {_listed(keys)}", _listed(given)
+            return
+    elif not isinstance(spec, list | tuple):
+        yield f"None or one entry for each part of {path}", repr(spec)
+        return
+    elif len(spec) != len(parts):
+        yield f"{len(parts)} entries for {path}", f"{len(spec)} entries"
+        return
+    for position, (entry, child) in enumerate(parts):
+        yield from _differences(path + pytree.keystr((entry,)), child, inputs.part(spec, inputs.key_of(entry), position))
+
+
+def _tensor_differences(path: str, tensor: torch.Tensor, spec: Any) -> Iterator[tuple[str, str]]:
+    rank = tensor.dim()
+    if isinstance(spec, Mapping):
+        if wrong := [key for key in spec if not (isinstance(key, int) and -rank <= key < rank)]:
+            yield f"dims 0 to {rank - 1} of {path}", f"dim {wrong[0]!r}"
+    elif isinstance(spec, list | tuple):
+        if len(spec) != rank:
+            yield f"{rank} dims for {path}", f"{len(spec)} dims"
+    else:
+        yield f"a dict or tuple of dims for {path}", repr(spec)
+
+
+def _nothing_dynamic(value: Any) -> Any:
+    return pytree.tree_map(lambda leaf: {} if isinstance(leaf, torch.Tensor) else None, value)
+
+
+def _text(spec: Any, named: dict[str, Dim]) -> str:
+    if isinstance(spec, Mapping):
+        return "{" + ", ".join(f"{_key(key)}: {_text(each, named)}" for key, each in spec.items()) + "}"
+    if isinstance(spec, list):
+        return "[" + ", ".join(_text(each, named) for each in spec) + "]"
+    if isinstance(spec, tuple):
+        return "(" + "".join(f"{_text(each, named)}, " for each in spec).removesuffix(" ") + ")"
+    if isinstance(spec, Dim):
+        root = getattr(spec, "root", spec)
+        named.setdefault(root.__name__, root)
+        return str(spec.__name__)
+    if isinstance(spec, type(Dim.AUTO)):
+        bounds = _bounds(spec.min, spec.max)
+        return f"torch.export.Dim.{spec.type.name}" + (f"({bounds})" if bounds else "")
+    return repr(spec)
+
+
+def _key(key: Any) -> str:
+    return f'"{key}"' if isinstance(key, str) else repr(key)
+
+
+def _definition(dim: Dim) -> str:
+    bounds = _bounds(dim.min or None, dim.max)
+    return f'torch.export.Dim("{dim.__name__}"' + (f", {bounds})" if bounds else ")")
+
+
+def _bounds(least: Any, most: Any) -> str:
+    # NOTE: torch's infinity is no int.
+    return ", ".join(f"{name}={bound}" for name, bound in (("min", least), ("max", most)) if isinstance(bound, int))
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(str(name) for name in names) or "nothing"

@@ -1,0 +1,89 @@
+"""The ways to capture a model, each one call of torch.export."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import torch
+
+from onnxplain.options import Request
+
+from .frames import Frames
+
+
+class CaptureStrategy(Protocol):
+    """One way to capture a model.
+
+    Attributes:
+        name: What the option `strategies` calls it.
+    """
+
+    name: str
+
+    def __call__(self, model: torch.nn.Module, request: Request, frames: Frames) -> torch.export.ExportedProgram:
+        """Captures `model` with the inputs of `request`, or raises what torch raises."""
+
+
+class NonStrict:
+    """Runs `forward` in Python on fake tensors and records the operators. Python that torch need not see just runs."""
+
+    name = "non-strict"
+
+    def __call__(self, model: torch.nn.Module, request: Request, frames: Frames) -> torch.export.ExportedProgram:
+        """See `CaptureStrategy`."""
+        with frames.on_nodes():
+            return _export(model, request, strict=False)
+
+
+class Strict:
+    """Lets TorchDynamo interpret the bytecode of `forward`, which sees what Python decides from."""
+
+    name = "strict"
+
+    def __call__(self, model: torch.nn.Module, request: Request, frames: Frames) -> torch.export.ExportedProgram:  # noqa: ARG002
+        """See `CaptureStrategy`. TorchDynamo writes whole stacks on the nodes by itself."""
+        return _export(model, request, strict=True)
+
+
+class Draft:
+    """Goes on past data-dependent decisions with what the example's data says, so that one run meets all of them.
+
+    It does what `torch.export.draft_export` does, without its trace files, its console text and its cost. A graph in which the
+    example's data decided anything is wrong for other data: it only serves to find the places.
+    """
+
+    name = "draft"
+
+    def __call__(self, model: torch.nn.Module, request: Request, frames: Frames) -> torch.export.ExportedProgram:
+        """See `CaptureStrategy`."""
+        # NOTE: read in torch 2.11, 2.13 and 2.15, export/_draft_export.py. Without this setting it is the non-strict strategy.
+        with frames.on_nodes(), _set("torch._functorch.config", fake_tensor_propagate_real_tensors=True):
+            return _export(model, request, strict=False)
+
+
+ALL: dict[str, CaptureStrategy] = {strategy.name: strategy for strategy in (NonStrict(), Strict(), Draft())}
+"""Every strategy by its name."""
+
+
+def _export(model: torch.nn.Module, request: Request, *, strict: bool) -> torch.export.ExportedProgram:
+    # NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/_config.py: an example of size 1 says nothing then about a dynamic dim.
+    with _set("torch.fx.experimental._config", backed_size_oblivious=True):
+        return torch.export.export(model, request.args, dict(request.kwargs), dynamic_shapes=request.dynamic_shapes, strict=strict)
+
+
+@contextlib.contextmanager
+def _set(module: str, **options: bool) -> Iterator[None]:
+    """Sets options of one of torch's config modules for a while, as far as this torch knows them."""
+    try:
+        config: Any = importlib.import_module(module)
+    except ImportError:
+        config = None
+    known = {name: value for name, value in options.items() if hasattr(config, name)}
+    if not known:
+        yield
+        return
+    with config.patch(**known):
+        yield

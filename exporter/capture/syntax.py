@@ -1,0 +1,94 @@
+"""The syntax tree of the user's file at a place: which test, which statement, which text."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+from collections.abc import Iterator
+from typing import TypeVar
+
+from onnxplain.diagnostics import Location, Region
+
+_Node = TypeVar("_Node", bound=ast.AST)
+
+
+@functools.lru_cache(maxsize=32)
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError):
+        return None
+
+
+def tree(file: str) -> ast.Module | None:
+    """The syntax tree of `file`; None when it is not at hand or no Python."""
+    lines = linecache.getlines(file)
+    return _parsed("".join(lines)) if lines else None
+
+
+def region(file: str, node: ast.expr | ast.stmt) -> Region:
+    """The part of `file` that `node` covers."""
+    return Region.from_utf8(file, node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0)
+
+
+def text(file: str, node: ast.expr | ast.stmt) -> str:
+    """The source text of `node`, on one line."""
+    segment = ast.get_source_segment("".join(linecache.getlines(file)), node)
+    return segment if segment and "\n" not in segment else ast.unparse(node)
+
+
+def around(file: str, place: Region) -> list[ast.AST]:
+    """The nodes that cover all of `place`, outermost first. Where only a line is known: those that cover it, or lie in it."""
+    module = tree(file)
+    return [] if module is None else [node for node in _down(module) if _covers(region(file, node), place)]
+
+
+def innermost(file: str, place: Region, kind: type[_Node]) -> _Node | None:
+    """The innermost node of `kind` around `place`."""
+    return next((node for node in reversed(around(file, place)) if isinstance(node, kind)), None)
+
+
+def test_at(location: Location) -> ast.expr | None:
+    """The test that decides a branch at `location`: of an `if`, `while`, `assert`, conditional expression or comprehension."""
+    if location.region is None or (module := tree(location.file)) is None:
+        return None
+    found = None
+    for node in _down(module):
+        for test in _tests(node):
+            at_test = _covers(region(location.file, test), location.region)
+            # NOTE: Python 3.11 gives a jump the position of the whole statement or expression that it belongs to.
+            found = test if at_test or region(location.file, node) == location.region else found
+    return found
+
+
+def expression_at(location: Location) -> str:
+    """The text of the expression at `location`, on one line. Where only its line is known: of what the line's statement computes."""
+    if location.region is None:
+        return ""
+    if location.region.column is not None:
+        expression = innermost(location.file, location.region, ast.expr)
+        return location.snippet if expression is None else text(location.file, expression)
+    statement = innermost(location.file, location.region, ast.stmt)
+    parts = (getattr(statement, name, None) for name in ("iter", "test", "value"))
+    return next((text(location.file, part) for part in parts if isinstance(part, ast.expr)), location.snippet)
+
+
+def _tests(node: ast.AST) -> list[ast.expr]:
+    if isinstance(node, ast.If | ast.While | ast.Assert | ast.IfExp):
+        return [node.test]
+    if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+        return [test for generator in node.generators for test in generator.ifs]
+    return []
+
+
+def _down(module: ast.Module) -> Iterator[ast.expr | ast.stmt]:
+    """All nodes with a position, each before what is inside it."""
+    return (node for node in ast.walk(module) if isinstance(node, ast.expr | ast.stmt))
+
+
+def _covers(whole: Region, place: Region) -> bool:
+    if place.column is None:
+        return whole.line <= place.line <= whole.last_line
+    start, end = (whole.line, whole.column or 0), (whole.last_line, whole.end_column or 0)
+    return start <= (place.line, place.column) and (place.last_line, place.end_column or 0) <= end

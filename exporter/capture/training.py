@@ -1,0 +1,58 @@
+"""Operators that were captured in training mode: active dropout, statistics of the batch."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+
+from onnxplain import where
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix
+from onnxplain.options import Request
+from onnxplain.rules import TrainingMode
+
+from . import failures
+
+_FLAGS = ("train", "training")
+_PROBABILITIES = ("p", "dropout", "dropout_p")
+
+
+def report(context: DiagnosticContext, request: Request, program: torch.export.ExportedProgram) -> None:
+    """Reports a model that is in training mode and has operators that behave differently there."""
+    if not getattr(request.model, "training", False):
+        return
+    evidence = [where.at_node(node) for node in program.graph.nodes if _behaves_differently(node)]
+    if not evidence:
+        return
+    layers = dict.fromkeys(each.location.module for each in evidence if each.location)
+    fix = Fix("Put the model into evaluation mode before the export.", Confidence.CHANGES_BEHAVIOUR, snippet="model.eval()")
+    rule = TrainingMode(layers=tuple(path or "the model itself" for path in layers))
+    context.report(rule, at=_first_in_a_file(evidence, request), fixes=(fix,))
+
+
+def _behaves_differently(node: torch.fx.Node) -> bool:
+    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    values = _arguments(node)
+    flags = [values[name] for name in _FLAGS if name in values]
+    probabilities = [values[name] for name in _PROBABILITIES if name in values]
+    # NOTE: dropout with probability 0 is the same in both modes, and so is a recurrent layer without dropout.
+    return (any(flags) if flags else "dropout_p" in values) and all(probabilities)
+
+
+def _arguments(node: torch.fx.Node) -> dict[str, Any]:
+    """Every argument of the operator's schema with its value."""
+    assert isinstance(node.target, torch._ops.OpOverload)
+    schema = node.target._schema.arguments
+    given = {argument.name: value for argument, value in zip(schema, node.args, strict=False)}
+    return {argument.name: argument.default_value for argument in schema if argument.has_default_value()} | given | dict(node.kwargs)
+
+
+def _first_in_a_file(evidence: list[Evidence], request: Request) -> Evidence:
+    in_files = [each for each in evidence if each.location and each.location.file]
+    if in_files:
+        return in_files[0]
+    place = failures.fallback(request)
+    path = evidence[0].location.module if evidence[0].location else ""
+    return dataclasses.replace(place, location=dataclasses.replace(place.location, module=path)) if place.location else evidence[0]

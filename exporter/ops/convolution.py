@@ -1,0 +1,130 @@
+"""Convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import onnx_ir as ir
+from onnxscript.onnx_opset import opset18 as op
+
+from . import translates
+
+# NOTE: torchlib's conv3d without bias makes one of the wrong shape, and its others make zeros at run time (read in onnxscript 0.7.2).
+
+
+@translates("aten::conv1d", "aten::conv2d", "aten::conv3d")
+def conv(
+    input: ir.Value,
+    weight: ir.Value,
+    bias: ir.Value | None = None,
+    stride: Sequence[int] = (1,),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    groups: int = 1,
+) -> Any:
+    """aten::conv2d(Tensor input, Tensor weight, Tensor? bias, SymInt[2] stride, SymInt[2] padding, SymInt[2] dilation, SymInt groups)."""
+    pads = _per_dim(padding, weight)
+    return _conv(input, weight, bias, stride, [*pads, *pads], dilation, groups)
+
+
+@translates("aten::conv1d.padding", "aten::conv2d.padding", "aten::conv3d.padding")
+def conv_padding(
+    input: ir.Value,
+    weight: ir.Value,
+    bias: ir.Value | None = None,
+    stride: Sequence[int] = (1,),
+    padding: str = "valid",
+    dilation: Sequence[int] = (1,),
+    groups: int = 1,
+) -> Any:
+    """aten::conv2d.padding(Tensor input, Tensor weight, Tensor? bias, SymInt[2] stride, str padding, SymInt[2] dilation, SymInt groups)."""
+    total = [0] * len(_kernel(weight))
+    if padding == "same":
+        total = [each * (size - 1) for each, size in zip(_per_dim(dilation, weight), _kernel(weight), strict=True)]
+    # NOTE: PyTorch pads the end more where the total is odd.
+    before = [each // 2 for each in total]
+    after = [each - start for each, start in zip(total, before, strict=True)]
+    return _conv(input, weight, bias, stride, [*before, *after], dilation, groups)
+
+
+@translates("aten::convolution")
+def convolution(
+    input: ir.Value,
+    weight: ir.Value,
+    bias: ir.Value | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+) -> Any:
+    """aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, ..., SymInt groups)."""
+    if transposed:
+        return conv_transpose(input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return conv(input, weight, bias, stride, padding, dilation, groups)
+
+
+@translates("aten::conv_transpose1d", "aten::conv_transpose2d.input", "aten::conv_transpose3d.input")
+def conv_transpose(
+    input: ir.Value,
+    weight: ir.Value,
+    bias: ir.Value | None = None,
+    stride: Sequence[int] = (1,),
+    padding: Sequence[int] = (0,),
+    output_padding: Sequence[int] = (0,),
+    groups: int = 1,
+    dilation: Sequence[int] = (1,),
+) -> Any:
+    """aten::conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias, SymInt[2] stride, ..., SymInt[2] dilation)."""
+    pads = _per_dim(padding, weight)
+
+    def transposed(batch: ir.Value) -> Any:
+        return op.ConvTranspose(
+            batch,
+            weight,
+            bias,
+            strides=_per_dim(stride, weight),
+            pads=[*pads, *pads],
+            output_padding=_per_dim(output_padding, weight),
+            dilations=_per_dim(dilation, weight),
+            group=groups,
+        )
+
+    return _batched(transposed, input, weight)
+
+
+def _conv(
+    input: ir.Value,
+    weight: ir.Value,
+    bias: ir.Value | None,
+    stride: Sequence[int],
+    pads: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+) -> Any:
+    strides, dilations = _per_dim(stride, weight), _per_dim(dilation, weight)
+
+    def plain(batch: ir.Value) -> Any:
+        return op.Conv(batch, weight, bias, strides=strides, pads=pads, dilations=dilations, group=groups)
+
+    return _batched(plain, input, weight)
+
+
+def _batched(apply: Any, input: ir.Value, weight: ir.Value) -> Any:
+    """PyTorch takes an input without a batch dim, ONNX does not."""
+    assert input.shape is not None
+    if len(input.shape) == len(_kernel(weight)) + 1:
+        return op.Squeeze(apply(op.Unsqueeze(input, [0])), [0])
+    return apply(input)
+
+
+def _kernel(weight: ir.Value) -> tuple[int, ...]:
+    assert weight.shape is not None
+    return tuple(int(size) for size in weight.shape[2:])  # type: ignore[arg-type]
+
+
+def _per_dim(values: Sequence[int], weight: ir.Value) -> list[int]:
+    """One value for each spatial dim: a single one stands for all."""
+    return list(values) * len(_kernel(weight)) if len(values) == 1 else list(values)

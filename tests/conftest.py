@@ -1,0 +1,45 @@
+"""What tests share: models as files on disk, exports with their log as a user would get them."""
+
+from __future__ import annotations
+
+import importlib.util
+import pathlib
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from types import ModuleType
+
+import pytest
+
+
+@pytest.fixture
+def load(tmp_path: pathlib.Path) -> Iterator[Callable[..., ModuleType]]:
+    """Writes a program to a file and imports it, as a user's module."""
+    loaded: list[str] = []
+
+    def write_and_import(source: str, name: str = "model") -> ModuleType:
+        path = tmp_path / f"{name}.py"
+        path.write_text(textwrap.dedent(source), encoding="utf-8")
+        spec = importlib.util.spec_from_file_location(f"{name}_{len(loaded)}", path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        loaded.append(spec.name)
+        spec.loader.exec_module(module)
+        return module
+
+    yield write_and_import
+    for name in loaded:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def marked(tmp_path: pathlib.Path) -> Callable[[str, str], list[int]]:
+    """The numbers of the lines of a loaded program that carry a comment."""
+
+    def find(comment: str, name: str = "model") -> list[int]:
+        lines = (tmp_path / f"{name}.py").read_text(encoding="utf-8").splitlines()
+        return [number for number, line in enumerate(lines, 1) if line.rstrip().endswith(f"# {comment}")]
+
+    return find

@@ -1,0 +1,102 @@
+"""What every SARIF log of onnxplain keeps: the standard's schema, our own stricter one, and what no schema can say."""
+
+from __future__ import annotations
+
+import functools
+import json
+import pathlib
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jsonschema
+
+from onnxplain import schemas
+
+OASIS_SCHEMA = pathlib.Path(__file__).resolve().parents[2] / "shared/schemas/sarif-schema-2.1.0.json"
+
+
+def check_log(log: pathlib.Path | Mapping[str, Any]) -> dict[str, Any]:
+    """Asserts that `log`, a file or its content, is as it must be. Returns the content."""
+    content: dict[str, Any] = dict(log) if isinstance(log, Mapping) else json.loads(pathlib.Path(log).read_text(encoding="utf-8"))
+    validate(content)
+    for run in content["runs"]:
+        rules = run["tool"]["driver"]["rules"]
+        ids = [rule["id"] for rule in rules]
+        assert ids == sorted({result["ruleId"] for result in run["results"]}), "the rules are those of the results, by id"
+        guids = [result["guid"] for result in run["results"]]
+        assert len(set(guids)) == len(guids), "two results have one guid"
+        for result in run["results"]:
+            assert ids[result["ruleIndex"]] == result["ruleId"]
+            _check_message(rules[result["ruleIndex"]], result)
+        for notification in run["invocations"][0].get("toolExecutionNotifications", ()):
+            if rule := notification.get("associatedRule"):
+                assert ids[rule["index"]] == rule["id"]
+        for physical in _physical_locations(content):
+            _check_regions(physical)
+    return content
+
+
+def validate(content: Mapping[str, Any]) -> None:
+    """Asserts that `content` is valid under both schemas. Warns where the standard's is not at hand."""
+    _fail_on_errors(_ours(), content)
+    if OASIS_SCHEMA.exists():
+        _fail_on_errors(_oasis(), content)
+    else:
+        warnings.warn(f"{OASIS_SCHEMA} is missing: logs are checked against our own schema only", stacklevel=2)
+
+
+def rendered(template: str, arguments: list[str]) -> str:
+    """A message as VS Code renders it from a rule's template."""
+    return re.sub(r"\{(\d+)\}", lambda found: arguments[int(found[1])], template)
+
+
+@functools.cache
+def _ours() -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(schemas.load("sarif-onnxplain"))
+
+
+@functools.cache
+def _oasis() -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(json.loads(OASIS_SCHEMA.read_text(encoding="utf-8")))
+
+
+def _fail_on_errors(validator: jsonschema.Draft202012Validator, content: Mapping[str, Any]) -> None:
+    errors = [f"{error.json_path}: {error.message[:500]}" for error in validator.iter_errors(content)]
+    assert not errors, "\n".join(errors)
+
+
+def _check_message(rule: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+    message = result["message"]
+    template = rule["messageStrings"][message["id"]]["text"]
+    assert rendered(template, message.get("arguments", [])) == message["text"]
+    # NOTE: sarif-tools then shows one character of it.
+    assert not message["text"].startswith(result["ruleId"])
+    ids = [location["id"] for location in result.get("relatedLocations", ())]
+    assert ids == list(range(1, len(ids) + 1))
+
+
+def _check_regions(physical: Mapping[str, Any]) -> None:
+    region, context = physical.get("region"), physical.get("contextRegion")
+    if region is None:
+        return
+    start, end = (region["startLine"], region.get("startColumn", 1)), (region["endLine"], region.get("endColumn", 1 << 30))
+    assert start <= end
+    if context is not None:
+        assert context["startLine"] <= region["startLine"]
+        assert context["endLine"] >= region["endLine"]
+        assert context["snippet"] != region.get("snippet")
+        assert context["snippet"]["text"].count("\n") == context["endLine"] - context["startLine"]
+        assert region.get("snippet", {"text": ""})["text"] in context["snippet"]["text"]
+
+
+def _physical_locations(item: object) -> Iterator[Mapping[str, Any]]:
+    if isinstance(item, Mapping):
+        if "artifactLocation" in item and "replacements" not in item:
+            yield item
+        for value in item.values():
+            yield from _physical_locations(value)
+    elif isinstance(item, list):
+        for value in item:
+            yield from _physical_locations(value)
