@@ -49,7 +49,8 @@ def render(log: Log, console: Console, written: Mapping[str, pathlib.Path] | Non
         show_lines(lines(finding), console)
         console.print()
     if detailed:
-        show_lines(([(f"{event.stage or 'export'}: ", "label"), (visible(event.text), "faint")] for event in log.events), console)
+        for event in log.events:
+            show_lines(([(f"{event.stage or 'export'}: ", "label"), (visible(line), "faint")] for line in event.text.splitlines()), console)
     show_lines([[(visible(f"{verdict(log)}: {summary(log)}"), "headline" if log.succeeded else "error")]], console)
     files = [("model" if artifact.role == "resultFile" else "data", artifact.path) for artifact in log.artifacts]
     for what, path in [*files, *(written or {}).items()]:
