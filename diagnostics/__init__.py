@@ -2,7 +2,7 @@
 
 from .context import DiagnosticContext, Evidence, Reported
 from .errors import InvalidArgument, OnnxExporterError
-from .failure import ExportFailed
+from .failure import ExportFailed, LogNotSaved
 from .finding import Diagnostic, Suppression
 from .fix import Confidence, Edit, Fix
 from .history import Added, ArgumentsChanged, Deprecated, LevelChanged, MeaningChanged, Renamed, Retired
@@ -33,6 +33,7 @@ __all__ = [
     "LevelChanged",
     "Location",
     "Log",
+    "LogNotSaved",
     "MeaningChanged",
     "OnnxExporterError",
     "Page",

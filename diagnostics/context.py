@@ -84,7 +84,7 @@ class DiagnosticContext:
         subject: str,
         options: DiagnosticOptions,
         internal_error: Callable[[str, BaseException], Rule],
-        locate: Callable[[BaseException], Evidence] = lambda error: Evidence(),
+        locate: Callable[[BaseException], Evidence] = lambda _: Evidence(),
         on_stage: Callable[[str], None] | None = None,
         clock: Callable[[], float] = time.time,
         command_line: str = "",

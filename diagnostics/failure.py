@@ -1,11 +1,11 @@
-"""What an export without a result raises."""
+"""What an export raises when it has no result, or cannot tell it."""
 
 from __future__ import annotations
 
 from .errors import OnnxExporterError
 from .finding import Diagnostic
 from .log import Log
-from .text import plain, summary
+from .text import plain, summary, verdict
 
 
 class ExportFailed(OnnxExporterError):
@@ -29,3 +29,20 @@ class ExportFailed(OnnxExporterError):
     def __str__(self) -> str:
         first = next(finding for finding in self.log.findings if finding.fails)
         return f"{plain(first)}\n{summary(self.log)}"
+
+
+class LogNotSaved(OnnxExporterError):
+    """The log or the report of an export could not be written. Whether the export itself succeeded is in the log.
+
+    Attributes:
+        log: Everything that the export reported.
+    """
+
+    def __init__(self, log: Log, error: OSError) -> None:
+        self.log = log
+        self.error = error
+        super().__init__(log, error)
+
+    def __str__(self) -> str:
+        told = f"The log could not be saved ({self.error}). It says: {verdict(self.log)}"
+        return "\n".join([told, *(plain(finding) for finding in self.log.findings[:1])])

@@ -10,6 +10,9 @@ from .finding import Diagnostic
 from .level import Level
 from .options import DiagnosticOptions
 
+PROFILE = "profile.txt"
+"""Name of the attachment that tells in which functions the time was spent."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tool:

@@ -15,7 +15,7 @@ import jinja2
 from .fix import Edit
 from .level import Level
 from .location import Location
-from .log import Event, Log
+from .log import PROFILE, Event, Log
 from .options import DiagnosticOptions
 from .rule import Rule
 from .text import caret, change, describe, shown_path, summary, verdict, visible
@@ -40,7 +40,9 @@ class Markdown(str):
 def to_markdown(log: Log) -> str:
     """The report on `log`."""
     suppressed = [finding for finding in log.findings if finding not in log.active]
-    return _template().render(log=log, verdict=verdict(log), summary=summary(log), suppressed=suppressed, place_limit=_PLACE_LIMIT)
+    return _template().render(
+        log=log, verdict=verdict(log), summary=summary(log), suppressed=suppressed, place_limit=_PLACE_LIMIT, profile_name=PROFILE
+    )
 
 
 def write(log: Log, path: pathlib.Path) -> None:

@@ -45,6 +45,7 @@ class Page:
         what: What happened.
         why: Why it matters.
         fix: How to fix it.
+        remark: What to know about the example; mostly nothing.
         failing: A complete program that produces exactly this rule at the line marked with the rule's id.
         clean: The same program, fixed: it exports without the finding.
     """
@@ -53,6 +54,7 @@ class Page:
     what: str
     why: str
     fix: str
+    remark: str
     failing: str
     clean: str
 
@@ -61,7 +63,7 @@ class Page:
         """The page as one markdown text, without a title."""
         return (
             f"{self.summary}\n\n## What happened\n\n{self.what}\n\n## Why it matters\n\n{self.why}\n\n"
-            f"## How to fix it\n\n{self.fix}\n\n## Example\n\nThis program has the finding:\n\n"
+            f"## How to fix it\n\n{self.fix}\n\n## Example\n\n{f'{self.remark} ' if self.remark else ''}This program has the finding:\n\n"
             f"```python\n{self.failing}```\n\nThis one does not:\n\n```python\n{self.clean}```\n"
         )
 
@@ -78,7 +80,7 @@ class Page:
             raise ValueError(f"the section Example needs two ```python blocks, it has {len(programs)}")
         for program in programs:
             ast.parse(program)
-        return cls(" ".join(summary.split()), what, why, fix, *programs)
+        return cls(" ".join(summary.split()), what, why, fix, example.partition("```python")[0].strip(), *programs)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)

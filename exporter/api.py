@@ -16,7 +16,18 @@ from typing import Any
 import onnx
 import torch
 
-from onnxplain.diagnostics import DiagnosticContext, DiagnosticOptions, ExportFailed, InvalidArgument, Location, Log, Tool
+from onnxplain.diagnostics import (
+    DiagnosticContext,
+    DiagnosticOptions,
+    Evidence,
+    ExportFailed,
+    InvalidArgument,
+    Location,
+    Log,
+    LogNotSaved,
+    Tool,
+)
+from onnxplain.diagnostics.log import PROFILE
 from onnxplain.rules import ArgumentIgnored, InternalError
 
 from . import dynamic_shapes as shapes
@@ -106,6 +117,7 @@ def export(
     Raises:
         ExportFailed: There is no result; it carries the log, and its text begins with the first finding.
         InvalidArgument: An argument has the wrong type or value (a TypeError and a ValueError).
+        LogNotSaved: The log or the report could not be written; it carries the log.
     """
     options = _checked("diagnostic_options", diagnostic_options or DiagnosticOptions(), DiagnosticOptions)
     unknown = [name for name in old if name not in _OLD]
@@ -145,7 +157,7 @@ def export(
         subject=subject,
         options=options,
         internal_error=lambda stage, error: InternalError(stage=stage, error=f"{type(error).__name__}: {error}"),
-        locate=lambda error: where.at_exception(error, model if isinstance(model, torch.nn.Module) else None),
+        locate=lambda error: _located(error, request),
         on_stage=_on_stage,
         command_line=_command_line,
     )
@@ -162,15 +174,28 @@ def export(
     return program
 
 
+def _located(error: BaseException, request: Request) -> Evidence:
+    """The user's line behind an unexpected exception; the call of the export where there is none on its stack."""
+    found = where.at_exception(error, request.model if isinstance(request.model, torch.nn.Module) else None)
+    return found if found.location is not None else Evidence(request.caller)
+
+
 def _profiled(context: DiagnosticContext, request: Request, registry: OnnxRegistry) -> ONNXProgram:
+    """Runs the pipeline and attaches where its time went, to the log of a failed export, too."""
     profiler = cProfile.Profile()
-    try:
-        program = profiler.runcall(pipeline.run, context, request, registry)
-    finally:
+
+    def log() -> Log:
         table = io.StringIO()
         pstats.Stats(profiler, stream=table).sort_stats("cumulative").print_stats(40)
-        context.attach("profile.txt", table.getvalue, logging.CRITICAL)
-    program.diagnostics = context.log()
+        context.attach(PROFILE, table.getvalue, logging.CRITICAL)
+        return context.log()
+
+    try:
+        program = profiler.runcall(pipeline.run, context, request, registry)
+    except ExportFailed as failed:
+        failed.log = log()
+        raise
+    program.diagnostics = log()
     return program
 
 
@@ -178,18 +203,21 @@ def _write(
     log: Log, sarif: str | os.PathLike[str] | None, report: pathlib.Path | None, folder: pathlib.Path, *, verbose: bool | None
 ) -> None:
     """Writes what was asked for."""
-    if sarif is not None:
-        from onnxplain.diagnostics import sarif as sarif_sink
+    try:
+        if sarif is not None:
+            from onnxplain.diagnostics import sarif as sarif_sink
 
-        sarif_sink.write(log, file_path("sarif", sarif))
-    if report is not None:
-        from onnxplain.diagnostics import markdown
+            sarif_sink.write(log, file_path("sarif", sarif))
+        if report is not None:
+            from onnxplain.diagnostics import markdown
 
-        markdown.write(log, report)
-    if log.options.verbosity_level <= logging.DEBUG:
-        for attachment in log.attachments:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / attachment.name).write_text(attachment.text, encoding="utf-8")
+            markdown.write(log, report)
+        if log.options.verbosity_level <= logging.DEBUG:
+            for attachment in log.attachments:
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / attachment.name).write_text(attachment.text, encoding="utf-8")
+    except OSError as error:
+        raise LogNotSaved(log, error) from error
     if verbose:
         from rich.console import Console
 
@@ -246,7 +274,9 @@ def _checked_opset(version: int | None) -> int:
     if version is None:
         return DEFAULT_OPSET
     if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version <= newest:
-        raise InvalidArgument(f"opset_version: expected an int from 1 to {newest}, the newest that onnx {onnx.__version__} knows, got {version!r}")
+        raise InvalidArgument(
+            f"opset_version: expected an int from 1 to {newest}, the newest that onnx {onnx.__version__} knows, got {version!r}"
+        )
     return version
 
 

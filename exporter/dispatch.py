@@ -10,7 +10,7 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
-from onnxplain.diagnostics import DiagnosticContext
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Fix
 from onnxplain.rules import UnsupportedOperator, UnsupportedOverload
 
 from . import where
@@ -53,7 +53,7 @@ def plan(context: DiagnosticContext, prepared: Prepared, registry: OnnxRegistry)
             if isinstance(found, Call):
                 calls[node] = found
             else:
-                context.report(found, at=where.at_node(node), blocking=True)
+                context.report(found, at=where.at_node(node), fixes=[_own_translation(node)], blocking=True)
                 missing = True
     if missing:
         raise context.stop()
@@ -87,10 +87,27 @@ def _find(node: torch.fx.Node, registry: OnnxRegistry) -> Call | UnsupportedOper
     fitting = [each for each in known if each.is_complex == (dtype is not None) or each.origin != "torchlib"]
     if not fitting:
         return UnsupportedOverload(
-            operator=name, problem=f"dtype {dtype}" if dtype else "real dtypes", supported=("complex",) if dtype is None else ("real dtypes",)
+            operator=name,
+            problem=f"dtype {dtype}" if dtype else "real dtypes",
+            supported=("complex",) if dtype is None else ("real dtypes",),
         )
     # The user's come last, and win.
     return _call(node, name, fitting[-1])
+
+
+def _own_translation(node: torch.fx.Node) -> Fix:
+    """A translation for the user to fill in."""
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload):
+        return Fix("Rewrite the line without this operator; it is not one that a translation can be given for.", Confidence.GUESS)
+    parameters = ", ".join(argument.name for argument in target._schema.arguments)
+    name = target._schema.name.replace("::", "_").replace(".", "_")
+    return Fix(
+        "Rewrite the line with other operators, or write a translation and pass it to the export.",
+        Confidence.GUESS,
+        snippet=f"from onnxscript import opset18 as op\n\ndef {name}({parameters}):\n    return op....\n\n"
+        f"onnxplain.export(..., custom_translation_table={{torch.ops.{target}: {name}}})",
+    )
 
 
 def _complex_dtype(node: torch.fx.Node) -> str | None:

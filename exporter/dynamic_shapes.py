@@ -61,5 +61,5 @@ def _axes(dynamic_axes: Mapping[str, Any], name: str) -> dict[int, Any] | None:
     if isinstance(axes, Mapping):
         return dict(axes)
     if isinstance(axes, list | tuple):
-        return {axis: Dim.DYNAMIC for axis in axes}
+        return dict.fromkeys(axes, Dim.DYNAMIC)
     raise InvalidArgument(f"dynamic_axes[{name!r}]: expected {{axis: name}} or [axis, ...], got {axes!r}")

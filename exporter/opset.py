@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 import onnx_ir as ir
 
-from onnxplain.diagnostics import DiagnosticContext
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Fix
 from onnxplain.rules import OperatorNeedsNewerOpset
 
 from . import where
@@ -33,6 +33,7 @@ def bring_to(context: DiagnosticContext, model: ir.Model, opset: int) -> None:
                     operator=qualified_name(origin.target) if origin else f"onnx::{node.op_type}", needed=version, asked=opset
                 ),
                 at=where.at_node(origin) if origin else None,
+                fixes=[Fix("Export to an opset that has the operator.", Confidence.SAFE, snippet=f"opset_version={version}")],
                 blocking=True,
             )
         rewrite = rewrite or version < _REWRITTEN.get(node.op_type, 0) <= opset

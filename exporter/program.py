@@ -106,9 +106,7 @@ class ONNXProgram:
 
         sarif.write(self.diagnostics, file_path("destination", destination))
 
-    def initialize_inference_session(
-        self, initializer: Callable[[str | bytes], ort.InferenceSession] | None = None
-    ) -> None:
+    def initialize_inference_session(self, initializer: Callable[[str | bytes], ort.InferenceSession] | None = None) -> None:
         """Makes the ONNX Runtime session that calls use.
 
         Args:

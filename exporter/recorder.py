@@ -118,7 +118,10 @@ class Recorder(evaluator.Evaluator):  # type: ignore[misc]
         found = self.constants.get(key)
         if found is None:
             found = Tensor(
-                name=f"const_{len(self.constants)}", shape=ir.Shape(tensor.shape.numpy()), type=ir.TensorType(tensor.dtype), const_value=tensor
+                name=f"const_{len(self.constants)}",
+                shape=ir.Shape(tensor.shape.numpy()),
+                type=ir.TensorType(tensor.dtype),
+                const_value=tensor,
             )
             self.constants[key] = found
         return found

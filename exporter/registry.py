@@ -139,7 +139,8 @@ def _torchlib() -> Mapping[str, tuple[Translation, ...]]:
 
     NOTE: straight from its registry (read in onnxscript 0.7.2): `get_torchlib_ops` parses every function's source, 0.6 s in every export.
     """
-    from onnxscript.function_libs.torch_lib import ops as _, registration  # noqa: F401  (importing the ops fills the registry)
+    from onnxscript.function_libs.torch_lib import ops as _  # noqa: F401  (importing the ops fills the registry)
+    from onnxscript.function_libs.torch_lib import registration
 
     return {
         name: (

@@ -14,7 +14,7 @@ import onnx
 import onnx_ir as ir
 from onnx_ir.tensor_adapters import TorchTensor
 
-from onnxplain.diagnostics import DiagnosticContext
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Fix
 from onnxplain.rules import CheckerRejected, NeedsExternalData, WriteFailed
 
 from . import where
@@ -73,7 +73,8 @@ def serialize(context: DiagnosticContext, model: ir.Model, staging: Staging, req
         return
     size = weight_bytes(model) if request.export_params else 0
     if request.external_data is False and size > PROTOBUF_LIMIT:
-        raise context.fail(NeedsExternalData(size=size, limit=PROTOBUF_LIMIT), at=request.caller)
+        outside = Fix("Let the weights have a file of their own, beside the model.", Confidence.SAFE, snippet="external_data=True")
+        raise context.fail(NeedsExternalData(size=size, limit=PROTOBUF_LIMIT), at=request.caller, fixes=[outside])
     try:
         path = staging.path
         assert path is not None

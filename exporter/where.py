@@ -57,7 +57,8 @@ _OVERLOAD = re.compile(r"\w+\.\w+\.\w+")
 @functools.lru_cache(maxsize=4096)
 def origin(file: str) -> Origin:
     """Whose `file` is. Names in angle brackets, such as `<string>`, are generated code and nobody's."""
-    if file.startswith(("<", *_OUR_FOLDERS, *_TORCH_FOLDERS)):
+    # NOTE: torch's passes sign their nodes as `torch/fx/passes/runtime_assert.py` (2.13), without a folder.
+    if file.startswith(("<", "torch/", *_OUR_FOLDERS, *_TORCH_FOLDERS)):
         return Origin.INTERNAL
     if _PACKAGE_FOLDERS.search(file):
         return Origin.LIBRARY

@@ -365,7 +365,7 @@ class TrainingMode(Rule, id="OXP1007", level=Level.WARNING, history=[Added("0.1.
 
     layers: tuple[str, ...]
 
-    message = "The model is in training mode, in which '{layers}' behave differently."
+    message = "The model is in training mode, which makes a difference to '{layers}'."
 
 
 class UnsupportedInputType(Rule, id="OXP1008", level=Level.ERROR, history=[Added("0.1.0")]):

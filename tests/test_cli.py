@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.resources
 import io
 import json
 import os
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
+import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
@@ -128,7 +130,7 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 
 @pytest.fixture
-def calls(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:  # noqa: ARG001  (the current folder)
+def calls(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
     """Puts something that only records its calls in place of `onnxplain.export`."""
     recorded: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
 
@@ -203,6 +205,8 @@ def test_rules_lists_every_rule_once_a_line_when_piped() -> None:
 
 def test_rules_as_json() -> None:
     listed = json.loads(run("rules", "--json").stdout)
+    schema = json.loads(importlib.resources.files("onnxplain.schemas").joinpath("rules.schema.json").read_text(encoding="utf-8"))
+    jsonschema.validate(listed, schema)
     assert [rule["id"] for rule in listed] == [rule.id for rule in Rule.all()]
     branch = next(rule for rule in listed if rule["name"] == "DataDependentBranch")
     assert branch == {
@@ -501,7 +505,7 @@ def test_what_comes_from_a_model_steers_no_terminal(folder: pathlib.Path) -> Non
 
 @pytest.mark.parametrize("width", [10, 80])
 def test_no_line_depends_on_the_width(width: int, folder: pathlib.Path) -> None:
-    log = with_finding(folder, notes=["long " * 50])
+    log = with_finding(folder, notes=["long " * 50 + "note"])
     assert shown(log, width=width) == shown(log, width=1000)
 
 

@@ -211,9 +211,7 @@ def test_level_of_a_rule(load: Load, tmp_path: pathlib.Path, level: Level) -> No
     if level is Level.ERROR:
         log = failing(noisy(load), (torch.randn(3),), tmp_path, diagnostic_options=options).log
     else:
-        log = onnxplain.export(
-            noisy(load), (torch.randn(3),), sarif=tmp_path / "log.sarif", diagnostic_options=options
-        ).diagnostics
+        log = onnxplain.export(noisy(load), (torch.randn(3),), sarif=tmp_path / "log.sarif", diagnostic_options=options).diagnostics
     assert [each.level for each in log.findings] == [level]
     assert [each["level"] for each in results(tmp_path / "log.sarif")] == [level.value]
 

@@ -114,7 +114,7 @@ def _data_dependence(request: Request, error: Exception, _guards: Guards) -> Ite
     site = site_of(list(where.walk(guard))) if guard is not None else None
     evidence = where.at_exception(error, model)
     if site is None or not site.stack:
-        site = Site(evidence.stack, branches, frozenset())
+        site = Site(evidence.stack, evidence.location, branches, frozenset())
         yield _data_dependent_at(site, evidence, model, tensors_known=False)
     else:
         yield _data_dependent_at(site, evidence, model)
@@ -126,14 +126,19 @@ def _data_dependent_at(site: Site, evidence: Evidence, model: torch.nn.Module | 
         return Finding(DataDependentValue(expression=""), at)
     place = site.stack[-1]
     test = syntax.test_at(place)
-    expression = syntax.text(place.file, test) if test is not None else syntax.expression_at(place)
     if test is not None:
         place = dataclasses.replace(place, region=syntax.region(place.file, test))
+    expression = _asked_for(site.asking or place)
     at = _pointing_at(evidence, place)
     if site.asks_truth_of_tensor:
         tensors = site.tensors if tensors_known else None
         return Finding(DataDependentBranch(condition=expression), at, fixes=tuple(fixes.for_branch(place, tensors)))
     return Finding(DataDependentValue(expression=expression), at, fixes=tuple(fixes.for_value(place)))
+
+
+def _asked_for(place: Location) -> str:
+    test = syntax.test_at(place)
+    return syntax.text(place.file, test) if test is not None else syntax.expression_at(place)
 
 
 def _constraints(request: Request, error: Exception, guards: Guards) -> Iterator[Finding]:

@@ -28,11 +28,13 @@ class Site:
 
     Attributes:
         stack: The frames that are not torch's, outermost first.
+        asking: Where the data was asked for: its innermost place, or inside of torch.
         asks_truth_of_tensor: True if Python wanted to know whether a tensor is true, as `if` does.
         tensors: Names of the frame's local variables that hold tensors.
     """
 
     stack: tuple[Location, ...]
+    asking: Location | None
     asks_truth_of_tensor: bool
     tensors: frozenset[str]
 
@@ -131,16 +133,22 @@ def site_of(entries: Sequence[Entry]) -> Site:
     """What the innermost frame of `entries`, outermost first, that is not torch's was doing."""
     others = [number for number, entry in enumerate(entries) if where.origin(entry[0].f_code.co_filename) is not where.Origin.INTERNAL]
     if not others:
-        return Site((), False, frozenset())
+        return Site((), None, False, frozenset())
     innermost = others[-1]
     # NOTE: a torch function mode (torch 2.11 to 2.15, torch/overrides.py) is called with the function that Python asked for.
-    asked = entries[innermost + 1][0].f_locals.get("func") if innermost + 1 < len(entries) else None
-    local = entries[innermost][0].f_locals
+    asked = [number for number in range(innermost + 1, len(entries)) if entries[number][0].f_locals.get("func") is torch.Tensor.__bool__]
+    asking = entries[asked[0] - 1] if asked else entries[innermost]
     return Site(
-        tuple(where.location(entries[number][0].f_code, *entries[number][1:]) for number in others),
-        asked is torch.Tensor.__bool__,
-        frozenset(name for name, value in local.items() if isinstance(value, torch.Tensor)),
+        tuple(_place(entries[number]) for number in others),
+        _place(asking),
+        bool(asked),
+        frozenset(name for name, value in entries[innermost][0].f_locals.items() if isinstance(value, torch.Tensor)),
     )
+
+
+def _place(entry: Entry) -> Location:
+    frame, instruction, line = entry
+    return where.location(frame.f_code, instruction, line)
 
 
 def _traceback_text(place: Location) -> str:

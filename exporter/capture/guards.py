@@ -59,17 +59,15 @@ class Guards:
 
     def constant(self, dim: DynamicDim) -> int | None:
         """The only size that `dim` can still have; None if it is dynamic or nothing is known."""
-        symbol = self._symbol(dim)
-        if symbol is None:
-            return None
-        values = [_constant(guard.relation, symbol) for guard in self.made]
-        return next((value for value in values if value is not None), None)
+        # NOTE: `replacements` holds what each symbol is known to equal (torch 2.11 to 2.15).
+        value = getattr(self._environment, "replacements", {}).get(self._symbol(dim))
+        return int(value) if value is not None and value.is_Integer else None
 
     def first_about(self, dim: DynamicDim) -> tuple[Location, ...]:
         """The stack of the guard that made `dim` constant, or else of the first one that mentions it."""
         symbol = self._symbol(dim)
         about = [guard for guard in self.made if symbol is not None and symbol in guard.relation.free_symbols]
-        frozen = [guard for guard in about if _constant(guard.relation, symbol) is not None]
+        frozen = [guard for guard in about if _fixes(guard.relation, symbol)]
         return next((guard.stack for guard in (*frozen, *about) if guard.stack), ())
 
     def _note(self, environment: Any, relation: sympy.Basic) -> None:
@@ -115,11 +113,8 @@ def _source(place: str) -> str:
     return re.sub(r"^\w+", lambda parameter: f"L['{parameter[0]}']", tensor)
 
 
-def _constant(relation: sympy.Basic, symbol: sympy.Symbol | None) -> int | None:
-    if isinstance(relation, sympy.Eq) and symbol in relation.args:
-        other = relation.rhs if relation.lhs == symbol else relation.lhs
-        return int(other) if other.is_Integer else None
-    return None
+def _fixes(relation: sympy.Basic, symbol: sympy.Symbol | None) -> bool:
+    return isinstance(relation, sympy.Eq) and symbol in relation.args and any(side.is_Integer for side in relation.args)
 
 
 def _dynamo_stack() -> Iterator[Location]:

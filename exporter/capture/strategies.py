@@ -11,6 +11,7 @@ import torch
 
 from onnxplain.options import Request
 
+from . import recurrent
 from .frames import Frames
 
 
@@ -70,8 +71,16 @@ ALL: dict[str, CaptureStrategy] = {strategy.name: strategy for strategy in (NonS
 
 def _export(model: torch.nn.Module, request: Request, *, strict: bool) -> torch.export.ExportedProgram:
     # NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/_config.py: an example of size 1 says nothing then about a dynamic dim.
-    with _set("torch.fx.experimental._config", backed_size_oblivious=True):
-        return torch.export.export(model, request.args, dict(request.kwargs), dynamic_shapes=request.dynamic_shapes, strict=strict)
+    with recurrent.by_shape(), _set("torch.fx.experimental._config", backed_size_oblivious=True):
+        return torch.export.export(
+            model,
+            request.args,
+            dict(request.kwargs),
+            dynamic_shapes=request.dynamic_shapes,
+            strict=strict,
+            # NOTE: relations between sizes that a Dim cannot state, such as `seq <= 10`, then are no reason to refuse the model.
+            prefer_deferred_runtime_asserts_over_guards=True,
+        )
 
 
 @contextlib.contextmanager

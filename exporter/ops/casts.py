@@ -35,7 +35,9 @@ def to_other(self: ir.Value, other: ir.Value) -> ir.Value:
     return self if other.dtype is None else cast(self, int(other.dtype))
 
 
-@translates("aten::detach", "aten::detach_copy", "aten::alias", "aten::lift_fresh_copy", "aten::lift_fresh", "aten::contiguous", "aten::clone")
+@translates(
+    "aten::detach", "aten::detach_copy", "aten::alias", "aten::lift_fresh_copy", "aten::lift_fresh", "aten::contiguous", "aten::clone"
+)
 def same(self: ir.Value) -> ir.Value:
     """Operators that in a graph of values return their argument."""
     return self

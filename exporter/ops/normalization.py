@@ -31,7 +31,13 @@ def batch_norm(
     if not training and running_mean is not None and running_var is not None:
         like = running_mean
         return op.BatchNormalization(
-            input, _or_filled(weight, 1.0, like), _or_filled(bias, 0.0, like), running_mean, running_var, epsilon=eps, momentum=1.0 - momentum
+            input,
+            _or_filled(weight, 1.0, like),
+            _or_filled(bias, 0.0, like),
+            running_mean,
+            running_var,
+            epsilon=eps,
+            momentum=1.0 - momentum,
         )
     assert input.shape is not None
     axes = [axis for axis in range(len(input.shape)) if axis != 1]

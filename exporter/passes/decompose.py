@@ -24,10 +24,11 @@ _KEPT_META = ("stack_trace", "nn_module_stack", "torch_fn", "from_node", "custom
 
 def decompose(context: DiagnosticContext, module: torch.fx.GraphModule, registry: OnnxRegistry) -> None:
     """Replaces each operator without a translation by the operators that it is made of, where torch knows them."""
+    needing = [node for node in module.graph.nodes if _needs_decomposition(node, registry)]
+    if not needing:
+        return
     table = _decompositions(registry)
-    for node in list(module.graph.nodes):
-        if not _needs_decomposition(node, registry):
-            continue
+    for node in needing:
         made = _trace(context, node, table)
         if made is not None:
             inline(module, node, made, node.all_input_nodes, functools.partial(_inherit, node))
@@ -43,16 +44,16 @@ def _needs_decomposition(node: torch.fx.Node, registry: OnnxRegistry) -> bool:
 
 
 def _decompositions(registry: OnnxRegistry) -> Decompositions:
-    return {target: function for target, function in _torch_decompositions().items() if not registry.translations(target.name())}
-
-
-@functools.cache
-def _torch_decompositions() -> Decompositions:
-    """All that torch knows. NOTE: core ATen's table alone lacks what eager never decomposes but ONNX has no operator for."""
+    """What torch knows for operators without a translation. NOTE: core ATen's table lacks what eager never decomposes but ONNX does not
+    have, and users register decompositions of their own at any time."""
     # Read in torch 2.13: private, but the only place with all of them; `default_decompositions` is its public part.
     everything = getattr(getattr(torch, "_decomp", None), "decomposition_table", {})
     table = {**everything, **torch.export.default_decompositions()}
-    return {target: function for target, function in table.items() if isinstance(target, torch._ops.OpOverload)}
+    return {
+        target: function
+        for target, function in table.items()
+        if isinstance(target, torch._ops.OpOverload) and not registry.translations(qualified_name(target))
+    }
 
 
 def _trace(context: DiagnosticContext, node: torch.fx.Node, table: Decompositions) -> torch.fx.GraphModule | None:

@@ -28,9 +28,9 @@ def inline(
     node: torch.fx.Node,
     inner: torch.fx.GraphModule,
     args: Sequence[torch.fx.node.Argument],
-    annotate: Callable[[torch.fx.Node], None] = lambda copied: None,
+    annotate: Callable[[torch.fx.Node], None] | None = None,
 ) -> None:
-    """Replaces `node` by the nodes of `inner`, whose placeholders become `args`. `annotate` sees each copied node."""
+    """Replaces `node` by the nodes of `inner`, whose placeholders become `args`. `annotate` is called with each copy."""
     placeholders = [each for each in inner.graph.nodes if each.op == "placeholder"]
     values: dict[torch.fx.Node, torch.fx.node.Argument] = dict(zip(placeholders, args, strict=True))
     outputs: torch.fx.node.Argument = None
@@ -43,7 +43,8 @@ def inline(
                 constant.meta["val"] = getattr(inner, each.target)
             elif each.op == "call_function":
                 values[each] = copied = module.graph.node_copy(each, lambda old: values[old])
-                annotate(copied)
+                if annotate is not None:
+                    annotate(copied)
             elif each.op == "output":
                 outputs = torch.fx.map_arg(each.args[0], lambda old: values[old])
     _replace(module.graph, node, outputs)

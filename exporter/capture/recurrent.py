@@ -1,0 +1,74 @@
+"""Recurrent layers stay one operator with a dynamic length.
+
+torch traces `aten.lstm.input` and its like into one node, but works out the node's shape by running every time step in Python: that
+takes long, and it fixes the length of the sequence. The shapes follow from the arguments.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+_KEYS = ("CompositeImplicitAutograd", "Autograd")
+
+
+@contextlib.contextmanager
+def by_shape() -> Iterator[None]:
+    """While it is open, recurrent operators on fake tensors are computed from their shapes."""
+    # NOTE: read in torch 2.11, 2.13 and 2.15, _ops.py (`OpOverload.py_kernels`, `_dispatch_cache`) and export/_patches.py, which replaces
+    # the same kernels. Without them torch's own way remains.
+    saved = []
+    try:
+        for operator, kernel in _kernels().items():
+            kernels: dict[Any, Any] = getattr(operator, "py_kernels", {})
+            for key in (getattr(torch._C.DispatchKey, name) for name in _KEYS):
+                if key in kernels:
+                    saved.append((operator, key, kernels[key]))
+                    _put(operator, key, _on_fake_tensors(kernel, kernels[key]))
+        yield
+    finally:
+        for operator, key, kernel in saved:
+            _put(operator, key, kernel)
+
+
+def _kernels() -> dict[Any, Any]:
+    aten = torch.ops.aten
+    return {aten.lstm.input: _lstm, aten.gru.input: _gru, aten.rnn_tanh.input: _gru, aten.rnn_relu.input: _gru}
+
+
+def _put(operator: Any, key: Any, kernel: Any) -> None:
+    operator.py_kernels[key] = kernel
+    # NOTE: resolved kernels are cached.
+    getattr(operator, "_dispatch_cache", {}).clear()
+
+
+def _on_fake_tensors(kernel: Any, otherwise: Any) -> Any:
+    def compute(*args: Any) -> Any:
+        return kernel(*args) if isinstance(args[0], torch._subclasses.FakeTensor) else otherwise(*args)
+
+    return compute
+
+
+def _gru(
+    input: torch.Tensor,
+    hx: torch.Tensor,
+    params: Sequence[torch.Tensor],  # noqa: ARG001
+    has_biases: bool,  # noqa: ARG001
+    num_layers: int,  # noqa: ARG001
+    dropout: float,  # noqa: ARG001
+    train: bool,  # noqa: ARG001
+    bidirectional: bool,
+    batch_first: bool,  # noqa: ARG001
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Output (length, batch, directions * hidden), or with the batch first, and the last hidden state, of the shape of `hx`."""
+    features = hx.shape[-1] * (2 if bidirectional else 1)
+    return input.new_empty(*input.shape[:-1], features), torch.empty_like(hx)
+
+
+def _lstm(input: torch.Tensor, hx: Sequence[torch.Tensor], *rest: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """As `_gru`, with the last cell state, too. A projection makes the hidden state smaller than the cell state."""
+    output, hidden = _gru(input, hx[0], *rest)
+    return output, hidden, torch.empty_like(hx[1])
