@@ -79,8 +79,11 @@ class State:
 
 
 def version_key(version: str) -> tuple[int, ...]:
-    """`"0.10.1"` as `(0, 10, 1)`. Raises `ValueError` for anything but numbers and dots."""
-    return tuple(int(part) for part in version.split("."))
+    """`"0.10.1"` as `(0, 10, 1)`; `"1.0"` and `"1.0.0"` are equal. Raises `ValueError` for anything but numbers and dots."""
+    parts = [int(part) for part in version.split(".")]
+    while parts and parts[-1] == 0:
+        parts.pop()
+    return tuple(parts)
 
 
 def check(history: Sequence[Event], present: State) -> None:

@@ -117,6 +117,10 @@ class Rule:
 
     @classmethod
     def _check(cls) -> None:
+        if not isinstance(cls.level, Level):
+            raise ValueError(f"the level must be a Level, not {cls.level!r}")
+        if not isinstance(getattr(cls, "message", None), str):
+            raise ValueError("it has no message")
         if not _ID.fullmatch(cls.id):
             raise ValueError("the id must be OXP and four digits, the first of them a chapter's")
         if cls.id in Rule._book:

@@ -126,7 +126,8 @@ def export(
     positional = (args,) if isinstance(args, torch.Tensor) else tuple(_checked("args", args, tuple, list))
     keywords = dict(_checked("kwargs", kwargs or {}, Mapping))
     names = list(_checked("input_names", input_names or (), list, tuple))
-    if dynamic_axes and dynamic_shapes is None and not isinstance(model, torch.export.ExportedProgram):
+    obsolete = dynamic_shapes is not None or isinstance(model, torch.export.ExportedProgram)
+    if dynamic_axes and not obsolete:
         dynamic_shapes = shapes.from_dynamic_axes(model, positional, keywords, names, _checked("dynamic_axes", dynamic_axes, Mapping))
     request = Request(
         model=_checked_model(model),
@@ -162,7 +163,7 @@ def export(
         command_line=_command_line,
     )
     context.environment.update(_environment())
-    _note_old_arguments(context, request, old, dynamo=dynamo, dynamic_axes=dynamic_axes)
+    _note_old_arguments(context, request, old, dynamo=dynamo, dynamic_axes=dynamic_axes if obsolete else None)
     try:
         program = _profiled(context, request, registry) if profile else pipeline.run(context, request, registry)
     except ExportFailed as failed:
@@ -230,8 +231,8 @@ def _note_old_arguments(context: DiagnosticContext, request: Request, old: Mappi
     reasons = {name: _OLD[name] for name in old}
     if not others["dynamo"]:
         reasons["dynamo"] = "capture is always torch.export's"
-    if others["dynamic_axes"] and isinstance(request.model, torch.export.ExportedProgram):
-        reasons["dynamic_axes"] = "an ExportedProgram has its dynamic dims already"
+    if others["dynamic_axes"]:
+        reasons["dynamic_axes"] = "dynamic_shapes, or the ExportedProgram, says which dims are dynamic"
     for name, reason in reasons.items():
         context.report(ArgumentIgnored(argument=name, reason=reason), at=request.caller)
 

@@ -18,7 +18,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec,
 
 from onnxplain.diagnostics import DiagnosticContext, Evidence, Location, Region
 from onnxplain.diagnostics.text import shown_path
-from onnxplain.rules import NameChanged, TranslationFailed, UnusedInput
+from onnxplain.rules import NameChanged, NameUnused, TranslationFailed, UnusedInput
 
 from . import dims, where
 from .dispatch import Call, Plan, is_output_selection
@@ -308,12 +308,8 @@ def _name_values(context: DiagnosticContext, model: ir.Model, request: Request) 
         taken[value.name] = None
 
     for kind, values, names in (("input", graph.inputs, request.input_names), ("output", graph.outputs, request.output_names)):
-        if len(names) > len(values):
-            context.report(
-                NameChanged(kind=kind, asked=names[len(values)], given="nothing"),
-                at=request.caller,
-                notes=[f"There are {len(names)} names for {len(values)} {kind}s."],
-            )
+        for unused in names[len(values) :]:
+            context.report(NameUnused(kind=kind, name=unused, count=len(values)), at=request.caller)
         for index, value in enumerate(values):
             asked = names[index] if index < len(names) else None
             name(value, asked or value.name or f"{kind}_{index}")

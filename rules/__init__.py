@@ -1,6 +1,6 @@
 """The rule book: one chapter (module) for each stage of an export. `CATALOG.md` is the same as a page to read."""
 
-from .build import NameChanged, UnusedInput
+from .build import NameChanged, NameUnused, UnusedInput
 from .capture import (
     ArgumentIgnored,
     CaptureFailed,
@@ -34,6 +34,7 @@ __all__ = [
     "MutationDropped",
     "MutationNotRemoved",
     "NameChanged",
+    "NameUnused",
     "NeedsExternalData",
     "OperatorNeedsNewerOpset",
     "OutputsDiffer",

@@ -9,8 +9,7 @@ class NameChanged(Rule, id="OXP4001", level=Level.WARNING, history=[Added("0.1.0
     """A name that was asked for is another one in the ONNX model.
 
     What happened:
-        In an ONNX graph every value has a name of its own. The name that was asked for is taken by another value, or there is no
-        value left for it.
+        In an ONNX graph every value has a name of its own. The name that was asked for is taken by another value.
 
     Why it matters:
         A program that feeds or reads the value by the name asked for fails.
@@ -105,3 +104,54 @@ class UnusedInput(Rule, id="OXP4002", level=Level.WARNING, history=[Added("0.1.0
     name: str
 
     message = "The input '{name}' is kept, but the model does not use it."
+
+
+class NameUnused(Rule, id="OXP4003", level=Level.WARNING, history=[Added("0.1.0")]):
+    """There are more names for inputs or outputs than inputs or outputs.
+
+    What happened:
+        `input_names` or `output_names` is longer than the list of the graph's inputs or outputs. A Python number or string among the
+        inputs is no input of the graph: it became a constant.
+
+    Why it matters:
+        A program that feeds or reads a value by that name fails.
+
+    How to fix it:
+        1. Remove the name.
+        2. If it was meant for a Python number, make that a tensor: then it is an input.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Scale(torch.nn.Module):
+            def forward(self, x, factor):
+                return x * factor
+
+
+        program = onnxplain.export(Scale(), (torch.ones(3), 2.0), input_names=["x", "factor"])  # OXP4003
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Scale(torch.nn.Module):
+            def forward(self, x, factor):
+                return x * factor
+
+
+        program = onnxplain.export(Scale(), (torch.ones(3), torch.tensor(2.0)), input_names=["x", "factor"])
+        ```
+    """
+
+    kind: str
+    name: str
+    count: int
+
+    message = "The name '{name}' is one too many: the graph has '{count}' values of the kind '{kind}'."

@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from onnxplain.diagnostics import DiagnosticContext
+from onnxplain.diagnostics import DiagnosticContext, Rule
 from onnxplain.options import Request
-from onnxplain.rules import CaptureFailed, DataDependentBranch, DataDependentValue
+from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue
 
 from . import failures, inputs, noise, training
 from .failures import Finding
@@ -62,6 +62,12 @@ def capture(context: DiagnosticContext, request: Request) -> Captured:
             continue
         attempt = _attempt(context, strategy, model, request)
         found = _found(request, attempt)
+        if (narrowed := failures.narrowed(request, attempt.error)) is not None and _only(ConstraintViolated, found):
+            again = _attempt(context, strategy, model, narrowed)
+            if again.program is not None and not _found(narrowed, again):
+                # NOTE: whether a promise that the model cannot keep fails the export is the rule's level to say.
+                _report(context, found, attempt.error, blocking=False)
+                attempt, found = again, []
         if attempt.program is not None and not found:
             training.report(context, request, attempt.program)
             return Captured(attempt.program, strategy.name)
@@ -69,9 +75,13 @@ def capture(context: DiagnosticContext, request: Request) -> Captured:
         findings = _joined(findings, found, attempt)
         if any(finding.final for finding in findings):
             break
-    for finding in findings:
-        context.report(finding.rule, at=finding.at, notes=finding.notes, fixes=finding.fixes, cause=error, blocking=True)
+    _report(context, findings, error, blocking=True)
     raise context.stop(error)
+
+
+def _report(context: DiagnosticContext, findings: list[Finding], error: Exception | None, *, blocking: bool) -> None:
+    for finding in findings:
+        context.report(finding.rule, at=finding.at, notes=finding.notes, fixes=finding.fixes, cause=error, blocking=blocking)
 
 
 def _attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch.nn.Module, request: Request) -> _Attempt:
@@ -121,6 +131,10 @@ def _at_distinct_places(findings: list[Finding]) -> list[Finding]:
 
 def _depend_on_data(findings: list[Finding]) -> bool:
     return any(isinstance(finding.rule, DataDependentBranch | DataDependentValue) for finding in findings)
+
+
+def _only(rule: type[Rule], findings: list[Finding]) -> bool:
+    return bool(findings) and all(isinstance(finding.rule, rule) for finding in findings)
 
 
 def _as_module(model: Callable[..., Any]) -> torch.nn.Module:

@@ -80,6 +80,12 @@ def frozen_dims(request: Request, guards: Guards, constants: dict[DynamicDim, in
     return [_frozen_dim(request, guards, dim, value) for dim, value in reversed(once.values())]
 
 
+def narrowed(request: Request, error: Exception | None) -> Request | None:
+    """`request` with the `dynamic_shapes` that torch's solver suggests after `error`; None if it suggests nothing."""
+    shapes = None if error is None else _refined(error, inputs.shapes_of(request))
+    return None if shapes is None else dataclasses.replace(request, dynamic_shapes=shapes)
+
+
 def fallback(request: Request) -> Evidence:
     """Where a finding stands that no line of the user's is known for: the model's `forward`, or else the call."""
     model = request.model

@@ -53,9 +53,11 @@ def _functionalized(
         raise context.fail(
             MutationNotRemoved(operator=qualified_name(mutations[0].target)), at=where.at_node(mutations[0]), cause=error
         ) from error
-    left = [node for node in _nodes(functional) if mutates(node)]
-    for node in left:
-        context.report(MutationNotRemoved(operator=qualified_name(node.target)), at=where.at_node(node), blocking=True)
+    left = {node: node.target for node in _nodes(functional) if mutates(node)}
+    # NOTE: a custom operator that mutates its arguments stays inside one of these; it is what the user wrote.
+    left |= {node: node.args[0] for node in _nodes(functional) if "::auto_functionalized" in qualified_name(node.target)}
+    for node, operator in left.items():
+        context.report(MutationNotRemoved(operator=qualified_name(operator)), at=where.at_node(node), blocking=True)
     if left:
         raise context.stop()
     return functional
