@@ -32,8 +32,9 @@ from onnxplain.rules import ArgumentIgnored, InternalError
 
 from . import dynamic_shapes as shapes
 from . import pipeline, where
+from .files import checked_path
 from .options import DEFAULT_OPSET, STRATEGIES, Request
-from .program import ONNXProgram, file_path
+from .program import ONNXProgram
 from .registry import OnnxRegistry
 
 URI = "https://github.com/onnxplain/onnxplain"
@@ -139,7 +140,7 @@ def export(
         output_names=list(_checked("output_names", output_names or (), list, tuple)),
         opset_version=_checked_opset(opset_version),
         strategies=_checked_strategies(strategies),
-        destination=None if f is None else file_path("f", f),
+        destination=None if f is None else checked_path("f", f),
         external_data=external_data,
         export_params=export_params,
         keep_initializers_as_inputs=keep_initializers_as_inputs,
@@ -208,7 +209,7 @@ def _write(
         if sarif is not None:
             from onnxplain.diagnostics import sarif as sarif_sink
 
-            sarif_sink.write(log, file_path("sarif", sarif))
+            sarif_sink.write(log, checked_path("sarif", sarif))
         if report is not None:
             from onnxplain.diagnostics import markdown
 
@@ -244,7 +245,7 @@ def _report_path(
         return None
     if report is True:
         return destination.with_suffix(".md") if destination is not None else folder / f"{subject}.md"
-    return file_path("report", report)
+    return checked_path("report", report)
 
 
 def _environment() -> Mapping[str, str]:

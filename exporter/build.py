@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import inspect
+import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -71,7 +72,7 @@ class _Builder:
             elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
                 self.values[node] = self._weight(spec, weights)
         nodes = self._nodes(self.plan.prepared.graph_module)
-        outputs, extra = self._outputs(fx_graph, inputs)
+        outputs, extra = self._outputs(fx_graph)
         graph = ir.Graph(inputs, outputs, nodes=[*nodes, *extra], name="main_graph", opset_imports={"": 18})
         for value in (*weights.values(), *self.recorder.constants.values()):
             if value.uses() and value.name is not None:
@@ -244,14 +245,14 @@ class _Builder:
         outputs, extra = self._results(results, inside=set(nodes))
         return ir.Graph([], outputs, nodes=[*nodes, *extra], name=name)
 
-    def _outputs(self, fx_graph: torch.fx.Graph, inputs: Sequence[ir.Value]) -> tuple[list[ir.Value], list[ir.Node]]:
+    def _outputs(self, fx_graph: torch.fx.Graph) -> tuple[list[ir.Value], list[ir.Node]]:
         (results,) = fx_graph.output_node().args
         specs = self.program.graph_signature.output_specs
         wanted = [result for result, spec in zip(results, specs, strict=True) if spec.kind is OutputKind.USER_OUTPUT]  # type: ignore[arg-type]
-        if any(result is None for result in wanted):
-            self.context.event("Outputs that are None were left out.")
-        del inputs
-        return self._results([result for result in wanted if result is not None])
+        kept = [result for result in wanted if not isinstance(result, str | None)]
+        if len(kept) < len(wanted):
+            self.context.event("Outputs that are None or text were left out: ONNX models return tensors.", logging.WARNING)
+        return self._results(kept)
 
     def _results(self, results: Any, inside: set[ir.Node] | None = None) -> tuple[list[ir.Value], list[ir.Node]]:
         """Graph outputs, each a value of its own that a node of this graph makes: ONNX wants that."""

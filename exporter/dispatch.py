@@ -132,6 +132,10 @@ def _call(node: torch.fx.Node, name: str, translation: Translation) -> Call | Un
     for keyword, argument in node.kwargs.items():
         if keyword in names and not (argument is None and keyword in defaults):
             kwargs[keyword] = argument
+    # Arguments that the graph leaves out have the schema's defaults, of which the translation may know nothing.
+    for expected in schema:
+        if expected.name in names[len(args) :] and expected.name not in (*kwargs, *defaults) and expected.has_default_value():
+            kwargs[expected.name] = expected.default_value
     # A translation that takes no notice of an argument would be silently wrong.
     for position, expected in enumerate(schema):
         if position < len(args) or expected.name in names or expected.name in _MEANINGLESS:

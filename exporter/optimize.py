@@ -17,5 +17,9 @@ def optimize(context: DiagnosticContext, model: ir.Model) -> None:
 
 def clean_up(model: ir.Model) -> None:
     """Removes nodes that do nothing or whose results nobody uses, and computes equal subexpressions once."""
+    types = [(value.type, value.shape) for value in model.graph.outputs]
     for change in (common.IdentityEliminationPass(), common.CommonSubexpressionEliminationPass(), common.RemoveUnusedNodesPass()):
         change(model)
+    # NOTE: where an output turns out to equal an inner value, that value takes its place, but has no shape of its own.
+    for value, (type_, shape) in zip(model.graph.outputs, types, strict=True):
+        value.type, value.shape = type_, shape

@@ -8,11 +8,12 @@ from . import passes
 from .build import build
 from .capture import capture
 from .dispatch import plan
+from .files import Staging
 from .optimize import optimize
 from .options import Request
 from .program import ONNXProgram
 from .registry import OnnxRegistry
-from .serialize import Staging, save, serialize
+from .serialize import save, serialize
 from .verify import verify
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind
 
 from onnxplain.diagnostics import InvalidArgument, Log
 
-from . import runtime, serialize
+from . import files, runtime, weights
 from .optimize import clean_up
 
 
@@ -82,12 +81,12 @@ class ONNXProgram:
         Raises:
             InvalidArgument: `destination` is no path, or its folder does not exist, or `external_data` is False above 2 GiB.
         """
-        path = file_path("destination", destination)
-        if external_data is False and include_initializers and serialize.weight_bytes(self.model) > serialize.PROTOBUF_LIMIT:
+        path = files.checked_path("destination", destination)
+        if external_data is False and include_initializers and weights.total_bytes(self.model) > weights.PROTOBUF_LIMIT:
             raise InvalidArgument("external_data: expected True or None for a model above 2 GiB, got False")
-        with serialize.Staging(path) as staging:
+        with files.Staging(path) as staging:
             assert staging.path is not None
-            serialize.write(
+            files.write(
                 self.model,
                 staging.path,
                 include_initializers=include_initializers,
@@ -104,7 +103,7 @@ class ONNXProgram:
         """
         from onnxplain.diagnostics import sarif
 
-        sarif.write(self.diagnostics, file_path("destination", destination))
+        sarif.write(self.diagnostics, files.checked_path("destination", destination))
 
     def initialize_inference_session(self, initializer: Callable[[str | bytes], ort.InferenceSession] | None = None) -> None:
         """Makes the ONNX Runtime session that calls use.
@@ -133,13 +132,3 @@ def flat_inputs(program: torch.export.ExportedProgram, args: Sequence[Any], kwar
     if len(leaves) != len(specs):
         raise InvalidArgument(f"args: expected {len(specs)} values, as in the export, got {len(leaves)}")
     return [leaf for leaf, spec in zip(leaves, specs, strict=True) if not isinstance(spec.arg, ConstantArgument)]
-
-
-def file_path(argument: str, value: object) -> pathlib.Path:
-    """`value` as the path of a file that can be written. Raises `InvalidArgument` that names `argument`."""
-    if not isinstance(value, str | os.PathLike):
-        raise InvalidArgument(f"{argument}: expected a path, got {value!r}")
-    path = pathlib.Path(value)
-    if path.is_dir():
-        raise InvalidArgument(f"{argument}: expected a file, got the folder {str(path)!r}")
-    return path

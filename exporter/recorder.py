@@ -11,6 +11,9 @@ import onnx_ir as ir
 from onnxscript import evaluator, values
 from onnxscript.onnx_opset import opset18 as op
 
+_SMALL = 64
+"""Elements up to which equal constants become one."""
+
 _PYTHON_DTYPES = {bool: ir.DataType.BOOL, int: ir.DataType.INT64, float: ir.DataType.FLOAT, str: ir.DataType.STRING}
 
 
@@ -108,13 +111,17 @@ class Recorder(evaluator.Evaluator):  # type: ignore[misc]
 
     def constant(self, value: Any, dtype: ir.DataType | None = None) -> ir.Value:
         """A constant for a Python value, a list of them, or a tensor. Small equal ones are one value."""
+        tensor: ir.TensorProtocol
         if isinstance(value, ir.TensorProtocol):
             tensor = value
+        elif isinstance(value, str):
+            tensor = ir.StringTensor([value.encode()], shape=ir.Shape([]))
         else:
             if isinstance(value, complex):
                 value = (value.real, value.imag)
             tensor = ir.tensor(np.asarray(value) if dtype is None else _array(value, dtype), dtype=dtype or _python_dtype(value))
-        key: tuple[object, ...] = (tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes() if tensor.size <= 64 else id(tensor))
+        small = tensor.size <= _SMALL and tensor.dtype is not ir.DataType.STRING
+        key: tuple[object, ...] = (tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes() if small else id(tensor))
         found = self.constants.get(key)
         if found is None:
             found = Tensor(

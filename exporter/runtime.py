@@ -11,7 +11,7 @@ import onnxruntime as ort
 import torch
 from onnx_ir.tensor_adapters import from_torch_dtype, to_torch_dtype
 
-from . import serialize
+from . import files, weights
 
 _BY_BITS = {1: torch.uint8, 2: torch.uint16}
 
@@ -31,11 +31,11 @@ def session(model: ir.Model, path: pathlib.Path | None = None, make: Make | None
     make = make or _on_cpu
     if path is not None:
         return make(str(path))
-    if serialize.weight_bytes(model) < serialize.PROTOBUF_LIMIT // 2:
+    if weights.total_bytes(model) < weights.PROTOBUF_LIMIT // 2:
         return make(ir.to_proto(model).SerializeToString())
     with tempfile.TemporaryDirectory() as folder:
         saved = pathlib.Path(folder) / "model.onnx"
-        serialize.write(model, saved, external_data=True)
+        files.write(model, saved, external_data=True)
         return make(str(saved))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ import torch
 from onnxplain.diagnostics import DiagnosticContext, Evidence
 from onnxplain.rules import OutputsDiffer, RuntimeRejected
 
-from . import runtime, where
+from . import runtime, weights, where
 from .options import Request
 from .passes import Prepared
 from .program import flat_inputs
@@ -24,6 +25,9 @@ TOLERANCES = {torch.float64: 1e-7, torch.float32: 1e-4, torch.float16: 1e-2, tor
 
 def verify(context: DiagnosticContext, model: ir.Model, prepared: Prepared, path: pathlib.Path | None, request: Request) -> None:
     """Compares all outputs on the example inputs; reports each that differs, at the first node that does."""
+    if not all(map(weights.has_data, weights.of(model))):
+        context.event("The model was not run: its weights have no data.", logging.WARNING)
+        return
     inputs = flat_inputs(prepared.program, request.args, request.kwargs)
     try:
         actual = runtime.run(runtime.session(model, path), inputs)
@@ -70,7 +74,7 @@ def _eager(program: torch.export.ExportedProgram, request: Request) -> list[torc
     args, kwargs = copy.deepcopy((request.args, dict(request.kwargs)))
     results = model(*args, **kwargs)
     leaves = torch.utils._pytree.tree_leaves(results)
-    return [leaf if isinstance(leaf, torch.Tensor) else torch.tensor(leaf) for leaf in leaves if leaf is not None]
+    return [leaf if isinstance(leaf, torch.Tensor) else torch.tensor(leaf) for leaf in leaves if not isinstance(leaf, str | None)]
 
 
 def _first_difference(model: ir.Model, prepared: Prepared, inputs: Sequence[Any]) -> Evidence | None:

@@ -17,7 +17,7 @@ from .capture import (
 from .dispatch import OperatorNeedsNewerOpset, TranslationFailed, UnsupportedOperator, UnsupportedOverload
 from .internal import InternalError
 from .passes import DecompositionFailed, MutationDropped, MutationNotRemoved
-from .serialize import CheckerRejected, NeedsExternalData, WriteFailed
+from .serialize import CheckerRejected, NeedsExternalData, WeightsWithoutData, WriteFailed
 from .verify import OutputsDiffer, RuntimeRejected
 
 __all__ = [
@@ -47,5 +47,6 @@ __all__ = [
     "UnsupportedOverload",
     "UnusedInput",
     "UserCodeRaised",
+    "WeightsWithoutData",
     "WriteFailed",
 ]

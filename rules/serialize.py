@@ -179,3 +179,51 @@ class WriteFailed(Rule, id="OXP5003", level=Level.ERROR, history=[Added("0.1.0")
     error: str
 
     message = "The file '{path}' could not be written: '{error}'."
+
+
+class WeightsWithoutData(Rule, id="OXP5004", level=Level.ERROR, history=[Added("0.1.0")]):
+    """Weights have shapes and dtypes, but no data to write.
+
+    What happened:
+        The model was made in fake mode (`FakeTensorMode`) or on the `meta` device, so its weights take no memory and hold no numbers.
+
+    Why it matters:
+        A file with such weights could not be run.
+
+    How to fix it:
+        1. Leave the weights out of the file with `export_params=False`, and give them to the runtime in another way.
+        2. Load the real weights into the model before the export: `model.load_state_dict(torch.load(...), assign=True)`.
+
+    Example:
+        ```python
+        import pathlib
+        import tempfile
+
+        import torch
+
+        import onnxplain
+
+        with torch.device("meta"):
+            model = torch.nn.Linear(8, 4)
+        path = pathlib.Path(tempfile.mkdtemp()) / "model.onnx"
+        program = onnxplain.export(model, (torch.ones(2, 8, device="meta"),), path)  # OXP5004
+        ```
+
+        ```python
+        import pathlib
+        import tempfile
+
+        import torch
+
+        import onnxplain
+
+        with torch.device("meta"):
+            model = torch.nn.Linear(8, 4)
+        path = pathlib.Path(tempfile.mkdtemp()) / "model.onnx"
+        program = onnxplain.export(model, (torch.ones(2, 8, device="meta"),), path, export_params=False)
+        ```
+    """
+
+    names: tuple[str, ...]
+
+    message = "There is no data to write for the weights '{names}'."

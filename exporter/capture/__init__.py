@@ -68,9 +68,13 @@ def capture(context: DiagnosticContext, request: Request) -> Captured:
                 # NOTE: whether a promise that the model cannot keep fails the export is the rule's level to say.
                 _report(context, found, attempt.error, blocking=False)
                 attempt, found = again, []
+        if strategy.name == "draft" and not found:
+            # NOTE: a draft is never the result, not even if nothing was seen to depend on the example's data.
+            attempt = _attempt(context, ALL["non-strict"], model, request)
+            found = _found(request, attempt)
         if attempt.program is not None and not found:
             training.report(context, request, attempt.program)
-            return Captured(attempt.program, strategy.name)
+            return Captured(attempt.program, attempt.strategy)
         error = error or attempt.error
         findings = _joined(findings, found, attempt)
         if any(finding.final for finding in findings):

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
+from torch.export import Dim
 from torch.fx.experimental import symbolic_shapes
 
 from onnxplain import where
@@ -130,7 +131,7 @@ def _data_dependent_at(site: Site, evidence: Evidence, model: torch.nn.Module | 
     if not site.stack:
         at = evidence if evidence.location else Evidence(where.module_definition(model) if model is not None else None)
         return Finding(DataDependentValue(expression=""), at)
-    place = site.stack[-1]
+    place = syntax.without_body(site.stack[-1])
     test = syntax.test_at(place)
     if test is not None:
         place = dataclasses.replace(place, region=syntax.region(place.file, test))
@@ -148,7 +149,8 @@ def _asked_for(place: Location) -> str:
 
 
 def _constraints(request: Request, error: Exception, guards: Guards) -> Iterator[Finding]:
-    if _user_error_type(error) != "CONSTRAINT_VIOLATION":
+    # NOTE: for a Dim.DYNAMIC torch says it with a ValueError instead (torch 2.11 to 2.15, _export/non_strict_utils.py).
+    if _user_error_type(error) != "CONSTRAINT_VIOLATION" and not _raised_in(error, "_export/non_strict_utils.py", "make_constraints"):
         return
     dims = list(inputs.dynamic_dims(request))
     shapes = inputs.shapes_of(request)
@@ -159,7 +161,7 @@ def _constraints(request: Request, error: Exception, guards: Guards) -> Iterator
         before, after = (inputs.dim_spec(request, each, dim) for each in (shapes, refined))
         if isinstance(after, int) and not isinstance(before, int):
             constants.setdefault(dim, after)
-        elif after is not None and (relation := _relation(before, after)) and dim not in constants:
+        elif isinstance(before, Dim) and isinstance(after, Dim) and (relation := _relation(before, after)) and dim not in constants:
             relations.setdefault(dim.name, (dim, relation))
     yield from frozen_dims(request, guards, constants)
     for dim, relation in relations.values():
@@ -169,7 +171,7 @@ def _constraints(request: Request, error: Exception, guards: Guards) -> Iterator
         )
 
 
-def _relation(before: Any, after: Any) -> str:
+def _relation(before: Dim, after: Dim) -> str:
     if before.__name__ != after.__name__:
         return f"{before.__name__} == {after.__name__}"
     bounds = [
@@ -202,7 +204,8 @@ def _frozen_dim(request: Request, guards: Guards, dim: DynamicDim, value: int) -
 
 
 def _evidence_about(request: Request, guards: Guards, dim: DynamicDim) -> Evidence:
-    evidence = where.at_stack(guards.first_about(dim))
+    stack = guards.first_about(dim)
+    evidence = where.at_stack((*stack[:-1], syntax.without_body(stack[-1]))) if stack else Evidence()
     return evidence if evidence.location else fallback(request)
 
 
@@ -328,8 +331,9 @@ def _user_error_type(error: BaseException) -> str:
     return str(getattr(getattr(error, "error_type", None), "name", ""))
 
 
-def _raised_in(error: BaseException, file: str) -> bool:
-    return any(frame.f_code.co_filename.replace("\\", "/").endswith(file) for frame, _, _ in where.walk(error))
+def _raised_in(error: BaseException, file: str, function: str = "") -> bool:
+    codes = (frame.f_code for frame, _, _ in where.walk(error))
+    return any(code.co_filename.replace("\\", "/").endswith(file) and function in ("", code.co_name) for code in codes)
 
 
 def headline(error: BaseException) -> str:

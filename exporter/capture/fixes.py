@@ -44,16 +44,11 @@ def for_branch(place: Location, tensors: frozenset[str] | None) -> list[Fix]:
     torch = _name_of_torch(module)
     predicate = _predicate(place.file, test, torch or "torch")
     branches = _branches(place.file, module, test)
-    skeleton = Fix(
-        "Keep both branches in the graph: write them as functions of the tensors that they read.",
-        Confidence.GUESS,
-        snippet=f"result = torch.cond({predicate or syntax.text(place.file, test)}, when_true, when_false, (x,))",
-    )
     if branches is None or predicate is None:
-        return [skeleton]
+        return [_advice(place.file, module, test)]
     results = [_fresh(place.file, each) for each in (branches.if_true, branches.if_false)]
     if None in results:
-        return [skeleton]
+        return [_advice(place.file, module, test)]
     operands = _operands(place.file, branches, tensors)
     lambdas = [f"lambda {', '.join(operands)}: {result}" if operands else f"lambda: {result}" for result in results]
     code = _call(branches, f"{torch or 'torch'}.cond", [predicate, *lambdas, f"({''.join(f'{name}, ' for name in operands).strip()})"])
@@ -68,15 +63,31 @@ def for_branch(place: Location, tensors: frozenset[str] | None) -> list[Fix]:
     elementwise = Fix(
         "Or compute both and choose by element, if they have the same shape.",
         Confidence.GUESS,
-        snippet=_call(branches, "torch.where", [predicate, *choices]),
+        snippet=_call(branches, f"{torch or 'torch'}.where", [predicate, *choices]),
     )
     return [cond, elementwise]
 
 
+def _advice(file: str, module: ast.Module, test: ast.expr) -> Fix:
+    """What to do where no edit can be told from the source."""
+    owner = next((node for node in ast.walk(module) if getattr(node, "test", None) is test), None)
+    condition = syntax.text(file, test)
+    match owner:
+        case ast.Assert():
+            return Fix("Leave the assert out of forward, or check the result outside: ONNX has no way to stop a run.", Confidence.GUESS)
+        case ast.While():
+            loop = f"x, = torch.ops.higher_order.while_loop(lambda x: {condition}, body, (x,))"
+            return Fix("Write the loop's body as a function of the tensors that it changes.", Confidence.GUESS, snippet=loop)
+        case ast.If() | ast.IfExp():
+            branch = f"x = torch.cond({condition}, when_true, when_false, (x,))"
+            return Fix("Write both branches as functions of the tensors that they read.", Confidence.GUESS, snippet=branch)
+    return Fix("Choose the elements with a mask: x[mask], or torch.where(mask, x, other).", Confidence.GUESS)
+
+
 def for_value(place: Location) -> list[Fix]:
     """Ways out of Python needing a number that was computed from a tensor."""
-    test = syntax.test_at(place)
-    if test is None:
+    test, module = syntax.test_at(place), syntax.tree(place.file)
+    if test is None or module is None:
         return [
             Fix(
                 "Stay in tensors: a mask such as torch.arange(size) < n, or a closed form, replaces a loop or an index.",
@@ -90,13 +101,15 @@ def for_value(place: Location) -> list[Fix]:
     start = Region(region.line, region.column, region.line, region.column)
     indent = " " * ((region.column or 1) - 1)
     own_line = not line_text(place.file, region.line)[: (region.column or 1) - 1].strip()
-    editable = own_line and not _is_elif(place.file, statement) and where.origin(place.file) is where.Origin.USER
+    torch = _name_of_torch(module)
+    own_line = own_line and not _is_elif(place.file, statement)
+    editable = own_line and torch is not None and where.origin(place.file) is where.Origin.USER
     return [
         Fix(
             f"State that {claim} for every input: the other branch is left out then.",
             Confidence.GUESS,
-            edits=(Edit(place.file, start, f"torch._check({claim})\n{indent}"),) if editable else (),
-            snippet="" if editable else f"torch._check({claim})",
+            edits=(Edit(place.file, start, f"{torch}._check({claim})\n{indent}"),) if editable else (),
+            snippet="" if editable else f"{torch or 'torch'}._check({claim})",
         )
         for claim in (syntax.text(place.file, test), _negated(place.file, test))
     ]
@@ -118,8 +131,9 @@ def _branches(file: str, module: ast.Module, test: ast.expr) -> _Branches | None
         if isinstance(node, ast.IfExp) and node.test is test:
             return _Branches(syntax.region(file, node), "", node.body, node.orelse)
         for body in _bodies(node):
-            for statement, following in zip(body, [*body[1:], None], strict=True):
+            for number, statement in enumerate(body, 1):
                 if isinstance(statement, ast.If) and statement.test is test and not _is_elif(file, statement):
+                    following = body[number] if number < len(body) else None
                     return _returns(file, statement, following) or _assignments(file, statement)
     return None
 

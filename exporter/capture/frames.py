@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import sys
 import types
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,9 @@ import torch
 from onnxplain import where
 from onnxplain.diagnostics import Location
 from onnxplain.diagnostics.source import line_text
+
+# NOTE: every tracer makes its nodes in TracerBase.create_node (read in torch 2.11, 2.13 and 2.15, fx/proxy.py).
+_TRACER: Any = getattr(torch.fx.proxy, "TracerBase", None)
 
 Entry = tuple[types.FrameType, int, int]
 """A frame with its instruction and its line."""
@@ -48,7 +52,7 @@ class Frames:
     def __init__(self) -> None:
         self._boundary: types.FrameType | None = None
         # NOTE: by id, because code objects hash slowly, and equal ones may come from different files; `_codes` keeps them alive.
-        self._codes: dict[int, tuple[types.CodeType, bool]] = {}
+        self._codes: dict[int, tuple[types.CodeType, bool, bool]] = {}
         self._places: dict[tuple[int, int], Location] = {}
         self._texts: dict[tuple[int, int], str] = {}
 
@@ -75,10 +79,8 @@ class Frames:
     @contextlib.contextmanager
     def on_nodes(self) -> Iterator[None]:
         """Writes the stack on every FX node that is made meanwhile, as `stack_trace`, in the form that `where.at_node` reads."""
-        # NOTE: every tracer makes its nodes in TracerBase.create_node (read in torch 2.11, 2.13 and 2.15, fx/proxy.py).
-        owner = getattr(torch.fx.proxy, "TracerBase", None)
-        create_node = getattr(owner, "create_node", None)
-        if owner is None or create_node is None:
+        create_node = getattr(_TRACER, "create_node", None)
+        if create_node is None:
             yield
             return
 
@@ -86,28 +88,28 @@ class Frames:
             # NOTE: torch's own stack is poorer, and slow: it looks up the source of every frame for every node.
             tracer.record_stack_traces = False
             node: torch.fx.Node = create_node(tracer, kind, *args, **kwargs)
-            # NOTE: torch.export refuses programs whose placeholders or outputs have a stack. A stack that the node has already is
-            # TorchDynamo's, from inside a branch of torch.cond and the like: it goes on where ours ends.
+            # NOTE: torch.export refuses programs whose placeholders or outputs have a stack. A stack that the node has already was
+            # copied from a node that is traced again: it goes on where ours ends.
             if kind not in ("placeholder", "output") and (trace := self._trace()):
                 node.meta["stack_trace"] = trace + (node.meta.get("stack_trace") or "")
             return node
 
-        owner.create_node = create_node_with_stack
+        _TRACER.create_node = create_node_with_stack
         try:
             yield
         finally:
-            owner.create_node = create_node
+            _TRACER.create_node = create_node
 
     def _trace(self) -> str:
         texts, parts = self._texts, []
-        for frame in self._others_than_torchs():
+        for frame in self._others_than_torchs(generated=True):
             key = (id(frame.f_code), frame.f_lasti)
             if key not in texts:
-                texts[key] = _traceback_text(self._place(frame))
+                texts[key] = _stack_of_generated(frame) if _is_generated(frame.f_code) else _traceback_text(self._place(frame))
             parts.append(texts[key])
         return "".join(parts)
 
-    def _others_than_torchs(self) -> list[types.FrameType]:
+    def _others_than_torchs(self, *, generated: bool = False) -> list[types.FrameType]:
         frames: list[types.FrameType] = []
         frame: types.FrameType | None = sys._getframe(1)
         codes, boundary = self._codes, self._boundary
@@ -115,8 +117,9 @@ class Frames:
             code = frame.f_code
             known = codes.get(id(code))
             if known is None:
-                known = codes[id(code)] = (code, where.origin(code.co_filename) is not where.Origin.INTERNAL)
-            if known[1]:
+                theirs = where.origin(code.co_filename) is not where.Origin.INTERNAL
+                known = codes[id(code)] = (code, theirs, _is_generated(code))
+            if known[1] or (generated and known[2]):
                 frames.append(frame)
             frame = frame.f_back
         frames.reverse()
@@ -149,6 +152,24 @@ def site_of(entries: Sequence[Entry]) -> Site:
 def _place(entry: Entry) -> Location:
     frame, instruction, line = entry
     return where.location(frame.f_code, instruction, line)
+
+
+def _is_generated(code: types.CodeType) -> bool:
+    return code.co_filename.startswith("<eval_with_key>")
+
+
+def _stack_of_generated(frame: types.FrameType) -> str:
+    """The stack of the FX node whose line of generated code `frame` is at.
+
+    TorchDynamo turns a branch of torch.cond into a graph, which then runs as Python instead of the user's lines.
+    """
+    # NOTE: read in torch 2.11, 2.13 and 2.15, fx/graph.py: `_lineno_map` leads from a line below the `def` to the index of a node.
+    graph_module = frame.f_locals.get("self")
+    index = (getattr(graph_module, "_lineno_map", None) or {}).get(frame.f_lineno - frame.f_code.co_firstlineno)
+    if not isinstance(graph_module, torch.fx.GraphModule) or index is None:
+        return ""
+    node = next(itertools.islice(graph_module.graph.nodes, index, None), None)
+    return str(node.meta.get("stack_trace") or "") if node is not None else ""
 
 
 def _traceback_text(place: Location) -> str:

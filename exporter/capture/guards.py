@@ -21,6 +21,10 @@ from onnxplain.diagnostics import Location
 from .frames import Frames, Site
 from .inputs import DynamicDim
 
+# NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/symbolic_shapes.py and _guards.py.
+_SHAPE_ENVIRONMENT: Any = getattr(symbolic_shapes, "ShapeEnv", None)
+_TRACING_CONTEXT: Any = getattr(torch._guards, "TracingContext", None)
+
 
 @dataclasses.dataclass(frozen=True)
 class Guard:
@@ -47,9 +51,8 @@ class Guards:
     @contextlib.contextmanager
     def watched(self) -> Iterator[Guards]:
         """Watches all shape environments. Without one of these private methods the findings only lose their line."""
-        # NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/symbolic_shapes.py. `_log_guard` is called for each new guard with the
-        # guard second, `_set_replacement` with a symbol and what it equals, `_log_real_tensor_propagation` where draft export goes on
-        # with the example's value.
+        # NOTE: `_log_guard` is called for each new guard with the guard second, `_set_replacement` with a symbol and what it equals,
+        # `_log_real_tensor_propagation` where draft export goes on with the example's value.
         with (
             _before("_log_guard", lambda environment, _prefix, guard, *_: self._note(environment, guard)),
             _before("_set_replacement", lambda environment, symbol, target, *_: self._note(environment, sympy.Eq(symbol, target))),
@@ -88,9 +91,8 @@ class Guards:
 @contextlib.contextmanager
 def _before(name: str, observer: Callable[..., None]) -> Iterator[None]:
     """Calls `observer` before each call of that method of ShapeEnv."""
-    owner = getattr(symbolic_shapes, "ShapeEnv", None)
-    method = getattr(owner, name, None)
-    if owner is None or method is None:
+    method = getattr(_SHAPE_ENVIRONMENT, name, None)
+    if method is None:
         yield
         return
 
@@ -100,11 +102,11 @@ def _before(name: str, observer: Callable[..., None]) -> Iterator[None]:
             observer(*args)
         return method(*args, **kwargs)
 
-    setattr(owner, name, observed)
+    setattr(_SHAPE_ENVIRONMENT, name, observed)
     try:
         yield
     finally:
-        setattr(owner, name, method)
+        setattr(_SHAPE_ENVIRONMENT, name, method)
 
 
 def _source(place: str) -> str:
@@ -119,7 +121,5 @@ def _fixes(relation: sympy.Basic, symbol: sympy.Symbol | None) -> bool:
 
 def _dynamo_stack() -> Iterator[Location]:
     """The frames that TorchDynamo is interpreting, which are not on Python's stack."""
-    # NOTE: read in torch 2.11, 2.13 and 2.15, _guards.py.
-    context = getattr(torch._guards, "TracingContext", None)
-    extract = getattr(context, "extract_stack", None)
+    extract = getattr(_TRACING_CONTEXT, "extract_stack", None)
     return (where.summarized(frame) for frame in (extract() if extract else ()))

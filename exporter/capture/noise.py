@@ -31,8 +31,7 @@ def _warnings_kept(context: DiagnosticContext) -> Iterator[None]:
             if _speaker_is_users(sys._getframe(1)):
                 show(message, category, filename, lineno, *rest)
             else:
-                level = logging.WARNING if issubclass(category, UserWarning | RuntimeWarning) else logging.DEBUG
-                context.event(f"{category.__name__}: {message}", level)
+                context.event(f"{category.__name__}: {message}", logging.DEBUG if _is_moot(str(message), category) else logging.WARNING)
 
         warnings.showwarning = keep  # type: ignore[assignment]
         yield
@@ -44,7 +43,8 @@ def _logs_kept(context: DiagnosticContext) -> Iterator[None]:
         # NOTE: the user asked torch to log.
         yield
         return
-    names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] == "torch"]
+    # NOTE: `torch.__trace` writes files for tools, and only if the user asks.
+    names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] == "torch" and name != "torch.__trace"]
     loggers = [logger for logger in map(logging.getLogger, names) if logger.handlers]
     saved = [list(logger.handlers) for logger in loggers]
     ours = _EventHandler(context)
@@ -63,8 +63,8 @@ class _EventHandler(logging.Handler):
         self._context = context
 
     def emit(self, record: logging.LogRecord) -> None:
-        # NOTE: what torch logs on its way to an exception is in the exception; beside a capture that went well it is advice.
-        self._context.event(f"{record.name}: {record.getMessage()}", min(record.levelno, logging.WARNING))
+        # NOTE: at whatever level: what torch logs is written for its developers, and what it logs before an exception is in that, too.
+        self._context.event(f"{record.name}: {record.getMessage()}", logging.DEBUG)
 
 
 class _Filtered:
@@ -83,6 +83,11 @@ class _Filtered:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+def _is_moot(message: str, category: type[Warning]) -> bool:
+    # NOTE: every recurrent layer of torch's own assigns its list of weights while it runs (torch 2.13, nn/modules/rnn.py).
+    return not issubclass(category, UserWarning | RuntimeWarning) or "._flat_weights" in message
 
 
 def _speaker_is_users(frame: types.FrameType | None) -> bool:

@@ -24,7 +24,7 @@ def by_shape() -> Iterator[None]:
     try:
         for operator, kernel in _kernels().items():
             kernels: dict[Any, Any] = getattr(operator, "py_kernels", {})
-            for key in (getattr(torch._C.DispatchKey, name) for name in _KEYS):
+            for key in (getattr(torch._C.DispatchKey, name, None) for name in _KEYS):
                 if key in kernels:
                     saved.append((operator, key, kernels[key]))
                     _put(operator, key, _on_fake_tensors(kernel, kernels[key]))

@@ -49,14 +49,12 @@ def code(shapes: Any) -> str:
 
 
 def _differences(path: str, value: Any, spec: Any) -> Iterator[tuple[str, str]]:
-    if spec is None:
-        return
+    parts = inputs.children(value)
     if isinstance(value, torch.Tensor):
         yield from _tensor_differences(path, value, spec)
         return
-    parts = inputs.children(value)
     if not parts:
-        if not isinstance(value, int):
+        if spec is not None and not isinstance(value, int):
             yield f"None for {path}, which is no tensor", repr(spec)
         return
     if isinstance(spec, Mapping):
@@ -65,7 +63,7 @@ def _differences(path: str, value: Any, spec: Any) -> Iterator[tuple[str, str]]:
             yield f"{path} with {_listed(keys)}", _listed(given)
             return
     elif not isinstance(spec, list | tuple):
-        yield f"None or one entry for each part of {path}", repr(spec)
+        yield f"one entry for each part of {path}", repr(spec)
         return
     elif len(spec) != len(parts):
         yield f"{len(parts)} entries for {path}", f"{len(spec)} entries"
@@ -76,6 +74,8 @@ def _differences(path: str, value: Any, spec: Any) -> Iterator[tuple[str, str]]:
 
 def _tensor_differences(path: str, tensor: torch.Tensor, spec: Any) -> Iterator[tuple[str, str]]:
     rank = tensor.dim()
+    if spec is None:
+        return
     if isinstance(spec, Mapping):
         if wrong := [key for key in spec if not (isinstance(key, int) and -rank <= key < rank)]:
             yield f"dims 0 to {rank - 1} of {path}", f"dim {wrong[0]!r}"

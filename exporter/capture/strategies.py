@@ -53,7 +53,7 @@ class Draft:
     """Goes on past data-dependent decisions with what the example's data says, so that one run meets all of them.
 
     It does what `torch.export.draft_export` does, without its trace files, its console text and its cost. A graph in which the
-    example's data decided anything is wrong for other data: it only serves to find the places.
+    example's data decided anything is wrong for other data, so what it captures only serves to find the places.
     """
 
     name = "draft"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
 import linecache
 from collections.abc import Iterator
@@ -47,6 +48,16 @@ def around(file: str, place: Region) -> list[ast.AST]:
 def innermost(file: str, place: Region, kind: type[_Node]) -> _Node | None:
     """The innermost node of `kind` around `place`."""
     return next((node for node in reversed(around(file, place)) if isinstance(node, kind)), None)
+
+
+def without_body(location: Location) -> Location:
+    """`location` without what is inside of it, where it covers a whole `for`, `while` or `if`: only what that computes remains."""
+    if location.region is None or (module := tree(location.file)) is None:
+        return location
+    for node in _down(module):
+        if isinstance(node, ast.For | ast.While | ast.If) and region(location.file, node) == location.region:
+            return dataclasses.replace(location, region=region(location.file, node.iter if isinstance(node, ast.For) else node.test))
+    return location
 
 
 def test_at(location: Location) -> ast.expr | None:

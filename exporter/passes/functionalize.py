@@ -53,14 +53,32 @@ def _functionalized(
         raise context.fail(
             MutationNotRemoved(operator=qualified_name(mutations[0].target)), at=where.at_node(mutations[0]), cause=error
         ) from error
-    left = {node: node.target for node in _nodes(functional) if mutates(node)}
+    left: dict[torch.fx.Node, object] = {node: node.target for node in _nodes(functional) if mutates(node)}
     # NOTE: a custom operator that mutates its arguments stays inside one of these; it is what the user wrote.
     left |= {node: node.args[0] for node in _nodes(functional) if "::auto_functionalized" in qualified_name(node.target)}
     for node, operator in left.items():
         context.report(MutationNotRemoved(operator=qualified_name(operator)), at=where.at_node(node), blocking=True)
     if left:
         raise context.stop()
+    _restore_origins(program, functional)
     return functional
+
+
+def _restore_origins(before: torch.export.ExportedProgram, after: torch.export.ExportedProgram) -> None:
+    """Gives nodes back the line and module that re-tracing lost: of nodes inside control flow and autocast regions."""
+    origins = {node.name: node for node in _nodes(before) if _has_place(node)}
+    for module in (module for module in after.graph_module.modules() if isinstance(module, torch.fx.GraphModule)):
+        # NOTE: backwards, so that casts that autocast inserted get theirs from the operator that they are for.
+        for node in reversed(module.graph.nodes):
+            if node.op != "call_function" or _has_place(node):
+                continue
+            origin = origins.get(node.name) or next(filter(_has_place, node.users), None)
+            if origin is not None:
+                node.meta.update({key: origin.meta[key] for key in ("stack_trace", "nn_module_stack") if key in origin.meta})
+
+
+def _has_place(node: torch.fx.Node) -> bool:
+    return where.at_node(node).location is not None
 
 
 def _nodes(program: torch.export.ExportedProgram) -> list[torch.fx.Node]:

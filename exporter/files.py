@@ -1,0 +1,105 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pathlib
+import shutil
+import tempfile
+from types import TracebackType
+
+import onnx_ir as ir
+
+from onnxplain.diagnostics import DiagnosticContext, InvalidArgument
+
+from . import weights
+
+
+class Staging:
+    """Files of one export while it is not known yet whether it succeeds: in a folder beside the destination, moved there by `commit`.
+
+    Args:
+        destination: Where the model will be; None keeps it in memory.
+    """
+
+    def __init__(self, destination: pathlib.Path | None) -> None:
+        self.destination = destination
+        self._folder: pathlib.Path | None = None
+
+    def __enter__(self) -> Staging:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def path(self) -> pathlib.Path | None:
+        """Where to write the model; None when it stays in memory. Weights in files of their own go to the same folder."""
+        if self.destination is None:
+            return None
+        if self._folder is None:
+            self._folder = pathlib.Path(tempfile.mkdtemp(prefix=".onnxplain-", dir=self.destination.parent))
+        return self._folder / self.destination.name
+
+    def commit(self, context: DiagnosticContext | None = None) -> None:
+        """Moves the files to their destination, the model last: it refers to the others. `context` gets to know what was written."""
+        if self._folder is None or self.destination is None:
+            return
+        name = self.destination.name
+        for staged in sorted(self._folder.iterdir(), key=lambda path: path.name == name):
+            final = self.destination.with_name(staged.name)
+            staged.replace(final)
+            if context is not None:
+                context.wrote(final, "resultFile", _sha256(final))
+
+
+def write(
+    model: ir.Model,
+    path: pathlib.Path,
+    *,
+    include_initializers: bool = True,
+    keep_initializers_as_inputs: bool = False,
+    external_data: bool | None = None,
+) -> None:
+    """Writes the model to `path`.
+
+    Args:
+        model: What to write; it is the same afterwards.
+        path: The file. Weights in a file of their own go to `<name>.data` beside it.
+        include_initializers: False leaves the weights out.
+        keep_initializers_as_inputs: Lists the weights among the graph's inputs, too.
+        external_data: True writes the weights to a file of their own, False never does, None does when one file cannot hold them.
+    """
+    values = weights.of(model)
+    size = weights.total_bytes(model) if include_initializers else 0
+    outside = external_data if external_data is not None else size > weights.PROTOBUF_LIMIT
+    with contextlib.ExitStack() as stack:
+        if not include_initializers:
+            stack.enter_context(weights.apart(model, values, as_inputs=keep_initializers_as_inputs))
+        elif keep_initializers_as_inputs:
+            model.graph.inputs.extend(values)
+            stack.callback(lambda: [model.graph.inputs.pop() for _ in values])
+        ir.save(model, path, external_data=f"{path.name}.data" if outside and include_initializers else None)
+
+
+def checked_path(argument: str, value: object) -> pathlib.Path:
+    """`value` as the path of a file that can be written. Raises `InvalidArgument` that names `argument`."""
+    if not isinstance(value, str | os.PathLike):
+        raise InvalidArgument(f"{argument}: expected a path, got {value!r}")
+    path = pathlib.Path(value)
+    if path.is_dir():
+        raise InvalidArgument(f"{argument}: expected a file, got the folder {str(path)!r}")
+    return path
+
+
+def _sha256(path: pathlib.Path) -> str:
+    with path.open("rb") as file:
+        if hasattr(hashlib, "file_digest"):
+            return str(hashlib.file_digest(file, "sha256").hexdigest())
+        digest = hashlib.sha256()
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+        return digest.hexdigest()

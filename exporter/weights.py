@@ -1,0 +1,54 @@
+"""The weights of an ONNX model: which initializers they are, how large, and a model without them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import onnx_ir as ir
+import torch
+from onnx_ir.tensor_adapters import TorchTensor
+
+PROTOBUF_LIMIT = 2**31 - 1
+"""Bytes that one protobuf message can have."""
+
+
+def of(model: ir.Model) -> list[ir.Value]:
+    """The initializers that are parameters and buffers; the others are constants that the graph needs."""
+    return [value for value in model.graph.initializers.values() if isinstance(value.const_value, TorchTensor)]
+
+
+def has_data(value: ir.Value) -> bool:
+    """False for a weight that was made in fake mode or on the meta device."""
+    raw = getattr(value.const_value, "raw", None)
+    return isinstance(raw, torch.Tensor) and not raw.is_meta and not hasattr(raw, "fake_mode")
+
+
+def size_of(value: ir.Value) -> int:
+    """Bytes of one initializer."""
+    return value.const_value.nbytes if value.const_value is not None else 0
+
+
+def total_bytes(model: ir.Model) -> int:
+    """Bytes of all weights together."""
+    return sum(map(size_of, of(model)))
+
+
+@contextlib.contextmanager
+def apart(model: ir.Model, weights: list[ir.Value], *, as_inputs: bool) -> Iterator[None]:
+    """The model without these weights for a while; as graph inputs if asked."""
+    graph = model.graph
+    inputs = len(graph.inputs)
+    initializers = dict(graph.initializers)
+    try:
+        for value in weights:
+            graph.initializers.pop(value.name)  # type: ignore[arg-type]
+        if as_inputs:
+            graph.inputs.extend(weights)
+        yield
+    finally:
+        while len(graph.inputs) > inputs:
+            graph.inputs.pop()
+        graph.initializers.clear()
+        for value in initializers.values():
+            graph.register_initializer(value)
