@@ -27,12 +27,6 @@ Load = Callable[..., ModuleType]
 Marked = Callable[..., list[int]]
 
 
-@pytest.fixture(autouse=True)
-def _fresh_dynamo() -> None:
-    """TorchDynamo remembers modules by name, and the fixture `load` uses names again."""
-    torch._dynamo.reset()
-
-
 COLUMNS = sys.version_info >= (3, 11)
 
 

@@ -20,12 +20,6 @@ Load = Callable[..., ModuleType]
 Marked = Callable[..., list[int]]
 
 
-@pytest.fixture(autouse=True)
-def _fresh_dynamo() -> None:
-    """TorchDynamo remembers modules by name, and the fixture `load` uses names again."""
-    torch._dynamo.reset()
-
-
 with_columns = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python knows no columns before 3.11")
 
 NESTED = """
@@ -86,36 +80,36 @@ def _place(location: Location | None) -> tuple[str, int | None]:
 
 @pytest.mark.parametrize("strict", [False, True], ids=["non-strict", "strict"])
 def test_helper_line_with_its_callers(load: Load, marked: Marked, strict: bool) -> None:
-    evidence = _at(_export(load(NESTED).Net(), strict=strict), "aten.softmax.int")
-    assert _place(evidence.location) == ("helper", marked("helper")[0])
+    evidence = _at(_export(load(NESTED, "nested").Net(), strict=strict), "aten.softmax.int")
+    assert _place(evidence.location) == ("helper", marked("helper", "nested")[0])
     assert evidence.location is not None
     assert evidence.location.module == "layers.0"
     lines = [frame.line for frame in evidence.stack]
-    assert lines == [marked(name)[0] for name in ("net", "layer", "wrapper", "helper")]
+    assert lines == [marked(name, "nested")[0] for name in ("net", "layer", "wrapper", "helper")]
 
 
 @with_columns
 def test_columns_count_code_points(load: Load, marked: Marked, tmp_path: pathlib.Path) -> None:
-    location = _at(_export(load(NESTED).Net()), "aten.softmax.int").location
+    location = _at(_export(load(NESTED, "nested").Net()), "aten.softmax.int").location
     assert location is not None
     assert location.region is not None
-    text = (tmp_path / "model.py").read_text(encoding="utf-8").splitlines()[marked("helper")[0] - 1]
+    text = (tmp_path / "nested.py").read_text(encoding="utf-8").splitlines()[marked("helper", "nested")[0] - 1]
     assert location.region.column is not None
     assert location.region.end_column is not None
     assert text[location.region.column - 1 : location.region.end_column - 1] == "torch.softmax(h, -1)"
 
 
 def test_comprehension_is_in_the_function_that_holds_it(load: Load, marked: Marked) -> None:
-    evidence = _at(_export(load(NESTED).Net()), "aten.exp.default")
+    evidence = _at(_export(load(NESTED, "nested").Net()), "aten.exp.default")
     assert evidence.location is not None
-    assert evidence.location.line == marked("comprehension")[0]
+    assert evidence.location.line == marked("comprehension", "nested")[0]
     assert evidence.stack[0].function == "forward"
 
 
 def test_place_survives_decomposition(load: Load, marked: Marked) -> None:
-    program = _export(load(NESTED).Net()).run_decompositions()
+    program = _export(load(NESTED, "nested").Net()).run_decompositions()
     evidence = _at(program, "aten._softmax.default")
-    assert _place(evidence.location) == ("helper", marked("helper")[0])
+    assert _place(evidence.location) == ("helper", marked("helper", "nested")[0])
     steps = [step.message for step in evidence.code_flow]
     assert ["softmax" in step for step in steps] == [True, True, True]
     assert ["aten.softmax.int" in step for step in steps] == [False, True, False]
@@ -123,8 +117,8 @@ def test_place_survives_decomposition(load: Load, marked: Marked) -> None:
 
 
 def test_torch_layer_is_blamed_on_its_caller(load: Load, marked: Marked) -> None:
-    evidence = _at(_export(load(NESTED).Net()), "aten.linear.default")
-    assert _place(evidence.location) == ("forward", marked("layer")[0])
+    evidence = _at(_export(load(NESTED, "nested").Net()), "aten.linear.default")
+    assert _place(evidence.location) == ("forward", marked("layer", "nested")[0])
     assert evidence.location is not None
     assert evidence.location.module == "layers.0.fc"
 
@@ -174,11 +168,11 @@ def test_library_alone_is_blamed_on_itself(tmp_path: pathlib.Path, monkeypatch: 
 
 
 def test_exception_in_a_helper(load: Load, marked: Marked) -> None:
-    model = load(NESTED).Net()
+    model = load(NESTED, "nested").Net()
     with pytest.raises(RuntimeError) as raised:
         model(torch.randn(2, 4))
     evidence = where.at_exception(raised.value, model)
-    assert _place(evidence.location) == ("forward", marked("layer")[0])
+    assert _place(evidence.location) == ("forward", marked("layer", "nested")[0])
     assert evidence.location is not None
     assert evidence.location.module == "layers.0.fc"
 

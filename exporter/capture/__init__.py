@@ -14,7 +14,7 @@ from onnxplain.diagnostics import DiagnosticContext, Rule
 from onnxplain.options import Request
 from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue
 
-from . import failures, inputs, noise, training
+from . import failures, noise, training
 from .failures import Finding
 from .frames import Frames
 from .guards import Guards
@@ -108,7 +108,7 @@ def _found(request: Request, attempt: _Attempt) -> list[Finding]:
     if attempt.error is not None:
         found += failures.explain(request, attempt.strategy, attempt.error, attempt.guards)
     if attempt.program is not None:
-        found += failures.frozen_dims(request, attempt.guards, inputs.constant_dims(request, attempt.program))
+        found += failures.undelivered(request, attempt.guards, attempt.program)
     return found
 
 

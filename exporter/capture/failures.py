@@ -75,6 +75,13 @@ def assumptions(request: Request, guards: Guards) -> list[Finding]:
     return [_data_dependent_at(site, where.at_stack(site.stack), model) for site in guards.assumed if site.stack]
 
 
+def undelivered(request: Request, guards: Guards, program: torch.export.ExportedProgram) -> list[Finding]:
+    """The findings about a program that is not what `dynamic_shapes` asks for."""
+    if (difference := spec.beyond_rank(request)) is not None:
+        return [_misfit(request, *difference)]
+    return frozen_dims(request, guards, inputs.constant_dims(request, program))
+
+
 def frozen_dims(request: Request, guards: Guards, constants: dict[DynamicDim, int]) -> list[Finding]:
     """A finding for each dim that was asked to be dynamic and has only one size; a name counts once."""
     once = {dim.name: (dim, value) for dim, value in reversed(constants.items())}
@@ -105,10 +112,14 @@ def _faults_of_the_call(request: Request, error: Exception, _guards: Guards) -> 
         at = Evidence(request.caller, related=(definition.saying("the class is defined here"),) if definition else ())
         wrong = UnsupportedInputType(argument=leaf.path, type=f"{cls.__module__}.{cls.__qualname__}")
         yield Finding(wrong, at, fixes=(_registration(leaf.value),), final=True)
-    if not unsupported and _raised_in(error, "export/dynamic_shapes.py") and (difference := spec.mismatch(request)):
-        fix = Fix("Pass dynamic_shapes by the names of forward's parameters.", Confidence.SAFE, snippet=spec.code(spec.fitting(request)))
-        misfit = DynamicShapesMismatch(expected=difference[0], actual=difference[1])
-        yield Finding(misfit, Evidence(request.caller), fixes=(fix,), final=True)
+    before_the_model_ran = where.at_exception(error).location is None
+    if not unsupported and before_the_model_ran and (difference := spec.mismatch(request)):
+        yield _misfit(request, *difference)
+
+
+def _misfit(request: Request, expected: str, actual: str) -> Finding:
+    fix = Fix("Pass dynamic_shapes by the names of forward's parameters.", Confidence.SAFE, snippet=spec.code(spec.fitting(request)))
+    return Finding(DynamicShapesMismatch(expected=expected, actual=actual), Evidence(request.caller), fixes=(fix,), final=True)
 
 
 def _data_dependence(request: Request, error: Exception, _guards: Guards) -> Iterator[Finding]:
@@ -150,7 +161,7 @@ def _asked_for(place: Location) -> str:
 
 def _constraints(request: Request, error: Exception, guards: Guards) -> Iterator[Finding]:
     # NOTE: for a Dim.DYNAMIC torch says it with a ValueError instead (torch 2.11 to 2.15, _export/non_strict_utils.py).
-    if _user_error_type(error) != "CONSTRAINT_VIOLATION" and not _raised_in(error, "_export/non_strict_utils.py", "make_constraints"):
+    if _user_error_type(error) != "CONSTRAINT_VIOLATION" and not _raised_in(error, "make_constraints"):
         return
     dims = list(inputs.dynamic_dims(request))
     shapes = inputs.shapes_of(request)
@@ -270,10 +281,13 @@ def _registration(value: Any) -> Fix:
     except (TypeError, ValueError):
         fits = False
     snippet = f"""\
-        torch.utils._pytree.register_pytree_node(
+        from torch.utils import _pytree as pytree
+
+        pytree.register_pytree_node(
             {name},
             lambda value: ([{", ".join(f"value.{each}" for each in attributes)}], None),
             lambda children, _: {name}(*children),
+            flatten_with_keys_fn=lambda value: ([{", ".join(f"(pytree.GetAttrKey({each!r}), value.{each})" for each in attributes)}], None),
         )"""
     confidence = Confidence.SAFE if fits else Confidence.GUESS
     return Fix("Register the class with a way to take it apart and back.", confidence, snippet=textwrap.dedent(snippet))
@@ -331,9 +345,8 @@ def _user_error_type(error: BaseException) -> str:
     return str(getattr(getattr(error, "error_type", None), "name", ""))
 
 
-def _raised_in(error: BaseException, file: str, function: str = "") -> bool:
-    codes = (frame.f_code for frame, _, _ in where.walk(error))
-    return any(code.co_filename.replace("\\", "/").endswith(file) and function in ("", code.co_name) for code in codes)
+def _raised_in(error: BaseException, function: str) -> bool:
+    return any(frame.f_code.co_name == function for frame, _, _ in where.walk(error))
 
 
 def headline(error: BaseException) -> str:

@@ -11,7 +11,7 @@ import itertools
 import sys
 import types
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -85,6 +85,9 @@ class Frames:
             return
 
         def create_node_with_stack(tracer: Any, kind: str, *args: Any, **kwargs: Any) -> torch.fx.Node:
+            if type(tracer).__module__.startswith("torch._dynamo"):
+                # NOTE: TorchDynamo, which also traces the branches of torch.cond, writes whole stacks by itself.
+                return cast(torch.fx.Node, create_node(tracer, kind, *args, **kwargs))
             # NOTE: torch's own stack is poorer, and slow: it looks up the source of every frame for every node.
             tracer.record_stack_traces = False
             node: torch.fx.Node = create_node(tracer, kind, *args, **kwargs)

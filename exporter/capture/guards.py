@@ -62,8 +62,12 @@ class Guards:
 
     def constant(self, dim: DynamicDim) -> int | None:
         """The only size that `dim` can still have; None if it is dynamic or nothing is known."""
-        # NOTE: `replacements` holds what each symbol is known to equal (torch 2.11 to 2.15).
-        value = getattr(self._environment, "replacements", {}).get(self._symbol(dim))
+        # NOTE: `replacements` holds what each symbol equals, `var_to_range` from where to where it goes (torch 2.11 to 2.15).
+        symbol = self._symbol(dim)
+        value = getattr(self._environment, "replacements", {}).get(symbol)
+        sizes = getattr(self._environment, "var_to_range", {}).get(symbol)
+        if value is None and sizes is not None and sizes.lower == sizes.upper:
+            value = sizes.lower
         return int(value) if value is not None and value.is_Integer else None
 
     def first_about(self, dim: DynamicDim) -> tuple[Location, ...]:

@@ -120,8 +120,13 @@ def without_dim(request: Request, name: str) -> Any:
 
 def children(value: Any) -> list[tuple[Any, Any]]:
     """The parts of a container, each with its key in torch's terms; empty for a leaf."""
-    parts, _ = pytree.tree_flatten_with_path(value, is_leaf=lambda each: each is not value)
-    return [(path[0], child) for path, child in parts if path]
+    try:
+        parts, _ = pytree.tree_flatten_with_path(value, is_leaf=lambda each: each is not value)
+        return [(path[0], child) for path, child in parts if path]
+    except ValueError:
+        # NOTE: a class may be registered without names for its parts.
+        flat, _ = pytree.tree_flatten(value, is_leaf=lambda each: each is not value)
+        return [(pytree.SequenceKey(number), child) for number, child in enumerate(flat)]
 
 
 def key_of(entry: Any) -> Any:
@@ -138,12 +143,11 @@ def shapes_of(request: Request) -> Any:
 
 
 def part(spec: Any, key: Any, position: int) -> Any:
-    """What a dict or sequence says of a part; None where it says nothing."""
+    """What a dict, sequence or registered class says of a part; None where it says nothing."""
     if isinstance(spec, Mapping):
         return spec.get(key)
-    if isinstance(spec, list | tuple):
-        return spec[position] if position < len(spec) else None
-    return None
+    parts = spec if isinstance(spec, list | tuple) else [child for _, child in children(spec)]
+    return parts[position] if position < len(parts) else None
 
 
 def is_supported(value: Any) -> bool:

@@ -27,6 +27,12 @@ def mismatch(request: Request) -> tuple[str, str] | None:
     return None
 
 
+def beyond_rank(request: Request) -> tuple[str, str] | None:
+    """As `mismatch`, but only for dims that no tensor has, which torch.export passes over."""
+    tensors = (leaf for leaf in inputs.leaves(request) if isinstance(leaf.value, torch.Tensor) and isinstance(leaf.spec, Mapping))
+    return next((difference for leaf in tensors for difference in _tensor_differences(leaf.path, leaf.value, leaf.spec)), None)
+
+
 def fitting(request: Request) -> dict[str, Any]:
     """`dynamic_shapes` by parameter name, with the entries that are under a wrong name moved to the parameters that lack one."""
     shapes, bound = inputs.shapes_of(request), inputs.bound(request)
@@ -62,10 +68,10 @@ def _differences(path: str, value: Any, spec: Any) -> Iterator[tuple[str, str]]:
         if set(keys) != set(given):
             yield f"{path} with {_listed(keys)}", _listed(given)
             return
-    elif not isinstance(spec, list | tuple):
+    elif not isinstance(spec, list | tuple | type(value)):
         yield f"one entry for each part of {path}", repr(spec)
         return
-    elif len(spec) != len(parts):
+    elif isinstance(spec, list | tuple) and len(spec) != len(parts):
         yield f"{len(parts)} entries for {path}", f"{len(spec)} entries"
         return
     for position, (entry, child) in enumerate(parts):

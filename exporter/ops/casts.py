@@ -43,6 +43,13 @@ def same(self: ir.Value) -> ir.Value:
     return self
 
 
+@translates("aten::copy")
+def copy(self: ir.Value, src: ir.Value) -> Any:
+    """aten::copy(Tensor self, Tensor src, bool non_blocking): `src` with the dtype and shape of `self`."""
+    source = cast(src, None if self.dtype is None else int(self.dtype))
+    return source if source.shape is not None and source.shape == self.shape else op.Expand(source, op.Shape(self))
+
+
 def cast(value: ir.Value, dtype: int | None) -> ir.Value:
     """`value` in an ONNX dtype; -1 and None keep the one that it has."""
     if dtype is None or dtype == -1 or value.dtype == dtype:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from collections.abc import Callable, Iterator
 
@@ -36,13 +35,12 @@ PASSES: tuple[Pass, ...] = (
     promote.promote_dtypes,
     prune.remove_unused,  # last: what the others left behind
 )
-"""In order, with the reason for the place. Functionalization comes before all: it makes a new program."""
+"""In order, with the reason for the place. Functionalization comes before all: it may make a new program."""
 
 
 def run(context: DiagnosticContext, program: torch.export.ExportedProgram, registry: OnnxRegistry) -> Prepared:
     """Runs all passes on a copy of the program's graph."""
-    program = functionalize.functionalize(context, program)
-    graph_module = copy.deepcopy(program.graph_module)
+    program, graph_module = functionalize.functionalize(context, program)
     for change in PASSES:
         for module in graph_modules(graph_module):
             change(context, module, registry)

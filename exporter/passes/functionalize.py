@@ -1,6 +1,9 @@
-"""Replaces in-place operators by ones without side effects, for the whole program, if it has any."""
+"""Replaces in-place operators by ones without side effects: one by one where nobody can tell, by re-tracing the program elsewhere."""
 
 from __future__ import annotations
+
+import copy
+import logging
 
 import torch
 
@@ -9,6 +12,9 @@ from onnxplain.rules import MutationDropped, MutationNotRemoved
 
 from .. import where
 from ..registry import qualified_name
+from . import aliases
+
+_DROPOUT = frozenset({"aten::dropout", "aten::feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout"})
 
 _MUTATED_KINDS = {
     torch.export.graph_signature.OutputKind.BUFFER_MUTATION: "buffer",
@@ -16,25 +22,24 @@ _MUTATED_KINDS = {
 }
 
 
-def functionalize(context: DiagnosticContext, program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
-    """The program without in-place operators; the same one if it has none.
-
-    NOTE: torch re-traces the whole program for this, which costs as much as capturing it did, so it happens only when needed.
-    """
-    mutations = [node for node in _nodes(program) if mutates(node)]
-    if mutations or _has_autocast(program):
-        names = sorted({qualified_name(node.target) for node in mutations})
-        context.event(f"The program is functionalized because of {', '.join(names) or 'autocast'}.")
-        functional = _functionalized(context, program, mutations)
-    else:
-        functional = program
+def functionalize(
+    context: DiagnosticContext, program: torch.export.ExportedProgram
+) -> tuple[torch.export.ExportedProgram, torch.fx.GraphModule]:
+    """The program and a copy of its graph, both without in-place operators. The program is the given one unless it was re-traced."""
+    graph_module = _without_idle_dropout(program)
+    obstacle = _has_autocast(program) or _rewrite(graph_module)
+    if obstacle is None:
+        return program, graph_module
+    # NOTE: this costs as much as the capture did, so it happens only when needed.
+    context.event(f"The whole program is functionalized, because of {qualified_name(obstacle.target)} ({obstacle.name}).", logging.DEBUG)
+    functional = _retraced(context, _with_graph(program, _without_idle_dropout(program)))
     for spec in functional.graph_signature.output_specs:
         if spec.kind in _MUTATED_KINDS and spec.target is not None:
             writer = next((node for node in functional.graph.nodes if node.name == spec.arg.name and node.op == "call_function"), None)
             context.report(
                 MutationDropped(kind=_MUTATED_KINDS[spec.kind], name=spec.target), at=None if writer is None else where.at_node(writer)
             )
-    return functional
+    return functional, copy.deepcopy(functional.graph_module)
 
 
 def mutates(node: torch.fx.Node) -> bool:
@@ -42,9 +47,74 @@ def mutates(node: torch.fx.Node) -> bool:
     return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
 
 
-def _functionalized(
-    context: DiagnosticContext, program: torch.export.ExportedProgram, mutations: list[torch.fx.Node]
-) -> torch.export.ExportedProgram:
+def _without_idle_dropout(program: torch.export.ExportedProgram) -> torch.fx.GraphModule:
+    """A copy of the graph without dropout in evaluation, which returns its argument.
+
+    NOTE: its schema does not say so, and torch loses what is written to its result when it re-traces (seen in 2.13).
+    """
+    copied: torch.fx.GraphModule = copy.deepcopy(program.graph_module)
+    for module in (module for module in copied.modules() if isinstance(module, torch.fx.GraphModule)):
+        for node in list(module.graph.nodes):
+            if qualified_name(node.target) in _DROPOUT and not node.args[2]:
+                node.replace_all_uses_with(node.args[0])
+                module.graph.erase_node(node)
+    return copied
+
+
+def _with_graph(program: torch.export.ExportedProgram, graph_module: torch.fx.GraphModule) -> torch.export.ExportedProgram:
+    graph_module.recompile()
+    return torch.export.ExportedProgram(
+        root=graph_module,
+        graph=graph_module.graph,
+        graph_signature=copy.deepcopy(program.graph_signature),
+        state_dict=program.state_dict,
+        range_constraints=program.range_constraints,
+        module_call_graph=program.module_call_graph,
+        example_inputs=program.example_inputs,
+        constants=program.constants,
+        verifiers=program.verifiers,
+    )
+
+
+def _rewrite(root: torch.fx.GraphModule) -> torch.fx.Node | None:
+    """Rewrites all in-place operators of a graph; returns the first one for which that is not safe, with the graph half rewritten."""
+    for module in (module for module in root.modules() if isinstance(module, torch.fx.GraphModule)):
+        if not any(map(mutates, module.graph.nodes)):
+            continue
+        nodes: list[torch.fx.Node] = list(module.graph.nodes)
+        known = aliases.Aliases(nodes)
+        for node in nodes:
+            if not mutates(node):
+                continue
+            target, functional = node.args[0] if node.args else None, _functional(node)
+            if functional is None or not isinstance(target, torch.fx.Node) or known.seen_later(target, node):
+                return node
+            node.target = functional
+            for user in [user for user in target.users if known.is_later(user, node)]:
+                user.replace_input_with(target, node)
+            known.renew(node)
+    return None
+
+
+def _functional(node: torch.fx.Node) -> torch._ops.OpOverload | None:
+    """`aten::relu` for `aten::relu_`; None for operators that write to anything but their first argument."""
+    target = node.target
+    assert isinstance(target, torch._ops.OpOverload)
+    written = [
+        position for position, each in enumerate(target._schema.arguments) if each.alias_info is not None and each.alias_info.is_write
+    ]
+    name = target._schema.name.partition("::")[2]
+    plain = name.removesuffix("_") if not name.startswith("__i") else f"__{name[3:]}"
+    packet = getattr(getattr(torch.ops, target.namespace), plain, None)
+    found = getattr(packet, target._overloadname, None) if plain != name else None
+    if written != [0] or not isinstance(found, torch._ops.OpOverload) or found._schema.is_mutable:
+        return None
+    same = [str(each.type) for each in found._schema.arguments] == [str(each.type) for each in target._schema.arguments]
+    return found if same else None
+
+
+def _retraced(context: DiagnosticContext, program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    mutations = [node for node in _nodes(program) if mutates(node)]
     try:
         functional: torch.export.ExportedProgram = program.run_decompositions({})
     except Exception as error:
@@ -86,6 +156,6 @@ def _nodes(program: torch.export.ExportedProgram) -> list[torch.fx.Node]:
     return [node for module in modules for node in module.graph.nodes]
 
 
-def _has_autocast(program: torch.export.ExportedProgram) -> bool:
+def _has_autocast(program: torch.export.ExportedProgram) -> torch.fx.Node | None:
     # NOTE: inside an autocast region the operators still have their old dtypes; torch inserts the casts when it re-traces.
-    return any(qualified_name(node.target) == "higher_order::wrap_with_autocast" for node in _nodes(program))
+    return next((node for node in _nodes(program) if qualified_name(node.target) == "higher_order::wrap_with_autocast"), None)

@@ -1,0 +1,171 @@
+"""In-place operators: the exported model computes what eager PyTorch does, and what it does not do is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import onnxplain
+from onnxplain.rules import MutationDropped
+
+
+def chain(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    y.relu_()
+    y += 1
+    return y.mul_(y)
+
+
+def old_value_used_before(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    z = y.sin()
+    y.add_(1)
+    return y + z
+
+
+def view_of_dead_base(x: torch.Tensor) -> torch.Tensor:
+    return (x * 2).view(-1).add_(1)
+
+
+def view_taken_after(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    y.add_(1)
+    v = y.t()
+    return v.sin() + y.t()
+
+
+def other_dtype(x: torch.Tensor) -> torch.Tensor:
+    y = (x * 2).half()
+    y.add_(x)
+    return y
+
+
+def masked(x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    y.masked_fill_(y > 0, -1.0)
+    return y
+
+
+def broadcast(x: torch.Tensor) -> torch.Tensor:
+    y = x + 0
+    y.copy_(x[0])
+    return y
+
+
+def result_used_twice(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    y = x + 0
+    z = y.mul_(3)
+    y.add_(1)
+    return y, z
+
+
+def view_mutated(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    y[:, 0].add_(1)
+    return y
+
+
+def base_mutated(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    v = y.view(-1)
+    y.add_(1)
+    return v
+
+
+def item_assigned(x: torch.Tensor) -> torch.Tensor:
+    y = torch.zeros(3, 4)
+    y[1] = x[0]
+    y[:, 2] = 7
+    return y
+
+
+def dropout_is_the_same_tensor(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    z = torch.nn.functional.dropout(y, 0.5, training=False)
+    z.add_(1)
+    return y
+
+
+def dropout_beside_a_view(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    torch.nn.functional.dropout(y, 0.5, training=False).view(-1)[3:].add_(1)
+    return y
+
+
+def aliased_outputs(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    y = x * 2
+    v = y.t()
+    y.add_(1)
+    return y, v
+
+
+def split_mutated(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    a, b = y.split(2, dim=1)
+    a.add_(1)
+    b.mul_(2)
+    return y
+
+
+LOCAL = [
+    chain,
+    old_value_used_before,
+    view_of_dead_base,
+    view_taken_after,
+    other_dtype,
+    masked,
+    broadcast,
+    result_used_twice,
+    dropout_is_the_same_tensor,
+]
+WHOLE = [view_mutated, base_mutated, item_assigned, aliased_outputs, split_mutated, dropout_beside_a_view]
+
+
+@pytest.mark.parametrize("function", [*LOCAL, *WHOLE], ids=lambda function: function.__name__)
+def test_equals_eager(function: Callable[..., object]) -> None:
+    program = onnxplain.export(function, (torch.randn(3, 4),))
+    x = torch.randn(3, 4)
+    expected = torch.utils._pytree.tree_leaves(function(x.clone()))
+    for got, want in zip(program(x), expected, strict=True):
+        torch.testing.assert_close(got, want)
+    assert program.diagnostics.findings == ()
+
+
+@pytest.mark.parametrize("function", [*LOCAL, *WHOLE], ids=lambda function: function.__name__)
+def test_traces_again_only_where_it_must(function: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
+    traced = []
+    real = torch.export.ExportedProgram.run_decompositions
+    monkeypatch.setattr(torch.export.ExportedProgram, "run_decompositions", lambda *args, **kw: traced.append(1) or real(*args, **kw))
+    onnxplain.export(function, (torch.randn(3, 4),))
+    assert len(traced) == (function in WHOLE)
+
+
+class Counter(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("count", torch.zeros(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.count.add_(1)
+        return x * self.count
+
+
+class Writer(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x.add_(1)
+        return x * 2
+
+
+@pytest.mark.parametrize(("model", "kind"), [(Counter(), "buffer"), (Writer(), "input")], ids=["buffer", "input"])
+def test_dropped_mutation_is_said_at_its_line(model: torch.nn.Module, kind: str) -> None:
+    x = torch.ones(3)
+    program = onnxplain.export(model, (x.clone(),))
+    (finding,) = program.diagnostics.findings
+    assert finding.rule.id == "OXP2003"
+    assert isinstance(finding.rule, MutationDropped)
+    assert finding.rule.kind == kind
+    assert finding.location is not None
+    assert "add_(1)" in finding.location.snippet
+    torch.testing.assert_close(program(x)[0], type(model)()(x.clone()))
