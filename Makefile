@@ -3,19 +3,23 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
+# A stale build folder would put deleted files into the wheel.
+INSTALL = rm -rf build && $(BIN)/pip install --quiet --no-deps --force-reinstall .
 
 .PHONY: demo test test-torch rules clean
 
 # Exports a healthy sample and one with a problem, and shows the finding. It is expected to fail: that is exit code 1, anything else is wrong.
-demo: $(VENV)/demo
-	@mkdir -p out
+demo: $(VENV)/needs-of-demo
+	$(INSTALL)
+	mkdir -p out
 	$(BIN)/onnxplain export vscode-samples/healthy.py:build -o out/healthy.onnx --sarif .sarif/healthy.sarif --report --verify
 	$(BIN)/onnxplain export vscode-samples/data_dependent.py:build -o out/data_dependent.onnx --sarif .sarif/data_dependent.sarif --report; \
 		test $$? -eq 1
 	@echo "That was the demo: one sample exported, the other failed with a finding at its line, as it should."
 
-# Lint, types, tests.
-test: $(VENV)/test
+# Lint, types, tests; the tests run against the installed wheel.
+test: $(VENV)/needs-of-test
+	$(INSTALL)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -31,18 +35,19 @@ test-torch:
 	$(BIN)/pytest
 
 # Regenerates rules/CATALOG.md and the unshipped table of rules/RELEASES.md.
-rules: $(VENV)/test
-	$(BIN)/python -m onnxplain.rules
+rules: $(VENV)/needs-of-test
+	$(INSTALL)
+	$(BIN)/python -m onnxplain.rules rules
 
-$(VENV)/demo: pyproject.toml constraints.txt
+$(VENV)/needs-of-demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	$(BIN)/pip install --quiet --constraint constraints.txt .
 	touch $@
 
-$(VENV)/test: pyproject.toml constraints.txt
+$(VENV)/needs-of-test: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[test]"
-	touch $@ $(VENV)/demo
+	$(BIN)/pip install --quiet --constraint constraints.txt ".[test]"
+	touch $@ $(VENV)/needs-of-demo
 
 clean:
 	rm -rf .venv* out build *.egg-info

@@ -1,8 +1,11 @@
-"""`python -m onnxplain.rules` writes `CATALOG.md` and `RELEASES.md` anew from the rules."""
+"""`python -m onnxplain.rules [FOLDER]` writes `CATALOG.md` and `RELEASES.md` in FOLDER anew from the rules."""
 
 from __future__ import annotations
+
+import pathlib
+import sys
 
 from .book import refresh
 
 if __name__ == "__main__":
-    refresh()
+    refresh(*map(pathlib.Path, sys.argv[1:]))

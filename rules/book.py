@@ -1,4 +1,4 @@
-"""The rule book as pages: `CATALOG.md` for readers, `RELEASES.md` to hold what was shipped. `python -m onnxplain.rules` writes both."""
+"""The rule book as pages: `CATALOG.md` for readers, `RELEASES.md` to hold what was shipped. `make rules` writes both."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ def rules() -> tuple[type[Rule], ...]:
     return tuple(rule for rule in Rule.all() if rule.__module__.startswith(f"{__package__}."))
 
 
-def refresh() -> None:
-    """Writes both pages anew."""
-    CATALOG.write_text(catalog(rules()), encoding="utf-8")
-    RELEASES.write_text(releases(rules(), RELEASES.read_text(encoding="utf-8")), encoding="utf-8")
+def refresh(folder: pathlib.Path = FOLDER) -> None:
+    """Writes both pages in `folder` anew."""
+    page = folder / RELEASES.name
+    (folder / CATALOG.name).write_text(catalog(rules()), encoding="utf-8")
+    page.write_text(releases(rules(), page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def catalog(rules: Iterable[type[Rule]]) -> str:
     """All rules as one markdown page: a table for each chapter, then each rule's own page."""
     rules = tuple(rules)
-    parts = ["# The rules of onnxplain\n\nWritten by `python -m onnxplain.rules` from the rules' docstrings.\n"]
+    parts = ["# The rules of onnxplain\n\nWritten by `make rules` from the rules' docstrings.\n"]
     for chapter, members in itertools.groupby(rules, key=lambda rule: rule.chapter()):
         rows = [(f"[{rule.id}](#{anchor(rule)})", rule.__name__, rule.level.value, rule.page.summary) for rule in members]
         parts.append(f"**{chapter}**\n\n{_table(('Id', 'Name', 'Level', 'Summary'), rows)}")

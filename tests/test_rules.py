@@ -28,12 +28,12 @@ rule_parameter = pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule
 
 
 def test_catalog_is_fresh() -> None:
-    assert book.CATALOG.read_text(encoding="utf-8") == book.catalog(RULES), "run `python -m onnxplain.rules` to refresh CATALOG.md"
+    assert book.CATALOG.read_text(encoding="utf-8") == book.catalog(RULES), "run `make rules` to refresh CATALOG.md"
 
 
 def test_unshipped_rules_are_fresh() -> None:
     text = book.RELEASES.read_text(encoding="utf-8")
-    assert text == book.releases(RULES, text), "run `python -m onnxplain.rules` to refresh RELEASES.md"
+    assert text == book.releases(RULES, text), "run `make rules` to refresh RELEASES.md"
 
 
 def test_every_link_of_the_catalog_has_its_section() -> None:
