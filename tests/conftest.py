@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
+import json
 import pathlib
 import sys
 import textwrap
@@ -10,6 +12,27 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 
 import pytest
+from sarif_checks import check_log
+
+from onnxplain.diagnostics import DiagnosticContext, Log, sarif
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def every_log_is_valid(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Checks every log that a test makes, as it would be written, whether or not the test writes it."""
+    logs: dict[int, Log] = {}
+    real = DiagnosticContext.log
+
+    def recorded(context: DiagnosticContext) -> Log:
+        log = logs[id(context)] = real(context)
+        return log
+
+    monkeypatch.setattr(DiagnosticContext, "log", recorded)
+    yield
+    for log in logs.values():
+        check_log(json.loads(sarif.to_json(log)))
 
 
 @pytest.fixture
@@ -20,7 +43,8 @@ def load(tmp_path: pathlib.Path) -> Iterator[Callable[..., ModuleType]]:
     def write_and_import(source: str, name: str = "model") -> ModuleType:
         path = tmp_path / f"{name}.py"
         path.write_text(textwrap.dedent(source), encoding="utf-8")
-        spec = importlib.util.spec_from_file_location(f"{name}_{len(loaded)}", path)
+        # NOTE: TorchDynamo remembers modules by name, so a name serves only once in a process.
+        spec = importlib.util.spec_from_file_location(f"{name}_{next(_numbers)}", path)
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)

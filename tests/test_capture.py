@@ -369,6 +369,26 @@ def test_cond_in_place_of_a_branch(load: Load, forward: str) -> None:
 @pytest.mark.parametrize(
     "forward",
     [
+        "def forward(self, x):\n    assert x.sum() > 0\n    return x",
+        "def forward(self, x):\n    if torch.isnan(x).any():\n        raise ValueError(x)\n    return x",
+        "def forward(self, x):\n    if x.dim() > 3 or x.any() < 0:\n        raise ValueError(x)\n    return x",
+    ],
+    ids=["assert", "raise", "or"],
+)
+def test_check_is_left_out(load: Load, forward: str) -> None:
+    outcome = run(load(net(forward)).Net(), (torch.ones(3),), strategies=("non-strict",))
+    assert [rule for rule, _ in outcome.found] == ["DataDependentBranch"]
+    (fix,) = outcome.only.fixes
+    assert fix.confidence is Confidence.CHANGES_BEHAVIOUR
+    fixed = load(applied(fix.edits), "fixed").Net()
+    assert run(fixed, (torch.ones(3),), strategies=("non-strict",)).found == []
+    with pytest.raises((AssertionError, ValueError)):
+        fixed(torch.full((3,), float("nan")) if "isnan" in forward else -torch.ones(3, *(1, 1, 1)[: "or" in forward and 3]))
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
         "def forward(self, x):\n    if x.sum() > 0:\n        print(1)\n        return x\n    return -x",
         "def forward(self, x):\n    if x.sum() > 0:\n        return None\n    return x",
         "def forward(self, x):\n    if x.shape[0] == 0:\n        return x\n    elif x.sum() > 0:\n        return x\n    return -x",
@@ -501,6 +521,19 @@ def test_dynamic_shapes_of_another_structure(load: Load, wanted: Any, expected: 
     assert "DynamicShapesMismatch" not in [name for name, _ in run(model, args, dynamic_shapes=snippet["dynamic_shapes"]).found]
 
 
+@pytest.mark.parametrize(
+    "wanted",
+    [{"x": {0: Dim("n", min=4)}, "y": None}, {"x": {0: Dim("n", max=9)}, "y": {0: Dim("n", max=10)}}],
+    ids=["example", "definitions"],
+)
+def test_dynamic_shapes_that_contradict(load: Load, wanted: Any) -> None:
+    model = load(net("def forward(self, x, y):\n    return x + y")).Net()
+    outcome = run(model, (torch.ones(3), torch.ones(3)), dynamic_shapes=wanted)
+    assert [rule for rule, _ in outcome.found] == ["DynamicShapesMismatch"]
+    assert outcome.only.location is not None
+    assert outcome.only.location.file == __file__
+
+
 # The model's and the call's own faults
 
 
@@ -563,6 +596,56 @@ def test_layer_of_torch_that_fails(load: Load, marked: Marked) -> None:
     assert outcome.found == [("UserCodeRaised", marked("here")[0])]
     assert outcome.only.location is not None
     assert outcome.only.location.module == "head"
+
+
+def test_arguments_that_do_not_fit(load: Load, marked: Marked) -> None:
+    model = load(net("def forward(self, x, y):  # here\n    return x + y")).Net()
+    outcome = run(model, (torch.ones(3),))
+    assert [rule for rule, _ in outcome.found] == ["UserCodeRaised"]
+    assert outcome.only.location is not None
+    assert outcome.only.location.file == __file__
+    assert [place.line for place in outcome.only.related] == marked("here")
+
+
+@pytest.mark.parametrize("strategy", ["non_strict", "strict"])
+def test_operator_without_fake_kernel(load: Load, marked: Marked, strategy: str) -> None:
+    source = """
+        import torch
+
+        library = torch.library.Library("onnxplain_SPACE", "FRAGMENT")
+        library.define("defined(Tensor x, int k=2) -> Tensor")
+        library.impl("defined", lambda x, k=2: x * k, "CPU")
+
+
+        @torch.library.custom_op("onnxplain_SPACE::decorated", mutates_args=())
+        def decorated(x: torch.Tensor, k: int) -> torch.Tensor:
+            return x * k
+
+
+        class Defined(torch.nn.Module):
+            def forward(self, x):
+                return torch.ops.onnxplain_SPACE.defined(x)  # defined
+
+
+        class Decorated(torch.nn.Module):
+            def forward(self, x):
+                return decorated(x, 3)  # decorated
+    """
+    # NOTE: an operator can be defined only once in a process, and TorchDynamo remembers modules by name.
+    name = f"operators_{strategy}"
+    module = load(source.replace("SPACE", strategy), name)
+    strategies = (strategy.replace("_", "-"),)
+    for model, mark in ((module.Defined(), "defined"), (module.Decorated(), "decorated")):
+        outcome = run(model, (torch.ones(3),), strategies=strategies)
+        assert outcome.found == [("CaptureFailed", marked(mark, name)[0])]
+        exec(outcome.only.fixes[0].snippet, {"torch": torch})
+        assert run(model, (torch.ones(3),), strategies=strategies).found == []
+
+
+def test_method_of_a_module_keeps_its_parameters(load: Load) -> None:
+    module = load(net("def encode(self, x):\n    return x + self.weight")).Net()
+    module.weight = torch.nn.Parameter(torch.ones(3))
+    assert list(run(module.encode, (torch.ones(3),)).program.state_dict) == ["model.weight"]
 
 
 def test_graph_break(load: Load, marked: Marked) -> None:
@@ -639,7 +722,7 @@ def test_training_mode(load: Load, marked: Marked) -> None:
     assert outcome.captured is not None
     assert outcome.found == [("TrainingMode", marked("first")[0])]
     layers = outcome.only.rule.layers  # type: ignore[attr-defined]
-    assert layers == ("block.1", "norm", "the model itself")
+    assert layers == ("block.1", "norm", "Training")
     assert run(module.Training().eval(), (torch.ones(2, 3),)).found == []
 
 

@@ -146,6 +146,9 @@ def _as_module(model: Callable[..., Any]) -> torch.nn.Module:
     if isinstance(model, torch.nn.Module):
         return model
     module = torch.nn.Module()
+    if isinstance(owner := getattr(model, "__self__", None), torch.nn.Module):
+        # NOTE: a method's weights are parameters then, with names, and not constants.
+        module.add_module("model", owner)
     # NOTE: torch.export reads the signature and the code object of `forward`; builtins and objects with `__call__` lack one of them.
     module.forward = model if inspect.isroutine(model) and hasattr(model, "__code__") else _forwarding(model)
     return module

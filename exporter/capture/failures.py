@@ -61,11 +61,11 @@ class Finding:
 def explain(request: Request, strategy: str, error: Exception, guards: Guards) -> list[Finding]:
     """The findings behind `error`, which ended a capture; never none."""
     model = request.model if isinstance(request.model, torch.nn.Module) else None
-    for recognise in (_faults_of_the_call, _data_dependence, _constraints):
+    for recognise in (_faults_of_the_call, _data_dependence, _constraints, _missing_fake_kernel):
         if findings := list(recognise(request, error, guards)):
             return findings
     if (eager := _eager_error(request)) is not None:
-        return [_users_own(eager, model)]
+        return [_users_own(request, eager, model)]
     return [_scripted(request, error) or _not_one_graph(strategy, error, model) or _unknown(request, error, model)]
 
 
@@ -115,10 +115,13 @@ def _faults_of_the_call(request: Request, error: Exception, _guards: Guards) -> 
     before_the_model_ran = where.at_exception(error).location is None
     if not unsupported and before_the_model_ran and (difference := spec.mismatch(request)):
         yield _misfit(request, *difference)
+    elif not unsupported and before_the_model_ran and (contradiction := spec.contradiction(request)):
+        rule = DynamicShapesMismatch(expected=contradiction[0], actual=contradiction[1])
+        yield Finding(rule, Evidence(request.caller), final=True)
 
 
 def _misfit(request: Request, expected: str, actual: str) -> Finding:
-    fix = Fix("Pass dynamic_shapes by the names of forward's parameters.", Confidence.SAFE, snippet=spec.code(spec.fitting(request)))
+    fix = Fix("Mirror the parameters of forward.", Confidence.SAFE, snippet=spec.code(spec.fitting(request)))
     return Finding(DynamicShapesMismatch(expected=expected, actual=actual), Evidence(request.caller), fixes=(fix,), final=True)
 
 
@@ -182,6 +185,47 @@ def _constraints(request: Request, error: Exception, guards: Guards) -> Iterator
         )
 
 
+def _missing_fake_kernel(request: Request, error: Exception, _guards: Guards) -> Iterator[Finding]:
+    """An operator of the user's that torch cannot run on shapes alone."""
+    operator = _operator_without_fake_kernel(error)
+    if operator is None:
+        return
+    model = request.model if isinstance(request.model, torch.nn.Module) else None
+    at = where.at_exception(error, model)
+    signature = ", ".join(_parameters(operator))
+    snippet = f"""\
+        @torch.library.register_fake("{operator._schema.name}")
+        def _({signature}):
+            return torch.empty_like({operator._schema.arguments[0].name})  # the shape and dtype of what the operator returns
+        """
+    fix = Fix("Say what the operator returns, without computing it.", Confidence.GUESS, snippet=textwrap.dedent(snippet))
+    rule = CaptureFailed(error=f"the operator {operator._schema.name} has no fake kernel")
+    yield Finding(rule, at if at.location else fallback(request), fixes=(fix,), final=True)
+
+
+def _parameters(operator: torch._ops.OpOverload) -> Iterator[str]:
+    by_keyword_only = False
+    for argument in operator._schema.arguments:
+        if argument.kwarg_only and not by_keyword_only:
+            by_keyword_only = True
+            yield "*"
+        yield f"{argument.name}={argument.default_value!r}" if argument.has_default_value() else argument.name
+
+
+def _operator_without_fake_kernel(error: Exception) -> torch._ops.OpOverload | None:
+    for each in _chain(error):
+        # NOTE: read in torch 2.11, 2.13 and 2.15: _subclasses/fake_tensor.py raises the exception for operators of torch.library.define,
+        # _library/custom_ops.py an anonymous one, in `fake_impl`, for those of torch.library.custom_op.
+        operators = [getattr(each, "func", None)] if type(each).__name__ == "UnsupportedOperatorException" else []
+        frames = [frame for frame, _, _ in where.walk(each)]
+        if frames and frames[-1].f_code.co_name == "fake_impl":
+            operators += [frame.f_locals.get("op") for frame in frames]
+        for operator in operators:
+            if isinstance(operator, torch._ops.OpOverload):
+                return operator
+    return None
+
+
 def _relation(before: Dim, after: Dim) -> str:
     if before.__name__ != after.__name__:
         return f"{before.__name__} == {after.__name__}"
@@ -224,10 +268,15 @@ def _place_note(dim: DynamicDim) -> tuple[str, ...]:
     return () if dim.name == dim.place else (f"The dim '{dim.name}' is {dim.place}.",)
 
 
-def _users_own(error: Exception, model: torch.nn.Module | None) -> Finding:
+def _users_own(request: Request, error: Exception, model: torch.nn.Module | None) -> Finding:
+    at = where.at_exception(error, model)
+    if at.location is None:
+        # NOTE: `forward` never began: the arguments do not fit it.
+        definition = fallback(request).location
+        at = Evidence(request.caller, related=(definition.saying("forward is defined here"),) if definition else ())
     return Finding(
         UserCodeRaised(error=headline(error)),
-        where.at_exception(error, model),
+        at,
         notes=("The model fails with these inputs in eager mode, too.",),
         final=True,
     )

@@ -43,6 +43,8 @@ def for_branch(place: Location, tensors: frozenset[str] | None) -> list[Fix]:
         return []
     torch = _name_of_torch(module)
     predicate = _predicate(place.file, test, torch or "torch")
+    if (check := _left_out(place.file, module, test, torch)) is not None:
+        return [check]
     branches = _branches(place.file, module, test)
     if branches is None or predicate is None:
         return [_advice(place.file, module, test)]
@@ -68,13 +70,28 @@ def for_branch(place: Location, tensors: frozenset[str] | None) -> list[Fix]:
     return [cond, elementwise]
 
 
+def _left_out(file: str, module: ast.Module, test: ast.expr, torch: str | None) -> Fix | None:
+    """Skips an `assert`, or an `if` that only raises, during an export."""
+    condition = syntax.text(file, test)
+    condition = f"({condition})" if isinstance(test, ast.BoolOp | ast.IfExp | ast.NamedExpr | ast.Lambda) else condition
+    match next((node for node in ast.walk(module) if getattr(node, "test", None) is test), None):
+        case ast.Assert():
+            code = f"{torch}.compiler.is_exporting() or {condition}"
+        case ast.If(body=[ast.Raise()]):
+            code = f"not {torch}.compiler.is_exporting() and {condition}"
+        case _:
+            return None
+    description = "Leave the check out of the exported model: ONNX has no way to stop a run."
+    if torch is None or where.origin(file) is not where.Origin.USER:
+        return Fix(description, Confidence.CHANGES_BEHAVIOUR)
+    return Fix(description, Confidence.CHANGES_BEHAVIOUR, edits=(Edit(file, syntax.region(file, test), code),))
+
+
 def _advice(file: str, module: ast.Module, test: ast.expr) -> Fix:
     """What to do where no edit can be told from the source."""
     owner = next((node for node in ast.walk(module) if getattr(node, "test", None) is test), None)
     condition = syntax.text(file, test)
     match owner:
-        case ast.Assert():
-            return Fix("Leave the assert out of forward, or check the result outside: ONNX has no way to stop a run.", Confidence.GUESS)
         case ast.While():
             loop = f"x, = torch.ops.higher_order.while_loop(lambda x: {condition}, body, (x,))"
             return Fix("Write the loop's body as a function of the tensors that it changes.", Confidence.GUESS, snippet=loop)

@@ -27,6 +27,21 @@ def mismatch(request: Request) -> tuple[str, str] | None:
     return None
 
 
+def contradiction(request: Request) -> tuple[str, str] | None:
+    """What a named dim says of its size, and what an example or another definition of the same name says; None if all agree."""
+    ranges: dict[str, str] = {}
+    for dim in inputs.dynamic_dims(request):
+        spec = inputs.dim_spec(request, inputs.shapes_of(request), dim)
+        if not isinstance(spec, Dim):
+            continue
+        promised = f"{spec.__name__} from {spec.min} to {spec.max}"
+        if ranges.setdefault(spec.__name__, promised) != promised:
+            return ranges[spec.__name__], promised
+        if not spec.min <= dim.size <= spec.max:
+            return promised, f"{dim.place} == {dim.size}"
+    return None
+
+
 def beyond_rank(request: Request) -> tuple[str, str] | None:
     """As `mismatch`, but only for dims that no tensor has, which torch.export passes over."""
     tensors = (leaf for leaf in inputs.leaves(request) if isinstance(leaf.value, torch.Tensor) and isinstance(leaf.spec, Mapping))

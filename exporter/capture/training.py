@@ -27,7 +27,7 @@ def report(context: DiagnosticContext, request: Request, program: torch.export.E
         return
     layers = dict.fromkeys(each.location.module for each in evidence if each.location)
     fix = Fix("Put the model into evaluation mode before the export.", Confidence.CHANGES_BEHAVIOUR, snippet="model.eval()")
-    rule = TrainingMode(layers=tuple(path or "the model itself" for path in layers))
+    rule = TrainingMode(layers=tuple(path or type(request.model).__name__ for path in layers))
     context.report(rule, at=_first_in_a_file(evidence, request), fixes=(fix,))
 
 
