@@ -84,7 +84,7 @@ def _find(node: torch.fx.Node, registry: OnnxRegistry) -> Call | UnsupportedOper
             return UnsupportedOverload(operator=name, problem=f"overload {name.partition('.')[2] or 'default'}", supported=overloads)
         return UnsupportedOperator(operator=name, nearest=registry.nearest(name) or "none")
     dtype = _complex_dtype(node)
-    fitting = [each for each in known if each.is_complex == (dtype is not None) or each.origin != "torchlib"]
+    fitting = [each for each in known if each.is_complex in (None, dtype is not None)]
     if not fitting:
         return UnsupportedOverload(
             operator=name,

@@ -11,8 +11,13 @@ import onnx_ir as ir
 from onnxscript import evaluator, values
 from onnxscript.onnx_opset import opset18 as op
 
-_SMALL = 64
-"""Elements up to which equal constants become one."""
+from . import folding
+
+VECTOR = "vector"
+"""Key, in the `meta` of a scalar, of the same number as a tensor of one element: shapes are made of those."""
+
+# NOTE: not ir.TensorProtocol: asking a typing.Protocol what a value is costs more than all else that is done here.
+_TENSORS = (ir.Tensor, ir.StringTensor, ir.LazyTensor, ir.ExternalTensor, ir.serde.TensorProtoTensor)
 
 _PYTHON_DTYPES = {bool: ir.DataType.BOOL, int: ir.DataType.INT64, float: ir.DataType.FLOAT, str: ir.DataType.STRING}
 
@@ -112,7 +117,7 @@ class Recorder(evaluator.Evaluator):  # type: ignore[misc]
     def constant(self, value: Any, dtype: ir.DataType | None = None) -> ir.Value:
         """A constant for a Python value, a list of them, or a tensor. Small equal ones are one value."""
         tensor: ir.TensorProtocol
-        if isinstance(value, ir.TensorProtocol):
+        if isinstance(value, _TENSORS):
             tensor = value
         elif isinstance(value, str):
             tensor = ir.StringTensor([value.encode()], shape=ir.Shape([]))
@@ -120,7 +125,7 @@ class Recorder(evaluator.Evaluator):  # type: ignore[misc]
             if isinstance(value, complex):
                 value = (value.real, value.imag)
             tensor = ir.tensor(np.asarray(value) if dtype is None else _array(value, dtype), dtype=dtype or _python_dtype(value))
-        small = tensor.size <= _SMALL and tensor.dtype is not ir.DataType.STRING
+        small = tensor.size <= folding.LIMIT and tensor.dtype is not ir.DataType.STRING
         key: tuple[object, ...] = (tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes() if small else id(tensor))
         found = self.constants.get(key)
         if found is None:
@@ -160,11 +165,15 @@ class Recorder(evaluator.Evaluator):  # type: ignore[misc]
                 flat.append(self._value(parameter, argument, types))
         while flat and flat[-1] is None:
             flat.pop()
+        if outputs == 1 and not signature.domain:
+            simpler = folding.simplify(signature.name, flat, attributes)
+            if simpler is not None:
+                return [simpler if isinstance(simpler, ir.Value) else self.constant(ir.tensor(simpler))]
         node = ir.Node(
             signature.domain,
             signature.name,
             flat,
-            attributes=ir.convenience.convert_attributes({name: value for name, value in attributes.items() if value is not None}),
+            attributes=[_attribute(name, value) for name, value in attributes.items() if value is not None],
             outputs=[Tensor() for _ in range(outputs)],
             version=signature.since_version,
         )
@@ -185,7 +194,7 @@ class Recorder(evaluator.Evaluator):  # type: ignore[misc]
             if name in ("value_float", "value_floats"):
                 return self.constant(value, ir.DataType.FLOAT)
             if name == "value":
-                return self.constant(value if isinstance(value, ir.TensorProtocol) else ir.tensor(value))
+                return self.constant(value if isinstance(value, _TENSORS) else ir.tensor(value))
             return self.constant(value)
         raise ValueError("Constant without a value")
 
@@ -209,7 +218,7 @@ class Recorder(evaluator.Evaluator):  # type: ignore[misc]
         parts = []
         for item in items:
             if isinstance(item, ir.Value):
-                parts.append(item if item.shape is not None and len(item.shape) == 1 else op.Reshape(item, [-1]))
+                parts.append(item.meta.get(VECTOR) or (item if item.shape is not None and len(item.shape) == 1 else op.Reshape(item, [-1])))
             else:
                 parts.append(self.constant([item], dtype))
         return parts[0] if len(parts) == 1 else op.Concat(*parts, axis=0)
@@ -269,6 +278,19 @@ def _bind(signature: ir.schemas.OpSignature, args: Sequence[Any], kwargs: Mappin
     return inputs, attributes
 
 
+def _attribute(name: str, value: Any) -> ir.Attr:
+    # NOTE: onnx_ir's own conversion asks protocols, too.
+    if isinstance(value, bool | int):
+        return ir.AttrInt64(name, int(value))
+    if isinstance(value, float):
+        return ir.AttrFloat32(name, value)
+    if isinstance(value, str):
+        return ir.AttrString(name, value)
+    if isinstance(value, list | tuple) and value and all(isinstance(item, int) for item in value):
+        return ir.AttrInt64s(name, value)
+    return ir.convenience.convert_attribute(name, value)
+
+
 def _plain(value: Any) -> Any:
     return value.value if isinstance(value, ir.Attr) else value
 
@@ -299,7 +321,7 @@ def _constant_dtype(parameter: ir.schemas.Parameter, argument: Any, types: Mappi
     allowed = parameter.type_constraint.allowed_types
     if len(allowed) == 1:
         return next(iter(allowed)).dtype
-    if isinstance(argument, ir.TensorProtocol):
+    if isinstance(argument, _TENSORS):
         return argument.dtype
     return _python_dtype(argument)
 
@@ -317,7 +339,7 @@ def _python_dtype(argument: Any) -> ir.DataType:
 
 
 def _array(value: Any, dtype: ir.DataType) -> Any:
-    if isinstance(value, ir.TensorProtocol):
+    if isinstance(value, _TENSORS):
         return value.numpy().astype(dtype.numpy())
     if dtype is ir.DataType.STRING:
         return np.asarray(value, dtype=object)

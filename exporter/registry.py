@@ -29,12 +29,13 @@ class Translation:
         function: An onnxscript function, or a plain function that calls onnxscript opsets. It takes the operator's arguments by the
             ATen schema's order, with ONNX values for tensors.
         origin: Who wrote it.
-        is_complex: True if it takes complex tensors, as real ones with a last dim of size 2 (real part, imaginary part).
+        is_complex: True if it takes complex tensors, as real ones with a last dim of size 2 (real part, imaginary part); False if it
+            takes real ones; None if it is right for both.
     """
 
     function: Callable[..., Any]
     origin: Origin
-    is_complex: bool = False
+    is_complex: bool | None = False
 
     @property
     def name(self) -> str:
@@ -94,7 +95,7 @@ class OnnxRegistry:
     def register_target(self, target: object, functions: Sequence[Callable[..., Any]]) -> None:
         """Registers translations for an operator as `custom_translation_table` names it: by OpOverload or function."""
         for function in functions:
-            self._user.setdefault(qualified_name(target), []).append(Translation(function, "user"))
+            self._user.setdefault(qualified_name(target), []).append(Translation(function, "user", is_complex=None))
 
     def get_op_functions(self, namespace: str, op_name: str, overload: str | None = None) -> list[Translation] | None:
         """The translations of an operator in order of precedence, lowest first (the user's are last); None if there is none."""
@@ -154,4 +155,7 @@ def _torchlib() -> Mapping[str, tuple[Translation, ...]]:
 
 @functools.cache
 def _ours() -> Mapping[str, tuple[Translation, ...]]:
-    return {name: tuple(Translation(function, "onnxplain") for function in found) for name, found in ops.load().items()}
+    return {
+        name: tuple(Translation(function, "onnxplain", is_complex=None if both else False) for function, both in found)
+        for name, found in ops.load().items()
+    }

@@ -60,32 +60,43 @@ def capture(context: DiagnosticContext, request: Request) -> Captured:
     for strategy in map(ALL.__getitem__, request.strategies):
         if strategy.name == "draft" and findings and not _depend_on_data(findings):
             continue
-        attempt = _attempt(context, strategy, model, request)
-        found = _found(request, attempt)
-        if (narrowed := failures.narrowed(request, attempt.error)) is not None and _only(ConstraintViolated, found):
-            again = _attempt(context, strategy, model, narrowed)
-            if again.program is not None and not _found(narrowed, again):
-                # NOTE: whether a promise that the model cannot keep fails the export is the rule's level to say.
-                _report(context, found, attempt.error, blocking=False)
-                attempt, found = again, []
+        attempt, found = _tried(context, strategy, model, request, first=not findings)
         if strategy.name == "draft" and not found:
             # NOTE: a draft is never the result, not even if nothing was seen to depend on the example's data.
-            attempt = _attempt(context, ALL["non-strict"], model, request)
-            found = _found(request, attempt)
-        if attempt.program is not None and not found:
+            attempt, found = _tried(context, ALL["non-strict"], model, request, first=not findings)
+        if attempt.program is not None and not any(finding.blocking for finding in found):
+            _report(context, found, None)
             training.report(context, request, attempt.program)
             return Captured(attempt.program, attempt.strategy)
         error = error or attempt.error
         findings = _joined(findings, found, attempt)
         if any(finding.final for finding in findings):
             break
-    _report(context, findings, error, blocking=True)
+    _report(context, findings, error)
     raise context.stop(error)
 
 
-def _report(context: DiagnosticContext, findings: list[Finding], error: Exception | None, *, blocking: bool) -> None:
+def _report(context: DiagnosticContext, findings: list[Finding], error: Exception | None) -> None:
     for finding in findings:
-        context.report(finding.rule, at=finding.at, notes=finding.notes, fixes=finding.fixes, cause=error, blocking=blocking)
+        context.report(finding.rule, at=finding.at, notes=finding.notes, fixes=finding.fixes, cause=error, blocking=finding.blocking)
+
+
+def _tried(
+    context: DiagnosticContext, strategy: CaptureStrategy, model: torch.nn.Module, request: Request, *, first: bool
+) -> tuple[_Attempt, list[Finding]]:
+    """What `strategy` came to, and what is wrong with that."""
+    attempt = _attempt(context, strategy, model, request)
+    found = _found(request, attempt, first=first)
+    narrowed = failures.narrowed(request, attempt.error)
+    if narrowed is None or not _only(ConstraintViolated, found):
+        return attempt, found
+    again = _attempt(context, strategy, model, narrowed)
+    left = _found(narrowed, again, first=first)
+    if again.program is None or any(finding.blocking for finding in left):
+        return attempt, found
+    # NOTE: whether a promise that the model cannot keep fails the export is the rule's level to say.
+    told = [dataclasses.replace(finding, blocking=False) for finding in found if not finding.negligible]
+    return again, _at_distinct_places([*told, *left])
 
 
 def _attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch.nn.Module, request: Request) -> _Attempt:
@@ -102,11 +113,13 @@ def _attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch
     return _Attempt(strategy.name, program, None, guards)
 
 
-def _found(request: Request, attempt: _Attempt) -> list[Finding]:
-    """What is wrong with an attempt; nothing only if its program does what was asked."""
+def _found(request: Request, attempt: _Attempt, *, first: bool) -> list[Finding]:
+    """What is wrong with an attempt; nothing blocking only if its program does what was asked."""
     found = failures.assumptions(request, attempt.guards)
-    if attempt.error is not None:
+    if attempt.error is not None and first:
         found += failures.explain(request, attempt.strategy, attempt.error, attempt.guards)
+    elif attempt.error is not None:
+        found += failures.recognised(request, attempt.error, attempt.guards)
     if attempt.program is not None:
         found += failures.undelivered(request, attempt.guards, attempt.program)
     return found

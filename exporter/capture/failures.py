@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import inspect
+import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -30,7 +31,7 @@ from onnxplain.rules import (
 
 from . import fixes, inputs, spec, syntax
 from .frames import Site, site_of
-from .guards import Guards
+from .guards import Guard, Guards
 from .inputs import DynamicDim
 
 # NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/symbolic_shapes.py.
@@ -42,7 +43,13 @@ class Finding:
     """What the context will be told.
 
     Attributes:
+        rule: The rule.
+        at: Where it stands.
+        notes: Further facts.
+        fixes: Ways out.
         final: True if no other strategy can do better, because the fault is the model's or the call's own.
+        blocking: False if there is a program all the same.
+        negligible: True if it is not worth a word where there is a program all the same.
     """
 
     rule: Rule
@@ -50,6 +57,8 @@ class Finding:
     notes: tuple[str, ...] = ()
     fixes: tuple[Fix, ...] = ()
     final: bool = False
+    blocking: bool = True
+    negligible: bool = False
 
     @property
     def place(self) -> tuple[str, int | None]:
@@ -58,12 +67,19 @@ class Finding:
         return (location.file, location.line) if location else ("", None)
 
 
-def explain(request: Request, strategy: str, error: Exception, guards: Guards) -> list[Finding]:
-    """The findings behind `error`, which ended a capture; never none."""
-    model = request.model if isinstance(request.model, torch.nn.Module) else None
+def recognised(request: Request, error: Exception, guards: Guards) -> list[Finding]:
+    """The findings behind `error`, which ended a capture, as far as its type tells."""
     for recognise in (_faults_of_the_call, _data_dependence, _constraints, _missing_fake_kernel):
         if findings := list(recognise(request, error, guards)):
             return findings
+    return []
+
+
+def explain(request: Request, strategy: str, error: Exception, guards: Guards) -> list[Finding]:
+    """The findings behind `error`, which ended a capture; never none. The model is run once without a capture if it has to be."""
+    model = _module(request)
+    if findings := recognised(request, error, guards):
+        return findings
     if (eager := _eager_error(request)) is not None:
         return [_users_own(request, eager, model)]
     return [_scripted(request, error) or _not_one_graph(strategy, error, model) or _unknown(request, error, model)]
@@ -71,15 +87,14 @@ def explain(request: Request, strategy: str, error: Exception, guards: Guards) -
 
 def assumptions(request: Request, guards: Guards) -> list[Finding]:
     """A finding for each place where only the example's data let a capture go on."""
-    model = request.model if isinstance(request.model, torch.nn.Module) else None
-    return [_data_dependent_at(site, where.at_stack(site.stack), model) for site in guards.assumed if site.stack]
+    return [_data_dependent_at(request, site, where.at_stack(site.stack)) for site in guards.assumed if site.stack]
 
 
 def undelivered(request: Request, guards: Guards, program: torch.export.ExportedProgram) -> list[Finding]:
     """The findings about a program that is not what `dynamic_shapes` asks for."""
     if (difference := spec.beyond_rank(request)) is not None:
         return [_misfit(request, *difference)]
-    return frozen_dims(request, guards, inputs.constant_dims(request, program))
+    return [*frozen_dims(request, guards, inputs.constant_dims(request, program)), *_limits(request, guards)]
 
 
 def frozen_dims(request: Request, guards: Guards, constants: dict[DynamicDim, int]) -> list[Finding]:
@@ -131,20 +146,17 @@ def _data_dependence(request: Request, error: Exception, _guards: Guards) -> Ite
     branches = _graph_break_type(error) == "Data-dependent branching"
     if guard is None and not branches:
         return
-    model = request.model if isinstance(request.model, torch.nn.Module) else None
+    evidence = where.at_exception(error, _module(request))
     site = site_of(list(where.walk(guard))) if guard is not None else None
-    evidence = where.at_exception(error, model)
     if site is None or not site.stack:
-        site = Site(evidence.stack, evidence.location, branches, frozenset())
-        yield _data_dependent_at(site, evidence, model, tensors_known=False)
-    else:
-        yield _data_dependent_at(site, evidence, model)
+        # NOTE: TorchDynamo interprets the frames, so there are no local variables to look at.
+        site = Site(evidence.stack, evidence.location, branches, None)
+    yield _data_dependent_at(request, site, evidence)
 
 
-def _data_dependent_at(site: Site, evidence: Evidence, model: torch.nn.Module | None, *, tensors_known: bool = True) -> Finding:
+def _data_dependent_at(request: Request, site: Site, evidence: Evidence) -> Finding:
     if not site.stack:
-        at = evidence if evidence.location else Evidence(where.module_definition(model) if model is not None else None)
-        return Finding(DataDependentValue(expression=""), at)
+        return Finding(DataDependentValue(expression=""), evidence if evidence.location else fallback(request))
     place = syntax.without_body(site.stack[-1])
     test = syntax.test_at(place)
     if test is not None:
@@ -152,8 +164,7 @@ def _data_dependent_at(site: Site, evidence: Evidence, model: torch.nn.Module | 
     expression = _asked_for(site.asking or place)
     at = _pointing_at(evidence, place)
     if site.asks_truth_of_tensor:
-        tensors = site.tensors if tensors_known else None
-        return Finding(DataDependentBranch(condition=expression), at, fixes=tuple(fixes.for_branch(place, tensors)))
+        return Finding(DataDependentBranch(condition=expression), at, fixes=tuple(fixes.for_branch(place, site.tensors)))
     return Finding(DataDependentValue(expression=expression), at, fixes=tuple(fixes.for_value(place)))
 
 
@@ -170,19 +181,43 @@ def _constraints(request: Request, error: Exception, guards: Guards) -> Iterator
     shapes = inputs.shapes_of(request)
     refined = _refined(error, shapes)
     constants = {dim: value for dim in dims if (value := guards.constant(dim)) is not None}
-    relations: dict[str, tuple[DynamicDim, str]] = {}
+    relations: dict[str, Finding] = {}
     for dim in dims:
         before, after = (inputs.dim_spec(request, each, dim) for each in (shapes, refined))
         if isinstance(after, int) and not isinstance(before, int):
             constants.setdefault(dim, after)
-        elif isinstance(before, Dim) and isinstance(after, Dim) and (relation := _relation(before, after)) and dim not in constants:
-            relations.setdefault(dim.name, (dim, relation))
+        elif isinstance(before, Dim) and isinstance(after, Dim) and dim not in constants and (relation := _relation(before, after)):
+            guard = guards.first_about(dim)
+            only_lower = before.__name__ == after.__name__ and before.max == after.max
+            # NOTE: what is smaller than a kernel or a window fails by itself; what a branch of the model's decides does not.
+            negligible = only_lower and not (guard is not None and guard.asked_by_python)
+            finding = dataclasses.replace(_violated(request, guards, dim, relation, refined), negligible=negligible)
+            relations.setdefault(dim.name, finding)
     yield from frozen_dims(request, guards, constants)
-    for dim, relation in relations.values():
-        fix = Fix("State it in dynamic_shapes.", Confidence.SAFE, snippet=spec.code(refined))
-        yield Finding(
-            ConstraintViolated(dim=dim.name, constraint=relation), _evidence_about(request, guards, dim), _place_note(dim), (fix,)
-        )
+    yield from relations.values()
+
+
+def _violated(request: Request, guards: Guards, dim: DynamicDim, relation: str, stated: Any, guard: Guard | None = None) -> Finding:
+    fix = Fix("State it in dynamic_shapes.", Confidence.SAFE, snippet=spec.code(stated))
+    at = _evidence_about(request, guard or guards.first_about(dim))
+    return Finding(ConstraintViolated(dim=dim.name, constraint=relation), at, _place_note(dim), (fix,))
+
+
+def _limits(request: Request, guards: Guards) -> Iterator[Finding]:
+    """What the graph takes for granted about named dims. A hint such as Dim.DYNAMIC promises no particular size."""
+    seen: set[str] = set()
+    for dim in inputs.dynamic_dims(request):
+        named = inputs.dim_spec(request, inputs.shapes_of(request), dim)
+        if not isinstance(named, Dim) or hasattr(named, "root") or named.__name__ in seen:
+            continue
+        for limit, guard in guards.limits(dim, int(named.min), named.max if isinstance(named.max, int) else sys.maxsize):
+            seen.add(named.__name__)
+            most = named.max if limit.most is None else limit.most
+            stated = Dim(named.__name__, min=named.min, max=most if isinstance(most, int) else None) if limit.factor == 1 else None
+            stated = stated or limit.factor * Dim(f"_{named.__name__}")
+            shapes = inputs.with_dim(request, dim.name, stated)
+            yield dataclasses.replace(_violated(request, guards, dim, limit.of(dim.name), shapes, guard), blocking=False)
+            break
 
 
 def _missing_fake_kernel(request: Request, error: Exception, _guards: Guards) -> Iterator[Finding]:
@@ -190,8 +225,7 @@ def _missing_fake_kernel(request: Request, error: Exception, _guards: Guards) ->
     operator = _operator_without_fake_kernel(error)
     if operator is None:
         return
-    model = request.model if isinstance(request.model, torch.nn.Module) else None
-    at = where.at_exception(error, model)
+    at = where.at_exception(error, _module(request))
     signature = ", ".join(_parameters(operator))
     snippet = f"""\
         @torch.library.register_fake("{operator._schema.name}")
@@ -248,19 +282,18 @@ def _refined(error: Exception, shapes: Any) -> Any:
 
 
 def _frozen_dim(request: Request, guards: Guards, dim: DynamicDim, value: int) -> Finding:
-    at = _evidence_about(request, guards, dim)
+    at = _evidence_about(request, guards.first_about(dim))
     remedies = list(fixes.for_int_of_size(at.location)) if at.location else []
     static = Fix(
         "If the size is meant to be fixed, leave the dim out of dynamic_shapes.",
         Confidence.CHANGES_BEHAVIOUR,
-        snippet=spec.code(inputs.without_dim(request, dim.name)),
+        snippet=spec.code(inputs.with_dim(request, dim.name, None)),
     )
     return Finding(SpecializedDynamicDim(dim=dim.name, value=value), at, _place_note(dim), (*remedies, static))
 
 
-def _evidence_about(request: Request, guards: Guards, dim: DynamicDim) -> Evidence:
-    stack = guards.first_about(dim)
-    evidence = where.at_stack((*stack[:-1], syntax.without_body(stack[-1]))) if stack else Evidence()
+def _evidence_about(request: Request, guard: Guard | None) -> Evidence:
+    evidence = Evidence() if guard is None else where.at_stack((*guard.stack[:-1], syntax.without_body(guard.stack[-1])))
     return evidence if evidence.location else fallback(request)
 
 
@@ -373,6 +406,10 @@ def _pointing_at(evidence: Evidence, place: Location) -> Evidence:
 def _touches(location: Location, place: Location) -> bool:
     first, second = location.region, place.region
     return first is not None and second is not None and first.line <= second.line <= max(first.last_line, second.line)
+
+
+def _module(request: Request) -> torch.nn.Module | None:
+    return request.model if isinstance(request.model, torch.nn.Module) else None
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

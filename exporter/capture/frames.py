@@ -34,13 +34,13 @@ class Site:
         stack: The frames that are not torch's, outermost first.
         asking: Where the data was asked for: its innermost place, or inside of torch.
         asks_truth_of_tensor: True if Python wanted to know whether a tensor is true, as `if` does.
-        tensors: Names of the frame's local variables that hold tensors.
+        tensors: Names of the frame's local variables that hold tensors; None if that is not known.
     """
 
     stack: tuple[Location, ...]
     asking: Location | None
     asks_truth_of_tensor: bool
-    tensors: frozenset[str]
+    tensors: frozenset[str] | None
 
 
 class Frames:
@@ -66,6 +66,16 @@ class Frames:
     def stack(self) -> tuple[Location, ...]:
         """The frames that are not torch's, outermost first."""
         return tuple(self._place(frame) for frame in self._others_than_torchs())
+
+    def python_asks(self) -> bool:
+        """Whether the innermost of them needs a size as a Python number or bool by itself, and not an operator that it called."""
+        inner: types.FrameType | None = None
+        frame: types.FrameType | None = sys._getframe(1)
+        while frame is not None and frame is not self._boundary:
+            if where.origin(frame.f_code.co_filename) is not where.Origin.INTERNAL:
+                return inner is not None and isinstance(inner.f_locals.get("self"), torch.SymInt | torch.SymFloat | torch.SymBool)
+            inner, frame = frame, frame.f_back
+        return False
 
     def site(self) -> Site:
         """What the innermost of them is doing."""

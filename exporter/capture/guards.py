@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,6 +21,7 @@ from onnxplain.diagnostics import Location
 
 from .frames import Frames, Site
 from .inputs import DynamicDim
+from .limits import Limit, limit_of
 
 # NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/symbolic_shapes.py and _guards.py.
 _SHAPE_ENVIRONMENT: Any = getattr(symbolic_shapes, "ShapeEnv", None)
@@ -28,10 +30,17 @@ _TRACING_CONTEXT: Any = getattr(torch._guards, "TracingContext", None)
 
 @dataclasses.dataclass(frozen=True)
 class Guard:
-    """A relation between sizes that holds in the graph since `stack`."""
+    """A relation between sizes that holds in the graph since a line.
+
+    Attributes:
+        relation: The relation, in torch's symbols.
+        stack: How the model came there.
+        asked_by_python: True if the model's code itself decided by the size, as with `if`; False if an operator checked it.
+    """
 
     relation: sympy.Basic
     stack: tuple[Location, ...]
+    asked_by_python: bool
 
 
 class Guards:
@@ -70,17 +79,33 @@ class Guards:
             value = sizes.lower
         return int(value) if value is not None and value.is_Integer else None
 
-    def first_about(self, dim: DynamicDim) -> tuple[Location, ...]:
-        """The stack of the guard that made `dim` constant, or else of the first one that mentions it."""
+    def first_about(self, dim: DynamicDim) -> Guard | None:
+        """The guard that made `dim` constant, or else the first one that mentions it."""
         symbol = self._symbol(dim)
-        about = [guard for guard in self.made if symbol is not None and symbol in guard.relation.free_symbols]
-        frozen = [guard for guard in about if _fixes(guard.relation, symbol)]
-        return next((guard.stack for guard in (*frozen, *about) if guard.stack), ())
+        about = [guard for guard in self.made if symbol is not None and guard.stack and symbol in guard.relation.free_symbols]
+        return next((guard for guard in about if _fixes(guard.relation, symbol)), about[0] if about else None)
+
+    def limits(self, dim: DynamicDim, least: int, most: int) -> Iterator[tuple[Limit, Guard]]:
+        """What the graph takes for granted about the size of `dim` alone, and `dynamic_shapes` does not say.
+
+        Args:
+            dim: The dim.
+            least: The least size that it may have.
+            most: The largest one.
+        """
+        symbol = self._symbol(dim)
+        # NOTE: relations that torch could not state as a range of a dim (torch 2.11 to 2.15).
+        asserted = itertools.chain.from_iterable(getattr(self._environment, "deferred_runtime_asserts", {}).values())
+        for relation in (each.expr for each in asserted):
+            if relation.free_symbols == {symbol} and (limit := limit_of(relation, symbol, dim.size, least, most)) is not None:
+                exact = (guard for guard in self.made if guard.relation == relation and guard.stack)
+                if (guard := next(exact, None) or self.first_about(dim)) is not None:
+                    yield limit, guard
 
     def _note(self, environment: Any, relation: sympy.Basic) -> None:
         # NOTE: TorchDynamo may begin again, with a new environment: the last one counts.
         self._environment = environment
-        self.made.append(Guard(relation, (*self._frames.stack(), *_dynamo_stack())))
+        self.made.append(Guard(relation, (*self._frames.stack(), *_dynamo_stack()), self._frames.python_asks()))
 
     def _symbol(self, dim: DynamicDim) -> sympy.Symbol | None:
         # NOTE: sources are named `L['x'][0].size()[1]` (non-strict) or `L['flat_args'][3].size()[1]` (TorchDynamo; torch 2.11 to 2.15).

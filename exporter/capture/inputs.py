@@ -101,20 +101,17 @@ def dim_spec(request: Request, shapes: Any, dim: DynamicDim) -> Any:
     return next(part(leaf.spec, dim.axis, dim.axis) for index, leaf in enumerate(leaves(request, shapes)) if index == dim.flat_index)
 
 
-def without_dim(request: Request, name: str) -> Any:
-    """`dynamic_shapes` without the dims of that name."""
-    unwanted = {(dim.flat_index, dim.axis) for dim in dynamic_dims(request) if dim.name == name}
-    kept = [
-        {
-            axis: spec
-            for axis in range(leaf.value.dim())
-            if (spec := part(leaf.spec, axis, axis)) is not None and (index, axis) not in unwanted
-        }
-        if isinstance(leaf.value, torch.Tensor)
-        else leaf.spec
-        for index, leaf in enumerate(leaves(request))
-    ]
-    remaining = iter(kept)
+def with_dim(request: Request, name: str, spec: Any) -> Any:
+    """`dynamic_shapes` with `spec` for the dims of that name; None leaves them out."""
+    renewed = {(dim.flat_index, dim.axis) for dim in dynamic_dims(request) if dim.name == name}
+
+    def dims(index: int, leaf: Leaf) -> Any:
+        if not isinstance(leaf.value, torch.Tensor):
+            return leaf.spec
+        specs = {axis: spec if (index, axis) in renewed else part(leaf.spec, axis, axis) for axis in range(leaf.value.dim())}
+        return {axis: each for axis, each in specs.items() if each is not None}
+
+    remaining = iter([dims(index, leaf) for index, leaf in enumerate(leaves(request))])
     return {parameter: pytree.tree_map(lambda _: next(remaining), value) for parameter, value in _parameters(request)}
 
 

@@ -8,24 +8,27 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 _MODULES = ("casts", "convolution", "logic", "normalization", "shapes", "symbolic")
-_table: dict[str, list[Callable[..., Any]]] = {}
+_table: dict[str, list[tuple[Callable[..., Any], bool]]] = {}
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def translates(*names: str) -> Callable[[F], F]:
-    """Registers the decorated function for qualified operator names such as `aten::add.Tensor`; `aten::relu` is a default overload."""
+def translates(*names: str, takes_complex: bool = False) -> Callable[[F], F]:
+    """Registers the decorated function for qualified operator names such as `aten::add.Tensor`; `aten::relu` is a default overload.
+
+    `takes_complex` says that it is right for complex tensors, too, which are real ones with a last dim of size 2.
+    """
 
     def register(function: F) -> F:
         for name in names:
-            _table.setdefault(name, []).append(function)
+            _table.setdefault(name, []).append((function, takes_complex))
         return function
 
     return register
 
 
-def load() -> Mapping[str, Sequence[Callable[..., Any]]]:
-    """Every translation of ours by qualified name."""
+def load() -> Mapping[str, Sequence[tuple[Callable[..., Any], bool]]]:
+    """Every translation of ours by qualified name, and whether it takes complex tensors, too."""
     for module in _MODULES:
         importlib.import_module(f"{__name__}.{module}")
     return _table

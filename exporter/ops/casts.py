@@ -36,7 +36,14 @@ def to_other(self: ir.Value, other: ir.Value) -> ir.Value:
 
 
 @translates(
-    "aten::detach", "aten::detach_copy", "aten::alias", "aten::lift_fresh_copy", "aten::lift_fresh", "aten::contiguous", "aten::clone"
+    "aten::detach",
+    "aten::detach_copy",
+    "aten::alias",
+    "aten::lift_fresh_copy",
+    "aten::lift_fresh",
+    "aten::contiguous",
+    "aten::clone",
+    takes_complex=True,
 )
 def same(self: ir.Value) -> ir.Value:
     """Operators that in a graph of values return their argument."""

@@ -58,7 +58,14 @@ def _or_filled(value: ir.Value | None, fill: float, like: ir.Value) -> Any:
     return op.Constant(value=ir.tensor(np.full(like.shape.numpy(), fill, dtype=like.dtype.numpy())))
 
 
-@translates("aten::dropout", "aten::dropout_", "aten::feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout")
+@translates(
+    "aten::dropout",
+    "aten::dropout_",
+    "aten::feature_dropout",
+    "aten::alpha_dropout",
+    "aten::feature_alpha_dropout",
+    takes_complex=True,
+)
 def dropout(input: ir.Value, p: float, train: bool) -> Any:
     """aten::dropout(Tensor input, float p, bool train). In evaluation it returns its input."""
     if not train or p == 0:

@@ -11,6 +11,17 @@ from onnxscript.onnx_opset import opset18 as op
 from . import emit, translates
 
 
+@translates("aten::view", "aten::view_copy", "aten::_unsafe_view", "aten::reshape")
+def view(self: ir.Value, size: Sequence[Any]) -> Any:
+    """aten::view(Tensor self, SymInt[] size)."""
+    symbolic = [position for position, each in enumerate(size) if isinstance(each, ir.Value)]
+    known = [each for each in size if not isinstance(each, ir.Value)]
+    if len(symbolic) == 1 and all(each > 0 for each in known):
+        # One size follows from the others, so that the shape is a constant.
+        size = [-1 if position in symbolic else each for position, each in enumerate(size)]
+    return op.Reshape(self, size, allowzero=1 if 0 in known else None)
+
+
 @translates("aten::split_with_sizes", "aten::split_with_sizes_copy", "aten::split.sizes")
 def split_with_sizes(self: ir.Value, split_sizes: Sequence[Any], dim: int = 0) -> list[ir.Value]:
     """aten::split_with_sizes(Tensor self, SymInt[] split_sizes, int dim)."""

@@ -7,6 +7,8 @@ from typing import Any
 import onnx_ir as ir
 from onnxscript.onnx_opset import opset18 as op
 
+from onnxplain.recorder import VECTOR
+
 from . import translates
 
 _FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
@@ -17,7 +19,10 @@ def sym_size(self: ir.Value, dim: int) -> Any:
     """aten::sym_size.int(Tensor self, int dim): a scalar."""
     assert self.shape is not None
     dim %= len(self.shape)
-    return op.Squeeze(op.Shape(self, start=dim, end=dim + 1))
+    size: Any = op.Shape(self, start=dim, end=dim + 1)
+    scalar: Any = op.Squeeze(size)
+    scalar.meta[VECTOR] = size
+    return scalar
 
 
 @translates("aten::sym_numel")

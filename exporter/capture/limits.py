@@ -1,0 +1,51 @@
+"""What a relation says about a size: an upper bound, a multiple, or neither."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import sympy
+
+_SMALL = range(2, 34)
+
+
+@dataclasses.dataclass(frozen=True)
+class Limit:
+    """What the size of a dim must satisfy.
+
+    Attributes:
+        most: The largest size; None if there is none.
+        factor: What the size must be a multiple of.
+    """
+
+    most: int | None = None
+    factor: int = 1
+
+    def of(self, name: str) -> str:
+        """The limit as a relation of `name`."""
+        return f"{name} <= {self.most}" if self.most is not None else f"{name} % {self.factor} == 0"
+
+
+def limit_of(relation: sympy.Basic, symbol: sympy.Symbol, example: int, least: int, most: int) -> Limit | None:
+    """The limit that `relation` puts on a size between `least` and `most`; None if it puts none that a Dim could state.
+
+    It is found by trying sizes. Lower bounds are no limits: what is smaller than a kernel or a window fails by itself. Nor is what only
+    concerns the sizes 0 and 1, which torch treats as special cases.
+    """
+    sizes = sorted({size for size in _worth_trying(relation, example) if max(least, 2) <= size <= most})
+    failing = [size for size in sizes if relation.xreplace({symbol: sympy.Integer(size)}) == sympy.false]
+    holding = [size for size in sizes if size not in failing]
+    if not holding or not any(size > example for size in failing):
+        return None
+    if max(holding) < min(size for size in failing if size > min(holding)):
+        return Limit(most=max(holding))
+    factor = int(sympy.gcd_list(holding))
+    return Limit(factor=factor) if factor > 1 and not any(size % factor == 0 for size in failing) else None
+
+
+def _worth_trying(relation: sympy.Basic, example: int) -> Iterator[int]:
+    yield from _SMALL
+    for number in (example, *(int(each) for each in relation.atoms(sympy.Integer))):
+        yield from range(number - 2, number + 3)
+        yield from (2 * number, 3 * number, 2 * number + 1)

@@ -1,0 +1,161 @@
+"""Simplifies an ONNX operator before it is recorded: small constants are computed, operators that do nothing are left out.
+
+Only what is small is computed: sizes, axes, scalars. Weights are never folded into new constants.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+from onnx_ir.tensor_adapters import TorchTensor
+
+LIMIT = 64
+"""Elements that a constant may have to be computed with, or to be made."""
+
+Array = npt.NDArray[Any]
+
+
+def simplify(name: str, inputs: Sequence[ir.Value | None], attributes: Mapping[str, Any]) -> ir.Value | Array | None:
+    """What an operator of ONNX opset 18 returns, if that is one of its inputs or a small constant; None if it must be recorded.
+
+    Args:
+        name: The operator's type.
+        inputs: Its inputs.
+        attributes: Its attributes as Python values.
+    """
+    if not inputs or inputs[0] is None:
+        return None
+    if (same := _same(name, inputs, attributes)) is not None:
+        return same
+    if name == "Shape":
+        return _shape(inputs[0], attributes)
+    compute = _COMPUTE.get(name)
+    if compute is None:
+        return None
+    arrays = [None if value is None else constant(value) for value in inputs]
+    if any(array is None and value is not None for array, value in zip(arrays, inputs, strict=True)):
+        return None
+    try:
+        result = np.asarray(compute(attributes, *arrays))
+    except (ValueError, IndexError, ZeroDivisionError, TypeError):
+        # NOTE: the operator is wrong, or means something that numpy does not; ONNX's checker and runtime know.
+        return None
+    return result if result.size <= LIMIT else None
+
+
+def constant(value: ir.Value) -> Array | None:
+    """The small constant that `value` is; None for all else, weights included."""
+    tensor = value.const_value
+    if tensor is None or isinstance(tensor, TorchTensor) or tensor.dtype is ir.DataType.STRING or tensor.size > LIMIT:
+        return None
+    array: Array = tensor.numpy()
+    return array
+
+
+def _same(name: str, inputs: Sequence[ir.Value | None], attributes: Mapping[str, Any]) -> ir.Value | None:
+    value = inputs[0]
+    assert value is not None
+    match name:
+        case "Identity":
+            return value
+        case "Cast":
+            return value if value.dtype is not None and value.dtype == attributes["to"] else None
+        case "CastLike":
+            like = inputs[1]
+            return value if value.dtype is not None and like is not None and value.dtype is like.dtype else None
+        case "Concat":
+            return value if len(inputs) == 1 else None
+        case "Transpose":
+            permutation = attributes.get("perm")
+            return value if permutation is not None and list(permutation) == list(range(len(permutation))) else None
+        case "Reshape" | "Expand":
+            target = None if inputs[1] is None else constant(inputs[1])
+            return value if target is not None and value.shape is not None and _equal(value.shape, target) else None
+        case _:
+            return None
+
+
+def _equal(shape: ir.Shape, target: Array) -> bool:
+    return len(shape) == target.size and all(isinstance(size, int) and size == wanted for size, wanted in zip(shape, target, strict=True))
+
+
+def _shape(value: ir.Value, attributes: Mapping[str, Any]) -> Array | None:
+    if value.shape is None:
+        return None
+    sizes = list(value.shape)[attributes.get("start") or 0 : attributes.get("end")]
+    return np.array(sizes, dtype=np.int64) if all(isinstance(size, int) for size in sizes) else None
+
+
+def _slice(_: Mapping[str, Any], data: Array, starts: Array, ends: Array, *rest: Array | None) -> Array:
+    axes, steps = (*rest, None, None)[:2]
+    index = [slice(None)] * data.ndim
+    for position, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        axis = position if axes is None else int(axes[position])
+        index[axis] = slice(int(start), int(end), None if steps is None else int(steps[position]))
+    result: Array = data[tuple(index)]
+    return result
+
+
+def _reshape(attributes: Mapping[str, Any], data: Array, shape: Array) -> Array:
+    zero_is_zero = attributes.get("allowzero")
+    return data.reshape([data.shape[axis] if size == 0 and not zero_is_zero else int(size) for axis, size in enumerate(shape)])
+
+
+def _divide(_: Mapping[str, Any], a: Array, b: Array) -> Array:
+    # NOTE: ONNX rounds toward zero, numpy toward minus infinity.
+    return np.asarray(a / b) if a.dtype.kind == "f" else np.trunc(a / b).astype(a.dtype)
+
+
+def _cast(attributes: Mapping[str, Any], data: Array) -> Array:
+    result: Array = data.astype(ir.DataType(attributes["to"]).numpy())
+    return result
+
+
+def _axes(axes: Array | None) -> tuple[int, ...] | None:
+    return None if axes is None else tuple(map(int, axes))
+
+
+def _elementwise(function: Callable[..., Array]) -> Callable[..., Array]:
+    return lambda _, *arrays: function(*arrays)
+
+
+def _folded(function: Callable[..., Array]) -> Callable[..., Array]:
+    return lambda _, *arrays: functools.reduce(function, arrays)
+
+
+_COMPUTE: Mapping[str, Callable[..., Any]] = {
+    "Abs": _elementwise(np.abs),
+    "Add": _elementwise(np.add),
+    "And": _elementwise(np.logical_and),
+    "Cast": _cast,
+    "CastLike": lambda _, data, like: data.astype(like.dtype),
+    "Ceil": _elementwise(np.ceil),
+    "Concat": lambda attributes, *arrays: np.concatenate(arrays, axis=attributes["axis"]),
+    "Div": _divide,
+    "Equal": _elementwise(np.equal),
+    "Expand": lambda _, data, shape: np.broadcast_to(data, np.broadcast_shapes(data.shape, tuple(map(int, shape)))),
+    "Floor": _elementwise(np.floor),
+    "Gather": lambda attributes, data, indices: np.take(data, indices, axis=attributes.get("axis") or 0),
+    "Greater": _elementwise(np.greater),
+    "Less": _elementwise(np.less),
+    "Max": _folded(np.maximum),
+    "Min": _folded(np.minimum),
+    "Mul": _elementwise(np.multiply),
+    "Neg": _elementwise(np.negative),
+    "Not": _elementwise(np.logical_not),
+    "Or": _elementwise(np.logical_or),
+    "Pow": lambda _, a, b: np.power(a, b).astype(a.dtype),
+    "Reciprocal": lambda _, a: (1 / a).astype(a.dtype),
+    "Reshape": _reshape,
+    "Slice": _slice,
+    "Sqrt": _elementwise(np.sqrt),
+    "Squeeze": lambda _, data, axes=None: np.squeeze(data, axis=_axes(axes)),
+    "Sub": _elementwise(np.subtract),
+    "Unsqueeze": lambda _, data, axes: np.expand_dims(data, axis=tuple(map(int, axes))),
+    "Where": lambda _, condition, a, b: np.where(condition, a, b),
+}
