@@ -7,6 +7,7 @@ from onnxplain.diagnostics import DiagnosticContext
 from . import passes
 from .build import build
 from .capture import capture
+from .capture.noise import kept
 from .dispatch import plan
 from .files import Staging
 from .optimize import optimize
@@ -23,24 +24,25 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry) ->
     Raises:
         ExportFailed: A stage could not go on, or its findings fail the export. Then no file has been written.
     """
-    with context.stage("capture"):
-        captured = capture(context, request)
-    with context.stage("passes"):
-        prepared = passes.run(context, captured.program, registry)
-    with context.stage("dispatch"):
-        planned = plan(context, prepared, registry)
-    with context.stage("build"):
-        model = build(context, planned, request)
-    if request.optimize:
-        with context.stage("optimize"):
-            optimize(context, model)
-    with Staging(request.destination) as staging:
-        with context.stage("serialize"):
-            serialize(context, model, staging, request)
-        if request.verify:
-            with context.stage("verify"):
-                verify(context, model, prepared, staging.path, request)
-        context.finish()
-        with context.stage("save"):
-            save(context, staging, request)
+    with kept(context):
+        with context.stage("capture"):
+            captured = capture(context, request)
+        with context.stage("passes"):
+            prepared = passes.run(context, captured.program, registry)
+        with context.stage("dispatch"):
+            planned = plan(context, prepared, registry)
+        with context.stage("build"):
+            model = build(context, planned, request)
+        if request.optimize:
+            with context.stage("optimize"):
+                optimize(context, model)
+        with Staging(request.destination) as staging:
+            with context.stage("serialize"):
+                serialize(context, model, staging, request)
+            if request.verify:
+                with context.stage("verify"):
+                    verify(context, model, prepared, staging.path, request)
+            context.finish()
+            with context.stage("save"):
+                save(context, staging, request)
     return ONNXProgram(model, captured.program, context.log())

@@ -108,6 +108,7 @@ class Recorder(evaluator.Evaluator):  # type: ignore[misc]
     def __init__(self) -> None:
         self.nodes: list[ir.Node] = []
         self.constants: dict[tuple[object, ...], ir.Value] = {}
+        self._plain: dict[tuple[object, ...], ir.Value] = {}
 
     def take(self) -> list[ir.Node]:
         """The nodes recorded since the last call."""
@@ -116,17 +117,20 @@ class Recorder(evaluator.Evaluator):  # type: ignore[misc]
 
     def constant(self, value: Any, dtype: ir.DataType | None = None) -> ir.Value:
         """A constant for a Python value, a list of them, or a tensor. Small equal ones are one value."""
-        tensor: ir.TensorProtocol
-        if isinstance(value, _TENSORS):
-            tensor = value
-        elif isinstance(value, str):
-            tensor = ir.StringTensor([value.encode()], shape=ir.Shape([]))
-        else:
-            if isinstance(value, complex):
-                value = (value.real, value.imag)
-            tensor = ir.tensor(np.asarray(value) if dtype is None else _array(value, dtype), dtype=dtype or _python_dtype(value))
+        items = tuple(value) if isinstance(value, list | tuple) else value
+        kind = tuple(map(type, items)) if isinstance(items, tuple) else type(items)
+        # NOTE: by Python value first: most are the same few sizes and axes, and making a tensor costs more than a look-up.
+        plain = (kind, items, dtype) if isinstance(items, tuple | bool | int | float | str) else None
+        if plain is None or plain not in self._plain:
+            found = self._tensor_constant(value if isinstance(value, _TENSORS) else _tensor(value, dtype))
+            if plain is None:
+                return found
+            self._plain[plain] = found
+        return self._plain[plain]
+
+    def _tensor_constant(self, tensor: ir.TensorProtocol) -> ir.Value:
         small = tensor.size <= folding.LIMIT and tensor.dtype is not ir.DataType.STRING
-        key: tuple[object, ...] = (tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes() if small else id(tensor))
+        key = (tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes() if small else id(tensor))
         found = self.constants.get(key)
         if found is None:
             found = Tensor(
@@ -168,7 +172,7 @@ class Recorder(evaluator.Evaluator):  # type: ignore[misc]
         if outputs == 1 and not signature.domain:
             simpler = folding.simplify(signature.name, flat, attributes)
             if simpler is not None:
-                return [simpler if isinstance(simpler, ir.Value) else self.constant(ir.tensor(simpler))]
+                return [simpler if isinstance(simpler, ir.Value) else self._tensor_constant(ir.Tensor(simpler))]
         node = ir.Node(
             signature.domain,
             signature.name,
@@ -338,12 +342,14 @@ def _python_dtype(argument: Any) -> ir.DataType:
     return ir.DataType.INT64
 
 
-def _array(value: Any, dtype: ir.DataType) -> Any:
-    if isinstance(value, _TENSORS):
-        return value.numpy().astype(dtype.numpy())
-    if dtype is ir.DataType.STRING:
-        return np.asarray(value, dtype=object)
-    return np.asarray(value).astype(dtype.numpy())
+def _tensor(value: Any, dtype: ir.DataType | None) -> ir.TensorProtocol:
+    """A Python value as a tensor; complex numbers as pairs of real ones."""
+    if isinstance(value, str):
+        return ir.StringTensor([value.encode()], shape=ir.Shape([]))
+    if isinstance(value, complex):
+        value = (value.real, value.imag)
+    dtype = dtype or _python_dtype(value)
+    return ir.Tensor(np.asarray(value).astype(dtype.numpy()), dtype=dtype)
 
 
 def _output_count(signature: ir.schemas.OpSignature, attributes: Mapping[str, Any]) -> int:

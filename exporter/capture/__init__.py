@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from onnxplain.diagnostics import DiagnosticContext, Rule
+from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.options import Request
 from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue
 
@@ -87,11 +87,11 @@ def _tried(
     """What `strategy` came to, and what is wrong with that."""
     attempt = _attempt(context, strategy, model, request)
     found = _found(request, attempt, first=first)
-    narrowed = failures.narrowed(request, attempt.error)
-    if narrowed is None or not _only(ConstraintViolated, found):
+    narrowed = failures.narrowed(request, attempt.error, attempt.guards)
+    if narrowed is None or not all(finding.negligible or isinstance(finding.rule, ConstraintViolated) for finding in found):
         return attempt, found
     again = _attempt(context, strategy, model, narrowed)
-    left = _found(narrowed, again, first=first)
+    left = _found(request, again, first=first)
     if again.program is None or any(finding.blocking for finding in left):
         return attempt, found
     # NOTE: whether a promise that the model cannot keep fails the export is the rule's level to say.
@@ -148,10 +148,6 @@ def _at_distinct_places(findings: list[Finding]) -> list[Finding]:
 
 def _depend_on_data(findings: list[Finding]) -> bool:
     return any(isinstance(finding.rule, DataDependentBranch | DataDependentValue) for finding in findings)
-
-
-def _only(rule: type[Rule], findings: list[Finding]) -> bool:
-    return bool(findings) and all(isinstance(finding.rule, rule) for finding in findings)
 
 
 def _as_module(model: Callable[..., Any]) -> torch.nn.Module:

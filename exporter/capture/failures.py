@@ -94,19 +94,22 @@ def undelivered(request: Request, guards: Guards, program: torch.export.Exported
     """The findings about a program that is not what `dynamic_shapes` asks for."""
     if (difference := spec.beyond_rank(request)) is not None:
         return [_misfit(request, *difference)]
-    return [*frozen_dims(request, guards, inputs.constant_dims(request, program)), *_limits(request, guards)]
+    constants = inputs.constant_dims(request, program) | _constants(request, guards)
+    return [*_frozen_dims(request, guards, constants), *_limits(request, guards)]
 
 
-def frozen_dims(request: Request, guards: Guards, constants: dict[DynamicDim, int]) -> list[Finding]:
-    """A finding for each dim that was asked to be dynamic and has only one size; a name counts once."""
-    once = {dim.name: (dim, value) for dim, value in reversed(constants.items())}
-    return [_frozen_dim(request, guards, dim, value) for dim, value in reversed(once.values())]
-
-
-def narrowed(request: Request, error: Exception | None) -> Request | None:
+def narrowed(request: Request, error: Exception | None, guards: Guards) -> Request | None:
     """`request` with the `dynamic_shapes` that torch's solver suggests after `error`; None if it suggests nothing."""
     shapes = None if error is None else _refined(error, inputs.shapes_of(request))
-    return None if shapes is None else dataclasses.replace(request, dynamic_shapes=shapes)
+    if shapes is None:
+        return None
+    given_up = {
+        dim: Dim.AUTO
+        for dim in inputs.dynamic_dims(request)
+        # NOTE: the solver takes a number for a dim where it cannot simplify the guards, even if none of them fixes the dim.
+        if isinstance(inputs.dim_spec(request, shapes, dim), int) and guards.varies(dim)
+    }
+    return dataclasses.replace(request, dynamic_shapes=inputs.with_dims(request, shapes, given_up))
 
 
 def fallback(request: Request) -> Evidence:
@@ -177,29 +180,47 @@ def _constraints(request: Request, error: Exception, guards: Guards) -> Iterator
     # NOTE: for a Dim.DYNAMIC torch says it with a ValueError instead (torch 2.11 to 2.15, _export/non_strict_utils.py).
     if _user_error_type(error) != "CONSTRAINT_VIOLATION" and not _raised_in(error, "make_constraints"):
         return
-    dims = list(inputs.dynamic_dims(request))
     shapes = inputs.shapes_of(request)
     refined = _refined(error, shapes)
-    constants = {dim: value for dim in dims if (value := guards.constant(dim)) is not None}
+    constants = _constants(request, guards)
+    given_up: dict[DynamicDim, int] = {}
     relations: dict[str, Finding] = {}
-    for dim in dims:
+    for dim in inputs.dynamic_dims(request):
         before, after = (inputs.dim_spec(request, each, dim) for each in (shapes, refined))
+        if dim in constants:
+            continue
         if isinstance(after, int) and not isinstance(before, int):
-            constants.setdefault(dim, after)
-        elif isinstance(before, Dim) and isinstance(after, Dim) and dim not in constants and (relation := _relation(before, after)):
-            guard = guards.first_about(dim)
+            (given_up if guards.varies(dim) else constants)[dim] = after
+        elif isinstance(before, Dim) and isinstance(after, Dim) and (relation := _relation(before, after)):
+            guard = guards.decisive(dim)
             only_lower = before.__name__ == after.__name__ and before.max == after.max
             # NOTE: what is smaller than a kernel or a window fails by itself; what a branch of the model's decides does not.
-            negligible = only_lower and not (guard is not None and guard.asked_by_python)
+            negligible = only_lower and not (guard is not None and _is_branch(guard))
             finding = dataclasses.replace(_violated(request, guards, dim, relation, refined), negligible=negligible)
             relations.setdefault(dim.name, finding)
-    yield from frozen_dims(request, guards, constants)
+    yield from _frozen_dims(request, guards, constants)
+    yield from (dataclasses.replace(finding, negligible=True) for finding in _frozen_dims(request, guards, given_up))
     yield from relations.values()
+
+
+def _constants(request: Request, guards: Guards) -> dict[DynamicDim, int]:
+    return {dim: value for dim in inputs.dynamic_dims(request) if (value := guards.constant(dim)) is not None}
+
+
+def _frozen_dims(request: Request, guards: Guards, constants: dict[DynamicDim, int]) -> list[Finding]:
+    """A finding for each dim that was asked to be dynamic and has only one size; a name counts once."""
+    once = {dim.name: (dim, value) for dim, value in reversed(constants.items())}
+    return [_frozen_dim(request, guards, dim, value) for dim, value in reversed(once.values())]
+
+
+def _is_branch(guard: Guard) -> bool:
+    # NOTE: TorchDynamo does not run the model's code, so whether Python asked shows in the source only.
+    return guard.asked_by_python or syntax.test_at(guard.stack[-1]) is not None
 
 
 def _violated(request: Request, guards: Guards, dim: DynamicDim, relation: str, stated: Any, guard: Guard | None = None) -> Finding:
     fix = Fix("State it in dynamic_shapes.", Confidence.SAFE, snippet=spec.code(stated))
-    at = _evidence_about(request, guard or guards.first_about(dim))
+    at = _evidence_about(request, guard or guards.decisive(dim))
     return Finding(ConstraintViolated(dim=dim.name, constraint=relation), at, _place_note(dim), (fix,))
 
 
@@ -215,7 +236,7 @@ def _limits(request: Request, guards: Guards) -> Iterator[Finding]:
             most = named.max if limit.most is None else limit.most
             stated = Dim(named.__name__, min=named.min, max=most if isinstance(most, int) else None) if limit.factor == 1 else None
             stated = stated or limit.factor * Dim(f"_{named.__name__}")
-            shapes = inputs.with_dim(request, dim.name, stated)
+            shapes = inputs.with_dims(request, inputs.shapes_of(request), dict.fromkeys(_same_name(request, dim), stated))
             yield dataclasses.replace(_violated(request, guards, dim, limit.of(dim.name), shapes, guard), blocking=False)
             break
 
@@ -282,12 +303,12 @@ def _refined(error: Exception, shapes: Any) -> Any:
 
 
 def _frozen_dim(request: Request, guards: Guards, dim: DynamicDim, value: int) -> Finding:
-    at = _evidence_about(request, guards.first_about(dim))
+    at = _evidence_about(request, guards.decisive(dim))
     remedies = list(fixes.for_int_of_size(at.location)) if at.location else []
     static = Fix(
         "If the size is meant to be fixed, leave the dim out of dynamic_shapes.",
         Confidence.CHANGES_BEHAVIOUR,
-        snippet=spec.code(inputs.with_dim(request, dim.name, None)),
+        snippet=spec.code(inputs.with_dims(request, inputs.shapes_of(request), dict.fromkeys(_same_name(request, dim)))),
     )
     return Finding(SpecializedDynamicDim(dim=dim.name, value=value), at, _place_note(dim), (*remedies, static))
 
@@ -295,6 +316,10 @@ def _frozen_dim(request: Request, guards: Guards, dim: DynamicDim, value: int) -
 def _evidence_about(request: Request, guard: Guard | None) -> Evidence:
     evidence = Evidence() if guard is None else where.at_stack((*guard.stack[:-1], syntax.without_body(guard.stack[-1])))
     return evidence if evidence.location else fallback(request)
+
+
+def _same_name(request: Request, dim: DynamicDim) -> list[DynamicDim]:
+    return [each for each in inputs.dynamic_dims(request) if each.name == dim.name]
 
 
 def _place_note(dim: DynamicDim) -> tuple[str, ...]:

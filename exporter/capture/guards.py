@@ -73,17 +73,33 @@ class Guards:
         """The only size that `dim` can still have; None if it is dynamic or nothing is known."""
         # NOTE: `replacements` holds what each symbol equals, `var_to_range` from where to where it goes (torch 2.11 to 2.15).
         symbol = self._symbol(dim)
-        value = getattr(self._environment, "replacements", {}).get(symbol)
+        known = [getattr(self._environment, "replacements", {}).get(symbol)]
         sizes = getattr(self._environment, "var_to_range", {}).get(symbol)
-        if value is None and sizes is not None and sizes.lower == sizes.upper:
-            value = sizes.lower
-        return int(value) if value is not None and value.is_Integer else None
+        if sizes is not None and sizes.lower == sizes.upper:
+            known.append(sizes.lower)
+        known += [_fixed(guard.relation, symbol) for guard in self.made if guard.asked_by_python]
+        return next((int(size) for size in known if size is not None and size.is_Integer), None)
 
-    def first_about(self, dim: DynamicDim) -> Guard | None:
-        """The guard that made `dim` constant, or else the first one that mentions it."""
+    def varies(self, dim: DynamicDim) -> bool:
+        """Whether it is certain that no guard fixes `dim`."""
         symbol = self._symbol(dim)
-        about = [guard for guard in self.made if symbol is not None and guard.stack and symbol in guard.relation.free_symbols]
-        return next((guard for guard in about if _fixes(guard.relation, symbol)), about[0] if about else None)
+        return symbol is not None and self.constant(dim) is None and all(_fixed(guard.relation, symbol) is None for guard in self.made)
+
+    def decisive(self, dim: DynamicDim) -> Guard | None:
+        """The guard that made `dim` constant; or else the first one that the graph keeps as a check; or else the first about it."""
+        symbol = self._symbol(dim)
+        # NOTE: where a dim equals another one, guards may be about that one.
+        symbols = {symbol, getattr(self._environment, "replacements", {}).get(symbol)}
+        about = [guard for guard in self.made if guard.stack and symbols & guard.relation.free_symbols]
+        kept = self._asserted()
+        return next(
+            itertools.chain(
+                (guard for guard in about if any(_fixed(guard.relation, each) is not None for each in symbols)),
+                (guard for guard in about if guard.relation in kept and not isinstance(guard.relation, sympy.Ne)),
+                about,
+            ),
+            None,
+        )
 
     def limits(self, dim: DynamicDim, least: int, most: int) -> Iterator[tuple[Limit, Guard]]:
         """What the graph takes for granted about the size of `dim` alone, and `dynamic_shapes` does not say.
@@ -94,13 +110,15 @@ class Guards:
             most: The largest one.
         """
         symbol = self._symbol(dim)
-        # NOTE: relations that torch could not state as a range of a dim (torch 2.11 to 2.15).
-        asserted = itertools.chain.from_iterable(getattr(self._environment, "deferred_runtime_asserts", {}).values())
-        for relation in (each.expr for each in asserted):
+        for relation in self._asserted():
             if relation.free_symbols == {symbol} and (limit := limit_of(relation, symbol, dim.size, least, most)) is not None:
                 exact = (guard for guard in self.made if guard.relation == relation and guard.stack)
-                if (guard := next(exact, None) or self.first_about(dim)) is not None:
+                if (guard := next(exact, None) or self.decisive(dim)) is not None:
                     yield limit, guard
+
+    def _asserted(self) -> list[sympy.Basic]:
+        # NOTE: relations that torch cannot state as a dim's range (torch 2.11 to 2.15).
+        return [each.expr for each in itertools.chain.from_iterable(getattr(self._environment, "deferred_runtime_asserts", {}).values())]
 
     def _note(self, environment: Any, relation: sympy.Basic) -> None:
         # NOTE: TorchDynamo may begin again, with a new environment: the last one counts.
@@ -144,8 +162,11 @@ def _source(place: str) -> str:
     return re.sub(r"^\w+", lambda parameter: f"L['{parameter[0]}']", tensor)
 
 
-def _fixes(relation: sympy.Basic, symbol: sympy.Symbol | None) -> bool:
-    return isinstance(relation, sympy.Eq) and symbol in relation.args and any(side.is_Integer for side in relation.args)
+def _fixed(relation: sympy.Basic, symbol: sympy.Basic | None) -> sympy.Integer | None:
+    """The number that `symbol` must be, if that is what `relation` says."""
+    if isinstance(relation, sympy.Eq) and symbol in relation.args:
+        return next((side for side in relation.args if isinstance(side, sympy.Integer)), None)
+    return None
 
 
 def _dynamo_stack() -> Iterator[Location]:

@@ -91,8 +91,12 @@ def constant_dims(request: Request, program: torch.export.ExportedProgram) -> di
     found = {}
     for dim in dynamic_dims(request):
         tensor = values.get(names[dim.flat_index]) if dim.flat_index < len(names) else None
-        if isinstance(tensor, torch.Tensor) and isinstance(tensor.shape[dim.axis], int):
-            found[dim] = tensor.shape[dim.axis]
+        size = tensor.shape[dim.axis] if isinstance(tensor, torch.Tensor) else None
+        if isinstance(size, torch.SymInt):
+            sizes = program.range_constraints.get(size.node.expr)
+            size = int(sizes.lower) if sizes is not None and sizes.lower == sizes.upper else None
+        if size is not None:
+            found[dim] = size
     return found
 
 
@@ -101,17 +105,17 @@ def dim_spec(request: Request, shapes: Any, dim: DynamicDim) -> Any:
     return next(part(leaf.spec, dim.axis, dim.axis) for index, leaf in enumerate(leaves(request, shapes)) if index == dim.flat_index)
 
 
-def with_dim(request: Request, name: str, spec: Any) -> Any:
-    """`dynamic_shapes` with `spec` for the dims of that name; None leaves them out."""
-    renewed = {(dim.flat_index, dim.axis) for dim in dynamic_dims(request) if dim.name == name}
+def with_dims(request: Request, shapes: Any, specs: Mapping[DynamicDim, Any]) -> dict[str, Any]:
+    """`shapes`, a structure like `dynamic_shapes`, by parameter, with other specs for some dims; None leaves a dim out."""
+    renewed = {(dim.flat_index, dim.axis): spec for dim, spec in specs.items()}
 
     def dims(index: int, leaf: Leaf) -> Any:
         if not isinstance(leaf.value, torch.Tensor):
             return leaf.spec
-        specs = {axis: spec if (index, axis) in renewed else part(leaf.spec, axis, axis) for axis in range(leaf.value.dim())}
-        return {axis: each for axis, each in specs.items() if each is not None}
+        all_specs = {axis: renewed.get((index, axis), part(leaf.spec, axis, axis)) for axis in range(leaf.value.dim())}
+        return {axis: spec for axis, spec in all_specs.items() if spec is not None}
 
-    remaining = iter([dims(index, leaf) for index, leaf in enumerate(leaves(request))])
+    remaining = iter([dims(index, leaf) for index, leaf in enumerate(leaves(request, shapes))])
     return {parameter: pytree.tree_map(lambda _: next(remaining), value) for parameter, value in _parameters(request)}
 
 

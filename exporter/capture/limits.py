@@ -34,14 +34,25 @@ def limit_of(relation: sympy.Basic, symbol: sympy.Symbol, example: int, least: i
     concerns the sizes 0 and 1, which torch treats as special cases.
     """
     sizes = sorted({size for size in _worth_trying(relation, example) if max(least, 2) <= size <= most})
-    failing = [size for size in sizes if relation.xreplace({symbol: sympy.Integer(size)}) == sympy.false]
-    holding = [size for size in sizes if size not in failing]
+    tried = {size: _tried(relation, symbol, size) for size in sizes}
+    failing = [size for size, holds in tried.items() if holds is False]
+    holding = [size for size, holds in tried.items() if holds is True]
     if not holding or not any(size > example for size in failing):
         return None
     if max(holding) < min(size for size in failing if size > min(holding)):
         return Limit(most=max(holding))
     factor = int(sympy.gcd_list(holding))
     return Limit(factor=factor) if factor > 1 and not any(size % factor == 0 for size in failing) else None
+
+
+def _tried(relation: sympy.Basic, symbol: sympy.Symbol, size: int) -> bool | None:
+    """Whether `relation` holds for `size`; None where it cannot be told."""
+    try:
+        value = relation.xreplace({symbol: sympy.Integer(size)})
+    except (ArithmeticError, ValueError, AssertionError):
+        # NOTE: such as a division by a size that is rounded down to 0.
+        return None
+    return bool(value) if value in (sympy.true, sympy.false) else None
 
 
 def _worth_trying(relation: sympy.Basic, example: int) -> Iterator[int]:
