@@ -120,8 +120,9 @@ class _Builder:
                 outputs = self._outputs_of(module, node)
                 taken = self.recorder.take()
                 self.values[node] = self._finish(node, outputs, taken)
-                made.extend((*taken, *self.recorder.take()))
-                self._describe(node, made[len(made) - len(taken) :])
+                taken += self.recorder.take()
+                self._describe(node, taken)
+                made.extend(taken)
         return made
 
     def _outputs_of(self, module: torch.fx.GraphModule, node: torch.fx.Node) -> Any:
@@ -257,16 +258,19 @@ class _Builder:
     def _results(self, results: Any, inside: set[ir.Node] | None = None) -> tuple[list[ir.Value], list[ir.Node]]:
         """Graph outputs, each a value of its own that a node of this graph makes: ONNX wants that."""
         outputs: list[ir.Value] = []
+        copies: list[ir.Node] = []
         for result in results if isinstance(results, list | tuple) else [results]:
             value = self._arguments(result)
             known = value if isinstance(value, ir.Value) else self.recorder.constant(value)
             producer = known.producer()
             if producer is None or known in outputs or (inside is not None and producer not in inside):
-                copied = op.Identity(known)
-                copied.name, copied.type, copied.shape = f"{known.name}_out", known.type, known.shape
+                copied = Tensor(name=f"{known.name}_out", type=known.type, shape=known.shape)
+                copies.append(ir.Node("", "Identity", [known], outputs=[copied], version=16))
+                if isinstance(result, torch.fx.Node):
+                    self._describe(result, copies[-1:])
                 known = copied
             outputs.append(known)
-        return outputs, self.recorder.take()
+        return outputs, copies
 
 
 def _initializer(name: str, tensor: torch.Tensor) -> ir.Value:

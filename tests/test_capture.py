@@ -13,12 +13,14 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import sympy
 import torch
 from torch.export import Dim
 
 from onnxplain import dynamic_shapes as shapes
 from onnxplain import where
-from onnxplain.capture import Captured, capture, failures, frames, guards, recurrent
+from onnxplain.capture import Captured, capture, data, frames, guards, recurrent
+from onnxplain.capture.limits import Limit, limit_of
 from onnxplain.diagnostics import Confidence, Diagnostic, DiagnosticContext, DiagnosticOptions, Edit, ExportFailed, Log, Region, Tool
 from onnxplain.options import STRATEGIES, Request
 from onnxplain.rules import InternalError
@@ -27,6 +29,7 @@ Load = Callable[..., ModuleType]
 Marked = Callable[..., list[int]]
 
 
+SIZE = sympy.Symbol("size", integer=True, positive=True)
 COLUMNS = sys.version_info >= (3, 11)
 
 
@@ -491,6 +494,66 @@ def test_dims_that_must_be_equal(load: Load, marked: Marked) -> None:
 
 
 @pytest.mark.parametrize(
+    ("forward", "constraint"),
+    [
+        ("def forward(self, x):\n    return x.reshape(-1, 4).sum(1)  # here", "n % 4 == 0"),
+        ("def forward(self, x):\n    return x.view(x.shape[0] // 4, 4, -1).sum(1)  # here", "n % 4 == 0"),
+        ("def forward(self, x):\n    return x + torch.arange(10)[: x.shape[0]]  # here", "n <= 10"),
+        ("def forward(self, x):\n    torch._check(x.shape[0] <= 32)  # here\n    return x * 2", "n <= 32"),
+        ("def forward(self, x):\n    return x * 2 if x.shape[0] > 5 else x  # here", "n >= 6"),
+    ],
+    ids=["reshape", "view", "positions", "check", "branch"],
+)
+def test_limit_of_a_dim(load: Load, marked: Marked, forward: str, constraint: str) -> None:
+    model, args = load(net(forward)).Net(), (torch.ones(8),)
+    outcome = run(model, args, dynamic_shapes={"x": {0: Dim("n")}})
+    assert outcome.found == [("ConstraintViolated", marked("here")[0])]
+    assert outcome.only.rule.constraint == constraint  # type: ignore[attr-defined]
+    assert outcome.captured is not None
+    snippet: dict[str, Any] = {"torch": torch}
+    exec(outcome.only.fixes[0].snippet, snippet)
+    assert run(model, args, dynamic_shapes=snippet["dynamic_shapes"]).found == []
+    if constraint != "n >= 6":
+        assert run(model, args, dynamic_shapes={"x": {0: Dim.DYNAMIC}}).found == []
+
+
+def test_sizes_below_a_kernel_need_no_word() -> None:
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, 2), torch.nn.BatchNorm2d(4), torch.nn.MaxPool2d(2), torch.nn.AdaptiveAvgPool2d(1))
+    wanted = {"input": {0: Dim("batch"), 2: Dim("height"), 3: Dim("width")}}
+    program = run(model, (torch.randn(2, 3, 32, 32),), dynamic_shapes=wanted).program
+    assert program.module()(torch.randn(1, 3, 40, 36)).shape == (1, 4, 1, 1)
+    assert run(model, (torch.randn(2, 3, 32, 32),), dynamic_shapes=wanted).found == []
+
+
+def test_dim_that_only_the_solver_gives_up_stays_dynamic(load: Load) -> None:
+    model = load(net("def forward(self, x):\n    return torch.cat([x, x], 1).chunk(2, 1)[0]")).Net()
+    outcome = run(model, (torch.randn(2, 5, 8),), dynamic_shapes={"x": {0: Dim("n"), 1: Dim("t")}})
+    assert outcome.found == []
+    assert outcome.program.module()(torch.randn(3, 7, 8)).shape == (3, 7, 8)
+
+
+@pytest.mark.parametrize(
+    ("relation", "expected"),
+    [
+        (sympy.Eq(SIZE % 4, 0), Limit(factor=4)),
+        (sympy.Eq(SIZE, sympy.Min(1024, SIZE)), Limit(most=1024)),
+        (SIZE <= 8, Limit(most=8)),
+        (SIZE >= 5, None),
+        (sympy.Ne(SIZE, 1), None),
+        (sympy.Ne(SIZE, 12), None),
+        (sympy.Eq((3 * SIZE - 1) // SIZE, 2), None),
+    ],
+    ids=str,
+)
+def test_limit_of_a_relation(relation: sympy.Basic, expected: Limit | None) -> None:
+    assert limit_of(relation, SIZE, 8, 0, sys.maxsize) == expected
+
+
+def test_limit_that_is_promised_is_none() -> None:
+    assert limit_of(SIZE <= 64, SIZE, 8, 2, 64) is None
+
+
+@pytest.mark.parametrize(
     ("wanted", "expected", "actual"),
     [
         ({"tokens": {0: Dim("n")}, "pair": [None, None]}, "x, pair", "tokens, pair"),
@@ -815,7 +878,7 @@ def test_each_strategy_is_an_event(load: Load) -> None:
         (frames, "_TRACER", None),
         (guards, "_SHAPE_ENVIRONMENT", None),
         (guards, "_TRACING_CONTEXT", None),
-        (failures, "_DATA_DEPENDENT", ()),
+        (data, "_DATA_DEPENDENT", ()),
         (recurrent, "_KEYS", ("NoSuchKey",)),
     ],
     ids=["tracer", "shape environment", "tracing context", "exception", "dispatch key"],

@@ -383,6 +383,32 @@ def test_external_data_when_asked(tmp_path: pathlib.Path) -> None:
     torch.testing.assert_close(torch.from_numpy(got), model(x))
 
 
+def test_external_data_above_the_limit_of_one_file(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onnxplain.weights.PROTOBUF_LIMIT", 100)
+    model = Small().eval()
+    onnxplain.export(model, (torch.randn(2, 8),), tmp_path / "m.onnx", verify=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "m.onnx.data"]
+    (tmp_path / "m.onnx").unlink()
+    (tmp_path / "m.onnx.data").unlink()
+    failed = failing(model, (torch.randn(2, 8),), tmp_path, external_data=False)
+    assert [each.rule.id for each in failed.findings] == ["OXP5001"]
+
+
+@pytest.mark.parametrize(("export_params", "as_inputs"), [(True, True), (False, False), (False, True)])
+def test_weights_in_and_outside_the_file(tmp_path: pathlib.Path, export_params: bool, as_inputs: bool) -> None:
+    onnxplain.export(
+        Small().eval(),
+        (torch.randn(2, 8),),
+        tmp_path / "m.onnx",
+        export_params=export_params,
+        keep_initializers_as_inputs=as_inputs,
+    )
+    graph = onnx.load(tmp_path / "m.onnx").graph
+    names = {"linear.weight", "linear.bias"}
+    assert names <= {each.name for each in graph.initializer} if export_params else not graph.initializer
+    assert {each.name for each in graph.input} == ({"x", *names} if as_inputs else {"x"})
+
+
 def test_nothing_is_written_unasked(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     onnxplain.export(Small().eval(), (torch.randn(2, 8),))

@@ -14,8 +14,8 @@ from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.options import Request
 from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue
 
-from . import failures, noise, training
-from .failures import Finding
+from . import data, dims, failures, noise, training
+from .finding import Finding, headline
 from .frames import Frames
 from .guards import Guards
 from .strategies import ALL, CaptureStrategy
@@ -87,9 +87,10 @@ def _tried(
     """What `strategy` came to, and what is wrong with that."""
     attempt = _attempt(context, strategy, model, request)
     found = _found(request, attempt, first=first)
-    narrowed = failures.narrowed(request, attempt.error, attempt.guards)
+    narrowed = dims.narrowed(request, attempt.error, attempt.guards)
     if narrowed is None or not all(finding.negligible or isinstance(finding.rule, ConstraintViolated) for finding in found):
         return attempt, found
+    context.event("torch.export asks for narrower dynamic_shapes.")
     again = _attempt(context, strategy, model, narrowed)
     left = _found(request, again, first=first)
     if again.program is None or any(finding.blocking for finding in left):
@@ -107,7 +108,7 @@ def _attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch
             with noise.kept(context), guards.watched():
                 program = strategy(model, request, frames)
         except Exception as error:
-            context.event(f"The strategy {strategy.name} failed: {failures.headline(error)}")
+            context.event(f"The strategy {strategy.name} failed: {headline(error)}")
             return _Attempt(strategy.name, None, error, guards)
     context.event(f"The strategy {strategy.name} captured {len(program.graph.nodes)} nodes.")
     return _Attempt(strategy.name, program, None, guards)
@@ -115,13 +116,13 @@ def _attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch
 
 def _found(request: Request, attempt: _Attempt, *, first: bool) -> list[Finding]:
     """What is wrong with an attempt; nothing blocking only if its program does what was asked."""
-    found = failures.assumptions(request, attempt.guards)
+    found = data.assumptions(request, attempt.guards)
     if attempt.error is not None and first:
         found += failures.explain(request, attempt.strategy, attempt.error, attempt.guards)
     elif attempt.error is not None:
         found += failures.recognised(request, attempt.error, attempt.guards)
     if attempt.program is not None:
-        found += failures.undelivered(request, attempt.guards, attempt.program)
+        found += dims.undelivered(request, attempt.guards, attempt.program)
     return found
 
 
@@ -132,7 +133,7 @@ def _joined(findings: list[Finding], found: list[Finding], attempt: _Attempt) ->
     if attempt.strategy == "draft":
         return _at_distinct_places([*findings, *(finding for finding in found if not isinstance(finding.rule, CaptureFailed))])
     if isinstance(findings[0].rule, CaptureFailed) and attempt.error is not None:
-        note = f"The strategy {attempt.strategy} failed, too: {failures.headline(attempt.error)}"
+        note = f"The strategy {attempt.strategy} failed, too: {headline(attempt.error)}"
         return [dataclasses.replace(findings[0], notes=(*findings[0].notes, note)), *findings[1:]]
     return findings
 

@@ -130,6 +130,11 @@ def children(value: Any) -> list[tuple[Any, Any]]:
         return [(pytree.SequenceKey(number), child) for number, child in enumerate(flat)]
 
 
+def is_empty(value: Any) -> bool:
+    """Whether `value` is a container without anything in it."""
+    return not pytree.tree_leaves(value)
+
+
 def key_of(entry: Any) -> Any:
     """The key, index or attribute name in one of torch's keys."""
     return next((getattr(entry, name) for name in ("key", "idx", "name") if hasattr(entry, name)), None)
@@ -168,7 +173,7 @@ def _parameters(request: Request) -> list[tuple[str, Any]]:
 
 def _leaves(path: str, value: Any, spec: Any, names: Any) -> Iterator[Leaf]:
     parts = children(value)
-    if not parts:
+    if not parts and not is_empty(value):
         yield Leaf(path, value, spec, names)
     for position, (entry, child) in enumerate(parts):
         key = key_of(entry)

@@ -75,7 +75,7 @@ def _differences(path: str, value: Any, spec: Any) -> Iterator[tuple[str, str]]:
         yield from _tensor_differences(path, value, spec)
         return
     if not parts:
-        if spec is not None and not isinstance(value, int):
+        if spec is not None and not isinstance(value, int) and not inputs.is_empty(value):
             yield f"None for {path}, which is no tensor", repr(spec)
         return
     if isinstance(spec, Mapping):

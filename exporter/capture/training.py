@@ -12,7 +12,7 @@ from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix
 from onnxplain.options import Request
 from onnxplain.rules import TrainingMode
 
-from . import failures
+from .finding import fallback
 
 _FLAGS = ("train", "training")
 _PROBABILITIES = ("p", "dropout", "dropout_p")
@@ -53,6 +53,6 @@ def _first_in_a_file(evidence: list[Evidence], request: Request) -> Evidence:
     in_files = [each for each in evidence if each.location and each.location.file]
     if in_files:
         return in_files[0]
-    place = failures.fallback(request)
+    place = fallback(request)
     path = evidence[0].location.module if evidence[0].location else ""
     return dataclasses.replace(place, location=dataclasses.replace(place.location, module=path)) if place.location else evidence[0]

@@ -46,7 +46,9 @@ def _compute_dtype(node: torch.fx.Node) -> torch.dtype | None:
     if result.dtype is not torch.bool:
         return result.dtype
     operands = [_value(argument) for name, argument in _arguments(node) if name not in _MASKS]
-    known = [value for value in operands if isinstance(value, torch.Tensor | int | float)]
+    # Of a number only the kind counts.
+    numbers = [0 if isinstance(value, torch.SymInt) else value for value in operands]
+    known = [value for value in numbers if isinstance(value, torch.Tensor | int | float)]
     tensors = [value for value in known if isinstance(value, torch.Tensor)]
     if len(known) != 2 or not tensors or any(tensor.dtype.is_complex for tensor in tensors):
         return None
@@ -66,6 +68,9 @@ def _value(argument: Any) -> Any:
 def _cast_operands(graph: torch.fx.Graph, node: torch.fx.Node, dtype: torch.dtype) -> None:
     def cast(argument: Any) -> Any:
         value = _value(argument)
+        if isinstance(argument, torch.fx.Node) and isinstance(value, torch.SymInt | torch.SymFloat):
+            # A size is a scalar tensor in ONNX, whatever it is combined with.
+            value = node.meta["val"].new_empty((), dtype=torch.int64 if isinstance(value, torch.SymInt) else torch.float32)
         if not isinstance(argument, torch.fx.Node) or not isinstance(value, torch.Tensor):
             return argument
         if value.dtype == dtype or value.dtype.is_complex:
@@ -76,7 +81,14 @@ def _cast_operands(graph: torch.fx.Graph, node: torch.fx.Node, dtype: torch.dtyp
         made.meta["val"] = value.to(dtype)
         return made
 
-    names = [name for name, _ in _arguments(node)][: len(node.args)]
+    assert isinstance(node.target, torch._ops.OpOverload)
+    schema = node.target._schema.arguments
     node.args = tuple(
-        argument if name in _MASKS else map_aggregate(argument, cast) for name, argument in zip(names, node.args, strict=True)
+        map_aggregate(argument, cast) if expected.name not in _MASKS and _is_operand(expected) else argument
+        for expected, argument in zip(schema, node.args, strict=False)
     )
+
+
+def _is_operand(argument: torch.Argument) -> bool:
+    # "number" is what the schema's Scalar is called here.
+    return any(kind in str(argument.type) for kind in ("Tensor", "number"))

@@ -1,0 +1,77 @@
+"""Python that asks for the data in a tensor while the model is captured."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from torch.fx.experimental import symbolic_shapes
+
+from onnxplain import where
+from onnxplain.diagnostics import Evidence, Location
+from onnxplain.options import Request
+from onnxplain.rules import DataDependentBranch, DataDependentValue
+
+from . import fixes, syntax
+from .finding import Finding, chain, fallback, graph_break_type, module_of
+from .frames import Site, site_of
+from .guards import Guards
+
+# NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/symbolic_shapes.py.
+_DATA_DEPENDENT: Any = getattr(symbolic_shapes, "GuardOnDataDependentSymNode", ())
+
+
+def dependence(request: Request, error: Exception) -> Iterator[Finding]:
+    """The finding about data that had to be known, if that is what `error` says."""
+    guard = next((each for each in chain(error) if isinstance(each, _DATA_DEPENDENT)), None)
+    # NOTE: TorchDynamo's own name for a branch on a tensor (torch 2.11 to 2.15, _dynamo/symbolic_convert.py).
+    branches = graph_break_type(error) == "Data-dependent branching"
+    if guard is None and not branches:
+        return
+    evidence = where.at_exception(error, module_of(request))
+    site = site_of(list(where.walk(guard))) if guard is not None else None
+    if site is None or not site.stack:
+        # NOTE: TorchDynamo interprets the frames, so there are no local variables to look at.
+        site = Site(evidence.stack, evidence.location, branches, None)
+    yield _finding(request, site, evidence)
+
+
+def assumptions(request: Request, guards: Guards) -> list[Finding]:
+    """A finding for each place where only the example's data let a capture go on."""
+    return [_finding(request, site, where.at_stack(site.stack)) for site in guards.assumed if site.stack]
+
+
+def _finding(request: Request, site: Site, evidence: Evidence) -> Finding:
+    if not site.stack:
+        return Finding(DataDependentValue(expression=""), evidence if evidence.location else fallback(request))
+    place = syntax.without_body(site.stack[-1])
+    test = syntax.test_at(place)
+    if test is not None:
+        place = dataclasses.replace(place, region=syntax.region(place.file, test))
+    expression = _asked_for(site.asking or place)
+    at = _pointing_at(evidence, place)
+    if site.asks_truth_of_tensor:
+        return Finding(DataDependentBranch(condition=expression), at, fixes=tuple(fixes.for_branch(place, site.tensors)))
+    return Finding(DataDependentValue(expression=expression), at, fixes=tuple(fixes.for_value(place)))
+
+
+def _asked_for(place: Location) -> str:
+    test = syntax.test_at(place)
+    return syntax.text(place.file, test) if test is not None else syntax.expression_at(place)
+
+
+def _pointing_at(evidence: Evidence, place: Location) -> Evidence:
+    """`evidence` with the columns of `place`, where it is about the same line."""
+
+    def sharper(location: Location) -> Location:
+        same = (location.file, location.function) == (place.file, place.function) and location.line is not None
+        return dataclasses.replace(location, region=place.region) if same and _touches(location, place) else location
+
+    location = sharper(evidence.location) if evidence.location else None
+    return dataclasses.replace(evidence, location=location, related=tuple(sharper(each) for each in evidence.related))
+
+
+def _touches(location: Location, place: Location) -> bool:
+    first, second = location.region, place.region
+    return first is not None and second is not None and first.line <= second.line <= max(first.last_line, second.line)

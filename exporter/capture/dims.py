@@ -1,0 +1,164 @@
+"""Dims that are less dynamic than `dynamic_shapes` asks: frozen, equal to others, bounded, or multiples."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.export import Dim
+
+from onnxplain import where
+from onnxplain.diagnostics import Confidence, Evidence, Fix
+from onnxplain.options import Request
+from onnxplain.rules import ConstraintViolated, SpecializedDynamicDim
+
+from . import arguments, fixes, inputs, spec, syntax
+from .finding import Finding, fallback
+from .guards import Guard, Guards
+from .inputs import DynamicDim
+
+
+def constraints(request: Request, error: Exception, guards: Guards) -> Iterator[Finding]:
+    """The findings about dims that cannot have every size, if that is what `error` says."""
+    # NOTE: for a Dim.DYNAMIC torch says it with a ValueError instead (torch 2.11 to 2.15, _export/non_strict_utils.py).
+    if _user_error_type(error) != "CONSTRAINT_VIOLATION" and not _raised_in(error, "make_constraints"):
+        return
+    shapes = inputs.shapes_of(request)
+    refined = _refined(error, shapes)
+    constants = _constants(request, guards)
+    given_up: dict[DynamicDim, int] = {}
+    relations: dict[str, Finding] = {}
+    for dim in inputs.dynamic_dims(request):
+        before, after = (inputs.dim_spec(request, each, dim) for each in (shapes, refined))
+        if dim in constants:
+            continue
+        if isinstance(after, int) and not isinstance(before, int):
+            (given_up if guards.varies(dim) else constants)[dim] = after
+        elif isinstance(before, Dim) and isinstance(after, Dim) and (relation := _relation(before, after)):
+            guard = guards.decisive(dim)
+            only_lower = before.__name__ == after.__name__ and before.max == after.max
+            # NOTE: what is smaller than a kernel or a window fails by itself; what a branch of the model's decides does not.
+            negligible = only_lower and not (guard is not None and _is_branch(guard))
+            finding = dataclasses.replace(_violated(request, guards, dim, relation, refined), negligible=negligible)
+            relations.setdefault(dim.name, finding)
+    yield from _frozen_dims(request, guards, constants)
+    yield from (dataclasses.replace(finding, negligible=True) for finding in _frozen_dims(request, guards, given_up))
+    yield from relations.values()
+
+
+def undelivered(request: Request, guards: Guards, program: torch.export.ExportedProgram) -> list[Finding]:
+    """The findings about a program that is not what `dynamic_shapes` asks for."""
+    if (difference := spec.beyond_rank(request)) is not None:
+        return [arguments.misfit(request, *difference)]
+    constants = inputs.constant_dims(request, program) | _constants(request, guards)
+    return [*_frozen_dims(request, guards, constants), *_limits(request, guards)]
+
+
+def narrowed(request: Request, error: Exception | None, guards: Guards) -> Request | None:
+    """`request` with the `dynamic_shapes` that torch's solver suggests after `error`; None if it suggests nothing."""
+    shapes = None if error is None else _refined(error, inputs.shapes_of(request))
+    if shapes is None:
+        return None
+    given_up = {
+        dim: Dim.AUTO
+        for dim in inputs.dynamic_dims(request)
+        # NOTE: the solver takes a number for a dim where it cannot simplify the guards, even if none of them fixes the dim.
+        if isinstance(inputs.dim_spec(request, shapes, dim), int) and guards.varies(dim)
+    }
+    return dataclasses.replace(request, dynamic_shapes=inputs.with_dims(request, shapes, given_up))
+
+
+def _constants(request: Request, guards: Guards) -> dict[DynamicDim, int]:
+    return {dim: value for dim in inputs.dynamic_dims(request) if (value := guards.constant(dim)) is not None}
+
+
+def _frozen_dims(request: Request, guards: Guards, constants: dict[DynamicDim, int]) -> list[Finding]:
+    """A finding for each dim that was asked to be dynamic and has only one size; a name counts once."""
+    once = {dim.name: (dim, value) for dim, value in reversed(constants.items())}
+    return [_frozen_dim(request, guards, dim, value) for dim, value in reversed(once.values())]
+
+
+def _frozen_dim(request: Request, guards: Guards, dim: DynamicDim, value: int) -> Finding:
+    at = _evidence_about(request, guards.decisive(dim))
+    remedies = list(fixes.for_int_of_size(at.location)) if at.location else []
+    static = Fix(
+        "If the size is meant to be fixed, leave the dim out of dynamic_shapes.",
+        Confidence.CHANGES_BEHAVIOUR,
+        snippet=spec.code(inputs.with_dims(request, inputs.shapes_of(request), dict.fromkeys(_same_name(request, dim)))),
+    )
+    return Finding(SpecializedDynamicDim(dim=dim.name, value=value), at, _place_note(dim), (*remedies, static))
+
+
+def _limits(request: Request, guards: Guards) -> Iterator[Finding]:
+    """What the graph takes for granted about named dims. A hint such as Dim.DYNAMIC promises no particular size."""
+    seen: set[str] = set()
+    for dim in inputs.dynamic_dims(request):
+        named = inputs.dim_spec(request, inputs.shapes_of(request), dim)
+        if not isinstance(named, Dim) or hasattr(named, "root") or named.__name__ in seen:
+            continue
+        for limit, guard in guards.limits(dim, int(named.min), named.max if isinstance(named.max, int) else sys.maxsize):
+            seen.add(named.__name__)
+            most = named.max if limit.most is None else limit.most
+            stated = Dim(named.__name__, min=named.min, max=most if isinstance(most, int) else None) if limit.factor == 1 else None
+            stated = stated or limit.factor * Dim(f"_{named.__name__}")
+            shapes = inputs.with_dims(request, inputs.shapes_of(request), dict.fromkeys(_same_name(request, dim), stated))
+            yield dataclasses.replace(_violated(request, guards, dim, limit.of(dim.name), shapes, guard), blocking=False)
+            break
+
+
+def _violated(request: Request, guards: Guards, dim: DynamicDim, relation: str, stated: Any, guard: Guard | None = None) -> Finding:
+    fix = Fix("State it in dynamic_shapes.", Confidence.SAFE, snippet=spec.code(stated))
+    at = _evidence_about(request, guard or guards.decisive(dim))
+    return Finding(ConstraintViolated(dim=dim.name, constraint=relation), at, _place_note(dim), (fix,))
+
+
+def _relation(before: Dim, after: Dim) -> str:
+    if before.__name__ != after.__name__:
+        return f"{before.__name__} == {after.__name__}"
+    bounds = [
+        text
+        for text, changed in (
+            (f"{before.__name__} >= {after.min}", after.min != before.min),
+            (f"{before.__name__} <= {after.max}", after.max != before.max),
+        )
+        if changed
+    ]
+    return " and ".join(bounds)
+
+
+def _refined(error: Exception, shapes: Any) -> Any:
+    """`dynamic_shapes` with what torch's solver suggests, where it suggests something."""
+    with contextlib.suppress(Exception):
+        return torch.export.dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes(error.msg, shapes)  # type: ignore[attr-defined]
+    return None
+
+
+def _is_branch(guard: Guard) -> bool:
+    # NOTE: TorchDynamo does not run the model's code, so whether Python asked shows in the source only.
+    return guard.asked_by_python or syntax.test_at(guard.stack[-1]) is not None
+
+
+def _evidence_about(request: Request, guard: Guard | None) -> Evidence:
+    evidence = Evidence() if guard is None else where.at_stack((*guard.stack[:-1], syntax.without_body(guard.stack[-1])))
+    return evidence if evidence.location else fallback(request)
+
+
+def _same_name(request: Request, dim: DynamicDim) -> list[DynamicDim]:
+    return [each for each in inputs.dynamic_dims(request) if each.name == dim.name]
+
+
+def _place_note(dim: DynamicDim) -> tuple[str, ...]:
+    return () if dim.name == dim.place else (f"The dim '{dim.name}' is {dim.place}.",)
+
+
+def _user_error_type(error: BaseException) -> str:
+    """The name of torch's `UserErrorType`, as far as `error` has one."""
+    return str(getattr(getattr(error, "error_type", None), "name", ""))
+
+
+def _raised_in(error: BaseException, function: str) -> bool:
+    return any(frame.f_code.co_name == function for frame, _, _ in where.walk(error))

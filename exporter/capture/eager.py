@@ -1,0 +1,47 @@
+"""The model without any capture: what fails here, too, is the model's own fault."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from onnxplain import where
+from onnxplain.diagnostics import Evidence
+from onnxplain.options import Request
+from onnxplain.rules import UserCodeRaised
+
+from .finding import Finding, fallback, headline, module_of
+
+
+def finding(request: Request, error: Exception) -> Finding:
+    """The finding about `error`, which the model raises without a capture."""
+    at = where.at_exception(error, module_of(request))
+    if at.location is None:
+        # NOTE: `forward` never began: the arguments do not fit it.
+        definition = fallback(request).location
+        at = Evidence(request.caller, related=(definition.saying("forward is defined here"),) if definition else ())
+    return Finding(
+        UserCodeRaised(error=headline(error)),
+        at,
+        notes=("The model fails with these inputs in eager mode, too.",),
+        final=True,
+    )
+
+
+def error_of(request: Request) -> Exception | None:
+    """What the model raises without any capture; None if it runs. What it changes is put back."""
+    model: Any = request.model
+    args, kwargs = pytree.tree_map_only(torch.Tensor, torch.clone, (request.args, dict(request.kwargs)))
+    buffers = list(model.buffers()) if isinstance(model, torch.nn.Module) else []
+    saved = [buffer.clone() for buffer in buffers]
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        try:
+            model(*args, **kwargs)
+        except Exception as error:
+            return error
+        finally:
+            for buffer, value in zip(buffers, saved, strict=True):
+                buffer.copy_(value)
+    return None

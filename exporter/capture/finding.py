@@ -1,0 +1,74 @@
+"""A finding before it is reported, and the places and texts that all of them need."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from onnxplain import where
+from onnxplain.diagnostics import Evidence, Fix, Rule
+from onnxplain.options import Request
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """What the context will be told.
+
+    Attributes:
+        rule: The rule.
+        at: Where it stands.
+        notes: Further facts.
+        fixes: Ways out.
+        final: True if no other strategy can do better, because the fault is the model's or the call's own.
+        blocking: False if there is a program all the same.
+        negligible: True if it is not worth a word where there is a program all the same.
+    """
+
+    rule: Rule
+    at: Evidence
+    notes: tuple[str, ...] = ()
+    fixes: tuple[Fix, ...] = ()
+    final: bool = False
+    blocking: bool = True
+    negligible: bool = False
+
+    @property
+    def place(self) -> tuple[str, int | None]:
+        """File and line."""
+        location = self.at.location
+        return (location.file, location.line) if location else ("", None)
+
+
+def fallback(request: Request) -> Evidence:
+    """Where a finding stands that no line of the user's is known for: the model's `forward`, or else the call."""
+    model = request.model
+    definition = None if isinstance(model, torch.export.ExportedProgram) else where.module_definition(model)
+    return Evidence(definition or request.caller)
+
+
+def headline(error: BaseException) -> str:
+    """The type and the first line of an exception."""
+    lines: Sequence[str] = [line for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__
+
+
+def chain(error: BaseException) -> Iterator[BaseException]:
+    """`error` and what it was raised from, outermost first."""
+    seen: set[int] = set()
+    present: BaseException | None = error
+    while present is not None and id(present) not in seen:
+        seen.add(id(present))
+        yield present
+        present = present.__cause__ or present.__context__
+
+
+def module_of(request: Request) -> torch.nn.Module | None:
+    """The model, if it is a module and no function."""
+    return request.model if isinstance(request.model, torch.nn.Module) else None
+
+
+def graph_break_type(error: BaseException) -> str:
+    """TorchDynamo's name for what it cannot trace; empty for other errors."""
+    return next((gb for each in chain(error) if isinstance(gb := getattr(each, "gb_type", None), str) and gb), "")

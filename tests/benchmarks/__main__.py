@@ -1,0 +1,101 @@
+"""The command line: `python -m benchmarks`, from the folder of the tests."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import os
+import pathlib
+import platform
+import warnings
+from collections.abc import Sequence
+from importlib import metadata
+
+import click
+import onnxruntime
+import torch
+from rich.console import Console
+
+from . import models, show, studies, verdict
+from .measure import Result, measure
+
+_PACKAGES = ("torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime", "transformers", "diffusers", "monai")
+_Path = click.Path(path_type=pathlib.Path)
+
+
+@click.command()
+@click.argument("names", metavar="[MODEL]...", nargs=-1, type=click.Choice(list(models.MODELS)))
+@click.option("--repeat", default=3, show_default=True, type=click.IntRange(min=1), help="Rounds; medians are shown.")
+@click.option("--threads", default=1, show_default=True, help="Threads of one operator in ONNX Runtime.")
+@click.option("--no-latency", is_flag=True, help="Leave ONNX Runtime out.")
+@click.option("--no-memory", is_flag=True, help="Leave peak memory out, which takes fresh processes.")
+@click.option("--picture", type=_Path, help="Save a picture of the times (PNG).")
+@click.option("--json", "json_path", type=_Path, help="Save everything that was measured.")
+@click.option("--profile", type=click.Choice(show.STAGES), help="Only: which functions a stage of ours spends its time in.")
+@click.option("--scaling", is_flag=True, help="Only: time after capture against the number of layers.")
+@click.option("--log-cost", is_flag=True, help="Only: what writing the log as SARIF costs.")
+@click.option("--cold", is_flag=True, help="Only: from the start of a process to a saved small model.")
+def main(
+    names: tuple[str, ...],
+    repeat: int,
+    threads: int,
+    no_latency: bool,
+    no_memory: bool,
+    picture: pathlib.Path | None,
+    json_path: pathlib.Path | None,
+    profile: str | None,
+    scaling: bool,
+    log_cost: bool,
+    cold: bool,
+) -> None:
+    """Measures exports of MODELs, or of all, beside bare capture and torch.onnx.export."""
+    _hush()
+    chosen = names or tuple(models.MODELS)
+    console = Console(width=None if Console().is_terminal else 220)
+    if profile:
+        studies.profile(chosen, profile)
+    if scaling:
+        studies.scaling(console, repeat)
+    if log_cost:
+        studies.log_cost(console, chosen, repeat)
+    if cold:
+        studies.cold(console, repeat)
+    if profile or scaling or log_cost or cold:
+        return
+    console.print(f"{_machine()}; load {os.getloadavg()[0]:.1f} before")
+    results = []
+    for name in chosen:
+        console.print(f"{name} ...", style="dim")
+        results.append(measure(name, repeat=repeat, latency=not no_latency, memory=not no_memory, threads=threads))
+    console.print(f"load {os.getloadavg()[0]:.1f} after")
+    show.everything(console, results, verdict.verdicts(results))
+    if picture:
+        show.picture(results, picture)
+    if json_path:
+        json_path.write_text(json.dumps(_document(results), indent=1), encoding="utf-8")
+
+
+def _document(results: Sequence[Result]) -> dict[str, object]:
+    return {
+        "machine": _machine(),
+        "results": [dataclasses.asdict(result) for result in results],
+        "verdicts": [dataclasses.asdict(each) for each in verdict.verdicts(results)],
+    }
+
+
+def _machine() -> str:
+    versions = ", ".join(f"{name} {metadata.version(name)}" for name in _PACKAGES)
+    return f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}, {versions}"
+
+
+def _hush() -> None:
+    """Other libraries' warnings would be all that one sees."""
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    onnxruntime.set_default_logger_severity(4)
+    torch.set_num_threads(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,211 @@
+"""What is measured of one model. Contenders take turns in every round, so that load on the machine meets all of them."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import gc
+import multiprocessing
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+
+import onnx_ir as ir
+import onnxruntime as ort
+import psutil
+import torch
+
+from . import contenders, models
+from .models import Subject
+
+LATENCY_SECONDS = 6.0
+"""How long the two graphs of a model take turns in ONNX Runtime."""
+_FEWEST_RUNS = 15
+_WARM_UPS = 3
+_MIB = 2**20
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """A number of ours beside theirs, None where theirs failed, and the ratio ours to theirs: the median of the rounds' own ratios."""
+
+    ours: float
+    theirs: float | None = None
+    ratio: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What was measured of one model.
+
+    Attributes:
+        name: Its name.
+        capture: Bare capture in seconds.
+        seconds: Whole exports, in seconds.
+        over_capture: Our whole export to bare capture, the median of the rounds' ratios.
+        stages: The seconds of our stages, in order, in the round whose total is the median.
+        nodes: ONNX nodes.
+        more: Of which ONNX operators our graph has more nodes than theirs, and how many.
+        fewer: Of which operators it has fewer.
+        latency: One run in ONNX Runtime, in milliseconds.
+        memory: Most resident memory during the export, over that before it, in MiB.
+        failure: Why theirs has no result.
+    """
+
+    name: str
+    capture: float
+    seconds: Pair
+    over_capture: float
+    stages: dict[str, float]
+    nodes: Pair
+    more: dict[str, int]
+    fewer: dict[str, int]
+    latency: Pair | None = None
+    memory: Pair | None = None
+    failure: str = ""
+
+
+def measure(name: str, *, repeat: int, latency: bool, memory: bool, threads: int) -> Result:
+    """Measures one of `models.MODELS`.
+
+    Args:
+        name: The model.
+        repeat: Rounds, after a warm-up of each contender.
+        latency: Whether both graphs run in ONNX Runtime.
+        memory: Whether both exports run once more, in processes of their own.
+        threads: How many threads ONNX Runtime has for one operator.
+    """
+    subject = models.build(name)
+    our_model, their_model, failure = contenders.ours(subject).model, None, ""
+    try:
+        their_model = contenders.theirs(subject).model
+    except Exception as error:
+        failure = f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
+    result = _timed(subject, name, repeat, our_model, their_model, failure)
+    if latency:
+        result = dataclasses.replace(result, latency=_latency(subject, our_model, their_model, threads))
+    del subject, our_model, their_model
+    if memory:
+        ours = peak_memory(name, "ours")
+        theirs = None if failure else peak_memory(name, "theirs")
+        result = dataclasses.replace(result, memory=Pair(ours, theirs, None if theirs is None else ours / theirs))
+    return result
+
+
+def _timed(subject: Subject, name: str, repeat: int, our_model: ir.Model, their_model: ir.Model | None, failure: str) -> Result:
+    captures: list[float] = []
+    ours: list[float] = []
+    theirs: list[float] = []
+    stages: list[dict[str, float]] = []
+    contenders.capture(subject)
+    for _ in range(repeat):
+        captures.append(seconds(lambda: contenders.capture(subject)))
+        ours.append(seconds(lambda: stages.append(stage_seconds(contenders.ours(subject)))))
+        if their_model is not None:
+            theirs.append(seconds(lambda: contenders.theirs(subject)))
+    middle = ours.index(statistics.median_low(ours))
+    counts = {kind: collections.Counter(node.op_type for node in contenders.nodes(model)) for kind, model in _known(our_model, their_model)}
+    other = counts.get("theirs", counts["ours"])
+    totals = (counts["ours"].total(), other.total())
+    return Result(
+        name=name,
+        capture=statistics.median(captures),
+        seconds=paired(ours, theirs or None),
+        over_capture=median_ratio(ours, captures),
+        stages=stages[middle],
+        nodes=Pair(totals[0]) if their_model is None else Pair(*totals, totals[0] / totals[1]),
+        more=dict((counts["ours"] - other).most_common()),
+        fewer=dict((other - counts["ours"]).most_common()),
+        failure=failure,
+    )
+
+
+def _known(ours: ir.Model, theirs: ir.Model | None) -> list[tuple[str, ir.Model]]:
+    return [("ours", ours)] if theirs is None else [("ours", ours), ("theirs", theirs)]
+
+
+def stage_seconds(program: contenders.onnxplain.ONNXProgram) -> dict[str, float]:
+    """The seconds of each of our stages."""
+    return {stage.name: stage.seconds for stage in program.diagnostics.stages}
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """How long a call takes. Garbage of what ran before is not its fault."""
+    gc.collect()
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
+
+
+def paired(ours: Sequence[float], theirs: Sequence[float] | None) -> Pair:
+    """The medians of rounds that ran side by side, and the median of their ratios."""
+    if theirs is None:
+        return Pair(statistics.median(ours))
+    return Pair(statistics.median(ours), statistics.median(theirs), median_ratio(ours, theirs))
+
+
+def median_ratio(numerators: Sequence[float], denominators: Sequence[float]) -> float:
+    """The median of the ratios, round by round: load that comes and goes meets both sides of one ratio."""
+    return statistics.median(one / other for one, other in zip(numerators, denominators, strict=True))
+
+
+def _latency(subject: Subject, our_model: ir.Model, their_model: ir.Model | None, threads: int) -> Pair:
+    runs = {kind: _runner(model, subject, threads) for kind, model in _known(our_model, their_model)}
+    taken: dict[str, list[float]] = {kind: [] for kind in runs}
+    for run in runs.values():
+        for _ in range(_WARM_UPS):
+            run()
+    gc.collect()
+    ending = time.perf_counter() + LATENCY_SECONDS
+    while time.perf_counter() < ending or len(taken["ours"]) < _FEWEST_RUNS:
+        # NOTE: who runs first finds the other's data in the caches, so they take turns in that, too.
+        for kind in sorted(runs, reverse=len(taken["ours"]) % 2 == 1):
+            started = time.perf_counter()
+            runs[kind]()
+            taken[kind].append(1000 * (time.perf_counter() - started))
+    return paired(taken["ours"], taken.get("theirs"))
+
+
+def _runner(model: ir.Model, subject: Subject, threads: int) -> Callable[[], object]:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 4
+    session = ort.InferenceSession(ir.to_proto(model).SerializeToString(), options, providers=["CPUExecutionProvider"])
+    wanted = session.get_inputs()
+    tensors = subject.inputs.tensors
+    assert len(wanted) == len(tensors), f"{len(wanted)} inputs instead of {len(tensors)}"
+    feeds = {each.name: tensor.numpy() for each, tensor in zip(wanted, tensors, strict=True)}
+    return lambda: session.run(None, feeds)
+
+
+def peak_memory(name: str, exporter: str) -> float:
+    """The most resident memory of an export in a fresh process, in MiB over what the process had with the model built.
+
+    The exporter's libraries are loaded by then: it has exported the smallest model before.
+    """
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=_export_alone, args=(name, exporter, there), daemon=True)
+    process.start()
+    there.close()
+    here.recv()
+    watched = psutil.Process(process.pid)
+    before = peak = watched.memory_info().rss
+    here.send("go")
+    while not here.poll(0.002):
+        peak = max(peak, watched.memory_info().rss)
+    here.recv()
+    process.join()
+    return (peak - before) / _MIB
+
+
+def _export_alone(name: str, exporter: str, pipe: Connection) -> None:
+    torch.set_num_threads(1)
+    contenders.EXPORTERS[exporter](models.build("mlp"))
+    subject = models.build(name)
+    gc.collect()
+    pipe.send("ready")
+    pipe.recv()
+    contenders.EXPORTERS[exporter](subject)
+    pipe.send("done")

@@ -1,0 +1,58 @@
+"""The targets, and whether the results meet them."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Callable, Sequence
+
+from .measure import Pair, Result
+
+MEDIAN_OVER_CAPTURE = 1.25
+WORST_OVER_CAPTURE = 1.5
+TIMES_FASTER = 4.0
+SAME_LATENCY = 1.02
+"""Two runs of one graph differ by as much."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """A target, what was reached of it, and who missed it."""
+
+    target: str
+    reached: str
+    met: bool
+    missed_by: tuple[str, ...] = ()
+
+
+def verdicts(results: Sequence[Result]) -> list[Verdict]:
+    """One verdict for each target about which the results say anything."""
+    over = {result.name: result.over_capture for result in results}
+    median, worst = statistics.median(over.values()), max(over, key=over.__getitem__)
+    late = tuple(name for name, ratio in over.items() if ratio > WORST_OVER_CAPTURE)
+    found = [
+        Verdict(f"ours / capture, median <= {MEDIAN_OVER_CAPTURE}", f"{median:.2f}", median <= MEDIAN_OVER_CAPTURE),
+        Verdict(f"ours / capture, worst <= {WORST_OVER_CAPTURE}", f"{over[worst]:.2f} ({worst})", not late, late),
+    ]
+    faster = [1 / result.seconds.ratio for result in results if result.seconds.ratio]
+    if faster:
+        mean = statistics.geometric_mean(faster)
+        found.append(Verdict(f"theirs / ours, geometric mean >= {TIMES_FASTER:g}", f"{mean:.2f}", mean >= TIMES_FASTER))
+    found += _each(results, "nodes", lambda result: result.nodes, 1.0)
+    found += _each(results, "latency", lambda result: result.latency, SAME_LATENCY)
+    found += _each(results, "peak memory", lambda result: result.memory, 1.0)
+    return found
+
+
+def _each(results: Sequence[Result], what: str, pick: Callable[[Result], Pair | None], limit: float) -> list[Verdict]:
+    ratios = {result.name: pair.ratio for result in results if (pair := pick(result)) is not None and pair.ratio is not None}
+    if not ratios:
+        return []
+    missed = tuple(name for name, ratio in ratios.items() if ratio > limit)
+    reached = f"geometric mean {_mean(ratios.values()):.2f}, worst {max(ratios.values()):.2f}"
+    return [Verdict(f"{what}, ours / theirs, of each model <= {limit:g}", reached, not missed, missed)]
+
+
+def _mean(ratios: Sequence[float]) -> float:
+    # NOTE: an export that needs no memory at all has a ratio of zero.
+    return statistics.geometric_mean([max(ratio, 0.01) for ratio in ratios])

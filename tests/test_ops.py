@@ -1,0 +1,135 @@
+"""Translations of ours, the passes before them and what folds behind them: the exported function equals the eager one, on other data and,
+where a dim is dynamic, on other sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+import onnxplain
+from onnxplain import Level
+
+Case = tuple[Callable[..., Any], tuple[torch.Tensor, ...]]
+
+X = (torch.randn(3, 8, 6),)
+IMAGE = (torch.randn(2, 4, 9, 7),)
+INTS = (torch.arange(-6, 6).reshape(3, 4), torch.tensor([[3], [-2], [5]]))
+BOOLS = (torch.randn(3, 4) > 0, torch.randn(3, 4) > 0)
+MIXED = (torch.randn(3, 4), torch.arange(12).reshape(3, 4))
+
+
+def layer(module: nn.Module) -> nn.Module:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        for value in (*module.parameters(), *(each for each in module.buffers() if each.is_floating_point())):
+            value.data = torch.rand_like(value) + 0.5
+    return module.eval()
+
+
+class WeightAsOutput(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(2))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x + 1, self.weight
+
+
+CASES: dict[str, Case] = {
+    "conv1d": (layer(nn.Conv1d(8, 4, 3)), X),
+    "conv1d-same": (layer(nn.Conv1d(8, 4, 4, padding="same", dilation=2)), X),
+    "conv1d-no-batch": (layer(nn.Conv1d(8, 4, 3)), (torch.randn(8, 6),)),
+    "conv2d-no-bias": (layer(nn.Conv2d(4, 6, (3, 2), stride=2, padding=(1, 0), groups=2, bias=False)), IMAGE),
+    "conv3d-no-bias": (layer(nn.Conv3d(2, 3, 2, bias=False)), (torch.randn(1, 2, 4, 5, 3),)),
+    "conv-transpose1d": (layer(nn.ConvTranspose1d(8, 4, 3, stride=2, padding=1, output_padding=1)), X),
+    "conv-transpose2d": (layer(nn.ConvTranspose2d(4, 6, 3, groups=2, dilation=2)), IMAGE),
+    "batch-norm": (layer(nn.BatchNorm2d(4)), IMAGE),
+    "batch-norm-plain": (layer(nn.BatchNorm2d(4, affine=False)), IMAGE),
+    "batch-norm-batch-statistics": (layer(nn.BatchNorm1d(8, track_running_stats=False)), X),
+    "dropout": (layer(nn.Dropout(0.5)), X),
+    "adaptive-pool": (lambda x: functional.adaptive_avg_pool2d(x, (1, 1)), IMAGE),
+    "split": (lambda x: torch.split(x, 3, dim=1), X),
+    "split-sizes": (lambda x: torch.split(x, [1, 5, 2], dim=1), X),
+    "split-one": (lambda x: x.split(8, 1)[0] + 1, X),
+    "chunk": (lambda x: x.chunk(4, dim=2), X),
+    "unbind": (lambda x: x.unbind(1), X),
+    "unbind-one": (lambda x: x[:, :1].unbind(1), X),
+    "view": (lambda x: x.view(6, -1).transpose(0, 1).reshape(-1), X),
+    "diff": (lambda x: x.diff(dim=1), X),
+    "and": (lambda a, b: a & b, BOOLS),
+    "or-ints": (lambda a, b: a | b, INTS),
+    "xor": (lambda a, b: a ^ b, BOOLS),
+    "min-max": (lambda a, b: (torch.min(a, b), torch.max(a, b)), INTS),
+    "amax-of-all": (lambda x: x.amax(), X),
+    "int-plus-float": (lambda a, b: a + 1.5 * b, INTS),
+    "float-times-int": (lambda a, b: a * b - b, MIXED),
+    "int-by-int": (lambda a, b: a / b, INTS),
+    "floor-and-remainder": (lambda a, b: (a // b, a % b), INTS),
+    "compare-float-int": (lambda a, b: (a > b, a == b, a <= 2), MIXED),
+    "where": (lambda a, b: torch.where(a > 0, a, b), MIXED),
+    "cat-of-dtypes": (lambda a, b: torch.cat([a, b]), MIXED),
+    "sum-of-bools": (lambda a, b: (a.sum(), b.sum(dim=1)), BOOLS),
+    "mean-of-casts": (lambda a, b: (a.double() + b).mean(), MIXED),
+    "sin-of-ints": (lambda a, b: torch.sin(a) + torch.sqrt(torch.abs(b)), INTS),
+    "to": (lambda a, b: (a.to(torch.int32), a.type_as(b), b.to(a), a.to("cpu", torch.float16)), MIXED),
+    "fill": (lambda x: torch.zeros_like(x).fill_(3.0), X),
+    "no-grad": (torch.no_grad()(lambda x: x * 2 + 1), X),
+    "pads-with-negative": (lambda x: functional.pad(x, (-1, 2)), X),
+    "input-is-output": (lambda x: x, X),
+    "output-twice": (lambda x: (y := x * 2, y, x), X),
+    "constant-is-output": (lambda x: (x + 1, torch.ones(2)), X),
+    "weight-is-output": (WeightAsOutput(), X),
+    "numbers-are-outputs": (lambda x: (x + 1, 3, 2.5, True), X),
+    "nested-output": (lambda x: {"a": x + 1, "b": [x * 2, None]}, X),
+}
+
+
+def check(function: Callable[..., Any], program: onnxplain.ONNXProgram, args: tuple[torch.Tensor, ...]) -> None:
+    expected = [leaf for leaf in torch.utils._pytree.tree_leaves(function(*args)) if leaf is not None]
+    results = program(*args)
+    assert len(results) == len(expected)
+    for got, want in zip(results, expected, strict=True):
+        want = want if isinstance(want, torch.Tensor) else torch.tensor(want)
+        torch.testing.assert_close(got, want.detach(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_equals_eager(name: str) -> None:
+    function, args = CASES[name]
+    program = onnxplain.export(function, args)
+    assert not [each for each in program.diagnostics.findings if each.level is not Level.NOTE]
+    check(function, program, tuple(arg.flip(0) for arg in args))
+
+
+DYNAMIC: dict[str, Callable[[torch.Tensor], Any]] = {
+    "view": lambda x: x.view(x.size(0), -1),
+    "view-two-dynamic": lambda x: x.reshape(x.size(0) * x.size(1), x.size(2)),
+    "flatten": lambda x: x.flatten(0, 1),
+    "zeros-of-size": lambda x: x + torch.zeros(x.size(0), 1, x.size(2)),
+    "arange-of-size": lambda x: x.sum(dim=(1, 2)) + torch.arange(x.size(0)),
+    "expand": lambda x: x[:, :1].expand(-1, x.size(1), -1) * 2,
+    "slice-by-size": lambda x: x[:, : x.size(1) // 2],
+    "scale-by-size": lambda x: x / x.size(1) + x.size(0) ** 0.5,
+    "arithmetic": lambda x: x.new_ones((x.size(0) * 2 + 1) // 2 - 1 + x.size(1) % 3),
+    "pad-to-even": lambda x: functional.pad(x, (0, 0, 0, x.size(1) % 2)),
+    "chunk-dynamic": lambda x: torch.cat(x.chunk(2, dim=1), dim=2),
+    "compare-with-size": lambda x: (x > x.size(1)) | (x.size(0) * x < 1),
+    "size-is-output": lambda x: (x * 2, x.size(0), x.size(1) + 1),
+    "interpolate": lambda x: functional.interpolate(x, scale_factor=2.0),
+    "softmax": lambda x: x.softmax(-1) @ x.transpose(1, 2),
+}
+
+
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_other_sizes(name: str) -> None:
+    function = DYNAMIC[name]
+    shapes = ({0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC},)
+    program = onnxplain.export(function, (torch.randn(3, 8, 6),), dynamic_shapes=shapes)
+    assert program.diagnostics.findings == ()
+    for sizes in ((3, 8, 6), (5, 4, 6), (2, 10, 6)):
+        check(function, program, (torch.randn(sizes),))
