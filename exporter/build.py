@@ -23,6 +23,7 @@ from onnxplain.rules import NameChanged, NameUnused, TranslationFailed, UnusedIn
 
 from . import dims, where
 from .dispatch import Call, Plan, is_output_selection
+from .folding import FIXED
 from .opset import bring_to
 from .options import Request
 from .recorder import Recorder, Tensor
@@ -55,7 +56,7 @@ class _Builder:
         self.plan = plan
         self.request = request
         self.program = plan.prepared.program
-        self.recorder = Recorder()
+        self.recorder = Recorder(request.opset_version)
         self.failed = False
         self.values: dict[torch.fx.Node, Any] = {}
         self.dims = dims.Names(self.program, request)
@@ -103,6 +104,8 @@ class _Builder:
         if id(tensor) not in weights:
             data = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
             weights[id(tensor)] = _initializer(spec.target, data)
+            fixed = spec.kind is InputKind.CONSTANT_TENSOR or (spec.kind is InputKind.BUFFER and not spec.persistent)
+            weights[id(tensor)].meta[FIXED] = fixed and not data.is_meta and not hasattr(data, "fake_mode")
         return weights[id(tensor)]
 
     def _nodes(self, module: torch.fx.GraphModule) -> list[ir.Node]:

@@ -14,8 +14,11 @@ import numpy.typing as npt
 import onnx_ir as ir
 from onnx_ir.tensor_adapters import TorchTensor
 
-LIMIT = 64
-"""Elements that a constant may have to be computed with, or to be made."""
+LIMIT = 8192
+"""Elements that a constant may have to be computed with, or to be made: masks and positions of short sequences."""
+
+FIXED = "fixed"
+"""Key in the `meta` of a weight that no state dict can change: a buffer that is not persistent, or a constant of the model's code."""
 
 Array = npt.NDArray[Any]
 
@@ -34,6 +37,8 @@ def simplify(name: str, inputs: Sequence[ir.Value | None], attributes: Mapping[s
         return same
     if name == "Shape":
         return _shape(inputs[0], attributes)
+    if name == "CastLike" and (data := constant(inputs[0])) is not None and (dtype := _like(inputs)) is not None:
+        return data.astype(dtype.numpy())
     compute = _COMPUTE.get(name)
     if compute is None:
         return None
@@ -48,10 +53,31 @@ def simplify(name: str, inputs: Sequence[ir.Value | None], attributes: Mapping[s
     return result if result.size <= LIMIT else None
 
 
+def shortened(name: str, inputs: list[ir.Value | None], attributes: Mapping[str, Any]) -> tuple[list[ir.Value | None], Mapping[str, Any]]:
+    """The inputs and attributes with which an operator can do the work of the one before it, too: a reshape after a reshape."""
+    value = inputs[0] if inputs else None
+    before = None if value is None else value.producer()
+    if before is None or before.domain or before.inputs[:1] == (None,):
+        return inputs, attributes
+    match name, before.op_type:
+        case "Reshape", "Reshape" | "Unsqueeze" | "Squeeze" | "Flatten":
+            shape = None if inputs[1] is None else constant(inputs[1])
+            # NOTE: a 0 copies the size of the input, which is another one then.
+            if shape is not None and (0 not in shape or attributes.get("allowzero")):
+                return [before.inputs[0], *inputs[1:]], attributes
+        case "Transpose", "Transpose":
+            first, second = before.attributes.get("perm"), attributes.get("perm")
+            if first is not None and second is not None:
+                return [before.inputs[0]], {"perm": [first.as_ints()[axis] for axis in second]}
+    return inputs, attributes
+
+
 def constant(value: ir.Value) -> Array | None:
     """The small constant that `value` is; None for all else, weights included."""
     tensor = value.const_value
-    if tensor is None or isinstance(tensor, TorchTensor) or tensor.dtype is ir.DataType.STRING or tensor.size > LIMIT:
+    if tensor is None or tensor.dtype is ir.DataType.STRING or tensor.size > LIMIT:
+        return None
+    if isinstance(tensor, TorchTensor) and not value.meta.get(FIXED):
         return None
     array: Array = tensor.numpy()
     return array
@@ -66,8 +92,7 @@ def _same(name: str, inputs: Sequence[ir.Value | None], attributes: Mapping[str,
         case "Cast":
             return value if value.dtype is not None and value.dtype == attributes["to"] else None
         case "CastLike":
-            like = inputs[1]
-            return value if value.dtype is not None and like is not None and value.dtype is like.dtype else None
+            return value if value.dtype is not None and value.dtype is _like(inputs) else None
         case "Concat":
             return value if len(inputs) == 1 else None
         case "Transpose":
@@ -78,6 +103,10 @@ def _same(name: str, inputs: Sequence[ir.Value | None], attributes: Mapping[str,
             return value if target is not None and value.shape is not None and _equal(value.shape, target) else None
         case _:
             return None
+
+
+def _like(inputs: Sequence[ir.Value | None]) -> ir.DataType | None:
+    return None if inputs[1] is None else inputs[1].dtype
 
 
 def _equal(shape: ir.Shape, target: Array) -> bool:
@@ -133,8 +162,9 @@ _COMPUTE: Mapping[str, Callable[..., Any]] = {
     "Add": _elementwise(np.add),
     "And": _elementwise(np.logical_and),
     "Cast": _cast,
-    "CastLike": lambda _, data, like: data.astype(like.dtype),
     "Ceil": _elementwise(np.ceil),
+    "Cos": _elementwise(np.cos),
+    "Exp": _elementwise(np.exp),
     "Concat": lambda attributes, *arrays: np.concatenate(arrays, axis=attributes["axis"]),
     "Div": _divide,
     "Equal": _elementwise(np.equal),
@@ -142,7 +172,10 @@ _COMPUTE: Mapping[str, Callable[..., Any]] = {
     "Floor": _elementwise(np.floor),
     "Gather": lambda attributes, data, indices: np.take(data, indices, axis=attributes.get("axis") or 0),
     "Greater": _elementwise(np.greater),
+    "GreaterOrEqual": _elementwise(np.greater_equal),
     "Less": _elementwise(np.less),
+    "LessOrEqual": _elementwise(np.less_equal),
+    "Log": _elementwise(np.log),
     "Max": _folded(np.maximum),
     "Min": _folded(np.minimum),
     "Mul": _elementwise(np.multiply),
@@ -150,12 +183,16 @@ _COMPUTE: Mapping[str, Callable[..., Any]] = {
     "Not": _elementwise(np.logical_not),
     "Or": _elementwise(np.logical_or),
     "Pow": lambda _, a, b: np.power(a, b).astype(a.dtype),
+    "Range": lambda _, start, limit, delta: np.arange(start, limit, delta, dtype=start.dtype),
     "Reciprocal": lambda _, a: (1 / a).astype(a.dtype),
     "Reshape": _reshape,
+    "Sin": _elementwise(np.sin),
     "Slice": _slice,
     "Sqrt": _elementwise(np.sqrt),
     "Squeeze": lambda _, data, axes=None: np.squeeze(data, axis=_axes(axes)),
     "Sub": _elementwise(np.subtract),
+    "Tile": lambda _, data, repeats: np.tile(data, tuple(map(int, repeats))),
+    "Transpose": lambda attributes, data: np.transpose(data, attributes.get("perm")),
     "Unsqueeze": lambda _, data, axes: np.expand_dims(data, axis=tuple(map(int, axes))),
     "Where": lambda _, condition, a, b: np.where(condition, a, b),
 }

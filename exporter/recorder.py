@@ -13,6 +13,9 @@ from onnxscript.onnx_opset import opset18 as op
 
 from . import folding
 
+_SMALL = 64
+"""Elements up to which equal constants become one."""
+
 VECTOR = "vector"
 """Key, in the `meta` of a scalar, of the same number as a tensor of one element: shapes are made of those."""
 
@@ -101,11 +104,13 @@ class Recorder(evaluator.Evaluator):  # type: ignore[misc]
     """Records what translations call.
 
     Attributes:
+        opset: The ONNX opset of the model; translations may use operators that it has and opset 18 has not.
         nodes: What was recorded since the last `take`, in order.
         constants: Every constant of the model, as values that become initializers; each is made once.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, opset: int) -> None:
+        self.opset = opset
         self.nodes: list[ir.Node] = []
         self.constants: dict[tuple[object, ...], ir.Value] = {}
         self._plain: dict[tuple[object, ...], ir.Value] = {}
@@ -129,7 +134,7 @@ class Recorder(evaluator.Evaluator):  # type: ignore[misc]
         return self._plain[plain]
 
     def _tensor_constant(self, tensor: ir.TensorProtocol) -> ir.Value:
-        small = tensor.size <= folding.LIMIT and tensor.dtype is not ir.DataType.STRING
+        small = tensor.size <= _SMALL and tensor.dtype is not ir.DataType.STRING
         key = (tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes() if small else id(tensor))
         found = self.constants.get(key)
         if found is None:
@@ -142,12 +147,15 @@ class Recorder(evaluator.Evaluator):  # type: ignore[misc]
             self.constants[key] = found
         return found
 
-    def eval_op(self, op: values.Op, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def eval_op(self, called: values.Op, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Records one ONNX operator."""
-        signature = _signature(op)
+        signature = _signature(called)
         kwargs = {name: _plain(value) for name, value in kwargs.items()}
-        if op.name == "Constant" and not op.opset.domain:
+        if called.name == "Constant" and not called.opset.domain:
             return self._constant_op(kwargs)
+        if called.name == "CastLike" and isinstance(args[1], ir.Value) and args[1].dtype is not None:
+            # The dtype is known: what else the operand is does not matter.
+            return op.Cast(args[0], to=int(args[1].dtype))
         outputs = self._record(signature, args, kwargs, _output_count(signature, kwargs))
         return outputs[0] if len(outputs) == 1 else outputs
 
@@ -170,6 +178,7 @@ class Recorder(evaluator.Evaluator):  # type: ignore[misc]
         while flat and flat[-1] is None:
             flat.pop()
         if outputs == 1 and not signature.domain:
+            flat, attributes = folding.shortened(signature.name, flat, attributes)
             simpler = folding.simplify(signature.name, flat, attributes)
             if simpler is not None:
                 return [simpler if isinstance(simpler, ir.Value) else self._tensor_constant(ir.Tensor(simpler))]

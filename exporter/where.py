@@ -56,7 +56,9 @@ _OVERLOAD = re.compile(r"\w+\.\w+\.\w+")
 
 @functools.lru_cache(maxsize=4096)
 def origin(file: str) -> Origin:
-    """Whose `file` is. Names in angle brackets, such as `<string>`, are generated code and nobody's."""
+    """Whose `file` is. Names in angle brackets, such as `<string>`, are generated code and nobody's, but for what a user types."""
+    if file == "<stdin>" or file.startswith("<ipython-input"):
+        return Origin.USER
     # NOTE: torch's passes sign their nodes as `torch/fx/passes/runtime_assert.py` (2.13), without a folder.
     if file.startswith(("<", "torch/", *_OUR_FOLDERS, *_TORCH_FOLDERS)):
         return Origin.INTERNAL
@@ -156,7 +158,8 @@ def location(code: types.CodeType, instruction: int, line: int | None) -> Locati
     """The place of byte `instruction` of `code`, with columns where Python knows them (3.11 and later)."""
     if hasattr(code, "co_positions"):
         start, end, column, end_column = next(itertools.islice(code.co_positions(), instruction // 2, None), (None,) * 4)
-        if start is not None and end is not None and column is not None and end_column is not None:
+        # NOTE: columns are counted in the source's text, which generated code may lack.
+        if start and end and column is not None and end_column is not None and line_text(code.co_filename, start):
             return Location(code.co_filename, Region.from_utf8(code.co_filename, start, column, end, end_column), code.co_name)
     return Location(code.co_filename, Region(line) if line else None, code.co_name)
 
@@ -176,7 +179,7 @@ def _parse(trace: str) -> tuple[Location, ...]:
 
 def _underlined(file: str, line: int, code: str, carets: str) -> Region:
     text = line_text(file, line)
-    if not _CARETS.fullmatch(carets) or text.strip() != code.strip():
+    if not text or not _CARETS.fullmatch(carets) or text.strip() != code.strip():
         return Region(line)
     # NOTE: a traceback shows the code without its own indentation, so columns are counted from the first character of both.
     shift = (len(text) - len(text.lstrip())) - (len(code) - len(code.lstrip())) + 1

@@ -535,7 +535,7 @@ class ArgumentIgnored(Rule, id="OXP1010", level=Level.NOTE, history=[Added("0.1.
     message = "The argument '{argument}' has no effect: '{reason}'."
 
 
-class ConstraintViolated(Rule, id="OXP1011", level=Level.ERROR, history=[Added("0.1.0")]):
+class ConstraintViolated(Rule, id="OXP1011", level=Level.WARNING, history=[Added("0.1.0")]):
     """The model works only for some sizes of a dynamic dim, and `dynamic_shapes` promises more.
 
     What happened:
@@ -543,7 +543,7 @@ class ConstraintViolated(Rule, id="OXP1011", level=Level.ERROR, history=[Added("
         the dim there may have any size of its range.
 
     Why it matters:
-        The exported model would be promised for sizes with which it fails or is wrong.
+        The model is exported, but for fewer sizes than were asked for: with others it fails or is wrong.
 
     How to fix it:
         1. State what must hold in `dynamic_shapes`: the same `Dim` for sizes that are equal, `2 * Dim("half")` for a multiple,

@@ -13,7 +13,7 @@ import torch
 
 from onnxplain import where
 from onnxplain.capture.frames import Frames
-from onnxplain.diagnostics import Evidence, Location
+from onnxplain.diagnostics import Evidence, Location, Region
 from onnxplain.where import Origin
 
 Load = Callable[..., ModuleType]
@@ -228,6 +228,15 @@ def test_caller_is_the_users_frame(load: Load, marked: Marked) -> None:
         """
     )
     assert _place(module.export()) == ("export", marked("here")[0])
+
+
+def test_code_without_a_file_has_a_line_and_no_columns() -> None:
+    scope: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {}
+    exec(compile("def forward(x):\n    return x @ x\n", "/nowhere/model.py", "exec"), scope)
+    with pytest.raises(RuntimeError) as raised:
+        scope["forward"](torch.ones(2, 3))
+    location = where.at_exception(raised.value).location
+    assert location == Location("/nowhere/model.py", Region(2), "forward")
 
 
 def test_module_definition(load: Load, marked: Marked) -> None:

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import logging
 import os
 import pathlib
 import platform
-import warnings
 from collections.abc import Sequence
 from importlib import metadata
 
 import click
-import onnxruntime
-import torch
 from rich.console import Console
 
-from . import models, show, studies, verdict
+from . import contenders, models, show, studies, verdict
 from .measure import Result, measure
 
 _PACKAGES = ("torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime", "transformers", "diffusers", "monai")
@@ -50,7 +46,7 @@ def main(
     cold: bool,
 ) -> None:
     """Measures exports of MODELs, or of all, beside bare capture and torch.onnx.export."""
-    _hush()
+    contenders.hush()
     chosen = names or tuple(models.MODELS)
     console = Console(width=None if Console().is_terminal else 220)
     if profile:
@@ -87,14 +83,6 @@ def _document(results: Sequence[Result]) -> dict[str, object]:
 def _machine() -> str:
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in _PACKAGES)
     return f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}, {versions}"
-
-
-def _hush() -> None:
-    """Other libraries' warnings would be all that one sees."""
-    warnings.simplefilter("ignore")
-    logging.disable(logging.WARNING)
-    onnxruntime.set_default_logger_severity(4)
-    torch.set_num_threads(1)
 
 
 if __name__ == "__main__":

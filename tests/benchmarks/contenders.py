@@ -1,15 +1,16 @@
-"""Who is compared: bare capture, onnxplain and `torch.onnx.export`, each with everything optional off and the defaults for the rest."""
+"""Who is compared: bare capture, onnxplain and `torch.onnx.export`, each without reports, verification or files, else with defaults."""
 
 from __future__ import annotations
 
-import contextlib
-import io
+import logging
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import onnx_ir as ir
-import onnxplain
 import torch
+
+import onnxplain
 
 from .models import Subject
 
@@ -26,10 +27,9 @@ def ours(subject: Subject, **options: Any) -> onnxplain.ONNXProgram:
 
 def theirs(subject: Subject) -> torch.onnx.ONNXProgram:
     """The same with torch's own exporter."""
-    with _quiet():
-        program = torch.onnx.export(
-            subject.model, subject.inputs.args, kwargs=dict(subject.inputs.kwargs), dynamo=True, verbose=False, report=False, verify=False
-        )
+    program = torch.onnx.export(
+        subject.model, subject.inputs.args, kwargs=dict(subject.inputs.kwargs), dynamo=True, verbose=False, report=False, verify=False
+    )
     assert program is not None
     return program
 
@@ -39,11 +39,12 @@ EXPORTERS: dict[str, Callable[[Subject], onnxplain.ONNXProgram | torch.onnx.ONNX
 
 def nodes(model: ir.Model) -> Iterator[ir.Node]:
     """All nodes, those of subgraphs and functions included. Constants are none: whether they are nodes or initializers is spelling."""
-    for graph in (model.graph, *model.functions.values()):
+    graphs: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
+    for graph in graphs:
         yield from (node for node in graph.all_nodes() if node.op_type != "Constant")
 
 
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        yield
+def hush() -> None:
+    """Silences other libraries in this process: their warnings would be all that one sees."""
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)

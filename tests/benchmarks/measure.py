@@ -14,7 +14,8 @@ from multiprocessing.connection import Connection
 import onnx_ir as ir
 import onnxruntime as ort
 import psutil
-import torch
+
+import onnxplain
 
 from . import contenders, models
 from .models import Subject
@@ -81,7 +82,7 @@ def measure(name: str, *, repeat: int, latency: bool, memory: bool, threads: int
     try:
         their_model = contenders.theirs(subject).model
     except Exception as error:
-        failure = f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
+        failure = _reason(error)
     result = _timed(subject, name, repeat, our_model, their_model, failure)
     if latency:
         result = dataclasses.replace(result, latency=_latency(subject, our_model, their_model, threads))
@@ -89,7 +90,8 @@ def measure(name: str, *, repeat: int, latency: bool, memory: bool, threads: int
     if memory:
         ours = peak_memory(name, "ours")
         theirs = None if failure else peak_memory(name, "theirs")
-        result = dataclasses.replace(result, memory=Pair(ours, theirs, None if theirs is None else ours / theirs))
+        # NOTE: less than a MiB is the allocator's noise.
+        result = dataclasses.replace(result, memory=Pair(ours, theirs, None if theirs is None else max(ours, 1.0) / max(theirs, 1.0)))
     return result
 
 
@@ -121,11 +123,18 @@ def _timed(subject: Subject, name: str, repeat: int, our_model: ir.Model, their_
     )
 
 
+def _reason(error: BaseException) -> str:
+    """The exception at the bottom, in a line: those above only say in which step it came."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
+
+
 def _known(ours: ir.Model, theirs: ir.Model | None) -> list[tuple[str, ir.Model]]:
     return [("ours", ours)] if theirs is None else [("ours", ours), ("theirs", theirs)]
 
 
-def stage_seconds(program: contenders.onnxplain.ONNXProgram) -> dict[str, float]:
+def stage_seconds(program: onnxplain.ONNXProgram) -> dict[str, float]:
     """The seconds of each of our stages."""
     return {stage.name: stage.seconds for stage in program.diagnostics.stages}
 
@@ -197,11 +206,11 @@ def peak_memory(name: str, exporter: str) -> float:
         peak = max(peak, watched.memory_info().rss)
     here.recv()
     process.join()
-    return (peak - before) / _MIB
+    return float(peak - before) / _MIB
 
 
 def _export_alone(name: str, exporter: str, pipe: Connection) -> None:
-    torch.set_num_threads(1)
+    contenders.hush()
     contenders.EXPORTERS[exporter](models.build("mlp"))
     subject = models.build(name)
     gc.collect()

@@ -74,7 +74,7 @@ def picture(results: Sequence[Result], path: pathlib.Path) -> None:
     from matplotlib import pyplot as plt
 
     figure, (whole, close) = plt.subplots(2, 1, figsize=(14, 9), sharex=True, layout="constrained")
-    colours = dict(zip(STAGES, plt.get_cmap("tab10").colors, strict=False))
+    colours = dict(zip(STAGES, mpl.colormaps["tab10"](range(len(STAGES))), strict=True))
     names = [result.name for result in results]
     for axes in (whole, close):
         axes.bar([place - 0.28 for place in range(len(names))], [1.0] * len(names), 0.26, color="0.6", label="bare capture")
@@ -90,9 +90,9 @@ def picture(results: Sequence[Result], path: pathlib.Path) -> None:
         axes.set_ylabel("times bare capture")
         axes.spines[["top", "right"]].set_visible(False)
     for place, result in enumerate(results):
-        close.annotate(f"{result.over_capture:.2f}", (place, result.over_capture), (0, 2), textcoords="offset points", ha="center", fontsize=8)
+        close.text(place, result.over_capture + 0.01, f"{result.over_capture:.2f}", ha="center", fontsize=8)
         if not result.seconds.ratio:
-            whole.annotate("fails", (place + 0.28, 0.1), rotation=90, ha="center", fontsize=8)
+            whole.text(place + 0.28, 0.1, "fails", rotation=90, ha="center", fontsize=8)
     close.set_ylim(0, max(WORST_OVER_CAPTURE, *(result.over_capture for result in results)) * 1.1)
     close.set_xticks(range(len(names)), [f"{result.name}\n{result.capture:.2f} s" for result in results])
     close.set_xlabel("model, and seconds of bare capture")

@@ -13,9 +13,10 @@ import time
 from collections.abc import Sequence
 
 import numpy as np
-import onnxplain
 from rich.console import Console
 from rich.table import Table
+
+import onnxplain
 
 from . import contenders, measure, models
 
@@ -56,18 +57,21 @@ def log_cost(console: Console, names: Sequence[str], repeat: int) -> None:
     """What writing the log as SARIF adds to an export."""
     table = Table("model", "without s", "with SARIF s", "ratio")
     for name in names:
-        subject = models.build(name)
-        contenders.ours(subject)
-        without: list[float] = []
-        with_log: list[float] = []
-        with tempfile.TemporaryDirectory() as folder:
-            sarif = pathlib.Path(folder) / "log.sarif"
-            for _ in range(repeat):
-                without.append(measure.seconds(lambda: contenders.ours(subject)))
-                with_log.append(measure.seconds(lambda: contenders.ours(subject, sarif=sarif)))
-        pair = measure.paired(with_log, without)
+        pair = _with_and_without_log(models.build(name), repeat)
         table.add_row(name, f"{pair.theirs:.3f}", f"{pair.ours:.3f}", f"{pair.ratio:.3f}")
     console.print(table)
+
+
+def _with_and_without_log(subject: models.Subject, repeat: int) -> measure.Pair:
+    contenders.ours(subject)
+    without: list[float] = []
+    with_log: list[float] = []
+    with tempfile.TemporaryDirectory() as folder:
+        sarif = pathlib.Path(folder) / "log.sarif"
+        for _ in range(repeat):
+            without.append(measure.seconds(lambda: contenders.ours(subject)))
+            with_log.append(measure.seconds(lambda: contenders.ours(subject, sarif=sarif)))
+    return measure.paired(with_log, without)
 
 
 def cold(console: Console, repeat: int) -> None:

@@ -49,10 +49,5 @@ def _each(results: Sequence[Result], what: str, pick: Callable[[Result], Pair | 
     if not ratios:
         return []
     missed = tuple(name for name, ratio in ratios.items() if ratio > limit)
-    reached = f"geometric mean {_mean(ratios.values()):.2f}, worst {max(ratios.values()):.2f}"
+    reached = f"geometric mean {statistics.geometric_mean(ratios.values()):.2f}, worst {max(ratios.values()):.2f}"
     return [Verdict(f"{what}, ours / theirs, of each model <= {limit:g}", reached, not missed, missed)]
-
-
-def _mean(ratios: Sequence[float]) -> float:
-    # NOTE: an export that needs no memory at all has a ratio of zero.
-    return statistics.geometric_mean([max(ratio, 0.01) for ratio in ratios])

@@ -1,0 +1,27 @@
+"""Activations."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import onnx_ir as ir
+from onnxscript.onnx_opset import opset18 as op
+from onnxscript.onnx_opset import opset20
+
+from onnxplain.recorder import current
+
+from . import translates
+
+
+@translates("aten::gelu")
+def gelu(self: ir.Value, approximate: str = "none") -> Any:
+    """aten::gelu(Tensor self, *, str approximate): an operator of its own from opset 20 on."""
+    if current().opset >= 20:
+        return opset20.Gelu(self, approximate=approximate)
+    if approximate == "tanh":
+        cubic = op.Mul(0.044715, op.Mul(self, op.Mul(self, self)))
+        inner = op.Tanh(op.Mul(math.sqrt(2 / math.pi), op.Add(self, cubic)))
+    else:
+        inner = op.Erf(op.Mul(self, math.sqrt(0.5)))
+    return op.Mul(op.Mul(self, 0.5), op.Add(inner, 1.0))
