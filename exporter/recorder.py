@@ -167,7 +167,8 @@ class Recorder(evaluator.Evaluator):  # type: ignore[misc]
         return self._record(_signature_of("", op_type, version), inputs, attributes, outputs)
 
     def _record(self, signature: ir.schemas.OpSignature, args: Sequence[Any], kwargs: Mapping[str, Any], outputs: int) -> list[ir.Value]:
-        inputs, attributes = _bind(signature, args, kwargs)
+        inputs, named = _bind(signature, args, kwargs)
+        attributes: Mapping[str, Any] = named
         types = _known_types(inputs)
         flat: list[ir.Value | None] = []
         for parameter, argument in inputs:
