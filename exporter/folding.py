@@ -101,8 +101,23 @@ def _same(name: str, inputs: Sequence[ir.Value | None], attributes: Mapping[str,
         case "Reshape" | "Expand":
             target = None if inputs[1] is None else constant(inputs[1])
             return value if target is not None and value.shape is not None and _equal(value.shape, target) else None
+        case "Add" | "Sub" | "Mul" | "Div":
+            return _neutral(name, inputs)
         case _:
             return None
+
+
+def _neutral(name: str, inputs: Sequence[ir.Value | None]) -> ir.Value | None:
+    """The operand that adding zero or multiplying by one leaves as it is."""
+    neutral = 0 if name in ("Add", "Sub") else 1
+    pairs = [(inputs[0], inputs[1])] if name in ("Sub", "Div") else [(inputs[0], inputs[1]), (inputs[1], inputs[0])]
+    for value, other in pairs:
+        if value is None or other is None or value.shape is None or other.shape is None or len(other.shape) > len(value.shape):
+            continue
+        number = constant(other)
+        if number is not None and number.size == 1 and number.item() == neutral:
+            return value
+    return None
 
 
 def _like(inputs: Sequence[ir.Value | None]) -> ir.DataType | None:

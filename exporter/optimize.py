@@ -7,6 +7,8 @@ from onnx_ir.passes import common
 
 from onnxplain.diagnostics import DiagnosticContext
 
+from . import fuse, precompute
+
 
 def optimize(context: DiagnosticContext, model: ir.Model) -> None:
     """Cleans up the graph and tells how much is left of it."""
@@ -16,8 +18,10 @@ def optimize(context: DiagnosticContext, model: ir.Model) -> None:
 
 
 def clean_up(model: ir.Model) -> None:
-    """Removes nodes that do nothing or whose results nobody uses, and computes equal subexpressions once."""
+    """Computes ahead what depends on weights only; removes what does nothing, nobody uses or is there twice. Linear in the graph."""
     types = [(value.type, value.shape) for value in model.graph.outputs]
+    fuse.batch_norm_into_conv(model)
+    precompute.precompute(model)
     for change in (common.IdentityEliminationPass(), common.CommonSubexpressionEliminationPass(), common.RemoveUnusedNodesPass()):
         change(model)
     # NOTE: where an output turns out to equal an inner value, that value takes its place, but has no shape of its own.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import onnx_ir as ir
 import torch
@@ -13,6 +13,34 @@ PROTOBUF_LIMIT = 2**31 - 1
 """Bytes that one protobuf message can have."""
 
 
+class Computed(TorchTensor):
+    """A weight that is made of the model's own ones each time that it is asked for its data, such as a transposed view: no copy is kept.
+
+    Args:
+        compute: Makes it.
+        like: A tensor on the meta device with its shape and dtype.
+        sources: What it is made of.
+        name: Its name.
+    """
+
+    def __init__(self, compute: Callable[[], torch.Tensor], like: torch.Tensor, sources: Sequence[TorchTensor], name: str) -> None:
+        super().__init__(like, name=name)
+        self.compute = compute
+        self.sources = tuple(sources)
+
+    @property
+    def raw(self) -> torch.Tensor:  # type: ignore[override]
+        """The data, made anew."""
+        with torch.no_grad():
+            return self.compute()
+
+    @property
+    def like(self) -> torch.Tensor:
+        """A tensor on the meta device with its shape and dtype."""
+        like: torch.Tensor = self._raw
+        return like
+
+
 def of(model: ir.Model) -> list[ir.Value]:
     """The initializers that are parameters and buffers; the others are constants that the graph needs."""
     return [value for value in model.graph.initializers.values() if isinstance(value.const_value, TorchTensor)]
@@ -20,8 +48,13 @@ def of(model: ir.Model) -> list[ir.Value]:
 
 def has_data(value: ir.Value) -> bool:
     """False for a weight that was made in fake mode or on the meta device."""
-    raw = getattr(value.const_value, "raw", None)
-    return isinstance(raw, torch.Tensor) and not raw.is_meta and not hasattr(raw, "fake_mode")
+    return isinstance(value.const_value, TorchTensor) and _has_data(value.const_value)
+
+
+def _has_data(tensor: TorchTensor) -> bool:
+    if isinstance(tensor, Computed):
+        return all(map(_has_data, tensor.sources))
+    return not tensor.raw.is_meta and not hasattr(tensor.raw, "fake_mode")
 
 
 def size_of(value: ir.Value) -> int:

@@ -63,10 +63,15 @@ def _without_idle_dropout(program: torch.export.ExportedProgram) -> torch.fx.Gra
 
 def _with_graph(program: torch.export.ExportedProgram, graph_module: torch.fx.GraphModule) -> torch.export.ExportedProgram:
     graph_module.recompile()
+    signature = copy.deepcopy(program.graph_signature)
+    # What the signature calls an output may have been dropout's result.
+    for spec, result in zip(signature.output_specs, graph_module.graph.output_node().args[0], strict=True):  # type: ignore[arg-type]
+        if isinstance(result, torch.fx.Node) and hasattr(spec.arg, "name"):
+            spec.arg.name = result.name
     return torch.export.ExportedProgram(
         root=graph_module,
         graph=graph_module.graph,
-        graph_signature=copy.deepcopy(program.graph_signature),
+        graph_signature=signature,
         state_dict=program.state_dict,
         range_constraints=program.range_constraints,
         module_call_graph=program.module_call_graph,

@@ -1,0 +1,67 @@
+"""Merges operators that are one in the end: a batch normalization is a scale of the convolution before it."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+import torch
+from onnx_ir.tensor_adapters import TorchTensor
+
+from . import weights
+
+
+def batch_norm_into_conv(model: ir.Model) -> None:
+    """Scales and shifts the weights of a Conv by the BatchNormalization behind it, when they are written, and removes that node.
+
+    y = scale * (conv(x) - mean) / sqrt(var + epsilon) + shift, which is linear in the weights of the convolution.
+    """
+    for node in list(model.graph):
+        if node.op_type != "BatchNormalization" or node.domain:
+            continue
+        conv = node.inputs[0].producer() if node.inputs[0] is not None else None
+        if conv is None or conv.op_type != "Conv" or len(node.inputs[0].uses()) != 1 or node.inputs[0].is_graph_output():  # type: ignore[union-attr]
+            continue
+        tensors = [value.const_value if value is not None else None for value in (*conv.inputs[1:], *node.inputs[1:])]
+        if all(isinstance(tensor, TorchTensor) for tensor in tensors) and conv.inputs[1] is not None and len(conv.inputs[1].uses()) == 1:
+            _merge(model.graph, conv, node, [tensor for tensor in tensors if isinstance(tensor, TorchTensor)])
+
+
+def _merge(graph: ir.Graph, conv: ir.Node, norm: ir.Node, tensors: list[TorchTensor]) -> None:
+    kernel, *bias = tensors[: len(conv.inputs) - 1]
+    scale, shift, mean, variance = tensors[-4:]
+    epsilon = norm.attributes["epsilon"].as_float() if "epsilon" in norm.attributes else 1e-5
+
+    def factor() -> torch.Tensor:
+        return scale.raw / torch.sqrt(variance.raw + epsilon)
+
+    def scaled() -> torch.Tensor:
+        weight = kernel.raw
+        return weight * factor().reshape(-1, *[1] * (weight.ndim - 1))
+
+    def shifted() -> torch.Tensor:
+        return shift.raw + factor() * ((bias[0].raw if bias else 0) - mean.raw)
+
+    inputs = [conv.inputs[0]]
+    for compute, name, like in ((scaled, kernel.name, kernel), (shifted, f"{str(kernel.name).removesuffix('weight')}bias", shift)):
+        shape = torch.empty(tuple(like.shape.numpy()), dtype=like.raw.dtype, device="meta")
+        made = weights.Computed(compute, shape, tensors, f"{name}.normalized")
+        value = ir.Value(name=made.name, shape=ir.Shape(made.shape.numpy()), type=ir.TensorType(made.dtype), const_value=made)
+        graph.register_initializer(value)
+        inputs.append(value)
+    (result,) = norm.outputs
+    merged = ir.Node(
+        "",
+        "Conv",
+        inputs,
+        attributes=list(conv.attributes.values()),
+        outputs=[ir.Value(name=result.name, shape=result.shape, type=result.type)],
+        name=norm.name,
+        metadata_props=dict(conv.metadata_props),
+    )
+    merged.meta.update(conv.meta)
+    merged.outputs[0].meta.update(result.meta)
+    graph.insert_before(norm, merged)
+    for index, output in enumerate(graph.outputs):
+        if output is result:
+            graph.outputs[index] = merged.outputs[0]
+    ir.convenience.replace_all_uses_with(result, merged.outputs[0])
+    graph.remove([norm, conv], safe=True)
