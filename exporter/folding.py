@@ -64,11 +64,11 @@ def shortened(name: str, inputs: list[ir.Value | None], attributes: Mapping[str,
             shape = None if inputs[1] is None else constant(inputs[1])
             # NOTE: a 0 copies the size of the input, which is another one then.
             if shape is not None and (0 not in shape or attributes.get("allowzero")):
-                return [before.inputs[0], *inputs[1:]], attributes
+                return shortened(name, [before.inputs[0], *inputs[1:]], attributes)
         case "Transpose", "Transpose":
             first, second = before.attributes.get("perm"), attributes.get("perm")
             if first is not None and second is not None:
-                return [before.inputs[0]], {"perm": [first.as_ints()[axis] for axis in second]}
+                return shortened(name, [before.inputs[0]], {"perm": [first.as_ints()[axis] for axis in second]})
     return inputs, attributes
 
 

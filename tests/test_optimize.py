@@ -1,0 +1,142 @@
+"""The clean-up of the ONNX graph: fewer nodes, the same numbers, and no copies of weights."""
+
+from __future__ import annotations
+
+import pathlib
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import onnx
+import pytest
+import torch
+from torch import nn
+
+import onnxplain
+
+
+def export(model: Callable[..., Any], *args: torch.Tensor, **options: Any) -> onnxplain.ONNXProgram:
+    program = onnxplain.export(model, args, **options)
+    expected = torch.utils._pytree.tree_leaves(model(*args))
+    for got, want in zip(program(*args), expected, strict=True):
+        torch.testing.assert_close(got, want.detach(), rtol=1e-4, atol=1e-4)
+    return program
+
+
+def operators(program: onnxplain.ONNXProgram) -> Counter[str]:
+    return Counter(node.op_type for node in program.model.graph.all_nodes())
+
+
+class ConvNorm(nn.Module):
+    def __init__(self, bias: bool = False) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3, bias=bias)
+        self.norm = nn.BatchNorm2d(4)
+        nn.init.uniform_(self.norm.running_mean)  # type: ignore[arg-type]
+        nn.init.uniform_(self.norm.running_var, 0.5, 2)  # type: ignore[arg-type]
+        nn.init.uniform_(self.norm.weight)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.norm(self.conv(x))  # type: ignore[no-any-return]
+
+
+class Twice(ConvNorm):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.conv(x)
+        return self.norm(y) + y  # type: ignore[no-any-return]
+
+
+class Shared(ConvNorm):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.norm(self.conv(x)) + self.conv(x + 1)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (ConvNorm(), {"Conv": 1}),
+        (ConvNorm(bias=True), {"Conv": 1}),
+        (Twice(), {"Conv": 1, "BatchNormalization": 1, "Add": 1}),
+        (Shared(), {"Conv": 2, "BatchNormalization": 1, "Add": 2}),
+    ],
+    ids=["plain", "bias", "used twice", "shared weights"],
+)
+def test_batch_norm_goes_into_the_convolution(model: nn.Module, expected: dict[str, int], tmp_path: pathlib.Path) -> None:
+    model.eval()
+    program = export(model, torch.randn(2, 3, 8, 8))
+    assert operators(program) == expected
+    program.save(tmp_path / "m.onnx", external_data=True)
+    assert Counter(node.op_type for node in onnx.load(tmp_path / "m.onnx").graph.node) == expected
+
+
+def test_optimize_can_be_left_out_and_done_later() -> None:
+    model = ConvNorm().eval()
+    x = torch.randn(2, 3, 8, 8)
+    program = export(model, x, optimize=False)
+    assert operators(program) == {"Conv": 1, "BatchNormalization": 1}
+    program.optimize()
+    assert operators(program) == {"Conv": 1}
+    torch.testing.assert_close(program(x)[0], model(x).detach(), rtol=1e-4, atol=1e-4)
+
+
+class Tied(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(200, 16)
+        self.head = nn.Linear(16, 200, bias=False)
+        self.head.weight = self.embedding.weight
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.head(self.embedding(ids))  # type: ignore[no-any-return]
+
+
+def test_tied_weights_are_written_once(tmp_path: pathlib.Path) -> None:
+    program = export(Tied(), torch.tensor([[1, 2, 3]]))
+    program.save(tmp_path / "m.onnx")
+    assert (tmp_path / "m.onnx").stat().st_size < 1.2 * 200 * 16 * 4
+
+
+def test_weights_are_the_models_own_memory() -> None:
+    model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 64))
+    x = torch.randn(2, 3, 64)
+    program = export(model, x)
+    assert operators(program) == {"MatMul": 2, "Add": 2, "Relu": 1}
+    own = {parameter.data_ptr() for parameter in model.parameters()}
+    held = [value.const_value for value in program.model.graph.initializers.values() if value.const_value is not None]
+    assert {tensor.raw.data_ptr() for tensor in held if tensor.size > 64} <= own  # type: ignore[attr-defined]
+
+
+def test_weights_without_data_are_not_touched() -> None:
+    with torch.device("meta"):
+        model = nn.Sequential(nn.Linear(64, 128), nn.LSTM(128, 16))
+    program = onnxplain.export(model, (torch.empty(2, 3, 64, device="meta"),))
+    assert "Transpose" not in Counter(node.op_type for node in program.model.graph if node.inputs[0] is None)
+    assert operators(program)["MatMul"] == 1
+
+
+@pytest.mark.parametrize(("opset", "expected"), [(20, "Gelu"), (18, "Erf")])
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_gelu(opset: int, expected: str, approximate: str) -> None:
+    program = export(nn.GELU(approximate), torch.randn(8), opset_version=opset)
+    assert operators(program)[expected if approximate == "none" or opset == 20 else "Tanh"] == 1
+
+
+def test_chains_become_one() -> None:
+    program = export(lambda x: x.abs().reshape(2, 12).reshape(4, 6).unsqueeze(0).view(24), torch.randn(3, 8))
+    assert operators(program) == {"Abs": 1, "Reshape": 1}
+    program = export(lambda x: x.abs().transpose(0, 1).permute(2, 1, 0), torch.randn(2, 3, 4))
+    assert operators(program) == {"Abs": 1, "Transpose": 1}
+    program = export(lambda x: x.abs().t().t() * 1 + 0, torch.randn(2, 3))
+    assert operators(program) == {"Abs": 1}
+
+
+def test_masks_are_constants() -> None:
+    def causal(x: torch.Tensor) -> torch.Tensor:
+        positions = torch.arange(x.size(0))
+        return x.masked_fill(positions[None, :] > positions[:, None], 0.0)
+
+    assert operators(export(causal, torch.randn(5, 5))) == {"Where": 1}
+
+
+def test_equal_subexpressions_are_computed_once() -> None:
+    assert operators(export(lambda x: x.sin() * x.sin() + x.sin(), torch.randn(3))) == {"Sin": 1, "Mul": 1, "Add": 1}
