@@ -53,6 +53,11 @@ CASES: dict[str, Case] = {
     "batch-norm-batch-statistics": (layer(nn.BatchNorm1d(8, track_running_stats=False)), X),
     "dropout": (layer(nn.Dropout(0.5)), X),
     "adaptive-pool": (lambda x: functional.adaptive_avg_pool2d(x, (1, 1)), IMAGE),
+    "adaptive-pool-1d": (lambda x: functional.adaptive_avg_pool1d(x.transpose(1, 2), 1), X),
+    "adaptive-pool-no-batch": (lambda x: functional.adaptive_avg_pool1d(x, 1), X),
+    "adaptive-pool-divides": (lambda x: functional.adaptive_avg_pool1d(x, 3), X),
+    "adaptive-pool-overlaps": (lambda x: functional.adaptive_avg_pool2d(x, (4, None)), IMAGE),
+    "adaptive-pool-3d": (lambda x: functional.adaptive_avg_pool3d(x[:, :, None], (1, 2, 3)), IMAGE),
     "split": (lambda x: torch.split(x, 3, dim=1), X),
     "split-sizes": (lambda x: torch.split(x, [1, 5, 2], dim=1), X),
     "split-one": (lambda x: x.split(8, 1)[0] + 1, X),
@@ -108,6 +113,8 @@ def test_equals_eager(name: str) -> None:
 
 DYNAMIC: dict[str, Callable[[torch.Tensor], Any]] = {
     "view": lambda x: x.view(x.size(0), -1),
+    "adaptive-pool": lambda x: functional.adaptive_avg_pool1d(x, 4),
+    "adaptive-pool-of-dynamic": lambda x: functional.adaptive_avg_pool2d(x[None], 1),
     "view-two-dynamic": lambda x: x.reshape(x.size(0) * x.size(1), x.size(2)),
     "flatten": lambda x: x.flatten(0, 1),
     "zeros-of-size": lambda x: x + torch.zeros(x.size(0), 1, x.size(2)),

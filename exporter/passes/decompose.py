@@ -72,7 +72,8 @@ def _trace(context: DiagnosticContext, node: torch.fx.Node, table: Decomposition
 
     try:
         with _fake_mode(node):
-            return make_fx(call, decomposition_table=dict(table))(*values)
+            # NOTE: some decompositions write to what they have made themselves.
+            return make_fx(torch.func.functionalize(call), decomposition_table=dict(table))(*values)
     except Exception as error:
         context.report(
             DecompositionFailed(operator=qualified_name(target), error=f"{type(error).__name__}: {error}"),

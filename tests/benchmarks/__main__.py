@@ -7,14 +7,15 @@ import json
 import os
 import pathlib
 import platform
-from collections.abc import Sequence
 from importlib import metadata
 
 import click
 from rich.console import Console
 
+import onnxplain
+
 from . import contenders, models, show, studies, verdict
-from .measure import Result, measure
+from .measure import measure
 
 _PACKAGES = ("torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime", "transformers", "diffusers", "monai")
 _Path = click.Path(path_type=pathlib.Path)
@@ -61,23 +62,26 @@ def main(
         return
     console.print(f"{_machine()}; load {os.getloadavg()[0]:.1f} before")
     results = []
+    failures = {}
     for name in chosen:
         console.print(f"{name} ...", style="dim")
-        results.append(measure(name, repeat=repeat, latency=not no_latency, memory=not no_memory, threads=threads))
+        try:
+            results.append(measure(name, repeat=repeat, latency=not no_latency, memory=not no_memory, threads=threads))
+        except onnxplain.ExportFailed as failed:
+            failures[name] = str(failed)
     console.print(f"load {os.getloadavg()[0]:.1f} after")
-    show.everything(console, results, verdict.verdicts(results))
-    if picture:
+    verdicts = verdict.verdicts(results, failures)
+    show.everything(console, results, failures, verdicts)
+    if picture and results:
         show.picture(results, picture)
     if json_path:
-        json_path.write_text(json.dumps(_document(results), indent=1), encoding="utf-8")
-
-
-def _document(results: Sequence[Result]) -> dict[str, object]:
-    return {
-        "machine": _machine(),
-        "results": [dataclasses.asdict(result) for result in results],
-        "verdicts": [dataclasses.asdict(each) for each in verdict.verdicts(results)],
-    }
+        document = {
+            "machine": _machine(),
+            "results": [dataclasses.asdict(result) for result in results],
+            "failures": failures,
+            "verdicts": [dataclasses.asdict(each) for each in verdicts],
+        }
+        json_path.write_text(json.dumps(document, indent=1), encoding="utf-8")
 
 
 def _machine() -> str:

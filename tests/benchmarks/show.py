@@ -53,7 +53,7 @@ def differences(results: Sequence[Result]) -> Table:
     return made
 
 
-def everything(console: Console, results: Sequence[Result], verdicts: Sequence[Verdict]) -> None:
+def everything(console: Console, results: Sequence[Result], failures: Mapping[str, str], verdicts: Sequence[Verdict]) -> None:
     """Prints the tables, what failed, and the verdicts."""
     console.print(table(results))
     if any(result.more or result.fewer for result in results):
@@ -61,6 +61,8 @@ def everything(console: Console, results: Sequence[Result], verdicts: Sequence[V
     for result in results:
         if result.failure:
             console.print(f"{result.name}: torch.onnx.export fails and is left out of its ratios: {result.failure}", markup=False)
+    for name, failure in failures.items():
+        console.print(f"{name}: onnxplain fails: {failure}", markup=False)
     for verdict in verdicts:
         missed = f"; missed by {', '.join(verdict.missed_by)}" if verdict.missed_by else ""
         console.print(f"[{'green]met   ' if verdict.met else 'red]missed'}[/] {verdict.target}: {verdict.reached}{missed}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from .measure import Pair, Result
 
@@ -25,12 +25,16 @@ class Verdict:
     missed_by: tuple[str, ...] = ()
 
 
-def verdicts(results: Sequence[Result]) -> list[Verdict]:
-    """One verdict for each target about which the results say anything."""
+def verdicts(results: Sequence[Result], failures: Collection[str]) -> list[Verdict]:
+    """One verdict for each target about which the results say anything. `failures` are the models that we do not export."""
+    exported = Verdict("every model exports", f"{len(results)} of {len(results) + len(failures)}", not failures, tuple(failures))
+    if not results:
+        return [exported]
     over = {result.name: result.over_capture for result in results}
     median, worst = statistics.median(over.values()), max(over, key=over.__getitem__)
     late = tuple(name for name, ratio in over.items() if ratio > WORST_OVER_CAPTURE)
     found = [
+        exported,
         Verdict(f"ours / capture, median <= {MEDIAN_OVER_CAPTURE}", f"{median:.2f}", median <= MEDIAN_OVER_CAPTURE),
         Verdict(f"ours / capture, worst <= {WORST_OVER_CAPTURE}", f"{over[worst]:.2f} ({worst})", not late, late),
     ]
