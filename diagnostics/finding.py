@@ -59,6 +59,11 @@ class Diagnostic:
         """The rule's message with its arguments."""
         return str(self.rule)
 
+    def __str__(self) -> str:
+        from .text import plain
+
+        return plain(self)
+
     @property
     def fails(self) -> bool:
         """True if the export fails because of this finding."""

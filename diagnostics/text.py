@@ -76,7 +76,7 @@ def _lines(finding: Diagnostic) -> Iterator[list[Span]]:
             before, after = change(edit)
             yield from ([("   - ", "removed"), (line, "code")] for line in before)
             yield from ([("   + ", "added"), (line, "code")] for line in after)
-    if finding.suppression:
+    if finding.suppression and not finding.blocking:
         yield _labelled("suppressed", finding.suppression.justification or "by a comment in the source")
 
 

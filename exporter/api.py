@@ -32,7 +32,7 @@ from onnxplain.rules import ArgumentIgnored, InternalError
 
 from . import dynamic_shapes as shapes
 from . import pipeline, where
-from .files import checked_path
+from .files import checked_folder, checked_path
 from .options import DEFAULT_OPSET, STRATEGIES, Request
 from .program import ONNXProgram
 from .registry import OnnxRegistry
@@ -71,7 +71,7 @@ def export(
     verify: bool = False,
     profile: bool = False,
     dump_exported_program: bool = False,
-    artifacts_dir: str | os.PathLike[str] = ".",
+    artifacts_dir: str | os.PathLike[str] | None = None,
     export_params: bool = True,
     keep_initializers_as_inputs: bool = False,
     dynamic_axes: Mapping[str, Mapping[int, str] | Sequence[int]] | None = None,
@@ -103,7 +103,8 @@ def export(
         verify: Whether the result is compared with eager PyTorch in ONNX Runtime.
         profile: Attaches to the log in which functions the time was spent.
         dump_exported_program: Saves what torch.export captured to `artifacts_dir`.
-        artifacts_dir: Where `report`, `dump_exported_program` and, at `logging.DEBUG`, dumps of the graphs go.
+        artifacts_dir: Where `report` and `dump_exported_program` go, the current folder by default. If given, the log's attachments go
+            there, too: the profile, and at `logging.DEBUG` dumps of the graphs.
         export_params: False leaves the weights out of the file.
         keep_initializers_as_inputs: Lists the weights among the graph's inputs, too.
         dynamic_axes: The old way to say `dynamic_shapes`: `{input name: {axis: name}}`.
@@ -129,7 +130,10 @@ def export(
     names = list(_checked("input_names", input_names or (), list, tuple))
     obsolete = dynamic_shapes is not None or isinstance(model, torch.export.ExportedProgram)
     if dynamic_axes and not obsolete:
-        dynamic_shapes = shapes.from_dynamic_axes(model, positional, keywords, names, _checked("dynamic_axes", dynamic_axes, Mapping))
+        outputs = output_names or ()
+        dynamic_shapes = shapes.from_dynamic_axes(
+            model, positional, keywords, names, outputs, _checked("dynamic_axes", dynamic_axes, Mapping)
+        )
     request = Request(
         model=_checked_model(model),
         args=positional,
@@ -151,9 +155,11 @@ def export(
     registry = OnnxRegistry(request.opset_version)
     for target, functions in _checked("custom_translation_table", custom_translation_table or {}, Mapping).items():
         registry.register_target(target, functions if isinstance(functions, Sequence) else [functions])
-    folder = pathlib.Path(artifacts_dir)
+    folder = None if artifacts_dir is None else checked_folder("artifacts_dir", artifacts_dir)
     subject = _subject(model)
-    report_path = _report_path(report, request.destination, folder, subject)
+    report_path = _report_path(report, request.destination, folder or pathlib.Path(), subject)
+    sarif_path = None if sarif is None else checked_path("sarif", sarif, make_folder=True)
+    _check_distinct(f=request.destination, sarif=sarif_path, report=report_path)
     context = DiagnosticContext(
         tool=Tool("onnxplain", metadata.version("onnxplain"), URI),
         subject=subject,
@@ -168,11 +174,11 @@ def export(
     try:
         program = _profiled(context, request, registry) if profile else pipeline.run(context, request, registry)
     except ExportFailed as failed:
-        _write(failed.log, sarif, report_path, folder, verbose=verbose)
+        _write(failed.log, sarif_path, report_path, folder, verbose=verbose)
         raise
-    _write(program.diagnostics, sarif, report_path, folder, verbose=verbose)
+    _write(program.diagnostics, sarif_path, report_path, folder, verbose=verbose)
     if dump_exported_program:
-        torch.export.save(program.exported_program, folder / f"{subject}.pt2")
+        torch.export.save(program.exported_program, (folder or pathlib.Path()) / f"{subject}.pt2")
     return program
 
 
@@ -201,23 +207,19 @@ def _profiled(context: DiagnosticContext, request: Request, registry: OnnxRegist
     return program
 
 
-def _write(
-    log: Log, sarif: str | os.PathLike[str] | None, report: pathlib.Path | None, folder: pathlib.Path, *, verbose: bool | None
-) -> None:
+def _write(log: Log, sarif: pathlib.Path | None, report: pathlib.Path | None, folder: pathlib.Path | None, *, verbose: bool | None) -> None:
     """Writes what was asked for."""
     try:
         if sarif is not None:
             from onnxplain.diagnostics import sarif as sarif_sink
 
-            sarif_sink.write(log, checked_path("sarif", sarif))
+            sarif_sink.write(log, sarif)
         if report is not None:
             from onnxplain.diagnostics import markdown
 
             markdown.write(log, report)
-        if log.options.verbosity_level <= logging.DEBUG:
-            for attachment in log.attachments:
-                folder.mkdir(parents=True, exist_ok=True)
-                (folder / attachment.name).write_text(attachment.text, encoding="utf-8")
+        for attachment in log.attachments if folder is not None else ():
+            (folder / attachment.name).write_text(attachment.text, encoding="utf-8")  # type: ignore[operator]
     except OSError as error:
         raise LogNotSaved(log, error) from error
     if verbose:
@@ -245,7 +247,16 @@ def _report_path(
         return None
     if report is True:
         return destination.with_suffix(".md") if destination is not None else folder / f"{subject}.md"
-    return checked_path("report", report)
+    return checked_path("report", report, make_folder=True)
+
+
+def _check_distinct(**paths: pathlib.Path | None) -> None:
+    """Raises `InvalidArgument` if two arguments name one file."""
+    seen: dict[pathlib.Path, str] = {}
+    for argument, path in paths.items():
+        other = None if path is None else seen.setdefault(path.absolute(), argument)
+        if other not in (None, argument):
+            raise InvalidArgument(f"{argument}: expected another file than that of {other}, got {str(path)!r}")
 
 
 def _environment() -> Mapping[str, str]:

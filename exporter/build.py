@@ -46,6 +46,8 @@ def build(context: DiagnosticContext, plan: Plan, request: Request) -> ir.Model:
         raise context.stop()
     model = ir.Model(graph, ir_version=10, producer_name="onnxplain", producer_version=_version())
     _name_values(context, model, request)
+    for asked, given in builder.dims.dropped.items():
+        context.report(NameChanged(kind="dim", asked=asked, given=given), at=request.caller)
     bring_to(context, model, request.opset_version)
     return model
 

@@ -18,10 +18,19 @@ class Names:
     Args:
         program: The captured program.
         request: Its `dim_names` hold the names that the user gave.
+
+    Attributes:
+        dropped: Names that were asked for, and the names that those dims have instead: one size has one name.
     """
 
     def __init__(self, program: torch.export.ExportedProgram, request: Request) -> None:
-        self._symbols = _symbol_names(program, request)
+        self._symbols: dict[Any, str] = {}
+        self.dropped: dict[str, str] = {}
+        for symbol, name, is_only_a_name in _symbol_names(program, request):
+            given = self._symbols.setdefault(symbol, name)
+            # NOTE: capture has reported that two Dim objects are one.
+            if given != name and is_only_a_name:
+                self.dropped[name] = given
 
     def of(self, size: int | torch.SymInt) -> int | ir.SymbolicDim:
         """A size as an ONNX dim: a number, or a text such as `batch` or `2*batch + 1`."""
@@ -40,22 +49,20 @@ def _symbol(name: str) -> Any:
     return sympy.Symbol(name, integer=True, positive=True)
 
 
-def _symbol_names(program: torch.export.ExportedProgram, request: Request) -> Mapping[Any, str]:
-    """torch's symbol to the user's name, read off the inputs side by side with `dim_names`."""
+def _symbol_names(program: torch.export.ExportedProgram, request: Request) -> Iterator[tuple[Any, str, bool]]:
+    """torch's symbols, the user's names for them, and whether those are only names, read off the inputs side by side with `dim_names`."""
     placeholders = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     values = [
         None if isinstance(spec.arg, ConstantArgument) else placeholders[spec.arg.name].meta.get("val")
         for spec in program.graph_signature.input_specs
         if spec.kind is InputKind.USER_INPUT
     ]
-    names: dict[Any, str] = {}
     for value, spec in zip(values, _leaf_specs(request), strict=False):
         for index, dim in _dims(spec):
             name = dim if isinstance(dim, str) else getattr(dim, "__name__", None)
             size = value.shape[index] if isinstance(value, torch.Tensor) and index < value.ndim else None
             if name and isinstance(size, torch.SymInt) and size.node.expr.is_Symbol and "*" not in name and "+" not in name:
-                names.setdefault(size.node.expr, name)
-    return names
+                yield size.node.expr, name, isinstance(dim, str)
 
 
 def _leaf_specs(request: Request) -> Iterator[Any]:

@@ -53,11 +53,21 @@ def plan(context: DiagnosticContext, prepared: Prepared, registry: OnnxRegistry)
             if isinstance(found, Call):
                 calls[node] = found
             else:
-                context.report(found, at=where.at_node(node), fixes=[_own_translation(node)], blocking=True)
+                _report(context, node, found)
                 missing = True
     if missing:
         raise context.stop()
     return Plan(prepared, calls)
+
+
+def _report(context: DiagnosticContext, node: torch.fx.Node, found: UnsupportedOperator | UnsupportedOverload) -> None:
+    """Reports an operator under the name that the user's line called, and what it became."""
+    called = node.meta.get("original_aten")
+    notes = []
+    if isinstance(found, UnsupportedOperator) and isinstance(called, torch._ops.OpOverload) and called is not node.target:
+        notes = [f"It is made of {found.operator}, which has none."]
+        found = dataclasses.replace(found, operator=qualified_name(called))
+    context.report(found, at=where.at_node(node), notes=notes, fixes=[_own_translation(called or node.target)], blocking=True)
 
 
 def _is_operator(node: torch.fx.Node) -> bool:
@@ -95,9 +105,8 @@ def _find(node: torch.fx.Node, registry: OnnxRegistry) -> Call | UnsupportedOper
     return _call(node, name, fitting[-1])
 
 
-def _own_translation(node: torch.fx.Node) -> Fix:
+def _own_translation(target: object) -> Fix:
     """A translation for the user to fill in."""
-    target = node.target
     if not isinstance(target, torch._ops.OpOverload):
         return Fix("Rewrite the line without this operator; it is not one that a translation can be given for.", Confidence.GUESS)
     parameters = ", ".join(argument.name for argument in target._schema.arguments)

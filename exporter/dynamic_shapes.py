@@ -29,6 +29,7 @@ def from_dynamic_axes(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     input_names: Sequence[str],
+    output_names: Sequence[str],
     dynamic_axes: Mapping[str, Mapping[int, str] | Sequence[int]],
 ) -> dict[str, Any]:
     """The old argument `dynamic_axes` as `dynamic_shapes`.
@@ -38,13 +39,18 @@ def from_dynamic_axes(
         args: Positional example inputs.
         kwargs: Keyword example inputs.
         input_names: Names of the graph's inputs in order; parameter names stand for those that are missing.
-        dynamic_axes: Input name to `{axis: name}` or `[axis]`. Names of outputs are passed over: their dims follow from the inputs'.
+        output_names: Names of the graph's outputs; their dims follow from the inputs'.
+        dynamic_axes: Input name to `{axis: name}` or `[axis]`.
 
     Raises:
-        InvalidArgument: The axes of an input are neither of the two.
+        InvalidArgument: There is no input of a name, or its axes are neither of the two.
     """
     forward = model.forward if isinstance(model, torch.nn.Module) else model
     bound = inspect.signature(forward).bind(*args, **kwargs).arguments
+    known = {*input_names, *output_names, *bound}
+    unknown = [name for name in dynamic_axes if name not in known]
+    if unknown:
+        raise InvalidArgument(f"dynamic_axes: expected names of inputs ({', '.join([*input_names, *bound])}), got {unknown[0]!r}")
     names = list(input_names)
     shapes = {}
     for parameter, value in bound.items():

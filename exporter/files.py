@@ -40,9 +40,14 @@ class Staging:
         """Where to write the model; None when it stays in memory. Weights in files of their own go to the same folder."""
         if self.destination is None:
             return None
-        if self._folder is None:
-            self._folder = pathlib.Path(tempfile.mkdtemp(prefix=".onnxplain-", dir=self.destination.parent))
+        self.open()
+        assert self._folder is not None
         return self._folder / self.destination.name
+
+    def open(self) -> None:
+        """Makes the folder, if there is a destination. Raises OSError where nothing can be written."""
+        if self.destination is not None and self._folder is None:
+            self._folder = pathlib.Path(tempfile.mkdtemp(prefix=".onnxplain-", dir=self.destination.parent))
 
     def commit(self, context: DiagnosticContext | None = None) -> None:
         """Moves the files to their destination, the model last: it refers to the others. `context` gets to know what was written."""
@@ -85,14 +90,30 @@ def write(
         ir.save(model, path, external_data=f"{path.name}.data" if outside and include_initializers else None)
 
 
-def checked_path(argument: str, value: object) -> pathlib.Path:
-    """`value` as the path of a file that can be written. Raises `InvalidArgument` that names `argument`."""
+def checked_path(argument: str, value: object, *, make_folder: bool = False) -> pathlib.Path:
+    """`value` as the path of a file to write. Raises `InvalidArgument` that names `argument`; makes the file's folder if asked."""
     if not isinstance(value, str | os.PathLike):
         raise InvalidArgument(f"{argument}: expected a path, got {value!r}")
     path = pathlib.Path(value)
     if path.is_dir():
         raise InvalidArgument(f"{argument}: expected a file, got the folder {str(path)!r}")
+    if make_folder:
+        checked_folder(argument, path.parent)
     return path
+
+
+def checked_folder(argument: str, value: object) -> pathlib.Path:
+    """`value` as a folder to write to, made if it is not there. Raises `InvalidArgument` that names `argument`."""
+    if not isinstance(value, str | os.PathLike):
+        raise InvalidArgument(f"{argument}: expected a path, got {value!r}")
+    folder = pathlib.Path(value)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InvalidArgument(f"{argument}: expected a folder that can be written to, got {str(folder)!r} ({error.strerror})") from error
+    return folder
 
 
 def _sha256(path: pathlib.Path) -> str:

@@ -18,7 +18,7 @@ optional arguments, so a node written for an older version is a node of the newe
 
 def bring_to(context: DiagnosticContext, model: ir.Model, opset: int) -> None:
     """Makes `model` one of ONNX opset `opset`, and reports each operator that this opset does not have yet."""
-    too_new = False
+    too_new: list[tuple[ir.Node, int]] = []
     rewrite = False
     for node in model.graph.all_nodes():
         if node.domain != "":
@@ -26,18 +26,19 @@ def bring_to(context: DiagnosticContext, model: ir.Model, opset: int) -> None:
             continue
         version = node.version or onnx.defs.get_schema(node.op_type, 18, "").since_version
         if version > opset:
-            too_new = True
-            origin = node.meta.get("fx_node")
-            context.report(
-                OperatorNeedsNewerOpset(
-                    operator=qualified_name(origin.target) if origin else f"onnx::{node.op_type}", needed=version, asked=opset
-                ),
-                at=where.at_node(origin) if origin else None,
-                fixes=[Fix("Export to an opset that has the operator.", Confidence.SAFE, snippet=f"opset_version={version}")],
-                blocking=True,
-            )
+            too_new.append((node, version))
         rewrite = rewrite or version < _REWRITTEN.get(node.op_type, 0) <= opset
         node.version = None
+    for node, version in too_new:
+        origin = node.meta.get("fx_node")
+        name = qualified_name(origin.target) if origin else f"onnx::{node.op_type}"
+        enough = max(needed for _, needed in too_new)
+        context.report(
+            OperatorNeedsNewerOpset(operator=name, needed=version, asked=opset),
+            at=where.at_node(origin) if origin else None,
+            fixes=[Fix("Export to an opset that has all operators.", Confidence.SAFE, snippet=f"opset_version={enough}")],
+            blocking=True,
+        )
     if too_new:
         raise context.stop()
     if rewrite:

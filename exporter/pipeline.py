@@ -14,7 +14,7 @@ from .optimize import optimize
 from .options import Request
 from .program import ONNXProgram
 from .registry import OnnxRegistry
-from .serialize import save, serialize
+from .serialize import open_destination, save, serialize
 from .verify import verify
 
 
@@ -24,7 +24,9 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry) ->
     Raises:
         ExportFailed: A stage could not go on, or its findings fail the export. Then no file has been written.
     """
-    with kept(context):
+    with kept(context), Staging(request.destination) as staging:
+        with context.stage("open"):
+            open_destination(context, staging, request)
         with context.stage("capture"):
             captured = capture(context, request)
         with context.stage("passes"):
@@ -36,13 +38,12 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry) ->
         if request.optimize:
             with context.stage("optimize"):
                 optimize(context, model)
-        with Staging(request.destination) as staging:
-            with context.stage("serialize"):
-                serialize(context, model, staging, request)
-            if request.verify:
-                with context.stage("verify"):
-                    verify(context, model, prepared, staging.path, request)
-            context.finish()
-            with context.stage("save"):
-                save(context, staging, request)
+        with context.stage("serialize"):
+            serialize(context, model, staging, request)
+        if request.verify:
+            with context.stage("verify"):
+                verify(context, model, prepared, staging.path, request)
+        context.finish()
+        with context.stage("save"):
+            save(context, staging, request)
     return ONNXProgram(model, captured.program, context.log())

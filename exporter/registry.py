@@ -12,6 +12,7 @@ from typing import Any, Literal
 import torch
 
 from onnxplain import ops
+from onnxplain.diagnostics import InvalidArgument
 
 from .options import DEFAULT_OPSET
 
@@ -93,7 +94,19 @@ class OnnxRegistry:
         self._user.setdefault(_key(namespace, op_name, overload), []).append(translation)
 
     def register_target(self, target: object, functions: Sequence[Callable[..., Any]]) -> None:
-        """Registers translations for an operator as `custom_translation_table` names it: by OpOverload or function."""
+        """Registers translations for an operator as `custom_translation_table` names it.
+
+        Raises:
+            InvalidArgument: `target` is not an overload such as `torch.ops.aten.add.Tensor`, nor a Python function that graphs hold, or a
+                translation is not callable.
+        """
+        if isinstance(target, torch._ops.OpOverloadPacket):
+            raise InvalidArgument(f"custom_translation_table: expected an overload, such as {target}.default, got the packet {target}")
+        in_graphs = isinstance(target, torch._ops.OpOverload | torch._ops.HigherOrderOperator)
+        if not in_graphs and getattr(target, "__module__", None) not in ("_operator", "math", "torch"):
+            raise InvalidArgument(f"custom_translation_table: expected an overload such as torch.ops.aten.add.Tensor, got {target!r}")
+        if not all(map(callable, functions)):
+            raise InvalidArgument(f"custom_translation_table[{target}]: expected callables, got {list(functions)!r}")
         for function in functions:
             self._user.setdefault(qualified_name(target), []).append(Translation(function, "user", is_complex=None))
 
@@ -116,13 +129,19 @@ class OnnxRegistry:
 
     def nearest(self, name: str) -> str:
         """The registered name most like `name`; empty if none is."""
-        packet = name.split(".")[0]
-        found = difflib.get_close_matches(packet, [known for known in self.names() if known != name], n=1, cutoff=0.6)
-        return found[0] if found else ""
+        wanted = _bare(name)
+        by_name = {_bare(known): known for known in self.names() if known != name}
+        # NOTE: compared without namespace, and strictly: a far-fetched name helps nobody.
+        found = difflib.get_close_matches(wanted, by_name, n=1, cutoff=0.75)
+        return by_name[found[0]] if found else ""
 
     def names(self) -> Iterator[str]:
         """Every registered qualified name."""
         yield from {**_torchlib(), **_ours(), **self._user}
+
+
+def _bare(name: str) -> str:
+    return name.partition("::")[2].split(".")[0]
 
 
 def _key(namespace: str, op_name: str, overload: str | None) -> str:

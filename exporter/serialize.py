@@ -15,6 +15,14 @@ _SMALL = 1024
 """Bytes up to which a weight stays in the message that the checker sees: it may be a shape."""
 
 
+def open_destination(context: DiagnosticContext, staging: files.Staging, request: Request) -> None:
+    """Makes sure that the model can be written, before the work is done."""
+    try:
+        staging.open()
+    except OSError as error:
+        raise _write_failed(context, request, error) from error
+
+
 def serialize(context: DiagnosticContext, model: ir.Model, staging: files.Staging, request: Request) -> None:
     """Checks the model and writes it where `staging` says."""
     check(context, model)

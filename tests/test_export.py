@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import pathlib
 import re
 import signal
@@ -202,7 +203,7 @@ def test_warnings_as_errors(load: Load, tmp_path: pathlib.Path) -> None:
     assert [(each.rule.id, each.level) for each in failed.findings] == [("OXP1007", Level.ERROR)]
     assert [each["level"] for each in results(tmp_path / "log.sarif")] == ["error"]
     # Every stage ran all the same: one run shows all problems.
-    assert [each.name for each in failed.log.stages] == ["capture", "passes", "dispatch", "build", "optimize", "serialize"]
+    assert [each.name for each in failed.log.stages] == ["open", "capture", "passes", "dispatch", "build", "optimize", "serialize"]
 
 
 @pytest.mark.parametrize("level", list(Level))
@@ -268,6 +269,39 @@ def test_suppression_of_another_rule_does_not_count(load: Load) -> None:
     assert [each.suppression for each in program.diagnostics.findings] == [None]
 
 
+def test_two_names_for_one_size_are_said() -> None:
+    class Add(torch.nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return x + y
+
+    shapes = {"x": {0: "rows"}, "y": {0: "lines"}}
+    program = onnxplain.export(Add(), (torch.ones(3, 2), torch.ones(3, 2)), dynamic_shapes=shapes)
+    assert [(each.rule.id, each.message.split("'")[1::2]) for each in program.diagnostics.findings] == [
+        ("OXP4001", ["dim", "lines", "rows"])
+    ]
+
+
+def test_missing_folder_is_found_before_the_work(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(ExportFailed) as caught:
+        onnxplain.export(Small().eval(), (torch.randn(2, 8),), tmp_path / "missing" / "m.onnx")
+    assert [each.rule.id for each in caught.value.findings] == ["OXP5003"]
+    assert [each.name for each in caught.value.log.stages] == ["open"]
+
+
+def test_debug_writes_dumps_only_where_asked(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = DiagnosticOptions(verbosity_level=logging.DEBUG)
+    onnxplain.export(Small().eval(), (torch.randn(2, 8),), diagnostic_options=options)
+    assert list(tmp_path.iterdir()) == []
+    onnxplain.export(Small().eval(), (torch.randn(2, 8),), diagnostic_options=options, artifacts_dir=tmp_path / "dumps")
+    assert (tmp_path / "dumps" / "prepared-graph.txt").read_text(encoding="utf-8")
+
+
+def test_random_outputs_are_not_compared(load: Load) -> None:
+    program = onnxplain.export(noisy(load), (torch.randn(3),), verify=True)
+    assert [each.rule.id for each in program.diagnostics.findings] == ["OXP1007"]
+
+
 def test_names_and_dynamic_dims(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "model.onnx"
     onnxplain.export(
@@ -281,7 +315,7 @@ def test_names_and_dynamic_dims(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("axes", [{"x": {0: "batch"}}, {"x": [0]}, {"x": {0: "batch"}, "y": {0: "batch"}}])
 def test_dynamic_axes(tmp_path: pathlib.Path, axes: dict[str, dict[int, str]]) -> None:
     model = Small().eval()
-    program = onnxplain.export(model, (torch.randn(2, 8),), dynamic_axes=axes)
+    program = onnxplain.export(model, (torch.randn(2, 8),), output_names=["y"], dynamic_axes=axes)
     x = torch.randn(5, 8)
     torch.testing.assert_close(program(x)[0], model(x))
 
@@ -304,6 +338,13 @@ def test_old_arguments_become_notes() -> None:
         ({"input_names": "x"}, "input_names"),
         ({"strategies": ("eager",)}, "strategies"),
         ({"f": 3}, "f"),
+        ({"dynamic_axes": {"z": {0: "batch"}}}, "dynamic_axes"),
+        ({"f": "same.onnx", "sarif": "same.onnx"}, "sarif"),
+        ({"sarif": "/dev/null/log.sarif"}, "sarif"),
+        ({"report": "/dev/null/report.md"}, "report"),
+        ({"artifacts_dir": "/dev/null/folder"}, "artifacts_dir"),
+        ({"custom_translation_table": {torch.ops.aten.add: len}}, "custom_translation_table"),
+        ({"custom_translation_table": {"aten::add": len}}, "custom_translation_table"),
         ({"sarif": 3}, "sarif"),
         ({"model": Small}, "model"),
         ({"diagnostic_options": {"verbosity_level": 10}}, "diagnostic_options"),

@@ -63,6 +63,8 @@ def _registration(value: Any) -> Fix:
         fits = list(inspect.signature(cls).parameters) == attributes
     except (TypeError, ValueError):
         fits = False
+    if hasattr(cls, "__array__"):
+        return Fix("Pass a tensor.", Confidence.SAFE, snippet="torch.from_numpy(array)")
     snippet = f"""\
         from torch.utils import _pytree as pytree
 

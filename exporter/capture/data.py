@@ -49,7 +49,7 @@ def _finding(request: Request, site: Site, evidence: Evidence) -> Finding:
     test = syntax.test_at(place)
     if test is not None:
         place = dataclasses.replace(place, region=syntax.region(place.file, test))
-    expression = _asked_for(site.asking or place)
+    expression = _asked_for(site.asking or place) or "an expression without source"
     at = _pointing_at(evidence, place)
     if site.asks_truth_of_tensor:
         return Finding(DataDependentBranch(condition=expression), at, fixes=tuple(fixes.for_branch(place, site.tensors)))

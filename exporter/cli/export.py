@@ -8,7 +8,7 @@ import pathlib
 import click
 
 import onnxplain.rules
-from onnxplain.diagnostics import DiagnosticOptions, InvalidArgument, Level
+from onnxplain.diagnostics import DiagnosticOptions, InvalidArgument, Level, LogNotSaved
 
 _STRATEGIES = ("non-strict", "strict", "draft")
 
@@ -142,7 +142,7 @@ def command(
         log = failure.log
     except InvalidArgument as error:
         raise click.UsageError(str(error)) from error
-    except OSError as error:
-        raise click.ClickException(f"The log or the report could not be written: {error}") from error
+    except LogNotSaved as error:
+        raise click.ClickException(str(error)) from error
     render(log, make_console(), {"log": sarif, **({"report": markdown} if markdown else {})})
     ctx.exit(log.exit_code)
