@@ -7,9 +7,9 @@ from onnxplain.diagnostics import DiagnosticContext
 from . import passes
 from .build import build
 from .capture import capture
-from .capture.noise import kept
 from .dispatch import plan
 from .files import Staging
+from .noise import kept
 from .optimize import optimize
 from .options import Request
 from .program import ONNXProgram

@@ -269,6 +269,28 @@ def test_suppression_of_another_rule_does_not_count(load: Load) -> None:
     assert [each.suppression for each in program.diagnostics.findings] == [None]
 
 
+TALKER = """
+    import logging, sys, warnings
+    import torch, onnxplain
+
+    class Talker(torch.nn.Module):
+        def forward(self, x):
+            sys.stderr.write("printed\\n")
+            logging.getLogger("mine").warning("logged")
+            warnings.warn("warned")
+            return x * 2
+
+    onnxplain.export(Talker(), (torch.ones(3),))
+"""
+
+
+def test_the_models_own_words_go_out(tmp_path: pathlib.Path) -> None:
+    script = tmp_path / "talker.py"
+    script.write_text(textwrap.dedent(TALKER), encoding="utf-8")
+    shown = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True).stderr
+    assert [line.split(": ")[-1] for line in shown.splitlines() if not line.startswith(" ")] == ["printed", "logged", "warned"]
+
+
 def test_two_names_for_one_size_are_said() -> None:
     class Add(torch.nn.Module):
         def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

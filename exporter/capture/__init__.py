@@ -10,11 +10,12 @@ from typing import Any
 
 import torch
 
+from onnxplain import noise
 from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.options import Request
 from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue
 
-from . import data, dims, failures, noise, training
+from . import data, dims, failures, training
 from .finding import Finding, headline
 from .frames import Frames
 from .guards import Guards

@@ -12,7 +12,7 @@ from onnxplain.diagnostics import Evidence
 from onnxplain.options import Request
 from onnxplain.rules import UserCodeRaised
 
-from .finding import Finding, fallback, headline, module_of
+from .finding import Finding, headline, module_of
 
 
 def finding(request: Request, error: Exception) -> Finding:
@@ -20,7 +20,7 @@ def finding(request: Request, error: Exception) -> Finding:
     at = where.at_exception(error, module_of(request))
     if at.location is None:
         # NOTE: `forward` never began: the arguments do not fit it.
-        definition = fallback(request).location
+        definition = where.module_definition(request.model)
         at = Evidence(request.caller, related=(definition.saying("forward is defined here"),) if definition else ())
     return Finding(
         UserCodeRaised(error=headline(error)),

@@ -17,7 +17,10 @@ from onnxplain.diagnostics import DiagnosticContext
 
 @contextlib.contextmanager
 def kept(context: DiagnosticContext) -> Iterator[None]:
-    """Turns torch's warnings, log records and prints into events of `context`."""
+    """Turns torch's warnings, log records and prints into events of `context`. Inside of itself it does nothing."""
+    if isinstance(sys.stderr, _Filtered):
+        yield
+        return
     with _warnings_kept(context), _logs_kept(context), contextlib.redirect_stderr(cast(TextIO, _Filtered(sys.stderr, context))):
         yield
 
@@ -25,11 +28,14 @@ def kept(context: DiagnosticContext) -> Iterator[None]:
 @contextlib.contextmanager
 def _warnings_kept(context: DiagnosticContext) -> Iterator[None]:
     with warnings.catch_warnings():
-        show = warnings.showwarning
+        show, stream = warnings.showwarning, sys.stderr
 
-        def keep(message: Warning | str, category: type[Warning], filename: str, lineno: int, *rest: Any) -> None:
+        def keep(
+            message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None, line: str | None = None
+        ) -> None:
             if _speaker_is_users(sys._getframe(1)):
-                show(message, category, filename, lineno, *rest)
+                # NOTE: to the real stream: the filtered one would take us for the speaker.
+                show(message, category, filename, lineno, file or stream, line)
             else:
                 context.event(f"{category.__name__}: {message}", logging.DEBUG if _is_moot(str(message), category) else logging.WARNING)
 
