@@ -156,7 +156,7 @@ def export(
     for target, functions in _checked("custom_translation_table", custom_translation_table or {}, Mapping).items():
         registry.register_target(target, functions if isinstance(functions, Sequence) else [functions])
     folder = None if artifacts_dir is None else checked_folder("artifacts_dir", artifacts_dir)
-    subject = _subject(model)
+    subject = subject_of(model)
     report_path = _report_path(report, request.destination, folder or pathlib.Path(), subject)
     sarif_path = None if sarif is None else checked_path("sarif", sarif, make_folder=True)
     _check_distinct(f=request.destination, sarif=sarif_path, report=report_path)
@@ -266,7 +266,8 @@ def _environment() -> Mapping[str, str]:
     return {**versions, **{name: metadata.version(name) for name in packages}, "torch": str(torch.__version__)}
 
 
-def _subject(model: object) -> str:
+def subject_of(model: object) -> str:
+    """What the log calls a model: the name of its class, or of the function."""
     return str(getattr(model, "__name__", type(model).__name__))
 
 

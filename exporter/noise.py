@@ -39,7 +39,7 @@ def _warnings_kept(context: DiagnosticContext) -> Iterator[None]:
             else:
                 context.event(f"{category.__name__}: {message}", logging.DEBUG if _is_moot(str(message), category) else logging.WARNING)
 
-        warnings.showwarning = keep  # type: ignore[assignment]
+        warnings.showwarning = keep
         yield
 
 

@@ -260,8 +260,8 @@ def test_what_export_is_called_with(folder: pathlib.Path, calls: list[Any]) -> N
     (model, (example,)), kwargs = calls[0]
     assert type(model).__name__ == "Double"
     assert example.shape == (3,)
-    assert kwargs["f"] == pathlib.Path("double.onnx")
-    assert kwargs["sarif"] == pathlib.Path(".sarif", "double.sarif")
+    assert kwargs["f"] == pathlib.Path("Double.onnx")
+    assert kwargs["sarif"] == pathlib.Path(".sarif", "Double.sarif")
     assert kwargs["report"] is False
     assert kwargs["external_data"] is None
     assert kwargs["opset_version"] is None
@@ -299,11 +299,11 @@ def test_options_reach_export(calls: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("args", "path"),
     [
-        (["models.py:double", "--report"], "double.md"),
-        (["--report", "models.py:double"], "double.md"),
+        (["models.py:double", "--report"], "Double.md"),
+        (["--report", "models.py:double"], "Double.md"),
         (["--report", "models.py:double", "-o", "a/b.onnx"], "a/b.md"),
         (["--report", "c.md", "models.py:double"], "c.md"),
-        (["--profile", "models.py:double"], "double.md"),
+        (["--profile", "models.py:double"], "Double.md"),
     ],
 )
 def test_the_report_needs_no_path(args: list[str], path: str, calls: list[Any]) -> None:
@@ -439,7 +439,7 @@ def test_a_crash_shows_its_traceback_at_debug(monkeypatch: pytest.MonkeyPatch) -
 def test_an_export_writes_and_names_its_files(folder: pathlib.Path) -> None:
     result = run("export", "models.py:double", "--report")
     assert result.exit_code == 0, result.output
-    for path in ("double.onnx", ".sarif/double.sarif", "double.md"):
+    for path in ("Double.onnx", ".sarif/Double.sarif", "Double.md"):
         assert (folder / path).is_file()
         assert str(pathlib.Path(path)) in result.stdout
     assert result.stderr == ""
@@ -451,8 +451,8 @@ def test_findings_that_fail_the_export_are_shown(folder: pathlib.Path) -> None:
     assert result.exit_code == 1
     assert "error[OXP1001]" in result.stdout
     assert f"--> models.py:{line}" in result.stdout
-    assert not (folder / "flip.onnx").exists()
-    assert (folder / ".sarif" / "flip.sarif").is_file()
+    assert not (folder / "Flip.onnx").exists()
+    assert (folder / ".sarif" / "Flip.sarif").is_file()
 
 
 @pytest.mark.usefixtures("folder")

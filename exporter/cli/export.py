@@ -34,15 +34,15 @@ def _levels(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     epilog="""\b
     Exit codes:
       0    the model was exported
-      1    findings failed the export
+      1    findings failed the export, or the log could not be written
       2    bad usage: the target cannot be loaded or is no model, or an option's value is wrong
       130  interrupted""",
 )
 @click.argument("target", required=False)
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=pathlib.Path), help="The ONNX file.  [default: NAME.onnx]")
-@click.option("--sarif", type=click.Path(dir_okay=False, path_type=pathlib.Path), help="The SARIF log.  [default: .sarif/NAME.sarif]")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=pathlib.Path), help="The ONNX file.  [default: MODEL.onnx]")
+@click.option("--sarif", type=click.Path(dir_okay=False, path_type=pathlib.Path), help="The SARIF log.  [default: .sarif/MODEL.sarif]")
 @click.option("--report", metavar="[PATH]", is_flag=False, flag_value="", help="Write a markdown report, too.  [default: OUTPUT with .md]")
-@click.option("--opset", type=int, metavar="N", help="The ONNX opset version to write.")
+@click.option("--opset", type=int, metavar="N", help="The ONNX opset version to write.  [default: 20]")
 @click.option(
     "--strategy",
     "strategies",
@@ -84,7 +84,8 @@ def command(
     """Export TARGET to ONNX and print the findings.
 
     TARGET is path/to/file.py:NAME or package.module:NAME. NAME is a function without parameters that returns (model, args, kwargs,
-    dynamic_shapes), of which all but the model may be left out, or a model whose forward takes no arguments.
+    dynamic_shapes), of which all but the model may be left out, or a model whose forward takes no arguments. Files that are not named
+    are called after MODEL, the model's class or function.
     """
     ctx.meta["onnxplain.debug"] = verbosity == "debug"
     if target is None and report:
@@ -114,8 +115,14 @@ def command(
 
     stages = StageLine()
     loaded = load(source, name)
-    output = output or pathlib.Path(f"{name.rpartition('.')[2]}.onnx")
-    sarif = sarif or pathlib.Path(".sarif", f"{output.stem}.sarif")
+    from onnxplain.api import subject_of
+
+    model = subject_of(loaded.model)
+    output = output or pathlib.Path(f"{model}.onnx")
+    sarif = sarif or pathlib.Path(".sarif", f"{model}.sarif")
+    for option, path in (("--output", output), ("--sarif", sarif)):
+        if path.absolute() == pathlib.Path(source).absolute():
+            raise click.UsageError(f"{option}: expected another file than the target's, got {str(path)!r}")
     markdown = None if report is None else pathlib.Path(report) if report else output.with_suffix(".md")
     try:
         with stages.active():
@@ -145,4 +152,6 @@ def command(
     except LogNotSaved as error:
         raise click.ClickException(str(error)) from error
     render(log, make_console(), {"log": sarif, **({"report": markdown} if markdown else {})})
+    if not log.succeeded and output.exists():
+        click.echo(f"{output} is still that of an earlier export.")
     ctx.exit(log.exit_code)
