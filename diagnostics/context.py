@@ -261,7 +261,7 @@ def _fold(seen: Diagnostic, again: Diagnostic) -> Diagnostic:
 
 
 def _with_occurrences(finding: Diagnostic, places: Sequence[Location | None]) -> Diagnostic:
-    known = tuple(place for place in places if place is not None)
+    known = tuple(dict.fromkeys(place for place in places if place is not None))
     return dataclasses.replace(finding, location=known[0] if known else None, occurrences=known, count=len(places))
 
 

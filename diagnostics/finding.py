@@ -28,8 +28,8 @@ class Diagnostic:
         stage: Name of the stage that found it.
         blocking: True if the export could not go on because of it.
         location: The user's innermost line, if there is one.
-        occurrences: Every place where it was found, `location` first; more than one after folding.
-        count: How often it was found, places or not.
+        occurrences: Every place where it was found, `location` first, each once; more than one after folding.
+        count: How often it was found, at these places or at none.
         stack: Python frames that lead there, outermost first.
         code_flow: The way from the source line through the graphs, in order; each place says what it is.
         related: Other places that explain it; each says how.

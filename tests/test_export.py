@@ -52,8 +52,8 @@ def failing(model: torch.nn.Module, args: tuple[object, ...], tmp_path: pathlib.
 
 
 def places(failed: ExportFailed, rule: str) -> list[tuple[int | None, int]]:
-    """First line and number of occurrences of each finding of `rule`."""
-    return sorted((each.location.line, len(each.occurrences)) for each in failed.findings if each.rule.id == rule and each.location)
+    """First line and count of each finding of `rule`."""
+    return sorted((each.location.line, each.count) for each in failed.findings if each.rule.id == rule and each.location)
 
 
 THREE_UNSUPPORTED = """

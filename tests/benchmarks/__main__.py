@@ -23,8 +23,9 @@ _Path = click.Path(path_type=pathlib.Path)
 
 @click.command()
 @click.argument("names", metavar="[MODEL]...", nargs=-1, type=click.Choice(list(models.MODELS)))
-@click.option("--repeat", default=3, show_default=True, type=click.IntRange(min=1), help="Rounds; medians are shown.")
+@click.option("--repeat", default=4, show_default=True, type=click.IntRange(min=1), help="Rounds; medians are shown.")
 @click.option("--threads", default=1, show_default=True, help="Threads of one operator in ONNX Runtime.")
+@click.option("--save", is_flag=True, help="Exports write files, the weights beside the model.")
 @click.option("--no-latency", is_flag=True, help="Leave ONNX Runtime out.")
 @click.option("--no-memory", is_flag=True, help="Leave peak memory out, which takes fresh processes.")
 @click.option("--picture", type=_Path, help="Save a picture of the times (PNG).")
@@ -37,6 +38,7 @@ def main(
     names: tuple[str, ...],
     repeat: int,
     threads: int,
+    save: bool,
     no_latency: bool,
     no_memory: bool,
     picture: pathlib.Path | None,
@@ -66,7 +68,7 @@ def main(
     for name in chosen:
         console.print(f"{name} ...", style="dim")
         try:
-            results.append(measure(name, repeat=repeat, latency=not no_latency, memory=not no_memory, threads=threads))
+            results.append(measure(name, repeat=repeat, save=save, latency=not no_latency, memory=not no_memory, threads=threads))
         except onnxplain.ExportFailed as failed:
             failures[name] = str(failed)
     console.print(f"load {os.getloadavg()[0]:.1f} after")

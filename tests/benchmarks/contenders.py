@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import pathlib
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,21 +21,34 @@ def capture(subject: Subject) -> torch.export.ExportedProgram:
     return torch.export.export(subject.model, subject.inputs.args, dict(subject.inputs.kwargs), strict=False)
 
 
-def ours(subject: Subject, **options: Any) -> onnxplain.ONNXProgram:
-    """An export with onnxplain, to memory."""
-    return onnxplain.export(subject.model, subject.inputs.args, kwargs=subject.inputs.kwargs, **options)
+def ours(subject: Subject, folder: pathlib.Path | None = None, **options: Any) -> onnxplain.ONNXProgram:
+    """An export with onnxplain, to memory or to a folder."""
+    return onnxplain.export(
+        subject.model, subject.inputs.args, _file(folder, "ours"), kwargs=subject.inputs.kwargs, external_data=True, **options
+    )
 
 
-def theirs(subject: Subject) -> torch.onnx.ONNXProgram:
+def theirs(subject: Subject, folder: pathlib.Path | None = None) -> torch.onnx.ONNXProgram:
     """The same with torch's own exporter."""
     program = torch.onnx.export(
-        subject.model, subject.inputs.args, kwargs=dict(subject.inputs.kwargs), dynamo=True, verbose=False, report=False, verify=False
+        subject.model,
+        subject.inputs.args,
+        _file(folder, "theirs"),
+        kwargs=dict(subject.inputs.kwargs),
+        dynamo=True,
+        external_data=True,
+        verbose=False,
+        report=False,
+        verify=False,
     )
     assert program is not None
     return program
 
 
-EXPORTERS: dict[str, Callable[[Subject], onnxplain.ONNXProgram | torch.onnx.ONNXProgram]] = {"ours": ours, "theirs": theirs}
+EXPORTERS: dict[str, Callable[[Subject, pathlib.Path | None], onnxplain.ONNXProgram | torch.onnx.ONNXProgram]] = {
+    "ours": ours,
+    "theirs": theirs,
+}
 
 
 def nodes(model: ir.Model) -> Iterator[ir.Node]:
@@ -42,6 +56,10 @@ def nodes(model: ir.Model) -> Iterator[ir.Node]:
     graphs: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
     for graph in graphs:
         yield from (node for node in graph.all_nodes() if node.op_type != "Constant")
+
+
+def _file(folder: pathlib.Path | None, name: str) -> pathlib.Path | None:
+    return None if folder is None else folder / f"{name}.onnx"
 
 
 def hush() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import gc
 import multiprocessing
+import pathlib
 import statistics
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection
 
 import onnx_ir as ir
@@ -20,7 +23,7 @@ import onnxplain
 from . import contenders, models
 from .models import Subject
 
-LATENCY_SECONDS = 6.0
+LATENCY_SECONDS = 10.0
 """How long the two graphs of a model take turns in ONNX Runtime."""
 _FEWEST_RUNS = 15
 _WARM_UPS = 3
@@ -45,7 +48,7 @@ class Result:
         capture: Bare capture in seconds.
         seconds: Whole exports, in seconds.
         over_capture: Our whole export to bare capture, the median of the rounds' ratios.
-        stages: The seconds of our stages, in order, in the round whose total is the median.
+        stages: The seconds of our stages, in order, in the round whose total is the median; `rest` is what is between and around them.
         nodes: ONNX nodes.
         more: Of which ONNX operators our graph has more nodes than theirs, and how many.
         fewer: Of which operators it has fewer.
@@ -67,12 +70,13 @@ class Result:
     failure: str = ""
 
 
-def measure(name: str, *, repeat: int, latency: bool, memory: bool, threads: int) -> Result:
+def measure(name: str, *, repeat: int, save: bool, latency: bool, memory: bool, threads: int) -> Result:
     """Measures one of `models.MODELS`.
 
     Args:
         name: The model.
         repeat: Rounds, after a warm-up of each contender.
+        save: Whether the exports write files.
         latency: Whether both graphs run in ONNX Runtime.
         memory: Whether both exports run once more, in processes of their own.
         threads: How many threads ONNX Runtime has for one operator.
@@ -83,38 +87,46 @@ def measure(name: str, *, repeat: int, latency: bool, memory: bool, threads: int
         their_model = contenders.theirs(subject).model
     except Exception as error:
         failure = _reason(error)
-    result = _timed(subject, name, repeat, our_model, their_model, failure)
+    with _folder(save) as folder:
+        result = _timed(subject, name, repeat, folder, our_model, their_model, failure)
     if latency:
         result = dataclasses.replace(result, latency=_latency(subject, our_model, their_model, threads))
     del subject, our_model, their_model
     if memory:
-        ours = peak_memory(name, "ours")
-        theirs = None if failure else peak_memory(name, "theirs")
+        ours = peak_memory(name, "ours", save=save)
+        theirs = None if failure else peak_memory(name, "theirs", save=save)
         # NOTE: less than a MiB is the allocator's noise.
         result = dataclasses.replace(result, memory=Pair(ours, theirs, None if theirs is None else max(ours, 1.0) / max(theirs, 1.0)))
     return result
 
 
-def _timed(subject: Subject, name: str, repeat: int, our_model: ir.Model, their_model: ir.Model | None, failure: str) -> Result:
-    captures: list[float] = []
-    ours: list[float] = []
-    theirs: list[float] = []
+def _timed(
+    subject: Subject, name: str, repeat: int, folder: pathlib.Path | None, our_model: ir.Model, their_model: ir.Model | None, failure: str
+) -> Result:
     stages: list[dict[str, float]] = []
+    runs: dict[str, Callable[[], object]] = {
+        "capture": lambda: contenders.capture(subject),
+        "ours": lambda: stages.append(stage_seconds(contenders.ours(subject, folder))),
+    }
+    if their_model is not None:
+        runs["theirs"] = lambda: contenders.theirs(subject, folder)
+    taken: dict[str, list[float]] = {kind: [] for kind in runs}
     contenders.capture(subject)
-    for _ in range(repeat):
-        captures.append(seconds(lambda: contenders.capture(subject)))
-        ours.append(seconds(lambda: stages.append(stage_seconds(contenders.ours(subject)))))
-        if their_model is not None:
-            theirs.append(seconds(lambda: contenders.theirs(subject)))
+    for number in range(repeat):
+        # NOTE: what runs first finds the caches of the machine as another one left them, so the order turns.
+        for kind in list(runs)[:: -1 if number % 2 else 1]:
+            taken[kind].append(seconds(runs[kind]))
+    ours = taken["ours"]
     middle = ours.index(statistics.median_low(ours))
+    stages[middle]["rest"] = max(0.0, ours[middle] - sum(stages[middle].values()))
     counts = {kind: collections.Counter(node.op_type for node in contenders.nodes(model)) for kind, model in _known(our_model, their_model)}
     other = counts.get("theirs", counts["ours"])
     totals = (counts["ours"].total(), other.total())
     return Result(
         name=name,
-        capture=statistics.median(captures),
-        seconds=paired(ours, theirs or None),
-        over_capture=median_ratio(ours, captures),
+        capture=statistics.median(taken["capture"]),
+        seconds=paired(ours, taken.get("theirs")),
+        over_capture=median_ratio(ours, taken["capture"]),
         stages=stages[middle],
         nodes=Pair(totals[0]) if their_model is None else Pair(*totals, totals[0] / totals[1]),
         more=dict((counts["ours"] - other).most_common()),
@@ -188,14 +200,14 @@ def _runner(model: ir.Model, subject: Subject, threads: int) -> Callable[[], obj
     return lambda: session.run(None, feeds)
 
 
-def peak_memory(name: str, exporter: str) -> float:
+def peak_memory(name: str, exporter: str, *, save: bool) -> float:
     """The most resident memory of an export in a fresh process, in MiB over what the process had with the model built.
 
     The exporter's libraries are loaded by then: it has exported the smallest model before.
     """
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
-    process = context.Process(target=_export_alone, args=(name, exporter, there), daemon=True)
+    process = context.Process(target=_export_alone, args=(name, exporter, save, there), daemon=True)
     process.start()
     there.close()
     here.recv()
@@ -209,12 +221,22 @@ def peak_memory(name: str, exporter: str) -> float:
     return float(peak - before) / _MIB
 
 
-def _export_alone(name: str, exporter: str, pipe: Connection) -> None:
+def _export_alone(name: str, exporter: str, save: bool, pipe: Connection) -> None:
     contenders.hush()
-    contenders.EXPORTERS[exporter](models.build("mlp"))
-    subject = models.build(name)
-    gc.collect()
-    pipe.send("ready")
-    pipe.recv()
-    contenders.EXPORTERS[exporter](subject)
-    pipe.send("done")
+    with _folder(save) as folder:
+        contenders.EXPORTERS[exporter](models.build("mlp"), folder)
+        subject = models.build(name)
+        gc.collect()
+        pipe.send("ready")
+        pipe.recv()
+        contenders.EXPORTERS[exporter](subject, folder)
+        pipe.send("done")
+
+
+@contextlib.contextmanager
+def _folder(wanted: bool) -> Iterator[pathlib.Path | None]:
+    if not wanted:
+        yield None
+        return
+    with tempfile.TemporaryDirectory() as path:
+        yield pathlib.Path(path)

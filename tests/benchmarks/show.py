@@ -12,6 +12,7 @@ from .measure import Pair, Result
 from .verdict import WORST_OVER_CAPTURE, Verdict
 
 STAGES = ("capture", "passes", "dispatch", "build", "optimize", "serialize", "save")
+_PARTS = (*STAGES, "rest")
 
 
 def table(results: Sequence[Result]) -> Table:
@@ -20,9 +21,9 @@ def table(results: Sequence[Result]) -> Table:
     made.add_column("model")
     for title in ("bare\ncapture s", "ours s", "theirs s", "ours /\ncapture", "theirs /\nours"):
         made.add_column(title, justify="right")
-    for stage in STAGES[:-1]:
+    for stage in _PARTS:
         made.add_column(f"{stage}\nms", justify="right")
-    for title in ("nodes", "latency ms", "latency\nratio", "peak MiB"):
+    for title in ("nodes", "latency ms", "latency\nratio", "peak MiB over\nthe model's"):
         made.add_column(title, justify="right")
     for result in results:
         ratio = result.seconds.ratio
@@ -33,7 +34,7 @@ def table(results: Sequence[Result]) -> Table:
             _number(result.seconds.theirs, ".2f"),
             f"{result.over_capture:.2f}",
             _number(None if ratio is None else 1 / ratio, ".1f"),
-            *(f"{1000 * result.stages.get(stage, 0):.0f}" for stage in STAGES[:-1]),
+            *(f"{1000 * result.stages.get(stage, 0):.0f}" for stage in _PARTS),
             _both(result.nodes, ".0f"),
             _both(result.latency, ".2f"),
             _number(None if result.latency is None else result.latency.ratio, ".3f"),
@@ -76,13 +77,13 @@ def picture(results: Sequence[Result], path: pathlib.Path) -> None:
     from matplotlib import pyplot as plt
 
     figure, (whole, close) = plt.subplots(2, 1, figsize=(14, 9), sharex=True, layout="constrained")
-    colours = dict(zip(STAGES, mpl.colormaps["tab10"](range(len(STAGES))), strict=True))
+    colours = dict(zip(_PARTS, mpl.colormaps["tab10"](range(len(_PARTS))), strict=True))
     names = [result.name for result in results]
     for axes in (whole, close):
         axes.bar([place - 0.28 for place in range(len(names))], [1.0] * len(names), 0.26, color="0.6", label="bare capture")
         bottom = [0.0] * len(names)
-        for stage in STAGES:
-            heights = [result.stages.get(stage, 0.0) / result.seconds.ours * result.over_capture for result in results]
+        for stage in _PARTS:
+            heights = [result.stages.get(stage, 0.0) / sum(result.stages.values()) * result.over_capture for result in results]
             axes.bar(range(len(names)), heights, 0.26, bottom=bottom, color=colours[stage], label=f"onnxplain: {stage}")
             bottom = [one + other for one, other in zip(bottom, heights, strict=True)]
         known = [(place, result) for place, result in enumerate(results) if result.seconds.ratio]
@@ -94,7 +95,7 @@ def picture(results: Sequence[Result], path: pathlib.Path) -> None:
     for place, result in enumerate(results):
         close.text(place, result.over_capture + 0.01, f"{result.over_capture:.2f}", ha="center", fontsize=8)
         if not result.seconds.ratio:
-            whole.text(place + 0.28, 0.1, "fails", rotation=90, ha="center", fontsize=8)
+            whole.text(place + 0.28, 0.1, "fails", rotation=90, ha="center", va="bottom", fontsize=8)
     close.set_ylim(0, max(WORST_OVER_CAPTURE, *(result.over_capture for result in results)) * 1.1)
     close.set_xticks(range(len(names)), [f"{result.name}\n{result.capture:.2f} s" for result in results])
     close.set_xlabel("model, and seconds of bare capture")
