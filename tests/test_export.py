@@ -98,7 +98,7 @@ def test_message_begins_with_first_finding_and_has_no_colour(load: Load, marked:
     assert text.splitlines()[-1] == "3 errors."
 
 
-@pytest.mark.parametrize("stage", ["capture", "passes.run", "plan", "build", "optimize", "serialize", "verify", "save"])
+@pytest.mark.parametrize("stage", ["open_destination", "capture", "passes.run", "plan", "build", "optimize", "serialize", "verify", "save"])
 def test_exception_in_a_stage_becomes_a_finding(stage: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*args: object, **kwargs: object) -> None:
         raise RuntimeError("a fault, injected")
