@@ -53,23 +53,43 @@ def simplify(name: str, inputs: Sequence[ir.Value | None], attributes: Mapping[s
     return result if result.size <= LIMIT else None
 
 
-def shortened(name: str, inputs: list[ir.Value | None], attributes: Mapping[str, Any]) -> tuple[list[ir.Value | None], Mapping[str, Any]]:
+Inputs = list[ir.Value | Array | None]
+"""Inputs of an operator; an array is a constant that is still to be made."""
+
+
+def shortened(name: str, inputs: list[ir.Value | None], attributes: Mapping[str, Any]) -> tuple[Inputs, Mapping[str, Any]]:
     """The inputs and attributes with which an operator can do the work of the one before it, too: a reshape after a reshape."""
     value = inputs[0] if inputs else None
     before = None if value is None else value.producer()
     if before is None or before.domain or before.inputs[:1] == (None,):
-        return inputs, attributes
+        return list(inputs), attributes
     match name, before.op_type:
         case "Reshape", "Reshape" | "Unsqueeze" | "Squeeze" | "Flatten":
             shape = None if inputs[1] is None else constant(inputs[1])
             # NOTE: a 0 copies the size of the input, which is another one then.
             if shape is not None and (0 not in shape or attributes.get("allowzero")):
                 return shortened(name, [before.inputs[0], *inputs[1:]], attributes)
+        case "Unsqueeze", "Unsqueeze":
+            axes = _axes_of_both(before.inputs[0], before.inputs[1], inputs[1])
+            if axes is not None:
+                return [before.inputs[0], axes], attributes
         case "Transpose", "Transpose":
             first, second = before.attributes.get("perm"), attributes.get("perm")
             if first is not None and second is not None:
                 return shortened(name, [before.inputs[0]], {"perm": [first.as_ints()[axis] for axis in second]})
-    return inputs, attributes
+    return list(inputs), attributes
+
+
+def _axes_of_both(value: ir.Value | None, first: ir.Value | None, second: ir.Value | None) -> Array | None:
+    """The axes of one Unsqueeze in the place of two."""
+    inner = None if first is None else constant(first)
+    outer = None if second is None else constant(second)
+    if value is None or value.shape is None or inner is None or outer is None:
+        return None
+    rank = len(value.shape) + inner.size + outer.size
+    last = {int(axis) % rank for axis in outer}
+    rest = [axis for axis in range(rank) if axis not in last]
+    return np.array(sorted(last | {rest[int(axis) % len(rest)] for axis in inner}), dtype=np.int64)
 
 
 def constant(value: ir.Value) -> Array | None:
@@ -125,7 +145,10 @@ def _like(inputs: Sequence[ir.Value | None]) -> ir.DataType | None:
 
 
 def _equal(shape: ir.Shape, target: Array) -> bool:
-    return len(shape) == target.size and all(isinstance(size, int) and size == wanted for size, wanted in zip(shape, target, strict=True))
+    if len(shape) != target.size or np.count_nonzero(target == -1) > 1:
+        return False
+    # NOTE: a single -1 stands for the size that is left, which is the one there.
+    return all(isinstance(size, int) and size > 0 and wanted in (size, -1) for size, wanted in zip(shape, target, strict=True))
 
 
 def _shape(value: ir.Value, attributes: Mapping[str, Any]) -> Array | None:

@@ -179,7 +179,8 @@ class Recorder(evaluator.Evaluator):  # type: ignore[misc]
         while flat and flat[-1] is None:
             flat.pop()
         if outputs == 1 and not signature.domain:
-            flat, attributes = folding.shortened(signature.name, flat, attributes)
+            shorter, attributes = folding.shortened(signature.name, flat, attributes)
+            flat = [self._tensor_constant(ir.Tensor(each)) if isinstance(each, np.ndarray) else each for each in shorter]
             simpler = folding.simplify(signature.name, flat, attributes)
             if simpler is not None:
                 return [simpler if isinstance(simpler, ir.Value) else self._tensor_constant(ir.Tensor(simpler))]

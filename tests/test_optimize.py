@@ -126,6 +126,10 @@ def test_chains_become_one() -> None:
     assert operators(program) == {"Abs": 1, "Reshape": 1}
     program = export(lambda x: x.abs().transpose(0, 1).permute(2, 1, 0), torch.randn(2, 3, 4))
     assert operators(program) == {"Abs": 1, "Transpose": 1}
+    program = export(lambda x: x.abs()[:, None].unsqueeze(-1).unsqueeze(0), torch.randn(2, 3))
+    assert operators(program) == {"Abs": 1, "Unsqueeze": 1}
+    program = export(lambda x: x.abs().reshape(2, -1).sin(), torch.randn(2, 3))
+    assert operators(program) == {"Abs": 1, "Sin": 1}
     program = export(lambda x: x.abs().t().t() * 1 + 0, torch.randn(2, 3))
     assert operators(program) == {"Abs": 1}
 
