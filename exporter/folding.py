@@ -17,6 +17,9 @@ from onnx_ir.tensor_adapters import TorchTensor
 LIMIT = 8192
 """Elements that a constant may have to be computed with, or to be made: masks and positions of short sequences."""
 
+RANDOM = frozenset({"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"})
+"""Operators that give other numbers in each run, and at each place. (Dropout is left out of graphs in evaluation.)"""
+
 FIXED = "fixed"
 """Key in the `meta` of a weight that no state dict can change: a buffer that is not persistent, or a constant of the model's code."""
 

@@ -7,7 +7,7 @@ from onnx_ir.passes import common
 
 from onnxplain.diagnostics import DiagnosticContext
 
-from . import fuse, precompute
+from . import folding, fuse, precompute
 
 
 def optimize(context: DiagnosticContext, model: ir.Model) -> None:
@@ -22,8 +22,11 @@ def clean_up(model: ir.Model) -> None:
     types = [(value.type, value.shape) for value in model.graph.outputs]
     fuse.batch_norm_into_conv(model)
     precompute.precompute(model)
-    for change in (common.IdentityEliminationPass(), common.CommonSubexpressionEliminationPass(), common.RemoveUnusedNodesPass()):
-        change(model)
+    common.IdentityEliminationPass()(model)
+    # NOTE: onnx_ir's pass takes two equal Bernoullis for one (read in 1.1), but they are two draws.
+    if not any(node.op_type in folding.RANDOM for node in model.graph.all_nodes()):
+        common.CommonSubexpressionEliminationPass()(model)
+    common.RemoveUnusedNodesPass()(model)
     # NOTE: where an output turns out to equal an inner value, that value takes its place, but has no shape of its own.
     for value, (type_, shape) in zip(model.graph.outputs, types, strict=True):
         value.type, value.shape = type_, shape

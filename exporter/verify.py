@@ -15,11 +15,10 @@ from onnxplain.diagnostics import DiagnosticContext, Evidence
 from onnxplain.rules import OutputsDiffer, RuntimeRejected
 
 from . import runtime, weights, where
+from .folding import RANDOM
 from .options import Request
 from .passes import Prepared
 from .program import flat_inputs
-
-_RANDOM = frozenset({"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"})
 
 TOLERANCES = {torch.float64: 1e-7, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 """Absolute and relative tolerance by dtype; everything else has to be equal."""
@@ -30,7 +29,7 @@ def verify(context: DiagnosticContext, model: ir.Model, prepared: Prepared, path
     if not all(map(weights.has_data, weights.of(model))):
         context.event("The model was not run: its weights have no data.", logging.WARNING)
         return
-    random = sorted({node.op_type for node in model.graph.all_nodes() if node.op_type in _RANDOM})
+    random = sorted({node.op_type for node in model.graph.all_nodes() if node.op_type in RANDOM})
     if random:
         context.event(f"The outputs were not compared: {', '.join(random)} gives other numbers in each run.", logging.WARNING)
         return

@@ -144,3 +144,10 @@ def test_masks_are_constants() -> None:
 
 def test_equal_subexpressions_are_computed_once() -> None:
     assert operators(export(lambda x: x.sin() * x.sin() + x.sin(), torch.randn(3))) == {"Sin": 1, "Mul": 1, "Add": 1}
+
+
+def test_two_draws_stay_two() -> None:
+    def noise(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.dropout(x, 0.5, training=True) + torch.nn.functional.dropout(x, 0.5, training=True)
+
+    assert operators(onnxplain.export(noise, (torch.randn(100),)))["Dropout"] == 2
