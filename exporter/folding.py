@@ -106,6 +106,17 @@ def constant(value: ir.Value) -> Array | None:
     return array
 
 
+def uniform(value: ir.Value) -> Any:
+    """The number that all elements of a constant are, also of a large one that is made by expanding a small one; None for all else."""
+    producer = value.producer()
+    if producer is not None and producer.op_type == "Expand" and not producer.domain and producer.inputs[0] is not None:
+        return uniform(producer.inputs[0])
+    array = constant(value)
+    if array is None or array.size == 0 or not (array == array.flat[0]).all():
+        return None
+    return array.flat[0].item()
+
+
 def _same(name: str, inputs: Sequence[ir.Value | None], attributes: Mapping[str, Any]) -> ir.Value | None:
     value = inputs[0]
     assert value is not None
@@ -123,7 +134,8 @@ def _same(name: str, inputs: Sequence[ir.Value | None], attributes: Mapping[str,
             return value if permutation is not None and list(permutation) == list(range(len(permutation))) else None
         case "Reshape" | "Expand":
             target = None if inputs[1] is None else constant(inputs[1])
-            return value if target is not None and value.shape is not None and _equal(value.shape, target) else None
+            unchanged = _equal if name == "Reshape" else _covers
+            return value if target is not None and value.shape is not None and unchanged(value.shape, target) else None
         case "Add" | "Sub" | "Mul" | "Div":
             return _neutral(name, inputs)
         case _:
@@ -152,6 +164,12 @@ def _equal(shape: ir.Shape, target: Array) -> bool:
         return False
     # NOTE: a single -1 stands for the size that is left, which is the one there.
     return all(isinstance(size, int) and size > 0 and wanted in (size, -1) for size, wanted in zip(shape, target, strict=True))
+
+
+def _covers(shape: ir.Shape, target: Array) -> bool:
+    """True if broadcasting to `target` leaves a tensor of this shape as it is."""
+    sizes = [size if isinstance(size, int) else None for size in shape][len(shape) - target.size :]
+    return len(shape) >= target.size and all(wanted in (1, size) for size, wanted in zip(sizes, target, strict=True))
 
 
 def _shape(value: ir.Value, attributes: Mapping[str, Any]) -> Array | None:
@@ -190,6 +208,36 @@ def _axes(axes: Array | None) -> tuple[int, ...] | None:
     return None if axes is None else tuple(map(int, axes))
 
 
+def _cumulative_sum(attributes: Mapping[str, Any], data: Array, axis: Array) -> Array:
+    if attributes.get("exclusive") or attributes.get("reverse"):
+        raise ValueError("only the plain sum is computed here")
+    return np.cumsum(data, axis=int(axis.item()), dtype=data.dtype)
+
+
+def _gather_nd(attributes: Mapping[str, Any], data: Array, indices: Array) -> Array:
+    if attributes.get("batch_dims"):
+        raise ValueError("only without batch dims")
+    result: Array = data[tuple(np.moveaxis(indices, -1, 0))]
+    return result
+
+
+def _reduction(function: Callable[..., Array]) -> Callable[..., Array]:
+    def compute(attributes: Mapping[str, Any], data: Array, axes: Array | None = None) -> Array:
+        if axes is None or axes.size == 0:
+            if attributes.get("noop_with_empty_axes"):
+                return data
+            axes = None
+        # NOTE: numpy would add small ints up in a larger dtype.
+        return function(data, axis=_axes(axes), keepdims=attributes.get("keepdims") != 0).astype(data.dtype)
+
+    return compute
+
+
+def _trilu(attributes: Mapping[str, Any], data: Array, diagonal: Array | None = None) -> Array:
+    part = np.tril if attributes.get("upper") == 0 else np.triu
+    return part(data, 0 if diagonal is None else int(diagonal.item()))
+
+
 def _elementwise(function: Callable[..., Array]) -> Callable[..., Array]:
     return lambda _, *arrays: function(*arrays)
 
@@ -202,16 +250,22 @@ _COMPUTE: Mapping[str, Callable[..., Any]] = {
     "Abs": _elementwise(np.abs),
     "Add": _elementwise(np.add),
     "And": _elementwise(np.logical_and),
+    "BitwiseAnd": _elementwise(np.bitwise_and),
+    "BitwiseNot": _elementwise(np.bitwise_not),
+    "BitwiseOr": _elementwise(np.bitwise_or),
     "Cast": _cast,
     "Ceil": _elementwise(np.ceil),
     "Cos": _elementwise(np.cos),
     "Exp": _elementwise(np.exp),
     "Concat": lambda attributes, *arrays: np.concatenate(arrays, axis=attributes["axis"]),
+    "CumSum": _cumulative_sum,
     "Div": _divide,
     "Equal": _elementwise(np.equal),
     "Expand": lambda _, data, shape: np.broadcast_to(data, np.broadcast_shapes(data.shape, tuple(map(int, shape)))),
     "Floor": _elementwise(np.floor),
     "Gather": lambda attributes, data, indices: np.take(data, indices, axis=attributes.get("axis") or 0),
+    "GatherElements": lambda attributes, data, indices: np.take_along_axis(data, indices, axis=attributes.get("axis") or 0),
+    "GatherND": _gather_nd,
     "Greater": _elementwise(np.greater),
     "GreaterOrEqual": _elementwise(np.greater_equal),
     "Less": _elementwise(np.less),
@@ -226,7 +280,12 @@ _COMPUTE: Mapping[str, Callable[..., Any]] = {
     "Pow": lambda _, a, b: np.power(a, b).astype(a.dtype),
     "Range": lambda _, start, limit, delta: np.arange(start, limit, delta, dtype=start.dtype),
     "Reciprocal": lambda _, a: (1 / a).astype(a.dtype),
+    "ReduceMax": _reduction(np.max),
+    "ReduceMin": _reduction(np.min),
+    "ReduceProd": _reduction(np.prod),
+    "ReduceSum": _reduction(np.sum),
     "Reshape": _reshape,
+    "Sign": _elementwise(np.sign),
     "Sin": _elementwise(np.sin),
     "Slice": _slice,
     "Sqrt": _elementwise(np.sqrt),
@@ -234,6 +293,7 @@ _COMPUTE: Mapping[str, Callable[..., Any]] = {
     "Sub": _elementwise(np.subtract),
     "Tile": lambda _, data, repeats: np.tile(data, tuple(map(int, repeats))),
     "Transpose": lambda attributes, data: np.transpose(data, attributes.get("perm")),
+    "Trilu": _trilu,
     "Unsqueeze": lambda _, data, axes: np.expand_dims(data, axis=tuple(map(int, axes))),
     "Where": lambda _, condition, a, b: np.where(condition, a, b),
 }

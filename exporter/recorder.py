@@ -13,9 +13,6 @@ from onnxscript.onnx_opset import opset18 as op
 
 from . import folding
 
-_SMALL = 64
-"""Elements up to which equal constants become one."""
-
 VECTOR = "vector"
 """Key, in the `meta` of a scalar, of the same number as a tensor of one element: shapes are made of those."""
 
@@ -134,7 +131,7 @@ class Recorder(evaluator.Evaluator):  # type: ignore[misc]
         return self._plain[plain]
 
     def _tensor_constant(self, tensor: ir.TensorProtocol) -> ir.Value:
-        small = tensor.size <= _SMALL and tensor.dtype is not ir.DataType.STRING
+        small = tensor.size <= folding.LIMIT and tensor.dtype is not ir.DataType.STRING
         key = (tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes() if small else id(tensor))
         found = self.constants.get(key)
         if found is None:

@@ -40,6 +40,20 @@ class WeightAsOutput(nn.Module):
         return x + 1, self.weight
 
 
+def known_numbers() -> torch.Tensor:
+    """Made of constants alone, in as many ways as fold."""
+    a = torch.arange(6)
+    b = torch.stack([a.cumsum(0), a.flip(0)])
+    c = (
+        b[torch.tensor([1, 0, 1]), torch.tensor([5, 0, 2])].sum()
+        + b.amax(1).prod()
+        - b.amin()
+        + b.gather(1, torch.tensor([[0, 5], [1, 1]])).max()
+    )
+    d = torch.ones(6, 6).tril().sum(1) + torch.ones(6, 6).triu(1)[2] + torch.sign(a - 3.0)
+    return d * c + (a & 3) + (a | 1) + (~a)
+
+
 CASES: dict[str, Case] = {
     "conv1d": (layer(nn.Conv1d(8, 4, 3)), X),
     "conv1d-same": (layer(nn.Conv1d(8, 4, 4, padding="same", dilation=2)), X),
@@ -90,17 +104,21 @@ CASES: dict[str, Case] = {
     "constant-is-output": (lambda x: (x + 1, torch.ones(2)), X),
     "weight-is-output": (WeightAsOutput(), X),
     "numbers-are-outputs": (lambda x: (x + 1, 3, 2.5, True), X),
+    "index": (lambda x: (x[:, torch.tensor([1, -1, 0])], x[torch.tensor([[0, 2], [1, 1]])], x[..., torch.tensor(2)]), X),
+    "index-by-two": (lambda x: (x[torch.tensor([0, 2]), :, torch.tensor([1, 3])], x[torch.tensor([0, 2]), torch.tensor([1, 3])]), X),
+    "index-by-bools": (lambda x: x[:, torch.tensor([True, False] * 4)], X),
+    "known-numbers": (lambda x: x[0, 0] + known_numbers(), X),
     "nested-output": (lambda x: {"a": x + 1, "b": [x * 2, None]}, X),
 }
 
 
-def check(function: Callable[..., Any], program: onnxplain.ONNXProgram, args: tuple[torch.Tensor, ...]) -> None:
+def check(function: Callable[..., Any], program: onnxplain.ONNXProgram, args: tuple[torch.Tensor, ...], tolerance: float = 1e-4) -> None:
     expected = [leaf for leaf in torch.utils._pytree.tree_leaves(function(*args)) if leaf is not None]
     results = program(*args)
     assert len(results) == len(expected)
     for got, want in zip(results, expected, strict=True):
         want = want if isinstance(want, torch.Tensor) else torch.tensor(want)
-        torch.testing.assert_close(got, want.detach(), rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(got, want.detach(), rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("name", CASES)

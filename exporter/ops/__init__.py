@@ -7,7 +7,7 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-_MODULES = ("activations", "casts", "convolution", "logic", "normalization", "pooling", "shapes", "symbolic")
+_MODULES = ("activations", "attention", "casts", "convolution", "indexing", "logic", "normalization", "pooling", "shapes", "symbolic")
 _table: dict[str, list[tuple[Callable[..., Any], bool]]] = {}
 
 F = TypeVar("F", bound=Callable[..., Any])
