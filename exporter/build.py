@@ -13,8 +13,6 @@ from typing import Any
 import onnx_ir as ir
 import torch
 from onnx_ir.tensor_adapters import TorchTensor, from_torch_dtype
-from onnxscript import evaluator
-from onnxscript.onnx_opset import opset18 as op
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind
 
 from onnxplain.diagnostics import DiagnosticContext, Evidence, Location, Region
@@ -26,7 +24,7 @@ from .dispatch import Call, Plan, is_output_selection
 from .folding import FIXED
 from .opset import bring_to
 from .options import Request
-from .recorder import Recorder, Tensor
+from .recorder import Recorder, Tensor, op, recording
 from .registry import qualified_name
 
 METADATA = "onnxplain"
@@ -40,7 +38,8 @@ FX_NODE = "fx_node"
 def build(context: DiagnosticContext, plan: Plan, request: Request) -> ir.Model:
     """Builds the model. Its values are named after the FX nodes, its initializers after the model's parameters and buffers."""
     builder = _Builder(context, plan, request)
-    with evaluator.default_as(builder.recorder):
+    others = any(call.translation.origin != "onnxplain" for call in plan.calls.values())
+    with recording(builder.recorder, onnxscript=others):
         graph = builder.graph()
     if builder.failed:
         raise context.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Mapping
 from typing import Any
@@ -87,22 +88,17 @@ def is_output_selection(node: torch.fx.Node) -> bool:
 
 def _find(node: torch.fx.Node, registry: OnnxRegistry) -> Call | UnsupportedOperator | UnsupportedOverload:
     name = qualified_name(node.target)
-    known = registry.translations(name)
-    if not known:
-        overloads = registry.overloads(name)
-        if overloads:
-            return UnsupportedOverload(operator=name, problem=f"overload {name.partition('.')[2] or 'default'}", supported=overloads)
-        return UnsupportedOperator(operator=name, nearest=registry.nearest(name) or "none")
     dtype = _complex_dtype(node)
-    fitting = [each for each in known if each.is_complex in (None, dtype is not None)]
-    if not fitting:
-        return UnsupportedOverload(
-            operator=name,
-            problem=f"dtype {dtype}" if dtype else "real dtypes",
-            supported=("complex",) if dtype is None else ("real dtypes",),
-        )
-    # The user's come last, and win.
-    return _call(node, name, fitting[-1])
+    found = registry.translation(name, is_complex=dtype is not None)
+    if found is not None:
+        return _call(node, name, found)
+    if registry.has(name):
+        problem, supported = ("real dtypes", "complex") if dtype is None else (f"dtype {dtype}", "real dtypes")
+        return UnsupportedOverload(operator=name, problem=problem, supported=(supported,))
+    overloads = registry.overloads(name)
+    if overloads:
+        return UnsupportedOverload(operator=name, problem=f"overload {name.partition('.')[2] or 'default'}", supported=overloads)
+    return UnsupportedOperator(operator=name, nearest=registry.nearest(name) or "none")
 
 
 def _own_translation(target: object) -> Fix:
@@ -154,6 +150,7 @@ def _call(node: torch.fx.Node, name: str, translation: Translation) -> Call | Un
     return Call(translation, tuple(args), kwargs)
 
 
+@functools.cache
 def _parameters(translation: Translation) -> tuple[list[str], dict[str, Any], bool]:
     """The names of the translation's parameters, the defaults that they have, and whether it takes any number of arguments."""
     signature = getattr(translation.function, "op_signature", None)

@@ -1,17 +1,24 @@
-"""Runs translations: an onnxscript evaluator that records the ONNX operators they call as onnx_ir nodes."""
+"""Runs translations and records the ONNX operators that they call as onnx_ir nodes.
+
+Translations of ours call them on `op`, others on onnxscript's opsets, whose evaluator a `Recorder` is, too. onnxscript itself is
+loaded only where others' translations run.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import onnx
 import onnx_ir as ir
-from onnxscript import evaluator, values
-from onnxscript.onnx_opset import opset18 as op
 
 from . import folding
+
+if TYPE_CHECKING:
+    from onnxscript import values
 
 VECTOR = "vector"
 """Key, in the `meta` of a scalar, of the same number as a tensor of one element: shapes are made of those."""
@@ -20,6 +27,22 @@ VECTOR = "vector"
 _TENSORS = (ir.Tensor, ir.StringTensor, ir.LazyTensor, ir.ExternalTensor, ir.serde.TensorProtoTensor)
 
 _PYTHON_DTYPES = {bool: ir.DataType.BOOL, int: ir.DataType.INT64, float: ir.DataType.FLOAT, str: ir.DataType.STRING}
+
+
+class Operators:
+    """The operators of ONNX opset 18 by name, and those that later ones have added: calls are recorded by the current `Recorder`."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        signature = _newest(name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return current().call(signature, args, kwargs)
+
+        setattr(self, name, call)
+        return call
+
+
+op = Operators()
 
 
 class Tensor(ir.Value):
@@ -97,7 +120,7 @@ class Tensor(ir.Value):
     __hash__ = ir.Value.__hash__
 
 
-class Recorder(evaluator.Evaluator):  # type: ignore[misc]
+class Recorder:
     """Records what translations call.
 
     Attributes:
@@ -145,12 +168,14 @@ class Recorder(evaluator.Evaluator):  # type: ignore[misc]
         return found
 
     def eval_op(self, called: values.Op, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Records one ONNX operator."""
-        signature = _signature(called)
-        kwargs = {name: _plain(value) for name, value in kwargs.items()}
-        if called.name == "Constant" and not called.opset.domain:
+        """Records an operator of an onnxscript opset."""
+        return self.call(_signature(called), args, {name: _plain(value) for name, value in kwargs.items()})
+
+    def call(self, signature: ir.schemas.OpSignature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Records one ONNX operator. Returns its output, or a list of them."""
+        if signature.name == "Constant" and not signature.domain:
             return self._constant_op(kwargs)
-        if called.name == "CastLike" and isinstance(args[1], ir.Value) and args[1].dtype is not None:
+        if signature.name == "CastLike" and isinstance(args[1], ir.Value) and args[1].dtype is not None:
             # The dtype is known: what else the operand is does not matter.
             return op.Cast(args[0], to=int(args[1].dtype))
         outputs = self._record(signature, args, kwargs, _output_count(signature, kwargs))
@@ -158,10 +183,7 @@ class Recorder(evaluator.Evaluator):  # type: ignore[misc]
 
     def emit(self, op_type: str, inputs: Sequence[Any], attributes: Mapping[str, Any], outputs: int) -> list[ir.Value]:
         """Records an operator of ONNX opset 18 with a number of outputs that its schema leaves open."""
-        import onnx
-
-        version = onnx.defs.get_schema(op_type, 18, "").since_version
-        return self._record(_signature_of("", op_type, version), inputs, attributes, outputs)
+        return self._record(_newest(op_type), inputs, attributes, outputs)
 
     def _record(self, signature: ir.schemas.OpSignature, args: Sequence[Any], kwargs: Mapping[str, Any], outputs: int) -> list[ir.Value]:
         inputs, named = _bind(signature, args, kwargs)
@@ -236,17 +258,38 @@ class Recorder(evaluator.Evaluator):  # type: ignore[misc]
         return parts[0] if len(parts) == 1 else op.Concat(*parts, axis=0)
 
 
+_current: list[Recorder] = []
+
+
+@contextlib.contextmanager
+def recording(recorder: Recorder, *, onnxscript: bool) -> Iterator[None]:
+    """Lets `recorder` record what is called on `op`, and with `onnxscript` what is called on onnxscript's opsets, too."""
+    with contextlib.ExitStack() as stack:
+        if onnxscript:
+            from onnxscript import evaluator
+
+            stack.enter_context(evaluator.default_as(recorder))
+        _current.append(recorder)
+        stack.callback(_current.pop)
+        yield
+
+
 def current() -> Recorder:
     """The recorder that the running translation writes to."""
-    recorder = evaluator.default()
-    assert isinstance(recorder, Recorder)
-    return recorder
+    return _current[-1]
+
+
+@functools.cache
+def _newest(name: str) -> ir.schemas.OpSignature:
+    """An operator as of opset 18, or as it was when a later one added it."""
+    for opset in range(18, onnx.defs.onnx_opset_version() + 1):
+        if onnx.defs.has(name, opset, ""):
+            return _signature_of("", name, onnx.defs.get_schema(name, opset, "").since_version)
+    raise AttributeError(f"there is no ONNX operator {name}")
 
 
 @functools.cache
 def _signature_of(domain: str, name: str, version: int) -> ir.schemas.OpSignature:
-    import onnx
-
     return ir.schemas.OpSignature.from_op_schema(onnx.defs.get_schema(name, version, domain))
 
 

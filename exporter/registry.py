@@ -116,11 +116,23 @@ class OnnxRegistry:
 
     def is_registered_op(self, namespace: str, op_name: str, overload: str | None = None) -> bool:
         """True if the operator has a translation."""
-        return bool(self.translations(_key(namespace, op_name, overload)))
+        return self.has(_key(namespace, op_name, overload))
+
+    def translation(self, name: str, *, is_complex: bool) -> Translation | None:
+        """The translation that an operator with (or without) complex inputs gets. torchlib is read where nobody else has one."""
+        for origin in (lambda: self._user.get(name, ()), lambda: _ours().get(name, ()), lambda: _torchlib().get(name, ())):
+            for each in reversed(origin()):
+                if each.is_complex in (None, is_complex):
+                    return each
+        return None
 
     def translations(self, name: str) -> tuple[Translation, ...]:
         """The translations for a qualified name, lowest precedence first."""
         return (*_torchlib().get(name, ()), *_ours().get(name, ()), *self._user.get(name, ()))
+
+    def has(self, name: str) -> bool:
+        """True if there is a translation for a qualified name."""
+        return name in self._user or name in _ours() or name in _torchlib()
 
     def overloads(self, name: str) -> tuple[str, ...]:
         """The registered overloads of the operator that the qualified `name` is an overload of."""

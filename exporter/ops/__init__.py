@@ -1,5 +1,7 @@
 """Translations that onnxscript's torchlib lacks or gets wrong, by subject. A translation takes the operator's arguments in the order of
-its ATen schema, with ONNX values for tensors, and calls an onnxscript opset."""
+its ATen schema, with ONNX values for tensors, and calls operators of ONNX opset 18 on `recorder.op`.
+
+The most common operators are here, too, so that most exports need not load torchlib, which parses the source of its functions."""
 
 from __future__ import annotations
 
@@ -7,7 +9,22 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-_MODULES = ("activations", "attention", "casts", "convolution", "indexing", "logic", "normalization", "pooling", "shapes", "symbolic")
+_MODULES = (
+    "activations",
+    "attention",
+    "casts",
+    "convolution",
+    "creation",
+    "elementwise",
+    "indexing",
+    "linear",
+    "logic",
+    "normalization",
+    "pooling",
+    "reductions",
+    "shapes",
+    "symbolic",
+)
 _table: dict[str, list[tuple[Callable[..., Any], bool]]] = {}
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -6,10 +6,8 @@ import math
 from typing import Any
 
 import onnx_ir as ir
-from onnxscript.onnx_opset import opset18 as op
-from onnxscript.onnx_opset import opset20
 
-from onnxplain.recorder import current
+from onnxplain.recorder import current, op
 
 from . import translates
 
@@ -18,7 +16,7 @@ from . import translates
 def gelu(self: ir.Value, approximate: str = "none") -> Any:
     """aten::gelu(Tensor self, *, str approximate): an operator of its own from opset 20 on."""
     if current().opset >= 20:
-        return opset20.Gelu(self, approximate=approximate)
+        return op.Gelu(self, approximate=approximate)
     if approximate == "tanh":
         cubic = op.Mul(0.044715, op.Mul(self, op.Mul(self, self)))
         inner = op.Tanh(op.Mul(math.sqrt(2 / math.pi), op.Add(self, cubic)))

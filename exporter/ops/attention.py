@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import onnx_ir as ir
-from onnxscript.onnx_opset import opset18 as op
 
 from onnxplain import folding
+from onnxplain.recorder import op
 
 from . import translates
 

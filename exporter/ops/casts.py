@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import onnx_ir as ir
-from onnxscript.onnx_opset import opset18 as op
+
+from onnxplain.recorder import op
 
 from . import translates
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import onnx_ir as ir
-from onnxscript.onnx_opset import opset18 as op
+
+from onnxplain.recorder import op
 
 from . import translates
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
-from onnxscript.onnx_opset import opset18 as op
 
-from . import translates
+from onnxplain.recorder import op
+
+from . import emit, translates
 
 
 @translates("aten::batch_norm")
@@ -49,6 +51,46 @@ def batch_norm(
     if weight is not None:
         result = op.Mul(result, op.Reshape(weight, per_channel))
     return result if bias is None else op.Add(result, op.Reshape(bias, per_channel))
+
+
+@translates("aten::layer_norm")
+def layer_norm(
+    input: ir.Value,
+    normalized_shape: Sequence[Any],
+    weight: ir.Value | None = None,
+    bias: ir.Value | None = None,
+    eps: float = 1e-5,
+    cudnn_enable: bool = True,
+) -> Any:
+    """aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps, bool cudnn_enable)."""
+    del cudnn_enable
+    scale = op.Expand(op.CastLike(1.0, input), list(normalized_shape)) if weight is None else weight
+    (result,) = emit("LayerNormalization", [input, scale, bias], {"axis": -len(normalized_shape), "epsilon": eps}, outputs=1)
+    return result
+
+
+@translates("aten::group_norm")
+def group_norm(
+    input: ir.Value,
+    num_groups: int,
+    weight: ir.Value | None = None,
+    bias: ir.Value | None = None,
+    eps: float = 1e-5,
+    cudnn_enabled: bool = True,
+) -> Any:
+    """aten::group_norm(Tensor input, int num_groups, Tensor? weight, Tensor? bias, float eps, bool cudnn_enabled).
+
+    Each group is an instance; scale and shift are per channel. (ONNX has an operator of its own from opset 21 on.)
+    """
+    del cudnn_enabled
+    assert input.shape is not None
+    one, zero = (op.Expand(op.CastLike(number, input), [num_groups]) for number in (1.0, 0.0))
+    grouped = op.InstanceNormalization(op.Reshape(input, [0, num_groups, -1]), one, zero, epsilon=eps)
+    result = op.Reshape(grouped, op.Shape(input))
+    inner = list(range(1, len(input.shape) - 1))
+    if weight is not None:
+        result = op.Mul(result, op.Unsqueeze(weight, inner) if inner else weight)
+    return result if bias is None else op.Add(result, op.Unsqueeze(bias, inner) if inner else bias)
 
 
 def _or_filled(value: ir.Value | None, fill: float, like: ir.Value) -> Any:

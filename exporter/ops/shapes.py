@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import onnx_ir as ir
-from onnxscript.onnx_opset import opset18 as op
+
+from onnxplain.recorder import op
 
 from . import emit, translates
 
@@ -54,3 +55,80 @@ def split(self: ir.Value, split_size: Any, dim: int = 0) -> Any:
     whole, rest = divmod(size, split_size)
     sizes = [split_size] * whole + [rest] * bool(rest)
     return split_with_sizes(self, sizes, dim)
+
+
+@translates("aten::transpose.int")
+def transpose(self: ir.Value, dim0: int, dim1: int) -> Any:
+    """aten::transpose.int(Tensor self, int dim0, int dim1)."""
+    assert self.shape is not None
+    order = list(range(len(self.shape)))
+    if order:
+        order[dim0], order[dim1] = order[dim1], order[dim0]
+    return op.Transpose(self, perm=order)
+
+
+@translates("aten::permute")
+def permute(self: ir.Value, dims: Sequence[int]) -> Any:
+    """aten::permute(Tensor self, int[] dims)."""
+    return op.Transpose(self, perm=[dim % len(dims) for dim in dims])
+
+
+@translates("aten::unsqueeze")
+def unsqueeze(self: ir.Value, dim: int) -> Any:
+    """aten::unsqueeze(Tensor self, int dim)."""
+    return op.Unsqueeze(self, [dim])
+
+
+@translates("aten::expand")
+def expand(self: ir.Value, size: Sequence[Any]) -> Any:
+    """aten::expand(Tensor self, SymInt[] size, *, bool implicit). -1 keeps a size, as 1 does in ONNX."""
+    return op.Expand(self, [1 if isinstance(each, int) and each == -1 else each for each in size])
+
+
+@translates("aten::slice.Tensor")
+def slice_(self: ir.Value, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1) -> Any:
+    """aten::slice.Tensor(Tensor self, int dim, SymInt? start, SymInt? end, SymInt step)."""
+    start, end, step = 0 if start is None else start, _END if end is None else end, 1 if step is None else step
+    if (start, step) == (0, 1) and isinstance(end, int) and end >= _END:
+        return self
+    return op.Slice(self, [start], [end], [dim], [step])
+
+
+_END = 2**63 - 1
+
+
+@translates("aten::select.int")
+def select(self: ir.Value, dim: int, index: Any) -> Any:
+    """aten::select.int(Tensor self, int dim, SymInt index)."""
+    return op.Gather(self, index, axis=dim)
+
+
+@translates("aten::cat")
+def cat(tensors: Sequence[ir.Value], dim: int = 0) -> Any:
+    """aten::cat(Tensor[] tensors, int dim). PyTorch leaves out tensors of shape (0,), whatever the others' rank."""
+    return op.Concat(*([each for each in tensors if each.shape != (0,)] or tensors[:1]), axis=dim)
+
+
+@translates("aten::flatten.using_ints")
+def flatten(self: ir.Value, start_dim: int = 0, end_dim: int = -1) -> Any:
+    """aten::flatten.using_ints(Tensor self, int start_dim, int end_dim)."""
+    assert self.shape is not None
+    rank = len(self.shape)
+    if rank == 0:
+        return op.Reshape(self, [1])
+    start, end = start_dim % rank, end_dim % rank
+    if start == end:
+        return self
+    if (start, end) == (1, rank - 1):
+        return op.Flatten(self, axis=1)
+    if (start, end) == (0, rank - 2):
+        return op.Flatten(self, axis=rank - 1)
+    # NOTE: a 0 copies the size at its own place.
+    behind = [_size(self, axis) for axis in range(end + 1, rank)]
+    return op.Reshape(self, [*[0] * start, -1, *behind])
+
+
+def _size(value: ir.Value, axis: int) -> Any:
+    assert value.shape is not None
+    size = value.shape[axis]
+    return size if isinstance(size, int) else op.Shape(value, start=axis, end=axis + 1)

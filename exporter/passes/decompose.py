@@ -36,11 +36,7 @@ def decompose(context: DiagnosticContext, module: torch.fx.GraphModule, registry
 
 
 def _needs_decomposition(node: torch.fx.Node, registry: OnnxRegistry) -> bool:
-    return (
-        node.op == "call_function"
-        and isinstance(node.target, torch._ops.OpOverload)
-        and not registry.translations(qualified_name(node.target))
-    )
+    return node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload) and not registry.has(qualified_name(node.target))
 
 
 def _decompositions(registry: OnnxRegistry) -> Decompositions:
@@ -52,7 +48,7 @@ def _decompositions(registry: OnnxRegistry) -> Decompositions:
     return {
         target: function
         for target, function in table.items()
-        if isinstance(target, torch._ops.OpOverload) and not registry.translations(qualified_name(target))
+        if isinstance(target, torch._ops.OpOverload) and not registry.has(qualified_name(target))
     }
 
 

@@ -1,0 +1,124 @@
+"""Tensors out of nothing but sizes and numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from onnxplain.recorder import op
+
+from . import translates
+from .casts import cast
+
+_FLOAT, _DOUBLE, _INT64, _BOOL = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT64, ir.DataType.BOOL
+
+
+@translates("aten::arange")
+def arange(end: Any, dtype: int = -1) -> Any:
+    """aten::arange(Scalar end, *, ScalarType? dtype, ...)."""
+    return arange_start_step(0, end, 1, dtype)
+
+
+@translates("aten::arange.start")
+def arange_start(start: Any, end: Any, dtype: int = -1) -> Any:
+    """aten::arange.start(Scalar start, Scalar end, *, ScalarType? dtype, ...)."""
+    return arange_start_step(start, end, 1, dtype)
+
+
+@translates("aten::arange.start_step")
+def arange_start_step(start: Any, end: Any, step: Any = 1, dtype: int = -1) -> Any:
+    """aten::arange.start_step(Scalar start, Scalar end, Scalar step, *, ScalarType? dtype, ...): start + i * step, below end."""
+    if dtype == _INT64:
+        # NOTE: PyTorch makes ints of them before it counts.
+        start, end, step = (_as_int(each) for each in (start, end, step))
+    if all(map(_is_int, (start, end, step))):
+        return cast(op.Range(start, end, step), dtype)
+    count = op.Cast(op.Ceil(op.Div(op.Sub(_as_double(end), _as_double(start)), _as_double(step))), to=int(_INT64))
+    kind = _FLOAT if dtype in (-1, None) else ir.DataType(dtype)
+    # NOTE: small dtypes are counted in a larger one, as in PyTorch.
+    exact, convert = (_DOUBLE, _as_double) if kind.is_floating_point() else (_INT64, _as_int)
+    index = op.Cast(op.Range(0, count, 1), to=int(exact))
+    return cast(op.Add(op.Mul(index, convert(step)), convert(start)), int(kind))
+
+
+@translates("aten::full", "aten::full.names")
+def full(size: Sequence[Any], fill_value: Any, dtype: int = -1) -> Any:
+    """aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype, ...)."""
+    return op.Expand(_scalar(fill_value, dtype), list(size))
+
+
+@translates("aten::zeros", "aten::empty.memory_format")
+def zeros(size: Sequence[Any], dtype: int = -1) -> Any:
+    """aten::zeros(SymInt[] size, *, ScalarType? dtype, ...). What has no values yet gets these."""
+    return full(size, 0.0, dtype)
+
+
+@translates("aten::ones")
+def ones(size: Sequence[Any], dtype: int = -1) -> Any:
+    """aten::ones(SymInt[] size, *, ScalarType? dtype, ...)."""
+    return full(size, 1.0, dtype)
+
+
+@translates("aten::new_full")
+def new_full(self: ir.Value, size: Sequence[Any], fill_value: Any, dtype: int = -1) -> Any:
+    """aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype, ...)."""
+    return full(size, fill_value, _or_own(dtype, self))
+
+
+@translates("aten::new_zeros", "aten::new_empty")
+def new_zeros(self: ir.Value, size: Sequence[Any], dtype: int = -1) -> Any:
+    """aten::new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype, ...)."""
+    return full(size, 0, _or_own(dtype, self))
+
+
+@translates("aten::new_ones")
+def new_ones(self: ir.Value, size: Sequence[Any], dtype: int = -1) -> Any:
+    """aten::new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype, ...)."""
+    return full(size, 1, _or_own(dtype, self))
+
+
+@translates("aten::full_like")
+def full_like(self: ir.Value, fill_value: Any, dtype: int = -1) -> Any:
+    """aten::full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype, ...)."""
+    return op.Expand(_scalar(fill_value, _or_own(dtype, self)), op.Shape(self))
+
+
+@translates("aten::zeros_like", "aten::empty_like")
+def zeros_like(self: ir.Value, dtype: int = -1) -> Any:
+    """aten::zeros_like(Tensor self, *, ScalarType? dtype, ...)."""
+    return full_like(self, 0, dtype)
+
+
+@translates("aten::ones_like")
+def ones_like(self: ir.Value, dtype: int = -1) -> Any:
+    """aten::ones_like(Tensor self, *, ScalarType? dtype, ...)."""
+    return full_like(self, 1, dtype)
+
+
+def _or_own(dtype: int | None, value: ir.Value) -> int:
+    if dtype not in (-1, None):
+        return int(dtype)  # type: ignore[arg-type]
+    return -1 if value.dtype is None else int(value.dtype)
+
+
+def _scalar(value: Any, dtype: int | None) -> Any:
+    if isinstance(value, ir.Value):
+        return cast(value, dtype)
+    default = _BOOL if isinstance(value, bool) else _INT64 if isinstance(value, int) else _FLOAT
+    wanted = default if dtype in (-1, None) else ir.DataType(dtype)  # type: ignore[arg-type]
+    return op.Constant(value=ir.tensor(value, dtype=wanted)) if wanted is not _BOOL else op.Constant(value=ir.tensor(bool(value)))
+
+
+def _is_int(value: Any) -> bool:
+    return value.dtype.is_integer() if isinstance(value, ir.Value) and value.dtype is not None else isinstance(value, int)
+
+
+def _as_int(value: Any) -> Any:
+    return cast(value, int(_INT64)) if isinstance(value, ir.Value) else math.trunc(value)
+
+
+def _as_double(value: Any) -> Any:
+    return cast(value, int(_DOUBLE)) if isinstance(value, ir.Value) else op.Constant(value=ir.tensor(float(value), dtype=_DOUBLE))

@@ -1,0 +1,153 @@
+"""Elementwise arithmetic and comparisons. Operands have one dtype by now: the pass `promote` has cast them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import onnx_ir as ir
+
+from onnxplain.recorder import op
+
+from . import translates
+
+_BOOL = ir.DataType.BOOL
+
+_UNARY = {
+    "aten::abs": "Abs",
+    "aten::ceil": "Ceil",
+    "aten::cos": "Cos",
+    "aten::erf": "Erf",
+    "aten::exp": "Exp",
+    "aten::floor": "Floor",
+    "aten::log": "Log",
+    "aten::neg": "Neg",
+    "aten::reciprocal": "Reciprocal",
+    "aten::sigmoid": "Sigmoid",
+    "aten::sign": "Sign",
+    "aten::sin": "Sin",
+    "aten::sqrt": "Sqrt",
+    "aten::tanh": "Tanh",
+}
+"""Operators of one tensor that are one of ONNX's."""
+
+
+def _unary(name: str) -> Callable[[ir.Value], Any]:
+    def translation(self: ir.Value) -> Any:
+        return getattr(op, name)(self)
+
+    translation.__name__ = translation.__qualname__ = name.lower()
+    return translation
+
+
+for _aten, _onnx in _UNARY.items():
+    translates(_aten)(_unary(_onnx))
+
+
+@translates("aten::relu")
+def relu(self: ir.Value) -> Any:
+    """aten::relu(Tensor self). ONNX Runtime has no Relu of ints."""
+    return op.Relu(self) if self.dtype is None or self.dtype.is_floating_point() else op.Max(self, 0)
+
+
+@translates("aten::rsqrt")
+def rsqrt(self: ir.Value) -> Any:
+    """aten::rsqrt(Tensor self)."""
+    return op.Reciprocal(op.Sqrt(self))
+
+
+@translates("aten::silu")
+def silu(self: ir.Value) -> Any:
+    """aten::silu(Tensor self): x * sigmoid(x)."""
+    return op.Mul(self, op.Sigmoid(self))
+
+
+@translates("aten::add.Tensor", "aten::add.Scalar")
+def add(self: Any, other: Any, alpha: float = 1) -> Any:
+    """aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha): self + alpha * other; of bools, or."""
+    if _dtype(self, other) is _BOOL:
+        return op.Or(self, other) if alpha else self
+    return op.Add(self, _scaled(other, alpha))
+
+
+@translates("aten::sub.Tensor", "aten::sub.Scalar")
+def sub(self: Any, other: Any, alpha: float = 1) -> Any:
+    """aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha): self - alpha * other."""
+    return op.Sub(self, _scaled(other, alpha))
+
+
+@translates("aten::mul.Tensor", "aten::mul.Scalar")
+def mul(self: Any, other: Any) -> Any:
+    """aten::mul.Tensor(Tensor self, Tensor other); of bools, and."""
+    return op.And(self, other) if _dtype(self, other) is _BOOL else op.Mul(self, other)
+
+
+@translates("aten::div.Tensor", "aten::div.Scalar")
+def div(self: Any, other: Any) -> Any:
+    """aten::div.Tensor(Tensor self, Tensor other)."""
+    return op.Div(self, other)
+
+
+@translates("aten::pow.Tensor_Scalar", "aten::pow.Tensor_Tensor")
+def power(self: ir.Value, exponent: Any) -> Any:
+    """aten::pow.Tensor_Tensor(Tensor self, Tensor exponent)."""
+    return op.Pow(self, exponent)
+
+
+@translates("aten::eq.Tensor", "aten::eq.Scalar")
+def eq(self: Any, other: Any) -> Any:
+    """aten::eq.Tensor(Tensor self, Tensor other)."""
+    return op.Equal(self, other)
+
+
+@translates("aten::ne.Tensor", "aten::ne.Scalar")
+def ne(self: Any, other: Any) -> Any:
+    """aten::ne.Tensor(Tensor self, Tensor other)."""
+    return op.Not(op.Equal(self, other))
+
+
+def _comparison(name: str) -> Callable[[Any, Any], Any]:
+    def translation(self: Any, other: Any) -> Any:
+        if _dtype(self, other) is _BOOL:
+            self, other = _int(self), _int(other)
+        return getattr(op, name)(self, other)
+
+    translation.__name__ = translation.__qualname__ = name.lower()
+    return translation
+
+
+for _aten, _onnx in {"ge": "GreaterOrEqual", "gt": "Greater", "le": "LessOrEqual", "lt": "Less"}.items():
+    translates(f"aten::{_aten}.Tensor", f"aten::{_aten}.Scalar")(_comparison(_onnx))
+
+
+@translates("aten::logical_not")
+def logical_not(self: ir.Value) -> Any:
+    """aten::logical_not(Tensor self)."""
+    return op.Not(self if self.dtype is _BOOL else op.Cast(self, to=int(_BOOL)))
+
+
+@translates("aten::where.self", "aten::where.ScalarOther", "aten::where.ScalarSelf", "aten::where.Scalar")
+def where(condition: ir.Value, self: Any, other: Any) -> Any:
+    """aten::where.self(Tensor condition, Tensor self, Tensor other)."""
+    return op.Where(condition, self, other)
+
+
+@translates("aten::masked_fill.Scalar", "aten::masked_fill.Tensor")
+def masked_fill(self: ir.Value, mask: ir.Value, value: Any) -> Any:
+    """aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value)."""
+    return op.Where(mask, op.CastLike(value, self), self)
+
+
+def _scaled(other: Any, alpha: float) -> Any:
+    if alpha == 1:
+        return other
+    return op.Mul(other, alpha) if isinstance(other, ir.Value) else other * alpha
+
+
+def _dtype(a: Any, b: Any) -> ir.DataType | None:
+    value = a if isinstance(a, ir.Value) else b
+    return value.dtype if isinstance(value, ir.Value) else None
+
+
+def _int(value: Any) -> Any:
+    return op.Cast(value, to=int(ir.DataType.INT32)) if isinstance(value, ir.Value) else int(value)
