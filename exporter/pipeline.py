@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from onnxplain import without_collection
 from onnxplain.diagnostics import DiagnosticContext
 
 from . import passes
@@ -29,17 +30,18 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry) ->
             open_destination(context, staging, request)
         with context.stage("capture"):
             captured = capture(context, request)
-        with context.stage("passes"):
-            prepared = passes.run(context, captured.program, registry)
-        with context.stage("dispatch"):
-            planned = plan(context, prepared, registry)
-        with context.stage("build"):
-            model = build(context, planned, request)
-        if request.optimize:
-            with context.stage("optimize"):
-                optimize(context, model)
-        with context.stage("serialize"):
-            serialize(context, model, staging, request)
+        with without_collection():
+            with context.stage("passes"):
+                prepared = passes.run(context, captured.program, registry)
+            with context.stage("dispatch"):
+                planned = plan(context, prepared, registry)
+            with context.stage("build"):
+                model = build(context, planned, request)
+            if request.optimize:
+                with context.stage("optimize"):
+                    optimize(context, model)
+            with context.stage("serialize"):
+                serialize(context, model, staging, request)
         if request.verify:
             with context.stage("verify"):
                 verify(context, model, prepared, staging.path, request)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import onnx
 import onnx_ir as ir
-import onnxruntime as ort
 import torch
 from torch.export.graph_signature import ConstantArgument, InputKind
 
@@ -16,6 +15,9 @@ from onnxplain.diagnostics import InvalidArgument, Log
 
 from . import files, runtime, weights
 from .optimize import clean_up
+
+if TYPE_CHECKING:
+    import onnxruntime as ort
 
 
 class ONNXProgram:

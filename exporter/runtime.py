@@ -5,18 +5,22 @@ from __future__ import annotations
 import pathlib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import onnx_ir as ir
-import onnxruntime as ort
 import torch
 from onnx_ir.tensor_adapters import from_torch_dtype, to_torch_dtype
 
 from . import files, weights
 
+if TYPE_CHECKING:
+    # NOTE: an export that is not verified need not load it.
+    import onnxruntime as ort
+
 _BY_BITS = {1: torch.uint8, 2: torch.uint16}
 
 
-Make = Callable[[str | bytes], ort.InferenceSession]
+Make: TypeAlias = "Callable[[str | bytes], ort.InferenceSession]"
 """Makes a session from the path of a model, or from its bytes."""
 
 
@@ -40,6 +44,8 @@ def session(model: ir.Model, path: pathlib.Path | None = None, make: Make | None
 
 
 def _on_cpu(model: str | bytes) -> ort.InferenceSession:
+    import onnxruntime as ort
+
     options = ort.SessionOptions()
     # NOTE: errors are raised; what else it logs would go to the user's terminal unasked.
     options.log_severity_level = 4
@@ -60,6 +66,8 @@ def run(runtime: ort.InferenceSession, inputs: Sequence[torch.Tensor | float | b
 
 
 def _to_ort(value: torch.Tensor | float | bool) -> ort.OrtValue:
+    import onnxruntime as ort
+
     tensor = value if isinstance(value, torch.Tensor) else torch.tensor(value)
     tensor = tensor.detach().cpu()
     if tensor.is_complex():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from typing import BinaryIO
 
 import onnx_ir as ir
 import torch
@@ -11,6 +12,10 @@ from onnx_ir.tensor_adapters import TorchTensor
 
 PROTOBUF_LIMIT = 2**31 - 1
 """Bytes that one protobuf message can have."""
+
+
+_BLOCK = 2**20
+"""Bytes that are written at once of a weight that does not lie in memory as it is written."""
 
 
 class Computed(TorchTensor):
@@ -33,6 +38,16 @@ class Computed(TorchTensor):
         """The data, made anew."""
         with torch.no_grad():
             return self.compute()
+
+    def tofile(self, file: BinaryIO) -> None:
+        """Writes the data in blocks of rows: a transposed weight, which has to be copied into order, is never copied whole."""
+        data = self.raw
+        if data.is_contiguous() or data.ndim == 0:
+            super().tofile(file)
+            return
+        rows = max(1, _BLOCK * len(data) // max(1, data.nbytes))
+        for block in data.split(rows):
+            TorchTensor(block.contiguous()).tofile(file)
 
     @property
     def like(self) -> torch.Tensor:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 from collections.abc import Iterator
 from typing import Any, Protocol
 
 import torch
 
+from onnxplain import without_collection
 from onnxplain.options import Request
 
 from . import recurrent
@@ -69,7 +71,15 @@ ALL: dict[str, CaptureStrategy] = {strategy.name: strategy for strategy in (NonS
 """Every strategy by its name."""
 
 
+@functools.cache
+def _load() -> None:
+    """Loads what `torch.export.export` loads when it is first called (read in torch 2.11, 2.13 and 2.15): a second of modules."""
+    with without_collection(), contextlib.suppress(ImportError):
+        importlib.import_module("torch.export._trace")
+
+
 def _export(model: torch.nn.Module, request: Request, *, strict: bool) -> torch.export.ExportedProgram:
+    _load()
     # NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/_config.py: an example of size 1 says nothing then about a dynamic dim.
     with recurrent.by_shape(), _set("torch.fx.experimental._config", backed_size_oblivious=True):
         return torch.export.export(

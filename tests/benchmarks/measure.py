@@ -28,6 +28,8 @@ LATENCY_SECONDS = 4.0
 _SESSIONS = 3
 _FEWEST_RUNS = 5
 _WARM_UPS = 2
+_NOISE = 3.0
+"""MiB: Python takes memory from the system a MiB at a time, and how full the last ones are is chance."""
 _MIB = 2**20
 
 
@@ -96,8 +98,8 @@ def measure(name: str, *, repeat: int, save: bool, latency: bool, memory: bool, 
     if memory:
         ours = peak_memory(name, "ours", save=save)
         theirs = None if failure else peak_memory(name, "theirs", save=save)
-        # NOTE: less than a MiB is the allocator's noise.
-        result = dataclasses.replace(result, memory=Pair(ours, theirs, None if theirs is None else max(ours, 1.0) / max(theirs, 1.0)))
+        ratio = None if theirs is None else max(ours, _NOISE) / max(theirs, _NOISE)
+        result = dataclasses.replace(result, memory=Pair(ours, theirs, ratio))
     return result
 
 
@@ -206,7 +208,7 @@ def _runner(model: ir.Model, subject: Subject, threads: int) -> Callable[[], obj
 def peak_memory(name: str, exporter: str, *, save: bool) -> float:
     """The most resident memory of an export in a fresh process, in MiB over what the process had with the model built.
 
-    The exporter's libraries are loaded by then: it has exported the smallest model before.
+    The exporter's libraries are loaded by then, torchlib included: it has exported a small LSTM before.
     """
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
@@ -227,7 +229,7 @@ def peak_memory(name: str, exporter: str, *, save: bool) -> float:
 def _export_alone(name: str, exporter: str, save: bool, pipe: Connection) -> None:
     contenders.hush()
     with _folder(save) as folder:
-        contenders.EXPORTERS[exporter](models.build("mlp"), folder)
+        contenders.EXPORTERS[exporter](models.build("lstm"), folder)
         subject = models.build(name)
         gc.collect()
         pipe.send("ready")

@@ -64,9 +64,14 @@ def everything(console: Console, results: Sequence[Result], failures: Mapping[st
             console.print(f"{result.name}: torch.onnx.export fails and is left out of its ratios: {result.failure}", markup=False)
     for name, failure in failures.items():
         console.print(f"{name}: onnxplain fails: {failure}", markup=False)
-    for verdict in verdicts:
-        missed = f"; missed by {', '.join(verdict.missed_by)}" if verdict.missed_by else ""
-        console.print(f"[{'green]met   ' if verdict.met else 'red]missed'}[/] {verdict.target}: {verdict.reached}{missed}")
+    for each in verdicts:
+        verdict(console, each)
+
+
+def verdict(console: Console, reached: Verdict) -> None:
+    """Prints a target and whether it was met."""
+    missed = f"; missed by {', '.join(reached.missed_by)}" if reached.missed_by else ""
+    console.print(f"[{'green]met   ' if reached.met else 'red]missed'}[/] {reached.target}: {reached.reached}{missed}")
 
 
 def picture(results: Sequence[Result], path: pathlib.Path) -> None:

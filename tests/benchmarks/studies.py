@@ -18,17 +18,26 @@ from rich.table import Table
 
 import onnxplain
 
-from . import contenders, measure, models
+from . import contenders, measure, models, show
+from .verdict import COST_OF_LOG, TIMES_FASTER_COLD, Verdict
 
 LAYERS = (8, 16, 32, 64)
 
-_MODEL = "import torch; m = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU()).eval(); x = (torch.randn(2, 8),); "
+# The MLP of PyTorch's documentation of the exporter.
+_MODEL = """
+import torch
+from torch import nn
+m = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8)).eval()
+x = (torch.randn(97, 8),)
+"""
 _COLD = {
     "import torch": "import torch",
+    "import torch, onnxplain": "import torch, onnxplain",
     "bare capture": _MODEL + "torch.export.export(m, x, strict=False)",
     "ours": _MODEL + "import onnxplain; onnxplain.export(m, x, 'small.onnx')",
     "theirs": _MODEL + "torch.onnx.export(m, x, 'small.onnx', dynamo=True, verbose=False)",
 }
+_DONE = "\nimport time; print(time.time(), flush=True)"
 
 
 def scaling(console: Console, repeat: int) -> None:
@@ -55,40 +64,54 @@ def _after_capture(program: onnxplain.ONNXProgram) -> float:
 
 def log_cost(console: Console, names: Sequence[str], repeat: int) -> None:
     """What writing the log as SARIF adds to an export."""
-    table = Table("model", "without s", "with SARIF s", "ratio")
+    table = Table("model", "export s", "SARIF ms", "ratio")
+    ratios = []
     for name in names:
-        pair = _with_and_without_log(models.build(name), repeat)
-        table.add_row(name, f"{pair.theirs:.3f}", f"{pair.ours:.3f}", f"{pair.ratio:.3f}")
+        exports, logs = _exports_and_logs(models.build(name), repeat)
+        ratios.append(1 + measure.median_ratio(logs, exports))
+        table.add_row(name, f"{statistics.median(exports):.3f}", f"{1000 * statistics.median(logs):.2f}", f"{ratios[-1]:.3f}")
     console.print(table)
+    median = statistics.median(ratios)
+    show.verdict(console, Verdict(f"export with its log / without, median <= {COST_OF_LOG}", f"{median:.3f}", median <= COST_OF_LOG))
 
 
-def _with_and_without_log(subject: models.Subject, repeat: int) -> measure.Pair:
-    contenders.ours(subject)
-    without: list[float] = []
-    with_log: list[float] = []
+def _exports_and_logs(subject: models.Subject, repeat: int) -> tuple[list[float], list[float]]:
+    """Seconds of exports, and of writing their logs. (Two exports differ by more than a log costs.)"""
+    exports: list[float] = []
+    logs: list[float] = []
+    programs: list[onnxplain.ONNXProgram] = []
     with tempfile.TemporaryDirectory() as folder:
         sarif = pathlib.Path(folder) / "log.sarif"
+        contenders.ours(subject, sarif=sarif)
         for _ in range(repeat):
-            without.append(measure.seconds(lambda: contenders.ours(subject)))
-            with_log.append(measure.seconds(lambda: contenders.ours(subject, sarif=sarif)))
-    return measure.paired(with_log, without)
+            exports.append(measure.seconds(lambda: programs.append(contenders.ours(subject))))
+            logs.append(measure.seconds(lambda: programs[-1].save_diagnostics(sarif)))
+    return exports, logs
 
 
 def cold(console: Console, repeat: int) -> None:
-    """From the start of a Python process to a saved small model."""
-    taken: dict[str, list[float]] = {title: [] for title in _COLD}
+    """From the start of a Python process to a saved small model, and to the end of the process: Python takes its modules down again."""
+    done: dict[str, list[float]] = {title: [] for title in _COLD}
+    ended: dict[str, list[float]] = {title: [] for title in _COLD}
     with tempfile.TemporaryDirectory() as folder:
         # NOTE: the round before the first one fills the file system's caches.
         for number in range(repeat + 1):
             for title, program in _COLD.items():
-                started = time.perf_counter()
-                subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, check=True)
+                started = time.time()
+                process = subprocess.run([sys.executable, "-c", program + _DONE], cwd=folder, capture_output=True, check=True)
                 if number:
-                    taken[title].append(time.perf_counter() - started)
-    table = Table("process", "s", "theirs / it")
-    for title, seconds in taken.items():
-        table.add_row(title, f"{statistics.median(seconds):.2f}", f"{measure.median_ratio(taken['theirs'], seconds):.2f}")
+                    ended[title].append(time.time() - started)
+                    done[title].append(float(process.stdout.split()[-1]) - started)
+    table = Table("process", "s until done", "theirs / it", "s until its end", "theirs / it")
+    for title in _COLD:
+        cells = [
+            (f"{statistics.median(seconds[title]):.2f}", f"{measure.median_ratio(seconds['theirs'], seconds[title]):.2f}")
+            for seconds in (done, ended)
+        ]
+        table.add_row(title, *cells[0], *cells[1])
     console.print(table)
+    reached = measure.median_ratio(done["theirs"], done["ours"])
+    show.verdict(console, Verdict(f"theirs / ours, until done >= {TIMES_FASTER_COLD}", f"{reached:.2f}", reached >= TIMES_FASTER_COLD))
 
 
 def profile(names: Sequence[str], stage: str) -> None:

@@ -11,6 +11,8 @@ from .measure import Pair, Result
 MEDIAN_OVER_CAPTURE = 1.25
 WORST_OVER_CAPTURE = 1.5
 TIMES_FASTER = 4.0
+TIMES_FASTER_COLD = 1.5
+COST_OF_LOG = 1.02
 SAME_LATENCY = 1.02
 """Two runs of one graph differ by as much."""
 
