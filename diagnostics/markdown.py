@@ -65,7 +65,7 @@ def _template() -> jinja2.Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    filters = (code, fence, shown, rule_name, message, place, diff, excerpt, stack, steps, setting, middle)
+    filters = (code, fence, times, shown, rule_name, message, place, diff, excerpt, stack, steps, setting, middle)
     environment.filters.update({function.__name__: function for function in filters})
     return environment.from_string(importlib.resources.files(__package__).joinpath("report.md.j2").read_text(encoding="utf-8"))
 
@@ -137,6 +137,14 @@ def excerpt(place: Location) -> str:
 def stack(frames: Sequence[Location]) -> str:
     """`frames` and their source lines, as in a traceback of Python's."""
     return "\n".join(f"{describe(frame)}\n    {frame.snippet}".rstrip() for frame in frames)
+
+
+def times(log: Log) -> list[tuple[str, str, str, str]]:
+    """The stages of `log`, what is between and around them, and the whole: name, seconds, share of the whole, and a remark."""
+    whole = (log.ended - log.started).total_seconds()
+    rows = [(stage.name, stage.seconds, "" if stage.completed else "failed") for stage in log.stages]
+    rows += [("rest", max(0.0, whole - sum(stage.seconds for stage in log.stages)), ""), ("whole", whole, "")]
+    return [(name, f"{seconds:.3f}", f"{seconds / whole if whole else 0:.0%}", remark) for name, seconds, remark in rows]
 
 
 def steps(events: Sequence[Event]) -> str:

@@ -100,7 +100,7 @@ def ones_like(self: ir.Value, dtype: int = -1) -> Any:
 
 def _or_own(dtype: int | None, value: ir.Value) -> int:
     if dtype not in (-1, None):
-        return int(dtype)  # type: ignore[arg-type]
+        return int(dtype)
     return -1 if value.dtype is None else int(value.dtype)
 
 
@@ -108,7 +108,7 @@ def _scalar(value: Any, dtype: int | None) -> Any:
     if isinstance(value, ir.Value):
         return cast(value, dtype)
     default = _BOOL if isinstance(value, bool) else _INT64 if isinstance(value, int) else _FLOAT
-    wanted = default if dtype in (-1, None) else ir.DataType(dtype)  # type: ignore[arg-type]
+    wanted = default if dtype in (-1, None) else ir.DataType(dtype)
     return op.Constant(value=ir.tensor(value, dtype=wanted)) if wanted is not _BOOL else op.Constant(value=ir.tensor(bool(value)))
 
 
