@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import onnxruntime
 import pytest
 import torch
 from test_ops import check
@@ -46,6 +47,8 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_equals_eager(name: str) -> None:
     function, args = CASES[name]
+    if name == "double" and tuple(map(int, onnxruntime.__version__.split(".")[:2])) < (1, 24):
+        pytest.skip("ONNX Runtime fuses a transposition into a MatMul of doubles here, for which it has no kernel")
     program = onnxplain.export(function, args)
     tolerance = 1e-2 if name == "half" else 1e-4
     check(function, program, tuple(arg.flip(0) for arg in args), tolerance)
