@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from onnxplain.diagnostics import DiagnosticContext, InvalidArgument
 
-from . import weights
+from . import onefile, weights
 
 
 class Staging:
@@ -87,7 +87,10 @@ def write(
         elif keep_initializers_as_inputs:
             model.graph.inputs.extend(values)
             stack.callback(lambda: [model.graph.inputs.pop() for _ in values])
-        ir.save(model, path, external_data=f"{path.name}.data" if outside and include_initializers else None)
+        if outside and include_initializers:
+            ir.save(model, path, external_data=f"{path.name}.data")
+        else:
+            onefile.write(model, path)
 
 
 def checked_path(argument: str, value: object, *, make_folder: bool = False) -> pathlib.Path:

@@ -114,15 +114,16 @@ def test_exception_in_a_stage_becomes_a_finding(stage: str, tmp_path: pathlib.Pa
     assert [each.completed for each in failed.log.stages][-1] is False
 
 
-def test_full_disk_leaves_no_file(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("writer", "external"), [("onnxplain.onefile.write", False), ("onnx_ir.save", True)])
+def test_full_disk_leaves_no_file(writer: str, external: bool, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*args: object, **kwargs: object) -> None:
         path = args[1]
         assert isinstance(path, pathlib.Path)
         path.write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("onnx_ir.save", full)
-    failed = failing(Small().eval(), (torch.randn(2, 8),), tmp_path)
+    monkeypatch.setattr(writer, full)
+    failed = failing(Small().eval(), (torch.randn(2, 8),), tmp_path, external_data=external)
     assert [each.rule.id for each in failed.findings] == ["OXP5003"]
 
 
@@ -143,13 +144,14 @@ def test_killed_export_leaves_no_half_written_file(tmp_path: pathlib.Path) -> No
         textwrap.dedent(
             """
             import pathlib, sys, time
-            import torch, onnx_ir, onnxplain
-            real = onnx_ir.save
-            def slow(model, path, **options):
-                real(model, path, **options)
+            import torch, onnxplain
+            from onnxplain import onefile
+            real = onefile.write
+            def slow(model, path):
+                real(model, path)
                 print("written", flush=True)
                 time.sleep(60)
-            onnx_ir.save = slow
+            onefile.write = slow
             onnxplain.export(torch.nn.Linear(8, 4), (torch.randn(2, 8),), sys.argv[1])
             """
         ),

@@ -60,3 +60,43 @@ def test_a_large_transposed_weight_is_saved_in_blocks(tmp_path: pathlib.Path) ->
     torch.testing.assert_close(torch.from_numpy(onnx.numpy_helper.to_array(saved).copy()), layer.weight.detach().T)
     x = torch.randn(3, 2, 700)[:1]
     torch.testing.assert_close(program(x)[0], layer(x).detach(), rtol=1e-4, atol=1e-4)
+
+
+class Weights(nn.Module):
+    """Weights of many dtypes and shapes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tensors = nn.ParameterDict(
+            {
+                "w_half": nn.Parameter(torch.randn(3, 4).half()),
+                "w_brain": nn.Parameter(torch.randn(300, 2).bfloat16()),
+                "w_double": nn.Parameter(torch.randn(()).double()),
+                "w_bytes": nn.Parameter(torch.arange(5, dtype=torch.int8), requires_grad=False),
+                "w_flags": nn.Parameter(torch.tensor([True, False]), requires_grad=False),
+                "w_view": nn.Parameter(torch.randn(5, 4).t()[1:]),
+                "w_nothing": nn.Parameter(torch.zeros(0, 3)),
+            }
+        )
+
+    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+        return [x + tensor.sum().float() if name != "w_flags" else x * tensor[0] for name, tensor in self.tensors.items()]
+
+
+def test_one_file_holds_the_weights_as_they_are(tmp_path: pathlib.Path) -> None:
+    import onnx
+    import onnx_ir as ir
+
+    model = Weights()
+    program = onnxplain.export(model, (torch.randn(3),), tmp_path / "m.onnx")
+    saved = ir.load(tmp_path / "m.onnx")
+    onnx.checker.check_model(tmp_path / "m.onnx", full_check=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+    names = {f"tensors.{name}" for name in model.tensors}
+    assert names <= set(saved.graph.initializers)
+    for name, value in program.model.graph.initializers.items():
+        assert value.const_value is not None
+        read = saved.graph.initializers[name].const_value
+        assert read is not None
+        assert (read.dtype, read.shape, read.tobytes()) == (value.const_value.dtype, value.const_value.shape, value.const_value.tobytes())
+    assert [node.op_type for node in saved.graph] == [node.op_type for node in program.model.graph]
