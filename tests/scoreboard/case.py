@@ -1,0 +1,70 @@
+"""A case of the corpus: what its docstring and its marks promise."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import pathlib
+import sys
+from types import ModuleType
+from typing import Any
+
+STAGES = {
+    "inputs": {"open", "capture", "build"},
+    "capture": {"capture"},
+    "dynamic-shapes": {"capture", "build"},
+    "passes": {"capture", "passes"},
+    "dispatch": {"passes", "dispatch"},
+    "translation": {"passes", "dispatch", "build"},
+    "serialization": {"capture", "build", "serialize"},
+    "runtime-load": {"build", "serialize", "verify"},
+    "numerical": {"dispatch", "build", "verify"},
+}
+"""Our stages that may report what the corpus says a stage must: what it calls inputs, say, is checked in several of ours."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """What is known of a case before it runs.
+
+    Attributes:
+        path: Its module.
+        expect: What a good exporter has to say: error, warning, note or ok.
+        stages: Our stages that may report it; empty where any may.
+        lines: The lines to blame.
+    """
+
+    path: pathlib.Path
+    expect: str
+    stages: frozenset[str]
+    lines: frozenset[int]
+
+    @property
+    def name(self) -> str:
+        """Its name in tables."""
+        return self.path.stem.removeprefix("case_")
+
+
+def read(path: pathlib.Path) -> Case:
+    """Reads a case without importing it."""
+    source = path.read_text(encoding="utf-8")
+    facts = dict(line.split(": ", 1) for line in source.split('"""')[1].splitlines() if ": " in line)
+    lines = frozenset(number for number, line in enumerate(source.splitlines(), 1) if "# BLAME" in line)
+    return Case(path, facts["expect"], frozenset(STAGES.get(facts["stage"], ())), lines)
+
+
+def load(path: pathlib.Path) -> ModuleType:
+    """Imports a case."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def build(module: ModuleType) -> tuple[Any, tuple[Any, ...], dict[str, Any], dict[str, Any]]:
+    """The model, args, kwargs and the export's keywords."""
+    model, args, kwargs, options = module.build()
+    return model, args, kwargs, options
