@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import inspect
-import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -17,7 +16,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec,
 
 from onnxplain.diagnostics import DiagnosticContext, Evidence, Location, Region
 from onnxplain.diagnostics.text import shown_path
-from onnxplain.rules import NameChanged, NameUnused, TranslationFailed, UnusedInput
+from onnxplain.rules import ConstantOutput, NameChanged, NameUnused, OutputLeftOut, TranslationFailed, UnusedInput
 
 from . import dims, where
 from .dispatch import Call, Plan, is_output_selection
@@ -28,7 +27,8 @@ from .recorder import Recorder, Tensor, op, recording
 from .registry import qualified_name
 
 METADATA = "onnxplain"
-"""Prefix of the keys in each ONNX node's `metadata_props`: `.source`, `.module`, `.fx_node`, `.operator`."""
+"""Prefix of the keys in each ONNX node's `metadata_props`: `.source`, `.module`, `.fx_node`, `.operator`, and `.parent`, the
+operator that was decomposed into this one."""
 
 
 FX_NODE = "fx_node"
@@ -211,6 +211,9 @@ class _Builder:
 
     def _describe(self, node: torch.fx.Node, made: Sequence[ir.Node]) -> None:
         facts = {"fx_node": node.name, "operator": qualified_name(node.target)}
+        called = node.meta.get("original_aten")
+        if isinstance(called, torch._ops.OpOverload) and called is not node.target:
+            facts["parent"] = qualified_name(called)
         place = where.at_node(node).location
         if place is not None:
             facts["source"] = f"{shown_path(place.file)}:{place.line}"
@@ -256,8 +259,16 @@ class _Builder:
         wanted = [result for result, spec in zip(results, specs, strict=True) if spec.kind is OutputKind.USER_OUTPUT]  # type: ignore[arg-type]
         kept = [result for result in wanted if not isinstance(result, str | None)]
         if len(kept) < len(wanted):
-            self.context.event("Outputs that are None or text were left out: ONNX models return tensors.", logging.WARNING)
-        return self._results(kept)
+            left_out = tuple(repr(result) for result in wanted if isinstance(result, str | None))
+            self.context.report(OutputLeftOut(values=left_out), at=where.last_return(self.request.model))
+        outputs, extra = self._results(kept)
+        for result, value in zip(kept, outputs, strict=True):
+            node = value.producer()
+            made = node.inputs[0] if node is not None and node.op_type == "Identity" else value
+            if made is not None and made.const_value is not None:
+                at = where.at_node(result) if isinstance(result, torch.fx.Node) else where.last_return(self.request.model)
+                self.context.report(ConstantOutput(name=value.name or ""), at=at)
+        return outputs, extra
 
     def _results(self, results: Any, inside: set[ir.Node] | None = None) -> tuple[list[ir.Value], list[ir.Node]]:
         """Graph outputs, each a value of its own that a node of this graph makes: ONNX wants that."""

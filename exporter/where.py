@@ -142,6 +142,18 @@ def module_definition(model: torch.nn.Module | Callable[..., Any]) -> Location |
     return class_definition(type(model))
 
 
+def last_return(model: torch.nn.Module | Callable[..., Any]) -> Location | None:
+    """The last `return` of the model's `forward`, or of a function; the `def` line where its source is not at hand."""
+    forward = type(model).forward if isinstance(model, torch.nn.Module) else model
+    definition = module_definition(model)
+    try:
+        lines, first = inspect.getsourcelines(inspect.unwrap(forward))
+    except (OSError, TypeError):
+        return definition
+    returns = [first + number for number, text in enumerate(lines) if text.lstrip().startswith("return")]
+    return replace(definition, region=Region(returns[-1])) if definition is not None and returns else definition
+
+
 def class_definition(cls: type) -> Location | None:
     """The `class` line of `cls`, unless it is torch's or Python's or its source is not at hand."""
     try:

@@ -1,6 +1,6 @@
 """The rule book: one chapter (module) for each stage of an export. `CATALOG.md` is the same as a page to read."""
 
-from .build import NameChanged, NameUnused, UnusedInput
+from .build import ConstantOutput, NameChanged, NameUnused, OutputLeftOut, UnusedInput
 from .capture import (
     ArgumentIgnored,
     CaptureFailed,
@@ -9,6 +9,10 @@ from .capture import (
     DataDependentValue,
     DynamicShapesMismatch,
     GraphBreak,
+    HostValueBaked,
+    InputBaked,
+    InputLeftOut,
+    RandomOperator,
     SpecializedDynamicDim,
     TrainingMode,
     UnsupportedInputType,
@@ -24,12 +28,16 @@ __all__ = [
     "ArgumentIgnored",
     "CaptureFailed",
     "CheckerRejected",
+    "ConstantOutput",
     "ConstraintViolated",
     "DataDependentBranch",
     "DataDependentValue",
     "DecompositionFailed",
     "DynamicShapesMismatch",
     "GraphBreak",
+    "HostValueBaked",
+    "InputBaked",
+    "InputLeftOut",
     "InternalError",
     "MutationDropped",
     "MutationNotRemoved",
@@ -37,7 +45,9 @@ __all__ = [
     "NameUnused",
     "NeedsExternalData",
     "OperatorNeedsNewerOpset",
+    "OutputLeftOut",
     "OutputsDiffer",
+    "RandomOperator",
     "RuntimeRejected",
     "SpecializedDynamicDim",
     "TrainingMode",

@@ -128,11 +128,11 @@ class NameUnused(Rule, id="OXP4003", level=Level.WARNING, history=[Added("0.1.0"
 
 
         class Scale(torch.nn.Module):
-            def forward(self, x, factor):
-                return x * factor
+            def forward(self, x):
+                return x * 2.0
 
 
-        program = onnxplain.export(Scale(), (torch.ones(3), 2.0), input_names=["x", "factor"])  # OXP4003
+        program = onnxplain.export(Scale(), (torch.ones(3),), input_names=["x", "factor"])  # OXP4003
         ```
 
         ```python
@@ -155,3 +155,99 @@ class NameUnused(Rule, id="OXP4003", level=Level.WARNING, history=[Added("0.1.0"
     count: int
 
     message = "The name '{name}' is one too many: the graph has '{count}' values of the kind '{kind}'."
+
+
+class ConstantOutput(Rule, id="OXP4004", level=Level.NOTE, history=[Added("0.1.0")]):
+    """An output of the model does not depend on its inputs.
+
+    What happened:
+        What `forward` returns there is a weight, or is computed from constants only.
+
+    Why it matters:
+        Every run returns the same. Where that is not meant, a value that should depend on the inputs became a constant on the way, by
+        `.item()`, by numpy, or by a size that is not dynamic.
+
+    How to fix it:
+        1. Do not return it; the caller can compute it once.
+        2. If it should depend on an input, follow the line back to where it stops being a tensor made of that input.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Double(torch.nn.Module):
+            def forward(self, x):
+                return x * 2, torch.ones(2) * 3  # OXP4004
+
+
+        program = onnxplain.export(Double(), (torch.ones(3),))
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Double(torch.nn.Module):
+            def forward(self, x):
+                return x * 2
+
+
+        program = onnxplain.export(Double(), (torch.ones(3),))
+        ```
+    """
+
+    name: str
+
+    message = "The output '{name}' is the same for all inputs."
+
+
+class OutputLeftOut(Rule, id="OXP4005", level=Level.NOTE, history=[Added("0.1.0")]):
+    """A value that forward returns is no output of the exported model.
+
+    What happened:
+        `forward` returns None or text among its results. The outputs of an ONNX model are tensors.
+
+    Why it matters:
+        The outputs that follow it have other positions than the results of `forward`.
+
+    How to fix it:
+        Return tensors only.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Double(torch.nn.Module):
+            def forward(self, x):
+                return x * 2, None  # OXP4005
+
+
+        program = onnxplain.export(Double(), (torch.ones(3),))
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Double(torch.nn.Module):
+            def forward(self, x):
+                return x * 2
+
+
+        program = onnxplain.export(Double(), (torch.ones(3),))
+        ```
+    """
+
+    values: tuple[str, ...]
+
+    message = "The results '{values}' of forward are no outputs of the exported model."

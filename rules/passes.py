@@ -44,7 +44,7 @@ class MutationNotRemoved(Rule, id="OXP2001", level=Level.ERROR, history=[Added("
             def forward(self, x):
                 y = x.clone()
                 torch.ops.demo.clear(y)  # OXP2001
-                return y
+                return x - y
 
 
         program = onnxplain.export(Cleared(), (torch.ones(3),))
@@ -60,7 +60,7 @@ class MutationNotRemoved(Rule, id="OXP2001", level=Level.ERROR, history=[Added("
             def forward(self, x):
                 y = x.clone()
                 y.zero_()
-                return y
+                return x - y
 
 
         program = onnxplain.export(Cleared(), (torch.ones(3),))

@@ -10,12 +10,13 @@ from typing import Any
 
 import torch
 
-from onnxplain import noise
+from onnxplain import noise, randomness, where
 from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.options import Request
-from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue
+from onnxplain.registry import qualified_name
+from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue, RandomOperator
 
-from . import data, dims, failures, training
+from . import constants, data, dims, failures, host, training
 from .finding import Finding, headline
 from .frames import Frames
 from .guards import Guards
@@ -43,6 +44,7 @@ class _Attempt:
     program: torch.export.ExportedProgram | None
     error: Exception | None
     guards: Guards
+    draws: host.Draws
 
 
 def capture(context: DiagnosticContext, request: Request) -> Captured:
@@ -67,7 +69,7 @@ def capture(context: DiagnosticContext, request: Request) -> Captured:
             attempt, found = _tried(context, ALL["non-strict"], model, request, first=not findings)
         if attempt.program is not None and not any(finding.blocking for finding in found):
             _report(context, found, None)
-            training.report(context, request, attempt.program)
+            _report_baked(context, request, attempt)
             return Captured(attempt.program, attempt.strategy)
         error = error or attempt.error
         findings = _joined(findings, found, attempt)
@@ -80,6 +82,16 @@ def capture(context: DiagnosticContext, request: Request) -> Captured:
 def _report(context: DiagnosticContext, findings: list[Finding], error: Exception | None) -> None:
     for finding in findings:
         context.report(finding.rule, at=finding.at, notes=finding.notes, fixes=finding.fixes, cause=error, blocking=finding.blocking)
+
+
+def _report_baked(context: DiagnosticContext, request: Request, attempt: _Attempt) -> None:
+    """What a program that was captured does not say of itself: values that are constants now, and numbers that are drawn."""
+    assert attempt.program is not None
+    training.report(context, request, attempt.program)
+    constants.report(context, request, attempt.program)
+    attempt.draws.report(context)
+    for node in randomness.draws(attempt.program.graph):
+        context.report(RandomOperator(operator=qualified_name(node.target)), at=where.at_node(node))
 
 
 def _tried(
@@ -104,15 +116,15 @@ def _tried(
 def _attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch.nn.Module, request: Request) -> _Attempt:
     context.event(f"Capturing with the strategy {strategy.name}.")
     with Frames() as frames:
-        guards = Guards(frames)
+        guards, draws = Guards(frames), host.Draws()
         try:
-            with noise.kept(context), guards.watched():
+            with noise.kept(context), guards.watched(), draws.watched():
                 program = strategy(model, request, frames)
         except Exception as error:
             context.event(f"The strategy {strategy.name} failed: {headline(error)}")
-            return _Attempt(strategy.name, None, error, guards)
+            return _Attempt(strategy.name, None, error, guards, draws)
     context.event(f"The strategy {strategy.name} captured {len(program.graph.nodes)} nodes.")
-    return _Attempt(strategy.name, program, None, guards)
+    return _Attempt(strategy.name, program, None, guards, draws)
 
 
 def _found(request: Request, attempt: _Attempt, *, first: bool) -> list[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import operator
 
 import click
 
@@ -37,7 +38,9 @@ def _find(id: str) -> type[Rule]:
     names = {name.lower(): rule for rule in Rule.all() for name in (rule.id, rule.__name__)}
     rule = names.get(id.lower())
     if rule is None:
-        near = [f"{rule.id} ({rule.__name__})" for rule in map(names.__getitem__, difflib.get_close_matches(id.lower(), names))]
+        # NOTE: of equally similar ids that one comes first that differs at the fewest places.
+        similar = sorted(difflib.get_close_matches(id.lower(), names, n=10), key=lambda name: sum(map(operator.ne, name, id.lower())))
+        near = [f"{rule.id} ({rule.__name__})" for rule in map(names.__getitem__, similar[:3])]
         hint = f"The nearest are {', '.join(near)}." if near else "`onnxplain rules` lists them."
         raise click.UsageError(f"There is no rule {id}. {hint}")
     return rule

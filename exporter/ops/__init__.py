@@ -21,6 +21,7 @@ _MODULES = (
     "logic",
     "normalization",
     "pooling",
+    "random",
     "reductions",
     "shapes",
     "symbolic",

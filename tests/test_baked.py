@@ -1,0 +1,55 @@
+"""What an export would fix for good without a word is said at its line: Python inputs, random numbers, constant and missing outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+
+import pytest
+import torch
+
+import onnxplain
+
+CASES: dict[str, tuple[str, str, str]] = {
+    "number": ("OXP1012", "(torch.ones(3), 2)", "def forward(self, x, k):\n    return x * k  # here"),
+    "text": (
+        "OXP1012",
+        "(torch.ones(3), 'up')",
+        "def forward(self, x, mode):\n    if mode == 'up':  # here\n        x = x + 1\n    return x",
+    ),
+    "number-in-a-dict": ("OXP1012", "(torch.ones(3), {'k': 2.0})", "def forward(self, x, options):\n    return x * options['k']  # here"),
+    "none": ("OXP1013", "(torch.ones(3), None)", "def forward(self, x, mask=None):\n    return x if mask is None else x * mask  # here"),
+    "random": ("OXP1014", "(torch.ones(3),)", "def forward(self, x):\n    return x * random.random()  # here"),
+    "numpy": ("OXP1014", "(torch.ones(3),)", "def forward(self, x):\n    return x * float(np.random.rand())  # here"),
+    "clock": ("OXP1014", "(torch.ones(3),)", "def forward(self, x):\n    return x * (time.time() % 1)  # here"),
+    "noise": ("OXP1015", "(torch.ones(3),)", "def forward(self, x):\n    return x + torch.randn_like(x)  # here"),
+    "sample": ("OXP1015", "(torch.ones(3),)", "def forward(self, x):\n    return torch.multinomial(x, 1)  # here"),
+    "constant": ("OXP4004", "(torch.ones(3),)", "def forward(self, x):\n    return x + 1, torch.ones(2) * 3  # here"),
+    "text-output": ("OXP4005", "(torch.ones(3),)", "def forward(self, x):\n    y = x * 2\n    return y, None, 'label'  # here"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_is_said_at_its_line(name: str, load: Callable[..., ModuleType], marked: Callable[[str], list[int]]) -> None:
+    rule, args, forward = CASES[name]
+    body = forward.replace("\n", "\n    ")
+    module = load(f"import random, time\nimport numpy as np\nimport torch\n\nclass Net(torch.nn.Module):\n    {body}\n\nargs = {args}\n")
+    program = onnxplain.export(module.Net(), module.args, verify=True)
+    (finding,) = program.diagnostics.findings
+    assert finding.rule.id == rule
+    assert finding.location is not None
+    assert finding.location.line == marked("here")[0]
+
+
+def test_a_healthy_model_draws_nothing() -> None:
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.drop = torch.nn.Dropout(0.5)
+
+        def forward(self, x: torch.Tensor, k: int, *, scale: torch.Tensor | float = 2.0) -> torch.Tensor:
+            return self.drop(x) * k * scale + torch.nn.functional.scaled_dot_product_attention(x, x, x)
+
+    shapes = {"x": None, "k": torch.export.Dim.DYNAMIC}
+    program = onnxplain.export(Net().eval(), (torch.randn(2, 3, 4), 3), dynamic_shapes=shapes, verify=True)
+    assert program.diagnostics.findings == ()
