@@ -22,7 +22,8 @@ def clean_up(model: ir.Model) -> None:
     types = [(value.type, value.shape) for value in model.graph.outputs]
     fuse.batch_norm_into_conv(model)
     precompute.precompute(model)
-    common.IdentityEliminationPass()(model)
+    # NOTE: no Identity is left but those that make outputs. onnx_ir's pass would remove them from branches, too, whose outputs would then
+    # come from the graph around (read in 1.1).
     # NOTE: onnx_ir's pass takes two equal Bernoullis for one (read in 1.1), but they are two draws.
     if not any(node.op_type in folding.RANDOM for node in model.graph.all_nodes()):
         common.CommonSubexpressionEliminationPass()(model)

@@ -12,7 +12,7 @@ import onnx_ir as ir
 import torch
 
 from onnxplain.diagnostics import DiagnosticContext, Evidence
-from onnxplain.rules import OutputsDiffer, RuntimeRejected
+from onnxplain.rules import EagerFailed, OutputsDiffer, RuntimeRejected
 
 from . import randomness, runtime, weights, where
 from .folding import RANDOM
@@ -44,7 +44,12 @@ def verify(context: DiagnosticContext, model: ir.Model, prepared: Prepared, path
             # NOTE: the folder's name is another one in each run, and a finding must stay the same.
             first = first.replace(f"{path.parent}/", "")
         raise context.fail(RuntimeRejected(error=first), at=where.at_onnx_node(str(error), model), cause=error) from error
-    expected = _eager(prepared.program, request)
+    try:
+        expected = _eager(prepared.program, request)
+    except Exception as error:
+        at = where.at_exception(error, request.model if isinstance(request.model, torch.nn.Module) else None)
+        at = at if at.location is not None else Evidence(where.module_definition(request.model))
+        raise context.fail(EagerFailed(error=f"{type(error).__name__}: {error}"), at=at, cause=error) from error
     compared = [compare(got, want) for got, want in zip(actual, expected, strict=True)]
     if _any_differ(compared) and _any_differ([compare(*pair) for pair in zip(_eager(prepared.program, request), expected, strict=True)]):
         context.event("The outputs were not compared: eager PyTorch gives other ones in each run.", logging.WARNING)

@@ -22,7 +22,7 @@ from .dispatch import OperatorNeedsNewerOpset, TranslationFailed, UnsupportedOpe
 from .internal import InternalError
 from .passes import DecompositionFailed, MutationDropped, MutationNotRemoved
 from .serialize import CheckerRejected, NeedsExternalData, WeightsWithoutData, WriteFailed
-from .verify import OutputsDiffer, RuntimeRejected
+from .verify import EagerFailed, OutputsDiffer, RuntimeRejected
 
 __all__ = [
     "ArgumentIgnored",
@@ -34,6 +34,7 @@ __all__ = [
     "DataDependentValue",
     "DecompositionFailed",
     "DynamicShapesMismatch",
+    "EagerFailed",
     "GraphBreak",
     "HostValueBaked",
     "InputBaked",

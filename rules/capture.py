@@ -693,7 +693,7 @@ class InputLeftOut(Rule, id="OXP1013", level=Level.NOTE, history=[Added("0.1.0")
 
 
 class HostValueBaked(Rule, id="OXP1014", level=Level.WARNING, history=[Added("0.1.0")]):
-    """Python drew a random number or read the clock while the model was captured.
+    """Python or numpy drew a random number while the model was captured.
 
     What happened:
         `forward` calls a function of Python's or numpy's whose result is another one each time. Capture runs `forward` once, and the
@@ -741,9 +741,9 @@ class HostValueBaked(Rule, id="OXP1014", level=Level.WARNING, history=[Added("0.
         ```
     """
 
-    function: str
+    generator: str
 
-    message = "'{function}' ran during capture; what it returned is a constant of the exported model."
+    message = "The line draws from '{generator}' during capture; what came then is a constant of the exported model."
 
 
 class RandomOperator(Rule, id="OXP1015", level=Level.WARNING, history=[Added("0.1.0")]):

@@ -5,6 +5,62 @@ from __future__ import annotations
 from onnxplain.diagnostics import Added, Level, Rule
 
 
+class EagerFailed(Rule, id="OXP6003", level=Level.ERROR, history=[Added("0.1.0")]):
+    """PyTorch itself fails on the example inputs.
+
+    What happened:
+        The model was captured and built. To compare the results, PyTorch ran it eagerly on the example inputs, and that raised an
+        exception.
+
+    Why it matters:
+        There is nothing to compare with, and the example is none of a use of the model: a condition that capture took for granted,
+        such as a `torch._check`, does not hold for it.
+
+    How to fix it:
+        1. Call the model with these inputs, without an export, and mend what fails.
+        2. Give an example for which the model works.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Head(torch.nn.Module):
+            def forward(self, x, count):
+                n = count.item()
+                torch._check(n >= 2)  # OXP6003
+                torch._check(n <= x.shape[0])
+                return x[:n] * 2
+
+
+        program = onnxplain.export(Head(), (torch.ones(3), torch.tensor(1)), verify=True)
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Head(torch.nn.Module):
+            def forward(self, x, count):
+                n = count.item()
+                torch._check(n >= 2)
+                torch._check(n <= x.shape[0])
+                return x[:n] * 2
+
+
+        program = onnxplain.export(Head(), (torch.ones(3), torch.tensor(2)), verify=True)
+        ```
+    """
+
+    error: str
+
+    message = "PyTorch itself fails on the example inputs with '{error}'."
+
+
 class RuntimeRejected(Rule, id="OXP6001", level=Level.ERROR, history=[Added("0.1.0")]):
     """ONNX Runtime cannot load or run the exported model.
 

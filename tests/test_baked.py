@@ -21,7 +21,6 @@ CASES: dict[str, tuple[str, str, str]] = {
     "none": ("OXP1013", "(torch.ones(3), None)", "def forward(self, x, mask=None):\n    return x if mask is None else x * mask  # here"),
     "random": ("OXP1014", "(torch.ones(3),)", "def forward(self, x):\n    return x * random.random()  # here"),
     "numpy": ("OXP1014", "(torch.ones(3),)", "def forward(self, x):\n    return x * float(np.random.rand())  # here"),
-    "clock": ("OXP1014", "(torch.ones(3),)", "def forward(self, x):\n    return x * (time.time() % 1)  # here"),
     "noise": ("OXP1015", "(torch.ones(3),)", "def forward(self, x):\n    return x + torch.randn_like(x)  # here"),
     "sample": ("OXP1015", "(torch.ones(3),)", "def forward(self, x):\n    return torch.multinomial(x, 1)  # here"),
     "constant": ("OXP4004", "(torch.ones(3),)", "def forward(self, x):\n    return x + 1, torch.ones(2) * 3  # here"),

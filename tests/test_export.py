@@ -415,6 +415,16 @@ def test_metadata_leads_from_each_node_to_its_line(load: Load, marked: Marked, t
     assert all(each["onnxplain.source"].endswith(f"model.py:{marked('sin')[0]}") for each in facts)
 
 
+def test_a_branch_may_return_what_it_got() -> None:
+    def choose(x: torch.Tensor) -> torch.Tensor:
+        doubled = x * 2
+        return torch.cond(doubled.sum() > 0, lambda t: t.abs(), lambda t: t.clone(), (doubled,)) + 1  # type: ignore[no-any-return]
+
+    program = onnxplain.export(choose, (torch.randn(3),))
+    for x in (torch.ones(3), -torch.ones(3)):
+        torch.testing.assert_close(program(x)[0], choose(x))
+
+
 def test_cond_exports(load: Load) -> None:
     module = load(
         """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -69,7 +70,7 @@ def capture(context: DiagnosticContext, request: Request) -> Captured:
             attempt, found = _tried(context, ALL["non-strict"], model, request, first=not findings)
         if attempt.program is not None and not any(finding.blocking for finding in found):
             _report(context, found, None)
-            _report_baked(context, request, attempt)
+            _report_baked(context, request, attempt, functools.partial(strategy, model, request, Frames()))
             return Captured(attempt.program, attempt.strategy)
         error = error or attempt.error
         findings = _joined(findings, found, attempt)
@@ -84,12 +85,12 @@ def _report(context: DiagnosticContext, findings: list[Finding], error: Exceptio
         context.report(finding.rule, at=finding.at, notes=finding.notes, fixes=finding.fixes, cause=error, blocking=finding.blocking)
 
 
-def _report_baked(context: DiagnosticContext, request: Request, attempt: _Attempt) -> None:
+def _report_baked(context: DiagnosticContext, request: Request, attempt: _Attempt, again: Callable[[], object]) -> None:
     """What a program that was captured does not say of itself: values that are constants now, and numbers that are drawn."""
     assert attempt.program is not None
     training.report(context, request, attempt.program)
     constants.report(context, request, attempt.program)
-    attempt.draws.report(context)
+    attempt.draws.report(context, again)
     for node in randomness.draws(attempt.program.graph):
         context.report(RandomOperator(operator=qualified_name(node.target)), at=where.at_node(node))
 
@@ -118,7 +119,7 @@ def _attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch
     with Frames() as frames:
         guards, draws = Guards(frames), host.Draws()
         try:
-            with noise.kept(context), guards.watched(), draws.watched():
+            with noise.kept(context), guards.watched():
                 program = strategy(model, request, frames)
         except Exception as error:
             context.event(f"The strategy {strategy.name} failed: {headline(error)}")

@@ -1,76 +1,82 @@
-"""Python's and numpy's random numbers and clocks, watched while the model runs: what they return is a constant of the graph."""
+"""Random numbers that Python or numpy draws while the model runs: what they are then is a constant of the graph."""
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import random
 import sys
-import time
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from onnxplain import where
-from onnxplain.diagnostics import DiagnosticContext, Evidence, Location
+from onnxplain.diagnostics import DiagnosticContext, Evidence, Location, Region
 from onnxplain.rules import HostValueBaked
 
-_WATCHED: tuple[tuple[types.ModuleType, str, tuple[str, ...]], ...] = (
-    (
-        random,
-        "random",
-        (
-            *("random", "uniform", "triangular", "randint", "randrange", "choice", "choices", "sample", "shuffle", "getrandbits"),
-            *("gauss", "normalvariate", "lognormvariate", "expovariate", "betavariate", "gammavariate"),
-        ),
-    ),
-    (
-        np.random,
-        "numpy.random",
-        (
-            *("rand", "randn", "random", "random_sample", "randint", "choice", "permutation", "shuffle", "uniform", "normal"),
-            *("standard_normal", "binomial", "poisson", "exponential", "beta", "gamma"),
-        ),
-    ),
-    (time, "time", ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns")),
-)
-"""Module, its name, and its functions that return another value each time."""
+_State = Mapping[str, object]
 
 
 class Draws:
-    """The calls of such functions by the user's own code.
-
-    Attributes:
-        calls: Function and line of each, in order.
-    """
+    """Whether random numbers are drawn from now on, and by which lines."""
 
     def __init__(self) -> None:
-        self.calls: list[tuple[str, Location]] = []
+        self._before = _states()
 
-    @contextlib.contextmanager
-    def watched(self) -> Iterator[None]:
-        """Puts watchers in the place of the functions for a while. Code that has imported a function by its name goes unseen."""
-        with contextlib.ExitStack() as stack:
-            for module, title, names in _WATCHED:
-                for name in names:
-                    original = getattr(module, name)
-                    setattr(module, name, self._watching(original, f"{title}.{name}"))
-                    stack.callback(setattr, module, name, original)
-            yield
+    def report(self, context: DiagnosticContext, again: Callable[[], object]) -> None:
+        """Reports the lines of the user's that drew one since this was made. `again` runs the model once more, watched.
 
-    def report(self, context: DiagnosticContext) -> None:
-        """Reports each line that called one."""
-        for function, place in dict.fromkeys(self.calls):
-            context.report(HostValueBaked(function=function), at=Evidence(place))
+        NOTE: watching every line costs time, so it happens only after something was drawn; the generators' functions are not replaced for
+        it, since TorchDynamo knows them by identity.
+        """
+        if _states() == self._before:
+            return
+        for generator, place in dict.fromkeys(_watched(again)):
+            context.report(HostValueBaked(generator=generator), at=Evidence(place))
 
-    def _watching(self, original: Callable[..., Any], title: str) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def function(*args: Any, **kwargs: Any) -> Any:
-            frame = sys._getframe(1)
-            if where.origin(frame.f_code.co_filename) is where.Origin.USER:
-                self.calls.append((title, where.location(frame.f_code, frame.f_lasti, frame.f_lineno)))
-            return original(*args, **kwargs)
 
-        return function
+def _states() -> _State:
+    """The state of each generator by its module's name."""
+    kind, keys, *rest = np.random.get_state(legacy=True)
+    return {"random": random.getstate(), "numpy.random": (kind, np.asarray(keys).tobytes(), *rest)}
+
+
+def _watched(run: Callable[[], object]) -> list[tuple[str, Location]]:
+    """The lines of the user's after which a generator has another state, while `run` runs."""
+    found: list[tuple[str, Location]] = []
+    states = _states()
+    running: types.FrameType | None = None
+    line = 0
+
+    def compare() -> None:
+        nonlocal states
+        before, states = states, _states()
+        if running is not None:
+            place = Location(running.f_code.co_filename, Region(line), running.f_code.co_name)
+            found.extend((generator, place) for generator in states if states[generator] != before[generator])
+
+    def on_line(frame: types.FrameType, event: str, argument: Any) -> Any:
+        nonlocal running, line
+        del argument
+        compare()
+        # After a function has returned, the line that called it goes on.
+        running = frame.f_back if event == "return" else frame
+        line = running.f_lineno if running is not None else 0
+        if running is not None and where.origin(running.f_code.co_filename) is not where.Origin.USER:
+            running = None
+        return on_line
+
+    def on_call(frame: types.FrameType, event: str, argument: Any) -> Any:
+        del event, argument
+        return on_line if where.origin(frame.f_code.co_filename) is where.Origin.USER else None
+
+    before = sys.gettrace()
+    sys.settrace(on_call)
+    try:
+        run()
+    except Exception:
+        # NOTE: the same run has just succeeded; what was seen up to here still happened.
+        return found
+    finally:
+        sys.settrace(before)
+    return found
