@@ -14,12 +14,12 @@ import torch
 from onnx_ir.tensor_adapters import TorchTensor, from_torch_dtype
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind
 
-from onnxplain.diagnostics import DiagnosticContext, Evidence, Location, Region
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix, Location, Region
 from onnxplain.diagnostics.text import shown_path
 from onnxplain.rules import ConstantOutput, NameChanged, NameUnused, OutputLeftOut, TranslationFailed, UnusedInput
 
 from . import dims, where
-from .dispatch import Call, Plan, is_output_selection
+from .dispatch import Call, Plan, is_output_selection, own_translation
 from .folding import FIXED
 from .opset import bring_to
 from .options import Request
@@ -143,12 +143,21 @@ class _Builder:
             return call.translation.function(*args, **kwargs)
         except Exception as error:
             self.failed = True
+            evidence = _with_definition(where.at_node(node), call.translation.function)
+            ways = [own_translation(node.target)]
+            if call.translation.origin == "user":
+                # The user's own function is what to mend; which line of the model called it is told beside.
+                own = where.at_exception(error)
+                calls = () if evidence.location is None else (evidence.location.saying("the operator is called here"),)
+                evidence = dataclasses.replace(own, related=calls) if own.location is not None else evidence
+                ways = [Fix("Mend the translation; the checks of an ONNX operator's arguments are those of its schema.", Confidence.GUESS)]
             self.context.report(
                 TranslationFailed(
                     operator=qualified_name(node.target), function=call.translation.name, error=f"{type(error).__name__}: {error}"
                 ),
-                at=_with_definition(where.at_node(node), call.translation.function),
+                at=evidence,
                 cause=error,
+                fixes=ways,
                 blocking=True,
             )
             self.recorder.take()

@@ -68,7 +68,7 @@ def _report(context: DiagnosticContext, node: torch.fx.Node, found: UnsupportedO
     if isinstance(found, UnsupportedOperator) and isinstance(called, torch._ops.OpOverload) and called is not node.target:
         notes = [f"It is made of {found.operator}, which has none."]
         found = dataclasses.replace(found, operator=qualified_name(called))
-    context.report(found, at=where.at_node(node), notes=notes, fixes=[_own_translation(called or node.target)], blocking=True)
+    context.report(found, at=where.at_node(node), notes=notes, fixes=[own_translation(called or node.target)], blocking=True)
 
 
 def _is_operator(node: torch.fx.Node) -> bool:
@@ -101,7 +101,7 @@ def _find(node: torch.fx.Node, registry: OnnxRegistry) -> Call | UnsupportedOper
     return UnsupportedOperator(operator=name, nearest=registry.nearest(name) or "none")
 
 
-def _own_translation(target: object) -> Fix:
+def own_translation(target: object) -> Fix:
     """A translation for the user to fill in."""
     if not isinstance(target, torch._ops.OpOverload):
         return Fix("Rewrite the line without this operator; it is not one that a translation can be given for.", Confidence.GUESS)

@@ -54,6 +54,11 @@ def known_numbers() -> torch.Tensor:
     return d * c + (a & 3) + (a | 1) + (~a)
 
 
+def scattered(x: torch.Tensor, reduce: str, include_self: bool) -> torch.Tensor:
+    index = torch.tensor([[0, 2, 0], [1, 1, 0]]).reshape(2, 3, *[1] * (x.ndim - 2))
+    return x.scatter_reduce(0, index, x[1:3] * 2, reduce, include_self=include_self)
+
+
 CASES: dict[str, Case] = {
     "conv1d": (layer(nn.Conv1d(8, 4, 3)), X),
     "conv1d-same": (layer(nn.Conv1d(8, 4, 4, padding="same", dilation=2)), X),
@@ -107,6 +112,11 @@ CASES: dict[str, Case] = {
     "index": (lambda x: (x[:, torch.tensor([1, -1, 0])], x[torch.tensor([[0, 2], [1, 1]])], x[..., torch.tensor(2)]), X),
     "index-by-two": (lambda x: (x[torch.tensor([0, 2]), :, torch.tensor([1, 3])], x[torch.tensor([0, 2]), torch.tensor([1, 3])]), X),
     "index-by-bools": (lambda x: x[:, torch.tensor([True, False] * 4)], X),
+    "avg-pool": (lambda x: functional.avg_pool2d(x, (3, 2), stride=2, padding=1, divisor_override=5), IMAGE),
+    "avg-pool-plain": (lambda x: functional.avg_pool2d(x, 2, padding=1, count_include_pad=False, ceil_mode=True), IMAGE),
+    "avg-pool-no-batch": (lambda x: functional.avg_pool3d(x, 2), (torch.randn(2, 4, 6, 4),)),
+    "scatter-reduce": (lambda x: [scattered(x, name, own) for name in ("sum", "mean", "prod", "amax", "amin") for own in (True, False)], X),
+    "scatter-reduce-ints": (lambda a, b: scattered(a, "amax", False) + scattered(a, "amin", False) + b, INTS),
     "known-numbers": (lambda x: x[0, 0] + known_numbers(), X),
     "nested-output": (lambda x: {"a": x + 1, "b": [x * 2, None]}, X),
 }

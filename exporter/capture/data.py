@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +14,7 @@ from onnxplain.diagnostics import Evidence, Location
 from onnxplain.options import Request
 from onnxplain.rules import DataDependentBranch, DataDependentValue
 
-from . import fixes, syntax
+from . import eager, fixes, remedies, syntax
 from .finding import Finding, chain, fallback, graph_break_type, module_of
 from .frames import Site, site_of
 from .guards import Guards
@@ -52,8 +53,10 @@ def _finding(request: Request, site: Site, evidence: Evidence) -> Finding:
     expression = _asked_for(site.asking or place) or "an expression without source"
     at = _pointing_at(evidence, place)
     if site.asks_truth_of_tensor:
-        return Finding(DataDependentBranch(condition=expression), at, fixes=tuple(fixes.for_branch(place, site.tensors)))
-    return Finding(DataDependentValue(expression=expression), at, fixes=tuple(fixes.for_value(place)))
+        ways = fixes.for_branch(place, site.tensors) or [remedies.IN_A_LIBRARY]
+        return Finding(DataDependentBranch(condition=expression), at, fixes=tuple(ways))
+    ways = fixes.for_value(place, functools.partial(eager.truth_of, request))
+    return Finding(DataDependentValue(expression=expression), at, fixes=tuple(ways))
 
 
 def _asked_for(place: Location) -> str:

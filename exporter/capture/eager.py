@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+import types
 from typing import Any
 
 import torch
@@ -12,6 +15,7 @@ from onnxplain.diagnostics import Evidence
 from onnxplain.options import Request
 from onnxplain.rules import UserCodeRaised
 
+from . import remedies
 from .finding import Finding, headline, module_of
 
 
@@ -26,8 +30,33 @@ def finding(request: Request, error: Exception) -> Finding:
         UserCodeRaised(error=headline(error)),
         at,
         notes=("The model fails with these inputs in eager mode, too.",),
+        fixes=(remedies.for_eager_error(error),),
         final=True,
     )
+
+
+def truth_of(request: Request, file: str, line: int, test: str) -> bool | None:
+    """What the expression `test` is for the example when the model first comes to that line; None if it does not, or if that raises."""
+    found: list[bool] = []
+
+    def on_line(frame: types.FrameType, event: str, argument: Any) -> Any:
+        del argument
+        if event == "line" and frame.f_lineno == line and not found:
+            with contextlib.suppress(Exception):
+                found.append(bool(eval(test, frame.f_globals, frame.f_locals)))
+        return on_line
+
+    def on_call(frame: types.FrameType, event: str, argument: Any) -> Any:
+        del event, argument
+        return on_line if frame.f_code.co_filename == file else None
+
+    before = sys.gettrace()
+    sys.settrace(on_call)
+    try:
+        error_of(request)
+    finally:
+        sys.settrace(before)
+    return found[0] if found else None
 
 
 def error_of(request: Request) -> Exception | None:

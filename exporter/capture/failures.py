@@ -9,7 +9,7 @@ from onnxplain.diagnostics import Confidence, Fix
 from onnxplain.options import Request
 from onnxplain.rules import CaptureFailed, GraphBreak
 
-from . import arguments, data, dims, eager, operators, syntax
+from . import arguments, data, dims, eager, operators, remedies, syntax
 from .finding import Finding, fallback, graph_break_type, headline, module_of
 from .guards import Guards
 
@@ -20,7 +20,7 @@ def explain(request: Request, strategy: str, error: Exception, guards: Guards) -
         return found
     if (without_capture := eager.error_of(request)) is not None:
         return [eager.finding(request, without_capture)]
-    return [_scripted(request, error) or _not_one_graph(request, strategy, error) or _unknown(request, error)]
+    return [_scripted(request, error) or _packed(request) or _not_one_graph(request, strategy, error) or _unknown(request, error)]
 
 
 def recognised(request: Request, error: Exception, guards: Guards) -> list[Finding]:
@@ -45,6 +45,14 @@ def _scripted(request: Request, error: Exception) -> Finding | None:
     return Finding(rule, at if at.location else fallback(request), fixes=(arguments.KEEP_EAGER,), final=True)
 
 
+def _packed(request: Request) -> Finding | None:
+    found = remedies.for_packed_weights(request.model) if isinstance(request.model, torch.nn.Module) else None
+    if found is None:
+        return None
+    rule = CaptureFailed(error=f"the weights of the submodule {found[0] or 'at the root'} are packed in an object")
+    return Finding(rule, fallback(request), fixes=(found[1],), final=True)
+
+
 def _not_one_graph(request: Request, strategy: str, error: Exception) -> Finding | None:
     reason = graph_break_type(error)
     if strategy != "strict" or not reason:
@@ -61,4 +69,7 @@ def _not_one_graph(request: Request, strategy: str, error: Exception) -> Finding
 
 def _unknown(request: Request, error: Exception) -> Finding:
     at = where.at_exception(error, module_of(request))
-    return Finding(CaptureFailed(error=graph_break_type(error) or headline(error)), at if at.location else fallback(request))
+    ways = remedies.for_error(error, at.location)
+    return Finding(
+        CaptureFailed(error=graph_break_type(error) or headline(error)), at if at.location else fallback(request), fixes=tuple(ways)
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from onnxplain import where
 from onnxplain.diagnostics import Confidence, Edit, Fix, Location, Region
@@ -48,7 +48,7 @@ def for_branch(place: Location, tensors: frozenset[str] | None) -> list[Fix]:
     branches = _branches(place.file, module, test)
     if branches is None or predicate is None:
         return [_advice(place.file, module, test)]
-    results = [_fresh(place.file, each) for each in (branches.if_true, branches.if_false)]
+    results = [fresh(place.file, each) for each in (branches.if_true, branches.if_false)]
     if None in results:
         return [_advice(place.file, module, test)]
     operands = _operands(place.file, branches, tensors)
@@ -101,8 +101,13 @@ def _advice(file: str, module: ast.Module, test: ast.expr) -> Fix:
     return Fix("Choose the elements with a mask: x[mask], or torch.where(mask, x, other).", Confidence.GUESS)
 
 
-def for_value(place: Location) -> list[Fix]:
-    """Ways out of Python needing a number that was computed from a tensor."""
+def for_value(place: Location, truth_of: Callable[[str, int, str], bool | None]) -> list[Fix]:
+    """Ways out of Python needing a number that was computed from a tensor.
+
+    Args:
+        place: Where it needs it.
+        truth_of: Tells what an expression at a line of a file is for the example: what is stated has to hold there.
+    """
     test, module = syntax.test_at(place), syntax.tree(place.file)
     if test is None or module is None:
         return [
@@ -128,8 +133,14 @@ def for_value(place: Location) -> list[Fix]:
             edits=(Edit(place.file, start, f"{torch}._check({claim})\n{indent}"),) if editable else (),
             snippet="" if editable else f"{torch or 'torch'}._check({claim})",
         )
-        for claim in (syntax.text(place.file, test), _negated(place.file, test))
+        for claim in _claims(place.file, test, truth_of(place.file, statement.lineno, syntax.text(place.file, test)))
     ]
+
+
+def _claims(file: str, test: ast.expr, holds: bool | None) -> list[str]:
+    """What may be stated about `test`: that it holds, that it does not, or either where that is not known."""
+    claims = {True: syntax.text(file, test), False: _negated(file, test)}
+    return list(claims.values()) if holds is None else [claims[holds]]
 
 
 def for_int_of_size(place: Location) -> list[Fix]:
@@ -191,7 +202,7 @@ def _predicate(file: str, test: ast.expr, torch: str) -> str | None:
     return None
 
 
-def _fresh(file: str, value: ast.expr) -> str | None:
+def fresh(file: str, value: ast.expr) -> str | None:
     """The text of a branch's result as a tensor of its own; None if it is no tensor, or sets names."""
     if any(isinstance(node, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for node in ast.walk(value)):
         return None
@@ -199,7 +210,7 @@ def _fresh(file: str, value: ast.expr) -> str | None:
         case ast.Constant() | ast.Dict() | ast.List() | ast.Starred():
             return None
         case ast.Tuple(elts=parts):
-            texts = [_fresh(file, part) for part in parts]
+            texts = [fresh(file, part) for part in parts]
             return None if None in texts else f"({''.join(f'{text}, ' for text in texts).strip()})"
         case ast.Name(id=name):
             return f"{name}.clone()"

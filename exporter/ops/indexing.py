@@ -6,6 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from onnxplain.recorder import op
@@ -64,3 +65,44 @@ def _broadcast(values: Sequence[Any]) -> list[Any]:
     zeros = functools.reduce(op.Add, (op.Mul(value, op.CastLike(0, value)) for value in values))
     shape = op.Shape(zeros)
     return [op.Expand(value, shape) for value in values]
+
+
+_REDUCTIONS = {"sum": ("add", 0), "mean": ("add", 0), "prod": ("mul", 1), "amax": ("max", "lowest"), "amin": ("min", "highest")}
+"""PyTorch's name to ONNX's, and what changes nothing in it."""
+
+
+@translates("aten::scatter_reduce.two")
+def scatter_reduce(self: ir.Value, dim: int, index: ir.Value, src: ir.Value, reduce: str, include_self: bool = True) -> Any:
+    """aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self). ONNX has no mean: it is
+    a sum by a count."""
+    assert self.shape is not None
+    if not self.shape:
+        return op.Squeeze(scatter_reduce(*_with_a_dim(self), 0, *_with_a_dim(index, src), reduce, include_self), [0])
+    reduction, neutral = _REDUCTIONS[reduce]
+    if reduce == "mean" and self.dtype is not None and not self.dtype.is_floating_point():
+        raise ValueError("the mean of ints is rounded in PyTorch, and has no ONNX operator")
+    sizes = op.Shape(index)
+    if src.shape != index.shape or src.shape is None:
+        src = op.Slice(src, op.Mul(sizes, 0), sizes)
+    base = self
+    if not include_self:
+        base = op.ScatterElements(self, index, op.Expand(_number(neutral, self), sizes), axis=dim)
+    result = op.ScatterElements(base, index, src, axis=dim, reduction=reduction)
+    if reduce != "mean":
+        return result
+    own = op.Expand(_number(int(include_self), self), op.Shape(self))
+    counts = op.ScatterElements(own, index, op.Expand(_number(1, self), sizes), axis=dim, reduction="add")
+    return op.Div(result, op.Max(counts, _number(1, self)))
+
+
+def _with_a_dim(*values: ir.Value) -> list[Any]:
+    return [op.Unsqueeze(value, [0]) for value in values]
+
+
+def _number(value: int | str, like: ir.Value) -> Any:
+    assert like.dtype is not None
+    dtype = like.dtype.numpy()
+    if isinstance(value, str):
+        lowest, highest = (-np.inf, np.inf) if like.dtype.is_floating_point() else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        value = lowest if value == "lowest" else highest
+    return op.Constant(value=ir.tensor(np.array(value, dtype=dtype)))

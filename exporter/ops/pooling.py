@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,3 +42,55 @@ def adaptive_avg_pool(self: ir.Value, output_size: Sequence[int]) -> Any:
             parts = [op.ReduceMean(op.Slice(result, [start], [end], [axis]), [axis], keepdims=1) for start, end in bounds]
             result = op.Concat(*parts, axis=axis)
     return result
+
+
+@translates("aten::avg_pool2d", "aten::avg_pool3d")
+def avg_pool(
+    self: ir.Value,
+    kernel_size: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Any:
+    """aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, bool count_include_pad,
+    int? divisor_override): the sum over each window by `divisor_override`, or by the size of the window."""
+    assert self.shape is not None
+    # NOTE: without a batch dim there is one dim less than two and the kernel's; a kernel given as one number is that of all dims.
+    rank = len(kernel_size) if len(kernel_size) > 1 else len(self.shape) - 2
+    kernel, pads = _per_dim(kernel_size, rank), _per_dim(padding, rank)
+    strides = _per_dim(stride, rank) if stride else kernel
+    if divisor_override is not None and ceil_mode:
+        raise ValueError("ceil_mode and divisor_override cannot go together in ONNX: windows at the end are smaller")
+    batched = op.Unsqueeze(self, [0]) if len(self.shape) == rank + 1 else self
+    pooled = op.AveragePool(
+        batched,
+        kernel_shape=kernel,
+        strides=strides,
+        pads=[*pads, *pads],
+        ceil_mode=int(ceil_mode and _rounds_up(list(batched.shape or self.shape)[-rank:], kernel, strides, pads)),
+        count_include_pad=int(count_include_pad or divisor_override is not None),
+    )
+    if divisor_override is not None:
+        pooled = op.Mul(pooled, math.prod(kernel) / divisor_override)
+    return op.Squeeze(pooled, [0]) if batched is not self else pooled
+
+
+def _rounds_up(sizes: Sequence[Any], kernel: Sequence[int], strides: Sequence[int], pads: Sequence[int]) -> bool:
+    """Whether PyTorch has a window more than without ceil_mode. It leaves out one that would begin in the padding behind, ONNX does not."""
+    more = set()
+    for size, window, step, pad in zip(sizes, kernel, strides, pads, strict=True):
+        if not isinstance(size, int):
+            return True
+        rest = (size + 2 * pad - window) % step
+        if rest:
+            begins = (size + 2 * pad - window) // step * step + step
+            more.add(begins < size + pad)
+    if len(more) > 1:
+        raise ValueError("ceil_mode adds a window along some dims and none along others, which ONNX cannot say")
+    return more == {True}
+
+
+def _per_dim(values: Sequence[int], rank: int) -> list[int]:
+    return list(values) * rank if len(values) == 1 else list(values)
