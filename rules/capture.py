@@ -793,3 +793,119 @@ class RandomOperator(Rule, id="OXP1015", level=Level.WARNING, history=[Added("0.
     operator: str
 
     message = "The operator '{operator}' draws random numbers, other ones than PyTorch for any seed."
+
+
+class LoopUnrolled(Rule, id="OXP1016", level=Level.NOTE, history=[Added("0.1.0")]):
+    """A Python loop with many rounds became as many operators.
+
+    What happened:
+        Capture runs `forward` in Python, so each round of a loop adds its operators to the graph. This line added the same one over a
+        hundred times.
+
+    Why it matters:
+        The model is right. But it is large, slow to export and to load, and the number of rounds is fixed.
+
+    How to fix it:
+        1. Write the rounds as one operator on a whole tensor: `cumsum`, `cumprod`, `matmul`, a convolution.
+        2. Leave it, if the number of rounds is part of the model.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Decay(torch.nn.Module):
+            def forward(self, x):
+                for _ in range(100):
+                    x = x * 0.99  # OXP1016
+                return x
+
+
+        program = onnxplain.export(Decay(), (torch.ones(3),))
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Decay(torch.nn.Module):
+            def forward(self, x):
+                return x * 0.99**100
+
+
+        program = onnxplain.export(Decay(), (torch.ones(3),))
+        ```
+    """
+
+    rounds: int
+
+    message = "The line became '{rounds}' equal operators: a Python loop is unrolled."
+
+
+class SymbolicIgnored(Rule, id="OXP1017", level=Level.WARNING, history=[Added("0.1.0")]):
+    """The `symbolic` of a torch.autograd.Function has no effect.
+
+    What happened:
+        The function has a static method `symbolic`, which told torch.onnx's TorchScript exporter which ONNX operators to write.
+        torch.export traces through `forward` of the function, so the graph has the operators that it calls.
+
+    Why it matters:
+        The exported model computes the same, but without the operators that `symbolic` meant: a custom operator of a runtime, say.
+
+    How to fix it:
+        1. Define an operator with `torch.library.custom_op`, call that, and pass its translation in `custom_translation_table`.
+        2. If the operators of `forward` are fine, remove `symbolic`.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Clip(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x.clamp(0, 1)
+
+            @staticmethod
+            def symbolic(g, x):
+                return g.op("my.domain::Clip", x)
+
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                return Clip.apply(x) * 2  # OXP1017
+
+
+        program = onnxplain.export(Net(), (torch.ones(3),))
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Clip(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x.clamp(0, 1)
+
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                return Clip.apply(x) * 2
+
+
+        program = onnxplain.export(Net(), (torch.ones(3),))
+        ```
+    """
+
+    function: str
+
+    message = "The symbolic of '{function}' has no effect: the operators of its forward are exported."

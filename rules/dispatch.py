@@ -215,11 +215,11 @@ class TranslationFailed(Rule, id="OXP3004", level=Level.ERROR, history=[Added("0
 
         class Sine(torch.nn.Module):
             def forward(self, x):
-                return torch.sin(x)  # OXP3004
+                return torch.sin(x)
 
 
         def translate_sin(x):
-            raise NotImplementedError("a translation to be written")
+            raise NotImplementedError("a translation to be written")  # OXP3004
 
 
         table = {torch.ops.aten.sin.default: translate_sin}

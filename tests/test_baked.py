@@ -23,6 +23,7 @@ CASES: dict[str, tuple[str, str, str]] = {
     "numpy": ("OXP1014", "(torch.ones(3),)", "def forward(self, x):\n    return x * float(np.random.rand())  # here"),
     "noise": ("OXP1015", "(torch.ones(3),)", "def forward(self, x):\n    return x + torch.randn_like(x)  # here"),
     "sample": ("OXP1015", "(torch.ones(3),)", "def forward(self, x):\n    return torch.multinomial(x, 1)  # here"),
+    "loop": ("OXP1016", "(torch.ones(3),)", "def forward(self, x):\n    for _ in range(120):\n        x = x * 0.9  # here\n    return x"),
     "constant": ("OXP4004", "(torch.ones(3),)", "def forward(self, x):\n    return x + 1, torch.ones(2) * 3  # here"),
     "text-output": ("OXP4005", "(torch.ones(3),)", "def forward(self, x):\n    y = x * 2\n    return y, None, 'label'  # here"),
 }
@@ -38,6 +39,13 @@ def test_is_said_at_its_line(name: str, load: Callable[..., ModuleType], marked:
     assert finding.rule.id == rule
     assert finding.location is not None
     assert finding.location.line == marked("here")[0]
+
+
+def test_a_tensor_that_is_passed_twice_is_two_inputs() -> None:
+    x = torch.ones(3)
+    program = onnxplain.export(lambda a, b: a - 2 * b, (x, x))
+    assert program.diagnostics.findings == ()
+    torch.testing.assert_close(program(torch.ones(3), torch.full((3,), 5.0))[0], torch.full((3,), -9.0))
 
 
 def test_a_healthy_model_draws_nothing() -> None:

@@ -116,6 +116,7 @@ CASES: dict[str, Case] = {
     "avg-pool-plain": (lambda x: functional.avg_pool2d(x, 2, padding=1, count_include_pad=False, ceil_mode=True), IMAGE),
     "avg-pool-no-batch": (lambda x: functional.avg_pool3d(x, 2), (torch.randn(2, 4, 6, 4),)),
     "scatter-reduce": (lambda x: [scattered(x, name, own) for name in ("sum", "mean", "prod", "amax", "amin") for own in (True, False)], X),
+    "scatter-reduce-scalar": (lambda x: x[0, 0, 0].scatter_reduce(0, torch.tensor(0), x[1, 1, 1], "mean"), X),
     "scatter-reduce-ints": (lambda a, b: scattered(a, "amax", False) + scattered(a, "amin", False) + b, INTS),
     "known-numbers": (lambda x: x[0, 0] + known_numbers(), X),
     "nested-output": (lambda x: {"a": x + 1, "b": [x * 2, None]}, X),

@@ -88,6 +88,7 @@ def test_failing_translation_is_a_finding_at_both_lines() -> None:
     assert [each.rule.id for each in findings] == ["OXP3004", "OXP3004"]
     for finding in findings:
         assert finding.location is not None
-        assert finding.location.line == model.__code__.co_firstlineno + 1
-        assert [place.line for place in finding.related] == [broken.__code__.co_firstlineno]
+        assert finding.location.line == broken.__code__.co_firstlineno + 1
+        assert [place.line for place in finding.related] == [model.__code__.co_firstlineno + 1]
+        assert finding.fixes
         assert "no such thing" in finding.cause

@@ -17,7 +17,7 @@ from onnxplain.options import Request
 from onnxplain.registry import qualified_name
 from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue, RandomOperator
 
-from . import constants, data, dims, failures, host, training
+from . import constants, data, dims, failures, host, inputs, loops, symbolics, training
 from .finding import Finding, headline
 from .frames import Frames
 from .guards import Guards
@@ -58,7 +58,7 @@ def capture(context: DiagnosticContext, request: Request) -> Captured:
     """
     if isinstance(request.model, torch.export.ExportedProgram):
         return Captured(request.model, "given")
-    model = _as_module(request.model)
+    model, request = _as_module(request.model), inputs.distinct(request)
     findings: list[Finding] = []
     error: Exception | None = None
     for strategy in map(ALL.__getitem__, request.strategies):
@@ -90,6 +90,8 @@ def _report_baked(context: DiagnosticContext, request: Request, attempt: _Attemp
     assert attempt.program is not None
     training.report(context, request, attempt.program)
     constants.report(context, request, attempt.program)
+    loops.report(context, attempt.program)
+    symbolics.report(context, attempt.program)
     attempt.draws.report(context, again)
     for node in randomness.draws(attempt.program.graph):
         context.report(RandomOperator(operator=qualified_name(node.target)), at=where.at_node(node))

@@ -51,6 +51,19 @@ class DynamicDim:
     axis: int
 
 
+def distinct(request: Request) -> Request:
+    """`request` with a tensor of its own for each input: torch.export takes one that is passed twice for one input (seen in 2.13)."""
+    seen: set[int] = set()
+
+    def own(tensor: torch.Tensor) -> torch.Tensor:
+        known = id(tensor) in seen
+        seen.add(id(tensor))
+        return tensor.clone() if known else tensor
+
+    args, kwargs = pytree.tree_map_only(torch.Tensor, own, (tuple(request.args), dict(request.kwargs)))
+    return dataclasses.replace(request, args=args, kwargs=kwargs)
+
+
 def bound(request: Request) -> dict[str, Any]:
     """The inputs by parameter of `forward`; empty if they do not fit its signature."""
     model: Any = request.model

@@ -67,7 +67,13 @@ def _broadcast(values: Sequence[Any]) -> list[Any]:
     return [op.Expand(value, shape) for value in values]
 
 
-_REDUCTIONS = {"sum": ("add", 0), "mean": ("add", 0), "prod": ("mul", 1), "amax": ("max", "lowest"), "amin": ("min", "highest")}
+_REDUCTIONS: dict[str, tuple[str, int | str]] = {
+    "sum": ("add", 0),
+    "mean": ("add", 0),
+    "prod": ("mul", 1),
+    "amax": ("max", "lowest"),
+    "amin": ("min", "highest"),
+}
 """PyTorch's name to ONNX's, and what changes nothing in it."""
 
 
@@ -77,7 +83,9 @@ def scatter_reduce(self: ir.Value, dim: int, index: ir.Value, src: ir.Value, red
     a sum by a count."""
     assert self.shape is not None
     if not self.shape:
-        return op.Squeeze(scatter_reduce(*_with_a_dim(self), 0, *_with_a_dim(index, src), reduce, include_self), [0])
+        data, positions, sources = (op.Unsqueeze(value, [0]) for value in (self, index, src))
+        data.shape = positions.shape = sources.shape = ir.Shape([1])
+        return op.Squeeze(scatter_reduce(data, 0, positions, sources, reduce, include_self), [0])
     reduction, neutral = _REDUCTIONS[reduce]
     if reduce == "mean" and self.dtype is not None and not self.dtype.is_floating_point():
         raise ValueError("the mean of ints is rounded in PyTorch, and has no ONNX operator")
@@ -95,14 +103,10 @@ def scatter_reduce(self: ir.Value, dim: int, index: ir.Value, src: ir.Value, red
     return op.Div(result, op.Max(counts, _number(1, self)))
 
 
-def _with_a_dim(*values: ir.Value) -> list[Any]:
-    return [op.Unsqueeze(value, [0]) for value in values]
-
-
 def _number(value: int | str, like: ir.Value) -> Any:
     assert like.dtype is not None
     dtype = like.dtype.numpy()
     if isinstance(value, str):
         lowest, highest = (-np.inf, np.inf) if like.dtype.is_floating_point() else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-        value = lowest if value == "lowest" else highest
+        return op.Constant(value=ir.tensor(np.array(lowest if value == "lowest" else highest, dtype=dtype)))
     return op.Constant(value=ir.tensor(np.array(value, dtype=dtype)))
