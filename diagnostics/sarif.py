@@ -337,6 +337,7 @@ class _Run:
                 sarif_om.ArtifactChange(artifact_location=self._source(file).location, replacements=replacements)
                 for file, replacements in changes.items()
             ],
+            properties={"confidence": fix.confidence.value},
         )
 
     def _replacement(self, edit: Edit) -> sarif_om.Replacement | None:
@@ -350,8 +351,10 @@ class _Run:
             # NOTE: VS Code moves the start of an edit past the line's indentation, so what stays of it must not be in the edit.
             inserted = inserted.removeprefix(indentation)
             region = dataclasses.replace(region, column=(region.column or 1) + len(indentation))
+        deleted = source.region(region)
+        deleted.snippet = _snippet(source.text(region))
         return sarif_om.Replacement(
-            deleted_region=source.region(region),
+            deleted_region=deleted,
             inserted_content=sarif_om.ArtifactContent(text=inserted) if inserted else None,
         )
 

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from typing_extensions import override
 
-COMMANDS = ("explain", "export", "rules")
+COMMANDS = ("explain", "export", "fix", "rules")
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as of a shell (128 and the number of SIGINT)."""

@@ -1,0 +1,176 @@
+"""`onnxplain fix`: applies the fixes of a log to the sources."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import pathlib
+import shutil
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import click
+
+_SAFE = "safe"
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class _Replacement:
+    """Text in place of that between two positions: (line, column in UTF-16 code units), from 1, the end exclusive."""
+
+    start: tuple[int, int]
+    end: tuple[int, int]
+    text: str
+    deleted: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Fix:
+    """One fix of a log: what it is for, and its replacements by file."""
+
+    rule: str
+    description: str
+    confidence: str
+    changes: Mapping[pathlib.Path, Sequence[_Replacement]]
+
+
+class _Changed(Exception):
+    """The file is not any more what it was when the log was written."""
+
+
+@click.command("fix")
+@click.argument("log", type=click.Path(path_type=pathlib.Path, exists=True, dir_okay=False))
+@click.option("--unsafe", is_flag=True, help="Also apply fixes that change what the model computes, or are guesses.")
+@click.option("--diff", "only_diff", is_flag=True, help="Print what would change; write nothing.")
+def command(log: pathlib.Path, unsafe: bool, only_diff: bool) -> None:
+    """Apply the fixes in LOG, a SARIF log of onnxplain, to the sources.
+
+    For each finding the first fix that can be applied and is marked safe. Exits with 0 when all went well, with 1 when a source has
+    changed since the log was written (then it is left alone), with 2 when LOG is no log of onnxplain.
+    """
+    findings = list(_findings(log))
+    chosen = [fix for fixes in findings if (fix := _first(fixes, unsafe)) is not None]
+    texts: dict[pathlib.Path, str] = {}
+    before: dict[pathlib.Path, str] = {}
+    replaced: dict[pathlib.Path, list[_Replacement]] = {}
+    applied, skipped = 0, []
+    for fix in chosen:
+        try:
+            for path, replacements in fix.changes.items():
+                before.setdefault(path, _read(path))
+                _check(path, before[path], replacements, replaced.get(path, ()))
+        except _Changed as changed:
+            skipped.append(f"{fix.rule}: {changed}")
+            continue
+        for path, replacements in fix.changes.items():
+            replaced.setdefault(path, []).extend(replacements)
+        applied += 1
+        click.echo(f"{fix.rule}: {fix.description}", err=only_diff)
+    for path, replacements in replaced.items():
+        texts[path] = _replace(before[path], replacements)
+    for path, text in texts.items():
+        if only_diff:
+            name = str(path)
+            lines = difflib.unified_diff(before[path].splitlines(True), text.splitlines(True), name, name)
+            click.echo("".join(line if line.endswith("\n") else f"{line}\n" for line in lines), nl=False)
+        else:
+            _write(path, text)
+    for problem in skipped:
+        click.echo(problem, err=True)
+    kept_back = sum(_first(fixes, unsafe) is None for fixes in findings if fixes)
+    hint = f" {kept_back} more with --unsafe." if kept_back and not unsafe else ""
+    done = "would be applied" if only_diff else "applied"
+    click.echo(f"{applied} {'fix' if applied == 1 else 'fixes'} {done}.{hint}", err=only_diff)
+    if skipped:
+        raise click.exceptions.Exit(1)
+
+
+def _first(fixes: Sequence[_Fix], unsafe: bool) -> _Fix | None:
+    return next((fix for fix in fixes if unsafe or fix.confidence == _SAFE), None)
+
+
+def _findings(log: pathlib.Path) -> Iterator[list[_Fix]]:
+    """The fixes of each finding that counts."""
+    try:
+        document = json.loads(log.read_bytes().decode("utf-8"))
+        runs = document["runs"]
+        if document["version"] != "2.1.0" or any(run["tool"]["driver"]["name"] != "onnxplain" for run in runs):
+            raise ValueError("another tool's log, or of another version of SARIF")
+        for run in runs:
+            for result in run.get("results") or ():
+                if not result.get("suppressions"):
+                    yield [_fix(result["ruleId"], fix, run.get("originalUriBaseIds") or {}) for fix in result.get("fixes") or ()]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise click.UsageError(f"{log} is no SARIF log of onnxplain: {type(error).__name__}: {error}") from error
+
+
+def _fix(rule: str, fix: Mapping[str, Any], bases: Mapping[str, Any]) -> _Fix:
+    changes = {
+        _path(change["artifactLocation"], bases): [_replacement(each) for each in change["replacements"]]
+        for change in fix["artifactChanges"]
+    }
+    return _Fix(rule, fix["description"]["text"], fix["properties"]["confidence"], changes)
+
+
+def _path(location: Mapping[str, Any], bases: Mapping[str, Any]) -> pathlib.Path:
+    base = bases[location["uriBaseId"]]["uri"] if "uriBaseId" in location else ""
+    parts = urllib.parse.urlsplit(urllib.parse.urljoin(base, location["uri"]))
+    if parts.scheme != "file":
+        raise ValueError(f"{location['uri']} is no file")
+    return pathlib.Path(urllib.request.url2pathname(parts.path))
+
+
+def _replacement(each: Mapping[str, Any]) -> _Replacement:
+    region = each["deletedRegion"]
+    text = each.get("insertedContent", {}).get("text", "")
+    start, end = (region["startLine"], region["startColumn"]), (region["endLine"], region["endColumn"])
+    return _Replacement(start, end, text, region.get("snippet", {}).get("text"))
+
+
+def _read(path: pathlib.Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _Changed(f"{path} cannot be read: {error}") from error
+
+
+def _write(path: pathlib.Path, text: str) -> None:
+    """Whole or not at all."""
+    draft = path.with_name(f".{path.name}.onnxplain")
+    try:
+        draft.write_bytes(text.encode("utf-8"))
+        shutil.copymode(path, draft)
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise click.ClickException(f"{path} cannot be written: {error}") from error
+
+
+def _check(path: pathlib.Path, text: str, replacements: Sequence[_Replacement], others: Sequence[_Replacement]) -> None:
+    for each in replacements:
+        start, end = _offset(path, text, each.start), _offset(path, text, each.end)
+        if each.deleted is not None and text[start:end].replace("\r\n", "\n") != each.deleted:
+            raise _Changed(f"{path}, line {each.start[0]}, has changed since the log was written.")
+        if any((each.start < other.end and other.start < each.end) or each.start == other.start for other in others):
+            raise _Changed(f"{path}, line {each.start[0]}, is changed by another fix already; export again after this one.")
+
+
+def _replace(text: str, replacements: Sequence[_Replacement]) -> str:
+    newline = "\r\n" if "\r\n" in text else "\n"
+    for each in sorted(replacements, reverse=True):
+        start, end = _offset(pathlib.Path(), text, each.start), _offset(pathlib.Path(), text, each.end)
+        text = text[:start] + each.text.replace("\n", newline) + text[end:]
+    return text
+
+
+def _offset(path: pathlib.Path, text: str, position: tuple[int, int]) -> int:
+    """Where a position is in `text`."""
+    line, column = position
+    lines = text.splitlines(keepends=True)
+    if line > len(lines):
+        raise _Changed(f"{path} has no line {line} any more.")
+    before = lines[line - 1].encode("utf-16-le")[: 2 * (column - 1)].decode("utf-16-le", "ignore")
+    return sum(map(len, lines[: line - 1])) + len(before)

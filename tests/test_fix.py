@@ -1,0 +1,106 @@
+"""`onnxplain fix`: the fixes of a log on the disk, byte for byte."""
+
+from __future__ import annotations
+
+import pathlib
+import shutil
+
+import pytest
+import torch
+from click.testing import CliRunner, Result
+
+import onnxplain
+from onnxplain.cli import main
+
+BRANCH = """\
+import torch
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        name = "😀字"; y = x * 2 if x.sum() > 0 else x - 1
+        return y
+"""
+
+CHECK = """\
+import torch
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        n = x.sum().int().item()
+        if n < 2:
+            return x + 1
+        return x - 1
+"""
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["fix", *arguments])
+
+
+def log_of(path: pathlib.Path, load_name: str = "model") -> pathlib.Path:
+    log = path.with_suffix(".sarif")
+    model = load(path)
+    with pytest.raises(onnxplain.ExportFailed):
+        onnxplain.export(model, (torch.ones(3),), sarif=log)
+    return log
+
+
+def load(path: pathlib.Path) -> torch.nn.Module:
+    scope: dict[str, object] = {"__name__": path.stem}
+    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), scope)
+    model = scope["Net"]()  # type: ignore[operator]
+    assert isinstance(model, torch.nn.Module)
+    return model
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_safe_fix_is_applied_and_exports(newline: str, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "net_é.py"
+    path.write_bytes(BRANCH.replace("\n", newline).encode())
+    before = load(path)
+    log = log_of(path)
+    told = run(str(log), "--diff")
+    assert (told.exit_code, path.read_bytes()) == (0, BRANCH.replace("\n", newline).encode())
+    assert "torch.cond" in told.stdout
+    assert run(str(log)).exit_code == 0
+    text = path.read_bytes().decode()
+    assert text.count("\n") == text.count(newline)
+    shutil.copy(path, tmp_path / "again.py")
+    fixed = load(tmp_path / "again.py")
+    program = onnxplain.export(fixed, (torch.ones(3),), verify=True)
+    for x in (torch.ones(3), -torch.ones(3)):
+        torch.testing.assert_close(program(x)[0], before(x))
+
+
+def test_guesses_need_a_word(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(CHECK, encoding="utf-8")
+    log = log_of(path)
+    assert run(str(log)).exit_code == 0
+    assert path.read_text(encoding="utf-8") == CHECK
+    assert run(str(log), "--unsafe").exit_code == 0
+    assert "torch._check(" in path.read_text(encoding="utf-8")
+    onnxplain.export(load(path), (torch.ones(3),), verify=True)
+
+
+def test_a_changed_source_is_left_alone(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(BRANCH, encoding="utf-8")
+    log = log_of(path)
+    changed = BRANCH.replace("x * 2", "x * 3")
+    path.write_text(changed, encoding="utf-8")
+    assert run(str(log)).exit_code == 1
+    assert path.read_text(encoding="utf-8") == changed
+    path.unlink()
+    assert run(str(log)).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"version": "2.1.0", "runs": [{"tool": {"driver": {"name": "ruff"}}}]}', '{"version": "2.0.0", "runs": []}']
+)
+def test_what_is_no_log_is_refused(text: str, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "log.sarif"
+    path.write_text(text, encoding="utf-8")
+    assert run(str(path)).exit_code == 2
