@@ -189,6 +189,8 @@ class Recorder:
         inputs, named = _bind(signature, args, kwargs)
         attributes: Mapping[str, Any] = named
         types = _known_types(inputs)
+        if refused := _refused(signature, types):
+            return self._in_float(signature, inputs, attributes, outputs, refused)
         flat: list[ir.Value | None] = []
         for parameter, argument in inputs:
             if parameter.variadic or _takes_sequence(parameter):
@@ -214,6 +216,30 @@ class Recorder:
         _infer_dtypes(signature, inputs, attributes, node)
         self.nodes.append(node)
         return list(node.outputs)
+
+    def _in_float(
+        self,
+        signature: ir.schemas.OpSignature,
+        inputs: Bound,
+        attributes: Mapping[str, Any],
+        outputs: int,
+        refused: Mapping[str, ir.DataType],
+    ) -> list[ir.Value]:
+        """Records an operator that is not defined for a narrow float dtype: on float32, with casts around it."""
+
+        def widened(argument: Any) -> Any:
+            if isinstance(argument, list | tuple):
+                return [widened(each) for each in argument]
+            return op.Cast(argument, to=int(ir.DataType.FLOAT)) if isinstance(argument, ir.Value) else argument
+
+        args: list[Any] = []
+        for parameter, argument in inputs:
+            value = widened(argument) if parameter.type_constraint.name in refused else argument
+            args.extend(value) if parameter.variadic else args.append(value)
+        made = self._record(signature, args, attributes, outputs)
+        names = [parameter.type_constraint.name for parameter in signature.outputs]
+        names += names[-1:] * (len(made) - len(names))
+        return [op.Cast(value, to=int(refused[name])) if name in refused else value for value, name in zip(made, names, strict=False)]
 
     def eval_function(self, function: values.OnnxFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Calls a scripted function as Python: its operators come back here one by one, so nothing is left to inline."""
@@ -362,6 +388,17 @@ def _known_types(inputs: Bound) -> dict[str, ir.DataType]:
             if isinstance(value, ir.Value) and value.dtype is not None and not _is_sequence(value):
                 types.setdefault(parameter.type_constraint.name, value.dtype)
     return types
+
+
+_NARROW = frozenset({ir.DataType.BFLOAT16, ir.DataType.FLOAT16})
+
+
+def _refused(signature: ir.schemas.OpSignature, types: Mapping[str, ir.DataType]) -> dict[str, ir.DataType]:
+    """Type constraints that are bound to a narrow float dtype for which the operator is not defined."""
+    if _NARROW.isdisjoint(types.values()):
+        return {}
+    allowed = {parameter.type_constraint.name: parameter.type_constraint.allowed_types for parameter in signature.inputs}
+    return {name: dtype for name, dtype in types.items() if dtype in _NARROW and ir.TensorType(dtype) not in allowed[name]}
 
 
 def _is_sequence(value: ir.Value) -> bool:

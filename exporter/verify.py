@@ -12,7 +12,7 @@ import onnx_ir as ir
 import torch
 
 from onnxplain.diagnostics import DiagnosticContext, Evidence
-from onnxplain.rules import EagerFailed, OutputsDiffer, RuntimeRejected
+from onnxplain.rules import EagerFailed, KernelMissing, OutputsDiffer, RuntimeRejected
 
 from . import randomness, runtime, weights, where
 from .folding import RANDOM
@@ -38,6 +38,10 @@ def verify(context: DiagnosticContext, model: ir.Model, prepared: Prepared, path
     try:
         actual = runtime.run(runtime.session(model, path), inputs)
     except Exception as error:
+        if (missing := _missing_kernel(error, model)) is not None:
+            context.report(missing, at=where.at_onnx_node(str(error), model))
+            context.event("The outputs were not compared: ONNX Runtime cannot run the model.", logging.WARNING)
+            return
         # NOTE: ONNX Runtime's exceptions have no common base class but Exception.
         first = str(error).strip().splitlines()[0]
         if path is not None:
@@ -62,6 +66,18 @@ def verify(context: DiagnosticContext, model: ir.Model, prepared: Prepared, path
             )
     worst = max((difference for difference, _ in compared), default=0.0)
     context.event(f"{len(expected)} outputs were compared with eager PyTorch; they differ by at most {worst:.3g}.")
+
+
+def _missing_kernel(error: Exception, model: ir.Model) -> KernelMissing | None:
+    """The finding about a node that ONNX Runtime does not implement, if that is what `error` says by its type."""
+    if type(error).__name__ != "NotImplemented" or not type(error).__module__.startswith("onnxruntime."):
+        return None
+    named = [node for node in model.graph.all_nodes() if node.name and node.name in str(error)]
+    if not named:
+        return None
+    node = max(named, key=lambda node: len(node.name or ""))
+    dtypes = dict.fromkeys(value.dtype.name for value in (*node.inputs, *node.outputs) if value is not None and value.dtype is not None)
+    return KernelMissing(operator=node.op_type, dtypes=tuple(dtypes))
 
 
 def _any_differ(compared: Sequence[tuple[float, float]]) -> bool:

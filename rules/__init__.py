@@ -24,7 +24,7 @@ from .dispatch import OperatorNeedsNewerOpset, TranslationFailed, UnsupportedOpe
 from .internal import InternalError
 from .passes import DecompositionFailed, MutationDropped, MutationNotRemoved
 from .serialize import CheckerRejected, NeedsExternalData, WeightsWithoutData, WriteFailed
-from .verify import EagerFailed, OutputsDiffer, RuntimeRejected
+from .verify import EagerFailed, KernelMissing, OutputsDiffer, RuntimeRejected
 
 __all__ = [
     "ArgumentIgnored",
@@ -42,6 +42,7 @@ __all__ = [
     "InputBaked",
     "InputLeftOut",
     "InternalError",
+    "KernelMissing",
     "LoopUnrolled",
     "MutationDropped",
     "MutationNotRemoved",

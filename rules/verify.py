@@ -61,20 +61,20 @@ class EagerFailed(Rule, id="OXP6003", level=Level.ERROR, history=[Added("0.1.0")
     message = "PyTorch itself fails on the example inputs with '{error}'."
 
 
-class RuntimeRejected(Rule, id="OXP6001", level=Level.ERROR, history=[Added("0.1.0")]):
-    """ONNX Runtime cannot load or run the exported model.
+class KernelMissing(Rule, id="OXP6004", level=Level.WARNING, history=[Added("0.1.0")]):
+    """ONNX Runtime has no kernel for an operator with these dtypes.
 
     What happened:
-        The model is valid ONNX, but ONNX Runtime has no kernel for one of its operators with these dtypes, or cannot agree with
-        its types and shapes. The finding stands at the line of the model that the node comes from.
+        The model is valid ONNX. But the CPU execution provider of the installed ONNX Runtime does not implement the operator for the
+        dtypes that it has here, bfloat16 most often. The results were not compared.
 
     Why it matters:
-        The model does not run in ONNX Runtime on this machine. Another runtime or another execution provider may take it.
+        The model runs only where a runtime has that kernel.
 
     How to fix it:
-        1. Use a dtype that the runtime has a kernel for, mostly float32: `model.float()`.
-        2. Write the line with other operators.
-        3. If the model is meant for another runtime, export without `verify=True`.
+        1. Export the model in float32 or float16: `model.float()`; leave `torch.autocast` out.
+        2. Cast around the line: `y = f(x.float()).to(x.dtype)`.
+        3. If another runtime, or another execution provider, is meant to run it, leave it.
 
     Example:
         ```python
@@ -83,16 +83,13 @@ class RuntimeRejected(Rule, id="OXP6001", level=Level.ERROR, history=[Added("0.1
         import onnxplain
 
 
-        class Upsample(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.conv = torch.nn.ConvTranspose1d(1, 1, 2)
-
-            def forward(self, x):
-                return self.conv(x)  # OXP6001
+        class Product(torch.nn.Module):
+            def forward(self, x, y):
+                return torch.matmul(x, y)  # OXP6004
 
 
-        program = onnxplain.export(Upsample().double(), (torch.ones(1, 1, 3).double(),), verify=True)
+        args = (torch.ones(2, 3, dtype=torch.bfloat16), torch.ones(3, 2, dtype=torch.bfloat16))
+        program = onnxplain.export(Product(), args, verify=True)
         ```
 
         ```python
@@ -101,16 +98,75 @@ class RuntimeRejected(Rule, id="OXP6001", level=Level.ERROR, history=[Added("0.1
         import onnxplain
 
 
-        class Upsample(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.conv = torch.nn.ConvTranspose1d(1, 1, 2)
+        class Product(torch.nn.Module):
+            def forward(self, x, y):
+                return torch.matmul(x, y)
 
+
+        program = onnxplain.export(Product(), (torch.ones(2, 3), torch.ones(3, 2)), verify=True)
+        ```
+    """
+
+    operator: str
+    dtypes: tuple[str, ...]
+
+    message = "ONNX Runtime has no kernel on the CPU for '{operator}' with '{dtypes}'."
+
+
+class RuntimeRejected(Rule, id="OXP6001", level=Level.ERROR, history=[Added("0.1.0")]):
+    """ONNX Runtime cannot load or run the exported model.
+
+    What happened:
+        The model is valid ONNX, but ONNX Runtime refuses to load it, or fails while it runs on the example inputs. The finding stands
+        at the line of the model that the node comes from.
+
+    Why it matters:
+        The model does not run in ONNX Runtime on this machine. Another runtime or another execution provider may take it.
+
+    How to fix it:
+        1. Write the line with other operators.
+        2. Mend the translation, if it is one of yours.
+        3. If the model is meant for another runtime, export without `verify=True`.
+
+    Example:
+        ```python
+        import torch
+        from onnxscript import opset20 as op
+
+        import onnxplain
+
+
+        def translate_sin(self):
+            return op.Gather(self, op.Constant(value_ints=[7, 8, 9]))
+
+
+        class Sine(torch.nn.Module):
             def forward(self, x):
-                return self.conv(x)
+                return torch.sin(x)  # OXP6001
 
 
-        program = onnxplain.export(Upsample(), (torch.ones(1, 1, 3),), verify=True)
+        table = {torch.ops.aten.sin.default: translate_sin}
+        program = onnxplain.export(Sine(), (torch.ones(3),), custom_translation_table=table, verify=True)
+        ```
+
+        ```python
+        import torch
+        from onnxscript import opset20 as op
+
+        import onnxplain
+
+
+        def translate_sin(self):
+            return op.Sin(self)
+
+
+        class Sine(torch.nn.Module):
+            def forward(self, x):
+                return torch.sin(x)
+
+
+        table = {torch.ops.aten.sin.default: translate_sin}
+        program = onnxplain.export(Sine(), (torch.ones(3),), custom_translation_table=table, verify=True)
         ```
     """
 

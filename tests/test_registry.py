@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import onnx_ir as ir
 import pytest
@@ -9,7 +11,7 @@ import torch
 from onnxscript import opset18 as op
 
 import onnxplain
-from onnxplain import ExportFailed, OnnxRegistry
+from onnxplain import ExportFailed, OnnxRegistry, ops
 
 
 def airy(x: ir.Value) -> ir.Value:
@@ -92,3 +94,15 @@ def test_failing_translation_is_a_finding_at_both_lines() -> None:
         assert [place.line for place in finding.related] == [model.__code__.co_firstlineno + 1]
         assert finding.fixes
         assert "no such thing" in finding.cause
+
+
+def test_our_translations_take_arguments_as_the_schema_has_them() -> None:
+    for name, found in ops.load().items():
+        if not name.startswith("aten::") or name.endswith("_"):
+            continue
+        packet, _, overload = name.removeprefix("aten::").partition(".")
+        schema = getattr(getattr(torch.ops.aten, packet), overload or "default")._schema
+        expected = [argument.name for argument in schema.arguments if not argument.kwarg_only]
+        for function, _ in found:
+            parameters = list(inspect.signature(function).parameters)[: len(expected)]
+            assert parameters == expected[: len(parameters)], name

@@ -44,7 +44,7 @@ def arange_start_step(start: Any, end: Any, step: Any = 1, dtype: int = -1) -> A
     return cast(op.Add(op.Mul(index, convert(step)), convert(start)), int(kind))
 
 
-@translates("aten::full", "aten::full.names")
+@translates("aten::full")
 def full(size: Sequence[Any], fill_value: Any, dtype: int = -1) -> Any:
     """aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype, ...)."""
     return op.Expand(_scalar(fill_value, dtype), list(size))

@@ -25,7 +25,13 @@ def linear(input: ir.Value, weight: ir.Value, bias: ir.Value | None = None) -> A
     return product if bias is None else op.Add(product, bias)
 
 
-@translates("aten::matmul", "aten::mm", "aten::bmm")
+@translates("aten::mm", "aten::bmm")
+def mm(self: ir.Value, mat2: ir.Value) -> Any:
+    """aten::mm(Tensor self, Tensor mat2), of matrices; aten::bmm, of batches of them."""
+    return op.MatMul(self, mat2)
+
+
+@translates("aten::matmul")
 def matmul(self: ir.Value, other: ir.Value) -> Any:
     """aten::matmul(Tensor self, Tensor other), with numpy's rules for one and for many dims."""
     return op.MatMul(self, other)

@@ -34,18 +34,28 @@ def _reduced(name: str, value: ir.Value, dim: Sequence[int] | None, keepdim: boo
     return getattr(op, name)(value, list(dim) if dim else None, keepdims=int(keepdim))
 
 
-@translates("aten::softmax.int", "aten::_softmax", "aten::special_softmax")
-def softmax(self: ir.Value, dim: int, dtype: int = -1, half_to_float: bool = False) -> Any:
+@translates("aten::softmax.int", "aten::special_softmax")
+def softmax(self: ir.Value, dim: int, dtype: int = -1) -> Any:
     """aten::softmax.int(Tensor self, int dim, ScalarType? dtype)."""
-    del half_to_float
     return _along(op.Softmax, self, dim, dtype)
 
 
-@translates("aten::log_softmax.int", "aten::_log_softmax", "aten::special_log_softmax")
-def log_softmax(self: ir.Value, dim: int, dtype: int = -1, half_to_float: bool = False) -> Any:
+@translates("aten::log_softmax.int", "aten::special_log_softmax")
+def log_softmax(self: ir.Value, dim: int, dtype: int = -1) -> Any:
     """aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype)."""
-    del half_to_float
     return _along(op.LogSoftmax, self, dim, dtype)
+
+
+@translates("aten::_softmax")
+def core_softmax(self: ir.Value, dim: int, half_to_float: bool) -> Any:
+    """aten::_softmax(Tensor self, int dim, bool half_to_float)."""
+    return _along(op.Softmax, self, dim, int(ir.DataType.FLOAT) if half_to_float else -1)
+
+
+@translates("aten::_log_softmax")
+def core_log_softmax(self: ir.Value, dim: int, half_to_float: bool) -> Any:
+    """aten::_log_softmax(Tensor self, int dim, bool half_to_float)."""
+    return _along(op.LogSoftmax, self, dim, int(ir.DataType.FLOAT) if half_to_float else -1)
 
 
 def _along(operator: Any, value: ir.Value, dim: int, dtype: int) -> Any:

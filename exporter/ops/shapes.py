@@ -12,7 +12,13 @@ from onnxplain.recorder import op
 from . import emit, translates
 
 
-@translates("aten::view", "aten::view_copy", "aten::_unsafe_view", "aten::reshape")
+@translates("aten::reshape")
+def reshape(self: ir.Value, shape: Sequence[Any]) -> Any:
+    """aten::reshape(Tensor self, SymInt[] shape)."""
+    return view(self, shape)
+
+
+@translates("aten::view", "aten::view_copy", "aten::_unsafe_view")
 def view(self: ir.Value, size: Sequence[Any]) -> Any:
     """aten::view(Tensor self, SymInt[] size)."""
     symbolic = [position for position, each in enumerate(size) if isinstance(each, ir.Value)]
@@ -23,7 +29,13 @@ def view(self: ir.Value, size: Sequence[Any]) -> Any:
     return op.Reshape(self, size, allowzero=1 if 0 in known else None)
 
 
-@translates("aten::split_with_sizes", "aten::split_with_sizes_copy", "aten::split.sizes")
+@translates("aten::split.sizes")
+def split_sizes(self: ir.Value, split_size: Sequence[Any], dim: int = 0) -> list[ir.Value]:
+    """aten::split.sizes(Tensor self, SymInt[] split_size, int dim)."""
+    return split_with_sizes(self, split_size, dim)
+
+
+@translates("aten::split_with_sizes", "aten::split_with_sizes_copy")
 def split_with_sizes(self: ir.Value, split_sizes: Sequence[Any], dim: int = 0) -> list[ir.Value]:
     """aten::split_with_sizes(Tensor self, SymInt[] split_sizes, int dim)."""
     if len(split_sizes) == 1:
@@ -77,6 +89,16 @@ def permute(self: ir.Value, dims: Sequence[int]) -> Any:
 def unsqueeze(self: ir.Value, dim: int) -> Any:
     """aten::unsqueeze(Tensor self, int dim)."""
     return op.Unsqueeze(self, [dim])
+
+
+@translates("aten::squeeze", "aten::squeeze.dim", "aten::squeeze.dims")
+def squeeze(self: ir.Value, dim: int | Sequence[int] | None = None) -> Any:
+    """aten::squeeze.dims(Tensor self, int[] dim): without those of the dims, or of all, whose size is 1. A dynamic size is another one."""
+    assert self.shape is not None
+    rank = len(self.shape)
+    dims = range(rank) if dim is None else [dim] if isinstance(dim, int) else dim
+    removed = sorted({each % rank for each in dims if rank and self.shape[each] == 1})
+    return op.Squeeze(self, removed) if removed else self
 
 
 @translates("aten::expand")

@@ -27,7 +27,7 @@ def functionalize(
 ) -> tuple[torch.export.ExportedProgram, torch.fx.GraphModule]:
     """The program and a copy of its graph, both without in-place operators. The program is the given one unless it was re-traced."""
     graph_module = _without_idle_dropout(program)
-    obstacle = _has_autocast(program) or _rewrite(graph_module)
+    obstacle = _resolved_by_tracing(program) or _rewrite(graph_module)
     if obstacle is None:
         return program, graph_module
     # NOTE: this costs as much as the capture did, so it happens only when needed.
@@ -161,6 +161,11 @@ def _nodes(program: torch.export.ExportedProgram) -> list[torch.fx.Node]:
     return [node for module in modules for node in module.graph.nodes]
 
 
-def _has_autocast(program: torch.export.ExportedProgram) -> torch.fx.Node | None:
-    # NOTE: inside an autocast region the operators still have their old dtypes; torch inserts the casts when it re-traces.
-    return next((node for node in _nodes(program) if qualified_name(node.target) == "higher_order::wrap_with_autocast"), None)
+def _resolved_by_tracing(program: torch.export.ExportedProgram) -> torch.fx.Node | None:
+    """The first node whose meaning torch works out when it re-traces: inside an autocast region operators still have their old dtypes,
+    inside a torch.vmap their old shapes (read in torch 2.11, 2.13 and 2.15)."""
+    for node in _nodes(program):
+        name = qualified_name(node.target)
+        if name == "higher_order::wrap_with_autocast" or name.startswith("torch._functorch.predispatch::"):
+            return node
+    return None
