@@ -1,5 +1,6 @@
 """The rule book: one chapter (module) for each stage of an export. `CATALOG.md` is the same as a page to read."""
 
+from .baked import HostValueBaked, InputBaked, InputLeftOut, LoopUnrolled, RandomOperator, SymbolicIgnored
 from .build import ConstantOutput, NameChanged, NameUnused, OutputLeftOut, UnusedInput
 from .capture import (
     ArgumentIgnored,
@@ -9,13 +10,7 @@ from .capture import (
     DataDependentValue,
     DynamicShapesMismatch,
     GraphBreak,
-    HostValueBaked,
-    InputBaked,
-    InputLeftOut,
-    LoopUnrolled,
-    RandomOperator,
     SpecializedDynamicDim,
-    SymbolicIgnored,
     TrainingMode,
     UnsupportedInputType,
     UserCodeRaised,
