@@ -56,13 +56,15 @@ def load(path: pathlib.Path) -> torch.nn.Module:
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_a_safe_fix_is_applied_and_exports(newline: str, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("begins", ["", "# A page\x0c of text\u2028 in old style\n"], ids=["plain", "form-feed"])
+def test_a_safe_fix_is_applied_and_exports(newline: str, begins: str, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "net_é.py"
-    path.write_bytes(BRANCH.replace("\n", newline).encode())
+    source = (begins + BRANCH).replace("\n", newline).encode()
+    path.write_bytes(source)
     before = load(path)
     log = log_of(path)
     told = run(str(log), "--diff")
-    assert (told.exit_code, path.read_bytes()) == (0, BRANCH.replace("\n", newline).encode())
+    assert (told.exit_code, path.read_bytes()) == (0, source)
     assert "torch.cond" in told.stdout
     assert run(str(log)).exit_code == 0
     text = path.read_bytes().decode()
@@ -85,16 +87,21 @@ def test_guesses_need_a_word(tmp_path: pathlib.Path) -> None:
     onnxplain.export(load(path), (torch.ones(3),), verify=True)
 
 
-def test_a_changed_source_is_left_alone(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(
+    ("source", "change"),
+    [(BRANCH, ("x * 2", "x * 3")), (CHECK, ("n < 2", "n < 3")), (CHECK, ("import torch", "import torch  # here\n")), (CHECK, (CHECK, ""))],
+    ids=["replaced", "inserted before", "moved", "emptied"],
+)
+def test_a_changed_source_is_left_alone(source: str, change: tuple[str, str], tmp_path: pathlib.Path) -> None:
     path = tmp_path / "net.py"
-    path.write_text(BRANCH, encoding="utf-8")
+    path.write_text(source, encoding="utf-8")
     log = log_of(path)
-    changed = BRANCH.replace("x * 2", "x * 3")
+    changed = source.replace(*change)
     path.write_text(changed, encoding="utf-8")
-    assert run(str(log)).exit_code == 1
+    assert run(str(log), "--unsafe").exit_code == 1
     assert path.read_text(encoding="utf-8") == changed
     path.unlink()
-    assert run(str(log)).exit_code == 1
+    assert run(str(log), "--unsafe").exit_code == 1
 
 
 @pytest.mark.parametrize(

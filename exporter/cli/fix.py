@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import io
 import json
 import pathlib
 import shutil
@@ -13,6 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
+
+from onnxplain.diagnostics.text import shown_path
 
 _SAFE = "safe"
 
@@ -29,12 +32,13 @@ class _Replacement:
 
 @dataclasses.dataclass(frozen=True)
 class _Fix:
-    """One fix of a log: what it is for, and its replacements by file."""
+    """One fix of a log: what it is for, its replacements by file, and text that has to be there still: that of the finding."""
 
     rule: str
     description: str
     confidence: str
     changes: Mapping[pathlib.Path, Sequence[_Replacement]]
+    still: Mapping[pathlib.Path, Sequence[_Replacement]]
 
 
 class _Changed(Exception):
@@ -53,7 +57,6 @@ def command(log: pathlib.Path, unsafe: bool, only_diff: bool) -> None:
     """
     findings = list(_findings(log))
     chosen = [fix for fixes in findings if (fix := _first(fixes, unsafe)) is not None]
-    texts: dict[pathlib.Path, str] = {}
     before: dict[pathlib.Path, str] = {}
     replaced: dict[pathlib.Path, list[_Replacement]] = {}
     applied, skipped = 0, []
@@ -61,7 +64,8 @@ def command(log: pathlib.Path, unsafe: bool, only_diff: bool) -> None:
         try:
             for path, replacements in fix.changes.items():
                 before.setdefault(path, _read(path))
-                _check(path, before[path], replacements, replaced.get(path, ()))
+                _check_unchanged(path, before[path], [*replacements, *fix.still.get(path, ())])
+                _check_apart(path, replacements, replaced.get(path, ()))
         except _Changed as changed:
             skipped.append(f"{fix.rule}: {changed}")
             continue
@@ -70,10 +74,9 @@ def command(log: pathlib.Path, unsafe: bool, only_diff: bool) -> None:
         applied += 1
         click.echo(f"{fix.rule}: {fix.description}", err=only_diff)
     for path, replacements in replaced.items():
-        texts[path] = _replace(before[path], replacements)
-    for path, text in texts.items():
+        text = _replace(before[path], replacements)
         if only_diff:
-            name = str(path)
+            name = shown_path(str(path))
             lines = difflib.unified_diff(before[path].splitlines(True), text.splitlines(True), name, name)
             click.echo("".join(line if line.endswith("\n") else f"{line}\n" for line in lines), nl=False)
         else:
@@ -102,17 +105,22 @@ def _findings(log: pathlib.Path) -> Iterator[list[_Fix]]:
         for run in runs:
             for result in run.get("results") or ():
                 if not result.get("suppressions"):
-                    yield [_fix(result["ruleId"], fix, run.get("originalUriBaseIds") or {}) for fix in result.get("fixes") or ()]
+                    yield [_fix(result, fix, run.get("originalUriBaseIds") or {}) for fix in result.get("fixes") or ()]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise click.UsageError(f"{log} is no SARIF log of onnxplain: {type(error).__name__}: {error}") from error
 
 
-def _fix(rule: str, fix: Mapping[str, Any], bases: Mapping[str, Any]) -> _Fix:
+def _fix(result: Mapping[str, Any], fix: Mapping[str, Any], bases: Mapping[str, Any]) -> _Fix:
     changes = {
         _path(change["artifactLocation"], bases): [_replacement(each) for each in change["replacements"]]
         for change in fix["artifactChanges"]
     }
-    return _Fix(rule, fix["description"]["text"], fix["properties"]["confidence"], changes)
+    still: dict[pathlib.Path, list[_Replacement]] = {}
+    for location in result.get("locations") or ():
+        place = location.get("physicalLocation") or {}
+        if "startColumn" in (place.get("region") or {}):
+            still.setdefault(_path(place["artifactLocation"], bases), []).append(_replacement({"deletedRegion": place["region"]}))
+    return _Fix(result["ruleId"], fix["description"]["text"], fix["properties"]["confidence"], changes, still)
 
 
 def _path(location: Mapping[str, Any], bases: Mapping[str, Any]) -> pathlib.Path:
@@ -149,28 +157,35 @@ def _write(path: pathlib.Path, text: str) -> None:
         raise click.ClickException(f"{path} cannot be written: {error}") from error
 
 
-def _check(path: pathlib.Path, text: str, replacements: Sequence[_Replacement], others: Sequence[_Replacement]) -> None:
+def _check_unchanged(path: pathlib.Path, text: str, places: Sequence[_Replacement]) -> None:
+    for each in places:
+        there = text[_offset(text, each.start) : _offset(text, each.end)].replace("\r\n", "\n")
+        if each.deleted is not None and there != each.deleted:
+            raise _Changed(f"{shown_path(str(path))}, line {each.start[0]}, has changed since the log was written.")
+
+
+def _check_apart(path: pathlib.Path, replacements: Sequence[_Replacement], others: Sequence[_Replacement]) -> None:
     for each in replacements:
-        start, end = _offset(path, text, each.start), _offset(path, text, each.end)
-        if each.deleted is not None and text[start:end].replace("\r\n", "\n") != each.deleted:
-            raise _Changed(f"{path}, line {each.start[0]}, has changed since the log was written.")
         if any((each.start < other.end and other.start < each.end) or each.start == other.start for other in others):
-            raise _Changed(f"{path}, line {each.start[0]}, is changed by another fix already; export again after this one.")
+            raise _Changed(
+                f"{shown_path(str(path))}, line {each.start[0]}, is changed by another fix already; export again after this one."
+            )
 
 
 def _replace(text: str, replacements: Sequence[_Replacement]) -> str:
     newline = "\r\n" if "\r\n" in text else "\n"
     for each in sorted(replacements, reverse=True):
-        start, end = _offset(pathlib.Path(), text, each.start), _offset(pathlib.Path(), text, each.end)
+        start, end = _offset(text, each.start), _offset(text, each.end)
         text = text[:start] + each.text.replace("\n", newline) + text[end:]
     return text
 
 
-def _offset(path: pathlib.Path, text: str, position: tuple[int, int]) -> int:
-    """Where a position is in `text`."""
+def _offset(text: str, position: tuple[int, int]) -> int:
+    """Where a position is in `text`; its end for a line that it has not."""
     line, column = position
-    lines = text.splitlines(keepends=True)
+    # NOTE: not `splitlines`, for which a form feed ends a line, too.
+    lines = list(io.StringIO(text, newline=""))
     if line > len(lines):
-        raise _Changed(f"{path} has no line {line} any more.")
+        return len(text)
     before = lines[line - 1].encode("utf-16-le")[: 2 * (column - 1)].decode("utf-16-le", "ignore")
     return sum(map(len, lines[: line - 1])) + len(before)
