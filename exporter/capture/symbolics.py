@@ -18,7 +18,10 @@ def report(context: DiagnosticContext, program: torch.export.ExportedProgram) ->
     functions = {
         (code.co_filename, code.co_name, code.co_firstlineno): cls
         for cls in _subclasses(torch.autograd.Function)
-        if "symbolic" in vars(cls) and (code := getattr(cls.forward, "__code__", None)) is not None
+        if "symbolic" in vars(cls)
+        and (code := getattr(cls.forward, "__code__", None)) is not None
+        # NOTE: transformers has some, which are none of the user's business.
+        and where.origin(code.co_filename) is where.Origin.USER
     }
     if not functions:
         return
