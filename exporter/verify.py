@@ -14,7 +14,7 @@ import torch
 from onnxplain.diagnostics import DiagnosticContext, Evidence
 from onnxplain.rules import EagerFailed, KernelMissing, OutputsDiffer, RuntimeRejected
 
-from . import randomness, runtime, weights, where
+from . import runtime, weights, where
 from .folding import RANDOM
 from .options import Request
 from .passes import Prepared
@@ -30,7 +30,6 @@ def verify(context: DiagnosticContext, model: ir.Model, prepared: Prepared, path
         context.event("The model was not run: its weights have no data.", logging.WARNING)
         return
     random = sorted({node.op_type for node in model.graph.all_nodes() if node.op_type in RANDOM})
-    random += sorted({str(node.target) for node in randomness.draws(prepared.program.graph)})
     if random:
         context.event(f"The outputs were not compared: {', '.join(random)} gives other numbers in each run.", logging.WARNING)
         return
@@ -72,10 +71,9 @@ def _missing_kernel(error: Exception, model: ir.Model) -> KernelMissing | None:
     """The finding about a node that ONNX Runtime does not implement, if that is what `error` says by its type."""
     if type(error).__name__ != "NotImplemented" or not type(error).__module__.startswith("onnxruntime."):
         return None
-    named = [node for node in model.graph.all_nodes() if node.name and node.name in str(error)]
-    if not named:
+    node = where.onnx_node(str(error), model)
+    if node is None:
         return None
-    node = max(named, key=lambda node: len(node.name or ""))
     dtypes = dict.fromkeys(value.dtype.name for value in (*node.inputs, *node.outputs) if value is not None and value.dtype is not None)
     return KernelMissing(operator=node.op_type, dtypes=tuple(dtypes))
 

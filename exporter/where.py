@@ -85,12 +85,16 @@ def at_node(node: torch.fx.Node) -> Evidence:
 
 
 def at_onnx_node(message: str, model: ir.Model) -> Evidence | None:
-    """Where the ONNX node comes from that a message of the checker or the runtime names. They carry the name in no other way."""
-    named = [node for node in model.graph.all_nodes() if node.name and node.name in message]
-    if not named:
-        return None
-    made_from = max(named, key=lambda node: len(node.name or "")).meta.get("fx_node")
+    """Where the ONNX node comes from that a message of the checker or the runtime names."""
+    node = onnx_node(message, model)
+    made_from = None if node is None else node.meta.get("fx_node")
     return None if made_from is None else at_node(made_from)
+
+
+def onnx_node(message: str, model: ir.Model) -> ir.Node | None:
+    """The ONNX node that a message of the checker or the runtime names. They carry the name in no other way."""
+    named = [node for node in model.graph.all_nodes() if node.name and node.name in message]
+    return max(named, key=lambda node: len(node.name or ""), default=None)
 
 
 def at_exception(error: BaseException, model: torch.nn.Module | None = None) -> Evidence:

@@ -11,13 +11,12 @@ from typing import Any
 
 import torch
 
-from onnxplain import noise, randomness, where
+from onnxplain import noise
 from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.options import Request
-from onnxplain.registry import qualified_name
-from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue, RandomOperator
+from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue
 
-from . import constants, data, dims, failures, host, inputs, loops, symbolics, training
+from . import constants, data, dims, failures, host, inputs, loops, randomness, symbolics, training
 from .finding import Finding, headline
 from .frames import Frames
 from .guards import Guards
@@ -93,8 +92,7 @@ def _report_baked(context: DiagnosticContext, request: Request, attempt: _Attemp
     loops.report(context, attempt.program)
     symbolics.report(context, attempt.program)
     attempt.draws.report(context, again)
-    for node in randomness.draws(attempt.program.graph):
-        context.report(RandomOperator(operator=qualified_name(node.target)), at=where.at_node(node))
+    randomness.report(context, attempt.program)
 
 
 def _tried(

@@ -69,7 +69,7 @@ def avg_pool(
         kernel_shape=kernel,
         strides=strides,
         pads=[*pads, *pads],
-        ceil_mode=int(ceil_mode and _rounds_up(list(batched.shape or self.shape)[-rank:], kernel, strides, pads)),
+        ceil_mode=int(ceil_mode and _rounds_up(list(self.shape)[-rank:], kernel, strides, pads)),
         count_include_pad=int(count_include_pad or divisor_override is not None),
     )
     if divisor_override is not None:
