@@ -195,8 +195,14 @@ def _reshape(attributes: Mapping[str, Any], data: Array, shape: Array) -> Array:
 
 
 def _divide(_: Mapping[str, Any], a: Array, b: Array) -> Array:
-    # NOTE: ONNX rounds toward zero, numpy toward minus infinity.
-    return np.asarray(a / b) if a.dtype.kind == "f" else np.trunc(a / b).astype(a.dtype)
+    # NOTE: not `kind == "f"`: bfloat16 has another one.
+    if a.dtype.kind not in "iu":
+        return np.asarray(a / b)
+    if (b == 0).any():
+        raise ZeroDivisionError("what an int by zero is, is the runtime's to say")
+    # NOTE: ONNX rounds toward zero, numpy toward minus infinity; floats cannot hold large ints.
+    floor = np.floor_divide(a, b)
+    return np.asarray(floor + ((floor < 0) & (floor * b != a))).astype(a.dtype)
 
 
 def _cast(attributes: Mapping[str, Any], data: Array) -> Array:

@@ -102,6 +102,8 @@ CASES: dict[str, Case] = {
     "sin-of-ints": (lambda a, b: torch.sin(a) + torch.sqrt(torch.abs(b)), INTS),
     "to": (lambda a, b: (a.to(torch.int32), a.type_as(b), b.to(a), a.to("cpu", torch.float16)), MIXED),
     "fill": (lambda x: torch.zeros_like(x).fill_(3.0), X),
+    "brain-float": (lambda x: functional.conv1d(x.bfloat16(), torch.ones(2, 8, 3).bfloat16() / 8).float(), X),
+    "large-ints": (lambda a, b: a + b + torch.tensor([2**62 + 1, -(2**62) - 1, 7, -7]).div(torch.tensor(2), rounding_mode="trunc"), INTS),
     "vmap": (lambda x: torch.vmap(lambda row: (row @ row.T).softmax(0))(x), X),
     "vmap-of-two": (lambda x: torch.vmap(torch.vmap(lambda a, b: a * b.sum(), in_dims=(0, None)), in_dims=(0, 0))(x, x), X),
     "squeeze": (lambda x: (x[:, :1].squeeze(), x[:1].squeeze((0, 1)), x[:, :1].squeeze(1), x.squeeze(0)), X),
