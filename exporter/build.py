@@ -288,7 +288,8 @@ class _Builder:
             known = value if isinstance(value, ir.Value) else self.recorder.constant(value)
             producer = known.producer()
             if producer is None or known in outputs or (inside is not None and producer not in inside):
-                copied = Tensor(name=f"{known.name}_out", type=known.type, shape=known.shape)
+                computed = isinstance(result, torch.fx.Node) and result.op == "call_function"
+                copied = Tensor(name=result.name if computed else f"{known.name}_out", type=known.type, shape=known.shape)
                 copies.append(ir.Node("", "Identity", [known], outputs=[copied], version=16))
                 if isinstance(result, torch.fx.Node):
                     self._describe(result, copies[-1:])

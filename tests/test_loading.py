@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import io
 import pathlib
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 import torch
@@ -50,6 +52,24 @@ def test_garbage_collection_is_as_it_was(model: nn.Module, enabled: bool) -> Non
         (gc.enable if before else gc.disable)()
 
 
+def test_graphs_are_built_without_garbage_collection() -> None:
+    from onnxscript import opset18 as op
+
+    collecting: dict[str, bool] = {}
+
+    class Net(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            collecting["capture"] = gc.isenabled()
+            return x.sin()
+
+    def translate(x: object) -> object:
+        collecting["build"] = gc.isenabled()
+        return op.Sin(x)
+
+    onnxplain.export(Net(), (torch.randn(2),), custom_translation_table={torch.ops.aten.sin.default: translate})
+    assert collecting == {"capture": True, "build": False}
+
+
 def test_a_large_transposed_weight_is_saved_in_blocks(tmp_path: pathlib.Path) -> None:
     import onnx
 
@@ -57,6 +77,18 @@ def test_a_large_transposed_weight_is_saved_in_blocks(tmp_path: pathlib.Path) ->
     program = onnxplain.export(layer, (torch.randn(1, 2, 700),), tmp_path / "m.onnx", external_data=True)
     (saved,) = onnx.load(tmp_path / "m.onnx").graph.initializer
     assert [node.op_type for node in program.model.graph] == ["MatMul"]
+    (weight,) = program.model.graph.initializers.values()
+    written: list[int] = []
+
+    class File(io.RawIOBase):
+        def write(self, data: Any) -> int:
+            written.append(memoryview(data).nbytes)
+            return written[-1]
+
+    assert weight.const_value is not None
+    weight.const_value.tofile(File())
+    assert sum(written) == weight.const_value.nbytes
+    assert max(written) <= 2**20
     torch.testing.assert_close(torch.from_numpy(onnx.numpy_helper.to_array(saved).copy()), layer.weight.detach().T)
     x = torch.randn(3, 2, 700)[:1]
     torch.testing.assert_close(program(x)[0], layer(x).detach(), rtol=1e-4, atol=1e-4)
