@@ -14,12 +14,12 @@ import torch
 from onnx_ir.tensor_adapters import TorchTensor, from_torch_dtype
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind
 
-from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix, Location, Region
+from onnxplain.diagnostics import DiagnosticContext, Evidence, Location, Region
 from onnxplain.diagnostics.text import shown_path
 from onnxplain.rules import ConstantOutput, NameChanged, NameUnused, OutputLeftOut, TranslationFailed, UnusedInput
 
-from . import dims, where
-from .dispatch import Call, Plan, is_output_selection, own_translation
+from . import custom, dims, where
+from .dispatch import Call, Plan, is_output_selection
 from .folding import FIXED
 from .opset import bring_to
 from .options import Request
@@ -47,7 +47,7 @@ def build(context: DiagnosticContext, plan: Plan, request: Request) -> ir.Model:
     _name_values(context, model, request)
     for asked, given in builder.dims.dropped.items():
         context.report(NameChanged(kind="dim", asked=asked, given=given), at=request.caller)
-    bring_to(context, model, request.opset_version)
+    bring_to(context, model, request)
     return model
 
 
@@ -144,20 +144,17 @@ class _Builder:
         except Exception as error:
             self.failed = True
             evidence = _with_definition(where.at_node(node), call.translation.function)
-            ways = [own_translation(node.target)]
+            fix = custom.skeleton(node.target)
             if call.translation.origin == "user":
-                # The user's own function is what to mend; which line of the model called it is told beside.
-                own = where.at_exception(error)
-                calls = () if evidence.location is None else (evidence.location.saying("the operator is called here"),)
-                evidence = dataclasses.replace(own, related=calls) if own.location is not None else evidence
-                ways = [Fix("Mend the translation; the checks of an ONNX operator's arguments are those of its schema.", Confidence.GUESS)]
+                own, fix = custom.mending(error, evidence.location)
+                evidence = own or evidence
             self.context.report(
                 TranslationFailed(
                     operator=qualified_name(node.target), function=call.translation.name, error=f"{type(error).__name__}: {error}"
                 ),
                 at=evidence,
                 cause=error,
-                fixes=ways,
+                fixes=[fix],
                 blocking=True,
             )
             self.recorder.take()

@@ -18,7 +18,7 @@ from .capture import (
 from .dispatch import OperatorNeedsNewerOpset, TranslationFailed, UnsupportedOperator, UnsupportedOverload
 from .internal import InternalError
 from .passes import DecompositionFailed, MutationDropped, MutationNotRemoved
-from .serialize import CheckerRejected, NeedsExternalData, WeightsWithoutData, WriteFailed
+from .serialize import CheckerRejected, NeedsExternalData, OpsetUnknown, WeightsWithoutData, WriteFailed
 from .verify import EagerFailed, KernelMissing, OutputsDiffer, RuntimeRejected
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "NameUnused",
     "NeedsExternalData",
     "OperatorNeedsNewerOpset",
+    "OpsetUnknown",
     "OutputLeftOut",
     "OutputsDiffer",
     "RandomOperator",

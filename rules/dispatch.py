@@ -161,10 +161,10 @@ class OperatorNeedsNewerOpset(Rule, id="OXP3003", level=Level.ERROR, history=[Ad
 
         class Mask(torch.nn.Module):
             def forward(self, flags, wanted):
-                return torch.bitwise_and(flags, wanted)  # OXP3003
+                return torch.bitwise_and(flags, wanted)
 
 
-        program = onnxplain.export(Mask(), (torch.tensor([5, 6]), torch.tensor([4, 4])), opset_version=17)
+        program = onnxplain.export(Mask(), (torch.tensor([5, 6]), torch.tensor([4, 4])), opset_version=17)  # OXP3003
         ```
 
         ```python

@@ -11,12 +11,12 @@ from typing import Any
 import torch
 from torch.export import Dim
 
-from onnxplain import where
-from onnxplain.diagnostics import Confidence, Evidence, Fix
+from onnxplain import syntax, where
+from onnxplain.diagnostics import Confidence, Evidence
 from onnxplain.options import Request
 from onnxplain.rules import ConstraintViolated, SpecializedDynamicDim
 
-from . import arguments, fixes, inputs, spec, syntax
+from . import arguments, fixes, inputs, spec
 from .finding import Finding, fallback
 from .guards import Guard, Guards
 from .inputs import DynamicDim
@@ -85,11 +85,9 @@ def _frozen_dims(request: Request, guards: Guards, constants: dict[DynamicDim, i
 def _frozen_dim(request: Request, guards: Guards, dim: DynamicDim, value: int) -> Finding:
     at = _evidence_about(request, guards.decisive(dim))
     remedies = list(fixes.for_int_of_size(at.location)) if at.location else []
-    static = Fix(
-        "If the size is meant to be fixed, leave the dim out of dynamic_shapes.",
-        Confidence.CHANGES_BEHAVIOUR,
-        snippet=spec.code(inputs.with_dims(request, inputs.shapes_of(request), dict.fromkeys(_same_name(request, dim)))),
-    )
+    without = inputs.with_dims(request, inputs.written_shapes(request), dict.fromkeys(_same_name(request, dim)))
+    advice = "If the size is meant to be fixed, leave the dim out of dynamic_shapes."
+    static = spec.fix(request, advice, Confidence.CHANGES_BEHAVIOUR, without)
     return Finding(SpecializedDynamicDim(dim=dim.name, value=value), at, _place_note(dim), (*remedies, static))
 
 
@@ -105,13 +103,13 @@ def _limits(request: Request, guards: Guards) -> Iterator[Finding]:
             most = named.max if limit.most is None else limit.most
             stated = Dim(named.__name__, min=named.min, max=most if isinstance(most, int) else None) if limit.factor == 1 else None
             stated = stated or limit.factor * Dim(f"_{named.__name__}")
-            shapes = inputs.with_dims(request, inputs.shapes_of(request), dict.fromkeys(_same_name(request, dim), stated))
+            shapes = inputs.with_dims(request, inputs.written_shapes(request), dict.fromkeys(_same_name(request, dim), stated))
             yield dataclasses.replace(_violated(request, guards, dim, limit.of(dim.name), shapes, guard), blocking=False)
             break
 
 
 def _violated(request: Request, guards: Guards, dim: DynamicDim, relation: str, stated: Any, guard: Guard | None = None) -> Finding:
-    fix = Fix("State it in dynamic_shapes.", Confidence.SAFE, snippet=spec.code(stated))
+    fix = spec.fix(request, "State it in dynamic_shapes.", Confidence.SAFE, stated)
     at = _evidence_about(request, guard or guards.decisive(dim))
     return Finding(ConstraintViolated(dim=dim.name, constraint=relation), at, _place_note(dim), (fix,))
 

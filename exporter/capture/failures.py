@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 
-from onnxplain import where
+from onnxplain import syntax, where
 from onnxplain.diagnostics import Confidence, Fix
 from onnxplain.options import Request
 from onnxplain.rules import CaptureFailed, GraphBreak
 
-from . import arguments, data, dims, eager, operators, remedies, syntax
+from . import arguments, data, dims, eager, operators, remedies
 from .finding import Finding, fallback, graph_break_type, headline, module_of
 from .guards import Guards
 
@@ -42,15 +44,18 @@ def _scripted(request: Request, error: Exception) -> Finding | None:
         return None
     at = where.at_exception(error, request.model)
     rule = CaptureFailed(error=f"the submodule {paths[0]} is TorchScript")
-    return Finding(rule, at if at.location else fallback(request), fixes=(arguments.KEEP_EAGER,), final=True)
+    fix = arguments.without_scripting(arguments.scripting(request, paths[0].rpartition(".")[2]))
+    return Finding(rule, at if at.location else fallback(request), fixes=(fix,), final=True)
 
 
 def _packed(request: Request) -> Finding | None:
-    found = remedies.for_packed_weights(request.model) if isinstance(request.model, torch.nn.Module) else None
+    found = remedies.for_packed_weights(request)
     if found is None:
         return None
-    rule = CaptureFailed(error=f"the weights of the submodule {found[0] or 'at the root'} are packed in an object")
-    return Finding(rule, fallback(request), fixes=(found[1],), final=True)
+    path, at, fix = found
+    return Finding(
+        CaptureFailed(error=f"the weights of the submodule {path or 'at the root'} are packed in an object"), at, fixes=(fix,), final=True
+    )
 
 
 def _not_one_graph(request: Request, strategy: str, error: Exception) -> Finding | None:
@@ -69,7 +74,7 @@ def _not_one_graph(request: Request, strategy: str, error: Exception) -> Finding
 
 def _unknown(request: Request, error: Exception) -> Finding:
     at = where.at_exception(error, module_of(request))
-    ways = remedies.for_error(error, at.location)
+    ways = remedies.for_error(error, at.location, functools.partial(eager.holds, request))
     return Finding(
         CaptureFailed(error=graph_break_type(error) or headline(error)), at if at.location else fallback(request), fixes=tuple(ways)
     )
