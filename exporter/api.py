@@ -16,10 +16,12 @@ from typing import Any
 import torch
 
 from onnxplain.diagnostics import (
+    Confidence,
     DiagnosticContext,
     DiagnosticOptions,
     Evidence,
     ExportFailed,
+    Fix,
     InvalidArgument,
     Location,
     Log,
@@ -27,10 +29,11 @@ from onnxplain.diagnostics import (
     Tool,
 )
 from onnxplain.diagnostics.log import PROFILE
-from onnxplain.rules import ArgumentIgnored, InternalError
+from onnxplain.rules import ArgumentIgnored, InternalError, LegacyDynamicAxes
 
 from . import dynamic_shapes as shapes
-from . import pipeline, where
+from . import pipeline, where, written
+from .capture import spec
 from .files import checked_folder, checked_path
 from .options import DEFAULT_OPSET, STRATEGIES, Request
 from .program import ONNXProgram
@@ -169,6 +172,11 @@ def export(
         command_line=_command_line,
     )
     context.environment.update(_environment())
+    if dynamic_axes and not obsolete:
+        inputs = tuple(dict.fromkeys(_checked("dynamic_axes", dynamic_axes, Mapping)))
+        instead = Fix("Say it as dynamic_shapes.", Confidence.SAFE, snippet=spec.code(dynamic_shapes))
+        place = written.at(written.argument(request, "dynamic_axes"), request)
+        context.report(LegacyDynamicAxes(inputs=inputs), at=place, fixes=[instead])
     _note_old_arguments(context, request, old, dynamo=dynamo, dynamic_axes=dynamic_axes if obsolete else None)
     try:
         program = _profiled(context, request, registry) if profile else pipeline.run(context, request, registry)

@@ -28,6 +28,11 @@ def tree(file: str) -> ast.Module | None:
     return _parsed("".join(lines)) if lines else None
 
 
+def source(file: str) -> str:
+    """The text of `file`; empty when it is not at hand."""
+    return "".join(linecache.getlines(file))
+
+
 def region(file: str, node: ast.expr | ast.stmt | ast.keyword) -> Region:
     """The part of `file` that `node` covers."""
     return Region.from_utf8(file, node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0)

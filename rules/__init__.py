@@ -1,5 +1,14 @@
 """The rule book: one chapter (module) for each stage of an export. `CATALOG.md` is the same as a page to read."""
 
+from .around import (
+    AttributeChanged,
+    CheckDropped,
+    ExportOnlyBranch,
+    GradientTraced,
+    HookTraced,
+    LegacyDynamicAxes,
+    TensorRead,
+)
 from .baked import HostValueBaked, InputBaked, InputLeftOut, LoopUnrolled, RandomOperator, SymbolicIgnored
 from .build import ConstantOutput, NameChanged, NameUnused, OutputLeftOut, UnusedInput
 from .capture import (
@@ -17,27 +26,34 @@ from .capture import (
 )
 from .dispatch import OperatorNeedsNewerOpset, TranslationFailed, UnsupportedOperator, UnsupportedOverload
 from .internal import InternalError
-from .passes import DecompositionFailed, MutationDropped, MutationNotRemoved
+from .passes import CustomOperatorInlined, DecompositionFailed, MutationDropped, MutationNotRemoved
 from .serialize import CheckerRejected, NeedsExternalData, OpsetUnknown, WeightsWithoutData, WriteFailed
 from .verify import EagerFailed, KernelMissing, OutputsDiffer, RuntimeRejected
 
 __all__ = [
     "ArgumentIgnored",
+    "AttributeChanged",
     "CaptureFailed",
+    "CheckDropped",
     "CheckerRejected",
     "ConstantOutput",
     "ConstraintViolated",
+    "CustomOperatorInlined",
     "DataDependentBranch",
     "DataDependentValue",
     "DecompositionFailed",
     "DynamicShapesMismatch",
     "EagerFailed",
+    "ExportOnlyBranch",
+    "GradientTraced",
     "GraphBreak",
+    "HookTraced",
     "HostValueBaked",
     "InputBaked",
     "InputLeftOut",
     "InternalError",
     "KernelMissing",
+    "LegacyDynamicAxes",
     "LoopUnrolled",
     "MutationDropped",
     "MutationNotRemoved",
@@ -52,6 +68,7 @@ __all__ = [
     "RuntimeRejected",
     "SpecializedDynamicDim",
     "SymbolicIgnored",
+    "TensorRead",
     "TrainingMode",
     "TranslationFailed",
     "UnsupportedInputType",
