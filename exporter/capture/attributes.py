@@ -29,7 +29,9 @@ class Attributes:
         for path, module in model.named_modules():
             cls = type(module)
             if cls not in classes:
-                code = getattr(cls.forward, "__code__", None)
+                # NOTE: not `cls.forward`, which torch.jit's classes compute.
+                forward = next((vars(base)["forward"] for base in cls.__mro__ if "forward" in vars(base)), None)
+                code = getattr(forward, "__code__", None)
                 classes[cls] = code is not None and where.origin(code.co_filename) is where.Origin.USER
             if classes[cls]:
                 self._modules.append((path, module))

@@ -16,7 +16,7 @@ from onnxplain.rules import CustomOperatorInlined, DecompositionFailed
 from .. import custom, where
 from ..registry import OnnxRegistry, qualified_name
 from .inline import inline
-from .kernels import python_kernel
+from .kernels import WithoutData, python_kernel
 
 Decompositions = Mapping[torch._ops.OpOverload, Callable[..., Any]]
 
@@ -85,7 +85,8 @@ def _implementation(context: DiagnosticContext, node: torch.fx.Node, table: Deco
     if kernel is None:
         return None
     try:
-        made = _traced(node, kernel.function, table)
+        with WithoutData():
+            made = _traced(node, kernel.function, table)
     except Exception as error:
         context.event(
             f"{qualified_name(target)} has an implementation in Python, which cannot be exported: {type(error).__name__}: {error}"

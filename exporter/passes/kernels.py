@@ -5,15 +5,21 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 _REGISTERED = re.compile(r"^(\w+)(?:\[alias\])?: registered at (.+\.py):\d+ ", re.MULTILINE)
 """A line of the dispatcher's table that names a Python file (torch 2.11 to 2.15)."""
 _KEYS = {"CompositeExplicitAutograd": "CPU", "CPU": "CPU", "CUDA": "CUDA"}
 """Under which keys a kernel is registered that computes, and the dispatch key that leads to it."""
+
+
+_LOOKING = frozenset(
+    {"__array__", "__bool__", "__dlpack__", "__float__", "__index__", "__int__", "data_ptr", "item", "numpy", "tolist", "untyped_storage"}
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +33,17 @@ class PythonKernel:
 
     function: Callable[..., Any]
     file: str
+
+
+class WithoutData(TorchFunctionMode):
+    """Refuses what looks at a tensor's data: fake tensors have none, and what numpy would get of them is arbitrary."""
+
+    def __torch_function__(self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        """Calls `func`. Raises TypeError if it looks at data."""
+        del types
+        if (name := getattr(func, "__name__", "")) in _LOOKING:
+            raise TypeError(f"{name} looks at the data of a tensor")
+        return func(*args, **(kwargs or {}))
 
 
 def python_kernel(target: torch._ops.OpOverload) -> PythonKernel | None:
