@@ -14,12 +14,9 @@ import torch
 from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.rules import UnsupportedOperator, UnsupportedOverload
 
-from . import custom, where
+from . import control_flow, custom, where
 from .passes import Prepared, graph_modules
 from .registry import OnnxRegistry, Translation, qualified_name
-
-CONTROL_FLOW = frozenset({"higher_order::cond"})
-"""Operators whose graphs `build` turns into subgraphs of ONNX nodes."""
 
 # NOTE: where a tensor lives and how its memory is laid out means nothing in ONNX.
 _MEANINGLESS = frozenset({"layout", "device", "pin_memory", "memory_format", "generator", "non_blocking", "copy", "implicit"})
@@ -72,7 +69,7 @@ def _report(context: DiagnosticContext, node: torch.fx.Node, found: UnsupportedO
 
 
 def _is_operator(node: torch.fx.Node) -> bool:
-    if node.op != "call_function" or qualified_name(node.target) in CONTROL_FLOW:
+    if node.op != "call_function" or qualified_name(node.target) in control_flow.TRANSLATIONS:
         return False
     return not is_output_selection(node)
 

@@ -232,7 +232,9 @@ class GradientTraced(Rule, id="OXP1022", level=Level.NOTE, history=[Added("0.1.0
 
         class Force(torch.nn.Module):
             def forward(self, x):
-                return torch.func.grad(lambda x: (x**3).sum())(x)  # OXP1022
+                x = x.requires_grad_()
+                (slope,) = torch.autograd.grad((x**3).sum(), x)  # OXP1022
+                return slope
 
 
         program = onnxplain.export(Force(), (torch.ones(3),))

@@ -148,6 +148,7 @@ def _found(request: Request, attempt: _Attempt, *, first: bool) -> list[Finding]
         found += failures.recognised(request, attempt.error, attempt.guards)
     if attempt.program is not None:
         found += dims.undelivered(request, attempt.guards, attempt.program)
+        found += failures.lost(request, attempt.program)
     return found
 
 

@@ -36,6 +36,21 @@ def recognised(request: Request, error: Exception, guards: Guards) -> list[Findi
     return next(filter(None, map(list, kinds)), [])
 
 
+def lost(request: Request, program: torch.export.ExportedProgram) -> list[Finding]:
+    """The findings about tensors without data that torch.export took for constants, as it does with those inside of torch.func.grad."""
+    # NOTE: seen in torch 2.13, in both strategies: what the model computes is lost then.
+    wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+    names = {name for name, value in program.constants.items() if isinstance(value, torch.Tensor) and wrapped(value)}
+    specs = [spec.arg.name for spec in program.graph_signature.input_specs if spec.target in names]
+    uses = [user for node in program.graph.nodes if node.name in specs for user in node.users]
+    if not uses:
+        return []
+    fix = Fix("Differentiate with torch.autograd.grad, which is traced.", Confidence.GUESS, snippet=remedies.GRADIENT)
+    rule = CaptureFailed(error="torch.export takes the argument of a function of torch.func for a constant")
+    at = where.at_node(uses[0])
+    return [Finding(rule, at if at.location else fallback(request), fixes=(fix,))]
+
+
 def _scripted(request: Request, error: Exception) -> Finding | None:
     if not isinstance(request.model, torch.nn.Module):
         return None

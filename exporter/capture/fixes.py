@@ -91,7 +91,7 @@ def _advice(file: str, module: ast.Module, test: ast.expr) -> Fix:
     condition = syntax.text(file, test)
     match owner:
         case ast.While():
-            loop = f"x, = torch.ops.higher_order.while_loop(lambda x: {condition}, body, (x,))"
+            loop = f"x, = torch.while_loop(lambda x: {condition}, body, (x,))"
             return Fix("Write the loop's body as a function of the tensors that it changes.", Confidence.GUESS, snippet=loop)
         case ast.If() | ast.IfExp():
             branch = f"x = torch.cond({condition}, when_true, when_false, (x,))"

@@ -22,6 +22,8 @@ IN_A_LIBRARY = Fix(
     Confidence.GUESS,
 )
 
+GRADIENT = "x = x.requires_grad_()\n(slope,) = torch.autograd.grad(function(x), x)"
+
 _ALIASING = "Encountered aliasing during higher order op tracing"
 """TorchDynamo's name for a branch that returns its input (torch 2.11 to 2.15)."""
 
