@@ -14,11 +14,11 @@ import torch
 from onnx_ir.tensor_adapters import TorchTensor, from_torch_dtype
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind
 
-from onnxplain.diagnostics import DiagnosticContext, Evidence, Location, Region
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix, Location, Region
 from onnxplain.diagnostics.text import shown_path
 from onnxplain.rules import ConstantOutput, NameChanged, NameUnused, OutputLeftOut, TranslationFailed, UnusedInput
 
-from . import control_flow, custom, dims, where
+from . import control_flow, custom, dims, where, written
 from .dispatch import Call, Plan, is_output_selection
 from .folding import FIXED
 from .opset import bring_to
@@ -72,7 +72,7 @@ class _Builder:
             if spec.kind is InputKind.USER_INPUT:
                 self.values[node] = self._input(node, spec, inputs)
             elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
-                self.values[node] = self._weight(spec, weights)
+                self.values[node] = self._weight(node, spec, weights)
         nodes = self._nodes(self.plan.prepared.graph_module)
         outputs, extra = self._outputs(fx_graph)
         graph = ir.Graph(inputs, outputs, nodes=[*nodes, *extra], name="main_graph", opset_imports={"": 18})
@@ -96,7 +96,7 @@ class _Builder:
         parameter = re.sub(r"_1$", "", name)
         return parameter if hasattr(builtins, parameter) else name
 
-    def _weight(self, spec: InputSpec, weights: dict[int, ir.Value]) -> ir.Value:
+    def _weight(self, node: torch.fx.Node, spec: InputSpec, weights: dict[int, ir.Value]) -> ir.Value:
         assert spec.target is not None
         tensor = self.program.state_dict.get(spec.target)
         if tensor is None:
@@ -338,13 +338,18 @@ def _name_values(context: DiagnosticContext, model: ir.Model, request: Request) 
         taken[value.name] = None
 
     for kind, values, names in (("input", graph.inputs, request.input_names), ("output", graph.outputs, request.output_names)):
+        place = written.argument(request, f"{kind}_names", lambda node, names=names: written.literal(node) in (names, tuple(names)))  # type: ignore[misc]
+        edits = () if place is None else place.replaced(repr(names[: len(values)]))
+        fewer = Fix(
+            "Give as many names as there are values.", Confidence.SAFE, edits, "" if edits else f"{kind}_names={names[: len(values)]!r}"
+        )
         for unused in names[len(values) :]:
-            context.report(NameUnused(kind=kind, name=unused, count=len(values)), at=request.caller)
+            context.report(NameUnused(kind=kind, name=unused, count=len(values)), at=written.at(place, request), fixes=[fewer])
         for index, value in enumerate(values):
             asked = names[index] if index < len(names) else None
             name(value, asked or value.name or f"{kind}_{index}")
             if asked and value.name != asked:
-                context.report(NameChanged(kind=kind, asked=asked, given=value.name or ""), at=request.caller)
+                context.report(NameChanged(kind=kind, asked=asked, given=value.name or ""), at=written.at(place, request))
     initializers = list(graph.initializers.values())
     fixed = {id(value) for value in (*graph.inputs, *graph.outputs, *initializers)}
     for value in initializers:
