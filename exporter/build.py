@@ -16,7 +16,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec,
 
 from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix, Location, Region
 from onnxplain.diagnostics.text import shown_path
-from onnxplain.rules import ConstantOutput, NameChanged, NameUnused, OutputLeftOut, TranslationFailed, UnusedInput
+from onnxplain.rules import ConstantOutput, NameChanged, NameUnused, NotANumber, OutputLeftOut, TranslationFailed, UnusedInput
 
 from . import control_flow, custom, dims, where, written
 from .dispatch import Call, Plan, is_output_selection
@@ -33,6 +33,10 @@ operator that was decomposed into this one."""
 
 FX_NODE = "fx_node"
 """Key of the FX node in the `meta` of ONNX nodes and of values that are its whole result; it is not saved."""
+
+
+_LOOKED_AT = 1 << 20
+"""Elements of a weight up to which it is searched for NaN. Where training has gone wrong, small weights have some, too."""
 
 
 def build(context: DiagnosticContext, plan: Plan, request: Request) -> ir.Model:
@@ -105,7 +109,10 @@ class _Builder:
         if id(tensor) not in weights:
             weights[id(tensor)] = _initializer(spec.target, tensor)
             fixed = spec.kind is InputKind.CONSTANT_TENSOR or (spec.kind is InputKind.BUFFER and not spec.persistent)
-            weights[id(tensor)].meta[FIXED] = fixed and not tensor.is_meta and not hasattr(tensor, "fake_mode")
+            has_data = not tensor.is_meta and not hasattr(tensor, "fake_mode")
+            weights[id(tensor)].meta[FIXED] = fixed and has_data
+            if has_data and node.users and tensor.is_floating_point() and tensor.numel() <= _LOOKED_AT and bool(tensor.isnan().any()):
+                self.context.report(NotANumber(name=spec.target), at=where.at_node(next(iter(node.users))))
         return weights[id(tensor)]
 
     def _nodes(self, module: torch.fx.GraphModule) -> list[ir.Node]:

@@ -3,6 +3,7 @@
 from .around import (
     AttributeChanged,
     CheckDropped,
+    ExampleOfSizeOne,
     ExportOnlyBranch,
     GradientTraced,
     HookTraced,
@@ -10,7 +11,7 @@ from .around import (
     TensorRead,
 )
 from .baked import HostValueBaked, InputBaked, InputLeftOut, LoopUnrolled, RandomOperator, SymbolicIgnored
-from .build import ConstantOutput, NameChanged, NameUnused, OutputLeftOut, UnusedInput
+from .build import ConstantOutput, NameChanged, NameUnused, NotANumber, OutputLeftOut, UnusedInput
 from .capture import (
     ArgumentIgnored,
     CaptureFailed,
@@ -44,6 +45,7 @@ __all__ = [
     "DecompositionFailed",
     "DynamicShapesMismatch",
     "EagerFailed",
+    "ExampleOfSizeOne",
     "ExportOnlyBranch",
     "GradientTraced",
     "GraphBreak",
@@ -60,6 +62,7 @@ __all__ = [
     "NameChanged",
     "NameUnused",
     "NeedsExternalData",
+    "NotANumber",
     "OperatorNeedsNewerOpset",
     "OpsetUnknown",
     "OutputLeftOut",

@@ -357,3 +357,52 @@ class LegacyDynamicAxes(Rule, id="OXP1024", level=Level.NOTE, history=[Added("0.
     inputs: tuple[str, ...]
 
     message = "The argument dynamic_axes, which names axes of '{inputs}', has been replaced by dynamic_shapes."
+
+
+class ExampleOfSizeOne(Rule, id="OXP1025", level=Level.NOTE, history=[Added("0.1.0")]):
+    """A dim that is to be dynamic has size 1 in the example.
+
+    What happened:
+        `dynamic_shapes` asks for a dynamic dim, and the example input has one element along it. Size 1 is special in PyTorch: it
+        broadcasts, it is contiguous in any order, and it may take branches that no other size takes.
+
+    Why it matters:
+        onnxplain captures the model so that nothing is concluded from the 1. But what `verify` compares is that size only, and a model that
+        broadcasts by accident goes unnoticed.
+
+    How to fix it:
+        Give an example with at least 2 elements along dynamic dims: `torch.randn(2, 8)`.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Double(torch.nn.Module):
+            def forward(self, x):
+                return x * 2
+
+
+        program = onnxplain.export(Double(), (torch.randn(1, 4),), dynamic_shapes={"x": {0: "batch"}})  # OXP1025
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Double(torch.nn.Module):
+            def forward(self, x):
+                return x * 2
+
+
+        program = onnxplain.export(Double(), (torch.randn(2, 4),), dynamic_shapes={"x": {0: "batch"}})
+        ```
+    """
+
+    dims: tuple[str, ...]
+
+    message = "The example has size 1 along the dynamic '{dims}'."

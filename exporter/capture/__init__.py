@@ -91,6 +91,7 @@ def _report(context: DiagnosticContext, findings: list[Finding], error: Exceptio
 def _report_baked(context: DiagnosticContext, request: Request, attempt: _Attempt, again: Callable[[], object]) -> None:
     """What a program that was captured does not say of itself: values that are constants now, and numbers that are drawn."""
     assert attempt.program is not None
+    dims.report_ones(context, request)
     training.report(context, request, attempt.program)
     constants.report(context, request, attempt.program)
     loops.report(context, attempt.program)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dataclasses
 import sys
@@ -11,10 +12,10 @@ from typing import Any
 import torch
 from torch.export import Dim
 
-from onnxplain import syntax, where
-from onnxplain.diagnostics import Confidence, Evidence
+from onnxplain import syntax, where, written
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence
 from onnxplain.options import Request
-from onnxplain.rules import ConstraintViolated, SpecializedDynamicDim
+from onnxplain.rules import ConstraintViolated, ExampleOfSizeOne, SpecializedDynamicDim
 
 from . import arguments, fixes, inputs, spec
 from .finding import Finding, fallback
@@ -56,6 +57,23 @@ def undelivered(request: Request, guards: Guards, program: torch.export.Exported
         return [arguments.misfit(request, *difference)]
     constants = inputs.constant_dims(request, program) | _constants(request, guards)
     return [*_frozen_dims(request, guards, constants), *_limits(request, guards)]
+
+
+def report_ones(context: DiagnosticContext, request: Request) -> None:
+    """Reports dynamic dims that have size 1 in the example, where the example is made if only one place in the user's files can do that."""
+    ones: dict[int, list[DynamicDim]] = {}
+    for dim in inputs.dynamic_dims(request):
+        if dim.size == 1:
+            ones.setdefault(dim.flat_index, []).append(dim)
+    shapes = {index: list(leaf.value.shape) for index, leaf in enumerate(inputs.leaves(request)) if index in ones}
+    for index, dims in ones.items():
+
+        def makes(call: ast.Call, shape: list[int] = shapes[index]) -> bool:
+            sizes = [written.literal(argument) for argument in call.args]
+            return sizes == shape or (bool(sizes) and isinstance(sizes[0], list | tuple) and list(sizes[0]) == shape)
+
+        made = written.call_of(request, "randn", "rand", "zeros", "ones", "randint", "full", "empty", matches=makes)
+        context.report(ExampleOfSizeOne(dims=tuple(dim.place for dim in dims)), at=written.at(made, request))
 
 
 def narrowed(request: Request, error: Exception | None, guards: Guards) -> Request | None:

@@ -39,7 +39,7 @@ def recognised(request: Request, error: Exception, guards: Guards) -> list[Findi
 def lost(request: Request, program: torch.export.ExportedProgram) -> list[Finding]:
     """The findings about tensors without data that torch.export took for constants, as it does with those inside of torch.func.grad."""
     # NOTE: seen in torch 2.13, in both strategies: what the model computes is lost then.
-    wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+    wrapped = getattr(getattr(torch._C, "_functorch", None), "is_functorch_wrapped_tensor", lambda _: False)
     names = {name for name, value in program.constants.items() if isinstance(value, torch.Tensor) and wrapped(value)}
     specs = [spec.arg.name for spec in program.graph_signature.input_specs if spec.target in names]
     uses = [user for node in program.graph.nodes if node.name in specs for user in node.users]

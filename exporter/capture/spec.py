@@ -82,21 +82,23 @@ def fix(request: Request, description: str, confidence: Confidence, shapes: Any)
     if place is None or torch_name is None or where.origin(place.file) is not where.Origin.USER:
         return Fix(description, confidence, snippet=code(shapes))
     before = inputs.written_shapes(request)
-    known: dict[str, str] = {}
+    known: dict[tuple[str, Any, Any], str] = {}
     _words(place.file, place.node, before, known)
     text = _rewritten(place.file, place.node, before, shapes, known, torch_name)
     return Fix(description, confidence, edits=place.replaced(text))
 
 
-def _words(file: str, node: ast.expr, value: Any, known: dict[str, str]) -> None:
+def _words(file: str, node: ast.expr, value: Any, known: dict[tuple[str, Any, Any], str]) -> None:
     """Collects how the user writes each named dim of `value`, which `node` stands for."""
     if isinstance(value, Dim):
-        known.setdefault(value.__name__, syntax.text(file, node))
+        known.setdefault((value.__name__, value.min, value.max), syntax.text(file, node))
     for key, part in _parts(node).items():
         _words(file, part, inputs.part(value, key, key if isinstance(key, int) else 0), known)
 
 
-def _rewritten(file: str, node: ast.expr | None, before: Any, after: Any, known: Mapping[str, str], torch_name: str) -> str:
+def _rewritten(
+    file: str, node: ast.expr | None, before: Any, after: Any, known: Mapping[tuple[str, Any, Any], str], torch_name: str
+) -> str:
     if node is not None and type(after) is type(before) and after == before:
         return syntax.text(file, node)
     parts = {} if node is None else _parts(node)
@@ -115,7 +117,7 @@ def _rewritten(file: str, node: ast.expr | None, before: Any, after: Any, known:
         case tuple():
             return "(" + "".join(f"{text(index, each)}, " for index, each in enumerate(after)).removesuffix(" ") + ")"
         case Dim():
-            return known.get(after.__name__) or _definition(after)
+            return known.get((after.__name__, after.min, after.max)) or _definition(after)
     return _text(after, {}).replace("torch.", f"{torch_name}.", 1)
 
 
