@@ -5,8 +5,6 @@ from __future__ import annotations
 import concurrent.futures
 import json
 import pathlib
-import subprocess
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,10 +14,10 @@ from rich.table import Table
 
 from . import case as cases
 from .case import Case
+from .run import run
 
 _HERE = pathlib.Path(__file__).parent
 _CORPUS = _HERE.parent.parent.parent / "shared" / "corpus"
-_LIMIT = 180
 _Path = click.Path(path_type=pathlib.Path, exists=True, file_okay=False)
 
 
@@ -34,7 +32,7 @@ def main(folder: pathlib.Path, only: str, jobs: int, no_theirs: bool, json_path:
     found = [case for case in map(cases.read, sorted(folder.glob("case_*.py"))) if only in case.name]
     who = ("ours",) if no_theirs else ("ours", "theirs")
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        runs = {(case.name, each): pool.submit(_run, each, case) for case in found for each in who}
+        runs = {(case.name, each): pool.submit(run, each, case) for case in found for each in who}
         results = {key: run.result() for key, run in runs.items()}
     console = Console(width=None if Console().is_terminal else 180)
     console.print(_table(found, results))
@@ -42,25 +40,6 @@ def main(folder: pathlib.Path, only: str, jobs: int, no_theirs: bool, json_path:
         console.print(line, markup=False)
     if json_path:
         json_path.write_text(json.dumps({f"{name} {each}": result for (name, each), result in results.items()}, indent=1), encoding="utf-8")
-
-
-def _run(who: str, case: Case) -> dict[str, Any]:
-    try:
-        ran = subprocess.run(
-            [sys.executable, "-m", "scoreboard.run", who, str(case.path)],
-            cwd=_HERE.parent,
-            capture_output=True,
-            text=True,
-            timeout=_LIMIT,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return {"outcome": "hang"}
-    try:
-        result: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
-    except (IndexError, ValueError):
-        return {"outcome": "crash", "message": (ran.stderr.strip().splitlines() or [""])[-1]}
-    return result
 
 
 def right(case: Case, result: dict[str, Any]) -> bool:
@@ -135,9 +114,11 @@ def _summary(found: Sequence[Case], results: dict[tuple[str, str], dict[str, Any
     broken = [
         case.name
         for case in found
-        if results[case.name, "ours"]["outcome"] in ("crash", "hang") or results[case.name, "ours"].get("internal")
+        if results[case.name, "ours"]["outcome"] in ("crash", "hang")
+        or results[case.name, "ours"].get("internal")
+        or results[case.name, "ours"].get("traceback")
     ]
-    lines.append(f"crashes, hangs, internal errors: {', '.join(broken) or 'none'}")
+    lines.append(f"crashes, hangs, internal errors, tracebacks: {', '.join(broken) or 'none'}")
     return lines
 
 

@@ -1,24 +1,64 @@
-"""Runs one exporter on one case, in this process, and tells as JSON what a user got."""
+"""Runs one exporter on one case, in a process of its own, and tells what a user got."""
 
 from __future__ import annotations
 
-import json
+import multiprocessing
+import multiprocessing.connection
+import os
 import pathlib
 import shutil
-import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from . import case as cases
 from .case import Case
 
-_RANK = ("ok", "note", "warning", "error")
+LIMIT = 180
+"""Seconds that a case may take, its fixes not counted."""
+
+_PROCESSES = multiprocessing.get_context("forkserver")
+_PROCESSES.set_forkserver_preload(["onnxplain.api", "onnxruntime", "onnxscript"])
+
+
+def run(who: str, case: Case) -> dict[str, Any]:
+    """The outcome of `who`, ours or theirs, for `case`; for ours, then what becomes of it after its fixes."""
+    result = _in_process(who, case.path)
+    edits = result.pop("edits_to_try", [])
+    if edits:
+        result["fixed"] = [_fixed(case, each) for each in edits]
+    return result
+
+
+def _in_process(who: str, path: pathlib.Path) -> dict[str, Any]:
+    receiver, sender = _PROCESSES.Pipe(duplex=False)
+    with tempfile.TemporaryDirectory() as folder:
+        terminal = pathlib.Path(folder, "terminal.txt")
+        process = _PROCESSES.Process(target=_answer, args=(who, path, sender, terminal), daemon=True)
+        process.start()
+        sender.close()
+        try:
+            result: dict[str, Any] = receiver.recv() if receiver.poll(LIMIT) else {"outcome": "hang"}
+        except EOFError:
+            result = {"outcome": "crash"}
+        process.kill()
+        process.join()
+        result["traceback"] = "Traceback (most recent call last)" in terminal.read_text(errors="replace") if terminal.exists() else False
+    return result
+
+
+def _answer(who: str, path: pathlib.Path, sender: multiprocessing.connection.Connection, terminal: pathlib.Path) -> None:
+    with terminal.open("w") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+        warnings.simplefilter("ignore")
+        sender.send({"ours": ours, "theirs": theirs}[who](cases.read(path)))
 
 
 def ours(case: Case) -> dict[str, Any]:
-    """onnxplain's export, verified; then every fix that can be applied, applied and exported again."""
+    """onnxplain's export, verified, and compared with eager PyTorch on the case's other inputs."""
     import onnxplain
 
     started = time.perf_counter()
@@ -38,12 +78,14 @@ def ours(case: Case) -> dict[str, Any]:
     # A case that must fail is judged by its first error, another one by whatever stands on its line.
     here = [finding for finding in found if finding.location is not None and finding.location.line in case.lines]
     judged = first if case.expect == "error" or not here else here[0]
+    told = {finding.location.line for finding in here if finding.location is not None}
     result: dict[str, Any] = {
         "outcome": outcome,
         "rule": judged.rule.id if judged else "",
         "level": judged.level.value if judged else "ok",
         "worst": first.level.value if first else "ok",
         "line": judged in here,
+        "all_lines": case.lines <= told,
         "stage": judged is not None and (not case.stages or judged.stage in case.stages),
         "internal": any(finding.rule.id == "OXP0001" for finding in log.findings),
         "action": judged is not None and bool(judged.fixes),
@@ -51,10 +93,13 @@ def ours(case: Case) -> dict[str, Any]:
         "other_inputs": other_inputs,
         "seconds": seconds,
         "message": str(judged.rule) if judged else "",
+        "findings": [(finding.rule.id, finding.location.line if finding.location else None) for finding in log.active],
     }
-    if judged is not None and result["edits"]:
-        edits = [fix.edits for fix in judged.fixes if fix.edits]
-        result["fixed"] = [_fixed(case, each) for each in edits]
+    if judged is not None and case.expect == "error" and result["edits"]:
+        # Independent problems are mended together: one fix for each of the others.
+        others = [finding for finding in log.active if finding is not judged and finding.fails]
+        rest = [edit for finding in others for edit in next((fix.edits for fix in finding.fixes if fix.edits), ())]
+        result["edits_to_try"] = [(*fix.edits, *(edit for edit in rest if edit not in fix.edits)) for fix in judged.fixes if fix.edits]
     return result
 
 
@@ -73,27 +118,21 @@ def _equal(model: Any, program: Any, args: Any, kwargs: Any) -> bool:
     return True
 
 
-def _fixed(case: Case, edits: Any) -> str:
-    """What comes of a case after `edits`: exported, or why not."""
-    import onnxplain
+def _fixed(case: Case, edits: Sequence[Any]) -> str:
+    """What comes of a case after `edits`: exported, or the rule that still fails it."""
     from onnxplain.diagnostics.text import change
 
     with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / f"fixed_{case.path.name}"
+        path = pathlib.Path(folder) / case.path.name
         shutil.copy(case.path, path)
         lines = path.read_text(encoding="utf-8").splitlines()
-        for edit in sorted(edits, key=lambda edit: edit.region.line, reverse=True):
+        for edit in sorted(edits, key=lambda edit: (edit.region.line, edit.region.column or 0), reverse=True):
             if edit.file != str(case.path):
                 return "another file"
             lines[edit.region.line - 1 : edit.region.last_line] = change(edit)[1]
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        try:
-            model, args, kwargs, options = cases.build(cases.load(path))
-            log = onnxplain.export(model, args, kwargs=kwargs, verify=True, **options).diagnostics
-        except Exception as error:
-            return f"{type(error).__name__}: {str(error).splitlines()[0]}"
-        worse = [finding for finding in log.active if finding.level.value == "warning"]
-        return "exported" if not worse else f"exported, {worse[0].rule.id}"
+        again = _in_process("ours", path)
+        return "exported" if again["outcome"] == "exported" and again["worst"] != "error" else f"{again['outcome']} {again.get('rule', '')}"
 
 
 def theirs(case: Case) -> dict[str, Any]:
@@ -118,15 +157,3 @@ def theirs(case: Case) -> dict[str, Any]:
     result["line"] = result["line"] or any(each.filename == str(case.path) and each.lineno in case.lines for each in told)
     result["seconds"] = time.perf_counter() - started
     return result
-
-
-def main() -> None:
-    """`python -m scoreboard.run ours|theirs PATH`; the last line of the output is the result."""
-    who, path = sys.argv[1:]
-    case = cases.read(pathlib.Path(path))
-    warnings.simplefilter("ignore")
-    print("\n" + json.dumps({"ours": ours, "theirs": theirs}[who](case)))  # noqa: T201
-
-
-if __name__ == "__main__":
-    main()
