@@ -45,7 +45,7 @@ class Written:
 
     @property
     def text(self) -> str:
-        """Its source."""
+        """Its source, on one line."""
         return syntax.text(self.file, self.node)
 
     def replaced(self, text: str) -> tuple[Edit, ...]:

@@ -108,11 +108,11 @@ class InputLeftOut(Rule, id="OXP1013", level=Level.NOTE, history=[Added("0.1.0")
 
 
 class HostValueBaked(Rule, id="OXP1014", level=Level.WARNING, history=[Added("0.1.0")]):
-    """Python or numpy drew a random number while the model was captured.
+    """Python or numpy drew a random number, or read a clock, while the model was captured.
 
     What happened:
-        `forward` calls a function of Python's or numpy's whose result is another one each time. Capture runs `forward` once, and the
-        number that came then is a constant of the graph.
+        `forward` calls a function of Python's or numpy's whose result is another one each time: `random.random()`, `time.time()`. Capture
+        runs `forward` once, and the number that came then is a constant of the graph.
 
     Why it matters:
         Every run of the exported model computes with the number of that one run.
@@ -158,7 +158,7 @@ class HostValueBaked(Rule, id="OXP1014", level=Level.WARNING, history=[Added("0.
 
     generator: str
 
-    message = "The line draws from '{generator}' during capture; what came then is a constant of the exported model."
+    message = "What '{generator}' gave during capture is a constant of the exported model."
 
 
 class RandomOperator(Rule, id="OXP1015", level=Level.WARNING, history=[Added("0.1.0")]):

@@ -88,7 +88,9 @@ def _report(context: DiagnosticContext, findings: list[Finding], error: Exceptio
         context.report(finding.rule, at=finding.at, notes=finding.notes, fixes=finding.fixes, cause=error, blocking=finding.blocking)
 
 
-def _report_baked(context: DiagnosticContext, request: Request, attempt: _Attempt, again: Callable[[], object]) -> None:
+def _report_baked(
+    context: DiagnosticContext, request: Request, attempt: _Attempt, again: Callable[[], torch.export.ExportedProgram]
+) -> None:
     """What a program that was captured does not say of itself: values that are constants now, and numbers that are drawn."""
     assert attempt.program is not None
     dims.report_ones(context, request)
@@ -97,7 +99,8 @@ def _report_baked(context: DiagnosticContext, request: Request, attempt: _Attemp
     loops.report(context, attempt.program)
     symbolics.report(context, attempt.program)
     attempt.draws.report(context, again)
-    attempt.attributes.report(context, again)
+    host.report_clocks(context, attempt.program, again)
+    attempt.attributes.report(context, attempt.program, again)
     attempt.reads.report(context)
     randomness.report(context, attempt.program)
     checks.report(context, attempt.guards, attempt.program)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 
-from onnxplain import where
+from onnxplain import calls, syntax, where
 from onnxplain.diagnostics import DiagnosticContext, Evidence
 from onnxplain.rules import AttributeChanged
 
@@ -39,14 +40,18 @@ class Attributes:
         self._contents = {id(value): (value, value.copy()) for values in self._values for value in _containers(values)}
         self._before = self._state()
 
-    def report(self, context: DiagnosticContext, again: Callable[[], object]) -> None:
+    def report(self, context: DiagnosticContext, program: torch.export.ExportedProgram, again: Callable[[], object]) -> None:
         """Reports the user's lines that changed an attribute since this was made, and puts all of them back.
 
         Args:
             context: The context.
+            program: What was captured.
             again: Runs the model once more, watched: only then it is known which line did it.
         """
-        changed = [name for name, state in self._state().items() if self._before.get(name) != state]
+        changed = {name for name, state in self._state().items() if self._before.get(name) != state}
+        # NOTE: torch.export puts back tensors that were assigned (seen in 2.13), so only the source tells that they may have been.
+        assigned = _assigned(program)
+        changed |= {name for name in self._before if name.rpartition(".")[2] in assigned}
         self.put_back()
         if not changed:
             return
@@ -57,7 +62,8 @@ class Attributes:
 
         seen = watch.changes(again, states)
         self.put_back()
-        for name, place in dict.fromkeys(seen):
+        # NOTE: of a line that each of many layers runs, it is said once.
+        for name, place in dict.fromkeys((name.rpartition(".")[2], place) for name, place in seen):
             context.report(AttributeChanged(attribute=name), at=Evidence(place))
 
     def _state(self) -> _State:
@@ -80,6 +86,24 @@ class Attributes:
             if [*map(id, _items(value))] != [*map(id, _items(content))]:
                 value.clear()
                 value.extend(content) if isinstance(value, list) else value.update(content)
+
+
+def _assigned(program: torch.export.ExportedProgram) -> set[str]:
+    """The names of the attributes of `self` that the functions which made `program` assign to."""
+    found: set[str] = set()
+    seen: set[ast.AST] = set()
+    for frame in calls.frames(program):
+        function = (
+            syntax.innermost(frame.file, frame.region, ast.FunctionDef) if frame.region and "self." in syntax.source(frame.file) else None
+        )
+        if function is not None and function not in seen:
+            seen.add(function)
+            found |= {
+                node.attr
+                for node in ast.walk(function)
+                if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and syntax.last_name(node.value) == "self"
+            }
+    return found
 
 
 def _containers(values: dict[str, Any]) -> Iterator[Any]:

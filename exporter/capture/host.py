@@ -1,4 +1,4 @@
-"""Random numbers that Python or numpy draws while the model runs: what they are then is a constant of the graph."""
+"""Random numbers that Python or numpy draws while the model runs, and clocks: what they say then is a constant of the graph."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import random
 from collections.abc import Callable, Mapping
 
 import numpy as np
+import torch
 
+from onnxplain import calls
 from onnxplain.diagnostics import DiagnosticContext, Evidence
 from onnxplain.rules import HostValueBaked
 
@@ -37,3 +39,18 @@ def _states() -> _State:
     """The state of each generator by its module's name."""
     kind, keys, *rest = np.random.get_state(legacy=True)
     return {"random": random.getstate(), "numpy.random": (kind, np.asarray(keys).tobytes(), *rest)}
+
+
+def report_clocks(
+    context: DiagnosticContext, program: torch.export.ExportedProgram, again: Callable[[], torch.export.ExportedProgram]
+) -> None:
+    """Reports calls of clocks, if a second capture, which `again` makes, gives another program."""
+    suspects = calls.clocks(program)
+    if not suspects:
+        return
+    other, ran = watch.lines(again)
+    if str(other.graph) == str(program.graph):
+        return
+    for call in suspects:
+        if (call.file, call.place.line) in ran:
+            context.report(HostValueBaked(generator=call.text.partition("(")[0]), at=call.place)

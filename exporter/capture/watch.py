@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from onnxplain import where
 from onnxplain.diagnostics import Location, Region
+
+_Result = TypeVar("_Result")
 
 
 def changes(run: Callable[[], object], state: Callable[[], Mapping[str, object]]) -> list[tuple[str, Location]]:
@@ -50,3 +52,23 @@ def changes(run: Callable[[], object], state: Callable[[], Mapping[str, object]]
     finally:
         sys.settrace(before)
     return found
+
+
+def lines(run: Callable[[], _Result]) -> tuple[_Result, set[tuple[str, int]]]:
+    """What `run` returns, and the lines of the user's that ran, each with its file."""
+    ran: set[tuple[str, int]] = set()
+
+    def on_line(frame: types.FrameType, event: str, argument: Any) -> Any:
+        del event, argument
+        ran.add((frame.f_code.co_filename, frame.f_lineno))
+        return on_line
+
+    def on_call(frame: types.FrameType, event: str, argument: Any) -> Any:
+        return on_line(frame, event, argument) if where.origin(frame.f_code.co_filename) is where.Origin.USER else None
+
+    before = sys.gettrace()
+    sys.settrace(on_call)
+    try:
+        return run(), ran
+    finally:
+        sys.settrace(before)
