@@ -149,7 +149,7 @@ class _Builder:
                 # The user's own function is what to mend; which line of the model called it is told beside.
                 own = where.at_exception(error)
                 calls = () if evidence.location is None else (evidence.location.saying("the operator is called here"),)
-                evidence = dataclasses.replace(own, related=calls) if own.location is not None else evidence
+                evidence = dataclasses.replace(own, related=calls, picture=evidence.picture) if own.location is not None else evidence
                 ways = [Fix("Mend the translation; the checks of an ONNX operator's arguments are those of its schema.", Confidence.GUESS)]
             self.context.report(
                 TranslationFailed(
