@@ -10,6 +10,9 @@ from .level import Level
 from .location import Location
 from .rule import Recorded, Rule
 
+SAME = "The same finding."
+"""What a SARIF log says of the other places of a finding, to tell them from the places that explain it."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Suppression:

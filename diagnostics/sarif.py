@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 import sarif_om
 
 from . import encode, fingerprint
-from .finding import Diagnostic
+from .finding import SAME, Diagnostic
 from .fix import Edit, Fix
 from .graph import Graph
 from .history import Added, Deprecated, Renamed
@@ -29,9 +29,6 @@ from .source import column_to_utf16
 from .text import summary
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-
-SAME = "The same finding."
-"""Message of the related locations at which the finding was found, too."""
 
 _ROOT = "SRCROOT"
 _FINGERPRINT = "onnxplain/v1"
