@@ -101,8 +101,7 @@ class _Run:
         self._files: dict[str, str] = {}
         self._texts: dict[str, dict[int, str]] = {}
         for result in run["results"]:
-            for location in result.get("locations", ()):
-                self._learn(location.get("physicalLocation", {}))
+            self._learn(result)
 
     def log(self) -> Log:
         driver, properties = self._run["tool"]["driver"], self._run["properties"]
@@ -198,12 +197,21 @@ class _Run:
             _text(location.get("message", {}).get("text", "")),
         )
 
-    def _learn(self, physical: Json) -> None:
-        """Keeps the lines around a finding: edits and other places may be among them, which have no whole lines of their own."""
-        if "contextRegion" in physical:
-            around = physical["contextRegion"]
-            lines = enumerate(_text(around["snippet"]["text"]).split("\n"), _number(around["startLine"], least=1))
-            self._texts.setdefault(file_of(physical["artifactLocation"], self._bases), {}).update(lines)
+    def _learn(self, result: Json) -> None:
+        """Keeps the whole lines that a result tells: those around its place and of its edits. Other places may be among them."""
+        places = [location.get("physicalLocation", {}) for location in result.get("locations", ())]
+        around = [(place["artifactLocation"], place["contextRegion"]) for place in places if "contextRegion" in place]
+        told = [(artifact, region["startLine"], region["snippet"]["text"]) for artifact, region in around]
+        told += [
+            (change["artifactLocation"], each["deletedRegion"]["startLine"], each["properties"]["lines"])
+            for fix in result.get("fixes", ())
+            for change in fix["artifactChanges"]
+            for each in change["replacements"]
+            if "properties" in each
+        ]
+        for artifact, line, text in told:
+            lines = enumerate(_text(text).split("\n"), _number(line, least=1))
+            self._texts.setdefault(file_of(artifact, self._bases), {}).update(lines)
 
     def _region(self, artifact: Json, region: Json) -> Region:
         """`region` with the text of its lines."""

@@ -369,9 +369,12 @@ class _Run:
             region = dataclasses.replace(region, column=(region.column or 1) + len(indentation))
         deleted = source.region(region)
         deleted.snippet = _snippet(source.text(region))
+        # NOTE: an insertion deletes nothing, so no snippet tells where it goes.
+        lines = "\n".join(source.lines[region.line - 1 : region.last_line])
         return sarif_om.Replacement(
             deleted_region=deleted,
             inserted_content=sarif_om.ArtifactContent(text=inserted) if inserted else None,
+            properties={"lines": lines} if 0 < len(lines) <= _SNIPPET_LIMIT else None,
         )
 
     def _location(self, place: Location, *, id: int = -1, message: str = "", context: bool = False) -> sarif_om.Location:

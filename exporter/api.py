@@ -13,14 +13,15 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
-import onnx
 import torch
 
 from onnxplain.diagnostics import (
+    Confidence,
     DiagnosticContext,
     DiagnosticOptions,
     Evidence,
     ExportFailed,
+    Fix,
     InvalidArgument,
     Location,
     Log,
@@ -28,10 +29,11 @@ from onnxplain.diagnostics import (
     Tool,
 )
 from onnxplain.diagnostics.log import PROFILE
-from onnxplain.rules import ArgumentIgnored, InternalError
+from onnxplain.rules import ArgumentIgnored, InternalError, LegacyDynamicAxes
 
 from . import dynamic_shapes as shapes
-from . import pipeline, where
+from . import pipeline, where, written
+from .capture import spec
 from .files import checked_folder, checked_path
 from .options import DEFAULT_OPSET, STRATEGIES, Request
 from .program import ONNXProgram
@@ -170,6 +172,11 @@ def export(
         command_line=_command_line,
     )
     context.environment.update(_environment())
+    if dynamic_axes and not obsolete:
+        inputs = tuple(dict.fromkeys(_checked("dynamic_axes", dynamic_axes, Mapping)))
+        instead = Fix("Say it as dynamic_shapes.", Confidence.SAFE, snippet=spec.code(dynamic_shapes))
+        place = written.at(written.argument(request, "dynamic_axes"), request)
+        context.report(LegacyDynamicAxes(inputs=inputs), at=place, fixes=[instead])
     _note_old_arguments(context, request, old, dynamo=dynamo, dynamic_axes=dynamic_axes if obsolete else None)
     try:
         program = _profiled(context, request, registry) if profile else pipeline.run(context, request, registry)
@@ -284,14 +291,11 @@ def _checked_model(model: Any) -> Any:
 
 
 def _checked_opset(version: int | None) -> int:
-    newest = onnx.defs.onnx_opset_version()
     if version is None:
         return DEFAULT_OPSET
-    if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version <= newest:
-        raise InvalidArgument(
-            f"opset_version: expected an int from 1 to {newest}, the newest that onnx {onnx.__version__} knows, got {version!r}"
-        )
-    return version
+    if isinstance(version, bool):
+        raise InvalidArgument(f"opset_version: expected int, got bool: {version!r}")
+    return int(_checked("opset_version", version, int))
 
 
 def _checked_strategies(strategies: Sequence[str]) -> tuple[str, ...]:

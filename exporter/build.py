@@ -6,7 +6,7 @@ import builtins
 import dataclasses
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -16,10 +16,10 @@ from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec,
 
 from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix, Location, Region
 from onnxplain.diagnostics.text import shown_path
-from onnxplain.rules import ConstantOutput, NameChanged, NameUnused, OutputLeftOut, TranslationFailed, UnusedInput
+from onnxplain.rules import ConstantOutput, NameChanged, NameUnused, NotANumber, OutputLeftOut, TranslationFailed, UnusedInput
 
-from . import dims, where
-from .dispatch import Call, Plan, is_output_selection, own_translation
+from . import control_flow, custom, dims, where, written
+from .dispatch import Call, Plan, is_output_selection
 from .folding import FIXED
 from .opset import bring_to
 from .options import Request
@@ -35,6 +35,10 @@ FX_NODE = "fx_node"
 """Key of the FX node in the `meta` of ONNX nodes and of values that are its whole result; it is not saved."""
 
 
+_LOOKED_AT = 1 << 20
+"""Elements of a weight up to which it is searched for NaN. Where training has gone wrong, small weights have some, too."""
+
+
 def build(context: DiagnosticContext, plan: Plan, request: Request) -> ir.Model:
     """Builds the model. Its values are named after the FX nodes, its initializers after the model's parameters and buffers."""
     builder = _Builder(context, plan, request)
@@ -47,7 +51,7 @@ def build(context: DiagnosticContext, plan: Plan, request: Request) -> ir.Model:
     _name_values(context, model, request)
     for asked, given in builder.dims.dropped.items():
         context.report(NameChanged(kind="dim", asked=asked, given=given), at=request.caller)
-    bring_to(context, model, request.opset_version)
+    bring_to(context, model, request)
     return model
 
 
@@ -72,7 +76,7 @@ class _Builder:
             if spec.kind is InputKind.USER_INPUT:
                 self.values[node] = self._input(node, spec, inputs)
             elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
-                self.values[node] = self._weight(spec, weights)
+                self.values[node] = self._weight(node, spec, weights)
         nodes = self._nodes(self.plan.prepared.graph_module)
         outputs, extra = self._outputs(fx_graph)
         graph = ir.Graph(inputs, outputs, nodes=[*nodes, *extra], name="main_graph", opset_imports={"": 18})
@@ -96,17 +100,19 @@ class _Builder:
         parameter = re.sub(r"_1$", "", name)
         return parameter if hasattr(builtins, parameter) else name
 
-    def _weight(self, spec: InputSpec, weights: dict[int, ir.Value]) -> ir.Value:
+    def _weight(self, node: torch.fx.Node, spec: InputSpec, weights: dict[int, ir.Value]) -> ir.Value:
         assert spec.target is not None
         tensor = self.program.state_dict.get(spec.target)
         if tensor is None:
             tensor = self.program.constants[spec.target]
         # NOTE: tied weights are one tensor under several names, and one initializer.
         if id(tensor) not in weights:
-            data = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
-            weights[id(tensor)] = _initializer(spec.target, data)
+            weights[id(tensor)] = _initializer(spec.target, tensor)
             fixed = spec.kind is InputKind.CONSTANT_TENSOR or (spec.kind is InputKind.BUFFER and not spec.persistent)
-            weights[id(tensor)].meta[FIXED] = fixed and not data.is_meta and not hasattr(data, "fake_mode")
+            has_data = not tensor.is_meta and not hasattr(tensor, "fake_mode")
+            weights[id(tensor)].meta[FIXED] = fixed and has_data
+            if has_data and node.users and tensor.is_floating_point() and tensor.numel() <= _LOOKED_AT and bool(tensor.isnan().any()):
+                self.context.report(NotANumber(name=spec.target), at=where.at_node(next(iter(node.users))))
         return weights[id(tensor)]
 
     def _nodes(self, module: torch.fx.GraphModule) -> list[ir.Node]:
@@ -114,14 +120,14 @@ class _Builder:
         made: list[ir.Node] = []
         for node in module.graph.nodes:
             if node.op == "get_attr":
-                attribute = getattr(module, node.target)
+                self.values[node] = attribute = getattr(module, node.target)
                 if isinstance(attribute, torch.Tensor):
                     self.values[node] = _initializer(node.name, attribute)
                     self.recorder.constants[("attribute", node.name, id(attribute))] = self.values[node]
             elif is_output_selection(node) and isinstance(self.values[node.args[0]], list | tuple):
                 self.values[node] = self.values[node.args[0]][node.args[1]]
             elif node.op == "call_function":
-                outputs = self._outputs_of(module, node)
+                outputs = self._outputs_of(node)
                 taken = self.recorder.take()
                 self.values[node] = self._finish(node, outputs, taken)
                 taken += self.recorder.take()
@@ -129,13 +135,18 @@ class _Builder:
                 made.extend(taken)
         return made
 
-    def _outputs_of(self, module: torch.fx.GraphModule, node: torch.fx.Node) -> Any:
+    def _outputs_of(self, node: torch.fx.Node) -> Any:
         if node in self.plan.calls:
             return self._call(node, self.plan.calls[node])
         if is_output_selection(node):
             # A result whose length is known at run time only is an ONNX sequence.
             return op.SequenceAt(self._arguments(node.args[0]), node.args[1])
-        return self._control_flow(module, node)
+        translation = control_flow.TRANSLATIONS[qualified_name(node.target)]
+        results = translation(self, *self._arguments(node.args), **self._arguments(node.kwargs))
+        for attribute in self.recorder.nodes[-1].attributes.values():
+            if attribute.type is ir.AttributeType.GRAPH:
+                self._describe(node, attribute.as_graph())
+        return results
 
     def _call(self, node: torch.fx.Node, call: Call) -> Any:
         args, kwargs = self._arguments((call.args, dict(call.kwargs)))
@@ -144,26 +155,23 @@ class _Builder:
         except Exception as error:
             self.failed = True
             evidence = _with_definition(where.at_node(node), call.translation.function)
-            ways = [own_translation(node.target)]
+            fix = custom.skeleton(node.target)
             if call.translation.origin == "user":
-                # The user's own function is what to mend; which line of the model called it is told beside.
-                own = where.at_exception(error)
-                calls = () if evidence.location is None else (evidence.location.saying("the operator is called here"),)
-                evidence = dataclasses.replace(own, related=calls, picture=evidence.picture) if own.location is not None else evidence
-                ways = [Fix("Mend the translation; the checks of an ONNX operator's arguments are those of its schema.", Confidence.GUESS)]
+                own, fix = custom.mending(error, evidence.location)
+                evidence = dataclasses.replace(own, picture=evidence.picture) if own else evidence
             self.context.report(
                 TranslationFailed(
                     operator=qualified_name(node.target), function=call.translation.name, error=f"{type(error).__name__}: {error}"
                 ),
                 at=evidence,
                 cause=error,
-                fixes=ways,
+                fixes=[fix],
                 blocking=True,
             )
             self.recorder.take()
             # NOTE: stand-ins, so that the nodes behind it are translated, too, and all failures are listed in one run.
             value = node.meta.get("val")
-            return [Tensor() for _ in value] if isinstance(value, list | tuple) else Tensor()
+            return [self._typed(Tensor(), each) for each in value] if isinstance(value, list | tuple) else self._typed(Tensor(), value)
 
     def _arguments(self, argument: Any) -> Any:
         """FX arguments as translations want them: values for nodes, ONNX dtypes (int) for torch's, strings for devices."""
@@ -218,7 +226,7 @@ class _Builder:
             value.shape = ir.Shape([self.dims.of(dim) for dim in shape])
         return value
 
-    def _describe(self, node: torch.fx.Node, made: Sequence[ir.Node]) -> None:
+    def _describe(self, node: torch.fx.Node, made: Iterable[ir.Node]) -> None:
         facts = {"fx_node": node.name, "operator": qualified_name(node.target)}
         called = node.meta.get("original_aten")
         if isinstance(called, torch._ops.OpOverload) and called is not node.target:
@@ -228,39 +236,34 @@ class _Builder:
             facts["source"] = f"{shown_path(place.file)}:{place.line}"
             facts["module"] = place.module
         for each in made:
+            if FX_NODE in each.meta:
+                # What control flow runs is of its own line.
+                continue
             each.meta[FX_NODE] = node
             each.metadata_props.update({f"{METADATA}.{key}": text for key, text in facts.items() if text})
 
-    def _control_flow(self, module: torch.fx.GraphModule, node: torch.fx.Node) -> Any:
-        """`torch.cond` as ONNX `If`. The branches' inputs are values of the graph around them, which ONNX lets them see."""
-        predicate, true_graph, false_graph, operands = node.args
-        condition = self._arguments(predicate)
-        if not isinstance(condition, ir.Value):
-            condition = self.recorder.constant(bool(condition), ir.DataType.BOOL)
-        outer = self.recorder.take()
-        branches = {
-            name: self._branch(getattr(module, graph.target), operands, name)  # type: ignore[union-attr, arg-type]
-            for name, graph in (("then_branch", true_graph), ("else_branch", false_graph))
-        }
-        made = ir.Node(
-            "",
-            "If",
-            [condition],
-            attributes=[ir.AttrGraph(name, branch) for name, branch in branches.items()],
-            outputs=[Tensor() for _ in branches["then_branch"].outputs],
-            version=16,
-        )
-        self.recorder.nodes = [*outer, made]
-        return list(made.outputs)
+    def value(self, argument: Any) -> ir.Value:
+        """An argument of an FX node as an ONNX value; a constant for a Python number."""
+        value = self._arguments(argument)
+        return value if isinstance(value, ir.Value) else self.recorder.constant(value)
 
-    def _branch(self, module: torch.fx.GraphModule, operands: Sequence[Any], name: str) -> ir.Graph:
-        placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
-        for placeholder, operand in zip(placeholders, operands, strict=True):
-            self.values[placeholder] = self._arguments(operand)
+    def inputs(self, module: torch.fx.GraphModule, count: int) -> list[ir.Value]:
+        """New values for the first `count` inputs of a control flow operator's graph."""
+        return [self._typed(Tensor(name=each.name), each.meta["val"]) for each in _placeholders(module)[:count]]
+
+    def run(self, module: torch.fx.GraphModule, operands: Sequence[Any]) -> tuple[list[ir.Node], list[Any]]:
+        """The ONNX nodes of a control flow operator's graph on `operands`, and its results as FX arguments."""
+        self.values.update(zip(_placeholders(module), operands, strict=True))
+        outer = self.recorder.take()
         nodes = self._nodes(module)
+        self.recorder.nodes = outer
         (results,) = module.graph.output_node().args
+        return nodes, list(results) if isinstance(results, list | tuple) else [results]
+
+    def graph_of(self, inputs: Sequence[ir.Value], nodes: Sequence[ir.Node], results: Sequence[Any], name: str) -> ir.Graph:
+        """An ONNX graph that is an attribute of a node."""
         outputs, extra = self._results(results, inside=set(nodes))
-        return ir.Graph([], outputs, nodes=[*nodes, *extra], name=name)
+        return ir.Graph(inputs, outputs, nodes=[*nodes, *extra], name=name)
 
     def _outputs(self, fx_graph: torch.fx.Graph) -> tuple[list[ir.Value], list[ir.Node]]:
         (results,) = fx_graph.output_node().args
@@ -279,13 +282,12 @@ class _Builder:
                 self.context.report(ConstantOutput(name=value.name or ""), at=at)
         return outputs, extra
 
-    def _results(self, results: Any, inside: set[ir.Node] | None = None) -> tuple[list[ir.Value], list[ir.Node]]:
+    def _results(self, results: Sequence[Any], inside: set[ir.Node] | None = None) -> tuple[list[ir.Value], list[ir.Node]]:
         """Graph outputs, each a value of its own that a node of this graph makes: ONNX wants that."""
         outputs: list[ir.Value] = []
         copies: list[ir.Node] = []
-        for result in results if isinstance(results, list | tuple) else [results]:
-            value = self._arguments(result)
-            known = value if isinstance(value, ir.Value) else self.recorder.constant(value)
+        for result in results:
+            known = self.value(result)
             producer = known.producer()
             if producer is None or known in outputs or (inside is not None and producer not in inside):
                 computed = isinstance(result, torch.fx.Node) and result.op == "call_function"
@@ -298,8 +300,13 @@ class _Builder:
         return outputs, copies
 
 
+def _placeholders(module: torch.fx.GraphModule) -> list[torch.fx.Node]:
+    return [node for node in module.graph.nodes if node.op == "placeholder"]
+
+
 def _initializer(name: str, tensor: torch.Tensor) -> ir.Value:
-    data = TorchTensor(tensor.detach(), name=name)
+    real = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+    data = TorchTensor(real.detach(), name=name)
     return Tensor(name=name, shape=ir.Shape(data.shape), type=ir.TensorType(data.dtype), const_value=data)
 
 
@@ -338,19 +345,26 @@ def _name_values(context: DiagnosticContext, model: ir.Model, request: Request) 
         taken[value.name] = None
 
     for kind, values, names in (("input", graph.inputs, request.input_names), ("output", graph.outputs, request.output_names)):
+        place = written.argument(request, f"{kind}_names", lambda node, names=names: written.literal(node) in (names, tuple(names)))  # type: ignore[misc]
+        edits = () if place is None else place.replaced(repr(names[: len(values)]))
+        fewer = Fix(
+            "Give as many names as there are values.", Confidence.SAFE, edits, "" if edits else f"{kind}_names={names[: len(values)]!r}"
+        )
         for unused in names[len(values) :]:
-            context.report(NameUnused(kind=kind, name=unused, count=len(values)), at=request.caller)
+            context.report(NameUnused(kind=kind, name=unused, count=len(values)), at=written.at(place, request), fixes=[fewer])
         for index, value in enumerate(values):
             asked = names[index] if index < len(names) else None
             name(value, asked or value.name or f"{kind}_{index}")
             if asked and value.name != asked:
-                context.report(NameChanged(kind=kind, asked=asked, given=value.name or ""), at=request.caller)
+                context.report(NameChanged(kind=kind, asked=asked, given=value.name or ""), at=written.at(place, request))
     initializers = list(graph.initializers.values())
     fixed = {id(value) for value in (*graph.inputs, *graph.outputs, *initializers)}
     for value in initializers:
         graph.initializers.pop(value.name)  # type: ignore[arg-type]
         name(value, value.name or "weight")
         graph.register_initializer(value)
+    for value in (value for subgraph in graph.subgraphs() for value in subgraph.inputs):
+        name(value, value.name or "input")
     for node in graph.all_nodes():
         for value in node.outputs:
             if id(value) not in fixed:

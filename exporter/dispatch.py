@@ -11,15 +11,12 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
-from onnxplain.diagnostics import Confidence, DiagnosticContext, Fix
+from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.rules import UnsupportedOperator, UnsupportedOverload
 
-from . import where
+from . import control_flow, custom, where
 from .passes import Prepared, graph_modules
 from .registry import OnnxRegistry, Translation, qualified_name
-
-CONTROL_FLOW = frozenset({"higher_order::cond"})
-"""Operators whose graphs `build` turns into subgraphs of ONNX nodes."""
 
 # NOTE: where a tensor lives and how its memory is laid out means nothing in ONNX.
 _MEANINGLESS = frozenset({"layout", "device", "pin_memory", "memory_format", "generator", "non_blocking", "copy", "implicit"})
@@ -68,11 +65,11 @@ def _report(context: DiagnosticContext, node: torch.fx.Node, found: UnsupportedO
     if isinstance(found, UnsupportedOperator) and isinstance(called, torch._ops.OpOverload) and called is not node.target:
         notes = [f"It is made of {found.operator}, which has none."]
         found = dataclasses.replace(found, operator=qualified_name(called))
-    context.report(found, at=where.at_node(node), notes=notes, fixes=[own_translation(called or node.target)], blocking=True)
+    context.report(found, at=where.at_node(node), notes=notes, fixes=[custom.skeleton(called or node.target)], blocking=True)
 
 
 def _is_operator(node: torch.fx.Node) -> bool:
-    if node.op != "call_function" or qualified_name(node.target) in CONTROL_FLOW:
+    if node.op != "call_function" or qualified_name(node.target) in control_flow.TRANSLATIONS:
         return False
     return not is_output_selection(node)
 
@@ -99,20 +96,6 @@ def _find(node: torch.fx.Node, registry: OnnxRegistry) -> Call | UnsupportedOper
     if overloads:
         return UnsupportedOverload(operator=name, problem=f"overload {name.partition('.')[2] or 'default'}", supported=overloads)
     return UnsupportedOperator(operator=name, nearest=registry.nearest(name) or "none")
-
-
-def own_translation(target: object) -> Fix:
-    """A translation for the user to fill in."""
-    if not isinstance(target, torch._ops.OpOverload):
-        return Fix("Rewrite the line without this operator; it is not one that a translation can be given for.", Confidence.GUESS)
-    parameters = ", ".join(argument.name for argument in target._schema.arguments)
-    name = target._schema.name.replace("::", "_").replace(".", "_")
-    return Fix(
-        "Rewrite the line with other operators, or write a translation and pass it to the export.",
-        Confidence.GUESS,
-        snippet=f"from onnxscript import opset18 as op\n\ndef {name}({parameters}):\n    return op....\n\n"
-        f"onnxplain.export(..., custom_translation_table={{torch.ops.{target}: {name}}})",
-    )
 
 
 def _complex_dtype(node: torch.fx.Node) -> str | None:

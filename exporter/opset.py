@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import onnx
 import onnx_ir as ir
 
-from onnxplain.diagnostics import Confidence, DiagnosticContext, Fix
-from onnxplain.rules import OperatorNeedsNewerOpset
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix
+from onnxplain.rules import OperatorNeedsNewerOpset, OpsetUnknown
 
-from . import where
+from . import where, written
+from .options import DEFAULT_OPSET, Request
 from .registry import qualified_name
+from .written import Written
 
 _REWRITTEN = {"DFT": 20, "GridSample": 20, "GroupNormalization": 21}
 """Operators that mean something else, or are called otherwise, from an opset on. All others between 13 and 23 only took more dtypes or
 optional arguments, so a node written for an older version is a node of the newer one (read in onnx 1.23)."""
 
 
-def bring_to(context: DiagnosticContext, model: ir.Model, opset: int) -> None:
-    """Makes `model` one of ONNX opset `opset`, and reports each operator that this opset does not have yet."""
+def check(context: DiagnosticContext, request: Request) -> None:
+    """Makes sure that there is such an opset, before the work is done."""
+    newest = onnx.defs.onnx_opset_version()
+    if not 1 <= request.opset_version <= newest:
+        place = _asked_for(request)
+        unknown = OpsetUnknown(asked=request.opset_version, newest=newest, onnx=onnx.__version__)
+        raise context.fail(unknown, at=written.at(place, request), fixes=[_other(place, DEFAULT_OPSET, "Export to the default opset.")])
+
+
+def bring_to(context: DiagnosticContext, model: ir.Model, request: Request) -> None:
+    """Makes `model` one of the ONNX opset that was asked for, and reports each operator that this opset does not have yet."""
+    opset = request.opset_version
     too_new: list[tuple[ir.Node, int]] = []
     rewrite = False
     for node in model.graph.all_nodes():
@@ -29,14 +43,19 @@ def bring_to(context: DiagnosticContext, model: ir.Model, opset: int) -> None:
             too_new.append((node, version))
         rewrite = rewrite or version < _REWRITTEN.get(node.op_type, 0) <= opset
         node.version = None
+    place = _asked_for(request) if too_new else None
     for node, version in too_new:
         origin = node.meta.get("fx_node")
         name = qualified_name(origin.target) if origin else f"onnx::{node.op_type}"
         enough = max(needed for _, needed in too_new)
+        at = where.at_node(origin) if origin else Evidence(request.caller)
+        if place is not None:
+            calls = (at.location.saying("the operator is called here"),) if at.location is not None else ()
+            at = dataclasses.replace(at, location=place.place, related=calls)
         context.report(
             OperatorNeedsNewerOpset(operator=name, needed=version, asked=opset),
-            at=where.at_node(origin) if origin else None,
-            fixes=[Fix("Export to an opset that has all operators.", Confidence.SAFE, snippet=f"opset_version={enough}")],
+            at=at,
+            fixes=[_other(place, enough, "Export to an opset that has all operators.")],
             blocking=True,
         )
     if too_new:
@@ -44,6 +63,15 @@ def bring_to(context: DiagnosticContext, model: ir.Model, opset: int) -> None:
     if rewrite:
         _rewrite(model, opset)
     model.graph.opset_imports[""] = opset
+
+
+def _asked_for(request: Request) -> Written | None:
+    return written.argument(request, "opset_version", lambda node: written.literal(node) == request.opset_version)
+
+
+def _other(place: Written | None, opset: int, description: str) -> Fix:
+    edits = () if place is None else place.replaced(str(opset))
+    return Fix(description, Confidence.SAFE, edits=edits, snippet="" if edits else f"opset_version={opset}")
 
 
 def _rewrite(model: ir.Model, opset: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnxplain import without_collection
 from onnxplain.diagnostics import DiagnosticContext
 
-from . import passes
+from . import opset, passes
 from .build import build
 from .capture import capture
 from .dispatch import plan
@@ -27,6 +27,7 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry) ->
     """
     with kept(context), Staging(request.destination) as staging:
         with context.stage("open"):
+            opset.check(context, request)
             open_destination(context, staging, request)
         with context.stage("capture"):
             captured = capture(context, request)

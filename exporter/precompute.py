@@ -23,21 +23,26 @@ def precompute(model: ir.Model) -> None:
     """
     graph = model.graph
     taken = {value.name for node in graph.all_nodes() for value in node.outputs} | set(graph.initializers)
-    for node in list(graph):
+    done: dict[tuple[object, ...], ir.Value] = {}
+    for node in list(graph.all_nodes()):
         if not _only_weights(node) or node.outputs[0].is_graph_output() or not all(map(_may_go, node.inputs)):
             continue
-        made = _computed(node)
-        if made is None:
-            continue
-        name = made.name or "weight"
-        while name in taken:
-            name += "_"
-        taken.add(name)
-        made.name = name
-        value = ir.Value(name=name, shape=ir.Shape(made.like.shape), type=ir.TensorType(made.dtype), const_value=made)
-        ir.convenience.replace_all_uses_with(node.outputs[0], value)
-        graph.remove(node, safe=True)
-        graph.register_initializer(value)
+        # NOTE: a loop's test is there twice, but what it makes of a weight must be in the file only once.
+        key = (node.op_type, *map(id, node.inputs), *((name, str(each.value)) for name, each in node.attributes.items()))
+        if key not in done:
+            made = _computed(node)
+            if made is None:
+                continue
+            name = made.name or "weight"
+            while name in taken:
+                name += "_"
+            taken.add(name)
+            made.name = name
+            done[key] = ir.Value(name=name, shape=ir.Shape(made.like.shape), type=ir.TensorType(made.dtype), const_value=made)
+            graph.register_initializer(done[key])
+        ir.convenience.replace_all_uses_with(node.outputs[0], done[key])
+        # NOTE: what is computed inside of a loop from weights alone is taken out of it.
+        node.graph.remove(node, safe=True)  # type: ignore[union-attr]
     remove_unused_weights(model)
 
 

@@ -7,6 +7,7 @@ loaded only where others' translations run.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -325,6 +326,24 @@ def _signature(op: values.Op) -> ir.schemas.OpSignature:
     return _signature_of(op.op_schema.domain, op.op_schema.name, op.op_schema.since_version)
 
 
+class UnknownArgument(ValueError):
+    """A call of an ONNX operator has an argument that the operator has not.
+
+    Attributes:
+        name: The argument.
+        nearest: The one of the operator's that is most like it; None if none is.
+        is_int: Whether that one is an attribute that holds one int.
+    """
+
+    def __init__(self, signature: ir.schemas.OpSignature, name: str) -> None:
+        parameters = {parameter.name: parameter for parameter in signature.params}
+        self.name = name
+        self.nearest = next(iter(difflib.get_close_matches(name, parameters, n=1)), None)
+        self.is_int = getattr(parameters.get(self.nearest or ""), "type", None) is ir.AttributeType.INT
+        hint = f"; did you mean {self.nearest!r}?" if self.nearest else f"; it has {', '.join(parameters)}"
+        super().__init__(f"{signature.name} has no argument {name!r}{hint}")
+
+
 Bound = list[tuple[ir.schemas.Parameter, Any]]
 
 
@@ -354,8 +373,10 @@ def _bind(signature: ir.schemas.OpSignature, args: Sequence[Any], kwargs: Mappin
             attributes[parameter.name] = value
     known = {parameter.name for parameter in signature.params}
     unknown = [name for name in kwargs if name not in known]
-    if unknown or rest:
-        raise ValueError(f"{signature.name} has no {'argument ' + repr(unknown[0]) if unknown else 'further arguments'}")
+    if unknown:
+        raise UnknownArgument(signature, unknown[0])
+    if rest:
+        raise ValueError(f"{signature.name} has no further arguments")
     return inputs, attributes
 
 

@@ -14,7 +14,7 @@ import torch
 from onnxplain.diagnostics import DiagnosticContext, Evidence
 from onnxplain.rules import EagerFailed, KernelMissing, OutputsDiffer, RuntimeRejected
 
-from . import runtime, weights, where
+from . import gradients, runtime, weights, where
 from .folding import RANDOM
 from .options import Request
 from .passes import Prepared
@@ -106,7 +106,8 @@ def _eager(program: torch.export.ExportedProgram, request: Request) -> list[torc
     # NOTE: on copies, since a model may write to its inputs. In the grad mode of the capture: torch's fast paths for inference, such as
     # that of nn.TransformerEncoder, give other numbers where the input is padded.
     args, kwargs = copy.deepcopy((request.args, dict(request.kwargs)))
-    results = model(*args, **kwargs)
+    with gradients.left_out():
+        results = model(*args, **kwargs)
     leaves = torch.utils._pytree.tree_leaves(results)
     return [leaf if isinstance(leaf, torch.Tensor) else torch.tensor(leaf) for leaf in leaves if not isinstance(leaf, str | None)]
 

@@ -142,6 +142,8 @@ def caller() -> Location | None:
 
 def module_definition(model: torch.nn.Module | Callable[..., Any]) -> Location | None:
     """The `def` line of the model's `forward`, or of a function; the class line where `forward` is torch's; None where both are."""
+    if isinstance(model, torch.jit.ScriptModule):
+        return None
     forward = type(model).forward if isinstance(model, torch.nn.Module) else model
     code = getattr(inspect.unwrap(forward), "__code__", None)
     if code is not None and origin(code.co_filename) is not Origin.INTERNAL:

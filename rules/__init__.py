@@ -1,7 +1,17 @@
 """The rule book: one chapter (module) for each stage of an export. `CATALOG.md` is the same as a page to read."""
 
+from .around import (
+    AttributeChanged,
+    CheckDropped,
+    ExampleOfSizeOne,
+    ExportOnlyBranch,
+    GradientTraced,
+    HookTraced,
+    LegacyDynamicAxes,
+    TensorRead,
+)
 from .baked import HostValueBaked, InputBaked, InputLeftOut, LoopUnrolled, RandomOperator, SymbolicIgnored
-from .build import ConstantOutput, NameChanged, NameUnused, OutputLeftOut, UnusedInput
+from .build import ConstantOutput, NameChanged, NameUnused, NotANumber, OutputLeftOut, UnusedInput
 from .capture import (
     ArgumentIgnored,
     CaptureFailed,
@@ -17,40 +27,51 @@ from .capture import (
 )
 from .dispatch import OperatorNeedsNewerOpset, TranslationFailed, UnsupportedOperator, UnsupportedOverload
 from .internal import InternalError
-from .passes import DecompositionFailed, MutationDropped, MutationNotRemoved
-from .serialize import CheckerRejected, NeedsExternalData, WeightsWithoutData, WriteFailed
+from .passes import CustomOperatorInlined, DecompositionFailed, MutationDropped, MutationNotRemoved
+from .serialize import CheckerRejected, NeedsExternalData, OpsetUnknown, WeightsWithoutData, WriteFailed
 from .verify import EagerFailed, KernelMissing, OutputsDiffer, RuntimeRejected
 
 __all__ = [
     "ArgumentIgnored",
+    "AttributeChanged",
     "CaptureFailed",
+    "CheckDropped",
     "CheckerRejected",
     "ConstantOutput",
     "ConstraintViolated",
+    "CustomOperatorInlined",
     "DataDependentBranch",
     "DataDependentValue",
     "DecompositionFailed",
     "DynamicShapesMismatch",
     "EagerFailed",
+    "ExampleOfSizeOne",
+    "ExportOnlyBranch",
+    "GradientTraced",
     "GraphBreak",
+    "HookTraced",
     "HostValueBaked",
     "InputBaked",
     "InputLeftOut",
     "InternalError",
     "KernelMissing",
+    "LegacyDynamicAxes",
     "LoopUnrolled",
     "MutationDropped",
     "MutationNotRemoved",
     "NameChanged",
     "NameUnused",
     "NeedsExternalData",
+    "NotANumber",
     "OperatorNeedsNewerOpset",
+    "OpsetUnknown",
     "OutputLeftOut",
     "OutputsDiffer",
     "RandomOperator",
     "RuntimeRejected",
     "SpecializedDynamicDim",
     "SymbolicIgnored",
+    "TensorRead",
     "TrainingMode",
     "TranslationFailed",
     "UnsupportedInputType",

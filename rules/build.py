@@ -251,3 +251,60 @@ class OutputLeftOut(Rule, id="OXP4005", level=Level.NOTE, history=[Added("0.1.0"
     values: tuple[str, ...]
 
     message = "The results '{values}' of forward are no outputs of the exported model."
+
+
+class NotANumber(Rule, id="OXP4006", level=Level.NOTE, history=[Added("0.1.0")]):
+    """A weight or a constant of the model holds NaN.
+
+    What happened:
+        A parameter, a buffer or a tensor that the model holds has elements that are not a number. They are in the exported model, too.
+
+    Why it matters:
+        What is computed from NaN is NaN. A model whose training went wrong exports and runs without an error, and gives nothing but NaN.
+
+    How to fix it:
+        1. If the weights come from training, find the checkpoint before the loss became NaN.
+        2. If NaN is a mark of the model's own, leave it; or mark with a tensor of bools.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Filled(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("known", torch.tensor([1.0, float("nan"), 3.0]))
+
+            def forward(self, x):
+                return torch.where(self.known.isnan(), x, self.known)  # OXP4006
+
+
+        program = onnxplain.export(Filled(), (torch.ones(3),))
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Filled(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("known", torch.tensor([1.0, 0.0, 3.0]))
+                self.register_buffer("missing", torch.tensor([False, True, False]))
+
+            def forward(self, x):
+                return torch.where(self.missing, x, self.known)
+
+
+        program = onnxplain.export(Filled(), (torch.ones(3),))
+        ```
+    """
+
+    name: str
+
+    message = "The weight '{name}' holds NaN."

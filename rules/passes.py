@@ -210,3 +210,78 @@ class MutationDropped(Rule, id="OXP2003", level=Level.WARNING, history=[Added("0
     name: str
 
     message = "The model updates the '{kind}' '{name}' in place; the exported model does not."
+
+
+class CustomOperatorInlined(Rule, id="OXP2004", level=Level.WARNING, history=[Added("0.1.0")]):
+    """A custom operator has no translation; what its Python implementation calls was exported in its place.
+
+    What happened:
+        The model calls an operator that was defined with `torch.library`. No translation of it was given. Its implementation is Python
+        that calls other operators, so those were exported.
+
+    Why it matters:
+        The exported model computes the same. But the operator itself is not in it: a runtime that has a kernel for it will not use that.
+
+    How to fix it:
+        1. If the runtime has the operator, translate to it: `custom_translation_table={torch.ops.namespace.name.default: function}`.
+        2. If the operators of the implementation are fine, ignore the rule for this line: `# onnxplain: ignore[OXP2004]`.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        @torch.library.custom_op("demo::triple", mutates_args=())
+        def triple(x: torch.Tensor) -> torch.Tensor:
+            return x * 3
+
+
+        @triple.register_fake
+        def _(x):
+            return torch.empty_like(x)
+
+
+        class Triple(torch.nn.Module):
+            def forward(self, x):
+                return triple(x)  # OXP2004
+
+
+        program = onnxplain.export(Triple(), (torch.ones(3),))
+        ```
+
+        ```python
+        import torch
+        from onnxscript import opset20 as op
+
+        import onnxplain
+
+
+        @torch.library.custom_op("demo::triple", mutates_args=())
+        def triple(x: torch.Tensor) -> torch.Tensor:
+            return x * 3
+
+
+        @triple.register_fake
+        def _(x):
+            return torch.empty_like(x)
+
+
+        class Triple(torch.nn.Module):
+            def forward(self, x):
+                return triple(x)
+
+
+        def translate_triple(x):
+            return op.Mul(x, 3.0)
+
+
+        table = {torch.ops.demo.triple.default: translate_triple}
+        program = onnxplain.export(Triple(), (torch.ones(3),), custom_translation_table=table)
+        ```
+    """
+
+    operator: str
+
+    message = "The custom operator '{operator}' has no translation; what its Python implementation calls was exported in its place."

@@ -227,3 +227,53 @@ class WeightsWithoutData(Rule, id="OXP5004", level=Level.ERROR, history=[Added("
     names: tuple[str, ...]
 
     message = "There is no data to write for the weights '{names}'."
+
+
+class OpsetUnknown(Rule, id="OXP5005", level=Level.ERROR, history=[Added("0.1.0")]):
+    """There is no such ONNX opset, as far as the installed onnx knows.
+
+    What happened:
+        `opset_version` is lower than 1, or higher than the newest opset of the installed onnx package.
+
+    Why it matters:
+        Nobody could read the model: an opset says what each operator means.
+
+    How to fix it:
+        1. Leave `opset_version` out: the default is one that all current runtimes have.
+        2. For a newer opset, update onnx: `pip install --upgrade onnx`.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Double(torch.nn.Module):
+            def forward(self, x):
+                return x * 2
+
+
+        program = onnxplain.export(Double(), (torch.ones(3),), opset_version=99)  # OXP5005
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Double(torch.nn.Module):
+            def forward(self, x):
+                return x * 2
+
+
+        program = onnxplain.export(Double(), (torch.ones(3),), opset_version=20)
+        ```
+    """
+
+    asked: int
+    newest: int
+    onnx: str
+
+    message = "The opset '{asked}' is unknown: onnx '{onnx}' has those from 1 to '{newest}'."

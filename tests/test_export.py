@@ -355,8 +355,8 @@ def test_old_arguments_become_notes() -> None:
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        ({"opset_version": 99}, "opset_version"),
         ({"opset_version": "18"}, "opset_version"),
+        ({"opset_version": True}, "opset_version"),
         ({"kwargs": [1]}, "kwargs"),
         ({"args": "x"}, "args"),
         ({"input_names": "x"}, "input_names"),

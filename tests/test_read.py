@@ -84,8 +84,9 @@ def with_edits(source: str) -> Log:
     made = context()
     advice = Fix("Think again.", Confidence.GUESS)
     insertion = Fix("Check it before.", Confidence.GUESS, edits=(Edit(source, Region(6, 9, 6, 9), "torch._check(x)\n        "),))
+    far = Fix("Say so.", Confidence.GUESS, edits=(Edit(source, Region(1, 13, 1, 13), "\nimport math"),))
     two = Fix("Change both", Confidence.SAFE, edits=(Edit(source, Region(6, 12, 6, 13), "y"), Edit(source, Region(7, 20, 7, 22), "y")))
-    fixes = [advice, insertion, two, insertion]
+    fixes = [advice, insertion, two, insertion, far]
     for line in (6, 7):
         made.report(DataDependentBranch(condition=f"x[{line}]"), at=Location(source, Region(line, 9, line)), fixes=fixes)
     return made.log()

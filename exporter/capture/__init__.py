@@ -16,10 +16,12 @@ from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.options import Request
 from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue
 
-from . import constants, data, dims, failures, host, inputs, loops, randomness, symbolics, training
+from . import around, checks, constants, data, dims, failures, host, inputs, loops, randomness, symbolics, training
+from .attributes import Attributes
 from .finding import Finding, headline
 from .frames import Frames
 from .guards import Guards
+from .reads import Reads
 from .strategies import ALL, CaptureStrategy
 
 
@@ -45,6 +47,8 @@ class _Attempt:
     error: Exception | None
     guards: Guards
     draws: host.Draws
+    attributes: Attributes
+    reads: Reads
 
 
 def capture(context: DiagnosticContext, request: Request) -> Captured:
@@ -87,12 +91,17 @@ def _report(context: DiagnosticContext, findings: list[Finding], error: Exceptio
 def _report_baked(context: DiagnosticContext, request: Request, attempt: _Attempt, again: Callable[[], object]) -> None:
     """What a program that was captured does not say of itself: values that are constants now, and numbers that are drawn."""
     assert attempt.program is not None
+    dims.report_ones(context, request)
     training.report(context, request, attempt.program)
     constants.report(context, request, attempt.program)
     loops.report(context, attempt.program)
     symbolics.report(context, attempt.program)
     attempt.draws.report(context, again)
+    attempt.attributes.report(context, again)
+    attempt.reads.report(context)
     randomness.report(context, attempt.program)
+    checks.report(context, attempt.guards, attempt.program)
+    around.report(context, request, attempt.program)
 
 
 def _tried(
@@ -117,15 +126,18 @@ def _tried(
 def _attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch.nn.Module, request: Request) -> _Attempt:
     context.event(f"Capturing with the strategy {strategy.name}.")
     with Frames() as frames:
-        guards, draws = Guards(frames), host.Draws()
+        guards, draws, attributes, reads = Guards(frames), host.Draws(), Attributes(model), Reads(frames.stack)
+        # NOTE: TorchDynamo would look at the mode itself.
+        reading = contextlib.nullcontext() if strategy.name == "strict" else reads
         try:
-            with noise.kept(context), guards.watched():
+            with noise.kept(context), guards.watched(), reading:
                 program = strategy(model, request, frames)
         except Exception as error:
             context.event(f"The strategy {strategy.name} failed: {headline(error)}")
-            return _Attempt(strategy.name, None, error, guards, draws)
+            attributes.put_back()
+            return _Attempt(strategy.name, None, error, guards, draws, attributes, reads)
     context.event(f"The strategy {strategy.name} captured {len(program.graph.nodes)} nodes.")
-    return _Attempt(strategy.name, program, None, guards, draws)
+    return _Attempt(strategy.name, program, None, guards, draws, attributes, reads)
 
 
 def _found(request: Request, attempt: _Attempt, *, first: bool) -> list[Finding]:
@@ -137,6 +149,7 @@ def _found(request: Request, attempt: _Attempt, *, first: bool) -> list[Finding]
         found += failures.recognised(request, attempt.error, attempt.guards)
     if attempt.program is not None:
         found += dims.undelivered(request, attempt.guards, attempt.program)
+        found += failures.lost(request, attempt.program)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import inspect
 import textwrap
@@ -10,32 +11,33 @@ from typing import Any
 
 import torch
 
-from onnxplain import where
-from onnxplain.diagnostics import Confidence, Evidence, Fix
+from onnxplain import syntax, where, written
+from onnxplain.diagnostics import Confidence, Edit, Evidence, Fix, Location, Region
+from onnxplain.diagnostics.source import line_text
 from onnxplain.options import Request
 from onnxplain.rules import CaptureFailed, DynamicShapesMismatch, UnsupportedInputType
+from onnxplain.written import Written
 
 from . import inputs, spec
 from .finding import Finding
-
-KEEP_EAGER = Fix(
-    "Keep the eager module and export that: torch.jit.script and torch.jit.trace leave nothing that torch.export can look into.",
-    Confidence.SAFE,
-)
 
 
 def faults(request: Request, error: Exception) -> Iterator[Finding]:
     """What is wrong with the model's kind, the inputs or `dynamic_shapes`, after `error` has ended a capture."""
     if isinstance(request.model, torch.jit.ScriptModule | torch.jit.ScriptFunction):
-        yield Finding(CaptureFailed(error="the model is TorchScript"), Evidence(request.caller), fixes=(KEEP_EAGER,), final=True)
+        made = scripting(request)
+        yield Finding(
+            CaptureFailed(error="the model is TorchScript"), written.at(made, request), fixes=(without_scripting(made),), final=True
+        )
         return
     unsupported = [leaf for leaf in inputs.leaves(request) if not inputs.is_supported(leaf.value)]
     for leaf in unsupported:
         cls = type(leaf.value)
         definition = where.class_definition(cls)
-        at = Evidence(request.caller, related=(definition.saying("the class is defined here"),) if definition else ())
+        related = (definition.saying("the class is defined here"),) if definition else ()
+        at = written.at(written.call_of(request, cls.__name__), request, *related)
         wrong = UnsupportedInputType(argument=leaf.path, type=f"{cls.__module__}.{cls.__qualname__}")
-        yield Finding(wrong, at, fixes=(_registration(leaf.value),), final=True)
+        yield Finding(wrong, at, fixes=(_registration(leaf.value, definition),), final=True)
     before_the_model_ran = where.at_exception(error).location is None
     if unsupported or not before_the_model_ran:
         return
@@ -43,21 +45,50 @@ def faults(request: Request, error: Exception) -> Iterator[Finding]:
         yield misfit(request, *difference)
     elif contradiction := spec.contradiction(request):
         rule = DynamicShapesMismatch(expected=contradiction[0], actual=contradiction[1])
-        yield Finding(rule, Evidence(request.caller), final=True)
+        yield Finding(rule, _at_shapes(request), final=True)
 
 
 def misfit(request: Request, expected: str, actual: str) -> Finding:
     """The finding about `dynamic_shapes` of another structure than the inputs."""
-    fix = Fix("Mirror the parameters of forward.", Confidence.SAFE, snippet=spec.code(spec.fitting(request)))
-    return Finding(DynamicShapesMismatch(expected=expected, actual=actual), Evidence(request.caller), fixes=(fix,), final=True)
+    fix = spec.fix(request, "Mirror the parameters of forward.", Confidence.SAFE, spec.fitting(request))
+    return Finding(DynamicShapesMismatch(expected=expected, actual=actual), _at_shapes(request), fixes=(fix,), final=True)
 
 
-def _registration(value: Any) -> Fix:
+def _at_shapes(request: Request) -> Evidence:
+    return written.at(written.argument(request, "dynamic_shapes"), request)
+
+
+def scripting(request: Request, attribute: str = "") -> Written | None:
+    """The call of torch.jit that made the model, or what the model has as `attribute`."""
+
+    def calls(node: ast.AST) -> Iterator[ast.expr]:
+        match node:
+            case ast.Assign(targets=[ast.Attribute(attr=name)], value=ast.Call() as call) if attribute and name == attribute:
+                yield from calls(call)
+            case ast.Call(func=ast.Attribute(attr="script" | "trace" | "load", value=owner)) if syntax.last_name(owner) == "jit":
+                yield node
+            case ast.Call(func=ast.Name(id="script" | "trace")):
+                yield node
+
+    if attribute:
+        return written.only(request, lambda node: calls(node) if isinstance(node, ast.Assign) else iter(()))
+    return written.only(request, calls)
+
+
+def without_scripting(made: Written | None) -> Fix:
+    """Keeps what torch.jit was given."""
+    advice = "Keep the eager module and export that: TorchScript leaves nothing that torch.export can look into."
+    if made is None or not isinstance(made.node, ast.Call) or syntax.last_name(made.node.func) == "load" or not made.node.args:
+        return Fix(advice, Confidence.SAFE)
+    return Fix(advice, Confidence.SAFE, edits=made.replaced(syntax.text(made.file, made.node.args[0])))
+
+
+def _registration(value: Any, definition: Location | None) -> Fix:
     """How to make the class of `value` something that torch.export can take apart."""
     cls = type(value)
     name = cls.__name__
     if dataclasses.is_dataclass(cls):
-        return Fix("Register the dataclass.", Confidence.SAFE, snippet=f"torch.export.register_dataclass({name})")
+        return _behind(definition, "Register the dataclass.", Confidence.SAFE, f"torch.export.register_dataclass({name})")
     attributes = list(getattr(value, "__dict__", ()))
     try:
         fits = list(inspect.signature(cls).parameters) == attributes
@@ -66,13 +97,28 @@ def _registration(value: Any) -> Fix:
     if hasattr(cls, "__array__"):
         return Fix("Pass a tensor.", Confidence.SAFE, snippet="torch.from_numpy(array)")
     snippet = f"""\
-        from torch.utils import _pytree as pytree
-
-        pytree.register_pytree_node(
+        torch.utils._pytree.register_pytree_node(
             {name},
             lambda value: ([{", ".join(f"value.{each}" for each in attributes)}], None),
             lambda children, _: {name}(*children),
-            flatten_with_keys_fn=lambda value: ([{", ".join(f"(pytree.GetAttrKey({each!r}), value.{each})" for each in attributes)}], None),
+            flatten_with_keys_fn=lambda value: (
+                [{", ".join(f"(torch.utils._pytree.GetAttrKey({each!r}), value.{each})" for each in attributes)}],
+                None,
+            ),
         )"""
     confidence = Confidence.SAFE if fits else Confidence.GUESS
-    return Fix("Register the class with a way to take it apart and back.", confidence, snippet=textwrap.dedent(snippet))
+    advice = "Register the class with a way to take it apart and back."
+    return _behind(definition, advice, confidence, textwrap.dedent(snippet))
+
+
+def _behind(definition: Location | None, description: str, confidence: Confidence, code: str) -> Fix:
+    """`code` below the class that `definition` is the first line of, or to be pasted."""
+    torch_name = None if definition is None else syntax.name_of_torch(definition.file)
+    known = None if definition is None or definition.region is None else syntax.innermost(definition.file, definition.region, ast.ClassDef)
+    if definition is None or known is None or torch_name is None or where.origin(definition.file) is not where.Origin.USER:
+        return Fix(description, confidence, snippet=code)
+    last = syntax.region(definition.file, known).last_line
+    column = len(line_text(definition.file, last).rstrip()) + 1
+    end = Region(last, column, last, column)
+    text = "\n\n\n" + textwrap.indent(code.replace("torch.", f"{torch_name}."), " " * known.col_offset)
+    return Fix(description, confidence, edits=(Edit(definition.file, end, text),))

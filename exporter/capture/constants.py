@@ -9,12 +9,11 @@ from collections.abc import Iterator
 import torch
 from torch.export.graph_signature import ConstantArgument, InputKind
 
-from onnxplain import where
+from onnxplain import syntax, where
 from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix, Location
 from onnxplain.options import Request
 from onnxplain.rules import InputBaked, InputLeftOut
 
-from . import syntax
 from .finding import fallback
 
 _LONGEST = 60

@@ -9,12 +9,12 @@ from typing import Any
 
 from torch.fx.experimental import symbolic_shapes
 
-from onnxplain import where
+from onnxplain import syntax, where
 from onnxplain.diagnostics import Evidence, Location
 from onnxplain.options import Request
 from onnxplain.rules import DataDependentBranch, DataDependentValue
 
-from . import eager, fixes, remedies, syntax
+from . import eager, fixes, remedies
 from .finding import Finding, chain, fallback, graph_break_type, module_of
 from .frames import Site, site_of
 from .guards import Guards

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dataclasses
 import sys
@@ -11,12 +12,12 @@ from typing import Any
 import torch
 from torch.export import Dim
 
-from onnxplain import where
-from onnxplain.diagnostics import Confidence, Evidence, Fix
+from onnxplain import syntax, where, written
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence
 from onnxplain.options import Request
-from onnxplain.rules import ConstraintViolated, SpecializedDynamicDim
+from onnxplain.rules import ConstraintViolated, ExampleOfSizeOne, SpecializedDynamicDim
 
-from . import arguments, fixes, inputs, spec, syntax
+from . import arguments, fixes, inputs, spec
 from .finding import Finding, fallback
 from .guards import Guard, Guards
 from .inputs import DynamicDim
@@ -58,6 +59,23 @@ def undelivered(request: Request, guards: Guards, program: torch.export.Exported
     return [*_frozen_dims(request, guards, constants), *_limits(request, guards)]
 
 
+def report_ones(context: DiagnosticContext, request: Request) -> None:
+    """Reports dynamic dims that have size 1 in the example, where the example is made if only one place in the user's files can do that."""
+    ones: dict[int, list[DynamicDim]] = {}
+    for dim in inputs.dynamic_dims(request):
+        if dim.size == 1:
+            ones.setdefault(dim.flat_index, []).append(dim)
+    shapes = {index: list(leaf.value.shape) for index, leaf in enumerate(inputs.leaves(request)) if index in ones}
+    for index, dims in ones.items():
+
+        def makes(call: ast.Call, shape: list[int] = shapes[index]) -> bool:
+            sizes = [written.literal(argument) for argument in call.args]
+            return sizes == shape or (bool(sizes) and isinstance(sizes[0], list | tuple) and list(sizes[0]) == shape)
+
+        made = written.call_of(request, "randn", "rand", "zeros", "ones", "randint", "full", "empty", matches=makes)
+        context.report(ExampleOfSizeOne(dims=tuple(dim.place for dim in dims)), at=written.at(made, request))
+
+
 def narrowed(request: Request, error: Exception | None, guards: Guards) -> Request | None:
     """`request` with the `dynamic_shapes` that torch's solver suggests after `error`; None if it suggests nothing."""
     shapes = None if error is None else _refined(error, inputs.shapes_of(request))
@@ -85,11 +103,9 @@ def _frozen_dims(request: Request, guards: Guards, constants: dict[DynamicDim, i
 def _frozen_dim(request: Request, guards: Guards, dim: DynamicDim, value: int) -> Finding:
     at = _evidence_about(request, guards.decisive(dim))
     remedies = list(fixes.for_int_of_size(at.location)) if at.location else []
-    static = Fix(
-        "If the size is meant to be fixed, leave the dim out of dynamic_shapes.",
-        Confidence.CHANGES_BEHAVIOUR,
-        snippet=spec.code(inputs.with_dims(request, inputs.shapes_of(request), dict.fromkeys(_same_name(request, dim)))),
-    )
+    without = inputs.with_dims(request, inputs.written_shapes(request), dict.fromkeys(_same_name(request, dim)))
+    advice = "If the size is meant to be fixed, leave the dim out of dynamic_shapes."
+    static = spec.fix(request, advice, Confidence.CHANGES_BEHAVIOUR, without)
     return Finding(SpecializedDynamicDim(dim=dim.name, value=value), at, _place_note(dim), (*remedies, static))
 
 
@@ -105,13 +121,13 @@ def _limits(request: Request, guards: Guards) -> Iterator[Finding]:
             most = named.max if limit.most is None else limit.most
             stated = Dim(named.__name__, min=named.min, max=most if isinstance(most, int) else None) if limit.factor == 1 else None
             stated = stated or limit.factor * Dim(f"_{named.__name__}")
-            shapes = inputs.with_dims(request, inputs.shapes_of(request), dict.fromkeys(_same_name(request, dim), stated))
+            shapes = inputs.with_dims(request, inputs.written_shapes(request), dict.fromkeys(_same_name(request, dim), stated))
             yield dataclasses.replace(_violated(request, guards, dim, limit.of(dim.name), shapes, guard), blocking=False)
             break
 
 
 def _violated(request: Request, guards: Guards, dim: DynamicDim, relation: str, stated: Any, guard: Guard | None = None) -> Finding:
-    fix = Fix("State it in dynamic_shapes.", Confidence.SAFE, snippet=spec.code(stated))
+    fix = spec.fix(request, "State it in dynamic_shapes.", Confidence.SAFE, stated)
     at = _evidence_about(request, guard or guards.decisive(dim))
     return Finding(ConstraintViolated(dim=dim.name, constraint=relation), at, _place_note(dim), (fix,))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import sys
 import types
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from onnxplain import where
-from onnxplain.diagnostics import Evidence
+from onnxplain.diagnostics import Evidence, Location
 from onnxplain.options import Request
 from onnxplain.rules import UserCodeRaised
 
@@ -26,13 +27,16 @@ def finding(request: Request, error: Exception) -> Finding:
         # NOTE: `forward` never began: the arguments do not fit it.
         definition = where.module_definition(request.model)
         at = Evidence(request.caller, related=(definition.saying("forward is defined here"),) if definition else ())
+    fix, related = remedies.for_eager_error(error, at.location)
+    notes = ("The model fails with these inputs in eager mode, too.",)
     return Finding(
-        UserCodeRaised(error=headline(error)),
-        at,
-        notes=("The model fails with these inputs in eager mode, too.",),
-        fixes=(remedies.for_eager_error(error),),
-        final=True,
+        UserCodeRaised(error=headline(error)), dataclasses.replace(at, related=(*at.related, *related)), notes, (fix,), final=True
     )
+
+
+def holds(request: Request, place: Location, test: str) -> bool | None:
+    """As `truth_of`, for a place."""
+    return None if place.line is None else truth_of(request, place.file, place.line, test)
 
 
 def truth_of(request: Request, file: str, line: int, test: str) -> bool | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 
-from onnxplain import where
+from onnxplain import syntax, where
 from onnxplain.diagnostics import Confidence, Fix
 from onnxplain.options import Request
 from onnxplain.rules import CaptureFailed, GraphBreak
 
-from . import arguments, data, dims, eager, operators, remedies, syntax
+from . import arguments, data, dims, eager, operators, remedies
 from .finding import Finding, fallback, graph_break_type, headline, module_of
 from .guards import Guards
 
@@ -34,6 +36,21 @@ def recognised(request: Request, error: Exception, guards: Guards) -> list[Findi
     return next(filter(None, map(list, kinds)), [])
 
 
+def lost(request: Request, program: torch.export.ExportedProgram) -> list[Finding]:
+    """The findings about tensors without data that torch.export took for constants, as it does with those inside of torch.func.grad."""
+    # NOTE: seen in torch 2.13, in both strategies: what the model computes is lost then.
+    wrapped = getattr(getattr(torch._C, "_functorch", None), "is_functorch_wrapped_tensor", lambda _: False)
+    names = {name for name, value in program.constants.items() if isinstance(value, torch.Tensor) and wrapped(value)}
+    specs = [spec.arg.name for spec in program.graph_signature.input_specs if spec.target in names]
+    uses = [user for node in program.graph.nodes if node.name in specs for user in node.users]
+    if not uses:
+        return []
+    fix = Fix("Differentiate with torch.autograd.grad, which is traced.", Confidence.GUESS, snippet=remedies.GRADIENT)
+    rule = CaptureFailed(error="torch.export takes the argument of a function of torch.func for a constant")
+    at = where.at_node(uses[0])
+    return [Finding(rule, at if at.location else fallback(request), fixes=(fix,))]
+
+
 def _scripted(request: Request, error: Exception) -> Finding | None:
     if not isinstance(request.model, torch.nn.Module):
         return None
@@ -42,15 +59,18 @@ def _scripted(request: Request, error: Exception) -> Finding | None:
         return None
     at = where.at_exception(error, request.model)
     rule = CaptureFailed(error=f"the submodule {paths[0]} is TorchScript")
-    return Finding(rule, at if at.location else fallback(request), fixes=(arguments.KEEP_EAGER,), final=True)
+    fix = arguments.without_scripting(arguments.scripting(request, paths[0].rpartition(".")[2]))
+    return Finding(rule, at if at.location else fallback(request), fixes=(fix,), final=True)
 
 
 def _packed(request: Request) -> Finding | None:
-    found = remedies.for_packed_weights(request.model) if isinstance(request.model, torch.nn.Module) else None
+    found = remedies.for_packed_weights(request)
     if found is None:
         return None
-    rule = CaptureFailed(error=f"the weights of the submodule {found[0] or 'at the root'} are packed in an object")
-    return Finding(rule, fallback(request), fixes=(found[1],), final=True)
+    path, at, fix = found
+    return Finding(
+        CaptureFailed(error=f"the weights of the submodule {path or 'at the root'} are packed in an object"), at, fixes=(fix,), final=True
+    )
 
 
 def _not_one_graph(request: Request, strategy: str, error: Exception) -> Finding | None:
@@ -69,7 +89,7 @@ def _not_one_graph(request: Request, strategy: str, error: Exception) -> Finding
 
 def _unknown(request: Request, error: Exception) -> Finding:
     at = where.at_exception(error, module_of(request))
-    ways = remedies.for_error(error, at.location)
+    ways = remedies.for_error(error, at.location, functools.partial(eager.holds, request))
     return Finding(
         CaptureFailed(error=graph_break_type(error) or headline(error)), at if at.location else fallback(request), fixes=tuple(ways)
     )

@@ -6,11 +6,9 @@ import ast
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
-from onnxplain import where
+from onnxplain import syntax, where
 from onnxplain.diagnostics import Confidence, Edit, Fix, Location, Region
 from onnxplain.diagnostics.source import line_text
-
-from . import syntax
 
 _LINE_LENGTH = 100
 _VIEWS = frozenset(
@@ -41,7 +39,7 @@ def for_branch(place: Location, tensors: frozenset[str] | None) -> list[Fix]:
     module = syntax.tree(place.file)
     if test is None or module is None:
         return []
-    torch = _name_of_torch(module)
+    torch = syntax.name_of_torch(place.file)
     predicate = _predicate(place.file, test, torch or "torch")
     if (check := _left_out(place.file, module, test, torch)) is not None:
         return [check]
@@ -93,7 +91,7 @@ def _advice(file: str, module: ast.Module, test: ast.expr) -> Fix:
     condition = syntax.text(file, test)
     match owner:
         case ast.While():
-            loop = f"x, = torch.ops.higher_order.while_loop(lambda x: {condition}, body, (x,))"
+            loop = f"x, = torch.while_loop(lambda x: {condition}, body, (x,))"
             return Fix("Write the loop's body as a function of the tensors that it changes.", Confidence.GUESS, snippet=loop)
         case ast.If() | ast.IfExp():
             branch = f"x = torch.cond({condition}, when_true, when_false, (x,))"
@@ -123,7 +121,7 @@ def for_value(place: Location, truth_of: Callable[[str, int, str], bool | None])
     start = Region(region.line, region.column, region.line, region.column)
     indent = " " * ((region.column or 1) - 1)
     own_line = not line_text(place.file, region.line)[: (region.column or 1) - 1].strip()
-    torch = _name_of_torch(module)
+    torch = syntax.name_of_torch(place.file)
     own_line = own_line and not _is_elif(place.file, statement)
     editable = own_line and torch is not None and where.origin(place.file) is where.Origin.USER
     return [
@@ -275,15 +273,3 @@ def _bodies(node: ast.AST) -> list[list[ast.stmt]]:
 def _is_elif(file: str, statement: ast.stmt) -> bool:
     region = syntax.region(file, statement)
     return line_text(file, region.line)[(region.column or 1) - 1 :].startswith("elif")
-
-
-def _name_of_torch(module: ast.Module) -> str | None:
-    """What the file calls torch; None if it does not import it."""
-    for node in ast.walk(module):
-        if isinstance(node, ast.Import):
-            for name in node.names:
-                if name.name == "torch":
-                    return name.asname or "torch"
-                if name.name.startswith("torch.") and not name.asname:
-                    return "torch"
-    return None

@@ -116,6 +116,13 @@ class Guards:
                 if (guard := next(exact, None) or self.decisive(dim)) is not None:
                     yield limit, guard
 
+    def checks(self) -> Iterator[tuple[sympy.Basic, tuple[Location, ...]]]:
+        """The relations between numbers that depend on data which the graph checks when it runs, each with its stack."""
+        inputs = set(getattr(self._environment, "source_to_var", {}).values())
+        for relation in self._asserted():
+            if not relation.free_symbols & inputs:
+                yield from ((relation, guard.stack) for guard in self.made if guard.relation == relation and guard.stack)
+
     def _asserted(self) -> list[sympy.Basic]:
         # NOTE: relations that torch cannot state as a dim's range (torch 2.11 to 2.15).
         return [each.expr for each in itertools.chain.from_iterable(getattr(self._environment, "deferred_runtime_asserts", {}).values())]

@@ -161,6 +161,11 @@ def shapes_of(request: Request) -> Any:
     return shapes
 
 
+def written_shapes(request: Request) -> Any:
+    """`dynamic_shapes` as the user wrote it: names of dims are strings still."""
+    return request.dim_names if isinstance(request.dim_names, Mapping | list | tuple) else shapes_of(request)
+
+
 def part(spec: Any, key: Any, position: int) -> Any:
     """What a dict, sequence or registered class says of a part; None where it says nothing."""
     if isinstance(spec, Mapping):

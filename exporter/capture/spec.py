@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,6 +10,8 @@ import torch
 from torch.export import Dim
 from torch.utils import _pytree as pytree
 
+from onnxplain import syntax, where, written
+from onnxplain.diagnostics import Confidence, Fix
 from onnxplain.options import Request
 
 from . import inputs
@@ -50,7 +53,7 @@ def beyond_rank(request: Request) -> tuple[str, str] | None:
 
 def fitting(request: Request) -> dict[str, Any]:
     """`dynamic_shapes` by parameter name, with the entries that are under a wrong name moved to the parameters that lack one."""
-    shapes, bound = inputs.shapes_of(request), inputs.bound(request)
+    shapes, bound = inputs.written_shapes(request), inputs.bound(request)
     given = dict(shapes) if isinstance(shapes, Mapping) else dict(zip(bound, shapes, strict=False))
     lost = [entry for name, entry in given.items() if name not in bound]
     fixed = {}
@@ -67,6 +70,62 @@ def code(shapes: Any) -> str:
     text = _text(shapes, named)
     lines = [f"{name} = {_definition(dim)}" for name, dim in named.items()]
     return "\n".join([*lines, f"dynamic_shapes = {text}"])
+
+
+def fix(request: Request, description: str, confidence: Confidence, shapes: Any) -> Fix:
+    """The fix that makes `dynamic_shapes` say `shapes`: where they are written if that is known, or else as code to paste.
+
+    What stays as it is keeps the user's words, names of dims and their definitions included.
+    """
+    place = written.argument(request, "dynamic_shapes", lambda node: isinstance(node, ast.Dict | ast.Tuple | ast.List))
+    torch_name = None if place is None else syntax.name_of_torch(place.file)
+    if place is None or torch_name is None or where.origin(place.file) is not where.Origin.USER:
+        return Fix(description, confidence, snippet=code(shapes))
+    before = inputs.written_shapes(request)
+    known: dict[tuple[str, Any, Any], str] = {}
+    _words(place.file, place.node, before, known)
+    text = _rewritten(place.file, place.node, before, shapes, known, torch_name)
+    return Fix(description, confidence, edits=place.replaced(text))
+
+
+def _words(file: str, node: ast.expr, value: Any, known: dict[tuple[str, Any, Any], str]) -> None:
+    """Collects how the user writes each named dim of `value`, which `node` stands for."""
+    if isinstance(value, Dim):
+        known.setdefault((value.__name__, value.min, value.max), syntax.text(file, node))
+    for key, part in _parts(node).items():
+        _words(file, part, inputs.part(value, key, key if isinstance(key, int) else 0), known)
+
+
+def _rewritten(
+    file: str, node: ast.expr | None, before: Any, after: Any, known: Mapping[tuple[str, Any, Any], str], torch_name: str
+) -> str:
+    if node is not None and type(after) is type(before) and after == before:
+        return syntax.text(file, node)
+    parts = {} if node is None else _parts(node)
+
+    def text(key: Any, value: Any) -> str:
+        part = inputs.part(before, key, key if isinstance(key, int) else 0) if isinstance(before, Mapping | list | tuple) else None
+        return _rewritten(file, parts.get(key), part, value, known, torch_name)
+
+    match after:
+        case Mapping():
+            keyed = isinstance(before, Mapping) and isinstance(node, ast.Dict)
+            parts = parts if keyed else {}
+            return "{" + ", ".join(f"{_key(key)}: {text(key, each)}" for key, each in after.items()) + "}"
+        case list():
+            return "[" + ", ".join(text(index, each) for index, each in enumerate(after)) + "]"
+        case tuple():
+            return "(" + "".join(f"{text(index, each)}, " for index, each in enumerate(after)).removesuffix(" ") + ")"
+        case Dim():
+            return known.get((after.__name__, after.min, after.max)) or _definition(after)
+    return _text(after, {}).replace("torch.", f"{torch_name}.", 1)
+
+
+def _parts(node: ast.expr) -> dict[Any, ast.expr]:
+    """The parts of a literal by key or index; empty for all else."""
+    if isinstance(node, ast.Dict):
+        return {written.literal(key): value for key, value in zip(node.keys, node.values, strict=True) if key is not None}
+    return dict(enumerate(node.elts)) if isinstance(node, ast.Tuple | ast.List) else {}
 
 
 def _differences(path: str, value: Any, spec: Any) -> Iterator[tuple[str, str]]:
@@ -133,6 +192,9 @@ def _key(key: Any) -> str:
 
 
 def _definition(dim: Dim) -> str:
+    if (root := getattr(dim, "root", None)) is not None:
+        # NOTE: a derived dim is called after what it is computed by, such as `2*_n` (torch 2.11 to 2.15).
+        return dim.__name__.replace(root.__name__, _definition(root)).replace("*", " * ")
     bounds = _bounds(dim.min or None, dim.max)
     return f'torch.export.Dim("{dim.__name__}"' + (f", {bounds})" if bounds else ")")
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import torch
 
-from onnxplain import without_collection
+from onnxplain import gradients, without_collection
 from onnxplain.options import Request
 
 from . import recurrent
@@ -81,7 +81,7 @@ def _load() -> None:
 def _export(model: torch.nn.Module, request: Request, *, strict: bool) -> torch.export.ExportedProgram:
     _load()
     # NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/_config.py: an example of size 1 says nothing then about a dynamic dim.
-    with recurrent.by_shape(), _set("torch.fx.experimental._config", backed_size_oblivious=True):
+    with recurrent.by_shape(), gradients.left_out(), _set("torch.fx.experimental._config", backed_size_oblivious=True):
         return torch.export.export(
             model,
             request.args,

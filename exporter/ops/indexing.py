@@ -46,6 +46,33 @@ def index(self: ir.Value, indices: Sequence[ir.Value | None]) -> Any:
     return op.Transpose(result, perm=[*range(rank, rank + before), *range(rank), *range(rank + before, rank + len(rest))])
 
 
+@translates("aten::searchsorted.Tensor")
+def searchsorted(
+    sorted_sequence: ir.Value,
+    self: ir.Value,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: ir.Value | None = None,
+) -> Any:
+    """aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32, bool right, str? side, Tensor? sorter): how many
+    elements of the last dim are smaller than a value; with `right`, or not larger. One comparison of each with each."""
+    assert sorted_sequence.shape is not None
+    rank = len(sorted_sequence.shape)
+    ordered = sorted_sequence if sorter is None else op.GatherElements(sorted_sequence, sorter, axis=-1)
+    rows = ordered if rank == 1 else op.Unsqueeze(ordered, [-2])
+    values = op.Unsqueeze(self, [-1])
+    before = op.LessOrEqual(rows, values) if right or side == "right" else op.Less(rows, values)
+    count = op.ReduceSum(op.Cast(before, to=int(ir.DataType.INT64)), [-1], keepdims=0)
+    return op.Cast(count, to=int(ir.DataType.INT32)) if out_int32 else count
+
+
+@translates("aten::bucketize.Tensor")
+def bucketize(self: ir.Value, boundaries: ir.Value, out_int32: bool = False, right: bool = False) -> Any:
+    """aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32, bool right)."""
+    return searchsorted(boundaries, self, out_int32, right)
+
+
 def _positions(mask: ir.Value) -> list[ir.Value | None]:
     """The positions of a mask's true elements, for each of its dims."""
     assert mask.shape is not None

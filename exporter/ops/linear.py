@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import onnx_ir as ir
@@ -48,3 +49,45 @@ def addmm(self: ir.Value, mat1: ir.Value, mat2: ir.Value, beta: float = 1, alpha
 
 def _is_float(value: ir.Value) -> bool:
     return value.dtype is None or value.dtype.is_floating_point()
+
+
+@translates("aten::cdist", "aten::_cdist_forward")
+def cdist(x1: ir.Value, x2: ir.Value, p: float = 2.0, compute_mode: int | None = None) -> Any:
+    """aten::cdist(Tensor x1, Tensor x2, float p, int? compute_mode): the p-norms of the differences of each row (..., P, M) with each
+    row (..., R, M), as (..., P, R). `compute_mode` chooses between equal ways."""
+    del compute_mode
+    difference = op.Sub(op.Unsqueeze(x1, [-2]), op.Unsqueeze(x2, [-3]))
+    if p == 1:
+        return op.ReduceL1(difference, [-1], keepdims=0)
+    if p == 2:
+        return op.ReduceL2(difference, [-1], keepdims=0)
+    if p == math.inf:
+        return op.ReduceMax(op.Abs(difference), [-1], keepdims=0)
+    if p == 0:
+        zero = op.CastLike(0.0, difference)
+        return op.ReduceSum(op.CastLike(op.Not(op.Equal(difference, zero)), difference), [-1], keepdims=0)
+    return op.Pow(op.ReduceSum(op.Pow(op.Abs(difference), p), [-1], keepdims=0), 1 / p)
+
+
+@translates("aten::_scaled_mm")
+def scaled_mm(
+    self: ir.Value,
+    mat2: ir.Value,
+    scale_a: ir.Value,
+    scale_b: ir.Value,
+    bias: ir.Value | None = None,
+    scale_result: ir.Value | None = None,
+    out_dtype: int = -1,
+    use_fast_accum: bool = False,
+) -> Any:
+    """aten::_scaled_mm(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias, Tensor? scale_result, ScalarType? out_dtype,
+    bool use_fast_accum): a product of matrices of 8-bit floats, which ONNX computes in float32; the scales are one number or one for each
+    row of `self` and column of `mat2`."""
+    del use_fast_accum
+    single = int(ir.DataType.FLOAT)
+    product = op.Mul(op.Mul(op.MatMul(op.Cast(self, to=single), op.Cast(mat2, to=single)), scale_a), scale_b)
+    if bias is not None:
+        product = op.Add(product, op.Cast(bias, to=single))
+    if scale_result is not None:
+        product = op.Mul(product, scale_result)
+    return op.Cast(product, to=int(self.dtype or single) if out_dtype == -1 else out_dtype)

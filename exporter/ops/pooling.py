@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from onnxplain.recorder import op
@@ -17,8 +18,7 @@ from . import translates
 def adaptive_avg_pool(self: ir.Value, output_size: Sequence[int]) -> Any:
     """aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size).
 
-    Output i of k along a dim of size n is the mean over floor(i*n/k) to ceil((i+1)*n/k). Raises ValueError where n is not fixed and k is
-    not 1: how many elements a mean has then is known at run time only.
+    Output i of k along a dim of size n is the mean over floor(i*n/k) to ceil((i+1)*n/k).
     """
     assert self.shape is not None
     first = len(self.shape) - len(output_size)
@@ -27,9 +27,6 @@ def adaptive_avg_pool(self: ir.Value, output_size: Sequence[int]) -> Any:
             return op.GlobalAveragePool(self)
         return op.ReduceMean(self, list(range(first, len(self.shape))), keepdims=1)
     sizes = list(self.shape)[first:]
-    for size, wanted in zip(sizes, output_size, strict=True):
-        if not isinstance(size, int) and wanted != 1:
-            raise ValueError(f"adaptive pooling to {wanted} needs a dim of fixed size, not {size}")
     if first == 2 and all(isinstance(size, int) and size % wanted == 0 for size, wanted in zip(sizes, output_size, strict=True)):
         window = [size // wanted for size, wanted in zip(sizes, output_size, strict=True)]
         return op.AveragePool(self, kernel_shape=window, strides=window)
@@ -37,11 +34,30 @@ def adaptive_avg_pool(self: ir.Value, output_size: Sequence[int]) -> Any:
     for axis, (size, wanted) in enumerate(zip(sizes, output_size, strict=True), start=first):
         if wanted == 1:
             result = op.ReduceMean(result, [axis], keepdims=1)
+        elif not isinstance(size, int):
+            result = _means(result, axis, wanted)
         elif wanted != size:
             bounds = [(index * size // wanted, -(-(index + 1) * size // wanted)) for index in range(wanted)]
             parts = [op.ReduceMean(op.Slice(result, [start], [end], [axis]), [axis], keepdims=1) for start, end in bounds]
             result = op.Concat(*parts, axis=axis)
     return result
+
+
+def _means(value: Any, axis: int, count: int) -> Any:
+    """The means of adaptive pooling along a dim whose size is known at run time only: a product with a matrix of weights."""
+    assert value.shape is not None
+    size = op.Shape(value, start=axis, end=axis + 1)
+    index = np.arange(count, dtype=np.int64)[:, None]
+    start = op.Div(op.Mul(index, size), [count])
+    end = op.Div(op.Add(op.Mul(index + 1, size), [count - 1]), [count])
+    position = op.Range(0, op.Squeeze(size), 1)
+    inside = op.And(op.GreaterOrEqual(position, start), op.Less(position, end))
+    weights = op.Div(op.Cast(inside, to=int(value.dtype)), op.Cast(op.Sub(end, start), to=int(value.dtype)))
+    last = len(value.shape) - 1
+    swapped = [last if each == axis else axis if each == last else each for each in range(last + 1)]
+    if axis == last:
+        return op.MatMul(value, op.Transpose(weights, perm=[1, 0]))
+    return op.Transpose(op.MatMul(op.Transpose(value, perm=swapped), op.Transpose(weights, perm=[1, 0])), perm=swapped)
 
 
 @translates("aten::avg_pool2d", "aten::avg_pool3d")

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from onnxplain.recorder import op
 
-from . import translates
+from . import emit, translates
 from .casts import cast
 
 
@@ -72,3 +72,22 @@ def cumsum(self: ir.Value, dim: int, dtype: int = -1) -> Any:
     assert self.shape is not None
     value = cast(self, dtype)
     return op.CumSum(value, dim) if self.shape else value
+
+
+@translates("aten::cumprod")
+def cumprod(self: ir.Value, dim: int, dtype: int = -1) -> Any:
+    """aten::cumprod(Tensor self, int dim, *, ScalarType? dtype): a Scan, as ONNX has no operator for it before opset 26."""
+    assert self.shape is not None
+    value = cast(self, dtype)
+    if not self.shape:
+        return value
+    kind = ir.TensorType(value.dtype)
+    inputs = [ir.Value(name=name, type=kind) for name in ("product", "factor")]
+    carried, seen = (ir.Value(name=name, type=kind) for name in ("next_product", "seen"))
+    nodes = [ir.Node("", "Mul", inputs, outputs=[carried], version=14), ir.Node("", "Identity", [carried], outputs=[seen], version=16)]
+    body = ir.Graph(inputs, [carried, seen], nodes=nodes, name="cumprod")
+    axis = dim % len(self.shape)
+    rest = [each for each in range(len(self.shape)) if each != axis]
+    first = op.Expand(op.CastLike(1, value), op.Gather(op.Shape(value), rest)) if rest else op.CastLike(1, value)
+    _, result = emit("Scan", [first, value], {"body": body, "num_scan_inputs": 1, "scan_input_axes": [axis], "scan_output_axes": [axis]}, 2)
+    return result

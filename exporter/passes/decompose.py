@@ -11,11 +11,12 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from onnxplain.diagnostics import DiagnosticContext
-from onnxplain.rules import DecompositionFailed
+from onnxplain.rules import CustomOperatorInlined, DecompositionFailed
 
-from .. import where
+from .. import custom, where
 from ..registry import OnnxRegistry, qualified_name
 from .inline import inline
+from .kernels import WithoutData, python_kernel
 
 Decompositions = Mapping[torch._ops.OpOverload, Callable[..., Any]]
 
@@ -28,11 +29,16 @@ def decompose(context: DiagnosticContext, module: torch.fx.GraphModule, registry
     if not needing:
         return
     table = _decompositions(registry)
-    for node in needing:
-        made = _trace(context, node, table)
-        if made is not None:
-            inline(module, node, made, node.all_input_nodes, functools.partial(_inherit, node))
-            context.event(f"{qualified_name(node.target)} ({node.name}) was decomposed.", logging.DEBUG)
+    tried: set[torch.fx.Node] = set()
+    while needing:
+        for node in needing:
+            made = _decomposed(context, node, table) or _implementation(context, node, table)
+            if made is not None:
+                inline(module, node, made, node.all_input_nodes, functools.partial(_inherit, node))
+                context.event(f"{qualified_name(node.target)} ({node.name}) was decomposed.", logging.DEBUG)
+        tried.update(needing)
+        # NOTE: an implementation in Python may call another operator that has one.
+        needing = [node for node in module.graph.nodes if node not in tried and _needs_decomposition(node, registry)]
 
 
 def _needs_decomposition(node: torch.fx.Node, registry: OnnxRegistry) -> bool:
@@ -52,24 +58,15 @@ def _decompositions(registry: OnnxRegistry) -> Decompositions:
     }
 
 
-def _trace(context: DiagnosticContext, node: torch.fx.Node, table: Decompositions) -> torch.fx.GraphModule | None:
-    """The graph that the node's operator is made of, with one placeholder for each FX node among its arguments; None if unknown."""
+def _decomposed(context: DiagnosticContext, node: torch.fx.Node, table: Decompositions) -> torch.fx.GraphModule | None:
+    """The graph that torch says the node's operator is made of; None if it does not say."""
     target = node.target
     assert isinstance(target, torch._ops.OpOverload)
     function = table.get(target) or (target.decompose if target._can_decompose() else None)
     if function is None:
         return None
-    values = [each.meta["val"] for each in node.all_input_nodes]
-
-    def call(*inputs: Any) -> Any:
-        given = dict(zip(node.all_input_nodes, inputs, strict=True))
-        args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda each: given[each])
-        return function(*args, **kwargs)
-
     try:
-        with _fake_mode(node):
-            # NOTE: some decompositions write to what they have made themselves.
-            return make_fx(torch.func.functionalize(call), decomposition_table=dict(table))(*values)
+        return _traced(node, function, table)
     except Exception as error:
         context.report(
             DecompositionFailed(operator=qualified_name(target), error=f"{type(error).__name__}: {error}"),
@@ -78,6 +75,42 @@ def _trace(context: DiagnosticContext, node: torch.fx.Node, table: Decomposition
             blocking=True,
         )
         raise context.stop(error) from error
+
+
+def _implementation(context: DiagnosticContext, node: torch.fx.Node, table: Decompositions) -> torch.fx.GraphModule | None:
+    """The graph of what the operator's implementation in Python calls; None if there is none, or if it needs data."""
+    target = node.target
+    assert isinstance(target, torch._ops.OpOverload)
+    kernel = python_kernel(target)
+    if kernel is None:
+        return None
+    try:
+        with WithoutData():
+            made = _traced(node, kernel.function, table)
+    except Exception as error:
+        context.event(
+            f"{qualified_name(target)} has an implementation in Python, which cannot be exported: {type(error).__name__}: {error}"
+        )
+        return None
+    if any(each.target is target for each in made.graph.nodes):
+        return None
+    if where.origin(kernel.file) is not where.Origin.INTERNAL or target.namespace not in ("aten", "prims"):
+        context.report(CustomOperatorInlined(operator=qualified_name(target)), at=where.at_node(node), fixes=[custom.skeleton(target)])
+    return made
+
+
+def _traced(node: torch.fx.Node, function: Callable[..., Any], table: Decompositions) -> torch.fx.GraphModule:
+    """The graph of `function`, called as the node calls its operator, with one placeholder for each FX node among the arguments."""
+    values = [each.meta["val"] for each in node.all_input_nodes]
+
+    def call(*inputs: Any) -> Any:
+        given = dict(zip(node.all_input_nodes, inputs, strict=True))
+        args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda each: given[each])
+        return function(*args, **kwargs)
+
+    with _fake_mode(node):
+        # NOTE: some decompositions write to what they have made themselves.
+        return make_fx(torch.func.functionalize(call), decomposition_table=dict(table))(*values)
 
 
 def _fake_mode(node: torch.fx.Node) -> Any:

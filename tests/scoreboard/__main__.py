@@ -74,11 +74,11 @@ def right(case: Case, result: dict[str, Any]) -> bool:
                 result["outcome"] in ("failed", "refused") and level == "error" and result["line"] and result["stage"]
             )
         case _:
-            return result["outcome"] == "exported" and level in ("warning", "note") and result["line"]
+            return bool(result["line"]) or (_verified(result) and case.goes_wrong_elsewhere)
 
 
 def _verified(result: dict[str, Any]) -> bool:
-    return result["outcome"] == "exported" and result.get("worst") in ("ok", "note")
+    return result["outcome"] == "exported" and result.get("worst") != "error" and result.get("other_inputs", True)
 
 
 def _table(found: Sequence[Case], results: dict[tuple[str, str], dict[str, Any]]) -> Table:
@@ -129,7 +129,7 @@ def _summary(found: Sequence[Case], results: dict[tuple[str, str], dict[str, Any
     share("errors: an action is named", errors, lambda result, _: result.get("action"))
     share("errors: a fix can be applied", errors, lambda result, _: result.get("edits"))
     fixable = [case for case in errors if results[case.name, "ours"].get("fixed")]
-    share("errors: every fix exports and verifies", fixable, lambda result, _: all(each == "exported" for each in result["fixed"]))
+    share("errors: every fix exports and verifies", fixable, lambda result, _: all(each.startswith("exported") for each in result["fixed"]))
     share("warnings and notes: on the line", warned, lambda result, case: right(case, result))
     share("healthy: exported without a warning", healthy, lambda result, case: right(case, result))
     broken = [

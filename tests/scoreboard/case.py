@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib.util
+import json
 import pathlib
 import sys
 from types import ModuleType
@@ -32,12 +34,14 @@ class Case:
         expect: What a good exporter has to say: error, warning, note or ok.
         stages: Our stages that may report it; empty where any may.
         lines: The lines to blame.
+        goes_wrong_elsewhere: Whether the model of torch.onnx.export cannot be loaded or gives wrong numbers, as recorded in the folder.
     """
 
     path: pathlib.Path
     expect: str
     stages: frozenset[str]
     lines: frozenset[int]
+    goes_wrong_elsewhere: bool = False
 
     @property
     def name(self) -> str:
@@ -50,7 +54,19 @@ def read(path: pathlib.Path) -> Case:
     source = path.read_text(encoding="utf-8")
     facts = dict(line.split(": ", 1) for line in source.split('"""')[1].splitlines() if ": " in line)
     lines = frozenset(number for number, line in enumerate(source.splitlines(), 1) if "# BLAME" in line)
-    return Case(path, facts["expect"], frozenset(STAGES.get(facts["stage"], ())), lines)
+    return Case(path, facts["expect"], frozenset(STAGES.get(facts["stage"], ())), lines, path.name in _recorded_as_wrong(path.parent))
+
+
+@functools.cache
+def _recorded_as_wrong(folder: pathlib.Path) -> frozenset[str]:
+    results = folder / "torch_2_13.json"
+    records = json.loads(results.read_text(encoding="utf-8")) if results.exists() else []
+
+    def wrong(record: dict[str, Any]) -> bool:
+        told = (record.get("ort_load", "ok"), record.get("same_input", "ok"), *record.get("second_input", ()))
+        return record["outcome"] == "exported" and any(each != "ok" for each in told)
+
+    return frozenset(record["case"] for record in records if wrong(record))
 
 
 def load(path: pathlib.Path) -> ModuleType:

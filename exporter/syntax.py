@@ -28,7 +28,12 @@ def tree(file: str) -> ast.Module | None:
     return _parsed("".join(lines)) if lines else None
 
 
-def region(file: str, node: ast.expr | ast.stmt) -> Region:
+def source(file: str) -> str:
+    """The text of `file`; empty when it is not at hand."""
+    return "".join(linecache.getlines(file))
+
+
+def region(file: str, node: ast.expr | ast.stmt | ast.keyword) -> Region:
     """The part of `file` that `node` covers."""
     return Region.from_utf8(file, node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0)
 
@@ -83,6 +88,24 @@ def expression_at(location: Location) -> str:
     statement = innermost(location.file, location.region, ast.stmt)
     parts = (getattr(statement, name, None) for name in ("iter", "test", "value"))
     return next((text(location.file, part) for part in parts if isinstance(part, ast.expr)), location.snippet)
+
+
+def last_name(function: ast.expr) -> str:
+    """The name of a function as it is called, without what stands before its last dot."""
+    return function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+
+
+def name_of_torch(file: str) -> str | None:
+    """What `file` calls torch; None if it does not import it."""
+    module = tree(file)
+    for node in ast.walk(module) if module is not None else ():
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                if name.name == "torch":
+                    return name.asname or "torch"
+                if name.name.startswith("torch.") and not name.asname:
+                    return "torch"
+    return None
 
 
 def _tests(node: ast.AST) -> list[ast.expr]:

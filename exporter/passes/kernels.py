@@ -1,0 +1,62 @@
+"""Operators that somebody has written in Python: what they call can be exported in their place."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+_REGISTERED = re.compile(r"^(\w+)(?:\[alias\])?: registered at (.+\.py):\d+ ", re.MULTILINE)
+"""A line of the dispatcher's table that names a Python file (torch 2.11 to 2.15)."""
+_KEYS = {"CompositeExplicitAutograd": "CPU", "CPU": "CPU", "CUDA": "CUDA"}
+"""Under which keys a kernel is registered that computes, and the dispatch key that leads to it."""
+
+
+_LOOKING = frozenset(
+    {"__array__", "__bool__", "__dlpack__", "__float__", "__index__", "__int__", "data_ptr", "item", "numpy", "tolist", "untyped_storage"}
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class PythonKernel:
+    """An implementation of an operator in Python.
+
+    Attributes:
+        function: Calls it with the operator's arguments.
+        file: Where it was registered.
+    """
+
+    function: Callable[..., Any]
+    file: str
+
+
+class WithoutData(TorchFunctionMode):
+    """Refuses what looks at a tensor's data: fake tensors have none, and what numpy would get of them is arbitrary."""
+
+    def __torch_function__(self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        """Calls `func`. Raises TypeError if it looks at data."""
+        del types
+        if (name := getattr(func, "__name__", "")) in _LOOKING:
+            raise TypeError(f"{name} looks at the data of a tensor")
+        return func(*args, **(kwargs or {}))
+
+
+def python_kernel(target: torch._ops.OpOverload) -> PythonKernel | None:
+    """The implementation in Python that torch would call for `target`; None if it is written in C++, or writes to its arguments."""
+    # NOTE: `_dispatch_dump` is private (torch 2.11 to 2.15), but a kernel of C++ must not be called with fake tensors, which have no
+    # data, and nothing public tells the two apart.
+    dump = getattr(torch._C, "_dispatch_dump", None)
+    if dump is None or target._schema.is_mutable:
+        return None
+    registered = dict(_REGISTERED.findall(dump(target.name())))
+    for name, key in _KEYS.items():
+        if name in registered:
+            # NOTE: with keys of its own, the call goes past the modes that watch it, to the kernel; what that calls is watched again.
+            keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
+            return PythonKernel(functools.partial(target.redispatch, keys), registered[name])
+    return None
