@@ -2,15 +2,16 @@
 
 from .context import DiagnosticContext, Evidence, Reported
 from .errors import InvalidArgument, OnnxExporterError
-from .failure import ExportFailed, LogNotSaved
+from .failure import ExportFailed, LogNotSaved, UnreadableLog
 from .finding import Diagnostic, Suppression
 from .fix import Confidence, Edit, Fix
+from .graph import Graph, Node
 from .history import Added, ArgumentsChanged, Deprecated, LevelChanged, MeaningChanged, Renamed, Retired
 from .level import Level
 from .location import Location, Region
 from .log import Artifact, Attachment, Event, Log, Stage, Tool
 from .options import DiagnosticOptions
-from .rule import CHAPTERS, Page, Rule
+from .rule import CHAPTERS, Page, Recorded, Rule
 
 __all__ = [
     "CHAPTERS",
@@ -28,6 +29,7 @@ __all__ = [
     "Evidence",
     "ExportFailed",
     "Fix",
+    "Graph",
     "InvalidArgument",
     "Level",
     "LevelChanged",
@@ -35,8 +37,10 @@ __all__ = [
     "Log",
     "LogNotSaved",
     "MeaningChanged",
+    "Node",
     "OnnxExporterError",
     "Page",
+    "Recorded",
     "Region",
     "Renamed",
     "Reported",
@@ -45,4 +49,5 @@ __all__ = [
     "Stage",
     "Suppression",
     "Tool",
+    "UnreadableLog",
 ]

@@ -15,6 +15,7 @@ from . import source
 from .failure import ExportFailed
 from .finding import Diagnostic, Suppression
 from .fix import Fix
+from .graph import Graph
 from .level import Level
 from .location import Location, Region
 from .log import Artifact, Attachment, Event, Log, Stage, Tool
@@ -33,12 +34,14 @@ class Evidence:
         stack: Python frames that lead there, outermost first.
         code_flow: The way from the source line through the graphs.
         related: Other places that explain the finding.
+        picture: Makes the graph around the node that the finding is about; called only for a finding that is kept.
     """
 
     location: Location | None = None
     stack: tuple[Location, ...] = ()
     code_flow: tuple[Location, ...] = ()
     related: tuple[Location, ...] = ()
+    picture: Callable[[], Graph] | None = None
 
 
 class Reported:
@@ -133,7 +136,7 @@ class DiagnosticContext:
             cause, known = error, False
             self._add(self._internal_error(name, error), self._locate(error), blocking=True, cause=error)
         finally:
-            self._stages.append(Stage(name, self._clock() - started, completed))
+            self._stages.append(Stage(name, round(self._clock() - started, 6), completed))
             self._stage = ""
         if not completed:
             # NOTE: a recognised failure says all in its finding; torch's own page of traceback above it would bury it.
@@ -180,9 +183,10 @@ class DiagnosticContext:
         return log
 
     def event(self, text: str, level: int = logging.INFO) -> None:
-        """Records that something happened which asks for no action."""
-        if level >= self.options.verbosity_level:
-            self._events.append(Event(level, self._stage, text, self._clock()))
+        """Records that something happened which asks for no action. `text` becomes a sentence if it is none: SARIF wants one."""
+        text = text.strip()
+        if level >= self.options.verbosity_level and text:
+            self._events.append(Event(level, self._stage, text if text.endswith(".") else f"{text}.", self._clock()))
 
     def attach(self, name: str, text: Callable[[], str], level: int = logging.DEBUG) -> None:
         """Keeps a text of interest; `text` is called only when the verbosity asks for `level`."""
@@ -245,6 +249,8 @@ class DiagnosticContext:
         place = None if rule.everywhere or finding.location is None else (finding.location.file, finding.location.line)
         key = (rule, place, finding.suppression is None)
         seen = self._findings.get(key)
+        if seen is None and evidence.picture is not None:
+            finding = dataclasses.replace(finding, graph=evidence.picture())
         self._findings[key] = _fold(seen, finding) if seen else finding
         self._occurrences.setdefault(key, []).append(finding.location)
 
@@ -257,6 +263,7 @@ def _fold(seen: Diagnostic, again: Diagnostic) -> Diagnostic:
         notes=tuple(dict.fromkeys((*seen.notes, *again.notes))),
         fixes=seen.fixes or again.fixes,
         cause=seen.cause or again.cause,
+        graph=seen.graph or again.graph,
     )
 
 
@@ -276,4 +283,5 @@ def _suppression(rule: Rule, place: Location | None) -> Suppression | None:
 
 
 def _utc(seconds: float) -> datetime.datetime:
-    return datetime.datetime.fromtimestamp(seconds, tz=datetime.timezone.utc)
+    # NOTE: SARIF tells milliseconds (2.1.0, section 3.9); more would make a report on the log another one than that on the export.
+    return datetime.datetime.fromtimestamp(round(seconds, 3), tz=datetime.timezone.utc)

@@ -1,6 +1,8 @@
-"""What an export raises when it has no result, or cannot tell it."""
+"""What an export raises when it has no result or cannot tell it, and what a log raises that cannot be read."""
 
 from __future__ import annotations
+
+import os
 
 from .errors import OnnxExporterError
 from .finding import Diagnostic
@@ -46,3 +48,10 @@ class LogNotSaved(OnnxExporterError):
     def __str__(self) -> str:
         told = f"The log could not be saved ({self.error}). It says: {verdict(self.log)}"
         return "\n".join([told, *(plain(finding) for finding in self.log.findings[:1])])
+
+
+class UnreadableLog(OnnxExporterError, ValueError):
+    """A file is no SARIF log of onnxplain's, or cannot be read. The text names the file and says why."""
+
+    def __init__(self, path: str | os.PathLike[str], why: str) -> None:
+        super().__init__(f"{os.fspath(path)} is no log that onnxplain can read: {why}")

@@ -5,9 +5,13 @@ from __future__ import annotations
 import dataclasses
 
 from .fix import Fix
+from .graph import Graph
 from .level import Level
 from .location import Location
-from .rule import Rule
+from .rule import Recorded, Rule
+
+SAME = "The same finding."
+"""What a SARIF log says of the other places of a finding, to tell them from the places that explain it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -20,10 +24,10 @@ class Suppression:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """A finding. Made by `DiagnosticContext.report` and `fail` only.
+    """A finding. Made by `DiagnosticContext.report` and `fail`, and by `read` from a log.
 
     Attributes:
-        rule: The rule's instance: its fields are the message's arguments.
+        rule: The rule's instance: its fields are the message's arguments. In a log that was read, what the log tells of it.
         level: The level after overrides and `warnings_as_errors`.
         stage: Name of the stage that found it.
         blocking: True if the export could not go on because of it.
@@ -36,10 +40,11 @@ class Diagnostic:
         notes: Further facts, a sentence each.
         fixes: Ways out, most likely first.
         cause: The text of the exception behind it, in full.
+        graph: The graph around the node that it is about, where there is one.
         suppression: Set when a comment in the source accepts it.
     """
 
-    rule: Rule
+    rule: Rule | Recorded
     level: Level
     stage: str
     blocking: bool = False
@@ -52,6 +57,7 @@ class Diagnostic:
     notes: tuple[str, ...] = ()
     fixes: tuple[Fix, ...] = ()
     cause: str = ""
+    graph: Graph | None = None
     suppression: Suppression | None = None
 
     @property

@@ -16,17 +16,23 @@ class Region:
         column: First column; `None` stands for the whole line.
         end_line: Last line; `None` stands for `line`.
         end_column: Column after the last one; `None` stands for the end of the line.
+        lines: The text of its lines as a log tells it; empty stands for what the file holds now.
     """
 
     line: int
     column: int | None = None
     end_line: int | None = None
     end_column: int | None = None
+    lines: tuple[str, ...] = dataclasses.field(default=(), compare=False, repr=False)
 
     @property
     def last_line(self) -> int:
         """`end_line`, or `line` where there is none."""
         return self.line if self.end_line is None else self.end_line
+
+    def texts(self, file: str) -> tuple[str, ...]:
+        """Its lines in `file`, whole; empty texts where there are none."""
+        return self.lines or tuple(source.line_text(file, number) for number in range(self.line, max(self.line, self.last_line) + 1))
 
     @classmethod
     def from_utf8(cls, file: str, line: int, offset: int, end_line: int, end_offset: int) -> Region:
@@ -65,7 +71,7 @@ class Location:
     @property
     def snippet(self) -> str:
         """The text of the first line, without indentation."""
-        return source.line_text(self.file, self.region.line).strip() if self.region else ""
+        return self.region.texts(self.file)[0].strip() if self.region else ""
 
     def saying(self, message: str) -> Location:
         """The same place with `message`."""

@@ -81,8 +81,8 @@ class Log:
         artifacts: The files that were written.
         environment: Names and versions of what the result depends on.
         options: The options in force.
-        started: When the export began (UTC).
-        ended: When it ended (UTC).
+        started: When the export began (UTC), to the millisecond.
+        ended: When it ended (UTC), to the millisecond.
         command_line: The command, if there was one.
     """
 

@@ -8,27 +8,41 @@ import importlib.resources
 import os
 import pathlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import jinja2
 
+from .finding import Diagnostic
 from .fix import Edit
+from .graph import LEFT_OUT, Graph, Node
 from .level import Level
 from .location import Location
 from .log import PROFILE, Event, Log
-from .options import DiagnosticOptions
-from .rule import Rule
+from .rule import Recorded, Rule
 from .text import caret, change, describe, shown_path, summary, verdict, visible
 
-# A comment on GitHub holds 65,536 characters.
-_CAUSE_LIMIT = 8_000
+_LIMIT = 65_000
+"""Size of a report: a comment on GitHub holds 65,536 characters, which nobody counts as more than the UTF-16 code units."""
+_TABLE_ROOM = 5_000
+_SUPPRESSED_ROOM = 5_000
+_BRIEF_ROOM = 5_000
+"""Room for the rows of a table, for findings that the source suppresses, and at least for those that are told in a line each."""
+_BLOCK_LIMIT = 8_000
+_PROSE_LIMIT = 2_000
+_CODE_LIMIT = 500
+_CELL_LIMIT = 200
+_LABEL_LIMIT = 60
+"""Characters of a block of code, a sentence, code within a line, a cell of a table, a line in a picture."""
 _EVENT_LIMIT = 100
 _PLACE_LIMIT = 10
+_CELL_PLACE_LIMIT = 5
 
-_ARGUMENT = re.compile(r"('\{\w+\}'|\{\w+\})")
+_ARGUMENT = re.compile(r"('\{\d+\}'|\{\d+\})")
 _CODE_SPAN = re.compile(r"(?<!`)(`[^`]+`)(?!`)")
 _SPECIAL = re.compile(r"[\\`*\[\]<>|~$&#]|(?<!\w)_|_(?!\w)")
 _BACKTICKS = re.compile(r"`+")
+_NO_LABEL = re.compile(r"[^A-Za-z0-9_ .,()\[\]=]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 
 
 class Markdown(str):
@@ -38,11 +52,96 @@ class Markdown(str):
 
 
 def to_markdown(log: Log) -> str:
-    """The report on `log`."""
+    """The report on `log`, short enough for a comment on GitHub; it says how much is left out."""
+    macros: Any = _template("findings").module
     suppressed = [finding for finding in log.findings if finding not in log.active]
-    return _template().render(
-        log=log, verdict=verdict(log), summary=summary(log), suppressed=suppressed, place_limit=_PLACE_LIMIT, profile_name=PROFILE
+    frame = functools.partial(
+        _template("report").render,
+        log=log,
+        verdict=verdict(log),
+        summary=summary(log),
+        tables=list(_tables(log)),
+        suppressed=suppressed,
+        accepted=_fitting(map(macros.brief, suppressed), _SUPPRESSED_ROOM),
+        profile_name=PROFILE,
     )
+    room = _LIMIT - _size(frame(sections=[], brief=[]))
+    sections = list(_sections(log.active, macros.section, room - _BRIEF_ROOM))
+    rest = log.active[len(sections) :]
+    return frame(sections=sections, brief=_fitting(map(macros.brief, rest), room - sum(map(_size, sections))))
+
+
+def _sections(findings: Sequence[Diagnostic], section: Callable[..., str], room: int) -> Iterator[Markdown]:
+    """The sections on the first of `findings`, as many as there is room for; without what is folded where that is too much."""
+    for index, finding in enumerate(findings):
+        forms = (section(finding, folded=folded, open=index == 0) for folded in (True, False))
+        fitting = next((form for form in forms if _size(form) <= room), None)
+        if fitting is None:
+            return
+        room -= _size(fitting)
+        yield Markdown(fitting)
+
+
+def _fitting(texts: Iterable[str], room: int) -> list[Markdown]:
+    """As many of `texts`, from the first on, as there is room for."""
+    found: list[Markdown] = []
+    for text in texts:
+        room -= _size(text)
+        if room < 0:
+            break
+        found.append(Markdown(text))
+    return found
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-16-le", "replace")) // 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """What one rule finds, a row each: arguments, how often, where, and the notes of a line."""
+
+    rule: Rule | Recorded
+    head: Markdown
+    rows: Sequence[Markdown]
+    left_out: int
+
+
+def _tables(log: Log) -> Iterator[Table]:
+    """A table for each rule that finds things wherever they stand, such as operators."""
+    by_rule: dict[str, list[Diagnostic]] = {}
+    for finding in log.active:
+        if finding.rule.everywhere:
+            by_rule.setdefault(finding.rule.id, []).append(finding)
+    for _, findings in sorted(by_rule.items()):
+        rule = findings[0].rule
+        remarks = any(map(_remarks, findings))
+        columns = [*(cell(name.capitalize(), prose) for name in rule.arguments()), "Times", "Places", *(["Remarks"] if remarks else [])]
+        head = Markdown(f"{_cells(columns)}\n|{'---|' * len(columns)}")
+        rows = _fitting((_row(finding, remarks=remarks) for finding in findings), _TABLE_ROOM)
+        yield Table(rule, head, rows, len(findings) - len(rows))
+
+
+def _row(finding: Diagnostic, *, remarks: bool) -> str:
+    places = [cell(_line(place)) for place in finding.occurrences[:_CELL_PLACE_LIMIT]]
+    if (left_out := len(finding.occurrences) - len(places)) > 0:
+        places.append(Markdown(f"{left_out} more"))
+    cells = [*map(cell, finding.rule.argument_texts()), str(finding.count), ", ".join(places)]
+    if remarks:
+        cells.append(cell(_remarks(finding), prose))
+    return _cells(cells)
+
+
+def _remarks(finding: Diagnostic) -> str:
+    return " ".join(note for note in finding.notes if "\n" not in note)
+
+
+def _cells(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _line(place: Location) -> str:
+    return f"{shown_path(place.file)}:{place.line}" if place.file and place.line else describe(place)
 
 
 def write(log: Log, path: pathlib.Path) -> None:
@@ -57,7 +156,7 @@ def write(log: Log, path: pathlib.Path) -> None:
 
 
 @functools.cache
-def _template() -> jinja2.Template:
+def _template(name: str) -> jinja2.Template:
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined,
         finalize=lambda value: value if isinstance(value, Markdown) else prose(str(value)),
@@ -65,29 +164,45 @@ def _template() -> jinja2.Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    filters = (code, fence, times, shown, rule_name, message, place, diff, excerpt, stack, steps, setting, middle)
+    filters = (code, fence, times, shown, message, place, diff, excerpt, stack, steps, setting, mermaid)
     environment.filters.update({function.__name__: function for function in filters})
-    return environment.from_string(importlib.resources.files(__package__).joinpath("report.md.j2").read_text(encoding="utf-8"))
+    environment.globals["place_limit"] = _PLACE_LIMIT
+    return environment.from_string(importlib.resources.files(__package__).joinpath(f"{name}.md.j2").read_text(encoding="utf-8"))
 
 
 def prose(text: str) -> Markdown:
     """`text` as a part of a paragraph. Backticks in pairs stay code, as in the sentences of rules; all else stands for itself."""
-    parts = _CODE_SPAN.split(visible(text))
-    return Markdown("".join(part if index % 2 else _SPECIAL.sub(r"\\\g<0>", part) for index, part in enumerate(parts)))
+    parts = _CODE_SPAN.split(visible(_shortened(text, _PROSE_LIMIT)))
+    return Markdown("".join(part if index % 2 else _escaped(part) for index, part in enumerate(parts)))
+
+
+def _escaped(text: str) -> str:
+    return _SPECIAL.sub(r"\\\g<0>", text)
+
+
+def _shortened(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}..."
 
 
 def code(text: str) -> Markdown:
     """`text` as code within a line."""
     if not text:
         return prose("''")
-    text = visible(text)
+    text = visible(_shortened(text, _CODE_LIMIT))
     ticks = "`" * (_longest_run(text) + 1)
     padding = " " if text.startswith("`") or text.endswith("`") else ""
     return Markdown(f"{ticks}{padding}{text}{padding}{ticks}")
 
 
+def cell(text: str, how: Callable[[str], Markdown] = code) -> Markdown:
+    """`text` as `how` has it, in a cell of a table, which a bar would end even within code."""
+    text = _shortened(text, _CELL_LIMIT)
+    return Markdown(_escaped(visible(text))) if "|" in text else how(text) if text else Markdown("")
+
+
 def fence(text: str, language: str = "text") -> Markdown:
-    """`text` as a block of code."""
+    """`text` as a block of code, without its middle if it is long."""
+    text = _middle(text)
     ticks = "`" * max(3, _longest_run(text) + 1)
     return Markdown("\n".join([f"{ticks}{language}", *(visible(line) for line in text.splitlines()), ticks]))
 
@@ -101,18 +216,13 @@ def shown(path: pathlib.Path | str) -> str:
     return shown_path(str(path))
 
 
-def rule_name(rule: Rule) -> str:
-    """The name of the class of `rule`."""
-    return type(rule).__name__
-
-
-def message(rule: Rule) -> Markdown:
+def message(rule: Rule | Recorded) -> Markdown:
     """The message of `rule`, its quoted arguments as code."""
-    arguments = dict(zip(rule.arguments(), rule.argument_texts(), strict=True))
-    parts = _ARGUMENT.split(rule.message)
+    values = rule.argument_texts()
+    parts = _ARGUMENT.split(rule.numbered_message())
     for index, part in enumerate(parts):
-        value = arguments.get(part.strip("'{}"), "")
-        parts[index] = prose(part) if index % 2 == 0 else code(value) if part.startswith("'") else prose(value)
+        number = int(part.strip("'{}")) if index % 2 else len(values)
+        parts[index] = prose(part) if number >= len(values) else code(values[number]) if part.startswith("'") else prose(values[number])
     return Markdown("".join(parts))
 
 
@@ -157,8 +267,7 @@ def steps(events: Sequence[Event]) -> str:
 def setting(log: Log) -> str:
     """The versions and options that the export depended on, a line each."""
     versions = [f"{name} {version}" for name, version in {log.tool.name: log.tool.version, **dict(log.environment)}.items()]
-    values = [(field.name, getattr(log.options, field.name)) for field in dataclasses.fields(log.options)]
-    options = [f"{name}={_option(value)}" for name, value in values if value != getattr(DiagnosticOptions(), name)]
+    options = [f"{name}={_option(value)}" for name, value in log.options.changed().items()]
     return "\n".join([*versions, *options])
 
 
@@ -168,8 +277,27 @@ def _option(value: int | bool | Mapping[str, Level] | tuple[str, ...]) -> str:
     return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
-def middle(text: str) -> str:
-    """`text` without its middle if it is long."""
-    left_out = len(text) - _CAUSE_LIMIT
-    half = _CAUSE_LIMIT // 2
+def mermaid(graph: Graph) -> str:
+    """`graph` as a flowchart of mermaid, from top to bottom."""
+    # NOTE: names of our own: mermaid's grammar stumbles over some ids, such as `end`.
+    names = {node.id: f"n{number}" for number, node in enumerate(graph.nodes)}
+    return "\n".join(
+        [
+            "flowchart TD",
+            *(f'    {names[node.id]}["{_label(node)}"]{":::blamed" if node.id == graph.blamed else ""}' for node in graph.nodes),
+            *(f"    {names[source]} --> {names[target]}" for source, target in graph.edges if source in names and target in names),
+            "    classDef blamed fill:#ffebe9,stroke:#cf222e,stroke-width:3px,color:#1f2328",
+        ]
+    )
+
+
+def _label(node: Node) -> str:
+    """The lines of `node`. What might mean something to mermaid, to markdown or to HTML is written as mermaid's `#number;`."""
+    texts = [text for text in (node.label, node.id, node.value) if text] if node.label != LEFT_OUT else [LEFT_OUT]
+    return "<br>".join(_NO_LABEL.sub(lambda found: f"#{ord(found[0])};", visible(_shortened(text, _LABEL_LIMIT))) for text in texts)
+
+
+def _middle(text: str) -> str:
+    left_out = len(text) - _BLOCK_LIMIT
+    half = _BLOCK_LIMIT // 2
     return text if left_out <= 0 else f"{text[:half]}\n[{left_out} characters are left out here]\n{text[-half:]}"

@@ -56,6 +56,11 @@ class DiagnosticOptions:
                 if not _PREFIX.fullmatch(prefix):
                     raise InvalidArgument(f"{option}: expected a rule id such as OXP1001 or a prefix of one, got {prefix!r}")
 
+    def changed(self) -> dict[str, int | bool | Mapping[str, Level] | tuple[str, ...]]:
+        """The options that are not at their defaults, by name."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {name: value for name, value in values.items() if value != getattr(DiagnosticOptions(), name)}
+
     def check_known(self) -> None:
         """Raises `InvalidArgument` if an option names no rule of the book. Needs the rules imported."""
         ids = [rule.id for rule in Rule.all()]

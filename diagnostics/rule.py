@@ -34,6 +34,7 @@ _FIELD_TYPES = (str, int, float, bool, tuple[str, ...])
 _SECTIONS = ("What happened", "Why it matters", "How to fix it", "Example")
 _EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 _LIST_LIMIT = 5
+_NUMBER = re.compile(r"\{(\d{1,3})\}")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -139,6 +140,11 @@ class Rule:
         _history.check(cls.history, cls.state())
 
     @classmethod
+    def title(cls) -> str:
+        """The rule's name."""
+        return cls.__name__
+
+    @classmethod
     def fields(cls) -> tuple[str, ...]:
         """The names of the rule's fields, in order of definition."""
         return tuple(field.name for field in dataclasses.fields(cls))  # type: ignore[arg-type]
@@ -191,6 +197,46 @@ class Rule:
     def find(id: str) -> type[Rule] | None:
         """The rule of that id, if there is one."""
         return Rule._book.get(id)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Recorded:
+    """A rule's instance as a log tells of it: the rule may be retired, changed or newer than the present book. Sinks show it as a `Rule`.
+
+    Attributes:
+        id: The rule's id.
+        name: Its name.
+        template: Its message with `{0}`, `{1}` for the arguments.
+        names: Names of the arguments.
+        values: The arguments as text.
+        everywhere: As in `Rule`.
+    """
+
+    id: str
+    name: str
+    template: str
+    names: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    everywhere: bool = False
+
+    def title(self) -> str:
+        """The rule's name."""
+        return self.name
+
+    def numbered_message(self) -> str:
+        """As in `Rule`."""
+        return self.template
+
+    def arguments(self) -> tuple[str, ...]:
+        """As in `Rule`."""
+        return self.names
+
+    def argument_texts(self) -> tuple[str, ...]:
+        """As in `Rule`."""
+        return self.values
+
+    def __str__(self) -> str:
+        return _NUMBER.sub(lambda found: self.values[int(found[1])] if int(found[1]) < len(self.values) else found[0], self.template)
 
 
 def _text(value: str | int | float | bool | tuple[str, ...]) -> str:

@@ -12,17 +12,18 @@ import os
 import pathlib
 import urllib.parse
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import sarif_om
 
 from . import encode, fingerprint
-from .finding import Diagnostic
+from .finding import SAME, Diagnostic
 from .fix import Edit, Fix
+from .graph import Graph
 from .history import Added, Deprecated, Renamed
 from .level import Level
 from .location import Location, Region
-from .log import Artifact, Event, Log
+from .log import PROFILE, Artifact, Event, Log
 from .rule import Rule
 from .source import column_to_utf16
 from .text import summary
@@ -137,6 +138,8 @@ class _Source:
             return physical
         physical.region = self.region(fitted)
         physical.region.snippet = _snippet(self.text(fitted))
+        if not region.column:
+            physical.region.properties = {"wholeLine": True}
         around = self.fit(Region(max(1, fitted.line - _CONTEXT_LINES), 1, fitted.last_line + _CONTEXT_LINES))
         if context and around and around != fitted and (snippet := _snippet(self.text(around))):
             physical.context_region = sarif_om.Region(start_line=around.line, end_line=around.last_line, snippet=snippet)
@@ -149,7 +152,7 @@ class _Run:
     def __init__(self, log: Log, base: pathlib.Path) -> None:
         self._log = log
         self._base = base
-        self._rules = sorted({type(finding.rule) for finding in log.findings}, key=lambda rule: rule.id)
+        self._rules = sorted({type(_rule(finding)) for finding in log.findings}, key=lambda rule: rule.id)
         self._rule_index = {rule: index for index, rule in enumerate(self._rules)}
         self._sources: dict[str, _Source] = {}
         self._seen: collections.Counter[str] = collections.Counter()
@@ -178,6 +181,8 @@ class _Run:
                         {"name": stage.name, "seconds": round(stage.seconds, 6), "completed": stage.completed} for stage in log.stages
                     ],
                     "onnxplain/environment": dict(log.environment),
+                    "onnxplain/options": {name: _option(value) for name, value in log.options.changed().items()},
+                    "onnxplain/profile": next((each.text for each in log.attachments if each.name == PROFILE), ""),
                 }
             ),
         )
@@ -205,6 +210,8 @@ class _Run:
                     "problem.severity": _SEVERITIES[rule.level],
                     "revision": rule.revision(),
                     "since": next(event.version for event in rule.history if isinstance(event, Added)),
+                    "arguments": list(rule.arguments()),
+                    "everywhere": rule.everywhere or None,
                     "deprecated": deprecated and {"version": deprecated.version, "replacement": deprecated.replacement},
                 }
             ),
@@ -213,8 +220,8 @@ class _Run:
     def _invocation(self) -> sarif_om.Invocation:
         log = self._log
         notifications = [
-            *(self._internal(finding) for finding in log.findings if finding.blocking and finding.rule.chapter() == "internal"),
-            *(_notification(event) for event in log.events if event.text.strip()),
+            *(self._internal(finding) for finding in log.findings if finding.blocking and _rule(finding).chapter() == "internal"),
+            *map(_notification, log.events),
         ]
         return sarif_om.Invocation(
             execution_successful=log.succeeded,
@@ -233,7 +240,7 @@ class _Run:
             level="error",
             message=sarif_om.Message(text=str(finding.rule)),
             descriptor=_stage_descriptor(finding.stage),
-            associated_rule=sarif_om.ReportingDescriptorReference(id=finding.rule.id, index=self._rule_index[type(finding.rule)]),
+            associated_rule=sarif_om.ReportingDescriptorReference(id=finding.rule.id, index=self._rule_index[type(_rule(finding))]),
             exception=sarif_om.Exception(kind=kind, message=message or None) if kind else None,
         )
 
@@ -246,9 +253,10 @@ class _Run:
         )
 
     def _result(self, finding: Diagnostic) -> sarif_om.Result:
-        rule, place = finding.rule, finding.location
+        rule, place = _rule(finding), finding.location
         fingerprints = self._fingerprints(finding)
         occurrences = finding.count if finding.count > 1 else None
+        edits = {fix: edit for fix in finding.fixes if (edit := self._fix(fix))}
         return sarif_om.Result(
             rule_id=rule.id,
             rule_index=self._rule_index[type(rule)],
@@ -257,9 +265,10 @@ class _Run:
             guid=str(uuid.uuid5(_NAMESPACE, fingerprint.digest(self._log.subject, fingerprints[_FINGERPRINT]))),
             locations=[self._location(place, message=place.message, context=True)] if place and _label(place) else None,
             related_locations=self._related(finding) or None,
+            graphs=[_graph(finding.graph)] if finding.graph else None,
             code_flows=self._code_flows(finding),
             stacks=self._stacks(finding),
-            fixes=[fix for fix in map(self._fix, dict.fromkeys(finding.fixes)) if fix] or None,
+            fixes=list(edits.values()) or None,
             occurrence_count=occurrences,
             partial_fingerprints=fingerprints,
             suppressions=list(self._suppressions(finding)),
@@ -271,7 +280,14 @@ class _Run:
                     "notes": list(finding.notes),
                     "cause": finding.cause,
                     "fixes": [
-                        _some({"description": fix.description, "confidence": fix.confidence.value, "snippet": fix.snippet})
+                        _some(
+                            {
+                                "description": fix.description,
+                                "confidence": fix.confidence.value,
+                                "snippet": fix.snippet,
+                                "edits": list(edits).index(fix) if fix in edits else None,
+                            }
+                        )
                         for fix in finding.fixes
                     ],
                 }
@@ -280,7 +296,7 @@ class _Run:
 
     def _fingerprints(self, finding: Diagnostic) -> dict[str, str]:
         """GitHub's for the line, where there is one, and ours, which stays when lines move. What ours cannot tell apart is counted."""
-        rule, place = finding.rule, finding.location or Location("")
+        rule, place = _rule(finding), finding.location or Location("")
         source = self._source(place.file) if place.file else None
         arguments = [getattr(rule, name) for name in rule.arguments()]
         digest = fingerprint.digest(rule.id, arguments, source.name if source else "", place.snippet, place.module)
@@ -290,7 +306,7 @@ class _Run:
 
     def _related(self, finding: Diagnostic) -> list[sarif_om.Location]:
         others = [place for place in dict.fromkeys(finding.occurrences) if place != finding.location]
-        told = [*(place.saying("The same finding.") for place in others), *filter(_label, finding.related)]
+        told = [*(place.saying(SAME) for place in others), *filter(_label, finding.related)]
         return [self._location(place, id=number, message=_label(place)) for number, place in enumerate(told, 1)]
 
     def _code_flows(self, finding: Diagnostic) -> list[sarif_om.CodeFlow] | None:
@@ -353,9 +369,12 @@ class _Run:
             region = dataclasses.replace(region, column=(region.column or 1) + len(indentation))
         deleted = source.region(region)
         deleted.snippet = _snippet(source.text(region))
+        # NOTE: an insertion deletes nothing, so no snippet tells where it goes.
+        lines = "\n".join(source.lines[region.line - 1 : region.last_line])
         return sarif_om.Replacement(
             deleted_region=deleted,
             inserted_content=sarif_om.ArtifactContent(text=inserted) if inserted else None,
+            properties={"lines": lines} if 0 < len(lines) <= _SNIPPET_LIMIT else None,
         )
 
     def _location(self, place: Location, *, id: int = -1, message: str = "", context: bool = False) -> sarif_om.Location:
@@ -376,6 +395,12 @@ class _Run:
         if found is None:
             found = self._sources[file] = _Source(file, self._base)
         return found
+
+
+def _rule(finding: Diagnostic) -> Rule:
+    if not isinstance(finding.rule, Rule):
+        raise TypeError("a log that was read lacks what SARIF needs; the file that it comes from is that log")
+    return finding.rule
 
 
 def _lines(file: str) -> list[str]:
@@ -426,12 +451,34 @@ def _snippet(text: str) -> sarif_om.ArtifactContent | None:
     return sarif_om.ArtifactContent(text=text) if 0 < len(text) <= _SNIPPET_LIMIT else None
 
 
+def _graph(graph: Graph) -> sarif_om.Graph:
+    # NOTE: none of the known readers shows graphs; `onnxplain report` does.
+    return sarif_om.Graph(
+        description=sarif_om.Message(text=f"The graph around {graph.blamed}."),
+        nodes=[
+            sarif_om.Node(id=node.id, label=sarif_om.Message(text=node.label), properties=_some({"value": node.value}) or None)
+            for node in graph.nodes
+        ],
+        edges=[
+            sarif_om.Edge(id=str(number), source_node_id=source, target_node_id=target)
+            for number, (source, target) in enumerate(graph.edges, 1)
+        ],
+        properties={"blamed": graph.blamed},
+    )
+
+
+def _option(value: int | bool | Mapping[str, Level] | tuple[str, ...]) -> object:
+    """An option as JSON."""
+    if isinstance(value, Mapping):
+        return {rule: level.value for rule, level in value.items()}
+    return list(value) if isinstance(value, tuple) else value
+
+
 def _notification(event: Event) -> sarif_om.Notification:
     level = "error" if event.level >= logging.ERROR else "warning" if event.level >= logging.WARNING else "note"
-    text = event.text.strip()
     return sarif_om.Notification(
         level=level,
-        message=sarif_om.Message(text=text if text.endswith(".") else f"{text}."),
+        message=sarif_om.Message(text=event.text),
         descriptor=_stage_descriptor(event.stage),
         time_utc=_time(datetime.datetime.fromtimestamp(event.at, datetime.timezone.utc)),
     )
@@ -452,4 +499,4 @@ def _time(time: datetime.datetime) -> str:
 
 def _some(values: dict[str, object]) -> dict[str, object]:
     """The values that say something: no None, no empty text or list."""
-    return {name: value for name, value in values.items() if value is False or value}
+    return {name: value for name, value in values.items() if isinstance(value, bool | int) or value}

@@ -26,3 +26,8 @@ def column_from_utf8(text: str, offset: int) -> int:
 def column_to_utf16(text: str, column: int) -> int:
     """The UTF-16 column (from 1) of code point column `column` (from 1) of the line `text`."""
     return len(text[: column - 1].encode("utf-16-le", "surrogatepass")) // 2 + 1
+
+
+def column_from_utf16(text: str, column: int) -> int:
+    """The code point column (from 1) of UTF-16 column `column` (from 1) of the line `text`: the way back from `column_to_utf16`."""
+    return len(text.encode("utf-16-le", "surrogatepass")[: 2 * (column - 1)].decode("utf-16-le", "ignore")) + 1

@@ -6,7 +6,6 @@ import pathlib
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from . import source
 from .finding import Diagnostic
 from .fix import Edit
 from .level import Level
@@ -103,7 +102,7 @@ def shown_path(path: str) -> str:
 def caret(place: Location) -> tuple[str, str]:
     """The source line of `place` and a line that underlines its region; both empty where the source is not at hand."""
     region = place.region
-    if region is None or not (text := source.line_text(place.file, region.line).rstrip()):
+    if region is None or not (text := region.texts(place.file)[0].rstrip()):
         return "", ""
     start = region.column or len(text) - len(text.lstrip()) + 1
     end = region.end_column if region.end_column and region.last_line == region.line else len(text) + 1
@@ -114,7 +113,7 @@ def caret(place: Location) -> tuple[str, str]:
 def change(edit: Edit) -> tuple[list[str], list[str]]:
     """The lines that `edit` touches, before and after."""
     region = edit.region
-    before = [source.line_text(edit.file, number) for number in range(region.line, region.last_line + 1)]
+    before = list(region.texts(edit.file))
     head = before[0][: (region.column or 1) - 1]
     tail = before[-1][region.end_column - 1 :] if region.end_column else ""
     return before, (head + edit.replacement + tail).splitlines()

@@ -158,7 +158,7 @@ class _Builder:
             fix = custom.skeleton(node.target)
             if call.translation.origin == "user":
                 own, fix = custom.mending(error, evidence.location)
-                evidence = own or evidence
+                evidence = dataclasses.replace(own, picture=evidence.picture) if own else evidence
             self.context.report(
                 TranslationFailed(
                     operator=qualified_name(node.target), function=call.translation.name, error=f"{type(error).__name__}: {error}"

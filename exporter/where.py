@@ -29,6 +29,8 @@ import onnxplain.rules
 from onnxplain.diagnostics import Evidence, Location, Region
 from onnxplain.diagnostics.source import line_text
 
+from . import picture
+
 
 class Origin(enum.Enum):
     """Whose a source file is."""
@@ -81,7 +83,8 @@ def at_node(node: torch.fx.Node) -> Evidence:
     """
     evidence = at_stack(_parse(node.meta.get("stack_trace") or ""), _module_path(node))
     place = evidence.location or Location("")
-    return replace(evidence, code_flow=tuple(place.saying(step) for step in _steps(node, place)))
+    steps = tuple(place.saying(step) for step in _steps(node, place))
+    return replace(evidence, code_flow=steps, picture=functools.partial(picture.around, node))
 
 
 def at_onnx_node(message: str, model: ir.Model) -> Evidence | None:

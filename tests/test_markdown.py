@@ -3,49 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
+import dataclasses
 import os
 import pathlib
 import re
 
 import pytest
+from logs import HOSTILE, SOURCE, context, exported, failed
 from markdown_it import MarkdownIt
 
-from onnxplain.diagnostics import (
-    Confidence,
-    DiagnosticContext,
-    DiagnosticOptions,
-    Edit,
-    Evidence,
-    ExportFailed,
-    Fix,
-    Level,
-    Location,
-    Log,
-    Region,
-    Tool,
-    markdown,
-)
-from onnxplain.rules import DataDependentBranch, InternalError, TrainingMode, UnsupportedOperator
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Edit, Evidence, ExportFailed, Fix, Graph, Location, Node, Region, markdown
+from onnxplain.rules import DataDependentBranch, TrainingMode, UnsupportedOperator
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 COMMENT_LIMIT = 65_536
-
-SOURCE = """\
-import torch
-
-
-class Flip(torch.nn.Module):
-    def forward(self, x):
-        if x.sum() < 0:
-            return -x
-        return torch.linalg.foo(x)
-
-
-model = Flip()  # onnxplain: ignore[OXP1007] Dropout is wanted here.
-"""
-
-HOSTILE = "`` ` ``` </details><img src=x onerror=alert(1)> [a](http://evil) **b** _c_ | # \x1b[31m \u202e"
 
 
 @pytest.fixture
@@ -55,64 +26,6 @@ def source(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> str:
     path = tmp_path / "flip.py"
     path.write_text(SOURCE, encoding="utf-8")
     return str(path)
-
-
-def context(options: DiagnosticOptions | None = None) -> DiagnosticContext:
-    """A context whose clock goes on by an eighth of a second each time it is read."""
-    clock = itertools.count(1_767_225_600, 0.125)
-    made = DiagnosticContext(
-        tool=Tool("onnxplain", "0.1.0", "https://example.com"),
-        subject="Flip",
-        options=options or DiagnosticOptions(),
-        internal_error=lambda stage, error: InternalError(stage=stage, error=str(error)),
-        clock=lambda: float(next(clock)),
-        command_line="onnxplain export flip.py:model --report",
-    )
-    made.environment.update({"python": "3.11.7", "torch": "2.13.0+cpu"})
-    return made
-
-
-def failed(source: str) -> Log:
-    """The log of an export with findings of all kinds."""
-    at = Location(source, Region(6, 12, 6, 23), "forward", "blocks.0")
-    stack = (Location(source, Region(11, 1, 11, 6), "<module>"), at)
-    made = context(DiagnosticOptions(levels={"OXP3001": Level.WARNING}))
-    with contextlib.suppress(ExportFailed), made.stage("capture"):
-        made.event("The strategy non-strict failed; strict is tried.")
-        made.report(TrainingMode(layers=("dropout",)), at=Location(source, Region(11)))
-        made.report(TrainingMode(layers=("dropout", "norm.0")), at=Location(source, Region(4)))
-        made.report(
-            UnsupportedOperator(operator="aten::foo", nearest="aten::fo_o"),
-            at=Location(source, Region(8, 16, 8, 35), "forward", "blocks.0"),
-            notes=["Inputs of the operator:\nx  float32[2, 3]", "No decomposition of `aten::foo` is known."],
-            fixes=[Fix("Write the line with other operators.", Confidence.GUESS)],
-        )
-        raise made.fail(
-            DataDependentBranch(condition="x.sum() < 0"),
-            at=Evidence(at, stack, related=(Location(source, Region(4), message="The module is defined here"),)),
-            fixes=[
-                Fix(
-                    "Choose by element with `torch.where`.",
-                    Confidence.SAFE,
-                    edits=(Edit(source, Region(6, 9, 8, 35), "return torch.where(x.sum() < 0, -x, torch.linalg.foo(x))"),),
-                ),
-                Fix("Keep both branches.", Confidence.CHANGES_BEHAVIOUR, snippet="torch.cond(x.sum() < 0, negative, positive, (x,))"),
-            ],
-            cause=RuntimeError("Could not guard on data-dependent expression Eq(u0, 1).\n\n```\nUser code\n```"),
-        )
-    return made.log()
-
-
-def exported(folder: pathlib.Path) -> Log:
-    """The log of an export without findings."""
-    model = folder / "flip.onnx"
-    model.write_bytes(b"\0" * 1_234_567)
-    made = context()
-    for stage in ("capture", "build", "serialize"):
-        with made.stage(stage):
-            pass
-    made.wrote(model, "resultFile", "5f" * 32)
-    return made.finish()
 
 
 @pytest.mark.parametrize("name", ["failed", "exported"])
@@ -127,11 +40,12 @@ def test_golden(name: str, source: str, tmp_path: pathlib.Path) -> None:
 def test_what_comes_from_a_model_is_text_only(source: str) -> None:
     made = context()
     at = Location(source, Region(4), HOSTILE, HOSTILE, HOSTILE)
+    graph = Graph((Node(HOSTILE, f'"]\n{HOSTILE}', HOSTILE), Node("end", "style a:b#c;", "%%{init}%%")), ((HOSTILE, "end"),), HOSTILE)
     with contextlib.suppress(ExportFailed), made.stage("capture"):
         made.event(HOSTILE)
         raise made.fail(
             UnsupportedOperator(operator=HOSTILE, nearest=""),
-            at=Evidence(at, (at, at), related=(at,)),
+            at=Evidence(at, (at, at), related=(at,), picture=lambda: graph),
             notes=[HOSTILE, f"{HOSTILE}\n{HOSTILE}"],
             fixes=[Fix(HOSTILE, Confidence.GUESS, snippet=HOSTILE), Fix("x", Confidence.GUESS, edits=(Edit(HOSTILE, Region(1), HOSTILE),))],
             cause=RuntimeError(HOSTILE),
@@ -144,6 +58,12 @@ def test_what_comes_from_a_model_is_text_only(source: str) -> None:
     assert set(re.findall(r"</?\w+", html)) == {"<details", "</details", "<summary", "</summary"}
     assert not {token.type for token in tokens} & {"link_open", "image"}
     assert "alert(1)" not in html
+    (picture,) = [token.content for token in tokens if token.type == "fence" and token.info == "mermaid"]
+    first, node, other, edge, style = picture.splitlines()
+    label = r"""\["([A-Za-z0-9_ .,()\[\]=]|#\d+;|<br>)+"\]"""
+    assert re.fullmatch(rf"    n0{label}:::blamed", node)
+    assert re.fullmatch(rf"    n1{label}", other)
+    assert (first, edge, style[:20]) == ("flowchart TD", "    n0 --> n1", "    classDef blamed ")
     headings = [tokens[index + 1].content for index, token in enumerate(tokens) if token.type == "heading_open"]
     assert headings == ["The export of Flip failed in capture", "Findings", "Error OXP3001: UnsupportedOperator"]
 
@@ -161,6 +81,35 @@ def test_many_long_findings_fit_into_a_comment(source: str) -> None:
     assert "characters are left out here" in report
     assert "earlier steps are left out here" in report
     assert report.count("### Error OXP3001") == 30
+
+
+def long_finding(made: DiagnosticContext, number: int, source: str, text: str) -> None:
+    at = Location(source, Region(6), text, text)
+    nodes = tuple(Node(f"{index}{text}", text, text) for index in range(12))
+    graph = Graph(nodes, tuple((nodes[0].id, node.id) for node in nodes), nodes[0].id)
+    made.report(
+        UnsupportedOperator(operator=f"{number}{text}", nearest=text),
+        at=Evidence(at, (at, at), related=(at,) * 20, picture=lambda: graph),
+        notes=[text] * 3,
+        fixes=[Fix(text, Confidence.GUESS, snippet=text)],
+        cause=RuntimeError(text),
+    )
+
+
+@pytest.mark.parametrize("text", ["x", "|*" * 300, "模型" * 1_000], ids=["short", "escaped", "wide"])
+def test_any_number_of_findings_of_any_length_is_told_or_counted(source: str, text: str) -> None:
+    made = context()
+    for number in range(5):
+        long_finding(made, number, source, text)
+        made.report(TrainingMode(layers=(f"{number}{text}",)), at=Location(source, Region(11)))
+    made.environment["text"] = text
+    log = made.log()
+    report = markdown.to_markdown(dataclasses.replace(log, findings=log.findings * 100))
+    assert len(report.encode("utf-16-le")) // 2 < COMMENT_LIMIT
+    whole, brief = report.count("### Error OXP3001"), report.count("- Error OXP3001")
+    assert whole >= 1
+    left_out = re.findall(r"^- And (\d+) more, which", report, re.MULTILINE)
+    assert [500 - whole - brief, 500 - report.count("- Warning OXP1007")] == list(map(int, left_out))
 
 
 def test_every_place_of_a_folded_finding_is_told_or_counted(source: str) -> None:

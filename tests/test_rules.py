@@ -14,8 +14,21 @@ from typing import Any
 
 import pytest
 
-from onnxplain.diagnostics import Added, ArgumentsChanged, Deprecated, Level, LevelChanged, MeaningChanged, Renamed, Retired, Rule
+from onnxplain.diagnostics import (
+    Added,
+    ArgumentsChanged,
+    Deprecated,
+    Level,
+    LevelChanged,
+    MeaningChanged,
+    Renamed,
+    Retired,
+    Rule,
+    markdown,
+    sarif,
+)
 from onnxplain.diagnostics.history import Event, State
+from onnxplain.diagnostics.read import read
 from onnxplain.rules import book
 
 RULES = book.rules()
@@ -100,6 +113,9 @@ def test_failing_example_has_the_finding(rule: type[Rule], run: Callable[[str], 
     path, log = run(rule.page.failing)
     found = [(finding.rule.id, finding.location and (finding.location.file, finding.location.line)) for finding in log.findings]
     assert found == [(rule.id, (path, marked_line(rule, rule.page.failing)))], "\n".join(map(str, log.findings))
+    saved = pathlib.Path("program.sarif")
+    sarif.write(log, saved)
+    assert markdown.to_markdown(read(saved)) == markdown.to_markdown(log)
 
 
 @rule_parameter

@@ -162,6 +162,7 @@ def test_rules_are_those_reported_by_id(read: Read) -> None:
         "problem.severity": "warning",
         "revision": 1,
         "since": "0.1.0",
+        "arguments": ["kind", "asked", "given"],
     }
 
 
@@ -208,6 +209,7 @@ def test_whole_line_begins_after_its_indentation(tmp_path: pathlib.Path, read: R
     context = make_context()
     context.report(DataDependentBranch(condition="x"), at=Location(source(tmp_path), Region(7)))
     region = physical(results(read(context.log()))[0])["region"]
+    assert region.pop("properties") == {"wholeLine": True}
     assert region == {"startLine": 7, "startColumn": 13, "endLine": 7, "endColumn": 22, "snippet": {"text": "return -x"}}
 
 

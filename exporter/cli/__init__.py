@@ -11,7 +11,9 @@ from typing import Any
 import click
 from typing_extensions import override
 
-COMMANDS = ("explain", "export", "fix", "rules")
+from onnxplain.diagnostics import UnreadableLog
+
+COMMANDS = ("explain", "export", "fix", "report", "rules")
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as of a shell (128 and the number of SIGINT)."""
@@ -42,6 +44,8 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
             raise
+        except UnreadableLog as error:
+            raise click.UsageError(str(error)) from error
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             ctx.exit(INTERRUPTED)

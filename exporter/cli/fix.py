@@ -5,16 +5,14 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import io
-import json
 import pathlib
 import shutil
-import urllib.parse
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 
+from onnxplain.diagnostics.read import file_of, reading
 from onnxplain.diagnostics.text import shown_path
 
 _SAFE = "safe"
@@ -46,7 +44,7 @@ class _Changed(Exception):
 
 
 @click.command("fix")
-@click.argument("log", type=click.Path(path_type=pathlib.Path, exists=True, dir_okay=False))
+@click.argument("log", type=click.Path(path_type=pathlib.Path))
 @click.option("--unsafe", is_flag=True, help="Also apply fixes that change what the model computes, or are guesses.")
 @click.option("--diff", "only_diff", is_flag=True, help="Print what would change; write nothing.")
 def command(log: pathlib.Path, unsafe: bool, only_diff: bool) -> None:
@@ -97,38 +95,26 @@ def _first(fixes: Sequence[_Fix], unsafe: bool) -> _Fix | None:
 
 def _findings(log: pathlib.Path) -> Iterator[list[_Fix]]:
     """The fixes of each finding that counts."""
-    try:
-        document = json.loads(log.read_bytes().decode("utf-8"))
-        runs = document["runs"]
-        if document["version"] != "2.1.0" or any(run["tool"]["driver"]["name"] != "onnxplain" for run in runs):
-            raise ValueError("another tool's log, or of another version of SARIF")
+    with reading(log) as runs:
         for run in runs:
             for result in run.get("results") or ():
                 if not result.get("suppressions"):
                     yield [_fix(result, fix, run.get("originalUriBaseIds") or {}) for fix in result.get("fixes") or ()]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise click.UsageError(f"{log} is no SARIF log of onnxplain: {type(error).__name__}: {error}") from error
 
 
 def _fix(result: Mapping[str, Any], fix: Mapping[str, Any], bases: Mapping[str, Any]) -> _Fix:
     changes = {
-        _path(change["artifactLocation"], bases): [_replacement(each) for each in change["replacements"]]
+        pathlib.Path(file_of(change["artifactLocation"], bases)): [_replacement(each) for each in change["replacements"]]
         for change in fix["artifactChanges"]
     }
     still: dict[pathlib.Path, list[_Replacement]] = {}
     for location in result.get("locations") or ():
         place = location.get("physicalLocation") or {}
         if "startColumn" in (place.get("region") or {}):
-            still.setdefault(_path(place["artifactLocation"], bases), []).append(_replacement({"deletedRegion": place["region"]}))
+            still.setdefault(pathlib.Path(file_of(place["artifactLocation"], bases)), []).append(
+                _replacement({"deletedRegion": place["region"]})
+            )
     return _Fix(result["ruleId"], fix["description"]["text"], fix["properties"]["confidence"], changes, still)
-
-
-def _path(location: Mapping[str, Any], bases: Mapping[str, Any]) -> pathlib.Path:
-    base = bases[location["uriBaseId"]]["uri"] if "uriBaseId" in location else ""
-    parts = urllib.parse.urlsplit(urllib.parse.urljoin(base, location["uri"]))
-    if parts.scheme != "file":
-        raise ValueError(f"{location['uri']} is no file")
-    return pathlib.Path(urllib.request.url2pathname(parts.path))
 
 
 def _replacement(each: Mapping[str, Any]) -> _Replacement:

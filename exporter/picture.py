@@ -1,0 +1,57 @@
+"""The part of an FX graph around a node, small enough to be drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from onnxplain.diagnostics import Graph, Node
+from onnxplain.diagnostics.graph import LEFT_OUT
+
+# NOTE: totals, so that the room that one step leaves is the next one's.
+_STEPS = (("above", 5), ("below", 7), ("above", 9), ("below", 10))
+"""Up from the node and down, twice: how many nodes there may be after each step."""
+_ABOVE, _BELOW = "(above)", "(below)"
+"""Ids of the nodes that stand for what is left out: no FX node has such a name."""
+_VALUE_LIMIT = 3
+
+
+def around(node: torch.fx.Node) -> Graph:
+    """What feeds `node` and what it feeds, two levels each: at most ten nodes, and two that stand for what is left out."""
+    reached = {"above": [node], "below": [node]}
+    ends = {"above": [node], "below": [node]}
+    shown = {node: None}
+    for direction, total in _STEPS:
+        found = (each for end in ends[direction] for each in (end.all_input_nodes if direction == "above" else end.users))
+        ends[direction] = list(dict.fromkeys(each for each in found if each not in shown))[: total - len(shown)]
+        reached[direction] += ends[direction]
+        shown.update(dict.fromkeys(ends[direction]))
+    edges = [(source.name, each.name) for each in shown for source in each.all_input_nodes if source in shown]
+    edges += [(_ABOVE, each.name) for each in reached["above"] if any(source not in shown for source in each.all_input_nodes)]
+    edges += [(each.name, _BELOW) for each in reached["below"] if any(user not in shown for user in each.users)]
+    ends_of_edges = {id for edge in edges for id in edge}
+    nodes = [Node(each.name, _label(each), _value(each.meta.get("val"))) for each in shown]
+    nodes += [Node(id, LEFT_OUT) for id in (_ABOVE, _BELOW) if id in ends_of_edges]
+    return Graph(tuple(nodes), tuple(edges), node.name)
+
+
+def _label(node: torch.fx.Node) -> str:
+    if node.op != "call_function":
+        return {"placeholder": "input", "get_attr": "constant"}.get(node.op, node.op)
+    target = node.target
+    return str(target) if isinstance(target, torch._ops.OpOverload) else getattr(target, "__name__", str(target))
+
+
+def _value(value: Any) -> str:
+    """Dtype and shape of a fake value; those of the first few of a list."""
+    if isinstance(value, torch.Tensor):
+        return f"{str(value.dtype).removeprefix('torch.')}[{', '.join(map(str, value.shape))}]"
+    if isinstance(value, list | tuple):
+        return _joined(map(_value, value[:_VALUE_LIMIT]), more=len(value) > _VALUE_LIMIT)
+    return str(value) if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool) else ""
+
+
+def _joined(texts: Iterable[str], *, more: bool) -> str:
+    return ", ".join([*filter(None, texts), *([LEFT_OUT] if more else [])])

@@ -1,0 +1,113 @@
+"""Logs for tests of sinks and readers, on a source file of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import pathlib
+
+from onnxplain.diagnostics import (
+    Confidence,
+    DiagnosticContext,
+    DiagnosticOptions,
+    Edit,
+    Evidence,
+    ExportFailed,
+    Fix,
+    Graph,
+    Level,
+    Location,
+    Log,
+    Node,
+    Region,
+    Tool,
+)
+from onnxplain.rules import DataDependentBranch, InternalError, TrainingMode, UnsupportedOperator
+
+SOURCE = """\
+import torch
+
+
+class Flip(torch.nn.Module):
+    def forward(self, x):
+        if x.sum() < 0:
+            return -x
+        return torch.linalg.foo(x)
+
+
+model = Flip()  # onnxplain: ignore[OXP1007] Dropout is wanted here.
+"""
+
+HOSTILE = "`` ` ``` </details><img src=x onerror=alert(1)> [a](http://evil) **b** _c_ | # \x1b[31m \u202e"
+"""Text that a model may hold, and that no sink may take for anything else."""
+
+
+GRAPH = Graph(
+    nodes=(
+        Node("foo", "aten.foo.default", "float32[batch, 3]"),
+        Node("linear_1", "aten.linear.default", "float32[batch, 3]"),
+        Node("p_weight", "input", "float32[3, 3]"),
+        Node("output", "output"),
+        Node("(above)", "..."),
+    ),
+    edges=(("linear_1", "foo"), ("p_weight", "linear_1"), ("foo", "output"), ("(above)", "linear_1")),
+    blamed="foo",
+)
+
+
+def context(options: DiagnosticOptions | None = None) -> DiagnosticContext:
+    """A context whose clock goes on by an eighth of a second each time it is read."""
+    clock = itertools.count(1_767_225_600, 0.125)
+    made = DiagnosticContext(
+        tool=Tool("onnxplain", "0.1.0", "https://example.com"),
+        subject="Flip",
+        options=options or DiagnosticOptions(),
+        internal_error=lambda stage, error: InternalError(stage=stage, error=str(error)),
+        clock=lambda: float(next(clock)),
+        command_line="onnxplain export flip.py:model --report",
+    )
+    made.environment.update({"python": "3.11.7", "torch": "2.13.0+cpu"})
+    return made
+
+
+def failed(source: str) -> Log:
+    """The log of an export with findings of all kinds."""
+    at = Location(source, Region(6, 12, 6, 23), "forward", "blocks.0")
+    stack = (Location(source, Region(11, 1, 11, 6), "<module>"), at)
+    made = context(DiagnosticOptions(levels={"OXP3001": Level.WARNING}))
+    with contextlib.suppress(ExportFailed), made.stage("capture"):
+        made.event("The strategy non-strict failed; strict is tried.")
+        made.report(TrainingMode(layers=("dropout",)), at=Location(source, Region(11)))
+        made.report(TrainingMode(layers=("dropout", "norm.0")), at=Location(source, Region(4)))
+        made.report(
+            UnsupportedOperator(operator="aten::foo", nearest="aten::fo_o"),
+            at=Evidence(Location(source, Region(8, 16, 8, 35), "forward", "blocks.0"), picture=lambda: GRAPH),
+            notes=["Inputs of the operator:\nx  float32[2, 3]", "No decomposition of `aten::foo` is known."],
+            fixes=[Fix("Write the line with other operators.", Confidence.GUESS)],
+        )
+        raise made.fail(
+            DataDependentBranch(condition="x.sum() < 0"),
+            at=Evidence(at, stack, related=(Location(source, Region(4), message="The module is defined here"),)),
+            fixes=[
+                Fix(
+                    "Choose by element with `torch.where`.",
+                    Confidence.SAFE,
+                    edits=(Edit(source, Region(6, 9, 8, 35), "return torch.where(x.sum() < 0, -x, torch.linalg.foo(x))"),),
+                ),
+                Fix("Keep both branches.", Confidence.CHANGES_BEHAVIOUR, snippet="torch.cond(x.sum() < 0, negative, positive, (x,))"),
+            ],
+            cause=RuntimeError("Could not guard on data-dependent expression Eq(u0, 1).\n\n```\nUser code\n```"),
+        )
+    return made.log()
+
+
+def exported(folder: pathlib.Path) -> Log:
+    """The log of an export without findings."""
+    model = folder / "flip.onnx"
+    model.write_bytes(b"\0" * 1_234_567)
+    made = context()
+    for stage in ("capture", "build", "serialize"):
+        with made.stage(stage):
+            pass
+    made.wrote(model, "resultFile", "5f" * 32)
+    return made.finish()

@@ -1,0 +1,251 @@
+"""`onnxplain report`: a log that was written and read makes the same report; what is no log is refused."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import pathlib
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from logs import HOSTILE, SOURCE, context, exported, failed
+
+from onnxplain.cli import main
+from onnxplain.diagnostics import (
+    Confidence,
+    DiagnosticOptions,
+    Edit,
+    Evidence,
+    ExportFailed,
+    Fix,
+    Level,
+    Location,
+    Log,
+    Recorded,
+    Region,
+    UnreadableLog,
+    markdown,
+    sarif,
+)
+from onnxplain.diagnostics.log import PROFILE
+from onnxplain.diagnostics.read import read
+from onnxplain.rules import DataDependentBranch, NameChanged, TrainingMode, UnsupportedOperator
+
+
+@pytest.fixture
+def source(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The path of a source file in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "flip.py"
+    path.write_text(SOURCE, encoding="utf-8")
+    return str(path)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["report", *arguments])
+
+
+def saved(log: Log, change: Callable[[dict[str, Any]], object] | None = None) -> pathlib.Path:
+    path = pathlib.Path("log.sarif")
+    content = json.loads(sarif.to_json(log))
+    if change:
+        change(content["runs"][0])
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def with_options(source: str) -> Log:
+    """The log of an export with all options set, a profile, and two findings that warnings as errors raise."""
+    made = context(
+        DiagnosticOptions(
+            verbosity_level=logging.DEBUG,
+            warnings_as_errors=True,
+            levels={"OXP4": Level.WARNING, "OXP1007": Level.NOTE},
+            select=("OXP1", "OXP4"),
+            ignore=("OXP1001",),
+        )
+    )
+    with made.stage("build"):
+        made.report(NameChanged(kind="input", asked="x", given="x_1"), at=Location(source, Region(5), message="Here"))
+        made.report(TrainingMode(layers=tuple(map(str, range(9)))), at=Location("", module="blocks.0"))
+        made.report(DataDependentBranch(condition="x"))
+        made.event("A step", logging.DEBUG)
+    made.attach(PROFILE, lambda: "forward 1.5", logging.CRITICAL)
+    return made.log()
+
+
+def with_edits(source: str) -> Log:
+    """The log of findings with several fixes each: equal ones, without edits, one that inserts."""
+    made = context()
+    advice = Fix("Think again.", Confidence.GUESS)
+    insertion = Fix("Check it before.", Confidence.GUESS, edits=(Edit(source, Region(6, 9, 6, 9), "torch._check(x)\n        "),))
+    far = Fix("Say so.", Confidence.GUESS, edits=(Edit(source, Region(1, 13, 1, 13), "\nimport math"),))
+    two = Fix("Change both", Confidence.SAFE, edits=(Edit(source, Region(6, 12, 6, 13), "y"), Edit(source, Region(7, 20, 7, 22), "y")))
+    fixes = [advice, insertion, two, insertion, far]
+    for line in (6, 7):
+        made.report(DataDependentBranch(condition=f"x[{line}]"), at=Location(source, Region(line, 9, line)), fixes=fixes)
+    return made.log()
+
+
+@pytest.mark.parametrize("make", [failed, with_options, with_edits, lambda source: exported(pathlib.Path(source).parent)])
+def test_a_log_that_was_read_makes_the_same_report(make: Callable[[str], Log], source: str) -> None:
+    log = make(source)
+    path = saved(log)
+    report = markdown.to_markdown(log)
+    assert markdown.to_markdown(read(path)) == report
+    told = run(str(path))
+    assert (told.exit_code, told.stdout) == (0, report)
+    assert run(str(path), "-o", "reports/flip.md").stdout == ""
+    assert pathlib.Path("reports/flip.md").read_text(encoding="utf-8") == report
+
+
+@pytest.mark.parametrize("make", [failed, with_edits])
+@pytest.mark.parametrize(
+    "now", [None, "", SOURCE.replace("x.sum()", "x.max()"), "# new\n" + SOURCE], ids=["gone", "empty", "changed", "moved"]
+)
+def test_the_log_tells_its_sources(make: Callable[[str], Log], now: str | None, source: str) -> None:
+    log = make(source)
+    path, report = saved(log), markdown.to_markdown(log)
+    pathlib.Path(source).unlink()
+    if now is not None:
+        pathlib.Path(source).write_text(now, encoding="utf-8")
+    blocks = [markdown.to_markdown(read(path)).split("```text")[1:2], report.split("```text")[1:2]]
+    assert blocks[0] == blocks[1]
+    diff = "-        if x.sum() < 0:\n"
+    assert diff in report
+    assert diff in run(str(path)).stdout
+
+
+def test_a_line_of_which_the_log_knows_a_part(source: str) -> None:
+    made = context()
+    frame = Location(source, Region(8, 22, 8, 32), "forward")
+    made.report(DataDependentBranch(condition="x"), at=Evidence(Location("", module="a"), (frame, frame)))
+    path = saved(made.log())
+    assert "    return torch.linalg.foo(x)\n" in run(str(path)).stdout
+    pathlib.Path(source).unlink()
+    assert "    linalg.foo\n" in run(str(path)).stdout
+
+
+def test_a_file_that_is_gone_is_named_as_in_the_folder_of_the_export(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = saved(failed(source)).absolute()
+    other = path.parent / "other"
+    other.mkdir()
+    monkeypatch.chdir(other)
+    assert f"`{source}:6:12 in" in run(str(path)).stdout
+    pathlib.Path(source).unlink()
+    assert "`flip.py:6:12 in" in run(str(path)).stdout
+
+
+def test_rules_are_those_of_the_log(source: str) -> None:
+    def change(run: Mapping[str, Any]) -> None:
+        branch, training, operator = run["tool"]["driver"]["rules"]
+        branch.update(id="OXP1999", name="NewerRule", messageStrings={"default": {"text": "It says '{0}' anew."}})
+        training["messageStrings"]["default"]["text"] = "Another template of {1} and {2}."
+        operator["properties"]["arguments"] = ["x=__import__('os')", "a\nb|c"]
+        for result in run["results"]:
+            if result["ruleId"] == "OXP1001":
+                result["ruleId"] = "OXP1999"
+                result["message"]["text"] = "It says 'x.sum() < 0' anew."
+
+    path = saved(failed(source), change)
+    first, *_ = read(path).findings
+    assert first.rule == Recorded("OXP1999", "NewerRule", "It says '{0}' anew.", ("condition",), ("x.sum() < 0",))
+    report = run(str(path)).stdout
+    assert "### Error OXP1999: NewerRule\n\nIt says `x.sum() < 0` anew.\n" in report
+    assert "The model is in training mode" in report
+
+    def forget(run: Mapping[str, Any]) -> None:
+        run["tool"]["driver"]["rules"].clear()
+
+    assert "### Error OXP1001: OXP1001\n\nThe branch on" in run(str(saved(failed(source), forget))).stdout
+
+
+def test_any_text_makes_the_same_report(source: str) -> None:
+    made = context()
+    at = Location(source, Region(4), HOSTILE, HOSTILE, HOSTILE)
+    with contextlib.suppress(ExportFailed), made.stage(HOSTILE):
+        made.event(HOSTILE)
+        raise made.fail(
+            UnsupportedOperator(operator=HOSTILE, nearest="{0} {7} {x}"),
+            at=Evidence(at, (at, at), related=(at,)),
+            notes=[HOSTILE],
+            fixes=[Fix(HOSTILE, Confidence.GUESS, snippet=HOSTILE)],
+            cause=RuntimeError(HOSTILE),
+        )
+    log = made.log()
+    assert markdown.to_markdown(read(saved(log))) == markdown.to_markdown(log)
+
+
+def test_what_others_suppressed_stays_suppressed(source: str) -> None:
+    def change(run: Mapping[str, Any]) -> None:
+        for result in run["results"]:
+            del result["locations"]
+            result["suppressions"] = [{"kind": "external", "status": "accepted"}]
+
+    assert read(saved(with_options(source), change)).succeeded
+    assert run(str(saved(with_options(source), change))).exit_code == 0
+
+
+def broken(source: str, *keys: str | int, value: object) -> str:
+    content = json.loads(sarif.to_json(failed(source)))
+    item = content
+    for key in keys[:-1]:
+        item = item[key]
+    item[keys[-1]] = value
+    return json.dumps(content)
+
+
+NO_LOGS: dict[str, Callable[[str], str | None]] = {
+    "missing": lambda source: None,
+    "empty": lambda source: "",
+    "truncated": lambda source: sarif.to_json(failed(source))[:-200],
+    "no JSON": lambda source: SOURCE,
+    "no object": lambda source: "[]",
+    "no SARIF": lambda source: "{}",
+    "nested": lambda source: "[" * 100_000,
+    "newer": lambda source: broken(source, "version", value="2.2.0"),
+    "another tool's": lambda source: broken(source, "runs", 0, "tool", "driver", "name", value="ruff"),
+    "of no run": lambda source: broken(source, "runs", value=[]),
+    "no results": lambda source: broken(source, "runs", 0, "results", value=None),
+    "no line": lambda source: broken(source, "runs", 0, "results", 0, "locations", 0, "physicalLocation", "region", "startLine", value="6"),
+    "no level": lambda source: broken(source, "runs", 0, "results", 0, "level", value="fatal"),
+    "no time": lambda source: broken(source, "runs", 0, "invocations", 0, "startTimeUtc", value="today"),
+    "no text": lambda source: broken(source, "runs", 0, "results", 0, "message", "text", value={}),
+    "a web page": lambda source: broken(source, "runs", 0, "originalUriBaseIds", "SRCROOT", "uri", value="https://example.com/"),
+}
+
+
+@pytest.mark.parametrize("kind", NO_LOGS)
+def test_what_is_no_log_is_refused(kind: str, source: str) -> None:
+    path = pathlib.Path("broken.sarif")
+    text = NO_LOGS[kind](source)
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    with pytest.raises(UnreadableLog):
+        read(path)
+    told = run(str(path))
+    assert (told.exit_code, told.stdout) == (2, "")
+    assert str(path) in told.stderr
+    assert "Traceback" not in told.stderr
+
+
+def test_the_log_is_not_overwritten(source: str) -> None:
+    path = saved(failed(source))
+    assert run(str(path), "-o", str(path)).exit_code == 2
+    assert read(path).findings
+    assert run(str(path), "-o", str(path / "report.md")).exit_code == 1
+
+
+def test_a_report_needs_no_heavy_library(source: str) -> None:
+    program = f"""\
+import sys
+from onnxplain.cli import main
+main(["report", {str(saved(failed(source)))!r}], standalone_mode=False)
+assert not {{"torch", "numpy", "onnx", "onnx_ir", "onnxscript", "onnxruntime"}} & {{*sys.modules}}
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
