@@ -26,8 +26,9 @@ TOLERANCES = {torch.float64: 1e-7, torch.float32: 1e-4, torch.float16: 1e-2, tor
 
 def verify(context: DiagnosticContext, model: ir.Model, prepared: Prepared, path: pathlib.Path | None, request: Request) -> None:
     """Compares all outputs on the example inputs; reports each that differs, at the first node that does."""
-    if not all(map(weights.has_data, weights.of(model))):
-        context.event("The model was not run: its weights have no data.", logging.WARNING)
+    hollow = tuple(value.name or "" for value in weights.of(model) if not weights.has_data(value))
+    if hollow:
+        context.event(f"The model was not run: there is no data of its weights {', '.join(hollow[:5])}.", logging.WARNING)
         return
     random = sorted({node.op_type for node in model.graph.all_nodes() if node.op_type in RANDOM})
     if random:

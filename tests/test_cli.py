@@ -236,9 +236,9 @@ def test_explain_takes_several_rules() -> None:
 
 
 def test_explain_names_the_nearest_rules() -> None:
-    result = run("explain", "OXP1O01")
+    result = run("explain", "OXP10O1")
     assert result.exit_code == 2
-    assert "OXP1001" in result.stderr
+    assert re.search(r"OXP10\d1", result.stderr)
 
 
 def test_help_tells_the_exit_codes() -> None:

@@ -24,8 +24,8 @@ def report(context: DiagnosticContext, request: Request, program: torch.export.E
         _report_hooks(context, request.model, frames)
     for place in frames:
         text = line_text(place.file, place.line or 0)
-        if any(name in text for name in ("grad", "backward", "func.")) and (call := _gradient(place)):
-            context.report(GradientTraced(function=call), at=Evidence(place))
+        if any(name in text for name in ("grad", "backward", "func.")) and (function := _gradient(place)):
+            context.report(GradientTraced(function=function), at=Evidence(place))
     for call in calls.phases(program):
         context.report(ExportOnlyBranch(test=call.text), at=call.place)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import sys
 import types
 from typing import Any
@@ -27,7 +28,7 @@ def finding(request: Request, error: Exception) -> Finding:
         # NOTE: `forward` never began: the arguments do not fit it.
         definition = where.module_definition(request.model)
         at = Evidence(request.caller, related=(definition.saying("forward is defined here"),) if definition else ())
-    fix, related = remedies.for_eager_error(error, at.location)
+    fix, related = remedies.for_eager_error(error, at.location, request, functools.partial(holds, request))
     notes = ("The model fails with these inputs in eager mode, too.",)
     return Finding(
         UserCodeRaised(error=headline(error)), dataclasses.replace(at, related=(*at.related, *related)), notes, (fix,), final=True

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import cast
 
 import torch
+from torch.utils import _pytree as pytree
 
 from onnxplain import syntax, where, written
 from onnxplain.diagnostics import Confidence, Edit, Evidence, Fix, Location
@@ -27,33 +28,57 @@ GRADIENT = "x = x.requires_grad_()\n(slope,) = torch.autograd.grad(function(x), 
 _ALIASING = "Encountered aliasing during higher order op tracing"
 """TorchDynamo's name for a branch that returns its input (torch 2.11 to 2.15)."""
 
+_ELSEWHERE = Fix("Write the line with other operators, or compute it outside of the model and pass the result in.", Confidence.GUESS)
+
+_PADDED = Fix(
+    "Run the recurrent layer on the padded batch: how long a packed sequence is depends on data. What is behind the end of each sequence "
+    "can be masked afterwards; it never changes what is before, in a layer of one direction.",
+    Confidence.CHANGES_BEHAVIOUR,
+    snippet="out, _ = self.rnn(x)\nout = out * (torch.arange(x.shape[1]) < lengths[:, None])[..., None]",
+)
+
+_IN_FLOAT = Fix(
+    "Export the model as it was before it was quantized, and quantize the ONNX model (onnxruntime.quantization); or quantize with "
+    "torch.ao.quantization.quantize_pt2e, which writes operators that are exported.",
+    Confidence.CHANGES_BEHAVIOUR,
+)
+
 _LOST_SIZE = "PendingUnbackedSymbolNotFound"
 """The name of the exception about a size that depends on data and is in no output; its class is private to torch (2.11 to 2.15)."""
 
 
 def for_error(error: Exception, place: Location | None, holds: Callable[[Location, str], bool | None]) -> list[Fix]:
-    """Ways out of an error of torch.export; none where it is not known.
+    """Ways out of an error of torch.export.
 
     Args:
         error: The error.
         place: The user's line.
         holds: Tells what an expression is for the example at a place: true, false, or not known.
     """
+    known = [value for each in chain(error) for frame, _, _ in where.walk(each) for value in list(frame.f_locals.values())]
+    if any(isinstance(value, torch.nn.utils.rnn.PackedSequence) for value in known):
+        return [_PADDED]
+    if any(isinstance(value, torch._ops.OpOverload) and value.namespace == "quantized" for value in known):
+        return [_IN_FLOAT]
     if any(type(each).__name__ == _LOST_SIZE for each in chain(error)):
         return [_with_positions(place, holds)]
-    return _with_copies(place) if graph_break_type(error) == _ALIASING else []
+    return _with_copies(place) if graph_break_type(error) == _ALIASING else [_ELSEWHERE]
 
 
-def for_eager_error(error: Exception, place: Location | None) -> tuple[Fix, tuple[Location, ...]]:
-    """The way out of an error of the model itself, and other places that have to do with it."""
+def for_eager_error(
+    error: Exception, place: Location | None, request: Request, holds: Callable[[Location, str], bool | None]
+) -> tuple[Fix, tuple[Location, ...]]:
+    """The way out of an error of the model itself, and other places that have to do with it. `holds` is that of `for_error`."""
     if re.search("device|cuda", str(error), re.IGNORECASE) and isinstance(error, RuntimeError | AssertionError):
         made = None if place is None else _made_elsewhere(place)
         advice = "Make the tensors on one device."
         if place is None or made is None:
             return Fix(advice, Confidence.GUESS, snippet="torch.zeros(size, device=x.device)"), ()
-        device, parameter = made
+        device, parameters = made
         region = syntax.region(place.file, device)
-        edits = (Edit(place.file, region, f"{parameter}.device"),)
+        tensor = next((each for each in parameters if holds(place, f"hasattr({each}, 'device')")), None)
+        known = (str(leaf.device) for leaf in pytree.tree_leaves((request.args, dict(request.kwargs))) if isinstance(leaf, torch.Tensor))
+        edits = (Edit(place.file, region, f"{tensor}.device" if tensor else repr(next(known, "cpu"))),)
         return Fix(advice, Confidence.GUESS, edits), (Location(place.file, region, place.function, message="the device is chosen here"),)
     return Fix("Call the model with these inputs, without an export, and mend the line; or give it other inputs.", Confidence.GUESS), ()
 
@@ -63,7 +88,8 @@ def for_packed_weights(request: Request) -> tuple[str, Evidence, Fix] | None:
     if not isinstance(request.model, torch.nn.Module):
         return None
     for path, module in request.model.named_modules():
-        if any(isinstance(value, torch.ScriptObject) for value in vars(module).values()):
+        packed = any(isinstance(value, torch.ScriptObject) for value in vars(module).values())
+        if packed or type(module).__module__.startswith(("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized")):
             made = written.call_of(request, "quantize_dynamic", "quantize", matches=lambda call: bool(call.args))
             edits = () if made is None else made.replaced(syntax.text(made.file, cast(ast.Call, made.node).args[0]))
             advice = "Export the module as it was before it was quantized, and quantize the ONNX model (onnxruntime.quantization)."
@@ -71,13 +97,13 @@ def for_packed_weights(request: Request) -> tuple[str, Evidence, Fix] | None:
     return None
 
 
-def _made_elsewhere(place: Location) -> tuple[ast.expr, str] | None:
-    """The device that a tensor is made on in the function at `place`, on that line or for it, and a tensor parameter that has another."""
+def _made_elsewhere(place: Location) -> tuple[ast.expr, list[str]] | None:
+    """The device that a tensor is made on in the function at `place`, on that line or for it, and the function's parameters."""
     if place.region is None or where.origin(place.file) is not where.Origin.USER:
         return None
     function = syntax.innermost(place.file, place.region, ast.FunctionDef)
     parameters = [] if function is None else [each.arg for each in function.args.args if each.arg not in ("self", "cls")]
-    if function is None or not parameters:
+    if function is None:
         return None
     used = {name.id for node in syntax.around(place.file, place.region) for name in ast.walk(node) if isinstance(name, ast.Name)}
     found = []
@@ -86,7 +112,7 @@ def _made_elsewhere(place: Location) -> tuple[ast.expr, str] | None:
         if statement.lineno == place.region.line or (sets & used and statement.lineno < place.region.line):
             found += [each.value for each in ast.walk(statement) if isinstance(each, ast.keyword) and each.arg == "device"]
     devices = {(each.lineno, each.col_offset): each for each in found if isinstance(each, ast.Constant)}
-    return (next(iter(devices.values())), parameters[0]) if len(devices) == 1 else None
+    return (next(iter(devices.values())), parameters) if len(devices) == 1 else None
 
 
 def _with_positions(place: Location | None, holds: Callable[[Location, str], bool | None]) -> Fix:

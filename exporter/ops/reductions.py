@@ -81,6 +81,7 @@ def cumprod(self: ir.Value, dim: int, dtype: int = -1) -> Any:
     value = cast(self, dtype)
     if not self.shape:
         return value
+    assert value.dtype is not None
     kind = ir.TensorType(value.dtype)
     inputs = [ir.Value(name=name, type=kind) for name in ("product", "factor")]
     carried, seen = (ir.Value(name=name, type=kind) for name in ("next_product", "seen"))
