@@ -6,10 +6,12 @@ import ast
 import dataclasses
 import functools
 import linecache
+import textwrap
 from collections.abc import Iterator
 from typing import TypeVar
 
-from onnxplain.diagnostics import Location, Region
+from onnxplain.diagnostics import Edit, Location, Region
+from onnxplain.diagnostics.source import line_text
 
 _Node = TypeVar("_Node", bound=ast.AST)
 
@@ -88,6 +90,14 @@ def expression_at(location: Location) -> str:
     statement = innermost(location.file, location.region, ast.stmt)
     parts = (getattr(statement, name, None) for name in ("iter", "test", "value"))
     return next((text(location.file, part) for part in parts if isinstance(part, ast.expr)), location.snippet)
+
+
+def behind(file: str, node: ast.stmt, code: str) -> tuple[Edit, ...]:
+    """The edit that puts `code` below the definition `node`, as far from it as definitions are, and indented as it is."""
+    last = region(file, node).last_line
+    column = len(line_text(file, last).rstrip()) + 1
+    text = "\n\n\n" + textwrap.indent(code, " " * node.col_offset)
+    return (Edit(file, Region(last, column, last, column), text),)
 
 
 def last_name(function: ast.expr) -> str:

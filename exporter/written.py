@@ -16,6 +16,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from onnxplain.diagnostics import Edit, Evidence, Location
+from onnxplain.diagnostics.source import line_text
 
 from . import syntax, where
 from .options import Request
@@ -48,8 +49,13 @@ class Written:
         """Its source, on one line."""
         return syntax.text(self.file, self.node)
 
+    def followed_by(self, text: str) -> bool:
+        """Whether `text` comes right behind it."""
+        region = syntax.region(self.file, self.node)
+        return line_text(self.file, region.last_line)[(region.end_column or 1) - 1 :].startswith(text)
+
     def replaced(self, text: str) -> tuple[Edit, ...]:
-        """The edit that puts `text` in its place."""
+        """The edit that puts `text` in its place, if the file is the user's to edit."""
         return (Edit(self.file, syntax.region(self.file, self.node), text),)
 
 

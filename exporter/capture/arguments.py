@@ -12,8 +12,7 @@ from typing import Any
 import torch
 
 from onnxplain import syntax, where, written
-from onnxplain.diagnostics import Confidence, Edit, Evidence, Fix, Location, Region
-from onnxplain.diagnostics.source import line_text
+from onnxplain.diagnostics import Confidence, Evidence, Fix, Location
 from onnxplain.options import Request
 from onnxplain.rules import CaptureFailed, DynamicShapesMismatch, UnsupportedInputType
 from onnxplain.written import Written
@@ -117,8 +116,4 @@ def _behind(definition: Location | None, description: str, confidence: Confidenc
     known = None if definition is None or definition.region is None else syntax.innermost(definition.file, definition.region, ast.ClassDef)
     if definition is None or known is None or torch_name is None or where.origin(definition.file) is not where.Origin.USER:
         return Fix(description, confidence, snippet=code)
-    last = syntax.region(definition.file, known).last_line
-    column = len(line_text(definition.file, last).rstrip()) + 1
-    end = Region(last, column, last, column)
-    text = "\n\n\n" + textwrap.indent(code.replace("torch.", f"{torch_name}."), " " * known.col_offset)
-    return Fix(description, confidence, edits=(Edit(definition.file, end, text),))
+    return Fix(description, confidence, syntax.behind(definition.file, known, code.replace("torch.", f"{torch_name}.")))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterator
+import ast
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from onnxplain import where
+from onnxplain import syntax, where, written
 from onnxplain.diagnostics import Confidence, Fix
 from onnxplain.options import Request
 from onnxplain.rules import CaptureFailed
 
+from . import eager
 from .finding import Finding, chain, fallback, module_of
 
 
@@ -21,15 +24,68 @@ def without_fake_kernel(request: Request, error: Exception) -> Iterator[Finding]
     if operator is None:
         return
     at = where.at_exception(error, module_of(request))
-    signature = ", ".join(_parameters(operator))
-    snippet = f"""\
-        @torch.library.register_fake("{operator._schema.name}")
-        def _({signature}):
-            return torch.empty_like({operator._schema.arguments[0].name})  # the shape and dtype of what the operator returns
-        """
-    fix = Fix("Say what the operator returns, without computing it.", Confidence.GUESS, snippet=textwrap.dedent(snippet))
     rule = CaptureFailed(error=f"the operator {operator._schema.name} has no fake kernel")
-    yield Finding(rule, at if at.location else fallback(request), fixes=(fix,), final=True)
+    yield Finding(rule, at if at.location else fallback(request), fixes=(_fake_kernel(request, operator),), final=True)
+
+
+def _fake_kernel(request: Request, operator: torch._ops.OpOverload) -> Fix:
+    """A fake kernel that returns what the operator returned for the example, behind the operator's definition if that is found."""
+    advice = "Say what the operator returns, without computing it."
+    definition = written.only(request, lambda node: _definitions(node, operator._schema.name))
+    torch_name = "torch" if definition is None else syntax.name_of_torch(definition.file)
+    result = _like_example(request, operator).replace("torch.", f"{torch_name}.")
+    signature = ", ".join(_parameters(operator))
+    code = f'@{torch_name}.library.register_fake("{operator._schema.name}")\ndef _({signature}):\n    return {result}'
+    if definition is None or torch_name is None or where.origin(definition.file) is not where.Origin.USER:
+        return Fix(advice, Confidence.GUESS, snippet=code)
+    tree = syntax.tree(definition.file)
+    statements = [each for each in ast.walk(tree) if isinstance(each, ast.stmt) and definition.node in ast.walk(each)] if tree else []
+    return Fix(advice, Confidence.GUESS, syntax.behind(definition.file, statements[-1], code))
+
+
+def _definitions(node: ast.AST, name: str) -> Iterator[ast.expr]:
+    """The name of an operator where it is defined: by `custom_op` as a decorator, or else by `impl`, which comes after `define`."""
+    match node:
+        case ast.Call(func=function, args=[ast.Constant(value=str(given)) as named, *_]):
+            called = syntax.last_name(function)
+            if (called == "custom_op" and given == name) or (called == "impl" and name.endswith(f"::{given.rpartition('::')[2]}")):
+                yield named
+
+
+def _like_example(request: Request, operator: torch._ops.OpOverload) -> str:
+    """What the operator returns for the example, as tensors without data that are made from its arguments."""
+    seen: list[tuple[Any, Any]] = []
+
+    class Seeing(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            del types
+            result = func(*args, **(kwargs or {}))
+            if func is operator:
+                seen.append((args, result))
+            return result
+
+    with Seeing():  # type: ignore[no-untyped-call]
+        eager.error_of(request)
+    names = [argument.name for argument in operator._schema.arguments]
+    if not seen:
+        return f"torch.empty_like({names[0]})"
+    args, result = seen[0]
+    tensors = {name: value for name, value in zip(names, args, strict=False) if isinstance(value, torch.Tensor)}
+    if isinstance(result, list | tuple):
+        return f"({''.join(f'{_empty(each, tensors)}, ' for each in result).strip()})"
+    return _empty(result, tensors)
+
+
+def _empty(result: torch.Tensor, tensors: Mapping[str, torch.Tensor]) -> str:
+    alike = [name for name, tensor in tensors.items() if tensor.shape == result.shape]
+    for name in alike:
+        if tensors[name].dtype == result.dtype:
+            return f"torch.empty_like({name})"
+    if alike:
+        return f"torch.empty_like({alike[0]}, dtype={result.dtype})"
+    sizes = {size: f"{name}.shape[{axis}]" for name, tensor in tensors.items() for axis, size in enumerate(tensor.shape)}
+    shape = ", ".join(str(sizes.get(size, size)) for size in result.shape)
+    return f"torch.empty([{shape}], dtype={result.dtype})"
 
 
 def _operator_of(error: Exception) -> torch._ops.OpOverload | None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 from typing import Any
 
 import torch
 
-from onnxplain import where
-from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix
+from onnxplain import syntax, where, written
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Edit, Evidence, Fix
 from onnxplain.options import Request
 from onnxplain.rules import TrainingMode
+from onnxplain.written import Written
 
 from .finding import fallback
 
@@ -26,9 +28,12 @@ def report(context: DiagnosticContext, request: Request, program: torch.export.E
     if not evidence:
         return
     layers = dict.fromkeys(each.location.module for each in evidence if each.location)
-    fix = Fix("Put the model into evaluation mode before the export.", Confidence.CHANGES_BEHAVIOUR, snippet="model.eval()")
+    advice = "Put the model into evaluation mode before the export."
+    made = written.call_of(request, type(request.model).__name__)
+    edits = () if made is None else _evaluating(made)
+    fix = Fix(advice, Confidence.CHANGES_BEHAVIOUR, edits, snippet="" if edits else "model.eval()")
     rule = TrainingMode(layers=tuple(path or type(request.model).__name__ for path in layers))
-    context.report(rule, at=_first_in_a_file(evidence, request), fixes=(fix,))
+    context.report(rule, at=_first_in_a_file(evidence, made, request), fixes=(fix,))
 
 
 def _behaves_differently(node: torch.fx.Node) -> bool:
@@ -49,10 +54,23 @@ def _arguments(node: torch.fx.Node) -> dict[str, Any]:
     return {argument.name: argument.default_value for argument in schema if argument.has_default_value()} | given | dict(node.kwargs)
 
 
-def _first_in_a_file(evidence: list[Evidence], request: Request) -> Evidence:
+def _evaluating(made: Written) -> tuple[Edit, ...]:
+    """Puts `.eval()` behind the call that makes the model, or in place of a `.train()` there."""
+    around = syntax.around(made.file, syntax.region(made.file, made.node))
+    whole = next((each for each in around if isinstance(each, ast.Call) and _is_switch(each, made.node)), None)
+    if whole is not None:
+        return Written(made.file, whole).replaced(f"{made.text}.eval()")
+    return () if made.followed_by(".") else made.replaced(f"{made.text}.eval()")
+
+
+def _is_switch(call: ast.Call, model: ast.expr) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "train" and call.func.value is model
+
+
+def _first_in_a_file(evidence: list[Evidence], made: Written | None, request: Request) -> Evidence:
     in_files = [each for each in evidence if each.location and each.location.file]
     if in_files:
         return in_files[0]
-    place = fallback(request)
+    place = written.at(made, request) if made is not None else fallback(request)
     path = evidence[0].location.module if evidence[0].location else ""
     return dataclasses.replace(place, location=dataclasses.replace(place.location, module=path)) if place.location else evidence[0]
