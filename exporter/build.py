@@ -107,7 +107,7 @@ class _Builder:
             tensor = self.program.constants[spec.target]
         # NOTE: tied weights are one tensor under several names, and one initializer.
         if id(tensor) not in weights:
-            weights[id(tensor)] = _initializer(spec.target, tensor)
+            weights[id(tensor)] = _initializer(spec.target, tensor if tensor.layout is torch.strided else tensor.to_dense())
             fixed = spec.kind is InputKind.CONSTANT_TENSOR or (spec.kind is InputKind.BUFFER and not spec.persistent)
             has_data = not tensor.is_meta and not hasattr(tensor, "fake_mode")
             weights[id(tensor)].meta[FIXED] = fixed and has_data

@@ -79,7 +79,7 @@ class UnsupportedOperator(Rule, id="OXP3001", level=Level.ERROR, history=[Added(
     operator: str
     nearest: str
 
-    message = "The operator '{operator}' has no translation to ONNX; the nearest registered name is '{nearest}'."
+    message = "The operator '{operator}' has no translation to ONNX (the nearest name that has one: '{nearest}')."
     everywhere = True
 
 

@@ -51,6 +51,18 @@ def same(self: ir.Value) -> ir.Value:
     return self
 
 
+@translates("aten::to_sparse", "aten::_to_sparse", "aten::to_sparse_csr", "aten::_to_sparse_csr", "aten::coalesce", "aten::_coalesce")
+def to_sparse(self: ir.Value) -> ir.Value:
+    """aten::to_sparse(Tensor self, *, Layout? layout, int[2]? blocksize, int? dense_dim): ONNX graphs hold the values of all elements."""
+    return self
+
+
+@translates("aten::to_dense", "aten::_to_dense")
+def to_dense(self: ir.Value, dtype: int = -1) -> ir.Value:
+    """aten::to_dense(Tensor self, ScalarType? dtype, *, bool? masked_grad)."""
+    return cast(self, dtype)
+
+
 @translates("aten::copy")
 def copy(self: ir.Value, src: ir.Value) -> Any:
     """aten::copy(Tensor self, Tensor src, bool non_blocking): `src` with the dtype and shape of `self`."""

@@ -91,3 +91,17 @@ def scaled_mm(
     if scale_result is not None:
         product = op.Mul(product, scale_result)
     return op.Cast(product, to=int(self.dtype or single) if out_dtype == -1 else out_dtype)
+
+
+@translates("aten::_sparse_mm")
+def sparse_mm(sparse: ir.Value, dense: ir.Value) -> Any:
+    """aten::_sparse_mm(Tensor sparse, Tensor dense)."""
+    return op.MatMul(sparse, dense)
+
+
+@translates("aten::_sparse_addmm")
+def sparse_addmm(self: ir.Value, mat1: ir.Value, mat2: ir.Value, beta: float = 1, alpha: float = 1) -> Any:
+    """aten::_sparse_addmm(Tensor self, Tensor sparse, Tensor dense, *, Scalar beta, Scalar alpha): beta * self + alpha * sparse @ dense."""
+    product = op.MatMul(mat1, mat2)
+    product = product if alpha == 1 else op.Mul(product, op.CastLike(alpha, product))
+    return product if beta == 0 else op.Add(self if beta == 1 else op.Mul(self, op.CastLike(beta, self)), product)
