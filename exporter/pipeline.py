@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import torch
+
 from onnxplain import without_collection
 from onnxplain.diagnostics import DiagnosticContext
+from onnxplain.diagnostics.context import StageFailed
 
 from . import opset, passes
 from .build import build
@@ -30,7 +33,7 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry) ->
             opset.check(context, request)
             open_destination(context, staging, request)
         with context.stage("capture"):
-            captured = capture(context, request)
+            captured = capture(context, request, lambda program: look_ahead(context, program, registry))
         with without_collection():
             with context.stage("passes"):
                 prepared = passes.run(context, captured.program, registry)
@@ -50,3 +53,14 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry) ->
         with context.stage("save"):
             save(context, staging, request)
     return ONNXProgram(model, captured.program, context.log())
+
+
+def look_ahead(context: DiagnosticContext, program: torch.export.ExportedProgram, registry: OnnxRegistry) -> None:
+    """Reports what the next stages lack for a program that is no result, so that one run lists all that is in the way."""
+    try:
+        plan(context, passes.run(context, program, registry), registry)
+    except StageFailed:
+        # NOTE: its findings are in the context.
+        return
+    except Exception as error:
+        context.event(f"What comes after the capture could not be looked at: {type(error).__name__}: {error}")

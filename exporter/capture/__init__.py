@@ -51,10 +51,15 @@ class _Attempt:
     reads: Reads
 
 
-def capture(context: DiagnosticContext, request: Request) -> Captured:
+def capture(context: DiagnosticContext, request: Request, look_ahead: Callable[[torch.export.ExportedProgram], None]) -> Captured:
     """Captures the model with the first strategy of `request.strategies` that can.
 
     If none can, the findings tell what stopped the first one, at the user's line, and what else is in the way.
+
+    Args:
+        context: The context.
+        request: The export.
+        look_ahead: Reports what the next stages would, about a program that is not what was asked for.
 
     Raises:
         StageFailed: There is no program; the findings are in the context.
@@ -64,6 +69,7 @@ def capture(context: DiagnosticContext, request: Request) -> Captured:
     model, request = _as_module(request.model), inputs.distinct(request)
     findings: list[Finding] = []
     error: Exception | None = None
+    partial: torch.export.ExportedProgram | None = None
     for strategy in map(ALL.__getitem__, request.strategies):
         if strategy.name == "draft" and findings and not _depend_on_data(findings):
             continue
@@ -75,11 +81,13 @@ def capture(context: DiagnosticContext, request: Request) -> Captured:
             _report(context, found, None)
             _report_baked(context, request, attempt, functools.partial(strategy, model, request, Frames()))
             return Captured(attempt.program, attempt.strategy)
-        error = error or attempt.error
+        error, partial = error or attempt.error, partial or attempt.program
         findings = _joined(findings, found, attempt)
         if any(finding.final for finding in findings):
             break
     _report(context, findings, error)
+    if partial is not None:
+        look_ahead(partial)
     raise context.stop(error)
 
 
