@@ -373,8 +373,11 @@ def test_names_and_strings_of_a_model_are_data(load: Load, tmp_path: pathlib.Pat
 def test_a_function_and_a_class_inside_a_function(tmp_path: pathlib.Path) -> None:
     limit = 2
 
+    @torch.no_grad()
     def helper(x: torch.Tensor) -> torch.Tensor:
-        return x.sum() > limit
+        text = """a string
+        of two lines"""
+        return x.sum() > limit + len(text)
 
     class Local(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -384,6 +387,8 @@ def test_a_function_and_a_class_inside_a_function(tmp_path: pathlib.Path) -> Non
 
     script = check(Local(), (torch.randn(2),), tmp_path)
     assert "limit = 2" in script
+    assert "\n@torch.no_grad()\ndef helper(" in script
+    assert '"""a string\n        of two lines"""' in script
 
     def function(x: torch.Tensor) -> torch.Tensor:
         return x if helper(x) else -x

@@ -141,13 +141,14 @@ class File:
         last = node.end_lineno or node.lineno
         dropped = self.classes[id(node)].dropped(self.lines) if id(node) in self.classes else set()
         kept = [(number, self.lines[number - 1]) for number in range(first, last + 1) if number not in dropped]
-        if any(other is not node and other.lineno <= last and (other.end_lineno or 0) >= first for other in self.tree.body):
+        others = [each for each in self.tree.body if each is not node] if node in self.tree.body else []
+        if any(each.lineno <= last and (each.end_lineno or 0) >= first for each in others):
             # NOTE: statements may share a line, with a semicolon between them.
             return ast.get_source_segment("".join(self.lines), node) or ""
         margin = node.col_offset
         inside = self.inside_strings if margin else ()
         text = "".join(line if number in inside else line[margin:] if line[:margin].isspace() else line for number, line in kept)
-        empty = " " * (len(kept[-1][1]) and 4) + "pass\n" if id(node) in self.classes and self.classes[id(node)].is_empty() else ""
+        empty = "    pass\n" if id(node) in self.classes and self.classes[id(node)].is_empty() else ""
         return text.rstrip("\n") + "\n" + empty
 
 
@@ -634,10 +635,12 @@ def _is_def(file: File, node: ast.expr) -> bool:
 def _functions(value: Any) -> list[types.FunctionType]:
     """The functions that a class or a function is made of."""
     if not isinstance(value, type):
+        value = inspect.unwrap(value)
         return [value] if isinstance(value, types.FunctionType) else []
     found = []
     for each in vars(value).values():
         each = each.__func__ if isinstance(each, staticmethod | classmethod) else each.fget if isinstance(each, property) else each
+        each = inspect.unwrap(each) if callable(each) else each
         if isinstance(each, types.FunctionType) and each.__qualname__.startswith(f"{value.__qualname__}."):
             found.append(each)
     return found
