@@ -25,6 +25,9 @@ _STYLES = {
     "faint": "dim",
 }
 
+_KINDS = {"resultFile": "model", "debugOutputFile": "repro"}
+"""What files are called, by their role in the log."""
+
 
 def make_console() -> Console:
     """A console for standard output: colours on a terminal only, and none at all where `NO_COLOR` is set."""
@@ -52,7 +55,7 @@ def render(log: Log, console: Console, written: Mapping[str, pathlib.Path] | Non
         for event in log.events:
             show_lines(([(f"{event.stage or 'export'}: ", "label"), (visible(line), "faint")] for line in event.text.splitlines()), console)
     show_lines([[(visible(f"{verdict(log)}: {summary(log)}"), "headline" if log.succeeded else "error")]], console)
-    files = [("model" if artifact.role == "resultFile" else "data", artifact.path) for artifact in log.artifacts]
+    files = [(_KINDS.get(artifact.role, "data"), artifact.path) for artifact in log.artifacts]
     for what, path in [*files, *(written or {}).items()]:
         show_lines([[(f"  {what:<8}", "label"), (visible(shown_path(str(path))), "place")]], console)
     if ids := sorted({finding.rule.id for finding in log.active}):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import cProfile
 import io
 import logging
@@ -34,7 +35,7 @@ from onnxplain.rules import ArgumentIgnored, InternalError, LegacyDynamicAxes
 from . import dynamic_shapes as shapes
 from . import pipeline, where, written
 from .capture import spec
-from .files import checked_folder, checked_path
+from .files import checked_folder, checked_path, sha256, write_text
 from .options import DEFAULT_OPSET, STRATEGIES, Request
 from .program import ONNXProgram
 from .registry import OnnxRegistry
@@ -69,6 +70,7 @@ def export(
     dynamic_shapes: Mapping[str, Any] | tuple[Any, ...] | list[Any] | None = None,
     custom_translation_table: Mapping[Callable[..., Any], Callable[..., Any] | Sequence[Callable[..., Any]]] | None = None,
     report: bool | str | os.PathLike[str] = False,
+    repro: bool | str | os.PathLike[str] = False,
     optimize: bool = True,
     verify: bool = False,
     profile: bool = False,
@@ -101,12 +103,15 @@ def export(
         dynamic_shapes: As in `torch.export.export`, for each input a dict or tuple of dims; a string names a dim that stays dynamic.
         custom_translation_table: Operator to the onnxscript function (or functions) that translates it; it wins over ours.
         report: True saves a markdown report, beside `f` or in `artifacts_dir`; a path says where.
+        repro: True saves a script that fails with the same rule at the same line, beside `f` or in `artifacts_dir`; a path says where. Only
+            an export that fails writes it. It holds the source that the model needs and what the model is made of, no weights and no
+            numbers of the inputs; see `onnxplain.repro`. It is run once, to see that it fails as it should: events of the log tell.
         optimize: Whether the ONNX graph is cleaned up.
         verify: Whether the result is compared with eager PyTorch in ONNX Runtime.
         profile: Attaches to the log in which functions the time was spent.
         dump_exported_program: Saves what torch.export captured to `artifacts_dir`.
-        artifacts_dir: Where `report` and `dump_exported_program` go, the current folder by default. If given, the log's attachments go
-            there, too: the profile, and at `logging.DEBUG` dumps of the graphs.
+        artifacts_dir: Where `report`, `repro` and `dump_exported_program` go, the current folder by default. If given, the log's
+            attachments go there, too: the profile, and at `logging.DEBUG` dumps of the graphs.
         export_params: False leaves the weights out of the file.
         keep_initializers_as_inputs: Lists the weights among the graph's inputs, too.
         dynamic_axes: The old way to say `dynamic_shapes`: `{input name: {axis: name}}`.
@@ -121,7 +126,7 @@ def export(
     Raises:
         ExportFailed: There is no result; it carries the log, and its text begins with the first finding.
         InvalidArgument: An argument has the wrong type or value (a TypeError and a ValueError).
-        LogNotSaved: The log or the report could not be written; it carries the log.
+        LogNotSaved: The log, the report or the script could not be written; it carries the log.
     """
     options = _checked("diagnostic_options", diagnostic_options or DiagnosticOptions(), DiagnosticOptions)
     unknown = [name for name in old if name not in _OLD]
@@ -155,13 +160,18 @@ def export(
         caller=_caller or where.caller(),
     )
     registry = OnnxRegistry(request.opset_version)
-    for target, functions in _checked("custom_translation_table", custom_translation_table or {}, Mapping).items():
+    translations = _checked("custom_translation_table", custom_translation_table or {}, Mapping)
+    for target, functions in translations.items():
         registry.register_target(target, functions if isinstance(functions, Sequence) else [functions])
     folder = None if artifacts_dir is None else checked_folder("artifacts_dir", artifacts_dir)
     subject = subject_of(model)
-    report_path = _report_path(report, request.destination, folder or pathlib.Path(), subject)
+    unnamed = request.destination or (folder or pathlib.Path()) / f"{subject}.onnx"
+    report_path = _path_of("report", report, unnamed.with_suffix(".md"))
+    repro_path = _path_of("repro", repro, unnamed.with_suffix(".repro.py"))
     sarif_path = None if sarif is None else checked_path("sarif", sarif, make_folder=True)
-    _check_distinct(f=request.destination, sarif=sarif_path, report=report_path)
+    _check_distinct(f=request.destination, sarif=sarif_path, report=report_path, repro=repro_path)
+    if repro_path is not None and request.caller is not None and repro_path.absolute() == pathlib.Path(request.caller.file).absolute():
+        raise InvalidArgument(f"repro: expected another file than the source, got {str(repro_path)!r}")
     context = DiagnosticContext(
         tool=Tool("onnxplain", metadata.version("onnxplain"), URI),
         subject=subject,
@@ -181,6 +191,8 @@ def export(
     try:
         program = _profiled(context, request, registry) if profile else pipeline.run(context, request, registry)
     except ExportFailed as failed:
+        if repro_path is not None:
+            _write_repro(context, request, failed, translations, repro_path)
         _write(failed.log, sarif_path, report_path, folder, verbose=verbose)
         raise
     _write(program.diagnostics, sarif_path, report_path, folder, verbose=verbose)
@@ -237,6 +249,25 @@ def _write(log: Log, sarif: pathlib.Path | None, report: pathlib.Path | None, fo
         console.render(log, Console(stderr=True))
 
 
+def _write_repro(
+    context: DiagnosticContext, request: Request, failed: ExportFailed, translations: Mapping[Any, Any], path: pathlib.Path
+) -> None:
+    """Writes a script that fails like `failed`, whose log tells of it from now on."""
+    from . import repro
+
+    text = ""
+    # NOTE: a fault in here becomes a finding of its own; what failed the export stays the first.
+    with contextlib.suppress(ExportFailed), context.stage("repro"):
+        text = repro.source(context, request, failed.log, translations)
+    try:
+        if text:
+            write_text(path, text)
+            context.wrote(path, "debugOutputFile", sha256(path))
+    except OSError as error:
+        raise LogNotSaved(context.log(), error) from error
+    failed.log = context.log()
+
+
 def _note_old_arguments(context: DiagnosticContext, request: Request, old: Mapping[str, Any], **others: Any) -> None:
     reasons = {name: _OLD[name] for name in old}
     if not others["dynamo"]:
@@ -247,14 +278,11 @@ def _note_old_arguments(context: DiagnosticContext, request: Request, old: Mappi
         context.report(ArgumentIgnored(argument=name, reason=reason), at=request.caller)
 
 
-def _report_path(
-    report: bool | str | os.PathLike[str], destination: pathlib.Path | None, folder: pathlib.Path, subject: str
-) -> pathlib.Path | None:
-    if report is False:
+def _path_of(argument: str, value: bool | str | os.PathLike[str], unnamed: pathlib.Path) -> pathlib.Path | None:
+    """Where to write a file that may go to a place of its own choice, `unnamed`."""
+    if value is False:
         return None
-    if report is True:
-        return destination.with_suffix(".md") if destination is not None else folder / f"{subject}.md"
-    return checked_path("report", report, make_folder=True)
+    return unnamed if value is True else checked_path(argument, value, make_folder=True)
 
 
 def _check_distinct(**paths: pathlib.Path | None) -> None:

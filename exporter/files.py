@@ -58,7 +58,7 @@ class Staging:
             final = self.destination.with_name(staged.name)
             staged.replace(final)
             if context is not None:
-                context.wrote(final, "resultFile", _sha256(final))
+                context.wrote(final, "resultFile", sha256(final))
 
 
 def write(
@@ -119,7 +119,19 @@ def checked_folder(argument: str, value: object) -> pathlib.Path:
     return folder
 
 
-def _sha256(path: pathlib.Path) -> str:
+def write_text(path: pathlib.Path, text: str) -> None:
+    """Writes a text file. What UTF-8 has no bytes for is escaped."""
+    draft = path.with_name(f".{path.name}.onnxplain")
+    try:
+        draft.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def sha256(path: pathlib.Path) -> str:
+    """The hash of a file, in hex."""
     with path.open("rb") as file:
         if hasattr(hashlib, "file_digest"):
             return str(hashlib.file_digest(file, "sha256").hexdigest())

@@ -311,6 +311,46 @@ def test_the_report_needs_no_path(args: list[str], path: str, calls: list[Any]) 
     assert calls[0][1]["report"] == pathlib.Path(path)
 
 
+@pytest.mark.parametrize(
+    ("args", "path"),
+    [
+        (["models.py:double", "--repro"], "Double.repro.py"),
+        (["--repro", "models.py:double"], "Double.repro.py"),
+        (["--report", "--repro", "models.py:double", "-o", "a/b.onnx"], "a/b.repro.py"),
+        (["--repro=c.py", "models.py:double"], "c.py"),
+    ],
+)
+def test_the_script_needs_no_path(args: list[str], path: str, calls: list[Any]) -> None:
+    assert run("export", *args).exit_code == 0
+    assert calls[0][1]["repro"] == pathlib.Path(path)
+
+
+@pytest.mark.parametrize("remark", ["", "This script does something else."])
+def test_a_script_is_shown_among_the_files(remark: str, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onnxplain.repro.trial.difference", lambda script, finding: remark)
+    result = run("export", "models.py:flip", "--repro")
+    assert result.exit_code == 1
+    assert "  repro   Flip.repro.py\n" in result.stdout
+    assert result.stdout.endswith(f"{remark}\n" if remark else "to read more.\n")
+    assert "if x.sum() < 0:" in (folder / "Flip.repro.py").read_text(encoding="utf-8")
+    assert "  repro" not in run("export", "models.py:double", "--repro").stdout
+    assert not (folder / "Double.repro.py").exists()
+
+
+@pytest.mark.parametrize("option", ["--repro", "--report"])
+def test_the_target_is_not_overwritten(option: str, folder: pathlib.Path) -> None:
+    result = run("export", "models.py:flip", f"{option}=models.py")
+    assert result.exit_code == 2
+    assert option in result.stderr
+    assert (folder / "models.py").read_text(encoding="utf-8") == MODELS
+
+
+def test_a_folder_is_no_script(folder: pathlib.Path) -> None:
+    result = run("export", "models.py:flip", "--repro=.")
+    assert result.exit_code == 2
+    assert "repro: expected a file" in result.stderr
+
+
 @pytest.mark.parametrize("target", ["models.py:model", "models:model", "models:Constant", "models:Holder.model"])
 def test_models_that_need_no_inputs(target: str, folder: pathlib.Path, calls: list[Any]) -> None:
     assert run("export", target).exit_code == 0

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+from torch.fx.experimental import symbolic_shapes
 from torch.overrides import TorchFunctionMode
 
 from onnxplain import syntax, where
@@ -14,6 +16,11 @@ from onnxplain.rules import TensorRead
 
 _READERS = frozenset({"__array__", "__bool__", "__float__", "__index__", "__int__", "item", "numpy", "tolist"})
 _FAKE: type = torch._subclasses.FakeTensor
+
+with contextlib.suppress(AttributeError):
+    # NOTE: torch's messages name the innermost frame that it does not know as its own (read in torch 2.11, 2.13 and 2.15); a mode's frame
+    # is on the stack of every function, and none of the user's business.
+    symbolic_shapes.uninteresting_files().add(__file__)
 
 
 class Reads(TorchFunctionMode):

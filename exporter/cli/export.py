@@ -42,6 +42,13 @@ def _levels(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=pathlib.Path), help="The ONNX file.  [default: MODEL.onnx]")
 @click.option("--sarif", type=click.Path(dir_okay=False, path_type=pathlib.Path), help="The SARIF log.  [default: .sarif/MODEL.sarif]")
 @click.option("--report", metavar="[PATH]", is_flag=False, flag_value="", help="Write a markdown report, too.  [default: OUTPUT with .md]")
+@click.option(
+    "--repro",
+    metavar="[PATH]",
+    is_flag=False,
+    flag_value="",
+    help="If the export fails, write a script that fails alike, for an issue.  [default: OUTPUT with .repro.py]",
+)
 @click.option("--opset", type=int, metavar="N", help="The ONNX opset version to write.  [default: 20]")
 @click.option(
     "--strategy",
@@ -69,6 +76,7 @@ def command(
     output: pathlib.Path | None,
     sarif: pathlib.Path | None,
     report: str | None,
+    repro: str | None,
     opset: int | None,
     strategies: tuple[str, ...],
     no_optimize: bool,
@@ -91,6 +99,8 @@ def command(
     if target is None and report:
         # `--report TARGET`: the parser cannot know that the value is none.
         target, report = report, ""
+    if target is None and repro:
+        target, repro = repro, ""
     source, colon, name = (target or "").rpartition(":")
     if not colon or not source or not name:
         raise click.UsageError("Expected a TARGET such as path/to/file.py:NAME or package.module:NAME.")
@@ -109,6 +119,7 @@ def command(
         raise click.UsageError(str(error)) from error
 
     from onnxplain.diagnostics.console import make_console, render
+    from onnxplain.diagnostics.text import visible
 
     from .progress import StageLine
     from .target import load
@@ -120,10 +131,11 @@ def command(
     model = subject_of(loaded.model)
     output = output or pathlib.Path(f"{model}.onnx")
     sarif = sarif or pathlib.Path(".sarif", f"{model}.sarif")
-    for option, path in (("--output", output), ("--sarif", sarif)):
-        if path.absolute() == pathlib.Path(source).absolute():
-            raise click.UsageError(f"{option}: expected another file than the target's, got {str(path)!r}")
     markdown = None if report is None else pathlib.Path(report) if report else output.with_suffix(".md")
+    script = None if repro is None else pathlib.Path(repro) if repro else output.with_suffix(".repro.py")
+    for option, path in (("--output", output), ("--sarif", sarif), ("--report", markdown), ("--repro", script)):
+        if path is not None and path.absolute() == pathlib.Path(source).absolute():
+            raise click.UsageError(f"{option}: expected another file than the target's, got {str(path)!r}")
     try:
         with stages.active():
             log = onnxplain.export(
@@ -139,6 +151,7 @@ def command(
                 profile=profile,
                 sarif=sarif,
                 report=markdown or False,
+                repro=script or False,
                 diagnostic_options=options,
                 strategies=strategies,
                 _caller=loaded.definition,
@@ -152,6 +165,9 @@ def command(
     except LogNotSaved as error:
         raise click.ClickException(str(error)) from error
     render(log, make_console(), {"log": sarif, **({"report": markdown} if markdown else {})})
+    for event in log.events:
+        if event.stage == "repro" and event.level >= logging.WARNING:
+            click.echo(visible(event.text))
     if not log.succeeded and output.exists():
         click.echo(f"{output} is still that of an earlier export.")
     ctx.exit(log.exit_code)

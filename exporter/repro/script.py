@@ -1,0 +1,383 @@
+"""The script: the user's sources, what makes the model and its inputs, and the call of the export."""
+
+from __future__ import annotations
+
+import builtins
+import pathlib
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils import _pytree as pytree
+
+from onnxplain.diagnostics import Diagnostic, DiagnosticOptions, Log
+from onnxplain.diagnostics.text import visible
+from onnxplain.options import DEFAULT_OPSET, STRATEGIES, Request
+
+from . import values
+from .expression import INDEX, Expression, Items, Ref, Text, call, literal, parts, render
+from .sources import Bound, File, Sources, inside_strings, is_users
+from .values import Unknown
+
+_OWN = ("torch", "onnxplain", "make", "random", "model", "args", "kwargs")
+_ROUNDS = 10
+_SHORT = 60
+
+_HELPERS = {
+    "make": '''\
+def make(cls, state):
+    """An object of `cls` with `state`, made without `__init__`: what that was called with is not known."""
+    made = cls.__new__(cls)
+    is_module = isinstance(made, torch.nn.Module)
+    if is_module:
+        torch.nn.Module.__init__(made)
+    for name, value in state.items():
+        if is_module and isinstance(value, (torch.nn.Parameter, torch.nn.Buffer, torch.nn.Module)):
+            torch.nn.Module.__setattr__(made, name, value)
+        elif hasattr(made, "__dict__"):
+            made.__dict__[name] = value
+        else:
+            object.__setattr__(made, name, value)
+    return made
+''',
+    "random": '''\
+def random(*shape, dtype=torch.float32, stride=None, device="cpu"):
+    """Numbers from 0 to 1 in place of data."""
+    stride = stride or torch.empty(shape, device="meta").stride()
+    count = 0 if 0 in shape else 1 + sum((size - 1) * step for size, step in zip(shape, stride))
+    return torch.rand(count).to(dtype).to(device).as_strided(shape, stride)
+''',
+}
+
+
+def failing(log: Log) -> Diagnostic:
+    """The first finding that fails an export."""
+    return next(finding for finding in log.findings if finding.fails)
+
+
+class Script:
+    """Collects what a script needs that fails as an export did.
+
+    Args:
+        request: The export, not of an ExportedProgram: that has no source.
+        log: What it reported.
+        translations: Its `custom_translation_table`.
+    """
+
+    def __init__(self, request: Request, log: Log, translations: Mapping[Any, Any]) -> None:
+        self._request = request
+        self._log = log
+        self._finding = failing(log)
+        self._sources = Sources()
+        self._left_out: dict[str, None] = {}
+        self._imports = {"import onnxplain", "import torch"}
+        self._modules: dict[int, str] = {}
+        self._factories: dict[Expression, str] = {}
+        self._bound: dict[int, Expression] = {}
+        self._repeated = _repeated(request)
+        self._shared = {key: Text(f"shared_{number}") for number, key in enumerate(self._repeated, 1)}
+        self._args = self._input(request.args)
+        self._keywords = self._options(translations)
+        self._model, self._afterwards = self._collected()
+
+    def text(self, remark: str = "") -> str:
+        """The script; `remark` is said at its head."""
+        files = self._sources.in_order()
+        taken = self._separated(files)
+        self._name_factories(taken)
+        sections = [section for file in files if (section := self._section(file))]
+        model = self._statements()
+        factories = [f"def {name}():\n    return {self._inside(each)}\n" for each, name in self._factories.items()]
+        body = "\n\n".join([*sections, *factories, model])
+        helpers = [source for name, source in _HELPERS.items() if re.search(rf"\b{name}\(", body)]
+        future = "from __future__ import annotations\n\n" if any(file.flags for file in files) else ""
+        imports = "".join(f"{line}\n" for line in sorted(self._imports, key=lambda line: (line.startswith("from"), line)))
+        return "\n\n".join([f"{self._head(remark)}\n{future}{imports}", *helpers, body])
+
+    def _head(self, remark: str) -> str:
+        """Comments that say what this is. What comes from the model is made visible, so that it cannot end its line."""
+        versions = dict(self._log.environment)
+        lines = [
+            f"{self._finding.rule.id}: {self._finding.message}",
+            f"Found by onnxplain {versions.get('onnxplain')} with torch {versions.get('torch')}, Python {versions.get('python')}.",
+            "Run it with `python`: it needs no other file. Weights and inputs are random numbers; read the rest before you share it.",
+            *(f"Left out: {each}" for each in list(self._left_out)[:5]),
+            *(f"NOTE: {each}" for each in (*self._sources.problems, remark) if each),
+        ]
+        return "".join(f"# {visible(line)}\n" for line in lines)
+
+    def _collected(self) -> tuple[Expression, tuple[Expression, ...]]:
+        """What makes the model and is done to it afterwards, once all sources that this needs are there.
+
+        The sources say which attributes are in use, and these may need further sources.
+        """
+        options = [self._args, *self._keywords.values()]
+        noted = dict(self._left_out)
+        found: tuple[Expression, tuple[Expression, ...]] | None = None
+        for _ in range(_ROUNDS):
+            before, self._left_out = found, dict(noted)
+            found = self._described()
+            self._need([found[0], *found[1], *options])
+            for file in list(self._sources.files.values()):
+                for bound in (each for each in list(file.bound) if not each.members and not each.text):
+                    if id(bound) not in self._bound:
+                        self._bound[id(bound)] = self._data(bound.value, bound.name)
+                        self._need([self._bound[id(bound)]])
+            self._sources.settle()
+            if found == before:
+                break
+        assert found is not None
+        return found
+
+    def _described(self) -> tuple[Expression, tuple[Expression, ...]]:
+        model = self._request.model
+        if not isinstance(model, torch.nn.Module):
+            return self._data(model, "the model"), ()
+        described = values.described(model, self._sources.wants)
+        self._left_out.update(dict.fromkeys(described.left_out))
+        return described.expression, described.afterwards
+
+    def _need(self, expressions: list[Expression]) -> None:
+        for part in (part for each in expressions for part in parts(each)):
+            if isinstance(part, Ref) and is_users(part.value):
+                self._sources.need(part.value)
+
+    def _data(self, value: Any, place: str) -> Expression:
+        try:
+            return values.data(value, place)
+        except Unknown as unknown:
+            self._left_out[str(unknown)] = None
+            return Text("None")
+
+    def _input(self, value: Any) -> Expression:
+        try:
+            return values.example(value, self._shared)
+        except Unknown as unknown:
+            self._left_out[str(unknown)] = None
+            return Text("None")
+
+    def _options(self, translations: Mapping[Any, Any]) -> dict[str, Expression]:
+        """The keywords of the export that are not as by default, and matter to what failed."""
+        request, stage = self._request, self._finding.stage
+        keywords: dict[str, Expression] = {}
+        if request.kwargs:
+            keywords["kwargs"] = _mapping({name: self._input(value) for name, value in request.kwargs.items()})
+        shapes = values.shapes_of(request)
+        if shapes is not None:
+            keywords["dynamic_shapes"] = self._data(shapes, "dynamic_shapes")
+        if translations:
+            pairs = [Items(None, ("(", ")"), (("", Ref(key)), ("", _translation(value)))) for key, value in translations.items()]
+            table = Items(None, ("[", "]"), tuple(("", pair) for pair in pairs))
+            keywords["custom_translation_table"] = call(Text("dict"), table)
+        saved = stage in ("open", "serialize", "save")
+        given = {
+            "f": "repro.onnx" if saved and request.destination is not None else None,
+            "input_names": list(request.input_names) or None,
+            "output_names": list(request.output_names) or None,
+            "opset_version": None if request.opset_version == DEFAULT_OPSET else request.opset_version,
+            "strategies": None if request.strategies == STRATEGIES else request.strategies,
+            "optimize": None if request.optimize else False,
+            "verify": True if stage == "verify" else None,
+            "external_data": request.external_data if saved else None,
+            "export_params": None if request.export_params else False,
+            "keep_initializers_as_inputs": request.keep_initializers_as_inputs or None,
+        }
+        keywords |= {name: self._data(value, name) for name, value in given.items() if value is not None}
+        if chosen := self._diagnostic_options(self._log.options):
+            keywords["diagnostic_options"] = call(Text("onnxplain.DiagnosticOptions"), keywords=chosen)
+        return keywords
+
+    def _diagnostic_options(self, options: DiagnosticOptions) -> dict[str, Expression]:
+        default = DiagnosticOptions()
+        names = ("warnings_as_errors", "levels", "select", "ignore")
+        changed = {name: getattr(options, name) for name in names if getattr(options, name) != getattr(default, name)}
+        return {name: self._data(dict(value) if name == "levels" else value, name) for name, value in changed.items()}
+
+    def _separated(self, files: list[File]) -> set[str]:
+        """Gives a namespace of its own to each file with a name that another file, or the script, has, too."""
+        taken: dict[str, str] = dict.fromkeys((*_OWN, *(each.text for each in self._shared.values())), "")
+        taken["torch"], taken["onnxplain"] = "import torch", "import onnxplain"
+        for file in sorted(files, key=list(self._sources.files.values()).index):
+            names = {name: file.imports.get(name, "") for name in file.names()}
+            names = {name: text for name, text in names.items() if not self._is_elsewhere(file, name)}
+            if any(name in taken and not (text and text == taken[name]) for name, text in names.items()):
+                stem = re.sub(r"\W", "_", pathlib.Path(file.path).stem)
+                wrapper = _free(f"in_{stem}", {*taken})
+                taken[wrapper] = ""
+                self._modules[id(file)] = wrapper
+            else:
+                taken |= names
+        return {*taken}
+
+    def _is_elsewhere(self, file: File, name: str) -> bool:
+        """Whether a name of `file` is that of the same thing in another file."""
+        return any(each.name == name and each.alias == name and file not in each.members.values() for each in file.bound)
+
+    def _section(self, file: File) -> str:
+        """What the script needs of one file of the user's."""
+        pieces = [(node.lineno, file.text_of(node)) for node in file.statements]
+        pieces += [(bound.line, text) for bound in file.bound if (text := self._binding(file, bound))]
+        namespaces = self._namespaces(file)
+        wrapper = self._modules.get(id(file))
+        imports = sorted(line for each in file.imports.values() for line in each.split("\n"))
+        if not wrapper:
+            self._imports.update(imports)
+        if not pieces and not namespaces:
+            return ""
+        texts = [text for _, text in sorted(pieces, key=lambda piece: piece[0])]
+        spaced = [f"\n\n{text}\n\n" if text.startswith(("def ", "class ", "@", "async ")) else text for text in texts]
+        body = re.sub(r"\n{4,}", "\n\n\n", "".join([*namespaces, *spaced])).strip("\n") + "\n"
+        name = visible(pathlib.Path(file.path).name)
+        if not wrapper:
+            return f"# {name}\n{body}"
+        self._imports.add("import types")
+        inner = "".join(f"{line}\n" for line in imports) + body
+        head = f"# {name}, apart: it has names that are others elsewhere\ndef {wrapper}():\n"
+        return f"{head}{_indented(inner)}    return types.SimpleNamespace(**locals())\n\n\n{wrapper} = {wrapper}()\n"
+
+    def _binding(self, file: File, bound: Bound) -> str:
+        """A statement for a name that no statement of the file binds in a way that can be copied."""
+        if bound.text:
+            return f"{bound.name} = {bound.text}\n"
+        if not bound.members:
+            return f"{bound.name} = {self._render(self._bound[id(bound)], file, len(bound.name) + 3)}\n"
+        if not bound.alias:
+            return ""
+        target = self._qualified(bound.members[""], bound.alias, file)
+        return "" if target == bound.name else f"{bound.name} = {target}\n"
+
+    def _namespaces(self, file: File) -> list[str]:
+        """Statements for modules of the user's, with what is reached through them."""
+        roots: dict[str, Any] = {}
+        for bound in (each for each in file.bound if each.members and not each.alias):
+            inner = roots
+            for part in bound.name.split("."):
+                inner = inner.setdefault(part, {})
+            inner |= {name: self._qualified(target, name, file) for name, target in sorted(bound.members.items())}
+        if roots:
+            self._imports.add("import types")
+        return [f"{name} = {_namespace(members)}\n" for name, members in roots.items()]
+
+    def _qualified(self, home: File, name: str, file: File | None) -> str:
+        """How code of `file` reaches a name of `home`."""
+        wrapper = self._modules.get(id(home))
+        return f"{wrapper}.{name}" if wrapper and home is not file else name
+
+    def _name(self, expression: Expression, file: File | None) -> str | None:
+        if isinstance(expression, Text):
+            for module in ("functools", "types"):
+                if expression.text.startswith(f"{module}."):
+                    self._imports.add(f"import {module}")
+            return None
+        if not isinstance(expression, Ref):
+            return self._factories[expression] + "()" if expression in self._factories else None
+        if isinstance(expression.value, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
+            return f"torch.ops.{expression.value}"
+        if is_users(expression.value):
+            found = self._sources.need(expression.value)
+            return "None" if found is None else self._qualified(*found, file) + expression.after
+        public = values.public_name(expression.value)
+        if public is None:
+            self._left_out[values.kind_of(expression.value)] = None
+            return "None"
+        module, name = public
+        if module == "builtins":
+            return name + expression.after
+        if not module.startswith("torch"):
+            self._imports.add(f"import {module}")
+        return f"{module}.{name}{expression.after}"
+
+    def _render(self, expression: Expression, file: File | None = None, before: int = 0) -> str:
+        return render(expression, lambda each: self._name(each, file), before=before)
+
+    def _inside(self, expression: Expression) -> str:
+        """What a function returns that makes `expression`."""
+        known = {each: name for each, name in self._factories.items() if each != expression}
+        return render(expression, lambda each: f"{known[each]}()" if each in known else self._name_but(each, expression), 4, 11)
+
+    def _name_but(self, expression: Expression, itself: Expression) -> str | None:
+        return None if expression == itself else self._name(expression, None)
+
+    def _name_factories(self, taken: set[str]) -> None:
+        """Names what is made more than once, the inner ones first."""
+        counted: Counter[Expression] = Counter()
+        seen: set[Expression] = set()
+        ordered: list[Items] = []
+
+        def visit(expression: Expression) -> None:
+            counted[expression] += 1
+            if expression in seen or not isinstance(expression, Items):
+                return
+            seen.add(expression)
+            for _, item in expression.items:
+                visit(item)
+            ordered.append(expression)
+
+        visit(self._model)
+        for each in ordered:
+            made = each.items[0][1] if each.head == values.MAKE else each.head
+            numbered = any(part == INDEX for part in parts(each))
+            if counted[each] > 1 and isinstance(made, Ref) and not numbered and len(self._render(each)) > _SHORT:
+                stem = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|\W", "_", made.value.__name__)
+                name = _free(f"make_{stem.lower()}", taken)
+                taken.add(name)
+                self._factories[each] = name
+
+    def _statements(self) -> str:
+        """What makes the model and the inputs, and the export."""
+        made = [f"model = {self._render(self._model, before=8)}", *map(self._render, self._afterwards)]
+        made += [f"{self._shared[key].text} = {self._render(values.example(tensor, {}))}" for key, tensor in self._repeated.items()]
+        made.append(f"args = {self._render(self._args, before=7)}")
+        keywords = dict(self._keywords)
+        if "kwargs" in keywords:
+            made.append(f"kwargs = {self._render(keywords['kwargs'], before=9)}")
+            keywords["kwargs"] = Text("kwargs")
+        if any(isinstance(each, FakeTensor) for each in _tensors(self._request.model)):
+            body = textwrap.indent("\n".join(made), "    ")
+            made = ["with torch._subclasses.fake_tensor.FakeTensorMode():", body]
+        exported = call(Text("onnxplain.export"), Text("model"), Text("args"), keywords=keywords)
+        return "\n".join(["torch.manual_seed(0)", *made, self._render(exported)]) + "\n"
+
+
+def _repeated(request: Request) -> dict[int, torch.Tensor]:
+    """The tensors that are passed more than once, by id."""
+    leaves = [leaf for leaf in pytree.tree_leaves((request.args, dict(request.kwargs))) if isinstance(leaf, torch.Tensor)]
+    counted = Counter(map(id, leaves))
+    return {id(leaf): leaf for leaf in leaves if counted[id(leaf)] > 1}
+
+
+def _translation(value: Any) -> Expression:
+    if isinstance(value, list | tuple):
+        return Items(None, ("[", "]"), tuple(("", _translation(each)) for each in value))
+    # NOTE: onnxscript keeps the Python function that it was given in `function` (0.7).
+    return Ref(getattr(value, "function", value))
+
+
+def _mapping(items: Mapping[str, Expression]) -> Items:
+    return Items(None, ("{", "}"), tuple((f"{literal(name).text}: ", value) for name, value in items.items()))
+
+
+def _namespace(members: Mapping[str, Any]) -> str:
+    inner = (f"{name}={value if isinstance(value, str) else _namespace(value)}" for name, value in members.items())
+    return f"types.SimpleNamespace({', '.join(inner)})"
+
+
+def _tensors(model: Any) -> list[torch.Tensor]:
+    return [*model.parameters(), *model.buffers()] if isinstance(model, torch.nn.Module) else []
+
+
+def _indented(text: str) -> str:
+    """`text` four spaces further in, but for what is inside of strings."""
+    inside = inside_strings(text)
+    lines = text.splitlines(True)
+    return "".join(line if number in inside or not line.strip() else f"    {line}" for number, line in enumerate(lines, 1))
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken or hasattr(builtins, name):
+        name += "_"
+    return name

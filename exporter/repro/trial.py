@@ -1,0 +1,61 @@
+"""Runs a script in an empty folder, to see whether it fails as it should."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+from onnxplain import where
+from onnxplain.diagnostics import Diagnostic
+
+LIMIT = 180
+"""Seconds that a script may take."""
+
+_FINDING = re.compile(r"ExportFailed: error\[(OXP\d+)\]")
+_PLACE = re.compile(r"^\s*--> (.+?):(\d+)", re.MULTILINE)
+
+
+def difference(script: str, finding: Diagnostic) -> str:
+    """Runs `script`; returns what it does instead of ending with `finding`, a sentence, or nothing."""
+    wanted = finding.rule.id
+    with tempfile.TemporaryDirectory(prefix="onnxplain-") as folder:
+        path = pathlib.Path(folder, "repro.py")
+        path.write_text(script, encoding="utf-8", errors="backslashreplace")
+        try:
+            ran = subprocess.run(
+                [sys.executable, path.name],
+                cwd=folder,
+                env=_environment(),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=LIMIT,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return f"This script was stopped after {LIMIT} s; whether it fails with {wanted} is not known."
+    found = _FINDING.search(ran.stderr)
+    if found is None:
+        ended = (ran.stderr.strip().splitlines() or ["no exception"])[-1]
+        return f"This script does not fail with {wanted}: it ends with {ended if ran.returncode else 'no exception'}"
+    if found[1] != wanted:
+        return f"This script fails with {found[1]}, not with {wanted}."
+    place = _PLACE.search(ran.stderr, found.end())
+    expected = finding.location.snippet if finding.location is not None else ""
+    if place is not None and place[1] == path.name and expected:
+        shown = script.splitlines()[int(place[2]) - 1].strip()
+        if shown != expected and "onnxplain.export(" not in shown:
+            return f"This script fails with {wanted}, at another line than the model."
+    return ""
+
+
+def _environment() -> dict[str, str]:
+    """The environment without what would lead to modules of the user's."""
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    kept = [path for path in paths if path and where.origin(str(pathlib.Path(path, "_"))) is not where.Origin.USER]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(kept), "PYTHONIOENCODING": "utf-8"}
