@@ -25,6 +25,16 @@ from .capture import (
     UnsupportedInputType,
     UserCodeRaised,
 )
+from .constructs import (
+    BranchesMismatch,
+    DeviceMismatch,
+    FakeKernelMissing,
+    NumpyUsed,
+    PackedSequenceUsed,
+    QuantizedWeights,
+    ScriptedModel,
+    SizeLost,
+)
 from .dispatch import OperatorNeedsNewerOpset, TranslationFailed, UnsupportedOperator, UnsupportedOverload
 from .internal import InternalError
 from .passes import CustomOperatorInlined, DecompositionFailed, MutationDropped, MutationNotRemoved
@@ -34,6 +44,7 @@ from .verify import EagerFailed, KernelMissing, OutputsDiffer, RuntimeRejected
 __all__ = [
     "ArgumentIgnored",
     "AttributeChanged",
+    "BranchesMismatch",
     "CaptureFailed",
     "CheckDropped",
     "CheckerRejected",
@@ -43,10 +54,12 @@ __all__ = [
     "DataDependentBranch",
     "DataDependentValue",
     "DecompositionFailed",
+    "DeviceMismatch",
     "DynamicShapesMismatch",
     "EagerFailed",
     "ExampleOfSizeOne",
     "ExportOnlyBranch",
+    "FakeKernelMissing",
     "GradientTraced",
     "GraphBreak",
     "HookTraced",
@@ -63,12 +76,17 @@ __all__ = [
     "NameUnused",
     "NeedsExternalData",
     "NotANumber",
+    "NumpyUsed",
     "OperatorNeedsNewerOpset",
     "OpsetUnknown",
     "OutputLeftOut",
     "OutputsDiffer",
+    "PackedSequenceUsed",
+    "QuantizedWeights",
     "RandomOperator",
     "RuntimeRejected",
+    "ScriptedModel",
+    "SizeLost",
     "SpecializedDynamicDim",
     "SymbolicIgnored",
     "TensorRead",

@@ -459,12 +459,17 @@ class CaptureFailed(Rule, id="OXP1009", level=Level.ERROR, history=[Added("0.1.0
         import onnxplain
 
 
+        class Result:
+            def __init__(self, scores):
+                self.scores = scores
+
+
         class Double(torch.nn.Module):
-            def forward(self, x):
-                return x * 2
+            def forward(self, x):  # OXP1009
+                return Result(x * 2)
 
 
-        program = onnxplain.export(torch.jit.script(Double()), (torch.ones(3),))  # OXP1009
+        program = onnxplain.export(Double(), (torch.ones(3),))
         ```
 
         ```python
@@ -475,7 +480,7 @@ class CaptureFailed(Rule, id="OXP1009", level=Level.ERROR, history=[Added("0.1.0
 
         class Double(torch.nn.Module):
             def forward(self, x):
-                return x * 2
+                return {"scores": x * 2}
 
 
         program = onnxplain.export(Double(), (torch.ones(3),))

@@ -84,7 +84,7 @@ def run(
     )
     try:
         with context.stage("capture"):
-            captured = capture(context, request)
+            captured = capture(context, request, lambda program: None)
     except ExportFailed as failed:
         return Outcome(None, failed.log)
     return Outcome(captured, context.log())
@@ -703,8 +703,8 @@ def test_operator_without_fake_kernel(load: Load, marked: Marked, strategy: str)
     strategies = (strategy.replace("_", "-"),)
     for model, mark in ((module.Defined(), "defined"), (module.Decorated(), "decorated")):
         outcome = run(model, (torch.ones(3),), strategies=strategies)
-        assert outcome.found == [("CaptureFailed", marked(mark, name)[0])]
-        exec(outcome.only.fixes[0].snippet, {"torch": torch})
+        assert outcome.found == [("FakeKernelMissing", marked(mark, name)[0])]
+        exec(outcome.only.fixes[0].edits[0].replacement, {"torch": torch})
         assert run(model, (torch.ones(3),), strategies=strategies).found == []
 
 
@@ -724,7 +724,7 @@ def test_graph_break(load: Load, marked: Marked) -> None:
 def test_numpy_is_unknown_to_the_non_strict_strategy(load: Load, marked: Marked) -> None:
     forward = "def forward(self, x):\n    return x * float(x.numpy().max())  # here"
     outcome = run(load(net(forward)).Net(), (torch.ones(3),), strategies=("non-strict",))
-    assert outcome.found == [("CaptureFailed", marked("here")[0])]
+    assert outcome.found == [("NumpyUsed", marked("here")[0])]
     assert "numpy" in outcome.only.cause
 
 
@@ -822,10 +822,10 @@ def test_torchscript(load: Load, marked: Marked) -> None:
         """
     )
     outcome = run(module.Net(), (torch.ones(3),))
-    assert outcome.found == [("CaptureFailed", marked("here")[0])]
-    assert "blocks.0" in outcome.only.rule.error  # type: ignore[attr-defined]
+    assert outcome.found == [("ScriptedModel", marked("here")[0])]
+    assert outcome.only.rule.module == "blocks.0"  # type: ignore[attr-defined]
     whole = run(torch.jit.script(module.Part()), (torch.ones(3),))
-    assert [rule for rule, _ in whole.found] == ["CaptureFailed"]
+    assert [rule for rule, _ in whole.found] == ["ScriptedModel"]
     assert whole.only.location is not None
     assert whole.only.location.file == __file__
 

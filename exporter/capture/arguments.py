@@ -14,7 +14,7 @@ import torch
 from onnxplain import syntax, where, written
 from onnxplain.diagnostics import Confidence, Evidence, Fix, Location
 from onnxplain.options import Request
-from onnxplain.rules import CaptureFailed, DynamicShapesMismatch, UnsupportedInputType
+from onnxplain.rules import DynamicShapesMismatch, ScriptedModel, UnsupportedInputType
 from onnxplain.written import Written
 
 from . import inputs, spec
@@ -25,9 +25,7 @@ def faults(request: Request, error: Exception) -> Iterator[Finding]:
     """What is wrong with the model's kind, the inputs or `dynamic_shapes`, after `error` has ended a capture."""
     if isinstance(request.model, torch.jit.ScriptModule | torch.jit.ScriptFunction):
         made = scripting(request)
-        yield Finding(
-            CaptureFailed(error="the model is TorchScript"), written.at(made, request), fixes=(without_scripting(made),), final=True
-        )
+        yield Finding(ScriptedModel(module="the model"), written.at(made, request), fixes=(without_scripting(made),), final=True)
         return
     unsupported = [leaf for leaf in inputs.leaves(request) if not inputs.is_supported(leaf.value)]
     for leaf in unsupported:
@@ -69,9 +67,8 @@ def scripting(request: Request, attribute: str = "") -> Written | None:
             case ast.Call(func=ast.Name(id="script" | "trace")):
                 yield node
 
-    if attribute:
-        return written.only(request, lambda node: calls(node) if isinstance(node, ast.Assign) else iter(()))
-    return written.only(request, calls)
+    named = written.only(request, lambda node: calls(node) if attribute and isinstance(node, ast.Assign) else iter(()))
+    return named or written.only(request, calls)
 
 
 def without_scripting(made: Written | None) -> Fix:

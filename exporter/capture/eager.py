@@ -15,10 +15,9 @@ from torch.utils import _pytree as pytree
 from onnxplain import where
 from onnxplain.diagnostics import Evidence, Location
 from onnxplain.options import Request
-from onnxplain.rules import UserCodeRaised
 
 from . import remedies
-from .finding import Finding, headline, module_of
+from .finding import Finding, module_of
 
 
 def finding(request: Request, error: Exception) -> Finding:
@@ -28,11 +27,9 @@ def finding(request: Request, error: Exception) -> Finding:
         # NOTE: `forward` never began: the arguments do not fit it.
         definition = where.module_definition(request.model)
         at = Evidence(request.caller, related=(definition.saying("forward is defined here"),) if definition else ())
-    fix, related = remedies.for_eager_error(error, at.location, request, functools.partial(holds, request))
+    rule, fix, related = remedies.for_eager_error(error, at.location, request, functools.partial(holds, request))
     notes = ("The model fails with these inputs in eager mode, too.",)
-    return Finding(
-        UserCodeRaised(error=headline(error)), dataclasses.replace(at, related=(*at.related, *related)), notes, (fix,), final=True
-    )
+    return Finding(rule, dataclasses.replace(at, related=(*at.related, *related)), notes, (fix,), final=True)
 
 
 def holds(request: Request, place: Location, test: str) -> bool | None:

@@ -9,10 +9,10 @@ import torch
 from onnxplain import syntax, where
 from onnxplain.diagnostics import Confidence, Fix
 from onnxplain.options import Request
-from onnxplain.rules import CaptureFailed, GraphBreak
+from onnxplain.rules import CaptureFailed, GraphBreak, QuantizedWeights, ScriptedModel
 
 from . import arguments, data, dims, eager, operators, remedies
-from .finding import Finding, fallback, graph_break_type, headline, module_of
+from .finding import Finding, fallback, graph_break_type, module_of
 from .guards import Guards
 
 
@@ -58,7 +58,7 @@ def _scripted(request: Request, error: Exception) -> Finding | None:
     if not paths:
         return None
     at = where.at_exception(error, request.model)
-    rule = CaptureFailed(error=f"the submodule {paths[0]} is TorchScript")
+    rule = ScriptedModel(module=paths[0])
     fix = arguments.without_scripting(arguments.scripting(request, paths[0].rpartition(".")[2]))
     return Finding(rule, at if at.location else fallback(request), fixes=(fix,), final=True)
 
@@ -68,9 +68,7 @@ def _packed(request: Request) -> Finding | None:
     if found is None:
         return None
     path, at, fix = found
-    return Finding(
-        CaptureFailed(error=f"the weights of the submodule {path or 'at the root'} are packed in an object"), at, fixes=(fix,), final=True
-    )
+    return Finding(QuantizedWeights(module=path or "the model"), at, fixes=(fix,), final=True)
 
 
 def _not_one_graph(request: Request, strategy: str, error: Exception) -> Finding | None:
@@ -89,7 +87,5 @@ def _not_one_graph(request: Request, strategy: str, error: Exception) -> Finding
 
 def _unknown(request: Request, error: Exception) -> Finding:
     at = where.at_exception(error, module_of(request))
-    ways = remedies.for_error(error, at.location, functools.partial(eager.holds, request))
-    return Finding(
-        CaptureFailed(error=graph_break_type(error) or headline(error)), at if at.location else fallback(request), fixes=tuple(ways)
-    )
+    rule, fix = remedies.for_error(error, at.location, functools.partial(eager.holds, request))
+    return Finding(rule, at if at.location else fallback(request), fixes=(fix,))

@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from onnxplain import syntax, where, written
 from onnxplain.diagnostics import Confidence, Fix
 from onnxplain.options import Request
-from onnxplain.rules import CaptureFailed
+from onnxplain.rules import FakeKernelMissing
 
 from . import eager
 from .finding import Finding, chain, fallback, module_of
@@ -24,7 +24,7 @@ def without_fake_kernel(request: Request, error: Exception) -> Iterator[Finding]
     if operator is None:
         return
     at = where.at_exception(error, module_of(request))
-    rule = CaptureFailed(error=f"the operator {operator._schema.name} has no fake kernel")
+    rule = FakeKernelMissing(operator=operator._schema.name)
     yield Finding(rule, at if at.location else fallback(request), fixes=(_fake_kernel(request, operator),), final=True)
 
 

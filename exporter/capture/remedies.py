@@ -11,11 +11,21 @@ import torch
 from torch.utils import _pytree as pytree
 
 from onnxplain import syntax, where, written
-from onnxplain.diagnostics import Confidence, Edit, Evidence, Fix, Location
+from onnxplain.diagnostics import Confidence, Edit, Evidence, Fix, Location, Rule
 from onnxplain.options import Request
+from onnxplain.rules import (
+    BranchesMismatch,
+    CaptureFailed,
+    DeviceMismatch,
+    NumpyUsed,
+    PackedSequenceUsed,
+    QuantizedWeights,
+    SizeLost,
+    UserCodeRaised,
+)
 
 from . import fixes
-from .finding import chain, fallback, graph_break_type
+from .finding import chain, fallback, graph_break_type, headline
 
 IN_A_LIBRARY = Fix(
     "The test stands in a library's code: set the module up so that it is not reached (an observer or a check can often be turned off), "
@@ -43,12 +53,14 @@ _IN_FLOAT = Fix(
     Confidence.CHANGES_BEHAVIOUR,
 )
 
+_IN_TORCH = Fix("Compute it with PyTorch: most functions of numpy have one of the same name there.", Confidence.GUESS)
+
 _LOST_SIZE = "PendingUnbackedSymbolNotFound"
 """The name of the exception about a size that depends on data and is in no output; its class is private to torch (2.11 to 2.15)."""
 
 
-def for_error(error: Exception, place: Location | None, holds: Callable[[Location, str], bool | None]) -> list[Fix]:
-    """Ways out of an error of torch.export.
+def for_error(error: Exception, place: Location | None, holds: Callable[[Location, str], bool | None]) -> tuple[Rule, Fix]:
+    """The rule of an error of torch.export's, recognised by types on its way, and the way out.
 
     Args:
         error: The error.
@@ -56,31 +68,38 @@ def for_error(error: Exception, place: Location | None, holds: Callable[[Locatio
         holds: Tells what an expression is for the example at a place: true, false, or not known.
     """
     known = [value for each in chain(error) for frame, _, _ in where.walk(each) for value in list(frame.f_locals.values())]
+    expression = syntax.expression_at(place) if place is not None else ""
     if any(isinstance(value, torch.nn.utils.rnn.PackedSequence) for value in known):
-        return [_PADDED]
+        return PackedSequenceUsed(error=headline(error)), _PADDED
     if any(isinstance(value, torch._ops.OpOverload) and value.namespace == "quantized" for value in known):
-        return [_IN_FLOAT]
+        return QuantizedWeights(module=expression), _IN_FLOAT
     if any(type(each).__name__ == _LOST_SIZE for each in chain(error)):
-        return [_with_positions(place, holds)]
-    return _with_copies(place) if graph_break_type(error) == _ALIASING else [_ELSEWHERE]
+        return SizeLost(expression=expression), _with_positions(place, holds)
+    if graph_break_type(error) == _ALIASING:
+        return BranchesMismatch(problem="one returns its input or a part of it"), _with_copies(place)
+    if any(value is torch.Tensor.numpy or value is torch.Tensor.__array__ for value in known):
+        return NumpyUsed(expression=expression), _IN_TORCH
+    return CaptureFailed(error=graph_break_type(error) or headline(error)), _ELSEWHERE
 
 
 def for_eager_error(
     error: Exception, place: Location | None, request: Request, holds: Callable[[Location, str], bool | None]
-) -> tuple[Fix, tuple[Location, ...]]:
-    """The way out of an error of the model itself, and other places that have to do with it. `holds` is that of `for_error`."""
+) -> tuple[Rule, Fix, tuple[Location, ...]]:
+    """The rule of an error of the model itself, the way out, and other places that have to do with it. `holds` is that of `for_error`."""
     if re.search("device|cuda", str(error), re.IGNORECASE) and isinstance(error, RuntimeError | AssertionError):
         made = None if place is None else _made_elsewhere(place)
-        advice = "Make the tensors on one device."
+        advice, rule = "Make the tensors on one device.", DeviceMismatch(error=headline(error))
         if place is None or made is None:
-            return Fix(advice, Confidence.GUESS, snippet="torch.zeros(size, device=x.device)"), ()
+            return rule, Fix(advice, Confidence.GUESS, snippet="torch.zeros(size, device=x.device)"), ()
         device, parameters = made
         region = syntax.region(place.file, device)
         tensor = next((each for each in parameters if holds(place, f"hasattr({each}, 'device')")), None)
         known = (str(leaf.device) for leaf in pytree.tree_leaves((request.args, dict(request.kwargs))) if isinstance(leaf, torch.Tensor))
         edits = (Edit(place.file, region, f"{tensor}.device" if tensor else repr(next(known, "cpu"))),)
-        return Fix(advice, Confidence.GUESS, edits), (Location(place.file, region, place.function, message="the device is chosen here"),)
-    return Fix("Call the model with these inputs, without an export, and mend the line; or give it other inputs.", Confidence.GUESS), ()
+        chosen = Location(place.file, region, place.function, message="the device is chosen here")
+        return rule, Fix(advice, Confidence.GUESS, edits), (chosen,)
+    advice = "Call the model with these inputs, without an export, and mend the line; or give it other inputs."
+    return UserCodeRaised(error=headline(error)), Fix(advice, Confidence.GUESS), ()
 
 
 def for_packed_weights(request: Request) -> tuple[str, Evidence, Fix] | None:
@@ -129,15 +148,15 @@ def _with_positions(place: Location | None, holds: Callable[[Location, str], boo
     return Fix(advice, Confidence.GUESS, snippet="rows = mask.nonzero().squeeze(1)\nx[rows, columns]")
 
 
-def _with_copies(place: Location | None) -> list[Fix]:
+def _with_copies(place: Location | None) -> Fix:
     """Copies what the branches of a torch.cond return, where that may be their input or a part of it."""
     advice = "Return a copy from the branch."
     call = None if place is None or place.region is None else syntax.innermost(place.file, place.region, ast.Call)
     if place is None or call is None or where.origin(place.file) is not where.Origin.USER:
-        return [Fix(advice, Confidence.SAFE, snippet="return x.clone()")]
+        return Fix(advice, Confidence.SAFE, snippet="return x.clone()")
     edits = []
     for branch in (argument for argument in call.args if isinstance(argument, ast.Lambda)):
         text = fixes.fresh(place.file, branch.body)
         if text is not None and text != syntax.text(place.file, branch.body):
             edits.append(Edit(place.file, syntax.region(place.file, branch.body), text))
-    return [Fix(advice, Confidence.SAFE, edits=tuple(edits), snippet="" if edits else "return x.clone()")]
+    return Fix(advice, Confidence.SAFE, edits=tuple(edits), snippet="" if edits else "return x.clone()")

@@ -35,7 +35,7 @@ def adaptive_avg_pool(self: ir.Value, output_size: Sequence[int]) -> Any:
         if wanted == 1:
             result = op.ReduceMean(result, [axis], keepdims=1)
         elif not isinstance(size, int):
-            result = _means(result, axis, wanted)
+            result = _means(result, axis, wanted, len(self.shape))
         elif wanted != size:
             bounds = [(index * size // wanted, -(-(index + 1) * size // wanted)) for index in range(wanted)]
             parts = [op.ReduceMean(op.Slice(result, [start], [end], [axis]), [axis], keepdims=1) for start, end in bounds]
@@ -43,9 +43,8 @@ def adaptive_avg_pool(self: ir.Value, output_size: Sequence[int]) -> Any:
     return result
 
 
-def _means(value: Any, axis: int, count: int) -> Any:
+def _means(value: Any, axis: int, count: int, rank: int) -> Any:
     """The means of adaptive pooling along a dim whose size is known at run time only: a product with a matrix of weights."""
-    assert value.shape is not None
     size = op.Shape(value, start=axis, end=axis + 1)
     index = np.arange(count, dtype=np.int64)[:, None]
     start = op.Div(op.Mul(index, size), [count])
@@ -53,7 +52,7 @@ def _means(value: Any, axis: int, count: int) -> Any:
     position = op.Range(0, op.Squeeze(size), 1)
     inside = op.And(op.GreaterOrEqual(position, start), op.Less(position, end))
     weights = op.Div(op.Cast(inside, to=int(value.dtype)), op.Cast(op.Sub(end, start), to=int(value.dtype)))
-    last = len(value.shape) - 1
+    last = rank - 1
     swapped = [last if each == axis else axis if each == last else each for each in range(last + 1)]
     if axis == last:
         return op.MatMul(value, op.Transpose(weights, perm=[1, 0]))

@@ -43,6 +43,7 @@ def _in_process(who: str, path: pathlib.Path) -> dict[str, Any]:
             result: dict[str, Any] = receiver.recv() if receiver.poll(LIMIT) else {"outcome": "hang"}
         except EOFError:
             result = {"outcome": "crash"}
+        process.join(10)
         process.kill()
         process.join()
         result["traceback"] = "Traceback (most recent call last)" in terminal.read_text(errors="replace") if terminal.exists() else False
