@@ -16,7 +16,16 @@ from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec,
 
 from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix, Location, Region
 from onnxplain.diagnostics.text import shown_path
-from onnxplain.rules import ConstantOutput, NameChanged, NameUnused, NotANumber, OutputLeftOut, TranslationFailed, UnusedInput
+from onnxplain.rules import (
+    ComplexAsReal,
+    ConstantOutput,
+    NameChanged,
+    NameUnused,
+    NotANumber,
+    OutputLeftOut,
+    TranslationFailed,
+    UnusedInput,
+)
 
 from . import control_flow, custom, dims, where, written
 from .dispatch import Call, Plan, is_output_selection
@@ -91,6 +100,8 @@ class _Builder:
             return spec.arg.value
         value = self._typed(Tensor(name=self._input_name(node.name)), node.meta["val"])
         inputs.append(value)
+        if isinstance(node.meta["val"], torch.Tensor) and node.meta["val"].is_complex():
+            self.context.report(ComplexAsReal(kind="input", name=value.name or ""), at=where.module_definition(self.request.model))
         if not node.users:
             self.context.report(UnusedInput(name=value.name or node.name), at=where.module_definition(self.request.model))
         return value
@@ -275,6 +286,8 @@ class _Builder:
             self.context.report(OutputLeftOut(values=left_out), at=where.last_return(self.request.model))
         outputs, extra = self._results(kept)
         for result, value in zip(kept, outputs, strict=True):
+            if isinstance(result, torch.fx.Node) and isinstance(known := result.meta.get("val"), torch.Tensor) and known.is_complex():
+                self.context.report(ComplexAsReal(kind="output", name=value.name or ""), at=where.at_node(result))
             node = value.producer()
             made = node.inputs[0] if node is not None and node.op_type == "Identity" else value
             if made is not None and made.const_value is not None:

@@ -11,7 +11,7 @@ from .around import (
     TensorRead,
 )
 from .baked import HostValueBaked, InputBaked, InputLeftOut, LoopUnrolled, RandomOperator, SymbolicIgnored
-from .build import ConstantOutput, NameChanged, NameUnused, NotANumber, OutputLeftOut, UnusedInput
+from .build import ComplexAsReal, ConstantOutput, NameChanged, NameUnused, NotANumber, OutputLeftOut, UnusedInput
 from .capture import (
     ArgumentIgnored,
     CaptureFailed,
@@ -48,6 +48,7 @@ __all__ = [
     "CaptureFailed",
     "CheckDropped",
     "CheckerRejected",
+    "ComplexAsReal",
     "ConstantOutput",
     "ConstraintViolated",
     "CustomOperatorInlined",

@@ -308,3 +308,53 @@ class NotANumber(Rule, id="OXP4006", level=Level.NOTE, history=[Added("0.1.0")])
     name: str
 
     message = "The weight '{name}' holds NaN."
+
+
+class ComplexAsReal(Rule, id="OXP4007", level=Level.NOTE, history=[Added("0.1.0")]):
+    """A complex input or output is a real one with one more dim in the exported model.
+
+    What happened:
+        `forward` takes or returns a complex tensor. ONNX has no operators for complex numbers, so the exported model has the real and the
+        imaginary part side by side, in a last dim of size 2, as `torch.view_as_real` puts them.
+
+    Why it matters:
+        Who calls the ONNX model has to pass and to read them so.
+
+    How to fix it:
+        1. Convert at the border: `torch.view_as_real(x)` before, `torch.view_as_complex(y)` behind.
+        2. Let `forward` take and return real tensors: then the signature says what the exported model has.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Shift(torch.nn.Module):
+            def forward(self, x):
+                return torch.complex(x, x)  # OXP4007
+
+
+        program = onnxplain.export(Shift(), (torch.ones(3),))
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Shift(torch.nn.Module):
+            def forward(self, x):
+                return torch.view_as_real(torch.complex(x, x))
+
+
+        program = onnxplain.export(Shift(), (torch.ones(3),))
+        ```
+    """
+
+    kind: str
+    name: str
+
+    message = "The complex '{kind}' '{name}' is a real one with a last dim of size 2 in the exported model."
