@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import linecache
 import pathlib
 import shutil
+from typing import Any
 
 import pytest
 import torch
@@ -47,10 +49,14 @@ def log_of(path: pathlib.Path, load_name: str = "model") -> pathlib.Path:
     return log
 
 
-def load(path: pathlib.Path) -> torch.nn.Module:
-    scope: dict[str, object] = {"__name__": path.stem}
+def scope_of(path: pathlib.Path) -> dict[str, Any]:
+    scope: dict[str, Any] = {"__name__": path.stem}
     exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), scope)
-    model = scope["Net"]()  # type: ignore[operator]
+    return scope
+
+
+def load(path: pathlib.Path) -> torch.nn.Module:
+    model = scope_of(path)["Net"]()
     assert isinstance(model, torch.nn.Module)
     return model
 
@@ -111,3 +117,38 @@ def test_what_is_no_log_is_refused(text: str, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "log.sarif"
     path.write_text(text, encoding="utf-8")
     assert run(str(path)).exit_code == 2
+
+
+TWO_DIMS = """\
+import torch
+
+import onnxplain
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        total = torch.zeros(())
+        for row in range(x.shape[0]):
+            for column in range(x.shape[1]):
+                total = total + x[row, column]
+        return total
+
+
+def go(log):
+    dynamic_shapes = {"x": {0: "rows", 1: torch.export.Dim("columns"), 2: None}}
+    return onnxplain.export(Net(), (torch.ones(3, 4, 1),), dynamic_shapes=dynamic_shapes, sarif=log)
+"""
+
+
+def test_one_edit_for_two_findings_is_applied_once(tmp_path: pathlib.Path) -> None:
+    path, log = tmp_path / "model.py", tmp_path / "model.sarif"
+    path.write_text(TWO_DIMS, encoding="utf-8")
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        scope_of(path)["go"](log)
+    assert [finding.rule.id for finding in failed.value.log.findings] == ["OXP1003", "OXP1003"]
+    result = run(str(log), "--unsafe")
+    assert result.exit_code == 0, result.output
+    changed = path.read_text(encoding="utf-8").splitlines()
+    assert [line for line in changed if line not in TWO_DIMS.splitlines()] == ['    dynamic_shapes = {"x": {}}']
+    linecache.checkcache(str(path))
+    scope_of(path)["go"](log)

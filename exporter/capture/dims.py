@@ -13,7 +13,7 @@ import torch
 from torch.export import Dim
 
 from onnxplain import syntax, where, written
-from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix
 from onnxplain.options import Request
 from onnxplain.rules import ConstraintViolated, ExampleOfSizeOne, SpecializedDynamicDim
 
@@ -97,15 +97,19 @@ def _constants(request: Request, guards: Guards) -> dict[DynamicDim, int]:
 def _frozen_dims(request: Request, guards: Guards, constants: dict[DynamicDim, int]) -> list[Finding]:
     """A finding for each dim that was asked to be dynamic and has only one size; a name counts once."""
     once = {dim.name: (dim, value) for dim, value in reversed(constants.items())}
-    return [_frozen_dim(request, guards, dim, value) for dim, value in reversed(once.values())]
-
-
-def _frozen_dim(request: Request, guards: Guards, dim: DynamicDim, value: int) -> Finding:
-    at = _evidence_about(request, guards.decisive(dim))
-    remedies = list(fixes.for_int_of_size(at.location)) if at.location else []
-    without = inputs.with_dims(request, inputs.written_shapes(request), dict.fromkeys(_same_name(request, dim)))
+    if not once:
+        return []
+    # NOTE: all of them, so that the fixes of several findings are one edit.
+    all_frozen = [each for dim, _ in once.values() for each in _same_name(request, dim)]
+    without = inputs.with_dims(request, inputs.written_shapes(request), dict.fromkeys(all_frozen))
     advice = "If the size is meant to be fixed, leave the dim out of dynamic_shapes."
     static = spec.fix(request, advice, Confidence.CHANGES_BEHAVIOUR, without)
+    return [_frozen_dim(request, guards, dim, value, static) for dim, value in reversed(once.values())]
+
+
+def _frozen_dim(request: Request, guards: Guards, dim: DynamicDim, value: int, static: Fix) -> Finding:
+    at = _evidence_about(request, guards.decisive(dim))
+    remedies = list(fixes.for_int_of_size(at.location)) if at.location else []
     return Finding(SpecializedDynamicDim(dim=dim.name, value=value), at, _place_note(dim), (*remedies, static))
 
 

@@ -59,15 +59,17 @@ def command(log: pathlib.Path, unsafe: bool, only_diff: bool) -> None:
     replaced: dict[pathlib.Path, list[_Replacement]] = {}
     applied, skipped = 0, []
     for fix in chosen:
+        # NOTE: one edit may be the way out of several findings.
+        new = {path: [each for each in replacements if each not in replaced.get(path, ())] for path, replacements in fix.changes.items()}
         try:
-            for path, replacements in fix.changes.items():
+            for path, replacements in new.items():
                 before.setdefault(path, _read(path))
                 _check_unchanged(path, before[path], [*replacements, *fix.still.get(path, ())])
                 _check_apart(path, replacements, replaced.get(path, ()))
         except _Changed as changed:
             skipped.append(f"{fix.rule}: {changed}")
             continue
-        for path, replacements in fix.changes.items():
+        for path, replacements in new.items():
             replaced.setdefault(path, []).extend(replacements)
         applied += 1
         click.echo(f"{fix.rule}: {fix.description}", err=only_diff)
