@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from . import source
 from .failure import ExportFailed
 from .finding import Diagnostic, Suppression
-from .fix import Fix
+from .fix import Confidence, Fix
 from .graph import Graph
 from .level import Level
 from .location import Location, Region
@@ -242,7 +242,8 @@ class DiagnosticContext:
             code_flow=evidence.code_flow,
             related=evidence.related,
             notes=tuple(notes),
-            fixes=tuple(fixes),
+            # NOTE: a finding always names an action: where the reporter knows none for this one, it is the first of the rule's page.
+            fixes=tuple(fixes) or (Fix(rule.page.first_way, Confidence.GUESS),),
             cause=f"{type(cause).__name__}: {cause}" if cause is not None else "",
             suppression=_suppression(rule, evidence.location),
         )

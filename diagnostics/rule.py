@@ -60,6 +60,12 @@ class Page:
     clean: str
 
     @property
+    def first_way(self) -> str:
+        """The first of the ways to fix it, on one line."""
+        ways = re.split(r"^\d+\. ", self.fix, flags=re.MULTILINE)
+        return " ".join((ways[1] if len(ways) > 1 else self.fix).split())
+
+    @property
     def markdown(self) -> str:
         """The page as one markdown text, without a title."""
         return (

@@ -358,18 +358,15 @@ def _name_values(context: DiagnosticContext, model: ir.Model, request: Request) 
         taken[value.name] = None
 
     for kind, values, names in (("input", graph.inputs, request.input_names), ("output", graph.outputs, request.output_names)):
-        place = written.argument(request, f"{kind}_names", lambda node, names=names: written.literal(node) in (names, tuple(names)))  # type: ignore[misc]
-        edits = () if place is None else place.replaced(repr(names[: len(values)]))
-        fewer = Fix(
-            "Give as many names as there are values.", Confidence.SAFE, edits, "" if edits else f"{kind}_names={names[: len(values)]!r}"
-        )
         for unused in names[len(values) :]:
-            context.report(NameUnused(kind=kind, name=unused, count=len(values)), at=written.at(place, request), fixes=[fewer])
+            at, fix = _names_at(request, kind, names, len(values))
+            context.report(NameUnused(kind=kind, name=unused, count=len(values)), at=at, fixes=[fix])
         for index, value in enumerate(values):
             asked = names[index] if index < len(names) else None
             name(value, asked or value.name or f"{kind}_{index}")
             if asked and value.name != asked:
-                context.report(NameChanged(kind=kind, asked=asked, given=value.name or ""), at=written.at(place, request))
+                at, _ = _names_at(request, kind, names, len(values))
+                context.report(NameChanged(kind=kind, asked=asked, given=value.name or ""), at=at)
     initializers = list(graph.initializers.values())
     fixed = {id(value) for value in (*graph.inputs, *graph.outputs, *initializers)}
     for value in initializers:
@@ -383,6 +380,15 @@ def _name_values(context: DiagnosticContext, model: ir.Model, request: Request) 
             if id(value) not in fixed:
                 name(value, value.name or f"{node.op_type.lower()}_{len(taken)}")
         node.name = f"{node.op_type}_{node.outputs[0].name}"
+
+
+def _names_at(request: Request, kind: str, names: Sequence[str], count: int) -> tuple[Evidence, Fix]:
+    """Where `input_names` or `output_names` are written, and the fix that leaves `count` of them."""
+    place = written.argument(request, f"{kind}_names", lambda node: written.literal(node) in (list(names), tuple(names)))
+    fewer = list(names[:count])
+    edits = () if place is None else place.replaced(repr(fewer))
+    fix = Fix("Give as many names as there are values.", Confidence.SAFE, edits, "" if edits else f"{kind}_names={fewer!r}")
+    return written.at(place, request), fix
 
 
 def _unused(wanted: str, taken: Mapping[str, object]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
@@ -29,20 +29,19 @@ def frames(program: torch.export.ExportedProgram) -> list[Location]:
     """The user's frames that made the operators of `program`, each once."""
     # NOTE: equal text stands for equal frames, and is cheaper to compare.
     traces = {node.meta.get("stack_trace"): node for node in program.graph.nodes if node.op == "call_function"}
-    found = dict.fromkeys(frame for node in traces.values() for frame in where.at_node(node).stack)
+    found = dict.fromkeys(frame for node in traces.values() for frame in where.stack_of(node))
     return [frame for frame in found if where.origin(frame.file) is where.Origin.USER]
 
 
-def phases(program: torch.export.ExportedProgram) -> list[Written]:
-    """The calls that ask for the phase, in functions that made operators of `program`."""
-    ran = frames(program)
+def phases(ran: Sequence[Location]) -> list[Written]:
+    """The calls that ask for the phase, in functions whose frames are among `ran`."""
     return [call for call in _calls(ran, _PHASES, lambda _: True) if _is_in(call, ran)]
 
 
-def clocks(program: torch.export.ExportedProgram) -> list[Written]:
-    """The calls of clocks and the like in the files that made `program`, whether or not they ran."""
+def clocks(ran: Sequence[Location]) -> list[Written]:
+    """The calls of clocks and the like in the files of `ran`, whether or not they ran, too."""
     names = frozenset().union(*_CLOCKS.values())
-    return list(_calls(frames(program), names, _is_clock))
+    return list(_calls(ran, names, _is_clock))
 
 
 def _is_clock(function: ast.expr) -> bool:
@@ -50,7 +49,7 @@ def _is_clock(function: ast.expr) -> bool:
     return syntax.last_name(function) in _CLOCKS.get(owner, ())
 
 
-def _calls(ran: list[Location], names: frozenset[str], matches: Callable[[ast.expr], bool]) -> Iterator[Written]:
+def _calls(ran: Sequence[Location], names: frozenset[str], matches: Callable[[ast.expr], bool]) -> Iterator[Written]:
     for file in dict.fromkeys(frame.file for frame in ran):
         text = syntax.source(file)
         # NOTE: a tree costs more than looking whether it is worth it.
@@ -61,7 +60,7 @@ def _calls(ran: list[Location], names: frozenset[str], matches: Callable[[ast.ex
                 yield Written(file, node)
 
 
-def _is_in(call: Written, ran: list[Location]) -> bool:
+def _is_in(call: Written, ran: Sequence[Location]) -> bool:
     """Whether the function that `call` stands in is one of those that ran."""
     function = syntax.innermost(call.file, syntax.region(call.file, call.node), ast.FunctionDef)
     if function is None:

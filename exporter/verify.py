@@ -115,7 +115,8 @@ def _eager(program: torch.export.ExportedProgram, request: Request) -> list[torc
 
 def _other_way(prepared: Prepared) -> Evidence | None:
     """Where the model asks what phase or what time it is: it computes something else then than it did for the capture."""
-    asked = [*calls.phases(prepared.program), *calls.clocks(prepared.program)]
+    ran = calls.frames(prepared.program)
+    asked = [*calls.phases(ran), *calls.clocks(ran)]
     return Evidence(asked[0].place.saying("the answer is another one than during capture")) if asked else None
 
 

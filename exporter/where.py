@@ -81,10 +81,15 @@ def at_node(node: torch.fx.Node) -> Evidence:
         node: A node of an exported program, before or after decomposition. Its `stack_trace` is the text that torch or
             `onnxplain.capture` put there.
     """
-    evidence = at_stack(_parse(node.meta.get("stack_trace") or ""), _module_path(node))
+    evidence = at_stack(stack_of(node), _module_path(node))
     place = evidence.location or Location("")
     steps = tuple(place.saying(step) for step in _steps(node, place))
     return replace(evidence, code_flow=steps, picture=functools.partial(picture.around, node))
+
+
+def stack_of(node: torch.fx.Node) -> tuple[Location, ...]:
+    """The frames that made `node`, outermost first, all of them."""
+    return _parse(node.meta.get("stack_trace") or "")
 
 
 def at_onnx_node(message: str, model: ir.Model) -> Evidence | None:

@@ -108,8 +108,8 @@ class TensorRead(Rule, id="OXP1020", level=Level.NOTE, history=[Added("0.1.0")])
     """Python read the data of a tensor that the model holds; the number is a constant of the exported model.
 
     What happened:
-        `float(t)`, `t.item()`, `t.tolist()` or `t.numpy()` made a Python value of a tensor that is no parameter, buffer or input: a plain
-        attribute of a module, or a global.
+        `float(t)`, `t.item()`, `t.tolist()` or `t.numpy()` made a Python value of a tensor that is no parameter, buffer or input, but a
+        plain attribute of a module.
 
     Why it matters:
         The graph holds the number, and no initializer: who changes the weights of the ONNX model later cannot change this.

@@ -119,6 +119,8 @@ def test_result(tmp_path: pathlib.Path, read: Read) -> None:
     (result,) = results(content)
     assert (result["ruleId"], result["level"]) == ("OXP1001", "error")
     assert result["message"]["arguments"] == ["x.sum() < 0"]
+    (advice,) = result["properties"].pop("fixes")
+    assert advice["confidence"] == "guess"
     assert result["properties"] == {"stage": "capture", "blocking": False, "notes": ["The condition is a tensor."]}
     assert result["suppressions"] == []
     assert result["locations"][0]["logicalLocations"] == [

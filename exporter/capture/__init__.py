@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from onnxplain import noise
+from onnxplain import calls, noise
 from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.options import Request
 from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue
@@ -21,7 +21,7 @@ from .attributes import Attributes
 from .finding import Finding, headline
 from .frames import Frames
 from .guards import Guards
-from .reads import Reads
+from .reads import Reads, holds_tensors
 from .strategies import ALL, CaptureStrategy
 
 
@@ -101,18 +101,19 @@ def _report_baked(
 ) -> None:
     """What a program that was captured does not say of itself: values that are constants now, and numbers that are drawn."""
     assert attempt.program is not None
+    frames = calls.frames(attempt.program)
     dims.report_ones(context, request)
     training.report(context, request, attempt.program)
     constants.report(context, request, attempt.program)
     loops.report(context, attempt.program)
     symbolics.report(context, attempt.program)
     attempt.draws.report(context, again)
-    host.report_clocks(context, attempt.program, again)
-    attempt.attributes.report(context, attempt.program, again)
+    host.report_clocks(context, attempt.program, frames, again)
+    attempt.attributes.report(context, frames, again)
     attempt.reads.report(context)
     randomness.report(context, attempt.program)
     checks.report(context, attempt.guards, attempt.program)
-    around.report(context, request, attempt.program)
+    around.report(context, request, frames)
 
 
 def _tried(
@@ -138,8 +139,8 @@ def _attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch
     context.event(f"Capturing with the strategy {strategy.name}.")
     with Frames() as frames:
         guards, draws, attributes, reads = Guards(frames), host.Draws(), Attributes(model), Reads(frames.stack)
-        # NOTE: TorchDynamo would look at the mode itself.
-        reading = contextlib.nullcontext() if strategy.name == "strict" else reads
+        # NOTE: TorchDynamo would look at the mode itself; and each function of torch's costs a little more in it.
+        reading = reads if strategy.name != "strict" and holds_tensors(model) else contextlib.nullcontext()
         try:
             with noise.kept(context), guards.watched(), reading:
                 program = strategy(model, request, frames)

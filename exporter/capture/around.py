@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -17,20 +18,25 @@ from onnxplain.rules import ExportOnlyBranch, GradientTraced, HookTraced
 _GRADIENTS = frozenset({"backward", "grad", "grad_and_value", "hessian", "jacfwd", "jacobian", "jacrev", "jvp", "vjp"})
 
 
-def report(context: DiagnosticContext, request: Request, program: torch.export.ExportedProgram) -> None:
-    """Reports what went into `program`, or was left out, by other ways than the operators that `forward` calls."""
-    frames = calls.frames(program)
+def report(context: DiagnosticContext, request: Request, frames: Sequence[Location]) -> None:
+    """Reports what went into a program, or was left out, by other ways than the operators that `forward` calls.
+
+    Args:
+        context: The context.
+        request: The export.
+        frames: The user's frames that made the program.
+    """
     if isinstance(request.model, torch.nn.Module):
         _report_hooks(context, request.model, frames)
     for place in frames:
         text = line_text(place.file, place.line or 0)
         if any(name in text for name in ("grad", "backward", "func.")) and (function := _gradient(place)):
             context.report(GradientTraced(function=function), at=Evidence(place))
-    for call in calls.phases(program):
+    for call in calls.phases(frames):
         context.report(ExportOnlyBranch(test=call.text), at=call.place)
 
 
-def _report_hooks(context: DiagnosticContext, model: torch.nn.Module, frames: list[Location]) -> None:
+def _report_hooks(context: DiagnosticContext, model: torch.nn.Module, frames: Sequence[Location]) -> None:
     for path, module in model.named_modules():
         for hook in (*module._forward_pre_hooks.values(), *module._forward_hooks.values()):
             code = _code_of(hook)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Iterator, Mapping
+import dis
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 
-from onnxplain import calls, syntax, where
-from onnxplain.diagnostics import DiagnosticContext, Evidence
+from onnxplain import where
+from onnxplain.diagnostics import DiagnosticContext, Evidence, Location
 from onnxplain.rules import AttributeChanged
 
 from . import watch
 
+_STORE = dis.opmap["STORE_ATTR"]
 _State = dict[str, tuple[int, ...]]
 
 
@@ -40,17 +42,17 @@ class Attributes:
         self._contents = {id(value): (value, value.copy()) for values in self._values for value in _containers(values)}
         self._before = self._state()
 
-    def report(self, context: DiagnosticContext, program: torch.export.ExportedProgram, again: Callable[[], object]) -> None:
+    def report(self, context: DiagnosticContext, frames: Sequence[Location], again: Callable[[], object]) -> None:
         """Reports the user's lines that changed an attribute since this was made, and puts all of them back.
 
         Args:
             context: The context.
-            program: What was captured.
+            frames: The user's frames that made the program.
             again: Runs the model once more, watched: only then it is known which line did it.
         """
         changed = {name for name, state in self._state().items() if self._before.get(name) != state}
-        # NOTE: torch.export puts back tensors that were assigned (seen in 2.13), so only the source tells that they may have been.
-        assigned = _assigned(program)
+        # NOTE: torch.export puts back tensors that were assigned (seen in 2.13), so only the code tells that they may have been.
+        assigned = _assigned(self._modules, frames)
         changed |= {name for name in self._before if name.rpartition(".")[2] in assigned}
         self.put_back()
         if not changed:
@@ -88,22 +90,18 @@ class Attributes:
                 value.extend(content) if isinstance(value, list) else value.update(content)
 
 
-def _assigned(program: torch.export.ExportedProgram) -> set[str]:
-    """The names of the attributes of `self` that the functions which made `program` assign to."""
-    found: set[str] = set()
-    seen: set[ast.AST] = set()
-    for frame in calls.frames(program):
-        function = (
-            syntax.innermost(frame.file, frame.region, ast.FunctionDef) if frame.region and "self." in syntax.source(frame.file) else None
-        )
-        if function is not None and function not in seen:
-            seen.add(function)
-            found |= {
-                node.attr
-                for node in ast.walk(function)
-                if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and syntax.last_name(node.value) == "self"
-            }
-    return found
+def _assigned(modules: Sequence[tuple[str, torch.nn.Module]], frames: Sequence[Location]) -> set[str]:
+    """The names of the attributes that methods of `modules` assign to, as far as they are among `frames`."""
+    ran = {(frame.file, frame.function) for frame in frames}
+    codes = {
+        function.__code__
+        for cls in {base for _, module in modules for base in type(module).__mro__}
+        for function in vars(cls).values()
+        if isinstance(function, types.FunctionType) and (function.__code__.co_filename, function.__name__) in ran
+    }
+    # NOTE: the opcode is looked for before instructions are taken apart, which is slow.
+    storing = [code for code in codes if _STORE in code.co_code[::2]]
+    return {each.argval for code in storing for each in dis.get_instructions(code) if each.opname == "STORE_ATTR"}
 
 
 def _containers(values: dict[str, Any]) -> Iterator[Any]:

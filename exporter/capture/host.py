@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import torch
 
 from onnxplain import calls
-from onnxplain.diagnostics import DiagnosticContext, Evidence
+from onnxplain.diagnostics import DiagnosticContext, Evidence, Location
 from onnxplain.rules import HostValueBaked
 
 from . import watch
@@ -42,10 +42,13 @@ def _states() -> _State:
 
 
 def report_clocks(
-    context: DiagnosticContext, program: torch.export.ExportedProgram, again: Callable[[], torch.export.ExportedProgram]
+    context: DiagnosticContext,
+    program: torch.export.ExportedProgram,
+    frames: Sequence[Location],
+    again: Callable[[], torch.export.ExportedProgram],
 ) -> None:
     """Reports calls of clocks, if a second capture, which `again` makes, gives another program."""
-    suspects = calls.clocks(program)
+    suspects = calls.clocks(frames)
     if not suspects:
         return
     other, ran = watch.lines(again)

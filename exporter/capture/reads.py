@@ -23,6 +23,17 @@ with contextlib.suppress(AttributeError):
     symbolic_shapes.uninteresting_files().add(__file__)
 
 
+def holds_tensors(model: torch.nn.Module) -> bool:
+    """Whether a module of `model` has a tensor that is neither parameter nor buffer: as an attribute, or in one that is a list or dict."""
+    return any(
+        isinstance(part, torch.Tensor)
+        for module in model.modules()
+        for name, value in vars(module).items()
+        if name not in ("_parameters", "_buffers", "_modules")
+        for part in (value if isinstance(value, list | tuple) else value.values() if isinstance(value, dict) else (value,))
+    )
+
+
 class Reads(TorchFunctionMode):
     """Watches for functions that read a tensor's data.
 
