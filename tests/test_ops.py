@@ -3,6 +3,7 @@ where a dim is dynamic, on other sizes."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -70,6 +71,16 @@ CASES: dict[str, Case] = {
     "batch-norm": (layer(nn.BatchNorm2d(4)), IMAGE),
     "batch-norm-plain": (layer(nn.BatchNorm2d(4, affine=False)), IMAGE),
     "batch-norm-batch-statistics": (layer(nn.BatchNorm1d(8, track_running_stats=False)), X),
+    "batch-norm-function": (lambda x: functional.batch_norm(x, torch.zeros(8), torch.ones(8), training=True), X),
+    "batch-norm-native": (
+        lambda x: (
+            torch.ops.aten._native_batch_norm_legit.no_stats(x, None, torch.arange(8.0), True, 0.1, 1e-3),
+            torch.ops.aten.native_batch_norm(x, None, None, torch.ones(8), torch.ones(8) * 2, False, 0.1, 1e-5)[0],
+        ),
+        X,
+    ),
+    "instance-norm": (lambda x: functional.instance_norm(x, torch.zeros(8), torch.ones(8)), X),
+    "instance-norm-running": (lambda x: functional.instance_norm(x, torch.ones(8), torch.ones(8) * 2, use_input_stats=False), X),
     "dropout": (layer(nn.Dropout(0.5)), X),
     "searchsorted": (lambda s, v: torch.searchsorted(s.sort()[0], v), (torch.randn(5), torch.randn(2, 3))),
     "searchsorted-rows": (
@@ -157,6 +168,26 @@ def test_equals_eager(name: str) -> None:
     program = onnxplain.export(function, args)
     assert not [each for each in program.diagnostics.findings if each.level is not Level.NOTE]
     check(function, program, tuple(arg.flip(0) for arg in args))
+
+
+class Trained(nn.Module):
+    """Its parameter has the name of a Python function, and its batch norm counts the batches in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(8)
+
+    def forward(self, input: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        result = self.norm(input)
+        assert self.norm.running_mean is not None
+        assert self.norm.running_var is not None
+        return result, self.norm.running_mean + 0, self.norm.running_var * 2
+
+
+def test_batch_norm_in_training() -> None:
+    program = onnxplain.export(copy.deepcopy(Trained()), X)
+    assert {each.rule.id for each in program.diagnostics.findings} == {"OXP1007", "OXP2003"}
+    check(Trained(), program, (X[0] * 2 + 1,))
 
 
 DYNAMIC: dict[str, Callable[[torch.Tensor], Any]] = {
