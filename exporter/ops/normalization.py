@@ -199,7 +199,7 @@ def _or_filled(value: ir.Value | None, fill: float, like: ir.Value) -> Any:
     "aten::feature_dropout",
     "aten::alpha_dropout",
     "aten::feature_alpha_dropout",
-    takes_complex=True,
+    is_complex=None,
 )
 def dropout(input: ir.Value, p: float, train: bool) -> Any:
     """aten::dropout(Tensor input, float p, bool train). In evaluation it returns its input."""
