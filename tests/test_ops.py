@@ -149,6 +149,60 @@ CASES: dict[str, Case] = {
     "scatter-reduce-scalar": (lambda x: x[0, 0, 0].scatter_reduce(0, torch.tensor(0), x[1, 1, 1], "mean"), X),
     "scatter-reduce-ints": (lambda a, b: scattered(a, "amax", False) + scattered(a, "amin", False) + b, INTS),
     "known-numbers": (lambda x: x[0, 0] + known_numbers(), X),
+    "complex-arithmetic": (
+        lambda a, b: [
+            torch.view_as_real(each.resolve_conj())
+            for z in [torch.complex(a, b)]
+            for w in [torch.complex(b, a + 1)]
+            for each in (
+                *(z + w, z - w, z * w, z / w, z * a, b * z, z / b, a / z, z + a, a - z, z * 2, z / 2.5, 1 / z, z * 1j, a * 1j, 2 - z),
+                *(z.reciprocal(), z.conj(), -z, z.exp(), z.log(), z.sqrt(), z.sgn(), z**3, z**-2, z**0, z**0.5, z**w, 2**z),
+                *(z.sin(), z.cos(), z.tan(), z.sinh(), z.cosh(), z.tanh(), z.sigmoid(), z.log1p(), z.rsqrt()),
+            )
+        ],
+        (torch.randn(3, 4), torch.randn(3, 4)),
+    ),
+    "complex-shapes": (
+        lambda x: [
+            torch.view_as_real(each.resolve_conj())
+            for z in [torch.complex(x, x.cos())]
+            for each in (
+                *(z[:, -1], z[..., 1:3], z.select(-1, 2), z[..., torch.tensor([0, 3])], z.index_select(-1, torch.tensor([1, 0]))),
+                *(z.reshape(-1), z.flatten(1), z.transpose(-1, -2), z.permute(2, 0, -2), z.unsqueeze(-1), z[:1].squeeze(0), z.mT, z.mH),
+                *(z[..., :1].squeeze(-1), z.expand(2, -1, -1, -1), z.repeat(1, 2, 1), torch.cat([z, z], -1), torch.stack([z, x], -1)),
+                *(*z.split(2, -1), *z.chunk(3, -1), *z.unbind(-1), z.flip(-1), z.roll(2, -1), z.roll(5), functional.pad(z, (1, 2))),
+                *(z.sum(), z.sum(-1), z.sum((0, -2), keepdim=True), z.mean(), z.mean(-1), z.cumsum(-1), z[0, 0, 0].sum()),
+                *(torch.where(x > 0, z, z * 2), torch.where(x > 0, z, 0.0), z.masked_fill(x > 0, 2j), torch.zeros_like(z), x.to(z)),
+                *(z @ z.mT, torch.einsum("bij,bkj->bik", z, z.conj()), torch.full_like(x, 2j, dtype=torch.complex64)),
+            )
+        ],
+        X,
+    ),
+    "complex-to-real": (
+        lambda x: [
+            each
+            for z in [torch.polar(x, x.exp())]
+            for each in (z.abs(), z.angle(), z.real, z.imag, z == z, z != x, torch.linalg.vector_norm(z, dim=-1), z.isnan())
+        ],
+        X,
+    ),
+    "fft": (
+        lambda x: [
+            torch.view_as_real(each) if each.is_complex() else each
+            for norm in (None, "ortho", "forward")
+            for z in [torch.fft.fft(x, norm=norm)]
+            for each in (
+                *(z, torch.fft.ifft(z, dim=-2, norm=norm), torch.fft.rfft(x, dim=1, norm=norm), torch.fft.irfft(z, norm=norm, n=7)),
+                *(torch.fft.fft(z, n=8, norm=norm), torch.fft.fft2(x, norm=norm), torch.fft.irfft2(z, norm=norm)),
+                *(torch.fft.rfftn(x, norm=norm), torch.fft.ifftn(z, dim=(0, 2), norm=norm), torch.fft.ifftshift(z, dim=-1)),
+            )
+        ],
+        X,
+    ),
+    "stft": (
+        lambda x: torch.stft(x[0], 4, window=torch.hann_window(4), return_complex=True).abs(),
+        X,
+    ),
     "nested-output": (lambda x: {"a": x + 1, "b": [x * 2, None]}, X),
 }
 

@@ -269,6 +269,12 @@ def log(self: ir.Value) -> Any:
     return _pair(op.Log(_absolute(self)), _angle(self))
 
 
+@_complex("aten::log1p")
+def log1p(self: ir.Value) -> Any:
+    """aten::log1p(Tensor self)."""
+    return log(add(self, 1))
+
+
 @_complex("aten::log2")
 def log2(self: ir.Value) -> Any:
     """aten::log2(Tensor self)."""
@@ -351,6 +357,13 @@ def tanh(self: ir.Value) -> Any:
     t, s, c = op.Tanh(a), op.Sin(b), op.Cos(b)
     below = op.Add(op.Mul(c, c), op.Mul(op.Mul(t, t), op.Mul(s, s)))
     return op.Div(_pair(t, op.Mul(op.Mul(s, c), op.Sub(op.CastLike(1.0, t), op.Mul(t, t)))), below)
+
+
+@_complex("aten::tan")
+def tan(self: ir.Value) -> Any:
+    """aten::tan(Tensor self): -i tanh(i z)."""
+    a, b = _parts(tanh(mul(self, 1j)))
+    return _pair(b, op.Neg(a))
 
 
 @_complex("aten::pow.Tensor_Scalar")
@@ -637,6 +650,20 @@ def flip(self: ir.Value, dims: Sequence[int]) -> Any:
     return op.Slice(self, [-1] * len(axes), [-(2**63)] * len(axes), axes, [-1] * len(axes))
 
 
+@_complex("aten::roll")
+def roll(self: ir.Value, shifts: Sequence[Any], dims: Sequence[int] = ()) -> Any:
+    """aten::roll(Tensor self, SymInt[1] shifts, int[1] dims): no dims are the flat tensor's only one."""
+    if not dims:
+        return op.Reshape(_rolled(op.Reshape(self, [-1, 2]), shifts[0], 0), op.Shape(self))
+    return functools.reduce(lambda value, each: _rolled(value, *each), zip(shifts, _axes(self, dims), strict=True), self)
+
+
+def _rolled(value: Any, shift: Any, axis: int) -> Any:
+    size = op.Shape(value, start=axis, end=axis + 1)
+    cut = op.Mod(op.Neg(shift) if isinstance(shift, ir.Value) else op.Constant(value_ints=[-shift]), size)
+    return op.Concat(op.Slice(value, cut, size, [axis]), op.Slice(value, [0], cut, [axis]), axis=axis)
+
+
 @_complex("aten::constant_pad_nd")
 def constant_pad_nd(self: ir.Value, pad: Sequence[Any], value: complex = 0) -> Any:
     """aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value): sizes before and after, the last dim first."""
@@ -789,6 +816,41 @@ def fft_c2r(self: ir.Value, dim: Sequence[int], normalization: int, last_dim_siz
     second = op.Slice(conj(self), [mirrored], [0], [last], [-1])
     whole = _dft(op.Concat(first, second, axis=last), last, inverse=True)
     return real(_normalized(whole, sizes, normalization, forward=False))
+
+
+@_complex("aten::stft")
+def stft(
+    self: ir.Value,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: ir.Value | None = None,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+    align_to_window: bool | None = None,
+) -> Any:
+    """aten::stft(Tensor self, int n_fft, int? hop_length, int? win_length, Tensor? window, bool normalized, bool? onesided,
+    bool? return_complex, bool? align_to_window): the transforms of frames, which are cut out by positions. The pass `promote` has made
+    real signals complex ones, and says by `onesided` that half of their transform does."""
+    if onesided is None or not return_complex or align_to_window:
+        raise ValueError("stft is translated with onesided and return_complex given, and without align_to_window")
+    hop = n_fft // 4 if hop_length is None else hop_length
+    length = n_fft if win_length is None else win_length
+    axis = _rank(self) - 1
+    first = op.Range(0, op.Sub(_size(self, axis), n_fft - 1), hop)
+    positions = op.Add(op.Unsqueeze(first, [1]), op.Constant(value=ir.tensor(np.arange(n_fft))))
+    frames = op.Gather(self, positions, axis=axis)
+    if window is None and length < n_fft:
+        window = op.Expand(_number(1, self), [length, 2])
+    if window is not None:
+        before = (n_fft - length) // 2
+        frames = mul(frames, op.Pad(window, [before, n_fft - length - before], None, [0]))
+    result = _dft(frames, axis + 1)
+    if onesided:
+        result = op.Slice(result, [0], [n_fft // 2 + 1], [axis + 1])
+    order = [*range(axis), axis + 1, axis, axis + 2]
+    return op.Mul(op.Transpose(result, perm=order), float(n_fft) ** -0.5 if normalized else 1.0)
 
 
 def _dft(value: ir.Value, axis: int, inverse: bool = False, onesided: bool = False) -> Any:

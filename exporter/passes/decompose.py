@@ -22,6 +22,9 @@ Decompositions = Mapping[torch._ops.OpOverload, Callable[..., Any]]
 
 _KEPT_META = ("stack_trace", "nn_module_stack", "torch_fn", "from_node", "custom")
 
+_WAY = "decomposed_from"
+"""Key, in the `meta` of a node, of the operators that it was decomposed from: some are made of each other."""
+
 
 def decompose(context: DiagnosticContext, module: torch.fx.GraphModule, registry: OnnxRegistry) -> None:
     """Replaces each operator without a translation by the operators that it is made of, where torch knows them."""
@@ -43,7 +46,7 @@ def decompose(context: DiagnosticContext, module: torch.fx.GraphModule, registry
 
 
 def _needs_decomposition(node: torch.fx.Node, registry: OnnxRegistry) -> bool:
-    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload) or node.target in node.meta.get(_WAY, ()):
         return False
     name = qualified_name(node.target)
     # NOTE: what has only a translation for real tensors may be made of operators that have one for complex tensors, too.
@@ -76,7 +79,7 @@ def _decomposed(context: DiagnosticContext, node: torch.fx.Node, everything: Dec
             blocking=True,
         )
         raise context.stop(error) from error
-    return None if any(each.target is target for each in made.graph.nodes) else made
+    return made
 
 
 def _implementation(context: DiagnosticContext, node: torch.fx.Node, table: Decompositions) -> torch.fx.GraphModule | None:
@@ -128,4 +131,5 @@ def _fake_mode(node: torch.fx.Node) -> Any:
 def _inherit(node: torch.fx.Node, made: torch.fx.Node) -> None:
     """What `node` is made of stands at its line and in its module, and remembers which operator the user called."""
     made.meta.update({key: node.meta[key] for key in _KEPT_META if key in node.meta})
+    made.meta[_WAY] = (*node.meta.get(_WAY, ()), node.target)
     made.meta["original_aten"] = node.meta.get("original_aten", node.target)

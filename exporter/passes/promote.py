@@ -26,7 +26,10 @@ _EXEMPT = frozenset(
 )
 # NOTE: real tensors become complex ones here and nowhere else, so that translations for complex tensors get no real ones.
 _BECOMES_COMPLEX = frozenset(
-    {"aten::_to_copy", "aten::to", "aten::type_as", "aten::zeros_like", "aten::ones_like", "aten::empty_like", "aten::full_like"}
+    {
+        *("aten::_to_copy", "aten::to", "aten::type_as", "aten::stft"),
+        *("aten::zeros_like", "aten::ones_like", "aten::empty_like", "aten::full_like"),
+    }
 )
 _MASKS = frozenset({"condition", "mask"})
 
@@ -39,6 +42,8 @@ def promote_dtypes(context: DiagnosticContext, module: torch.fx.GraphModule, reg
         if not isinstance(target, torch._ops.OpOverload) or not (_promotes(target) or _makes_complex(node)):
             continue
         dtype = _compute_dtype(node)
+        if target is aten.stft.default:
+            _say_onesided(node)
         if dtype is not None:
             _cast_operands(module.graph, node, dtype)
 
@@ -46,6 +51,14 @@ def promote_dtypes(context: DiagnosticContext, module: torch.fx.GraphModule, reg
 def _promotes(target: torch._ops.OpOverload) -> bool:
     name = target._schema.name
     return name in _COMPUTE_IN_RESULT_DTYPE or (torch.Tag.pointwise in target.tags and name not in _EXEMPT)
+
+
+def _say_onesided(node: torch.fx.Node) -> None:
+    """Half of the transform does for real signals, which become complex ones now."""
+    given = dict(_arguments(node))
+    if given.get("onesided") is None:
+        node.args = (given.pop("self"),)
+        node.kwargs = {**given, "onesided": not _value(node.args[0]).is_complex()}
 
 
 def _makes_complex(node: torch.fx.Node) -> bool:
@@ -111,6 +124,8 @@ def _cast_operands(graph: torch.fx.Graph, node: torch.fx.Node, dtype: torch.dtyp
         map_aggregate(argument, cast) if expected.name not in _MASKS and _is_operand(expected) else argument
         for expected, argument in zip(schema, node.args, strict=False)
     )
+    operands = {expected.name for expected in schema if expected.name not in _MASKS and _is_operand(expected)}
+    node.kwargs = {name: map_aggregate(argument, cast) if name in operands else argument for name, argument in node.kwargs.items()}
 
 
 def _is_operand(argument: torch.Argument) -> bool:
