@@ -203,6 +203,43 @@ CASES: dict[str, Case] = {
         lambda x: torch.stft(x[0], 4, window=torch.hann_window(4), return_complex=True).abs(),
         X,
     ),
+    "cross-entropy": (
+        lambda x: [
+            functional.cross_entropy(logits, target, weight=weight, reduction=reduction, label_smoothing=smoothing)
+            for target, logits in ((torch.tensor([1, -100, 3]), x[:, :, 0]), (x.argmax(1).clamp(1), x), (torch.tensor(2), x[0, :, 0]))
+            for weight in (None, torch.arange(1.0, 9.0))
+            for reduction in ("none", "mean", "sum")
+            for smoothing in (0.0, 0.1)
+        ],
+        X,
+    ),
+    "cross-entropy-probabilities": (
+        lambda x: [
+            functional.cross_entropy(logits, logits.softmax(-1), weight=torch.arange(1.0, 9.0), reduction=reduction, label_smoothing=0.1)
+            for logits in (x, x[0, :, 0])
+            for reduction in ("none", "mean", "sum")
+        ],
+        X,
+    ),
+    "gru-cell": (layer(nn.GRUCell(6, 5)), (torch.randn(3, 6), torch.randn(3, 5))),
+    "lstm-cell": (layer(nn.LSTMCell(6, 5, bias=False)), (torch.randn(3, 6),)),
+    "rnn-cells": (
+        lambda x, h, w: (functional.relu(x), torch.rnn_tanh_cell(x, h, w, w), torch.rnn_relu_cell(x, h, w, w)),
+        (torch.randn(3, 6), torch.randn(3, 6), torch.randn(6, 6)),
+    ),
+    "masked-select": (lambda x: (x.masked_select(x > 0), torch.masked_select(x[0, 0], x[:1, :1, 0] > -9)), X),
+    "quantile": (
+        lambda x: (
+            *(x.quantile(0.3), x.quantile(0.5, dim=-1, keepdim=True), x.quantile(0.3, keepdim=True)),
+            *(x.quantile(torch.tensor([0.1, 0.9]), dim=dim, keepdim=keep) for dim in (None, 0, 1) for keep in (False, True)),
+            *(x.quantile(torch.tensor([0.1, 0.9]), 1, interpolation=each) for each in ("lower", "higher", "nearest", "midpoint")),
+            *(torch.where(x > 1, torch.nan, x).quantile(0.2, dim=1), torch.where(x > 1, torch.nan, x).median(1)[0]),
+        ),
+        X,
+    ),
+    "median": (lambda x: (x.median(), *x.median(1), *x.median(-1, keepdim=True), *x.kthvalue(2), *x.kthvalue(3, 0, True)), X),
+    "cummax": (lambda x: (*x.cummax(1), *x.cummin(-1), *x.round().cummax(0), *x.round().int().cummin(1)), X),
+    "logcumsumexp": (lambda x: (x.logcumsumexp(1), x.logcumsumexp(-1)), X),
     "nested-output": (lambda x: {"a": x + 1, "b": [x * 2, None]}, X),
 }
 
@@ -263,6 +300,11 @@ DYNAMIC: dict[str, Callable[[torch.Tensor], Any]] = {
     "chunk-dynamic": lambda x: torch.cat(x.chunk(2, dim=1), dim=2),
     "compare-with-size": lambda x: (x > x.size(1)) | (x.size(0) * x < 1),
     "size-is-output": lambda x: (x * 2, x.size(0), x.size(1) + 1),
+    "order": lambda x: (x.quantile(0.3, dim=0), x.median(1)[0], x.cummax(0)[0], x.logcumsumexp(1), x.masked_select(x > 0)),
+    "complex": lambda x: (
+        torch.fft.irfft(torch.fft.rfft(x, dim=1, norm="ortho") * x.size(0), dim=1, n=x.size(1), norm="ortho"),
+        torch.view_as_real(torch.fft.fftn(x, norm="forward").flatten(0, 1)[:, : x.size(2) // 2]),
+    ),
     "interpolate": lambda x: functional.interpolate(x, scale_factor=2.0),
     "softmax": lambda x: x.softmax(-1) @ x.transpose(1, 2),
 }
