@@ -203,6 +203,5 @@ def _torchlib() -> Mapping[str, tuple[Translation, ...]]:
 @functools.cache
 def _ours() -> Mapping[str, tuple[Translation, ...]]:
     return {
-        name: tuple(Translation(function, "onnxplain", is_complex) for function, is_complex in found)
-        for name, found in ops.load().items()
+        name: tuple(Translation(function, "onnxplain", is_complex) for function, is_complex in found) for name, found in ops.load().items()
     }

@@ -32,7 +32,11 @@ def decompose(context: DiagnosticContext, module: torch.fx.GraphModule, registry
     if not needing:
         return
     everything = _decompositions()
-    table = {target: function for target, function in everything.items() if not registry.has(qualified_name(target))}
+    table = {
+        target: function
+        for target, function in everything.items()
+        if registry.translation(qualified_name(target), is_complex=False) is None
+    }
     tried: set[torch.fx.Node] = set()
     while needing:
         for node in needing:
@@ -48,9 +52,8 @@ def decompose(context: DiagnosticContext, module: torch.fx.GraphModule, registry
 def _needs_decomposition(node: torch.fx.Node, registry: OnnxRegistry) -> bool:
     if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload) or node.target in node.meta.get(_WAY, ()):
         return False
-    name = qualified_name(node.target)
-    # NOTE: what has only a translation for real tensors may be made of operators that have one for complex tensors, too.
-    return not registry.has(name) or (complex_dtype(node) is not None and registry.translation(name, is_complex=True) is None)
+    # NOTE: what has a translation for real tensors only may be made of operators that have one for complex tensors, too.
+    return registry.translation(qualified_name(node.target), is_complex=complex_dtype(node) is not None) is None
 
 
 def _decompositions() -> Decompositions:
@@ -62,7 +65,9 @@ def _decompositions() -> Decompositions:
     return {target: function for target, function in table.items() if isinstance(target, torch._ops.OpOverload)}
 
 
-def _decomposed(context: DiagnosticContext, node: torch.fx.Node, everything: Decompositions, table: Decompositions) -> torch.fx.GraphModule | None:
+def _decomposed(
+    context: DiagnosticContext, node: torch.fx.Node, everything: Decompositions, table: Decompositions
+) -> torch.fx.GraphModule | None:
     """The graph that torch says the node's operator is made of; None if it does not say. `table` is for what stands in that graph."""
     target = node.target
     assert isinstance(target, torch._ops.OpOverload)
