@@ -239,6 +239,8 @@ CASES: dict[str, Case] = {
     ),
     "median": (lambda x: (x.median(), *x.median(1), *x.median(-1, keepdim=True), *x.kthvalue(2), *x.kthvalue(3, 0, True)), X),
     "cummax": (lambda x: (*x.cummax(1), *x.cummin(-1), *x.round().cummax(0), *x.round().int().cummin(1)), X),
+    "aminmax": (lambda x: (*x.aminmax(dim=1), *torch.std_mean(x), torch.hypot(x, x + 1), torch.fmin(x, x * 2), torch.fmax(x, x * 2)), X),
+    "erf-double": (lambda x: torch.erf(x.double()), X),
     "logcumsumexp": (lambda x: (x.logcumsumexp(1), x.logcumsumexp(-1)), X),
     "nested-output": (lambda x: {"a": x + 1, "b": [x * 2, None]}, X),
 }

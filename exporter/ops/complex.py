@@ -1,11 +1,11 @@
-"""Complex tensors: real ones with a last dim of size 2, the real and the imaginary part. What PyTorch calls the last dim is the last but one
-here. Operands are complex throughout, numbers aside: the pass `promote` has made them so."""
+"""Complex tensors: real ones with a last dim of size 2, the real and the imaginary part. What PyTorch calls the last dim is the last but
+one here. Operands are complex throughout, numbers aside: the pass `promote` has made them so."""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np

@@ -182,8 +182,8 @@ def logcumsumexp(self: ir.Value, dim: int) -> Any:
 
 
 def scan(step: Callable[..., tuple[list[Any], list[Any]]], carried: Sequence[Any], scanned: Sequence[Any], axis: int) -> list[Any]:
-    """An ONNX Scan: `step` takes what is carried and a slice of each of `scanned` along `axis`; it returns what is carried on, and slices of
-    the results. Returns what is carried in the end, then the results."""
+    """An ONNX Scan: `step` takes what is carried and a slice of each of `scanned` along `axis`; it returns what is carried on, and slices
+    of the results. Returns what is carried in the end, then the results."""
     recorder = current()
     inputs = [Tensor(name=f"in_{number}", type=ir.TensorType(each.dtype)) for number, each in enumerate((*carried, *scanned))]
     outer = recorder.take()

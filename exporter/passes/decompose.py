@@ -116,7 +116,9 @@ def _traced(node: torch.fx.Node, function: Callable[..., Any], table: Decomposit
     def call(*inputs: Any) -> Any:
         given = dict(zip(node.all_input_nodes, inputs, strict=True))
         args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda each: given[each])
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+        # NOTE: results with names, such as aminmax's, would become a call that makes them.
+        return tuple(result) if isinstance(result, tuple) else result
 
     with _fake_mode(node):
         # NOTE: some decompositions write to what they have made themselves.
