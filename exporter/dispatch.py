@@ -16,7 +16,7 @@ from onnxplain.rules import UnsupportedOperator, UnsupportedOverload
 
 from . import control_flow, custom, where
 from .passes import Prepared, graph_modules
-from .registry import OnnxRegistry, Translation, qualified_name
+from .registry import OnnxRegistry, Translation, complex_dtype, qualified_name
 
 # NOTE: where a tensor lives and how its memory is laid out means nothing in ONNX.
 _MEANINGLESS = frozenset({"layout", "device", "pin_memory", "memory_format", "generator", "non_blocking", "copy", "implicit"})
@@ -85,7 +85,7 @@ def is_output_selection(node: torch.fx.Node) -> bool:
 
 def _find(node: torch.fx.Node, registry: OnnxRegistry) -> Call | UnsupportedOperator | UnsupportedOverload:
     name = qualified_name(node.target)
-    dtype = _complex_dtype(node)
+    dtype = complex_dtype(node)
     found = registry.translation(name, is_complex=dtype is not None)
     if found is not None:
         return _call(node, name, found)
@@ -96,14 +96,6 @@ def _find(node: torch.fx.Node, registry: OnnxRegistry) -> Call | UnsupportedOper
     if overloads:
         return UnsupportedOverload(operator=name, problem=f"overload {name.partition('.')[2] or 'default'}", supported=overloads)
     return UnsupportedOperator(operator=name, nearest=registry.nearest(name) or "none")
-
-
-def _complex_dtype(node: torch.fx.Node) -> str | None:
-    for each in node.all_input_nodes:
-        value = each.meta.get("val")
-        if isinstance(value, torch.Tensor) and value.dtype.is_complex:
-            return str(value.dtype).removeprefix("torch.")
-    return None
 
 
 def _call(node: torch.fx.Node, name: str, translation: Translation) -> Call | UnsupportedOverload:

@@ -182,9 +182,9 @@ class Recorder:
         outputs = self._record(signature, args, kwargs, _output_count(signature, kwargs))
         return outputs[0] if len(outputs) == 1 else outputs
 
-    def emit(self, op_type: str, inputs: Sequence[Any], attributes: Mapping[str, Any], outputs: int) -> list[ir.Value]:
-        """Records an operator of ONNX opset 18 with a number of outputs that its schema leaves open."""
-        return self._record(_newest(op_type), inputs, attributes, outputs)
+    def emit(self, op_type: str, inputs: Sequence[Any], attributes: Mapping[str, Any], outputs: int, opset: int = 18) -> list[ir.Value]:
+        """Records an ONNX operator, as of an opset, with a number of outputs that its schema may leave open."""
+        return self._record(_newest(op_type, opset), inputs, attributes, outputs)
 
     def _record(self, signature: ir.schemas.OpSignature, args: Sequence[Any], kwargs: Mapping[str, Any], outputs: int) -> list[ir.Value]:
         inputs, named = _bind(signature, args, kwargs)
@@ -307,9 +307,9 @@ def current() -> Recorder:
 
 
 @functools.cache
-def _newest(name: str) -> ir.schemas.OpSignature:
-    """An operator as of opset 18, or as it was when a later one added it."""
-    for opset in range(18, onnx.defs.onnx_opset_version() + 1):
+def _newest(name: str, oldest: int = 18) -> ir.schemas.OpSignature:
+    """An operator as of an opset, or as it was when a later one added it."""
+    for opset in range(oldest, onnx.defs.onnx_opset_version() + 1):
         if onnx.defs.has(name, opset, ""):
             return _signature_of("", name, onnx.defs.get_schema(name, opset, "").since_version)
     raise AttributeError(f"there is no ONNX operator {name}")

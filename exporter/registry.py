@@ -56,6 +56,16 @@ def qualified_name(target: object) -> str:
     return f"{getattr(target, '__module__', '')}::{getattr(target, '__name__', target)}"
 
 
+def complex_dtype(node: torch.fx.Node) -> str | None:
+    """The dtype, such as `complex64`, of the first complex tensor among the node's inputs and results; None if there is none."""
+    for each in (*node.all_input_nodes, node):
+        values = each.meta.get("val")
+        for value in values if isinstance(values, list | tuple) else (values,):
+            if isinstance(value, torch.Tensor) and value.is_complex():
+                return str(value.dtype).removeprefix("torch.")
+    return None
+
+
 class OnnxRegistry:
     """Maps operators to translations.
 
@@ -119,7 +129,7 @@ class OnnxRegistry:
         return self.has(_key(namespace, op_name, overload))
 
     def translation(self, name: str, *, is_complex: bool) -> Translation | None:
-        """The translation that an operator with (or without) complex inputs gets. torchlib is read where nobody else has one."""
+        """The translation that an operator with (or without) complex inputs or results gets. torchlib is read where nobody else has one."""
         for origin in (lambda: self._user.get(name, ()), lambda: _ours().get(name, ()), lambda: _torchlib().get(name, ())):
             for each in reversed(origin()):
                 if each.is_complex in (None, is_complex):
@@ -167,6 +177,8 @@ def _key(namespace: str, op_name: str, overload: str | None) -> str:
 
 # NOTE: wrong in onnxscript 0.7.2, and right once decomposed: chunk makes as many parts as asked for, PyTorch may make fewer.
 _WRONG = frozenset({"aten::chunk"})
+# NOTE: torchlib's others for complex tensors take dims that count from the back for those of the real tensor, or forget about dtypes.
+_COMPLEX = frozenset({"aten::conv1d", "aten::conv2d", "aten::conv3d"})
 
 
 @functools.cache
@@ -181,7 +193,7 @@ def _torchlib() -> Mapping[str, tuple[Translation, ...]]:
     return {
         name: (
             *(Translation(function, "torchlib") for function in entry.overloads),
-            *(Translation(function, "torchlib", is_complex=True) for function in entry.complex),
+            *(Translation(function, "torchlib", is_complex=True) for function in entry.complex if name in _COMPLEX),
         )
         for name, entry in registration.default_registry.items()
         if not name.startswith("internal::") and name not in _WRONG
@@ -191,6 +203,5 @@ def _torchlib() -> Mapping[str, tuple[Translation, ...]]:
 @functools.cache
 def _ours() -> Mapping[str, tuple[Translation, ...]]:
     return {
-        name: tuple(Translation(function, "onnxplain", is_complex=None if both else False) for function, both in found)
-        for name, found in ops.load().items()
+        name: tuple(Translation(function, "onnxplain", is_complex) for function, is_complex in found) for name, found in ops.load().items()
     }

@@ -3,6 +3,7 @@ where a dim is dynamic, on other sizes."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -70,6 +71,16 @@ CASES: dict[str, Case] = {
     "batch-norm": (layer(nn.BatchNorm2d(4)), IMAGE),
     "batch-norm-plain": (layer(nn.BatchNorm2d(4, affine=False)), IMAGE),
     "batch-norm-batch-statistics": (layer(nn.BatchNorm1d(8, track_running_stats=False)), X),
+    "batch-norm-function": (lambda x: functional.batch_norm(x, torch.zeros(8), torch.ones(8), training=True), X),
+    "batch-norm-native": (
+        lambda x: (
+            torch.ops.aten._native_batch_norm_legit.no_stats(x, None, torch.arange(8.0), True, 0.1, 1e-3),
+            torch.ops.aten.native_batch_norm(x, None, None, torch.ones(8), torch.ones(8) * 2, False, 0.1, 1e-5)[0],
+        ),
+        X,
+    ),
+    "instance-norm": (lambda x: functional.instance_norm(x, torch.zeros(8), torch.ones(8)), X),
+    "instance-norm-running": (lambda x: functional.instance_norm(x, torch.ones(8), torch.ones(8) * 2, use_input_stats=False), X),
     "dropout": (layer(nn.Dropout(0.5)), X),
     "searchsorted": (lambda s, v: torch.searchsorted(s.sort()[0], v), (torch.randn(5), torch.randn(2, 3))),
     "searchsorted-rows": (
@@ -141,6 +152,99 @@ CASES: dict[str, Case] = {
     "scatter-reduce-scalar": (lambda x: x[0, 0, 0].scatter_reduce(0, torch.tensor(0), x[1, 1, 1], "mean"), X),
     "scatter-reduce-ints": (lambda a, b: scattered(a, "amax", False) + scattered(a, "amin", False) + b, INTS),
     "known-numbers": (lambda x: x[0, 0] + known_numbers(), X),
+    "complex-arithmetic": (
+        lambda a, b: [
+            torch.view_as_real(each.resolve_conj())
+            for z in [torch.complex(a, b)]
+            for w in [torch.complex(b, a + 1)]
+            for each in (
+                *(z + w, z - w, z * w, z / w, z * a, b * z, z / b, a / z, z + a, a - z, z * 2, z / 2.5, 1 / z, z * 1j, a * 1j, 2 - z),
+                *(z.reciprocal(), z.conj(), -z, z.exp(), z.log(), z.sqrt(), z.sgn(), z**3, z**-2, z**0, z**0.5, z**w, 2**z),
+                *(z.sin(), z.cos(), z.tan(), z.sinh(), z.cosh(), z.tanh(), z.sigmoid(), z.log1p(), z.rsqrt()),
+            )
+        ],
+        (torch.randn(3, 4), torch.randn(3, 4)),
+    ),
+    "complex-shapes": (
+        lambda x: [
+            torch.view_as_real(each.resolve_conj())
+            for z in [torch.complex(x, x.cos())]
+            for each in (
+                *(z[:, -1], z[..., 1:3], z.select(-1, 2), z[..., torch.tensor([0, 3])], z.index_select(-1, torch.tensor([1, 0]))),
+                *(z.reshape(-1), z.flatten(1), z.transpose(-1, -2), z.permute(2, 0, -2), z.unsqueeze(-1), z[:1].squeeze(0), z.mT, z.mH),
+                *(z[..., :1].squeeze(-1), z.expand(2, -1, -1, -1), z.repeat(1, 2, 1), torch.cat([z, z], -1), torch.stack([z, x], -1)),
+                *(*z.split(2, -1), *z.chunk(3, -1), *z.unbind(-1), z.flip(-1), z.roll(2, -1), z.roll(5), functional.pad(z, (1, 2))),
+                *(z.sum(), z.sum(-1), z.sum((0, -2), keepdim=True), z.mean(), z.mean(-1), z.cumsum(-1), z[0, 0, 0].sum()),
+                *(torch.where(x > 0, z, z * 2), torch.where(x > 0, z, 0.0), z.masked_fill(x > 0, 2j), torch.zeros_like(z), x.to(z)),
+                *(z @ z.mT, torch.einsum("bij,bkj->bik", z, z.conj()), torch.full_like(x, 2j, dtype=torch.complex64)),
+            )
+        ],
+        X,
+    ),
+    "complex-to-real": (
+        lambda x: [
+            each
+            for z in [torch.polar(x, x.exp())]
+            for each in (z.abs(), z.angle(), z.real, z.imag, z == z, z != x, torch.linalg.vector_norm(z, dim=-1), z.isnan())
+        ],
+        X,
+    ),
+    "fft": (
+        lambda x: [
+            torch.view_as_real(each) if each.is_complex() else each
+            for norm in (None, "ortho", "forward")
+            for z in [torch.fft.fft(x, norm=norm)]
+            for each in (
+                *(z, torch.fft.ifft(z, dim=-2, norm=norm), torch.fft.rfft(x, dim=1, norm=norm), torch.fft.irfft(z, norm=norm, n=7)),
+                *(torch.fft.fft(z, n=8, norm=norm), torch.fft.fft2(x, norm=norm), torch.fft.irfft2(z, norm=norm)),
+                *(torch.fft.rfftn(x, norm=norm), torch.fft.ifftn(z, dim=(0, 2), norm=norm), torch.fft.ifftshift(z, dim=-1)),
+            )
+        ],
+        X,
+    ),
+    "stft": (
+        lambda x: torch.stft(x[0], 4, window=torch.hann_window(4), return_complex=True).abs(),
+        X,
+    ),
+    "cross-entropy": (
+        lambda x: [
+            functional.cross_entropy(logits, target, weight=weight, reduction=reduction, label_smoothing=smoothing)
+            for target, logits in ((torch.tensor([1, -100, 3]), x[:, :, 0]), (x.argmax(1).clamp(1), x), (torch.tensor(2), x[0, :, 0]))
+            for weight in (None, torch.arange(1.0, 9.0))
+            for reduction in ("none", "mean", "sum")
+            for smoothing in (0.0, 0.1)
+        ],
+        X,
+    ),
+    "cross-entropy-probabilities": (
+        lambda x: [
+            functional.cross_entropy(logits, logits.softmax(-1), weight=torch.arange(1.0, 9.0), reduction=reduction, label_smoothing=0.1)
+            for logits in (x, x[0, :, 0])
+            for reduction in ("none", "mean", "sum")
+        ],
+        X,
+    ),
+    "gru-cell": (layer(nn.GRUCell(6, 5)), (torch.randn(3, 6), torch.randn(3, 5))),
+    "lstm-cell": (layer(nn.LSTMCell(6, 5, bias=False)), (torch.randn(3, 6),)),
+    "rnn-cells": (
+        lambda x, h, w: (functional.relu(x), torch.rnn_tanh_cell(x, h, w, w), torch.rnn_relu_cell(x, h, w, w)),
+        (torch.randn(3, 6), torch.randn(3, 6), torch.randn(6, 6)),
+    ),
+    "masked-select": (lambda x: (x.masked_select(x > 0), torch.masked_select(x[0, 0], x[:1, :1, 0] > -9)), X),
+    "quantile": (
+        lambda x: (
+            *(x.quantile(0.3), x.quantile(0.5, dim=-1, keepdim=True), x.quantile(0.3, keepdim=True)),
+            *(x.quantile(torch.tensor([0.1, 0.9]), dim=dim, keepdim=keep) for dim in (None, 0, 1) for keep in (False, True)),
+            *(x.quantile(torch.tensor([0.1, 0.9]), 1, interpolation=each) for each in ("lower", "higher", "nearest", "midpoint")),
+            *(torch.where(x > 1, torch.nan, x).quantile(0.2, dim=1).isnan(), torch.where(x > 1, torch.nan, x).median(1)[0].isnan()),
+        ),
+        X,
+    ),
+    "median": (lambda x: (x.median(), *x.median(1), *x.median(-1, keepdim=True), *x.kthvalue(2), *x.kthvalue(3, 0, True)), X),
+    "cummax": (lambda x: (*x.cummax(1), *x.cummin(-1), *x.round().cummax(0), *x.round().int().cummin(1)), X),
+    "aminmax": (lambda x: (*x.aminmax(dim=1), *torch.std_mean(x), torch.hypot(x, x + 1), torch.fmin(x, x * 2), torch.fmax(x, x * 2)), X),
+    "erf-double": (lambda x: torch.erf(x.double()), X),
+    "logcumsumexp": (lambda x: (x.logcumsumexp(1), x.logcumsumexp(-1)), X),
     "nested-output": (lambda x: {"a": x + 1, "b": [x * 2, None]}, X),
 }
 
@@ -162,6 +266,26 @@ def test_equals_eager(name: str) -> None:
     check(function, program, tuple(arg.flip(0) for arg in args))
 
 
+class Trained(nn.Module):
+    """Its parameter has the name of a Python function, and its batch norm counts the batches in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(8)
+
+    def forward(self, input: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        result = self.norm(input)
+        assert self.norm.running_mean is not None
+        assert self.norm.running_var is not None
+        return result, self.norm.running_mean + 0, self.norm.running_var * 2
+
+
+def test_batch_norm_in_training() -> None:
+    program = onnxplain.export(copy.deepcopy(Trained()), X)
+    assert {each.rule.id for each in program.diagnostics.findings} == {"OXP1007", "OXP2003"}
+    check(Trained(), program, (X[0] * 2 + 1,))
+
+
 DYNAMIC: dict[str, Callable[[torch.Tensor], Any]] = {
     "view": lambda x: x.view(x.size(0), -1),
     "adaptive-pool": lambda x: functional.adaptive_avg_pool1d(x, 4),
@@ -181,6 +305,11 @@ DYNAMIC: dict[str, Callable[[torch.Tensor], Any]] = {
     "chunk-dynamic": lambda x: torch.cat(x.chunk(2, dim=1), dim=2),
     "compare-with-size": lambda x: (x > x.size(1)) | (x.size(0) * x < 1),
     "size-is-output": lambda x: (x * 2, x.size(0), x.size(1) + 1),
+    "order": lambda x: (x.quantile(0.3, dim=0), x.median(1)[0], x.cummax(0)[0], x.logcumsumexp(1), x.masked_select(x > 0)),
+    "complex": lambda x: (
+        torch.fft.irfft(torch.fft.rfft(x, norm="ortho") * x.size(0), norm="ortho"),
+        torch.view_as_real(torch.complex(x, x).flatten(0, 1)[: x.size(1) // 2].expand(2, -1, -1)),
+    ),
     "interpolate": lambda x: functional.interpolate(x, scale_factor=2.0),
     "softmax": lambda x: x.softmax(-1) @ x.transpose(1, 2),
 }

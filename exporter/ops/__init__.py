@@ -13,47 +13,51 @@ _MODULES = (
     "activations",
     "attention",
     "casts",
+    "cells",
+    "complex",
     "convolution",
     "creation",
     "elementwise",
     "indexing",
     "linear",
     "logic",
+    "losses",
     "normalization",
+    "order",
     "pooling",
     "random",
     "reductions",
     "shapes",
     "symbolic",
 )
-_table: dict[str, list[tuple[Callable[..., Any], bool]]] = {}
+_table: dict[str, list[tuple[Callable[..., Any], bool | None]]] = {}
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def translates(*names: str, takes_complex: bool = False) -> Callable[[F], F]:
+def translates(*names: str, is_complex: bool | None = False) -> Callable[[F], F]:
     """Registers the decorated function for qualified operator names such as `aten::add.Tensor`; `aten::relu` is a default overload.
 
-    `takes_complex` says that it is right for complex tensors, too, which are real ones with a last dim of size 2.
+    `is_complex` says that it is for complex tensors, which are real ones with a last dim of size 2; None that it is right for both.
     """
 
     def register(function: F) -> F:
         for name in names:
-            _table.setdefault(name, []).append((function, takes_complex))
+            _table.setdefault(name, []).append((function, is_complex))
         return function
 
     return register
 
 
-def load() -> Mapping[str, Sequence[tuple[Callable[..., Any], bool]]]:
-    """Every translation of ours by qualified name, and whether it takes complex tensors, too."""
+def load() -> Mapping[str, Sequence[tuple[Callable[..., Any], bool | None]]]:
+    """Every translation of ours by qualified name, and whether it is for complex tensors; None is for both."""
     for module in _MODULES:
         importlib.import_module(f"{__name__}.{module}")
     return _table
 
 
-def emit(op_type: str, inputs: Sequence[Any], attributes: Mapping[str, Any], outputs: int) -> list[Any]:
-    """Records an ONNX operator with a number of outputs that its schema leaves open."""
+def emit(op_type: str, inputs: Sequence[Any], attributes: Mapping[str, Any], outputs: int, opset: int = 18) -> list[Any]:
+    """Records an ONNX operator, as of an opset, with a number of outputs that its schema may leave open."""
     from onnxplain.recorder import current
 
-    return current().emit(op_type, inputs, attributes, outputs)
+    return current().emit(op_type, inputs, attributes, outputs, opset)

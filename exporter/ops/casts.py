@@ -44,7 +44,7 @@ def to_other(self: ir.Value, other: ir.Value) -> ir.Value:
     "aten::lift_fresh",
     "aten::contiguous",
     "aten::clone",
-    takes_complex=True,
+    is_complex=None,
 )
 def same(self: ir.Value) -> ir.Value:
     """Operators that in a graph of values return their argument."""

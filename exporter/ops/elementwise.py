@@ -17,7 +17,6 @@ _UNARY = {
     "aten::abs": "Abs",
     "aten::ceil": "Ceil",
     "aten::cos": "Cos",
-    "aten::erf": "Erf",
     "aten::exp": "Exp",
     "aten::floor": "Floor",
     "aten::log": "Log",
@@ -48,6 +47,38 @@ for _aten, _onnx in _UNARY.items():
 def relu(self: ir.Value) -> Any:
     """aten::relu(Tensor self). ONNX Runtime has no Relu of ints."""
     return op.Relu(self) if self.dtype is None or self.dtype.is_floating_point() else op.Max(self, 0)
+
+
+@translates("aten::erf", "aten::special_erf")
+def erf(self: ir.Value) -> Any:
+    """aten::erf(Tensor self). ONNX Runtime has it in single precision only."""
+    if self.dtype is not ir.DataType.DOUBLE:
+        return op.Erf(self)
+    return op.Cast(op.Erf(op.Cast(self, to=int(ir.DataType.FLOAT))), to=int(ir.DataType.DOUBLE))
+
+
+@translates("aten::hypot")
+def hypot(self: ir.Value, other: ir.Value) -> Any:
+    """aten::hypot(Tensor self, Tensor other): the length of the hypotenuse."""
+    return op.Sqrt(op.Add(op.Mul(self, self), op.Mul(other, other)))
+
+
+@translates("aten::fmin")
+def fmin(self: ir.Value, other: ir.Value) -> Any:
+    """aten::fmin(Tensor self, Tensor other): the smaller one, and of NaN and a number the number."""
+    return _without_nan("Min", self, other)
+
+
+@translates("aten::fmax")
+def fmax(self: ir.Value, other: ir.Value) -> Any:
+    """aten::fmax(Tensor self, Tensor other): the larger one, and of NaN and a number the number."""
+    return _without_nan("Max", self, other)
+
+
+def _without_nan(name: str, a: ir.Value, b: ir.Value) -> Any:
+    if a.dtype is None or not a.dtype.is_floating_point():
+        return getattr(op, name)(a, b)
+    return op.Where(op.IsNaN(a), b, op.Where(op.IsNaN(b), a, getattr(op, name)(a, b)))
 
 
 @translates("aten::rsqrt")

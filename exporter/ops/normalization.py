@@ -11,6 +11,7 @@ import onnx_ir as ir
 from onnxplain.recorder import op
 
 from . import emit, translates
+from .casts import cast
 
 
 @translates("aten::batch_norm")
@@ -41,16 +42,108 @@ def batch_norm(
             epsilon=eps,
             momentum=1.0 - momentum,
         )
-    assert input.shape is not None
-    axes = [axis for axis in range(len(input.shape)) if axis != 1]
-    per_channel = [1, -1, *[1] * (len(input.shape) - 2)]
-    mean = op.ReduceMean(input, axes, keepdims=1)
-    centered = op.Sub(input, mean)
-    variance = op.ReduceMean(op.Mul(centered, centered), axes, keepdims=1)
-    result = op.Div(centered, op.Sqrt(op.Add(variance, eps)))
+    mean, variance = _batch_statistics(input)
+    return _normalized(input, weight, bias, mean, variance, eps)[0]
+
+
+@translates("aten::_native_batch_norm_legit_functional")
+def batch_norm_functional(
+    input: ir.Value,
+    weight: ir.Value | None,
+    bias: ir.Value | None,
+    running_mean: ir.Value,
+    running_var: ir.Value,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Any:
+    """aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var,
+    bool training, float momentum, float eps): the result, the mean, the reciprocal deviation, and the new running statistics, of which
+    the variance is without bias."""
+    if not training:
+        return [*native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps), running_mean, running_var]
+    mean, variance = _batch_statistics(input)
+    result, deviation = _normalized(input, weight, bias, mean, variance, eps)
+    count = op.CastLike(op.Div(op.Size(input), op.Shape(input, start=1, end=2)), variance)
+    mean, variance = op.Reshape(mean, [-1]), op.Reshape(variance, [-1])
+    unbiased = op.Div(op.Mul(variance, count), op.Sub(count, 1.0))
+    new_mean, new_variance = (
+        op.Add(op.Mul(old, 1.0 - momentum), op.Mul(cast(new, _int(old.dtype)), momentum))
+        for old, new in ((running_mean, mean), (running_var, unbiased))
+    )
+    return [result, mean, deviation, new_mean, new_variance]
+
+
+@translates("aten::_native_batch_norm_legit", "aten::native_batch_norm")
+def native_batch_norm(
+    input: ir.Value,
+    weight: ir.Value | None,
+    bias: ir.Value | None,
+    running_mean: ir.Value | None,
+    running_var: ir.Value | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Any:
+    """aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training,
+    float momentum, float eps): the result, and the mean and reciprocal deviation of the batch, which in evaluation are empty."""
+    if training or running_mean is None or running_var is None:
+        mean, variance = _batch_statistics(input)
+        result, deviation = _normalized(input, weight, bias, mean, variance, eps)
+        return [result, op.Reshape(mean, [-1]), deviation]
+    empty = op.CastLike(op.Constant(value=ir.tensor(np.zeros(0, dtype=np.float32))), running_mean)
+    return [batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps), empty, empty]
+
+
+@translates("aten::_native_batch_norm_legit.no_stats")
+def native_batch_norm_no_statistics(
+    input: ir.Value, weight: ir.Value | None, bias: ir.Value | None, training: bool, momentum: float, eps: float
+) -> Any:
+    """aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps)."""
+    return native_batch_norm(input, weight, bias, None, None, training, momentum, eps)
+
+
+@translates("aten::_native_batch_norm_legit_no_training")
+def native_batch_norm_no_training(
+    input: ir.Value,
+    weight: ir.Value | None,
+    bias: ir.Value | None,
+    running_mean: ir.Value,
+    running_var: ir.Value,
+    momentum: float,
+    eps: float,
+) -> Any:
+    """aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var,
+    float momentum, float eps)."""
+    return native_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
+
+
+def _batch_statistics(value: ir.Value) -> tuple[Any, Any]:
+    """The mean and the variance (with bias) of each channel, with dims of size 1 for the others."""
+    assert value.shape is not None
+    axes = [axis for axis in range(len(value.shape)) if axis != 1]
+    mean = op.ReduceMean(value, axes, keepdims=1)
+    centered = op.Sub(value, mean)
+    return mean, op.ReduceMean(op.Mul(centered, centered), axes, keepdims=1)
+
+
+def _normalized(
+    value: ir.Value, weight: ir.Value | None, bias: ir.Value | None, mean: Any, variance: Any, eps: float
+) -> tuple[ir.Value, ir.Value]:
+    """The normalized value and the reciprocal deviation (a vector)."""
+    assert value.shape is not None
+    per_channel = [1, -1, *[1] * (len(value.shape) - 2)]
+    deviation = op.Reciprocal(op.Sqrt(op.Add(variance, eps)))
+    result = op.Mul(op.Sub(value, mean), deviation)
     if weight is not None:
-        result = op.Mul(result, op.Reshape(weight, per_channel))
-    return result if bias is None else op.Add(result, op.Reshape(bias, per_channel))
+        result = op.Mul(result, op.Reshape(cast(weight, _int(value.dtype)), per_channel))
+    if bias is not None:
+        result = op.Add(result, op.Reshape(cast(bias, _int(value.dtype)), per_channel))
+    return result, op.Reshape(deviation, [-1])
+
+
+def _int(dtype: ir.DataType | None) -> int:
+    return -1 if dtype is None else int(dtype)
 
 
 @translates("aten::layer_norm")
@@ -106,7 +199,7 @@ def _or_filled(value: ir.Value | None, fill: float, like: ir.Value) -> Any:
     "aten::feature_dropout",
     "aten::alpha_dropout",
     "aten::feature_alpha_dropout",
-    takes_complex=True,
+    is_complex=None,
 )
 def dropout(input: ir.Value, p: float, train: bool) -> Any:
     """aten::dropout(Tensor input, float p, bool train). In evaluation it returns its input."""

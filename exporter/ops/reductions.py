@@ -9,8 +9,9 @@ import onnx_ir as ir
 
 from onnxplain.recorder import op
 
-from . import emit, translates
+from . import translates
 from .casts import cast
+from .order import scan
 
 
 @translates("aten::mean.dim", "aten::mean")
@@ -81,14 +82,12 @@ def cumprod(self: ir.Value, dim: int, dtype: int = -1) -> Any:
     value = cast(self, dtype)
     if not self.shape:
         return value
-    assert value.dtype is not None
-    kind = ir.TensorType(value.dtype)
-    inputs = [ir.Value(name=name, type=kind) for name in ("product", "factor")]
-    carried, seen = (ir.Value(name=name, type=kind) for name in ("next_product", "seen"))
-    nodes = [ir.Node("", "Mul", inputs, outputs=[carried], version=14), ir.Node("", "Identity", [carried], outputs=[seen], version=16)]
-    body = ir.Graph(inputs, [carried, seen], nodes=nodes, name="cumprod")
     axis = dim % len(self.shape)
     rest = [each for each in range(len(self.shape)) if each != axis]
     first = op.Expand(op.CastLike(1, value), op.Gather(op.Shape(value), rest)) if rest else op.CastLike(1, value)
-    _, result = emit("Scan", [first, value], {"body": body, "num_scan_inputs": 1, "scan_input_axes": [axis], "scan_output_axes": [axis]}, 2)
-    return result
+
+    def step(product: Any, factor: Any) -> tuple[list[Any], list[Any]]:
+        product = op.Mul(product, factor)
+        return [product], [product]
+
+    return scan(step, [first], [value], axis)[-1]

@@ -14,7 +14,7 @@ from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.rules import CustomOperatorInlined, DecompositionFailed
 
 from .. import custom, where
-from ..registry import OnnxRegistry, qualified_name
+from ..registry import OnnxRegistry, complex_dtype, qualified_name
 from .inline import inline
 from .kernels import WithoutData, python_kernel
 
@@ -22,17 +22,25 @@ Decompositions = Mapping[torch._ops.OpOverload, Callable[..., Any]]
 
 _KEPT_META = ("stack_trace", "nn_module_stack", "torch_fn", "from_node", "custom")
 
+_WAY = "decomposed_from"
+"""Key, in the `meta` of a node, of the operators that it was decomposed from: some are made of each other."""
+
 
 def decompose(context: DiagnosticContext, module: torch.fx.GraphModule, registry: OnnxRegistry) -> None:
     """Replaces each operator without a translation by the operators that it is made of, where torch knows them."""
     needing = [node for node in module.graph.nodes if _needs_decomposition(node, registry)]
     if not needing:
         return
-    table = _decompositions(registry)
+    everything = _decompositions()
+    table = {
+        target: function
+        for target, function in everything.items()
+        if registry.translation(qualified_name(target), is_complex=False) is None
+    }
     tried: set[torch.fx.Node] = set()
     while needing:
         for node in needing:
-            made = _decomposed(context, node, table) or _implementation(context, node, table)
+            made = _decomposed(context, node, everything, table) or _implementation(context, node, table)
             if made is not None:
                 inline(module, node, made, node.all_input_nodes, functools.partial(_inherit, node))
                 context.event(f"{qualified_name(node.target)} ({node.name}) was decomposed.", logging.DEBUG)
@@ -42,31 +50,32 @@ def decompose(context: DiagnosticContext, module: torch.fx.GraphModule, registry
 
 
 def _needs_decomposition(node: torch.fx.Node, registry: OnnxRegistry) -> bool:
-    return node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload) and not registry.has(qualified_name(node.target))
+    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload) or node.target in node.meta.get(_WAY, ()):
+        return False
+    # NOTE: what has a translation for real tensors only may be made of operators that have one for complex tensors, too.
+    return registry.translation(qualified_name(node.target), is_complex=complex_dtype(node) is not None) is None
 
 
-def _decompositions(registry: OnnxRegistry) -> Decompositions:
-    """What torch knows for operators without a translation. NOTE: core ATen's table lacks what eager never decomposes but ONNX does not
-    have, and users register decompositions of their own at any time."""
+def _decompositions() -> Decompositions:
+    """What torch knows. NOTE: core ATen's table lacks what eager never decomposes but ONNX does not have, and users register
+    decompositions of their own at any time."""
     # Read in torch 2.13: private, but the only place with all of them; `default_decompositions` is its public part.
     everything = getattr(getattr(torch, "_decomp", None), "decomposition_table", {})
     table = {**everything, **torch.export.default_decompositions()}
-    return {
-        target: function
-        for target, function in table.items()
-        if isinstance(target, torch._ops.OpOverload) and not registry.has(qualified_name(target))
-    }
+    return {target: function for target, function in table.items() if isinstance(target, torch._ops.OpOverload)}
 
 
-def _decomposed(context: DiagnosticContext, node: torch.fx.Node, table: Decompositions) -> torch.fx.GraphModule | None:
-    """The graph that torch says the node's operator is made of; None if it does not say."""
+def _decomposed(
+    context: DiagnosticContext, node: torch.fx.Node, everything: Decompositions, table: Decompositions
+) -> torch.fx.GraphModule | None:
+    """The graph that torch says the node's operator is made of; None if it does not say. `table` is for what stands in that graph."""
     target = node.target
     assert isinstance(target, torch._ops.OpOverload)
-    function = table.get(target) or (target.decompose if target._can_decompose() else None)
+    function = everything.get(target) or (target.decompose if target._can_decompose() else None)
     if function is None:
         return None
     try:
-        return _traced(node, function, table)
+        made = _traced(node, function, table)
     except Exception as error:
         context.report(
             DecompositionFailed(operator=qualified_name(target), error=f"{type(error).__name__}: {error}"),
@@ -75,6 +84,7 @@ def _decomposed(context: DiagnosticContext, node: torch.fx.Node, table: Decompos
             blocking=True,
         )
         raise context.stop(error) from error
+    return made
 
 
 def _implementation(context: DiagnosticContext, node: torch.fx.Node, table: Decompositions) -> torch.fx.GraphModule | None:
@@ -106,7 +116,9 @@ def _traced(node: torch.fx.Node, function: Callable[..., Any], table: Decomposit
     def call(*inputs: Any) -> Any:
         given = dict(zip(node.all_input_nodes, inputs, strict=True))
         args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda each: given[each])
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+        # NOTE: results with names, such as aminmax's, would become a call that makes them.
+        return tuple(result) if isinstance(result, tuple) else result
 
     with _fake_mode(node):
         # NOTE: some decompositions write to what they have made themselves.
@@ -126,4 +138,5 @@ def _fake_mode(node: torch.fx.Node) -> Any:
 def _inherit(node: torch.fx.Node, made: torch.fx.Node) -> None:
     """What `node` is made of stands at its line and in its module, and remembers which operator the user called."""
     made.meta.update({key: node.meta[key] for key in _KEPT_META if key in node.meta})
+    made.meta[_WAY] = (*node.meta.get(_WAY, ()), node.target)
     made.meta["original_aten"] = node.meta.get("original_aten", node.target)

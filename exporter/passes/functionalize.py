@@ -53,6 +53,9 @@ def _without_idle_dropout(program: torch.export.ExportedProgram) -> torch.fx.Gra
     NOTE: its schema does not say so, and torch loses what is written to its result when it re-traces (seen in 2.13).
     """
     copied: torch.fx.GraphModule = copy.deepcopy(program.graph_module)
+    # NOTE: a copy calls a node `input_1` that was `input`, as that is a Python function; the signature knows it by its own name.
+    for node, original in zip(copied.graph.nodes, program.graph.nodes, strict=True):
+        node.name = original.name
     for module in (module for module in copied.modules() if isinstance(module, torch.fx.GraphModule)):
         for node in list(module.graph.nodes):
             if qualified_name(node.target) in _DROPOUT and not node.args[2]:

@@ -18,7 +18,19 @@ _COMPUTE_IN_RESULT_DTYPE = frozenset(
     {"aten::cat", "aten::stack", "aten::hstack", "aten::vstack", "aten::sum", "aten::prod", "aten::cumsum", "aten::cumprod", "aten::mean"}
 )
 # Pointwise by torch's tag, but their tensors have dtypes of their own.
-_EXEMPT = frozenset({"aten::_to_copy", "aten::to", "aten::copy", "aten::bucketize", "aten::dequantize", "aten::isin", "aten::type_as"})
+_EXEMPT = frozenset(
+    {
+        *("aten::_to_copy", "aten::to", "aten::copy", "aten::type_as"),
+        *("aten::bucketize", "aten::dequantize", "aten::isin", "aten::complex", "aten::polar"),
+    }
+)
+# NOTE: real tensors become complex ones here and nowhere else, so that translations for complex tensors get no real ones.
+_BECOMES_COMPLEX = frozenset(
+    {
+        *("aten::_to_copy", "aten::to", "aten::type_as", "aten::stft"),
+        *("aten::zeros_like", "aten::ones_like", "aten::empty_like", "aten::full_like"),
+    }
+)
 _MASKS = frozenset({"condition", "mask"})
 
 
@@ -27,9 +39,11 @@ def promote_dtypes(context: DiagnosticContext, module: torch.fx.GraphModule, reg
     del context, registry
     for node in list(module.graph.nodes):
         target = node.target
-        if not isinstance(target, torch._ops.OpOverload) or not _promotes(target):
+        if not isinstance(target, torch._ops.OpOverload) or not (_promotes(target) or _makes_complex(node)):
             continue
         dtype = _compute_dtype(node)
+        if target is aten.stft.default:
+            _say_onesided(node)
         if dtype is not None:
             _cast_operands(module.graph, node, dtype)
 
@@ -39,18 +53,32 @@ def _promotes(target: torch._ops.OpOverload) -> bool:
     return name in _COMPUTE_IN_RESULT_DTYPE or (torch.Tag.pointwise in target.tags and name not in _EXEMPT)
 
 
+def _say_onesided(node: torch.fx.Node) -> None:
+    """Half of the transform does for real signals, which become complex ones now."""
+    given = dict(_arguments(node))
+    if given.get("onesided") is None:
+        node.args = (given.pop("self"),)
+        node.kwargs = {**given, "onesided": not _value(node.args[0]).is_complex()}
+
+
+def _makes_complex(node: torch.fx.Node) -> bool:
+    assert isinstance(node.target, torch._ops.OpOverload)
+    result = node.meta.get("val")
+    return node.target._schema.name in _BECOMES_COMPLEX and isinstance(result, torch.Tensor) and result.is_complex()
+
+
 def _compute_dtype(node: torch.fx.Node) -> torch.dtype | None:
     result = node.meta.get("val")
-    if not isinstance(result, torch.Tensor) or result.dtype.is_complex:
+    if not isinstance(result, torch.Tensor):
         return None
     if result.dtype is not torch.bool:
         return result.dtype
     operands = [_value(argument) for name, argument in _arguments(node) if name not in _MASKS]
     # Of a number only the kind counts.
     numbers = [0 if isinstance(value, torch.SymInt) else value for value in operands]
-    known = [value for value in numbers if isinstance(value, torch.Tensor | int | float)]
+    known = [value for value in numbers if isinstance(value, torch.Tensor | int | float | complex)]
     tensors = [value for value in known if isinstance(value, torch.Tensor)]
-    if len(known) != 2 or not tensors or any(tensor.dtype.is_complex for tensor in tensors):
+    if len(known) != 2 or not tensors:
         return None
     return torch.result_type(*known)  # type: ignore[arg-type]
 
@@ -73,12 +101,21 @@ def _cast_operands(graph: torch.fx.Graph, node: torch.fx.Node, dtype: torch.dtyp
             value = node.meta["val"].new_empty((), dtype=torch.int64 if isinstance(value, torch.SymInt) else torch.float32)
         if not isinstance(argument, torch.fx.Node) or not isinstance(value, torch.Tensor):
             return argument
-        if value.dtype == dtype or value.dtype.is_complex:
+        if value.dtype == dtype or (value.is_complex() and not dtype.is_complex):
             return argument
+        if value.is_complex() or not dtype.is_complex:
+            return insert(aten._to_copy.default, (argument,), {"dtype": dtype}, value.to(dtype))
+        real = value.to(dtype.to_real())
+        if value.dtype != real.dtype or not isinstance(_value(argument), torch.Tensor):
+            argument = insert(aten._to_copy.default, (argument,), {"dtype": real.dtype}, real)
+        imaginary = insert(aten.zeros_like.default, (argument,), {}, real)
+        return insert(aten.complex.default, (argument, imaginary), {}, value.to(dtype))
+
+    def insert(target: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], value: torch.Tensor) -> torch.fx.Node:
         with graph.inserting_before(node):
-            made = graph.call_function(aten._to_copy.default, (argument,), {"dtype": dtype})
+            made = graph.call_function(target, args, kwargs)
         made.meta.update({key: entry for key, entry in node.meta.items() if key not in ("val", "tensor_meta")})
-        made.meta["val"] = value.to(dtype)
+        made.meta["val"] = value
         return made
 
     assert isinstance(node.target, torch._ops.OpOverload)
@@ -87,6 +124,8 @@ def _cast_operands(graph: torch.fx.Graph, node: torch.fx.Node, dtype: torch.dtyp
         map_aggregate(argument, cast) if expected.name not in _MASKS and _is_operand(expected) else argument
         for expected, argument in zip(schema, node.args, strict=False)
     )
+    operands = {expected.name for expected in schema if expected.name not in _MASKS and _is_operand(expected)}
+    node.kwargs = {name: map_aggregate(argument, cast) if name in operands else argument for name, argument in node.kwargs.items()}
 
 
 def _is_operand(argument: torch.Argument) -> bool:

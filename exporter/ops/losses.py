@@ -1,0 +1,62 @@
+"""Losses that ONNX has in part only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx_ir as ir
+
+from onnxplain.recorder import op
+
+from . import translates
+
+_NONE, _MEAN = 0, 1
+
+
+@translates("aten::cross_entropy_loss")
+def cross_entropy_loss(
+    self: ir.Value,
+    target: ir.Value,
+    weight: ir.Value | None = None,
+    reduction: int = _MEAN,
+    ignore_index: Any = -100,
+    label_smoothing: float = 0.0,
+) -> Any:
+    """aten::cross_entropy_loss(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, float label_smoothing):
+    logits (C), (N, C) or (N, C, ...), and as targets positions of classes, without C, or probabilities of the logits' shape.
+
+    Smoothed, a target is `label_smoothing / C` for each class and what is left for its own. ONNX's operator knows neither of these.
+    """
+    assert self.shape is not None
+    assert target.dtype is not None
+    axis = min(len(self.shape) - 1, 1)
+    log_probability = op.LogSoftmax(self, axis=axis)
+    scale = None if weight is None else op.Reshape(weight, [-1, *[1] * (len(self.shape) - axis - 1)])
+    weighted = log_probability if scale is None else op.Mul(log_probability, scale)
+    classes = op.CastLike(op.Squeeze(op.Shape(self, start=axis, end=axis + 1)), self)
+    if target.dtype.is_floating_point():
+        if label_smoothing:
+            target = op.Add(op.Mul(target, 1.0 - label_smoothing), op.Div(op.CastLike(label_smoothing, self), classes))
+        loss = op.Neg(op.ReduceSum(op.Mul(weighted, target), [axis], keepdims=0))
+        return _reduced(loss, op.CastLike(op.Size(loss), loss), reduction)
+    zero = op.CastLike(0.0, self)
+    kept = op.Not(op.Equal(target, ignore_index))
+    known = op.Where(kept, target, op.CastLike(0, target))
+    own = op.Squeeze(op.GatherElements(weighted, op.Unsqueeze(known, [axis]), axis=axis), [axis])
+    loss = op.Neg(op.Where(kept, own, zero))
+    if label_smoothing:
+        all_classes = op.Neg(op.Where(kept, op.ReduceSum(weighted, [axis], keepdims=0), zero))
+        share = op.Div(op.CastLike(label_smoothing, self), classes)
+        loss = op.Add(op.Mul(loss, 1.0 - label_smoothing), op.Mul(all_classes, share))
+    weights = op.CastLike(kept, self) if weight is None else op.Where(kept, op.Gather(weight, known), zero)
+    return _reduced(loss, _total(weights), reduction)
+
+
+def _reduced(loss: Any, count: Any, reduction: int) -> Any:
+    if reduction == _NONE:
+        return loss
+    return op.Div(_total(loss), count) if reduction == _MEAN else _total(loss)
+
+
+def _total(value: Any) -> Any:
+    return op.ReduceSum(value, None, keepdims=0)
