@@ -65,16 +65,23 @@ def truth_of(request: Request, file: str, line: int, test: str) -> bool | None:
 
 def error_of(request: Request) -> Exception | None:
     """What the model raises without any capture; None if it runs. What it changes is put back."""
+    try:
+        result(request)
+    except Exception as error:
+        return error
+    return None
+
+
+def result(request: Request) -> Any:
+    """What the model computes without any capture, with random numbers that are always the same. What it changes is put back."""
     model: Any = request.model
     args, kwargs = pytree.tree_map_only(torch.Tensor, torch.clone, (request.args, dict(request.kwargs)))
     buffers = list(model.buffers()) if isinstance(model, torch.nn.Module) else []
     saved = [buffer.clone() for buffer in buffers]
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
         try:
-            model(*args, **kwargs)
-        except Exception as error:
-            return error
+            return model(*args, **kwargs)
         finally:
             for buffer, value in zip(buffers, saved, strict=True):
                 buffer.copy_(value)
-    return None
