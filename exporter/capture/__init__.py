@@ -85,7 +85,7 @@ def capture(context: DiagnosticContext, request: Request) -> Captured:
 
 
 def _tested(context: DiagnosticContext, request: Request, model: torch.nn.Module, finding: Finding) -> Finding:
-    return dataclasses.replace(finding, fixes=trials.proven(context, request, model, finding, data.KINDS))
+    return dataclasses.replace(finding, fixes=trials.proven(context, request, model, finding))
 
 
 def _report(context: DiagnosticContext, findings: list[Finding], error: Exception | None) -> None:

@@ -108,7 +108,7 @@ def call(head: str, function: str, arguments: Sequence[str], column: int) -> str
 
 def tuple_of(parts: Sequence[str]) -> str:
     """A tuple with parentheses."""
-    return f"({''.join(f'{part}, ' for part in parts).strip()})"
+    return f"({', '.join(parts)}{',' * (len(parts) == 1)})"
 
 
 def result(scope: Scope, statements: Sequence[ast.stmt], name: str) -> str | None:

@@ -25,13 +25,15 @@ _DATA_DEPENDENT: Any = getattr(symbolic_shapes, "GuardOnDataDependentSymNode", (
 # NOTE: read in torch 2.11, 2.13 and 2.15, _subclasses/fake_tensor.py: an operator that returns a Python bool, such as torch.equal.
 _ANSWER_DEPENDENT: Any = getattr(fake_tensor, "DataDependentOutputException", ())
 
-KINDS: tuple[type[BaseException], ...] = tuple(each for each in (_DATA_DEPENDENT, _ANSWER_DEPENDENT) if isinstance(each, type))
-"""The exceptions about data that has to be known."""
+
+def kinds() -> tuple[type[BaseException], ...]:
+    """The exceptions about data that has to be known, as far as this torch has them."""
+    return tuple(each for each in (_DATA_DEPENDENT, _ANSWER_DEPENDENT) if isinstance(each, type))
 
 
 def dependence(request: Request, error: Exception) -> Iterator[Finding]:
     """The finding about data that had to be known, if that is what `error` says."""
-    guard = next((each for each in chain(error) if isinstance(each, KINDS)), None)
+    guard = next((each for each in chain(error) if isinstance(each, kinds())), None)
     # NOTE: TorchDynamo's own name for a branch on a tensor (torch 2.11 to 2.15, _dynamo/symbolic_convert.py).
     branches = graph_break_type(error) == "Data-dependent branching"
     if guard is None and not branches:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import random
 import sys
 import types
 from typing import Any
@@ -78,10 +79,13 @@ def result(request: Request) -> Any:
     args, kwargs = pytree.tree_map_only(torch.Tensor, torch.clone, (request.args, dict(request.kwargs)))
     buffers = list(model.buffers()) if isinstance(model, torch.nn.Module) else []
     saved = [buffer.clone() for buffer in buffers]
+    pythons = random.getstate()
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
+        random.seed(0)
         try:
             return model(*args, **kwargs)
         finally:
+            random.setstate(pythons)
             for buffer, value in zip(buffers, saved, strict=True):
                 buffer.copy_(value)

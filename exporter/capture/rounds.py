@@ -104,10 +104,12 @@ def _range(where: Scope, statement: ast.For) -> _Loop | None:
 
 
 def _number(value: ast.expr) -> ast.expr:
-    """`value` without an `int(...)` around it, which would ask for the data."""
+    """`value` without what would make a Python number of it: torch.while_loop compares tensors, too."""
     match value:
-        case ast.Call(func=ast.Name(id="int"), args=[inner], keywords=[]):
+        case ast.Call(func=ast.Attribute(value=inner, attr="item"), args=[], keywords=[]):
             return inner
+        case ast.Call(func=ast.Name(id="int"), args=[inner], keywords=[]):
+            return _number(inner)
     return value
 
 

@@ -6,6 +6,7 @@ import ast
 import contextlib
 import dataclasses
 import gc
+import textwrap
 import types
 from collections.abc import Iterator, Sequence
 
@@ -15,17 +16,16 @@ from torch.utils import _pytree as pytree
 from onnxplain import noise, syntax, where
 from onnxplain.diagnostics import Confidence, DiagnosticContext, Edit, Fix
 from onnxplain.options import Request
+from onnxplain.rules import SpecializedDynamicDim
 
-from . import blocks, eager
+from . import blocks, data, dims, eager, inputs
 from .attributes import Attributes
 from .finding import Finding, chain, module_of
 from .frames import Frames
 from .strategies import ALL
 
-Known = tuple[type[BaseException], ...]
 
-
-def proven(context: DiagnosticContext, request: Request, model: torch.nn.Module, finding: Finding, known: Known) -> tuple[Fix, ...]:
+def proven(context: DiagnosticContext, request: Request, model: torch.nn.Module, finding: Finding) -> tuple[Fix, ...]:
     """The fixes of `finding`, those with edits only if the model can be captured further with them than without.
 
     Args:
@@ -33,15 +33,19 @@ def proven(context: DiagnosticContext, request: Request, model: torch.nn.Module,
         request: The export.
         model: The model as a module.
         finding: The finding.
-        known: What the capture may stop at all the same, at another line.
     """
     fixes: list[Fix] = []
+    proved: set[str] = set()
     for fix in finding.fixes:
-        tried = _code_of(fix.edits)
-        if tried is None or _works(context, request, model, fix.edits, tried, known):
+        tried = _code_of(fix.edits) if fix.description not in proved else {}
+        if tried is None:
             fixes.append(fix)
-        elif fix.confidence is not Confidence.GUESS or not any(each.snippet for each in finding.fixes):
-            fixes.append(dataclasses.replace(fix, edits=(), snippet=fix.edits[0].replacement.strip(), confidence=Confidence.GUESS))
+        elif tried and _works(context, request, model, finding, fix.edits, tried):
+            proved.add(fix.description)
+            fixes.append(fix)
+        elif fix.edits[0].replacement.count("(") and fix.description not in proved:
+            snippet = textwrap.dedent(" " * ((fix.edits[0].region.column or 1) - 1) + fix.edits[0].replacement).strip()
+            fixes.append(dataclasses.replace(fix, edits=(), snippet=snippet, confidence=Confidence.GUESS))
     return tuple(fixes)
 
 
@@ -63,7 +67,7 @@ def _code_of(edits: Sequence[Edit]) -> dict[types.FunctionType, types.CodeType] 
         new = {(code.co_name, code.co_firstlineno): code for code in _codes(compile(text, file, "exec", dont_inherit=True))}
     except (SyntaxError, ValueError):
         return {}
-    functions = [each for each in gc.get_objects() if isinstance(each, types.FunctionType) and each.__code__.co_filename == file]
+    functions = [each for each in gc.get_objects() if type(each) is types.FunctionType and each.__code__.co_filename == file]
     keys = {each: (each.__code__.co_name, each.__code__.co_firstlineno) for each in functions}
     return {
         each: new[key]
@@ -83,26 +87,36 @@ def _works(
     context: DiagnosticContext,
     request: Request,
     model: torch.nn.Module,
+    finding: Finding,
     edits: Sequence[Edit],
     codes: dict[types.FunctionType, types.CodeType],
-    known: Known,
 ) -> bool:
-    strategy = ALL[next((name for name in request.strategies if name != "draft"), "non-strict")]
     attributes = Attributes(model)
     try:
         with noise.kept(context):
             before = eager.result(request)
             attributes.put_back()
-            with _swapped(codes), Frames() as frames:
-                if not codes or not _same(before, eager.result(request)):
+            with _swapped(codes):
+                if not _same(before, eager.result(request)):
                     return False
                 attributes.put_back()
-                strategy(model, request, frames)
-    except Exception as error:
-        return _stopped_elsewhere(request, error, edits, known)
+                names = [name for name in request.strategies if name != "draft"] or ["non-strict"]
+                return any(_goes_on(request, model, finding, edits, name) for name in names)
+    except Exception:
+        return False
     finally:
         attributes.put_back()
-    return True
+
+
+def _goes_on(request: Request, model: torch.nn.Module, finding: Finding, edits: Sequence[Edit], strategy: str) -> bool:
+    """Whether a capture passes the edited lines."""
+    try:
+        with Frames() as frames:
+            program = ALL[strategy](model, request, frames)
+    except Exception as error:
+        return _stopped_elsewhere(request, finding, error, edits)
+    frozen = isinstance(finding.rule, SpecializedDynamicDim) and finding.rule.dim
+    return frozen not in {dim.name for dim in inputs.constant_dims(request, program)}
 
 
 @contextlib.contextmanager
@@ -117,13 +131,14 @@ def _swapped(codes: dict[types.FunctionType, types.CodeType]) -> Iterator[None]:
             function.__code__ = code
 
 
-def _stopped_elsewhere(request: Request, error: Exception, edits: Sequence[Edit], known: Known) -> bool:
-    if not any(isinstance(each, known) for each in chain(error)):
+def _stopped_elsewhere(request: Request, finding: Finding, error: Exception, edits: Sequence[Edit]) -> bool:
+    if dims.violates(error):
+        return not isinstance(finding.rule, SpecializedDynamicDim)
+    if not any(isinstance(each, data.kinds()) for each in chain(error)):
         return False
     location = where.at_exception(error, module_of(request)).location
     if location is None or location.line is None:
-        # NOTE: what stopped is no line of the model's, but what was asked for in all, such as a dim that must stay dynamic.
-        return True
+        return False
     first, last = edits[0].region.line, edits[0].region.line + edits[0].replacement.count("\n")
     return location.file != edits[0].file or not first <= location.line <= last
 
