@@ -62,12 +62,16 @@ def rewritten(where: Scope, statement: ast.For | ast.While) -> Rewrite | None:
     if nested is None:
         return None
     body = where.unused("body")
-    lines = [blocks.body(where, loop.statements, column + 4, nested), f"return {', '.join(results)}{',' * (len(results) == 1)}"]
+    lines = [blocks.body(where, loop.statements, column + 4, nested), f"return {_targets(results)}"]
     code = "".join(line + "\n" + " " * (column - 1) for line in loop.before) + blocks.function(body, names, lines, column)
-    head = f"{', '.join(outputs)}{',' * (len(outputs) == 1)} = "
+    head = f"{_targets(outputs)} = "
     test = f"lambda {', '.join(names)}: {loop.test}"
     code += blocks.call(head, f"{where.torch}.while_loop", [test, body, blocks.tuple_of(starts)], column)
     return Rewrite(region, code, not blocks.changes_others(where, loop.statements))
+
+
+def _targets(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) > 1 else blocks.tuple_of(names)
 
 
 def _steps(parts: Sequence[ast.stmt | ast.expr]) -> list[ast.stmt]:

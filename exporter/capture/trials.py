@@ -37,7 +37,7 @@ def proven(context: DiagnosticContext, request: Request, model: torch.nn.Module,
     fixes: list[Fix] = []
     proved: set[str] = set()
     for fix in finding.fixes:
-        tried = _code_of(fix.edits) if fix.description not in proved else {}
+        tried = _code_of(finding, fix.edits) if fix.description not in proved else {}
         if tried is None:
             fixes.append(fix)
         elif tried and _works(context, request, model, finding, fix.edits, tried):
@@ -49,9 +49,13 @@ def proven(context: DiagnosticContext, request: Request, model: torch.nn.Module,
     return tuple(fixes)
 
 
-def _code_of(edits: Sequence[Edit]) -> dict[types.FunctionType, types.CodeType] | None:
-    """The functions that are there already and that `edits` change, each with its new code; None if there are none."""
-    if not edits or len({edit.file for edit in edits}) > 1:
+def _code_of(finding: Finding, edits: Sequence[Edit]) -> dict[types.FunctionType, types.CodeType] | None:
+    """The functions with the line of `finding` that `edits` change, each with its new code; None if they change another one."""
+    place = finding.at.location
+    if not edits or place is None or place.region is None or {edit.file for edit in edits} != {place.file}:
+        return None
+    function = syntax.innermost(place.file, place.region, ast.FunctionDef)
+    if function is None or not all(function in syntax.around(place.file, edit.region) for edit in edits):
         return None
     file, source = edits[0].file, syntax.source(edits[0].file)
     lines = source.split("\n")
