@@ -136,13 +136,9 @@ def _assigning(where: Scope, branch: ast.If) -> _Branch | None:
     if not scope.is_plain(both) or scope.has_return(both):
         return None
     region = where.region(branch)
-    known = where.tensors is None
-    names = [
-        name
-        for name in scope.stored(both)
-        if blocks.read_after(where, region, name) and (known or name in (where.tensors or ()) or name in where.numbers or _in_both(branch, name))
-    ]
-    if not names or any(blocks.read_after(where, region, name) for name in scope.stored(both) if name not in names):
+    names = [name for name in scope.stored(both) if blocks.read_after(where, region, name)]
+    before = None if where.tensors is None else where.tensors | where.numbers
+    if not names or not all(before is None or name in before or _in_both(branch, name) for name in names):
         return None
     arms = [_assigned(where, statements, names) for statements in (branch.body, branch.orelse)]
     if arms[0] is None or arms[1] is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 from collections.abc import Callable
 
 from onnxplain import syntax, where
@@ -44,6 +45,9 @@ def for_branch(place: Location, site: Site) -> list[Fix]:
     cond = branches.rewritten(scope, test, predicate)
     if cond is None or predicate is None:
         return [_advice(place.file, module, test)]
+    if any(isinstance(node, ast.Attribute) and node.attr == "equal" for node in ast.walk(test)):
+        # NOTE: torch.equal knows tensors of different shapes, and says that they are not equal.
+        cond = dataclasses.replace(cond, exact=False)
     ways = [_fix(place.file, _COND, cond)]
     if (elementwise := branches.by_element(scope, test, predicate)) is not None:
         ways.append(Fix("Or compute both and choose by element, if they have the same shape.", Confidence.GUESS, snippet=elementwise))
@@ -153,7 +157,8 @@ def _for_use(place: Location, scope: Scope | None) -> list[Fix]:
                 loop = rounds.rewritten(scope, node)
                 if loop is not None:
                     return [_fix(place.file, _LOOP, loop)]
-        match next((node for node in reversed(syntax.around(place.file, place.region)) if isinstance(node, ast.Call | ast.Subscript)), None):
+        around = reversed(syntax.around(place.file, place.region))
+        match next((node for node in around if isinstance(node, ast.Call | ast.Subscript)), None):
             case ast.Call(func=ast.Name(id="int" | "float" as name), args=[value], keywords=[]) as call if scope.is_tensor(value):
                 text = scope.text(value) if isinstance(value, ast.Name | ast.Call | ast.Attribute) else f"({scope.text(value)})"
                 code = f"{text}.{'long' if name == 'int' else 'double'}().item()"

@@ -14,7 +14,9 @@ _VIEWS = frozenset(
     {"expand", "flatten", "narrow", "permute", "reshape", "select", "squeeze", "swapaxes", "t", "transpose", "unsqueeze", "view"}
 )
 """Methods whose result may share its data with the tensor; a branch of torch.cond may not return such a result."""
-_SELVES = frozenset({"to", "float", "double", "half", "long", "int", "bool", "type", "contiguous", "detach", "cpu", "chunk", "split", "unbind"})
+_SELVES = frozenset(
+    {"to", "float", "double", "half", "long", "int", "bool", "type", "contiguous", "detach", "cpu", "chunk", "split", "unbind"}
+)
 """Methods whose result may be the tensor itself, or parts of it."""
 _NO_TENSORS = frozenset(
     {"dim", "element_size", "get_device", "is_complex", "is_contiguous", "is_floating_point", "is_tensor", "item", "ndimension", "nelement"}

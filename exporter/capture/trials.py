@@ -157,4 +157,5 @@ def _same(before: object, after: object) -> bool:
 
 
 def _leaves(result: object) -> list[object]:
-    return [leaf if isinstance(leaf, torch.Tensor) else str(leaf) for leaf in pytree.tree_leaves(result)]
+    # NOTE: eager torch.while_loop makes tensors of the numbers that it carries.
+    return [torch.as_tensor(leaf) if isinstance(leaf, torch.Tensor | int | float) else str(leaf) for leaf in pytree.tree_leaves(result)]
