@@ -88,13 +88,16 @@ def _branch(where: Scope, test: ast.expr) -> _Branch | None:
         if isinstance(node, ast.IfExp) and node.test is test:
             arms = [_Arm((), scope.fresh(where.file, value), value) for value in (node.body, node.orelse)]
             return None if None in (arms[0].result, arms[1].result) else _Branch(where.region(node), "", (arms[0], arms[1]))
-        for field in ("body", "orelse", "finalbody"):
-            statements = getattr(node, field, None)
-            for number, statement in enumerate(statements if isinstance(statements, list) else ()):
+        for statements in _bodies(node):
+            for number, statement in enumerate(statements):
                 if isinstance(statement, ast.If) and statement.test is test:
                     following = statements[number + 1 :]
                     return _returning(where, statement, following) or _assigning(where, statement)
     return None
+
+
+def _bodies(node: ast.AST) -> list[list[ast.stmt]]:
+    return [body for name in ("body", "orelse", "finalbody") if isinstance(body := getattr(node, name, None), list)]
 
 
 def _returning(where: Scope, branch: ast.If, following: Sequence[ast.stmt]) -> _Branch | None:
@@ -226,9 +229,8 @@ def _within(part: Region, whole: Region) -> bool:
 def _chain(where: Scope, branch: ast.If) -> tuple[ast.If, Sequence[ast.stmt]] | None:
     """The `if` that an `elif` belongs to, and what follows the chain."""
     for node in ast.walk(where.function):
-        for field in ("body", "orelse", "finalbody"):
-            statements = getattr(node, field, None)
-            for number, first in enumerate(statements if isinstance(statements, list) else ()):
+        for statements in _bodies(node):
+            for number, first in enumerate(statements):
                 if isinstance(first, ast.If) and not is_elif(where.file, first) and branch in ast.walk(first):
                     each: ast.If | None = first
                     while each is not None and each is not branch:

@@ -17,7 +17,7 @@ from onnxplain.diagnostics import Evidence, Location
 from onnxplain.options import Request
 from onnxplain.rules import UserCodeRaised
 
-from . import remedies
+from . import choices, remedies
 from .finding import Finding, headline, module_of
 
 
@@ -28,8 +28,11 @@ def finding(request: Request, error: Exception) -> Finding:
         # NOTE: `forward` never began: the arguments do not fit it.
         definition = where.module_definition(request.model)
         at = Evidence(request.caller, related=(definition.saying("forward is defined here"),) if definition else ())
-    fix, related = remedies.for_eager_error(error, at.location)
     notes = ("The model fails with these inputs in eager mode, too.",)
+    if (differing := choices.difference(error)) is not None:
+        rule = UserCodeRaised(error=f"RuntimeError: the branches of torch.cond return {differing.text}")
+        return Finding(rule, dataclasses.replace(at, related=(*at.related, *differing.related)), notes, (differing.fix,), final=True)
+    fix, related = remedies.for_eager_error(error, at.location)
     return Finding(
         UserCodeRaised(error=headline(error)), dataclasses.replace(at, related=(*at.related, *related)), notes, (fix,), final=True
     )

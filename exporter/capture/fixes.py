@@ -81,10 +81,11 @@ def _of_builtin(place: Location) -> list[Fix]:
     scope = Scope(place.file, function, syntax.name_of_torch(place.file) or "torch", None, frozenset())
     match call:
         case ast.Call(func=ast.Name(id="max" | "min" as name), args=[_, _], keywords=[]):
-            code = f"{scope.torch}.{name}imum({', '.join(map(scope.text, call.args))})"
-            return [_guess(scope, "Compare the tensors in the graph.", call, code, Confidence.CHANGES_BEHAVIOUR)]
-        case ast.Call(func=ast.Name(id="any" | "all")) if (code := scope.predicate(call)) is not None and not code.endswith(".bool()"):
-            return [_guess(scope, "Ask for all of them in the graph: the result is a tensor then.", call, code, Confidence.GUESS)]
+            # NOTE: Python's max passes NaN on from its first argument only.
+            maximum = f"{scope.torch}.{name}imum({', '.join(map(scope.text, call.args))})"
+            return [_guess(scope, "Compare the tensors in the graph.", call, maximum, Confidence.CHANGES_BEHAVIOUR)]
+        case ast.Call(func=ast.Name(id="any" | "all"), args=[ast.GeneratorExp()]) if (together := scope.predicate(call)) is not None:
+            return [_guess(scope, "Ask for all of them in the graph: the result is a tensor then.", call, together, Confidence.GUESS)]
     return []
 
 
@@ -167,9 +168,8 @@ def _for_use(place: Location, scope: Scope | None) -> list[Fix]:
                 return [_all_of(scope, modules, index, ", ".join(map(scope.text, arguments)))]
             case ast.Subscript(value=modules, slice=index) as chosen:
                 calls = (node for node in syntax.around(place.file, scope.region(chosen)) if isinstance(node, ast.Call))
-                call = next((node for node in calls if node.func is chosen), None)
-                if call is not None:
-                    return [_all_of(scope, modules, index, ", ".join(map(scope.text, call.args)))]
+                if (caller := next((node for node in calls if node.func is chosen), None)) is not None:
+                    return [_all_of(scope, modules, index, ", ".join(map(scope.text, caller.args)))]
     advice = "Stay in tensors: a mask such as torch.arange(size) < n, or a closed form, replaces a loop or an index."
     return [Fix(advice, Confidence.GUESS)]
 

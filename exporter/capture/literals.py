@@ -48,7 +48,5 @@ def _numbers(call: ast.Call, value: int) -> Iterator[ast.expr]:
     """The sizes among the arguments of `call` that are written as `value`."""
     for argument in call.args:
         for node in argument.elts if isinstance(argument, ast.Tuple | ast.List) else [argument]:
-            if (isinstance(node, ast.Constant) and type(node.value) is int and node.value == value) or (
-                isinstance(node, ast.UnaryOp) and ast.unparse(node) == str(value)
-            ):
+            if isinstance(node, ast.Constant | ast.UnaryOp) and ast.unparse(node) == str(value):
                 yield node

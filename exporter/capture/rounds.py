@@ -35,11 +35,11 @@ def rewritten(where: Scope, statement: ast.For | ast.While) -> Rewrite | None:
     loop = _range(where, statement) if isinstance(statement, ast.For) else _while(where, statement)
     if loop is None or where.tensors is None or not scope.is_plain(loop.statements) or scope.has_return(loop.statements):
         return None
-    read_again = [*loop.statements, statement.test] if isinstance(statement, ast.While) else loop.statements
+    again = [ast.Expr(statement.test)] if isinstance(statement, ast.While) else []
     carried, results = [], []
     for name in scope.stored(loop.statements):
         after = blocks.read_after(where, region, name)
-        before = scope.read_first(_steps(read_again), name)
+        before = scope.read_first([*loop.statements, *again], name)
         if not after and not before:
             continue
         if name not in where.tensors | where.numbers or (result := blocks.result(where, loop.statements, name)) is None:
@@ -74,10 +74,6 @@ def _targets(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) > 1 else blocks.tuple_of(names)
 
 
-def _steps(parts: Sequence[ast.stmt | ast.expr]) -> list[ast.stmt]:
-    return [part if isinstance(part, ast.stmt) else ast.Expr(part) for part in parts]
-
-
 def _while(where: Scope, statement: ast.While) -> _Loop | None:
     test = where.predicate(statement.test) if where.asks_tensor(statement.test) else where.text(statement.test)
     return None if test is None or statement.orelse else _Loop(test, statement.body)
@@ -98,13 +94,13 @@ def _range(where: Scope, statement: ast.For) -> _Loop | None:
         return None
     start = "0" if len(bounds) == 1 else where.text(_number(bounds[0]))
     stop = _number(bounds[0] if len(bounds) == 1 else bounds[1])
-    limit, before = where.text(stop), ()
+    limit, before = where.text(stop), ""
     if not isinstance(stop, ast.Constant | ast.Name) or limit in scope.stored(statement.body):
         limit = where.unused("rounds" if len(bounds) == 1 else "stop")
-        before = (f"{limit} = {where.text(stop)}",)
+        before = f"{limit} = {where.text(stop)}"
     following = f"{counter} {'+' if step > 0 else '-'} {abs(step)}"
     test = f"{counter} {'<' if step > 0 else '>'} {limit}"
-    return _Loop(test, statement.body, before, (counter, start, following))
+    return _Loop(test, statement.body, (before,) if before else (), (counter, start, following))
 
 
 def _number(value: ast.expr) -> ast.expr:
