@@ -396,7 +396,7 @@ def test_check_is_left_out(load: Load, forward: str) -> None:
         "def forward(self, x):\n    if x.sum() > 0:\n        return None\n    return x",
         "def forward(self, x):\n    if x.sum() > 0 and bool(self.training or True):\n        return x\n    return -x",
         "def forward(self, x):\n    y = []\n    while x.sum() < 9:\n        x = x + 1\n        y.append(x)\n    return x",
-        "def forward(self, x):\n    while x.sum() < 9:\n        if x.any():\n            break\n        x = x + 1\n    return x",
+        "def forward(self, x):\n    while True:\n        x = x + 1\n        if x.any():\n            break\n    return x",
     ],
     ids=["statements", "no tensor", "and", "list", "break"],
 )

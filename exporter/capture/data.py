@@ -63,14 +63,16 @@ def _finding(request: Request, site: Site, evidence: Evidence) -> Finding:
     expression = _asked_for(site.asking or place) or "an expression without source"
     at = _pointing_at(evidence, place)
     if site.asks_truth_of_tensor:
-        ways = fixes.for_branch(place, site) or [_elsewhere(place)]
+        ways = fixes.for_branch(place, site) or [_elsewhere(site, place)]
         return Finding(DataDependentBranch(condition=expression), at, fixes=tuple(ways))
     ways = fixes.for_value(place, site, functools.partial(eager.truth_of, request))
     return Finding(DataDependentValue(expression=expression), at, fixes=tuple(ways))
 
 
-def _elsewhere(place: Location) -> Fix:
-    return remedies.IN_TENSORS if where.origin(place.file) is where.Origin.USER else remedies.IN_A_LIBRARY
+def _elsewhere(site: Site, place: Location) -> Fix:
+    """What to do about a question that is no test of the line's own."""
+    users = where.origin(place.file) is where.Origin.USER and (site.asking is None or site.asking.file == place.file)
+    return remedies.IN_TENSORS if users else remedies.IN_A_LIBRARY
 
 
 def _asked_for(place: Location) -> str:

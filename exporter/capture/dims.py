@@ -17,7 +17,7 @@ from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence
 from onnxplain.options import Request
 from onnxplain.rules import ConstraintViolated, ExampleOfSizeOne, SpecializedDynamicDim
 
-from . import arguments, fixes, inputs, literals, spec
+from . import arguments, fixes, inputs, literals, rows, spec
 from .finding import Finding, fallback
 from .guards import Guard, Guards
 from .inputs import DynamicDim
@@ -107,7 +107,9 @@ def _frozen_dims(request: Request, guards: Guards, constants: dict[DynamicDim, i
 
 def _frozen_dim(request: Request, guards: Guards, dim: DynamicDim, value: int) -> Finding:
     at = _evidence_about(request, guards.decisive(dim))
-    remedies = [*fixes.for_int_of_size(at.location), *literals.fixes(at.location, dim.place, value)] if at.location else []
+    remedies = []
+    if at.location is not None:
+        remedies = [*fixes.for_int_of_size(at.location), *literals.fixes(at.location, dim.place, value), *rows.fixes(at.location)]
     without = inputs.with_dims(request, inputs.written_shapes(request), dict.fromkeys(_same_name(request, dim)))
     advice = "If the size is meant to be fixed, leave the dim out of dynamic_shapes."
     static = spec.fix(request, advice, Confidence.CHANGES_BEHAVIOUR, without)
