@@ -224,6 +224,8 @@ def test_control_flow_keeps_its_results(body: str, tmp_path: pathlib.Path) -> No
         ("return x.reshape((4, 1, 3)) + 1", True),
         ("return x + torch.ones(4, 1)", False),
         ("return torch.zeros(4, 3) + x", False),
+        ("return torch.stack([row.softmax(0) * 2 for row in x])", True),
+        ("return torch.stack([torch.relu(row) for row in x])", True),
     ],
 )
 def test_a_literal_size_is_taken_from_the_input(body: str, safe: bool, tmp_path: pathlib.Path) -> None:
@@ -241,6 +243,55 @@ def test_a_literal_size_is_taken_from_the_input(body: str, safe: bool, tmp_path:
     for rows in (1, 2, 7):
         x = torch.randn(rows, 3)
         torch.testing.assert_close(program(x)[0], load(path)(x))
+
+
+OTHERS = {
+    "branches of two dtypes": (
+        "return torch.cond(x.sum() > 0, lambda x: x * 2, lambda x: x > 0, (x,))",
+        "OXP1005",
+        "return torch.cond(x.sum() > 0, lambda x: x * 2, lambda x: (x > 0).to(torch.float32), (x,))",
+    ),
+    "int": ("k = int(n)\n        return x * k", "OXP1002", "k = n.long().item()\n        return x * k"),
+    "any": (
+        "flag = any(part.max() > 9 for part in x)\n        return x * torch.where(flag, 2, 1)",
+        "OXP1001",
+        "flag = torch.stack([part.max() > 9 for part in x]).any()\n        return x * torch.where(flag, 2, 1)",
+    ),
+    "allclose": (
+        "if torch.allclose(x, x * n):\n            return x + 1\n        return x",
+        "OXP1001",
+        "return torch.cond(torch.isclose(x, x * n).all(), lambda x: x + 1, lambda x: x.clone(), (x,))",
+    ),
+    "assert": (
+        "assert torch.equal(x, x)\n        return x",
+        "OXP1001",
+        "assert torch.compiler.is_exporting() or torch.equal(x, x)\n        return x",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "rule", "fixed"), OTHERS.values(), ids=OTHERS)
+def test_the_edit_of_an_expression(body: str, rule: str, fixed: str, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(f"{HEAD}        {body}\n", encoding="utf-8")
+    log = tmp_path / "net.sarif"
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(load(path), (X, torch.tensor(3)), sarif=log, strategies=("non-strict", "draft"))
+    assert [finding.rule.id for finding in failed.value.log.findings] == [rule]
+    run(str(log), "--unsafe")
+    assert path.read_text(encoding="utf-8") == f"{HEAD}        {fixed}\n"
+    linecache.clearcache()
+    onnxplain.export(load(path), (X, torch.tensor(3)), verify=True)
+
+
+def test_an_edit_that_cannot_be_captured_is_only_shown(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(f"{HEAD}        y = x\n        while y.sum() < n:\n            y = y[1:] * 1\n        return y\n", encoding="utf-8")
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(load(path), (X, torch.tensor(3)))
+    (finding,) = failed.value.log.findings
+    assert [bool(fix.edits) for fix in finding.fixes] == [False]
+    assert "torch.while_loop" in finding.fixes[0].snippet
 
 
 def run(*arguments: str) -> Result:

@@ -21,10 +21,14 @@ def fixes(place: Location) -> list[Fix]:
                 args=[ast.ListComp(elt=value, generators=[ast.comprehension(target=ast.Name(id=row), iter=rows, ifs=[], is_async=0)])],
                 keywords=[],
             ) if owner == function and isinstance(rows, ast.Name | ast.Attribute):
-                code = f"{function}.vmap(lambda {row}: {syntax.text(place.file, value)})({syntax.text(place.file, rows)})"
+                whole, region = syntax.text(place.file, rows), syntax.region(place.file, call)
+                code = f"lambda {row}: {syntax.text(place.file, value)}"
+                found = []
                 match value:
                     case ast.Call(func=called, args=[ast.Name(id=given)], keywords=[]) if given == row:
-                        code = f"{function}.vmap({syntax.text(place.file, called)})({syntax.text(place.file, rows)})"
-                advice = "Compute all rows at once."
-                return [Fix(advice, Confidence.SAFE, edits=(Edit(place.file, syntax.region(place.file, call), code),))]
+                        code = syntax.text(place.file, called)
+                        advice = "Give it the whole tensor, if it treats each row by itself."
+                        found.append(Fix(advice, Confidence.GUESS, edits=(Edit(place.file, region, f"{code}({whole})"),)))
+                vmap = Edit(place.file, region, f"{function}.vmap({code})({whole})")
+                return [Fix("Compute all rows at once.", Confidence.SAFE, edits=(vmap,)), *found]
     return []
