@@ -394,10 +394,11 @@ def test_check_is_left_out(load: Load, forward: str) -> None:
     [
         "def forward(self, x):\n    if x.sum() > 0:\n        print(1)\n        return x\n    return -x",
         "def forward(self, x):\n    if x.sum() > 0:\n        return None\n    return x",
-        "def forward(self, x):\n    if x.shape[0] == 0:\n        return x\n    elif x.sum() > 0:\n        return x\n    return -x",
-        "def forward(self, x):\n    if x.sum() > 0 and x.any():\n        return x\n    return -x",
+        "def forward(self, x):\n    if x.sum() > 0 and bool(self.training or True):\n        return x\n    return -x",
+        "def forward(self, x):\n    y = []\n    while x.sum() < 9:\n        x = x + 1\n        y.append(x)\n    return x",
+        "def forward(self, x):\n    while True:\n        x = x + 1\n        if x.any():\n            break\n    return x",
     ],
-    ids=["statements", "no tensor", "elif", "and"],
+    ids=["statements", "no tensor", "and", "list", "break"],
 )
 def test_no_edit_where_the_source_does_not_tell(load: Load, forward: str) -> None:
     finding = run(load(net(forward)).Net(), (torch.ones(3),)).only
@@ -410,6 +411,7 @@ def test_check_in_front_of_a_branch_on_a_value(load: Load) -> None:
         def forward(self, x, n):
             k = n.item()
             if k < 2:
+                print(end="")
                 return x + 1
             return x - 1
     """

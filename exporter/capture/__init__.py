@@ -16,7 +16,7 @@ from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.options import Request
 from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue
 
-from . import around, checks, constants, data, dims, failures, host, inputs, loops, randomness, symbolics, training
+from . import around, checks, constants, data, dims, failures, host, inputs, loops, randomness, symbolics, training, trials
 from .attributes import Attributes
 from .finding import Finding, headline
 from .frames import Frames
@@ -85,10 +85,15 @@ def capture(context: DiagnosticContext, request: Request, look_ahead: Callable[[
         findings = _joined(findings, found, attempt)
         if any(finding.final for finding in findings):
             break
+    findings = [_tested(context, request, model, finding) for finding in findings]
     _report(context, findings, error)
     if partial is not None:
         look_ahead(partial)
     raise context.stop(error)
+
+
+def _tested(context: DiagnosticContext, request: Request, model: torch.nn.Module, finding: Finding) -> Finding:
+    return dataclasses.replace(finding, fixes=trials.proven(context, request, model, finding))
 
 
 def _report(context: DiagnosticContext, findings: list[Finding], error: Exception | None) -> None:

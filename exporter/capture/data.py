@@ -7,10 +7,11 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
+from torch._subclasses import fake_tensor
 from torch.fx.experimental import symbolic_shapes
 
 from onnxplain import syntax, where
-from onnxplain.diagnostics import Evidence, Location
+from onnxplain.diagnostics import Evidence, Fix, Location
 from onnxplain.options import Request
 from onnxplain.rules import DataDependentBranch, DataDependentValue
 
@@ -21,11 +22,18 @@ from .guards import Guards
 
 # NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/symbolic_shapes.py.
 _DATA_DEPENDENT: Any = getattr(symbolic_shapes, "GuardOnDataDependentSymNode", ())
+# NOTE: read in torch 2.11, 2.13 and 2.15, _subclasses/fake_tensor.py: an operator that returns a Python bool, such as torch.equal.
+_ANSWER_DEPENDENT: Any = getattr(fake_tensor, "DataDependentOutputException", ())
+
+
+def kinds() -> tuple[type[BaseException], ...]:
+    """The exceptions about data that has to be known, as far as this torch has them."""
+    return tuple(each for each in (_DATA_DEPENDENT, _ANSWER_DEPENDENT) if isinstance(each, type))
 
 
 def dependence(request: Request, error: Exception) -> Iterator[Finding]:
     """The finding about data that had to be known, if that is what `error` says."""
-    guard = next((each for each in chain(error) if isinstance(each, _DATA_DEPENDENT)), None)
+    guard = next((each for each in chain(error) if isinstance(each, kinds())), None)
     # NOTE: TorchDynamo's own name for a branch on a tensor (torch 2.11 to 2.15, _dynamo/symbolic_convert.py).
     branches = graph_break_type(error) == "Data-dependent branching"
     if guard is None and not branches:
@@ -35,6 +43,8 @@ def dependence(request: Request, error: Exception) -> Iterator[Finding]:
     if site is None or not site.stack:
         # NOTE: TorchDynamo interprets the frames, so there are no local variables to look at.
         site = Site(evidence.stack, evidence.location, branches, None)
+    if isinstance(guard, _ANSWER_DEPENDENT) and site.stack and syntax.test_at(site.stack[-1]) is not None:
+        site = dataclasses.replace(site, asks_truth_of_tensor=True)
     yield _finding(request, site, evidence)
 
 
@@ -53,10 +63,16 @@ def _finding(request: Request, site: Site, evidence: Evidence) -> Finding:
     expression = _asked_for(site.asking or place) or "an expression without source"
     at = _pointing_at(evidence, place)
     if site.asks_truth_of_tensor:
-        ways = fixes.for_branch(place, site.tensors) or [remedies.IN_A_LIBRARY]
+        ways = fixes.for_branch(place, site) or [_elsewhere(site, place)]
         return Finding(DataDependentBranch(condition=expression), at, fixes=tuple(ways))
-    ways = fixes.for_value(place, functools.partial(eager.truth_of, request))
+    ways = fixes.for_value(place, site, functools.partial(eager.truth_of, request))
     return Finding(DataDependentValue(expression=expression), at, fixes=tuple(ways))
+
+
+def _elsewhere(site: Site, place: Location) -> Fix:
+    """What to do about a question that is no test of the line's own."""
+    users = where.origin(place.file) is where.Origin.USER and (site.asking is None or site.asking.file == place.file)
+    return remedies.IN_TENSORS if users else remedies.IN_A_LIBRARY
 
 
 def _asked_for(place: Location) -> str:

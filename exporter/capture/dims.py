@@ -17,7 +17,7 @@ from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix
 from onnxplain.options import Request
 from onnxplain.rules import ConstraintViolated, ExampleOfSizeOne, SpecializedDynamicDim
 
-from . import arguments, fixes, inputs, spec
+from . import arguments, fixes, inputs, literals, rows, spec
 from .finding import Finding, fallback
 from .guards import Guard, Guards
 from .inputs import DynamicDim
@@ -25,8 +25,7 @@ from .inputs import DynamicDim
 
 def constraints(request: Request, error: Exception, guards: Guards) -> Iterator[Finding]:
     """The findings about dims that cannot have every size, if that is what `error` says."""
-    # NOTE: for a Dim.DYNAMIC torch says it with a ValueError instead (torch 2.11 to 2.15, _export/non_strict_utils.py).
-    if _user_error_type(error) != "CONSTRAINT_VIOLATION" and not _raised_in(error, "make_constraints"):
+    if not violates(error):
         return
     shapes = inputs.shapes_of(request)
     refined = _refined(error, shapes)
@@ -49,6 +48,12 @@ def constraints(request: Request, error: Exception, guards: Guards) -> Iterator[
     yield from _frozen_dims(request, guards, constants)
     yield from (dataclasses.replace(finding, negligible=True) for finding in _frozen_dims(request, guards, given_up))
     yield from relations.values()
+
+
+def violates(error: BaseException) -> bool:
+    """Whether `error` says that dims cannot have every size."""
+    # NOTE: for a Dim.DYNAMIC torch says it with a ValueError instead (torch 2.11 to 2.15, _export/non_strict_utils.py).
+    return _user_error_type(error) == "CONSTRAINT_VIOLATION" or _raised_in(error, "make_constraints")
 
 
 def undelivered(request: Request, guards: Guards, program: torch.export.ExportedProgram) -> list[Finding]:
@@ -109,7 +114,9 @@ def _frozen_dims(request: Request, guards: Guards, constants: dict[DynamicDim, i
 
 def _frozen_dim(request: Request, guards: Guards, dim: DynamicDim, value: int, static: Fix) -> Finding:
     at = _evidence_about(request, guards.decisive(dim))
-    remedies = list(fixes.for_int_of_size(at.location)) if at.location else []
+    remedies = []
+    if at.location is not None:
+        remedies = [*fixes.for_int_of_size(at.location), *literals.fixes(at.location, dim.place, value), *rows.fixes(at.location)]
     return Finding(SpecializedDynamicDim(dim=dim.name, value=value), at, _place_note(dim), (*remedies, static))
 
 

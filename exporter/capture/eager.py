@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import random
 import sys
 import types
 from typing import Any
@@ -13,10 +14,11 @@ import torch
 from torch.utils import _pytree as pytree
 
 from onnxplain import where
-from onnxplain.diagnostics import Evidence, Location
+from onnxplain.diagnostics import Evidence, Location, Rule
 from onnxplain.options import Request
+from onnxplain.rules import BranchesMismatch
 
-from . import remedies
+from . import choices, remedies
 from .finding import Finding, module_of
 
 
@@ -27,8 +29,11 @@ def finding(request: Request, error: Exception) -> Finding:
         # NOTE: `forward` never began: the arguments do not fit it.
         definition = where.module_definition(request.model)
         at = Evidence(request.caller, related=(definition.saying("forward is defined here"),) if definition else ())
-    rule, fix, related = remedies.for_eager_error(error, at.location, request, functools.partial(holds, request))
     notes = ("The model fails with these inputs in eager mode, too.",)
+    if (differing := choices.difference(error)) is not None:
+        rule: Rule = BranchesMismatch(problem=differing.text)
+        return Finding(rule, dataclasses.replace(at, related=(*at.related, *differing.related)), notes, (differing.fix,), final=True)
+    rule, fix, related = remedies.for_eager_error(error, at.location, request, functools.partial(holds, request))
     return Finding(rule, dataclasses.replace(at, related=(*at.related, *related)), notes, (fix,), final=True)
 
 
@@ -63,16 +68,26 @@ def truth_of(request: Request, file: str, line: int, test: str) -> bool | None:
 
 def error_of(request: Request) -> Exception | None:
     """What the model raises without any capture; None if it runs. What it changes is put back."""
+    try:
+        result(request)
+    except Exception as error:
+        return error
+    return None
+
+
+def result(request: Request) -> Any:
+    """What the model computes without any capture, with random numbers that are always the same. What it changes is put back."""
     model: Any = request.model
     args, kwargs = pytree.tree_map_only(torch.Tensor, torch.clone, (request.args, dict(request.kwargs)))
     buffers = list(model.buffers()) if isinstance(model, torch.nn.Module) else []
     saved = [buffer.clone() for buffer in buffers]
+    pythons = random.getstate()
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        random.seed(0)
         try:
-            model(*args, **kwargs)
-        except Exception as error:
-            return error
+            return model(*args, **kwargs)
         finally:
+            random.setstate(pythons)
             for buffer, value in zip(buffers, saved, strict=True):
                 buffer.copy_(value)
-    return None

@@ -4,75 +4,102 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 
 from onnxplain import syntax, where
 from onnxplain.diagnostics import Confidence, Edit, Fix, Location, Region
 from onnxplain.diagnostics.source import line_text
 
-_LINE_LENGTH = 100
-_VIEWS = frozenset(
-    {"expand", "flatten", "narrow", "permute", "reshape", "select", "squeeze", "swapaxes", "t", "transpose", "unsqueeze", "view"}
-)
-"""Methods whose result may share its data with the tensor; a branch of torch.cond may not return such a result."""
+from . import branches, rounds
+from .blocks import Rewrite
+from .frames import Site
+from .scope import Scope
+
 _NEGATED = {ast.Lt: ">=", ast.GtE: "<", ast.Gt: "<=", ast.LtE: ">", ast.Eq: "!=", ast.NotEq: "=="}
+_COND = "Keep both branches in the graph with torch.cond, which becomes an ONNX If."
+_LOOP = "Keep the loop in the graph with torch.while_loop, which becomes an ONNX Loop."
 
 
-@dataclasses.dataclass(frozen=True)
-class _Branches:
-    """A branch that torch.cond can replace: `<head>torch.cond(...)` in place of `region`."""
-
-    region: Region
-    head: str
-    if_true: ast.expr
-    if_false: ast.expr
-
-
-def for_branch(place: Location, tensors: frozenset[str] | None) -> list[Fix]:
+def for_branch(place: Location, site: Site) -> list[Fix]:
     """Ways out of a Python branch on a tensor.
 
     Args:
         place: The place of its test.
-        tensors: Names of the local variables that hold tensors there; None if that is not known.
+        site: What is known there.
     """
     test = syntax.test_at(place)
     module = syntax.tree(place.file)
     if test is None or module is None:
-        return []
+        return _of_builtin(place)
     torch = syntax.name_of_torch(place.file)
-    predicate = _predicate(place.file, test, torch or "torch")
     if (check := _left_out(place.file, module, test, torch)) is not None:
         return [check]
-    branches = _branches(place.file, module, test)
-    if branches is None or predicate is None:
+    scope = _scope(place, site)
+    owner = _owner(module, test)
+    if scope is None:
         return [_advice(place.file, module, test)]
-    results = [fresh(place.file, each) for each in (branches.if_true, branches.if_false)]
-    if None in results:
+    if isinstance(owner, ast.While):
+        loop = rounds.rewritten(scope, owner)
+        return [_fix(place.file, _LOOP, loop)] if loop is not None else [_advice(place.file, module, test)]
+    predicate = scope.predicate(test)
+    cond = branches.rewritten(scope, test, predicate)
+    if cond is None or predicate is None:
         return [_advice(place.file, module, test)]
-    operands = _operands(place.file, branches, tensors)
-    lambdas = [f"lambda {', '.join(operands)}: {result}" if operands else f"lambda: {result}" for result in results]
-    code = _call(branches, f"{torch or 'torch'}.cond", [predicate, *lambdas, f"({''.join(f'{name}, ' for name in operands).strip()})"])
-    editable = torch is not None and where.origin(place.file) is where.Origin.USER
-    cond = Fix(
-        "Keep both branches in the graph with torch.cond, which becomes an ONNX If.",
-        Confidence.SAFE,
-        edits=(Edit(place.file, branches.region, code),) if editable else (),
-        snippet="" if editable else code,
-    )
-    choices = [syntax.text(place.file, each) for each in (branches.if_true, branches.if_false)]
-    elementwise = Fix(
-        "Or compute both and choose by element, if they have the same shape.",
-        Confidence.GUESS,
-        snippet=_call(branches, f"{torch or 'torch'}.where", [predicate, *choices]),
-    )
-    return [cond, elementwise]
+    if any(isinstance(node, ast.Attribute) and node.attr == "equal" for node in ast.walk(test)):
+        # NOTE: torch.equal knows tensors of different shapes, and says that they are not equal.
+        cond = dataclasses.replace(cond, exact=False)
+    ways = [_fix(place.file, _COND, cond)]
+    if (elementwise := branches.by_element(scope, test, predicate)) is not None:
+        ways.append(Fix("Or compute both and choose by element, if they have the same shape.", Confidence.GUESS, snippet=elementwise))
+    return ways
+
+
+def _scope(place: Location, site: Site) -> Scope | None:
+    function = None if place.region is None else syntax.innermost(place.file, place.region, ast.FunctionDef)
+    if function is None:
+        return None
+    return Scope(place.file, function, syntax.name_of_torch(place.file) or "torch", site.tensors, site.numbers)
+
+
+def _owner(module: ast.Module, test: ast.expr) -> ast.AST | None:
+    return next((node for node in ast.walk(module) if getattr(node, "test", None) is test), None)
+
+
+def _fix(file: str, description: str, rewrite: Rewrite) -> Fix:
+    confidence = Confidence.SAFE if rewrite.exact else Confidence.CHANGES_BEHAVIOUR
+    if syntax.name_of_torch(file) is None or where.origin(file) is not where.Origin.USER:
+        return Fix(description, confidence, snippet=rewrite.code)
+    return Fix(description, confidence, edits=(Edit(file, rewrite.region, rewrite.code),))
+
+
+def _of_builtin(place: Location) -> list[Fix]:
+    """Ways out of a builtin function that compares tensors, or asks several of them."""
+    call = None if place.region is None else syntax.innermost(place.file, place.region, ast.Call)
+    function = syntax.innermost(place.file, place.region, ast.FunctionDef) if place.region is not None else None
+    if call is None or function is None or not isinstance(call.func, ast.Name):
+        return []
+    scope = Scope(place.file, function, syntax.name_of_torch(place.file) or "torch", None, frozenset())
+    match call:
+        case ast.Call(func=ast.Name(id="max" | "min" as name), args=[_, _], keywords=[]):
+            # NOTE: Python's max passes NaN on from its first argument only.
+            maximum = f"{scope.torch}.{name}imum({', '.join(map(scope.text, call.args))})"
+            return [_guess(scope, "Compare the tensors in the graph.", call, maximum, Confidence.CHANGES_BEHAVIOUR)]
+        case ast.Call(func=ast.Name(id="any" | "all"), args=[ast.GeneratorExp()]) if (together := scope.predicate(call)) is not None:
+            return [_guess(scope, "Ask for all of them in the graph: the result is a tensor then.", call, together, Confidence.GUESS)]
+    return []
+
+
+def _guess(scope: Scope, description: str, node: ast.expr, code: str, confidence: Confidence) -> Fix:
+    if where.origin(scope.file) is not where.Origin.USER or syntax.name_of_torch(scope.file) is None:
+        return Fix(description, confidence, snippet=code)
+    return Fix(description, confidence, edits=(Edit(scope.file, scope.region(node), code),))
 
 
 def _left_out(file: str, module: ast.Module, test: ast.expr, torch: str | None) -> Fix | None:
     """Skips an `assert`, or an `if` that only raises, during an export."""
     condition = syntax.text(file, test)
     condition = f"({condition})" if isinstance(test, ast.BoolOp | ast.IfExp | ast.NamedExpr | ast.Lambda) else condition
-    match next((node for node in ast.walk(module) if getattr(node, "test", None) is test), None):
+    match _owner(module, test):
         case ast.Assert():
             code = f"{torch}.compiler.is_exporting() or {condition}"
         case ast.If(body=[ast.Raise()]):
@@ -87,7 +114,7 @@ def _left_out(file: str, module: ast.Module, test: ast.expr, torch: str | None) 
 
 def _advice(file: str, module: ast.Module, test: ast.expr) -> Fix:
     """What to do where no edit can be told from the source."""
-    owner = next((node for node in ast.walk(module) if getattr(node, "test", None) is test), None)
+    owner = _owner(module, test)
     condition = syntax.text(file, test)
     match owner:
         case ast.While():
@@ -99,30 +126,78 @@ def _advice(file: str, module: ast.Module, test: ast.expr) -> Fix:
     return Fix("Choose the elements with a mask: x[mask], or torch.where(mask, x, other).", Confidence.GUESS)
 
 
-def for_value(place: Location, truth_of: Callable[[str, int, str], bool | None]) -> list[Fix]:
+def for_value(place: Location, site: Site, truth_of: Callable[[str, int, str], bool | None]) -> list[Fix]:
     """Ways out of Python needing a number that was computed from a tensor.
 
     Args:
         place: Where it needs it.
+        site: What is known there.
         truth_of: Tells what an expression at a line of a file is for the example: what is stated has to hold there.
     """
-    test, module = syntax.test_at(place), syntax.tree(place.file)
+    test, module, scope = syntax.test_at(place), syntax.tree(place.file), _scope(place, site)
     if test is None or module is None:
-        return [
-            Fix(
-                "Stay in tensors: a mask such as torch.arange(size) < n, or a closed form, replaces a loop or an index.",
-                Confidence.GUESS,
-            )
-        ]
+        return _for_use(place, scope)
+    owner = _owner(module, test)
+    if isinstance(owner, ast.While):
+        loop = None if scope is None else rounds.rewritten(scope, owner)
+        return [] if loop is None else [_fix(place.file, _LOOP, loop)]
+    ways = []
+    if scope is not None and isinstance(owner, ast.If | ast.IfExp):
+        # NOTE: torch.cond takes a comparison of numbers, too.
+        comparison = scope.text(test) if isinstance(test, ast.Compare) else None
+        cond = branches.rewritten(scope, test, comparison)
+        ways = [] if cond is None else [_fix(place.file, _COND, cond)]
+    return [*ways, *_statements(place, test, truth_of)]
+
+
+def _for_use(place: Location, scope: Scope | None) -> list[Fix]:
+    """Ways out of a number that is needed by something else than a branch."""
+    if scope is not None and place.region is not None:
+        for node in reversed(syntax.around(place.file, place.region)):
+            if isinstance(node, ast.For) and _inside(scope.region(node.iter), place.region):
+                loop = rounds.rewritten(scope, node)
+                if loop is not None:
+                    return [_fix(place.file, _LOOP, loop)]
+        around = reversed(syntax.around(place.file, place.region))
+        match next((node for node in around if isinstance(node, ast.Call | ast.Subscript)), None):
+            case ast.Call(func=ast.Name(id="int" | "float" as name), args=[value], keywords=[]) as call if scope.is_tensor(value):
+                text = scope.text(value) if isinstance(value, ast.Name | ast.Call | ast.Attribute) else f"({scope.text(value)})"
+                code = f"{text}.{'long' if name == 'int' else 'double'}().item()"
+                return [_guess(scope, "Leave the number in the graph.", call, code, Confidence.SAFE)]
+            case ast.Call(func=ast.Subscript(value=modules, slice=index), args=arguments, keywords=[]):
+                return [_all_of(scope, modules, index, ", ".join(map(scope.text, arguments)))]
+            case ast.Subscript(value=modules, slice=index) as chosen:
+                calls = (node for node in syntax.around(place.file, scope.region(chosen)) if isinstance(node, ast.Call))
+                if (caller := next((node for node in calls if node.func is chosen), None)) is not None:
+                    return [_all_of(scope, modules, index, ", ".join(map(scope.text, caller.args)))]
+    advice = "Stay in tensors: a mask such as torch.arange(size) < n, or a closed form, replaces a loop or an index."
+    return [Fix(advice, Confidence.GUESS)]
+
+
+def _all_of(scope: Scope, modules: ast.expr, index: ast.expr, arguments: str) -> Fix:
+    """Runs all modules of a list, and chooses one result."""
+    code = f"{scope.torch}.stack([module({arguments}) for module in {scope.text(modules)}])[{scope.text(index)}]"
+    return Fix("Run all of them, and choose from the results: they must have the same shape.", Confidence.GUESS, snippet=code)
+
+
+def _inside(whole: Region, part: Region) -> bool:
+    if part.column is None:
+        return whole.line == part.line
+    start, end = (whole.line, whole.column or 0), (whole.last_line, whole.end_column or 0)
+    return start <= (part.line, part.column) and (part.last_line, part.end_column or 0) <= end
+
+
+def _statements(place: Location, test: ast.expr, truth_of: Callable[[str, int, str], bool | None]) -> list[Fix]:
+    """What may be stated about a test, which leaves the other branch out."""
     statement = syntax.innermost(place.file, syntax.region(place.file, test), ast.stmt)
-    if statement is None or isinstance(statement, ast.While):
+    if statement is None:
         return []
     region = syntax.region(place.file, statement)
     start = Region(region.line, region.column, region.line, region.column)
     indent = " " * ((region.column or 1) - 1)
     own_line = not line_text(place.file, region.line)[: (region.column or 1) - 1].strip()
     torch = syntax.name_of_torch(place.file)
-    own_line = own_line and not _is_elif(place.file, statement)
+    own_line = own_line and not branches.is_elif(place.file, statement)
     editable = own_line and torch is not None and where.origin(place.file) is where.Origin.USER
     return [
         Fix(
@@ -152,111 +227,6 @@ def for_int_of_size(place: Location) -> list[Fix]:
     return [Fix("Use the size as it is.", Confidence.SAFE, edits=(Edit(place.file, syntax.region(place.file, call), size),))]
 
 
-def _branches(file: str, module: ast.Module, test: ast.expr) -> _Branches | None:
-    for node in ast.walk(module):
-        if isinstance(node, ast.IfExp) and node.test is test:
-            return _Branches(syntax.region(file, node), "", node.body, node.orelse)
-        for body in _bodies(node):
-            for number, statement in enumerate(body, 1):
-                if isinstance(statement, ast.If) and statement.test is test and not _is_elif(file, statement):
-                    following = body[number] if number < len(body) else None
-                    return _returns(file, statement, following) or _assignments(file, statement)
-    return None
-
-
-def _returns(file: str, branch: ast.If, following: ast.stmt | None) -> _Branches | None:
-    """`if c: return a`, then `else: return b` or `return b`."""
-    last = branch.orelse[0] if len(branch.orelse) == 1 else following if not branch.orelse else None
-    match branch.body, last:
-        case [ast.Return(value=ast.expr() as if_true)], ast.Return(value=ast.expr() as if_false):
-            whole, end = syntax.region(file, branch), syntax.region(file, last)
-            region = Region(whole.line, whole.column, end.end_line, end.end_column)
-            return _Branches(region, "return ", if_true, if_false)
-    return None
-
-
-def _assignments(file: str, branch: ast.If) -> _Branches | None:
-    """`if c: x = a`, then `else: x = b` or nothing, which leaves `x` as it is."""
-    match branch.body, branch.orelse:
-        case [ast.Assign(targets=[ast.Name(id=name)], value=if_true)], [ast.Assign(targets=[ast.Name(id=other)], value=if_false)]:
-            return _Branches(syntax.region(file, branch), f"{name} = ", if_true, if_false) if name == other else None
-        case [ast.Assign(targets=[ast.Name(id=name)], value=if_true)], []:
-            return _Branches(syntax.region(file, branch), f"{name} = ", if_true, ast.Name(id=name, ctx=ast.Load()))
-    return None
-
-
-def _predicate(file: str, test: ast.expr, torch: str) -> str | None:
-    """`test` as a tensor of dtype bool; None where that cannot be told from the source."""
-    text = syntax.text(file, test)
-    match test:
-        case ast.Compare(ops=[ast.Is() | ast.IsNot() | ast.In() | ast.NotIn()]) | ast.BoolOp() | ast.NamedExpr():
-            return None
-        case ast.Compare(ops=[_]) | ast.Call(func=ast.Attribute(attr="any" | "all")):
-            return text
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return f"{torch}.logical_not({syntax.text(file, operand)})"
-        case ast.Name() | ast.Attribute() | ast.Call() | ast.Subscript():
-            return f"{text}.bool()"
-    return None
-
-
-def fresh(file: str, value: ast.expr) -> str | None:
-    """The text of a branch's result as a tensor of its own; None if it is no tensor, or sets names."""
-    if any(isinstance(node, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for node in ast.walk(value)):
-        return None
-    match value:
-        case ast.Constant() | ast.Dict() | ast.List() | ast.Starred():
-            return None
-        case ast.Tuple(elts=parts):
-            texts = [fresh(file, part) for part in parts]
-            return None if None in texts else f"({''.join(f'{text}, ' for text in texts).strip()})"
-        case ast.Name(id=name):
-            return f"{name}.clone()"
-        case ast.Attribute() | ast.Subscript():
-            return f"{syntax.text(file, value)}.clone()"
-        case ast.Call(func=ast.Attribute(attr=method)) if method in _VIEWS:
-            return f"{syntax.text(file, value)}.clone()"
-    return syntax.text(file, value)
-
-
-def _operands(file: str, branches: _Branches, tensors: frozenset[str] | None) -> list[str]:
-    """The tensors of the enclosing function that the branches read, in order."""
-    function = syntax.innermost(file, branches.region, ast.FunctionDef)
-    local = _locals(function) if function is not None else set()
-    read = _names((branches.if_true, branches.if_false), ast.Load)
-    bound_inside = _names((branches.if_true, branches.if_false), ast.Store) | _parameters((branches.if_true, branches.if_false))
-    candidates = [name for name in read if name in local and name not in bound_inside]
-    return [name for name in candidates if tensors is None or name in tensors]
-
-
-def _locals(function: ast.FunctionDef) -> set[str]:
-    arguments = function.args
-    parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    # NOTE: the first parameter of a method is the module itself.
-    return ({each.arg for each in parameters} - {"self", "cls"}) | set(_names(function.body, ast.Store))
-
-
-def _names(nodes: Iterable[ast.AST], context: type[ast.expr_context]) -> dict[str, None]:
-    """The names that are read or set in `nodes`, in the order of the text."""
-    found = [node for root in nodes for node in ast.walk(root) if isinstance(node, ast.Name) and isinstance(node.ctx, context)]
-    found.sort(key=lambda node: (getattr(node, "lineno", 0), getattr(node, "col_offset", 0)))
-    return dict.fromkeys(node.id for node in found)
-
-
-def _parameters(nodes: Iterable[ast.AST]) -> dict[str, None]:
-    return dict.fromkeys(node.arg for root in nodes for node in ast.walk(root) if isinstance(node, ast.arg))
-
-
-def _call(branches: _Branches, function: str, arguments: Sequence[str]) -> str:
-    """The call on one line if it fits, or else on a line for each argument, indented as what it replaces."""
-    indent = " " * ((branches.region.column or 1) - 1)
-    short = f"{branches.head}{function}({', '.join(arguments)})"
-    if len(indent) + len(short) <= _LINE_LENGTH:
-        return short
-    lines = "".join(f"{indent}    {argument},\n" for argument in arguments)
-    return f"{branches.head}{function}(\n{lines}{indent})"
-
-
 def _negated(file: str, test: ast.expr) -> str:
     match test:
         case ast.Compare(left=left, ops=[operator], comparators=[right]) if type(operator) in _NEGATED:
@@ -264,12 +234,3 @@ def _negated(file: str, test: ast.expr) -> str:
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return syntax.text(file, operand)
     return f"not ({syntax.text(file, test)})"
-
-
-def _bodies(node: ast.AST) -> list[list[ast.stmt]]:
-    return [body for name in ("body", "orelse", "finalbody") if isinstance(body := getattr(node, name, None), list)]
-
-
-def _is_elif(file: str, statement: ast.stmt) -> bool:
-    region = syntax.region(file, statement)
-    return line_text(file, region.line)[(region.column or 1) - 1 :].startswith("elif")

@@ -35,12 +35,14 @@ class Site:
         asking: Where the data was asked for: its innermost place, or inside of torch.
         asks_truth_of_tensor: True if Python wanted to know whether a tensor is true, as `if` does.
         tensors: Names of the frame's local variables that hold tensors; None if that is not known.
+        numbers: Names of those that hold integers.
     """
 
     stack: tuple[Location, ...]
     asking: Location | None
     asks_truth_of_tensor: bool
     tensors: frozenset[str] | None
+    numbers: frozenset[str] = frozenset()
 
 
 class Frames:
@@ -154,11 +156,13 @@ def site_of(entries: Sequence[Entry]) -> Site:
     # NOTE: a torch function mode (torch 2.11 to 2.15, torch/overrides.py) is called with the function that Python asked for.
     asked = [number for number in range(innermost + 1, len(entries)) if entries[number][0].f_locals.get("func") is torch.Tensor.__bool__]
     asking = entries[asked[0] - 1] if asked else entries[innermost]
+    variables = entries[innermost][0].f_locals
     return Site(
         tuple(_place(entries[number]) for number in others),
         _place(asking),
         bool(asked),
-        frozenset(name for name, value in entries[innermost][0].f_locals.items() if isinstance(value, torch.Tensor)),
+        frozenset(name for name, value in variables.items() if isinstance(value, torch.Tensor)),
+        frozenset(name for name, value in variables.items() if type(value) in (int, torch.SymInt)),
     )
 
 

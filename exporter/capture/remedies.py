@@ -24,13 +24,17 @@ from onnxplain.rules import (
     UserCodeRaised,
 )
 
-from . import fixes
 from .finding import chain, fallback, graph_break_type, headline
+from .scope import fresh
 
 IN_A_LIBRARY = Fix(
     "The test stands in a library's code: set the module up so that it is not reached (an observer or a check can often be turned off), "
     "or replace the module before the export.",
     Confidence.GUESS,
+)
+
+IN_TENSORS = Fix(
+    "Compute the answer as a tensor: torch.maximum for max, torch.stack([...]).any() for any, torch.where for a choice.", Confidence.GUESS
 )
 
 GRADIENT = "x = x.requires_grad_()\n(slope,) = torch.autograd.grad(function(x), x)"
@@ -156,7 +160,7 @@ def _with_copies(place: Location | None) -> Fix:
         return Fix(advice, Confidence.SAFE, snippet="return x.clone()")
     edits = []
     for branch in (argument for argument in call.args if isinstance(argument, ast.Lambda)):
-        text = fixes.fresh(place.file, branch.body)
+        text = fresh(place.file, branch.body)
         if text is not None and text != syntax.text(place.file, branch.body):
             edits.append(Edit(place.file, syntax.region(place.file, branch.body), text))
     return Fix(advice, Confidence.SAFE, edits=tuple(edits), snippet="" if edits else "return x.clone()")
