@@ -2,6 +2,7 @@
 
 from .around import (
     AttributeChanged,
+    BoundUnchecked,
     CheckDropped,
     ExampleOfSizeOne,
     ExportOnlyBranch,
@@ -44,6 +45,7 @@ from .verify import EagerFailed, KernelMissing, OutputsDiffer, RuntimeRejected
 __all__ = [
     "ArgumentIgnored",
     "AttributeChanged",
+    "BoundUnchecked",
     "BranchesMismatch",
     "CaptureFailed",
     "CheckDropped",

@@ -406,3 +406,54 @@ class ExampleOfSizeOne(Rule, id="OXP1025", level=Level.NOTE, history=[Added("0.1
     dims: tuple[str, ...]
 
     message = "The example has size 1 along the dynamic '{dims}'."
+
+
+class BoundUnchecked(Rule, id="OXP1034", level=Level.NOTE, history=[Added("0.1.0")]):
+    """The model states a bound with `torch._check`, and the exported model relies on it without checking it.
+
+    What happened:
+        `torch._check(k <= 4)` tells torch.export how large a number can be that comes from data, and stops a run in Python where it is
+        larger. ONNX has no operator that stops a run.
+
+    Why it matters:
+        With other data the exported model goes on, and may give a wrong result.
+
+    How to fix it:
+        1. Make sure of the bound before the model is run, and say so where it is deployed.
+        2. Clamp the number: `n.clamp(max=4)`.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Repeat(torch.nn.Module):
+            def forward(self, x, n):
+                k = n.item()
+                torch._check(k <= 4)  # OXP1034
+                return x * k
+
+
+        program = onnxplain.export(Repeat(), (torch.ones(3), torch.tensor(2)))
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Repeat(torch.nn.Module):
+            def forward(self, x, n):
+                return x * n.clamp(max=4)
+
+
+        program = onnxplain.export(Repeat(), (torch.ones(3), torch.tensor(2)))
+        ```
+    """
+
+    bound: str
+
+    message = "The exported model relies on '{bound}' without checking it."

@@ -349,8 +349,8 @@ class TrainingMode(Rule, id="OXP1007", level=Level.WARNING, history=[Added("0.1.
 
         import onnxplain
 
-        model = torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.Dropout(0.5))
-        program = onnxplain.export(model, (torch.ones(3, 4),))  # OXP1007
+        model = torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.Dropout(0.5))  # OXP1007
+        program = onnxplain.export(model, (torch.ones(3, 4),))
         ```
 
         ```python

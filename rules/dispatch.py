@@ -104,14 +104,14 @@ class UnsupportedOverload(Rule, id="OXP3002", level=Level.ERROR, history=[Added(
         import onnxplain
 
 
-        class ComplexSine(torch.nn.Module):
+        class Product(torch.nn.Module):
             def forward(self, x, y):
                 z = torch.complex(x, y)
-                z = torch.sin(z)  # OXP3002
+                z = torch.prod(z, dim=0)  # OXP3002
                 return torch.view_as_real(z)
 
 
-        program = onnxplain.export(ComplexSine(), (torch.ones(3), torch.ones(3)))
+        program = onnxplain.export(Product(), (torch.ones(3), torch.ones(3)))
         ```
 
         ```python
@@ -120,14 +120,14 @@ class UnsupportedOverload(Rule, id="OXP3002", level=Level.ERROR, history=[Added(
         import onnxplain
 
 
-        class ComplexSine(torch.nn.Module):
+        class Product(torch.nn.Module):
             def forward(self, x, y):
-                real = torch.sin(x) * torch.cosh(y)
-                imaginary = torch.cos(x) * torch.sinh(y)
-                return torch.stack((real, imaginary), dim=-1)
+                size = torch.prod(torch.hypot(x, y), dim=0)
+                angle = torch.sum(torch.atan2(y, x), dim=0)
+                return torch.stack((size * torch.cos(angle), size * torch.sin(angle)), dim=-1)
 
 
-        program = onnxplain.export(ComplexSine(), (torch.ones(3), torch.ones(3)))
+        program = onnxplain.export(Product(), (torch.ones(3), torch.ones(3)))
         ```
     """
 

@@ -249,7 +249,7 @@ def test_a_literal_size_is_taken_from_the_input(body: str, safe: bool, tmp_path:
 OTHERS = {
     "branches of two dtypes": (
         "hot = lambda x: -x\n        cold = lambda x: x > 0\n        return torch.cond(n > 0, hot, cold, (x,))",
-        "OXP1005",
+        "OXP1029",
         "hot = lambda x: -x\n        cold = lambda x: (x > 0).to(torch.float32)\n        return torch.cond(n > 0, hot, cold, (x,))",
     ),
     "int": ("k = int(n)\n        return x * k", "OXP1002", "k = n.long().item()\n        return x * k"),

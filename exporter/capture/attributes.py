@@ -1,4 +1,4 @@
-"""Attributes of the user's modules that `forward` changes: the exported model keeps nothing from one run to the next."""
+"""Attributes and global lists, dicts and sets that `forward` changes: the exported model keeps nothing from one run to the next."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from onnxplain.rules import AttributeChanged
 from . import watch
 
 _STORE = dis.opmap["STORE_ATTR"]
+_LOOKED_AT = 10_000
+"""Length up to which a list, dict or set is watched."""
 _State = dict[str, tuple[int, ...]]
 
 
@@ -29,6 +31,7 @@ class Attributes:
     def __init__(self, model: torch.nn.Module) -> None:
         classes: dict[type, bool] = {}
         self._modules = []
+        namespaces: dict[int, dict[str, Any]] = {}
         for path, module in model.named_modules():
             cls = type(module)
             if cls not in classes:
@@ -36,10 +39,15 @@ class Attributes:
                 forward = next((vars(base)["forward"] for base in cls.__mro__ if "forward" in vars(base)), None)
                 code = getattr(forward, "__code__", None)
                 classes[cls] = code is not None and where.origin(code.co_filename) is where.Origin.USER
+                if classes[cls]:
+                    namespace = getattr(forward, "__globals__", {})
+                    namespaces[id(namespace)] = namespace
             if classes[cls]:
                 self._modules.append((path, module))
         self._values = [dict(vars(module)) for _, module in self._modules]
-        self._contents = {id(value): (value, value.copy()) for values in self._values for value in _containers(values)}
+        self._globals = {name: value for namespace in namespaces.values() for name, value in _containers(namespace)}
+        containers = [*self._globals.values(), *(value for values in self._values for name, value in _containers(values) if name[0] != "_")]
+        self._contents = {id(value): (value, value.copy()) for value in containers}
         self._before = self._state()
 
     def report(self, context: DiagnosticContext, frames: Sequence[Location], again: Callable[[], object]) -> None:
@@ -70,7 +78,7 @@ class Attributes:
 
     def _state(self) -> _State:
         """Something for each attribute that is another thing when the attribute is."""
-        return {
+        return {f"globals.{name}": tuple(map(id, _items(value))) for name, value in self._globals.items()} | {
             f"{path}.{name}" if path else name: (id(value), *map(id, _items(value)))
             for path, module in self._modules
             for name, value in vars(module).items()
@@ -104,8 +112,10 @@ def _assigned(modules: Sequence[tuple[str, torch.nn.Module]], frames: Sequence[L
     return {each.argval for code in storing for each in dis.get_instructions(code) if each.opname == "STORE_ATTR"}
 
 
-def _containers(values: dict[str, Any]) -> Iterator[Any]:
-    return (value for name, value in values.items() if not name.startswith("_") and type(value) in (list, dict, set))
+def _containers(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if not name.startswith("__") and type(value) in (list, dict, set) and len(value) <= _LOOKED_AT:
+            yield name, value
 
 
 def _items(value: object) -> Iterator[object]:
