@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -18,6 +19,9 @@ from .case import Case
 
 LIMIT = 180
 """Seconds that a case may take, its fixes not counted."""
+
+_ROUNDS = 3
+"""How often what is found after a fix is fixed, too."""
 
 _PROCESSES = multiprocessing.get_context("forkserver")
 _PROCESSES.set_forkserver_preload(["onnxplain.api", "onnxruntime", "onnxscript"])
@@ -96,10 +100,13 @@ def ours(case: Case) -> dict[str, Any]:
         "message": str(judged.rule) if judged else "",
         "findings": [(finding.rule.id, finding.location.line if finding.location else None) for finding in log.active],
     }
+    ways: list[Any] = []
     if judged is not None and case.expect == "error" and result["edits"]:
         # Independent problems are mended together: one fix for each of the others.
         others = [finding for finding in log.active if finding is not judged and finding.fails]
-        rest = [edit for finding in others for edit in next((fix.edits for fix in finding.fixes if fix.edits), ())]
+        ways = [next((fix.edits for fix in finding.fixes if fix.edits), ()) for finding in others]
+        rest = [edit for way in ways for edit in way]
+    if judged is not None and case.expect == "error" and result["edits"] and all(ways):
         result["edits_to_try"] = [(*fix.edits, *(edit for edit in rest if edit not in fix.edits)) for fix in judged.fixes if fix.edits]
     return result
 
@@ -109,9 +116,9 @@ def _equal(model: Any, program: Any, args: Any, kwargs: Any) -> bool:
     import torch
     from torch.utils import _pytree as pytree
 
-    with torch.no_grad():
-        expected = [each for each in pytree.tree_leaves(model(*args, **kwargs)) if isinstance(each, torch.Tensor)]
     try:
+        with torch.no_grad():
+            expected = [each for each in pytree.tree_leaves(model(*args, **kwargs)) if isinstance(each, torch.Tensor)]
         given = program(*args, **kwargs)
         torch.testing.assert_close(list(given), expected, rtol=1e-3, atol=1e-3, equal_nan=True)
     except Exception:
@@ -120,20 +127,28 @@ def _equal(model: Any, program: Any, args: Any, kwargs: Any) -> bool:
 
 
 def _fixed(case: Case, edits: Sequence[Any]) -> str:
-    """What comes of a case after `edits`: exported, or the rule that still fails it."""
+    """What comes of a case after `edits`, and after the edits of what is found then: exported, or the rule that still fails it."""
     from onnxplain.diagnostics.text import change
 
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / case.path.name
         shutil.copy(case.path, path)
-        lines = path.read_text(encoding="utf-8").splitlines()
-        for edit in sorted(edits, key=lambda edit: (edit.region.line, edit.region.column or 0), reverse=True):
-            if edit.file != str(case.path):
+        again: dict[str, Any] = {}
+        for _ in range(_ROUNDS):
+            if any(edit.file not in (str(case.path), str(path)) for edit in edits):
                 return "another file"
-            lines[edit.region.line - 1 : edit.region.last_line] = change(edit)[1]
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        again = _in_process("ours", path)
-        return "exported" if again["outcome"] == "exported" and again["worst"] != "error" else f"{again['outcome']} {again.get('rule', '')}"
+            lines = path.read_text(encoding="utf-8").splitlines()
+            for edit in sorted(edits, key=lambda edit: (edit.region.line, edit.region.column or 0), reverse=True):
+                lines[edit.region.line - 1 : edit.region.last_line] = change(edit)[1]
+            path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            linecache.checkcache(str(path))
+            again = _in_process("ours", path)
+            if again["outcome"] == "exported" and again["worst"] != "error":
+                return "exported"
+            edits = next(iter(again.get("edits_to_try", ())), ())
+            if not edits:
+                break
+        return f"{again['outcome']} {again.get('rule', '')}"
 
 
 def theirs(case: Case) -> dict[str, Any]:
