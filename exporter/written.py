@@ -103,11 +103,10 @@ def _in_call(request: Request, name: str) -> Written | None:
     place = request.caller
     if place is None or place.region is None:
         return None
-    call = syntax.innermost(place.file, place.region, ast.Call)
-    for keyword in call.keywords if call is not None else ():
-        if keyword.arg == name:
-            return Written(place.file, _definition(place.file, keyword.value))
-    return None
+    # NOTE: before Python 3.11 only the call's line is known, on which there may be others.
+    calls = [node for node in syntax.around(place.file, place.region) if isinstance(node, ast.Call)]
+    given = [keyword.value for call in calls for keyword in call.keywords if keyword.arg == name]
+    return Written(place.file, _definition(place.file, given[-1])) if given else None
 
 
 def _definition(file: str, value: ast.expr) -> ast.expr:

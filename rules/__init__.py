@@ -2,7 +2,6 @@
 
 from .around import (
     AttributeChanged,
-    BoundUnchecked,
     CheckDropped,
     ExampleOfSizeOne,
     ExportOnlyBranch,
@@ -45,7 +44,6 @@ from .verify import EagerFailed, KernelMissing, OutputsDiffer, RuntimeRejected
 __all__ = [
     "ArgumentIgnored",
     "AttributeChanged",
-    "BoundUnchecked",
     "BranchesMismatch",
     "CaptureFailed",
     "CheckDropped",

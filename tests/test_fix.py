@@ -279,6 +279,8 @@ def test_the_edit_of_an_expression(body: str, rule: str, fixed: str, tmp_path: p
     with pytest.raises(onnxplain.ExportFailed) as failed:
         onnxplain.export(load(path), (X, torch.tensor(3)), sarif=log, strategies=("non-strict", "draft"))
     assert [finding.rule.id for finding in failed.value.log.findings] == [rule]
+    if not any(fix.edits for finding in failed.value.log.findings for fix in finding.fixes) and sys.version_info < (3, 11):
+        pytest.skip("Python knows no columns before 3.11")
     run(str(log), "--unsafe")
     assert path.read_text(encoding="utf-8") == f"{HEAD}        {fixed}\n"
     linecache.clearcache()

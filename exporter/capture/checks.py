@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-
 import sympy
 import torch
 
-from onnxplain import syntax, where
-from onnxplain.diagnostics import DiagnosticContext, Evidence, Location
+from onnxplain import where
+from onnxplain.diagnostics import DiagnosticContext, Location
 from onnxplain.registry import qualified_name
-from onnxplain.rules import BoundUnchecked, CheckDropped
+from onnxplain.rules import CheckDropped
 
 from .guards import Guards
 
@@ -25,21 +23,10 @@ def report(context: DiagnosticContext, guards: Guards, program: torch.export.Exp
         if not _is_range(relation) and stack[-1] not in first:
             first[stack[-1]] = relation
             context.report(CheckDropped(check=str(relation)), at=where.at_stack(stack))
-    for place in dict.fromkeys(guard.stack[-1] for guard in guards.made if guard.stack and _is_range(guard.relation)):
-        if (bound := _stated(place)) is not None:
-            context.report(BoundUnchecked(bound=bound), at=Evidence(place))
     for node in program.graph.nodes:
         if qualified_name(node.target) in _TENSOR_CHECKS:
             message = node.args[1] if len(node.args) > 1 else ""
             context.report(CheckDropped(check=str(message) or "a tensor is true"), at=where.at_node(node))
-
-
-def _stated(place: Location) -> str | None:
-    """The bound that a call of `torch._check` at `place` states."""
-    call = None if place.region is None else syntax.innermost(place.file, place.region, ast.Call)
-    if call is None or not call.args or syntax.last_name(call.func) != "_check" or where.origin(place.file) is not where.Origin.USER:
-        return None
-    return syntax.text(place.file, call.args[0])
 
 
 def _is_range(relation: sympy.Basic) -> bool:

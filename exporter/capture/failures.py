@@ -20,7 +20,8 @@ def explain(request: Request, strategy: str, error: Exception, guards: Guards) -
     """The findings behind `error`, which ended a capture; never none. The model is run once without a capture if it has to be."""
     if found := recognised(request, error, guards):
         return found
-    if (without_capture := eager.error_of(request)) is not None:
+    # NOTE: a torch.cond captures its branches in eager mode, too.
+    if (without_capture := eager.error_of(request)) is not None and graph_break_type(without_capture) != remedies.ALIASING:
         return [eager.finding(request, without_capture)]
     return [_scripted(request, error) or _packed(request) or _not_one_graph(request, strategy, error) or _unknown(request, error)]
 

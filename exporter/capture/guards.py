@@ -118,10 +118,14 @@ class Guards:
 
     def checks(self) -> Iterator[tuple[sympy.Basic, tuple[Location, ...]]]:
         """The relations between numbers that depend on data which the graph checks when it runs, each with its stack."""
-        inputs = set(getattr(self._environment, "source_to_var", {}).values())
+        about_data = self.of_data()
         for relation in self._asserted():
-            if not relation.free_symbols & inputs:
-                yield from ((relation, guard.stack) for guard in self.made if guard.relation == relation and guard.stack)
+            yield from ((relation, guard.stack) for guard in about_data if guard.relation == relation and guard.stack)
+
+    def of_data(self) -> list[Guard]:
+        """The guards about numbers that come from data, and not from the inputs' sizes."""
+        sizes = set(getattr(self._environment, "source_to_var", {}).values())
+        return [guard for guard in self.made if guard.relation.free_symbols and not guard.relation.free_symbols & sizes]
 
     def _asserted(self) -> list[sympy.Basic]:
         # NOTE: relations that torch cannot state as a dim's range (torch 2.11 to 2.15).

@@ -39,7 +39,7 @@ IN_TENSORS = Fix(
 
 GRADIENT = "x = x.requires_grad_()\n(slope,) = torch.autograd.grad(function(x), x)"
 
-_ALIASING = "Encountered aliasing during higher order op tracing"
+ALIASING = "Encountered aliasing during higher order op tracing"
 """TorchDynamo's name for a branch that returns its input (torch 2.11 to 2.15)."""
 
 _ELSEWHERE = Fix("Write the line with other operators, or compute it outside of the model and pass the result in.", Confidence.GUESS)
@@ -79,7 +79,7 @@ def for_error(error: Exception, place: Location | None, holds: Callable[[Locatio
         return QuantizedWeights(module=expression), _IN_FLOAT
     if any(type(each).__name__ == _LOST_SIZE for each in chain(error)):
         return SizeLost(expression=expression), _with_positions(place, holds)
-    if graph_break_type(error) == _ALIASING:
+    if graph_break_type(error) == ALIASING:
         return BranchesMismatch(problem="one returns its input or a part of it"), _with_copies(place)
     if any(value is torch.Tensor.numpy or value is torch.Tensor.__array__ for value in known):
         return NumpyUsed(expression=expression), _IN_TORCH

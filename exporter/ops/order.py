@@ -185,12 +185,21 @@ def scan(step: Callable[..., tuple[list[Any], list[Any]]], carried: Sequence[Any
     """An ONNX Scan: `step` takes what is carried and a slice of each of `scanned` along `axis`; it returns what is carried on, and slices
     of the results. Returns what is carried in the end, then the results."""
     recorder = current()
-    inputs = [Tensor(name=f"in_{number}", type=ir.TensorType(each.dtype)) for number, each in enumerate((*carried, *scanned))]
+    # NOTE: older versions of ONNX Runtime (seen in 1.23) want to know how many dims each value of the body has.
+    kept, cut = [_of_rank(each, 0) for each in carried], [_of_rank(each, 1) for each in scanned]
+    shapes = [*kept, *cut]
+    inputs = [
+        Tensor(name=f"in_{number}", type=ir.TensorType(each.dtype), shape=shapes[number])
+        for number, each in enumerate((*carried, *scanned))
+    ]
     outer = recorder.take()
     states, slices = step(*inputs)
     nodes = recorder.take()
     recorder.nodes = outer
-    outputs = [Tensor(name=f"out_{number}", type=ir.TensorType(each.dtype)) for number, each in enumerate((*states, *slices))]
+    shapes = [*kept, *(cut[0] for _ in slices)]
+    outputs = [
+        Tensor(name=f"out_{number}", type=ir.TensorType(each.dtype), shape=shapes[number]) for number, each in enumerate((*states, *slices))
+    ]
     nodes += [ir.Node("", "Identity", [each], outputs=[out], version=16) for each, out in zip((*states, *slices), outputs, strict=True)]
     body = ir.Graph(inputs, outputs, nodes=nodes, name="step")
     attributes = {
@@ -200,3 +209,8 @@ def scan(step: Callable[..., tuple[list[Any], list[Any]]], carried: Sequence[Any
         "scan_output_axes": [axis] * len(slices),
     }
     return emit("Scan", [*carried, *scanned], attributes, len(outputs))
+
+
+def _of_rank(value: Any, less: int) -> ir.Shape | None:
+    """A shape of unknown sizes with as many dims as `value` has, and `less` fewer; None if that is not known."""
+    return None if value.shape is None else ir.Shape([None] * (len(value.shape) - less))

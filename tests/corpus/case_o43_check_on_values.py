@@ -1,9 +1,9 @@
 """class: runtime check removed
 stage: capture
 thread: none
-expect: warning
+expect: ok
 rule: runtime-check-removed
-fix: the ONNX model does not check the length
+fix: none: the bound is what the model states; who deploys it has to keep it
 """
 
 import torch
@@ -13,7 +13,7 @@ class Crop(torch.nn.Module):
     def forward(self, x, n):
         k = n.item()
         torch._check(k >= 1)
-        torch._check(k <= 4)  # BLAME
+        torch._check(k <= 4)
         return x * k
 
 
