@@ -186,7 +186,9 @@ def scan(step: Callable[..., tuple[list[Any], list[Any]]], carried: Sequence[Any
     of the results. Returns what is carried in the end, then the results."""
     recorder = current()
     # NOTE: older versions of ONNX Runtime (seen in 1.23) want to know how many dims each value of the body has.
-    kept, cut = [_of_rank(each, 0) for each in carried], [_of_rank(each, 1) for each in scanned]
+    # What is carried is a scalar of known shape, or like a slice.
+    cut = [_of_rank(each, 1) for each in scanned]
+    kept = [cut[0] if each.shape is None else _of_rank(each, 0) for each in carried]
     shapes = [*kept, *cut]
     inputs = [
         Tensor(name=f"in_{number}", type=ir.TensorType(each.dtype), shape=shapes[number])
