@@ -5,16 +5,18 @@ from .errors import InvalidArgument, OnnxExporterError
 from .failure import ExportFailed, LogNotSaved, UnreadableLog
 from .finding import Diagnostic, Suppression
 from .fix import Confidence, Edit, Fix
+from .flow import GraphText, Step
 from .graph import Graph, Node
 from .history import Added, ArgumentsChanged, Deprecated, LevelChanged, MeaningChanged, Renamed, Retired
 from .level import Level
 from .location import Location, Region
 from .log import Artifact, Attachment, Event, Log, Stage, Tool
-from .options import DiagnosticOptions
+from .options import SARIF_PROFILES, DiagnosticOptions, SarifProfile
 from .rule import CHAPTERS, Page, Recorded, Rule
 
 __all__ = [
     "CHAPTERS",
+    "SARIF_PROFILES",
     "Added",
     "ArgumentsChanged",
     "Artifact",
@@ -30,6 +32,7 @@ __all__ = [
     "ExportFailed",
     "Fix",
     "Graph",
+    "GraphText",
     "InvalidArgument",
     "Level",
     "LevelChanged",
@@ -46,7 +49,9 @@ __all__ = [
     "Reported",
     "Retired",
     "Rule",
+    "SarifProfile",
     "Stage",
+    "Step",
     "Suppression",
     "Tool",
     "UnreadableLog",

@@ -15,6 +15,7 @@ from . import source
 from .failure import ExportFailed
 from .finding import Diagnostic, Suppression
 from .fix import Confidence, Fix
+from .flow import GRAPHS, GraphText, Step
 from .graph import Graph
 from .level import Level
 from .location import Location, Region
@@ -39,7 +40,7 @@ class Evidence:
 
     location: Location | None = None
     stack: tuple[Location, ...] = ()
-    code_flow: tuple[Location, ...] = ()
+    code_flow: tuple[Step, ...] = ()
     related: tuple[Location, ...] = ()
     picture: Callable[[], Graph] | None = None
 
@@ -78,6 +79,7 @@ class DiagnosticContext:
         on_stage: Called with each stage's name as it begins.
         clock: Seconds since the epoch; tests pass their own.
         command_line: The command, if there is one.
+        places: Gives the places that stand for the whole export; called only for a log with findings.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class DiagnosticContext:
         on_stage: Callable[[str], None] | None = None,
         clock: Callable[[], float] = time.time,
         command_line: str = "",
+        places: Callable[[], tuple[Location, ...]] = tuple,
     ) -> None:
         options.check_known()
         self.options = options
@@ -102,6 +105,7 @@ class DiagnosticContext:
         self._on_stage = on_stage
         self._clock = clock
         self._command_line = command_line
+        self._places = places
         self._started = clock()
         self._stage = ""
         self._first_cause: BaseException | None = None
@@ -110,6 +114,7 @@ class DiagnosticContext:
         self._events: list[Event] = []
         self._stages: list[Stage] = []
         self._attachments: list[Attachment] = []
+        self._graphs: dict[str, Callable[[], GraphText]] = {}
         self._artifacts: list[Artifact] = []
 
     @contextlib.contextmanager
@@ -193,6 +198,10 @@ class DiagnosticContext:
         if level >= self.options.verbosity_level:
             self._attachments.append(Attachment(name, text()))
 
+    def graph(self, name: str, text: Callable[[], GraphText]) -> None:
+        """Keeps a graph of the export, out of `GRAPHS`; `text` is called only for a log with a finding whose way leads through it."""
+        self._graphs[name] = text
+
     def wrote(self, path: pathlib.Path, role: str, sha256: str) -> None:
         """Records a file that the export has written."""
         self._artifacts.append(Artifact(path.absolute(), role, path.stat().st_size, sha256))
@@ -200,6 +209,7 @@ class DiagnosticContext:
     def log(self) -> Log:
         """What was reported until now, frozen."""
         findings = [_with_occurrences(finding, self._occurrences[key]) for key, finding in self._findings.items()]
+        named = {step.graph for finding in findings for step in finding.code_flow}
         return Log(
             tool=self._tool,
             subject=self.subject,
@@ -213,6 +223,8 @@ class DiagnosticContext:
             started=_utc(self._started),
             ended=_utc(self._clock()),
             command_line=self._command_line,
+            graphs=tuple(self._graphs[name]() for name in GRAPHS if name in self._graphs and name in named),
+            places=self._places() if findings else (),
         )
 
     def _add(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from .fix import Fix
+from .flow import Step
 from .graph import Graph
 from .level import Level
 from .location import Location
@@ -12,6 +13,9 @@ from .rule import Recorded, Rule
 
 SAME = "The same finding."
 """What a SARIF log says of the other places of a finding, to tell them from the places that explain it."""
+
+UNLINKED = "]\u2060("
+"""What `](` in a message becomes in a SARIF log, by a word joiner: readers would make a link of it, and know no way to escape it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,7 +39,7 @@ class Diagnostic:
         occurrences: Every place where it was found, `location` first, each once; more than one after folding.
         count: How often it was found, at these places or at none.
         stack: Python frames that lead there, outermost first.
-        code_flow: The way from the source line through the graphs, in order; each place says what it is.
+        code_flow: The way from the source line through the graphs, in order.
         related: Other places that explain it; each says how.
         notes: Further facts, a sentence each.
         fixes: Ways out, most likely first.
@@ -52,7 +56,7 @@ class Diagnostic:
     occurrences: tuple[Location, ...] = ()
     count: int = 1
     stack: tuple[Location, ...] = ()
-    code_flow: tuple[Location, ...] = ()
+    code_flow: tuple[Step, ...] = ()
     related: tuple[Location, ...] = ()
     notes: tuple[str, ...] = ()
     fixes: tuple[Fix, ...] = ()

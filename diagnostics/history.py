@@ -108,6 +108,26 @@ def state_at(version: str, history: Sequence[Event], present: State) -> State | 
     return _rewind(present, [event for event in history if version_key(event.version) > at])
 
 
+def told(event: Event) -> str:
+    """`event` in words: `0.2.0: the level changed from note to warning.`"""
+    match event:
+        case Added():
+            what = "added"
+        case LevelChanged(_, before, after):
+            what = f"the level changed from {before.value} to {after.value}"
+        case ArgumentsChanged(_, earlier, later):
+            what = f"the arguments changed from ({', '.join(earlier)}) to ({', '.join(later)})"
+        case MeaningChanged(_, reason):
+            what = f"the meaning changed: {reason.rstrip('.')}"
+        case Renamed(_, old, new):
+            what = f"renamed from {old} to {new}"
+        case Deprecated(_, replacement):
+            what = f"deprecated, replaced by {replacement}"
+        case Retired():
+            what = "retired"
+    return f"{event.version}: {what}."
+
+
 def _rewind(state: State, events: Sequence[Event]) -> State:
     for event in reversed(events):
         match event:

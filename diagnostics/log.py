@@ -7,7 +7,9 @@ import datetime
 import pathlib
 
 from .finding import Diagnostic
+from .flow import GraphText
 from .level import Level
+from .location import Location
 from .options import DiagnosticOptions
 
 PROFILE = "profile.txt"
@@ -84,6 +86,8 @@ class Log:
         started: When the export began (UTC), to the millisecond.
         ended: When it ended (UTC), to the millisecond.
         command_line: The command, if there was one.
+        graphs: The graphs that steps of the findings stand in, as text.
+        places: Places that stand for the whole export, the most telling first, for findings without one of their own.
     """
 
     tool: Tool
@@ -98,6 +102,8 @@ class Log:
     started: datetime.datetime
     ended: datetime.datetime
     command_line: str = ""
+    graphs: tuple[GraphText, ...] = ()
+    places: tuple[Location, ...] = ()
 
     @property
     def succeeded(self) -> bool:

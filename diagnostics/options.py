@@ -6,10 +6,15 @@ import dataclasses
 import logging
 import re
 from collections.abc import Mapping
+from typing import Literal, get_args
 
 from .errors import InvalidArgument
 from .level import Level
 from .rule import Rule
+
+SarifProfile = Literal["full", "github"]
+"""What a SARIF log has: all that is known, or what GitHub code scanning accepts."""
+SARIF_PROFILES: tuple[SarifProfile, ...] = get_args(SarifProfile)
 
 _PREFIX = re.compile(r"OXP\d{0,4}")
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .failure import UnreadableLog
-from .finding import SAME, Diagnostic, Suppression
+from .finding import SAME, UNLINKED, Diagnostic, Suppression
 from .fix import Confidence, Edit, Fix
 from .graph import Graph, Node
 from .level import Level
@@ -153,19 +153,16 @@ class _Run:
         id, message = _text(result["ruleId"]), result["message"]
         descriptor = self._rules.get(id, {})
         properties = descriptor.get("properties", {})
-        values = tuple(map(_text, message.get("arguments", ())))
         names = tuple(map(_text, properties.get("arguments", ())))
-        template = descriptor.get("messageStrings", {}).get(message.get("id"), {}).get("text", "")
+        # NOTE: what follows the rule's own arguments are the links to other places, which are read as such.
+        values = tuple(_text(each).replace(UNLINKED, "](") for each in message.get("arguments", ()))[: len(names)]
+        template = descriptor.get("messageStrings", {}).get("default", {}).get("text", "")
         told = Recorded(
-            id,
-            _text(descriptor.get("name", "")) or id,
-            _text(template),
-            names if len(names) == len(values) else tuple(f"argument {number}" for number in range(1, len(values) + 1)),
-            values,
-            properties.get("everywhere", False) is True,
+            id, _text(descriptor.get("name", "")) or id, _text(template), names, values, properties.get("everywhere", False) is True
         )
-        text = _text(message["text"])
-        return told if str(told) == text else dataclasses.replace(told, template="{0}", names=("message",), values=(text,))
+        text = _text(message["text"]).replace(UNLINKED, "](")
+        known = bool(template) and len(names) == len(values) and text.startswith(str(told))
+        return told if known else dataclasses.replace(told, template="{0}", names=("message",), values=(text,))
 
     def _suppression(self, suppression: Json) -> Suppression:
         return Suppression(self._location(suppression.get("location", {})), _text(suppression.get("justification", "")))

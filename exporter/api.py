@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import cProfile
+import dataclasses
 import io
 import logging
 import os
@@ -17,9 +18,11 @@ from typing import Any
 import torch
 
 from onnxplain.diagnostics import (
+    SARIF_PROFILES,
     Confidence,
     DiagnosticContext,
     DiagnosticOptions,
+    Event,
     Evidence,
     ExportFailed,
     Fix,
@@ -27,6 +30,7 @@ from onnxplain.diagnostics import (
     Location,
     Log,
     LogNotSaved,
+    SarifProfile,
     Tool,
 )
 from onnxplain.diagnostics.log import PROFILE
@@ -81,6 +85,7 @@ def export(
     dynamic_axes: Mapping[str, Mapping[int, str] | Sequence[int]] | None = None,
     diagnostic_options: DiagnosticOptions | None = None,
     sarif: str | os.PathLike[str] | None = None,
+    sarif_profile: SarifProfile = "full",
     strategies: Sequence[str] = STRATEGIES,
     _caller: Location | None = None,
     _command_line: str = "",
@@ -116,7 +121,10 @@ def export(
         keep_initializers_as_inputs: Lists the weights among the graph's inputs, too.
         dynamic_axes: The old way to say `dynamic_shapes`: `{input name: {axis: name}}`.
         diagnostic_options: What counts as a finding, and how much is recorded.
-        sarif: Where to save the log as SARIF 2.1.0; None saves none. It is also on the result and on the exception.
+        sarif: Where to save the log as SARIF 2.1.0; None saves none. It is also on the result and on the exception. Graphs that findings
+            lead through are saved as text in a folder beside it, `<sarif without its suffix>.graphs`.
+        sarif_profile: "full" for all that is known; "github" for what GitHub code scanning accepts: each finding at a place in the
+            repository, none that is suppressed, no stacks and graphs, at most 5,000. What is left out is said, also as an event of the log.
         strategies: Which capture strategies to try, in order: of "non-strict", "strict", "draft".
         **old: Arguments of older exporters that have no meaning any more; each becomes a note.
 
@@ -163,6 +171,8 @@ def export(
     translations = _checked("custom_translation_table", custom_translation_table or {}, Mapping)
     for target, functions in translations.items():
         registry.register_target(target, functions if isinstance(functions, Sequence) else [functions])
+    if sarif_profile not in SARIF_PROFILES:
+        raise InvalidArgument(f"sarif_profile: expected one of {SARIF_PROFILES}, got {sarif_profile!r}")
     folder = None if artifacts_dir is None else checked_folder("artifacts_dir", artifacts_dir)
     subject = subject_of(model)
     unnamed = request.destination or (folder or pathlib.Path()) / f"{subject}.onnx"
@@ -180,6 +190,7 @@ def export(
         locate=lambda error: _located(error, request),
         on_stage=_on_stage,
         command_line=_command_line,
+        places=lambda: _places(request),
     )
     context.environment.update(_environment())
     if dynamic_axes and not obsolete:
@@ -193,12 +204,19 @@ def export(
     except ExportFailed as failed:
         if repro_path is not None:
             _write_repro(context, request, failed, translations, repro_path)
-        _write(failed.log, sarif_path, report_path, folder, verbose=verbose)
+        failed.log = _write(failed.log, sarif_path, sarif_profile, report_path, folder, verbose=verbose)
         raise
-    _write(program.diagnostics, sarif_path, report_path, folder, verbose=verbose)
+    program.diagnostics = _write(program.diagnostics, sarif_path, sarif_profile, report_path, folder, verbose=verbose)
     if dump_exported_program:
         torch.export.save(program.exported_program, (folder or pathlib.Path()) / f"{subject}.pt2")
     return program
+
+
+def _places(request: Request) -> tuple[Location, ...]:
+    """Where the model is defined, and where its export is asked for."""
+    definition = where.module_definition(request.model) if callable(request.model) else None
+    named = ((definition, "The model."), (request.caller, "The export."))
+    return tuple(place.saying(what) for place, what in named if place is not None)
 
 
 def _located(error: BaseException, request: Request) -> Evidence:
@@ -226,13 +244,23 @@ def _profiled(context: DiagnosticContext, request: Request, registry: OnnxRegist
     return program
 
 
-def _write(log: Log, sarif: pathlib.Path | None, report: pathlib.Path | None, folder: pathlib.Path | None, *, verbose: bool | None) -> None:
-    """Writes what was asked for."""
+def _write(
+    log: Log,
+    sarif: pathlib.Path | None,
+    sarif_profile: SarifProfile,
+    report: pathlib.Path | None,
+    folder: pathlib.Path | None,
+    *,
+    verbose: bool | None,
+) -> Log:
+    """Writes what was asked for. Returns the log with what the SARIF log leaves out as events."""
     try:
         if sarif is not None:
             from onnxplain.diagnostics import sarif as sarif_sink
 
-            sarif_sink.write(log, sarif)
+            left_out = sarif_sink.write(log, sarif, profile=sarif_profile)
+            events = (Event(logging.WARNING, "sarif", text, log.ended.timestamp()) for text in left_out)
+            log = dataclasses.replace(log, events=(*log.events, *events))
         if report is not None:
             from onnxplain.diagnostics import markdown
 
@@ -247,6 +275,7 @@ def _write(log: Log, sarif: pathlib.Path | None, report: pathlib.Path | None, fo
         from onnxplain.diagnostics import console
 
         console.render(log, Console(stderr=True))
+    return log
 
 
 def _write_repro(

@@ -40,10 +40,6 @@ METADATA = "onnxplain"
 operator that was decomposed into this one."""
 
 
-FX_NODE = "fx_node"
-"""Key of the FX node in the `meta` of ONNX nodes and of values that are its whole result; it is not saved."""
-
-
 _LOOKED_AT = 1 << 20
 """Elements of a weight up to which it is searched for NaN. Where training has gone wrong, small weights have some, too."""
 
@@ -213,7 +209,7 @@ class _Builder:
             return [self._finished(node.name, outputs, expected[0], taken)]
         value = self._finished(node.name, outputs, expected, taken)
         if isinstance(value, ir.Value) and value.producer() is not None:
-            value.meta.setdefault(FX_NODE, node)
+            value.meta.setdefault(where.FX_NODE, node)
         return value
 
     def _finished(self, name: str, value: Any, expected: Any, taken: list[ir.Node]) -> Any:
@@ -247,10 +243,10 @@ class _Builder:
             facts["source"] = f"{shown_path(place.file)}:{place.line}"
             facts["module"] = place.module
         for each in made:
-            if FX_NODE in each.meta:
+            if where.FX_NODE in each.meta:
                 # What control flow runs is of its own line.
                 continue
-            each.meta[FX_NODE] = node
+            each.meta[where.FX_NODE] = node
             each.metadata_props.update({f"{METADATA}.{key}": text for key, text in facts.items() if text})
 
     def value(self, argument: Any) -> ir.Value:

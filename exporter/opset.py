@@ -45,7 +45,7 @@ def bring_to(context: DiagnosticContext, model: ir.Model, request: Request) -> N
         node.version = None
     place = _asked_for(request) if too_new else None
     for node, version in too_new:
-        origin = node.meta.get("fx_node")
+        origin = node.meta.get(where.FX_NODE)
         name = qualified_name(origin.target) if origin else f"onnx::{node.op_type}"
         enough = max(needed for _, needed in too_new)
         at = where.at_node(origin) if origin else Evidence(request.caller)

@@ -32,24 +32,25 @@ def around(node: torch.fx.Node) -> Graph:
     edges += [(_ABOVE, each.name) for each in reached["above"] if any(source not in shown for source in each.all_input_nodes)]
     edges += [(each.name, _BELOW) for each in reached["below"] if any(user not in shown for user in each.users)]
     ends_of_edges = {id for edge in edges for id in edge}
-    nodes = [Node(each.name, _label(each), _value(each.meta.get("val"))) for each in shown]
+    nodes = [Node(each.name, label_of(each), value_of(each.meta.get("val"))) for each in shown]
     nodes += [Node(id, LEFT_OUT) for id in (_ABOVE, _BELOW) if id in ends_of_edges]
     return Graph(tuple(nodes), tuple(edges), node.name)
 
 
-def _label(node: torch.fx.Node) -> str:
+def label_of(node: torch.fx.Node) -> str:
+    """What a node is: its operator, or its part in the graph."""
     if node.op != "call_function":
         return {"placeholder": "input", "get_attr": "constant"}.get(node.op, node.op)
     target = node.target
     return str(target) if isinstance(target, torch._ops.OpOverload) else getattr(target, "__name__", str(target))
 
 
-def _value(value: Any) -> str:
+def value_of(value: Any) -> str:
     """Dtype and shape of a fake value; those of the first few of a list."""
     if isinstance(value, torch.Tensor):
         return f"{str(value.dtype).removeprefix('torch.')}[{', '.join(map(str, value.shape))}]"
     if isinstance(value, list | tuple):
-        return _joined(map(_value, value[:_VALUE_LIMIT]), more=len(value) > _VALUE_LIMIT)
+        return _joined(map(value_of, value[:_VALUE_LIMIT]), more=len(value) > _VALUE_LIMIT)
     return str(value) if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool) else ""
 
 

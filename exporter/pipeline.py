@@ -8,7 +8,7 @@ from onnxplain import without_collection
 from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.diagnostics.context import StageFailed
 
-from . import opset, passes
+from . import listing, opset, passes
 from .build import build
 from .capture import capture
 from .dispatch import plan
@@ -41,6 +41,7 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry) ->
                 planned = plan(context, prepared, registry)
             with context.stage("build"):
                 model = build(context, planned, request)
+                context.graph("onnx", lambda: listing.of_onnx("onnx", model))
             if request.optimize:
                 with context.stage("optimize"):
                     optimize(context, model)

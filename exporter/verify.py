@@ -122,7 +122,7 @@ def _other_way(prepared: Prepared) -> Evidence | None:
 
 def _first_difference(model: ir.Model, prepared: Prepared, inputs: Sequence[Any]) -> Evidence | None:
     """Where the first value stands that differs, in the order of the graph; values that the clean-up removed are not compared."""
-    values = {value.meta["fx_node"]: value for node in model.graph for value in node.outputs if "fx_node" in value.meta}
+    values = {value.meta[where.FX_NODE]: value for node in model.graph for value in node.outputs if where.FX_NODE in value.meta}
     outputs = list(model.graph.outputs)
     model.graph.outputs.extend(value for value in values.values() if value not in outputs)
     try:

@@ -26,10 +26,17 @@ import torch
 import onnxplain
 import onnxplain.diagnostics
 import onnxplain.rules
-from onnxplain.diagnostics import Evidence, Location, Region
+from onnxplain.diagnostics import Evidence, Location, Region, Step
 from onnxplain.diagnostics.source import line_text
 
 from . import picture
+
+FX_NODE = "fx_node"
+"""Key of the FX node in the `meta` of ONNX nodes and of values that are its whole result; it is not saved."""
+
+
+CAPTURED_AS = "captured_as"
+"""Key of the name of the captured FX node in the `meta` of those that it was decomposed to."""
 
 
 class Origin(enum.Enum):
@@ -82,8 +89,7 @@ def at_node(node: torch.fx.Node) -> Evidence:
             `onnxplain.capture` put there.
     """
     evidence = at_stack(stack_of(node), _module_path(node))
-    place = evidence.location or Location("")
-    steps = tuple(place.saying(step) for step in _steps(node, place))
+    steps = tuple(_steps(node, evidence.location))
     return replace(evidence, code_flow=steps, picture=functools.partial(picture.around, node))
 
 
@@ -95,7 +101,7 @@ def stack_of(node: torch.fx.Node) -> tuple[Location, ...]:
 def at_onnx_node(message: str, model: ir.Model) -> Evidence | None:
     """Where the ONNX node comes from that a message of the checker or the runtime names."""
     node = onnx_node(message, model)
-    made_from = None if node is None else node.meta.get("fx_node")
+    made_from = None if node is None else node.meta.get(FX_NODE)
     return None if made_from is None else at_node(made_from)
 
 
@@ -224,25 +230,26 @@ def _module_path(node: torch.fx.Node) -> str:
     return re.sub(r"@\d+", "", path)
 
 
-def _steps(node: torch.fx.Node, place: Location) -> Iterator[str]:
-    """What became of the user's call, a sentence per step."""
+def _steps(node: torch.fx.Node, place: Location | None) -> Iterator[Step]:
+    """What became of the user's call."""
     present = str(node.target)
     name, operator = _exported_as(node)
-    if place.region:
+    if place is not None and place.region:
         function = node.meta.get("torch_fn")
-        yield f"the source calls {function[1].rpartition('.')[2]}" if function else "the source line"
+        yield Step(f"the source calls {function[1].rpartition('.')[2]}" if function else "the source line")
     if node.op == "call_function" and operator != present:
-        yield f"captured as {operator} (FX node {name})"
-        yield f"decomposed to {present} (FX node {node.name})"
+        yield Step(f"captured as {operator} (FX node {name})", "captured", name)
+        yield Step(f"decomposed to {present} (FX node {node.name})", "prepared", node.name)
     elif node.op == "call_function":
-        yield f"captured as {present} (FX node {node.name})"
+        yield Step(f"captured as {present} (FX node {node.name})", "captured", node.name)
     else:
-        yield f"{node.op} {present} (FX node {node.name})"
+        yield Step(f"{node.op} {present} (FX node {node.name})", "captured", node.name)
+    yield Step("", "onnx", node.name)
 
 
 def _exported_as(node: torch.fx.Node) -> tuple[str, str]:
     """Name and operator of the node that capture made, from which `node` was decomposed."""
-    name, operator = node.name, str(node.meta.get("original_aten") or node.target)
+    name, operator = node.meta.get(CAPTURED_AS, node.name), str(node.meta.get("original_aten") or node.target)
     sources = node.meta.get("from_node")
     while sources:
         if _OVERLOAD.fullmatch(sources[0].target):

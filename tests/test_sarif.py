@@ -7,6 +7,7 @@ import json
 import linecache
 import logging
 import pathlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -26,16 +27,19 @@ from onnxplain.diagnostics import (
     Evidence,
     ExportFailed,
     Fix,
+    GraphText,
     Level,
     Location,
     Log,
     Region,
     Renamed,
     Rule,
+    Step,
     Tool,
     fingerprint,
     sarif,
 )
+from onnxplain.diagnostics.sarif import places, run
 from onnxplain.rules import DataDependentBranch, InternalError, NameChanged, TrainingMode, UnsupportedOperator
 
 MODEL = """\
@@ -124,8 +128,14 @@ def test_result(tmp_path: pathlib.Path, read: Read) -> None:
     assert result["properties"] == {"stage": "capture", "blocking": False, "notes": ["The condition is a tensor."]}
     assert result["suppressions"] == []
     assert result["locations"][0]["logicalLocations"] == [
-        {"fullyQualifiedName": "encoder.layers.3", "kind": "module"},
+        {"fullyQualifiedName": "encoder.layers.3", "index": 3, "kind": "module"},
         {"fullyQualifiedName": "forward", "kind": "function"},
+    ]
+    assert content["runs"][0]["logicalLocations"] == [
+        {"name": "Flip", "fullyQualifiedName": "Flip", "kind": "type"},
+        {"name": "encoder", "fullyQualifiedName": "encoder", "kind": "module", "parentIndex": 0},
+        {"name": "layers", "fullyQualifiedName": "encoder.layers", "kind": "module", "parentIndex": 1},
+        {"name": "3", "fullyQualifiedName": "encoder.layers.3", "kind": "module", "parentIndex": 2},
     ]
     assert physical(result) == {
         "artifactLocation": {"uri": "model.py", "uriBaseId": "SRCROOT"},
@@ -164,6 +174,7 @@ def test_rules_are_those_reported_by_id(read: Read) -> None:
         "problem.severity": "warning",
         "revision": 1,
         "since": "0.1.0",
+        "history": ["0.1.0: added."],
         "arguments": ["kind", "asked", "given"],
     }
 
@@ -310,7 +321,7 @@ def test_source_that_is_not_at_hand(read: Read) -> None:
     context.report(DataDependentBranch(condition="z"))
     unseen, module, nowhere = results(read(context.log()))
     assert physical(unseen) == {"artifactLocation": {"uri": "file:///nowhere/model.py"}, "region": {"startLine": 3, "endLine": 3}}
-    assert module["locations"] == [{"logicalLocations": [{"fullyQualifiedName": "encoder", "kind": "module"}]}]
+    assert module["locations"] == [{"logicalLocations": [{"fullyQualifiedName": "encoder", "index": 1, "kind": "module"}]}]
     assert "locations" not in nowhere
     assert "primaryLocationLineHash" not in unseen["partialFingerprints"]
 
@@ -346,26 +357,88 @@ def test_equal_findings_are_one_result(tmp_path: pathlib.Path, read: Read) -> No
     assert (physical(result)["region"]["startLine"], lines) == (6, [7, 8])
 
 
-def test_way_to_the_finding(tmp_path: pathlib.Path, read: Read) -> None:
-    file = source(tmp_path)
+CAPTURED = GraphText("captured", "# The captured graph.\nx = input\nsum_1 = aten.sum.default(x)\n", {"x": (2, ""), "sum_1": (3, "")})
+ONNX = GraphText("onnx", "# The ONNX graph.\ns = ReduceSum(x)\n", {"sum_1": (2, "translated to ReduceSum (ONNX)")})
+
+
+def with_way(file: str) -> DiagnosticContext:
+    """A finding with a stack, a way through two graphs, and related places."""
     place = at(file, "x.sum()", function="forward")
     evidence = Evidence(
         location=place,
         stack=(at(file, "class Flip", function="<module>"), place),
-        code_flow=(place.saying("The source calls sum."), place.saying("captured as aten.sum.default"), Location("")),
+        code_flow=(
+            Step("the source calls sum"),
+            Step("captured as aten.sum.default", "captured", "sum_1"),
+            Step("decomposed to nothing", "prepared", "sum_1"),
+            Step("", "onnx", "sum_1"),
+            Step("", "onnx", "elsewhere"),
+        ),
         related=(at(file, "class Flip").saying("The module."), at(file, "return -x"), Location("")),
     )
     context = make_context()
+    context.graph("captured", lambda: CAPTURED)
+    context.graph("onnx", lambda: ONNX)
     context.report(DataDependentBranch(condition="x"), at=evidence)
-    (result,) = results(read(context.log()))
+    return context
+
+
+def test_way_to_the_finding(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "logs/flip.sarif"
+    sarif.write(with_way(source(tmp_path)).log(), path, base=tmp_path)
+    (result,) = results(check_log(path))
 
     (flow,) = result["codeFlows"]
     steps = flow["threadFlows"][0]["locations"]
-    assert [step["location"]["message"]["text"] for step in steps] == ["The source calls sum.", "captured as aten.sum.default"]
     assert all(step["nestingLevel"] >= 1 for step in steps)
+    told = [step["location"] for step in steps]
+    assert [step["message"]["text"] for step in told] == [
+        "the source calls sum",
+        "captured as aten.sum.default",
+        "decomposed to nothing",
+        "translated to ReduceSum (ONNX)",
+    ]
+    places = [(step["physicalLocation"]["artifactLocation"]["uri"], step["physicalLocation"]["region"]["startLine"]) for step in told]
+    assert places == [("model.py", 6), ("logs/flip.graphs/captured.txt", 3), ("model.py", 6), ("logs/flip.graphs/onnx.txt", 2)]
+    for uri, line in places:
+        assert "sum" in (tmp_path / uri).read_text(encoding="utf-8").splitlines()[line - 1].lower()
+    assert not (tmp_path / "logs/flip.graphs/prepared.txt").exists()
     (stack,) = result["stacks"]
+    assert stack["message"]["text"]
     assert [frame["location"]["logicalLocations"][0]["fullyQualifiedName"] for frame in stack["frames"]] == ["forward", "<module>"]
     assert [location["message"]["text"] for location in result["relatedLocations"]] == ["The module.", "return -x"]
+
+
+def test_graphs_of_an_earlier_log_go_and_nothing_else(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "flip.sarif"
+    sarif.write(with_way(source(tmp_path)).log(), path, base=tmp_path)
+    assert sorted(each.name for each in (tmp_path / "flip.graphs").iterdir()) == ["captured.txt", "onnx.txt"]
+    (tmp_path / "flip.graphs/mine.txt").touch()
+    sarif.write(make_context().log(), path, base=tmp_path)
+    assert [each.name for each in (tmp_path / "flip.graphs").iterdir()] == ["mine.txt"]
+    (tmp_path / "flip.graphs/mine.txt").unlink()
+    sarif.write(make_context().log(), path, base=tmp_path)
+    assert not (tmp_path / "flip.graphs").exists()
+
+
+def test_links_in_the_message(tmp_path: pathlib.Path, read: Read) -> None:
+    file = source(tmp_path, "".join(f"y = x{number}\n" for number in range(12)))
+    context = make_context()
+    for number in range(12):
+        context.report(
+            UnsupportedOperator(operator="my::op", nearest="x[0](1)"), at=Location(file, Region(number + 1), module=f"m.{number}")
+        )
+    content = read(context.log())
+    (result,) = results(content)
+    message, related = result["message"], result["relatedLocations"]
+    links = re.findall(r"\[([^\]]*)\]\((\d+)\)", message["text"])
+    lines = {each["id"]: each["physicalLocation"]["region"]["startLine"] for each in related}
+    assert [(text, lines[int(id)]) for text, id in links] == [(f"'model.py:{line} (m.{line - 1})'", line) for line in range(2, 7)]
+    assert len(related) == 11
+    assert "12" in message["text"]
+    # NOTE: that of VS Code and the web component, which know no escape.
+    assert "[0]" not in re.sub(r"\[[^\]]*\]\([^)]+\)", "", "x[0](1)")
+    assert "[0]" in re.sub(r"\[[^\]]*\]\([^)]+\)", "", message["text"])
 
 
 def test_fixes(tmp_path: pathlib.Path, read: Read) -> None:
@@ -546,15 +619,18 @@ def test_any_text_is_only_data(tmp_path: pathlib.Path, text: str) -> None:
     evidence = Evidence(
         location=Location(file, Region(6), text, text, text),
         stack=(Location(text, Region(3), text, text, text),),
-        code_flow=(Location(file, Region(6), message=text),),
+        code_flow=(Step(text), Step("", "onnx", text), Step(text, "captured", text)),
         related=(Location(text, message=text),),
     )
     fixes = (Fix(f"Do {text}", Confidence.GUESS, (Edit(file, Region(6), text),), text),)
+    context.graph("captured", lambda: GraphText("captured", f"{text}\n", {text: (1, text)}))
     context.report(DataDependentBranch(condition=text), at=evidence, notes=[text], fixes=fixes, cause=ValueError(text))
     path = tmp_path / "log.sarif"
     sarif.write(context.log(), path)
     (result,) = results(check_log(path))
-    assert result["message"]["arguments"] == [" ".join("".join(char if char.isprintable() else " " for char in text).split())]
+    shown = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    assert result["message"]["arguments"][0].replace("\u2060", "") == shown
+    assert "](1)" not in result["message"]["arguments"][0], "readers would make a link of it"
 
 
 def test_write(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -591,6 +667,7 @@ def test_a_crash_leaves_no_half_written_file(tmp_path: pathlib.Path, monkeypatch
 def test_many_findings(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     count = 2000
     file = source(tmp_path, "".join(f"y{number} = x{number}.item()\n" for number in range(count)))
+    monkeypatch.setattr(run, "_LIMITS", {False: count})
     calls: list[str] = []
 
     def counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -609,8 +686,8 @@ def test_many_findings(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) 
         return len(text)
 
     half = size(count // 2)
-    monkeypatch.setattr(sarif, "_artifact_location", counted("path", sarif._artifact_location))
-    monkeypatch.setattr(sarif, "_lines", counted("read", sarif._lines))
+    monkeypatch.setattr(places, "artifact_location", counted("path", places.artifact_location))
+    monkeypatch.setattr(places, "_lines", counted("read", places._lines))
     monkeypatch.setattr(fingerprint, "line_hashes", counted("hash", fingerprint.line_hashes))
     assert size(count) < 2.1 * half
     assert sorted(calls) == ["hash", "path", "read"], "each file is read once"

@@ -110,7 +110,8 @@ def test_place_survives_decomposition(load: Load, marked: Marked) -> None:
     program = _export(load(NESTED, "nested").Net()).run_decompositions()
     evidence = _at(program, "aten._softmax.default")
     assert _place(evidence.location) == ("helper", marked("helper", "nested")[0])
-    steps = [step.message for step in evidence.code_flow]
+    *steps, last = (step.message for step in evidence.code_flow)
+    assert last == "", "left to the text of the ONNX graph"
     assert ["softmax" in step for step in steps] == [True, True, True]
     assert ["aten.softmax.int" in step for step in steps] == [False, True, False]
     assert ["aten._softmax.default" in step for step in steps] == [False, False, True]

@@ -8,7 +8,7 @@ import pathlib
 import click
 
 import onnxplain.rules
-from onnxplain.diagnostics import DiagnosticOptions, InvalidArgument, Level, LogNotSaved
+from onnxplain.diagnostics import SARIF_PROFILES, DiagnosticOptions, InvalidArgument, Level, LogNotSaved, SarifProfile
 
 _STRATEGIES = ("non-strict", "strict", "draft")
 
@@ -41,6 +41,13 @@ def _levels(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 @click.argument("target", required=False)
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=pathlib.Path), help="The ONNX file.  [default: MODEL.onnx]")
 @click.option("--sarif", type=click.Path(dir_okay=False, path_type=pathlib.Path), help="The SARIF log.  [default: .sarif/MODEL.sarif]")
+@click.option(
+    "--sarif-profile",
+    type=click.Choice(SARIF_PROFILES),
+    default="full",
+    show_default=True,
+    help="What the log has: all, or what GitHub code scanning accepts.",
+)
 @click.option("--report", metavar="[PATH]", is_flag=False, flag_value="", help="Write a markdown report, too.  [default: OUTPUT with .md]")
 @click.option(
     "--repro",
@@ -75,6 +82,7 @@ def command(
     target: str | None,
     output: pathlib.Path | None,
     sarif: pathlib.Path | None,
+    sarif_profile: SarifProfile,
     report: str | None,
     repro: str | None,
     opset: int | None,
@@ -150,6 +158,7 @@ def command(
                 verify=verify,
                 profile=profile,
                 sarif=sarif,
+                sarif_profile=sarif_profile,
                 report=markdown or False,
                 repro=script or False,
                 diagnostic_options=options,
@@ -166,7 +175,7 @@ def command(
         raise click.ClickException(str(error)) from error
     render(log, make_console(), {"log": sarif, **({"report": markdown} if markdown else {})})
     for event in log.events:
-        if event.stage == "repro" and event.level >= logging.WARNING:
+        if event.stage in ("repro", "sarif") and event.level >= logging.WARNING:
             click.echo(visible(event.text))
     if not log.succeeded and output.exists():
         click.echo(f"{output} is still that of an earlier export.")

@@ -9,6 +9,7 @@ import torch
 
 from onnxplain.diagnostics import DiagnosticContext
 
+from .. import listing
 from ..registry import OnnxRegistry
 from . import decompose, functionalize, inline, promote, prune
 
@@ -40,7 +41,10 @@ PASSES: tuple[Pass, ...] = (
 
 def run(context: DiagnosticContext, program: torch.export.ExportedProgram, registry: OnnxRegistry) -> Prepared:
     """Runs all passes on a copy of the program's graph."""
+    captured = program.graph_module
+    context.graph("captured", lambda: listing.of_fx("captured", captured))
     program, graph_module = functionalize.functionalize(context, program)
+    context.graph("prepared", lambda: listing.of_fx("prepared", graph_module))
     for change in PASSES:
         for module in graph_modules(graph_module):
             change(context, module, registry)

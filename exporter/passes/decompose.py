@@ -139,4 +139,5 @@ def _inherit(node: torch.fx.Node, made: torch.fx.Node) -> None:
     """What `node` is made of stands at its line and in its module, and remembers which operator the user called."""
     made.meta.update({key: node.meta[key] for key in _KEPT_META if key in node.meta})
     made.meta[_WAY] = (*node.meta.get(_WAY, ()), node.target)
+    made.meta[where.CAPTURED_AS] = node.meta.get(where.CAPTURED_AS, node.name)
     made.meta["original_aten"] = node.meta.get("original_aten", node.target)

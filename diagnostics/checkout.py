@@ -1,0 +1,69 @@
+"""The git checkout around a folder."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import re
+import subprocess
+import urllib.parse
+
+_SECONDS = 10
+_SCP = re.compile(r"(?:[^@/]+@)?(?P<host>[^:/]+):(?P<path>[^/].*)")
+"""How ssh names a repository: `git@host:owner/name.git`."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Checkout:
+    """Which version of what is checked out.
+
+    Attributes:
+        repository: Absolute URI of the remote `origin`, without a user or a password; of the folder where there is no remote.
+        revision: The commit's hash.
+        branch: Its branch as `refs/heads/...`; empty on a detached head.
+    """
+
+    repository: str
+    revision: str
+    branch: str
+
+
+def root(folder: pathlib.Path) -> pathlib.Path | None:
+    """The root of the checkout around `folder`; None where there is none."""
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+
+
+def read(folder: pathlib.Path) -> Checkout | None:
+    """What is checked out in `folder`, the root of a checkout; None where there is no git, no commit, or no checkout."""
+    head = _git(folder, "rev-parse", "HEAD", "--symbolic-full-name", "HEAD").split()
+    if len(head) != 2:
+        return None
+    revision, branch = head
+    remote = _git(folder, "config", "--get", "remote.origin.url").strip()
+    return Checkout(_uri(remote, folder), revision, branch if branch.startswith("refs/heads/") else "")
+
+
+def _git(folder: pathlib.Path, *command: str) -> str:
+    if not (folder / ".git").exists():
+        return ""
+    try:
+        done = subprocess.run(["git", *command], cwd=folder, capture_output=True, timeout=_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return "" if done.returncode else done.stdout.decode("utf-8", "replace")
+
+
+def _uri(remote: str, folder: pathlib.Path) -> str:
+    """`remote` as a URI that a browser opens, if it can be one. What stands before an @ may be a secret: it is left out."""
+    if "://" not in remote and (short := _SCP.fullmatch(remote)):
+        remote = f"https://{short['host']}/{short['path']}"
+    try:
+        parts = urllib.parse.urlsplit(remote)
+        port = f":{parts.port}" if parts.port and parts.scheme in ("http", "https") else ""
+    except ValueError:
+        return folder.as_uri()
+    if parts.scheme not in ("http", "https", "ssh", "git") or not parts.hostname:
+        return folder.as_uri()
+    scheme = parts.scheme if parts.scheme == "http" else "https"
+    path = urllib.parse.quote(urllib.parse.unquote(parts.path.rstrip("/").removesuffix(".git")))
+    return f"{scheme}://{parts.hostname}{port}{path}"

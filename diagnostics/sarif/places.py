@@ -1,0 +1,171 @@
+"""Places in files as SARIF's physical locations: URIs, regions in UTF-16 columns, snippets."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import os
+import pathlib
+import urllib.parse
+
+import sarif_om
+
+from .. import fingerprint
+from ..location import Location, Region
+from ..source import column_to_utf16
+
+ROOT = "SRCROOT"
+"""The base of all URIs below the source root."""
+SNIPPET_LIMIT = 10_000
+"""Characters; a longer snippet, of generated code for example, is left out: it would be repeated in every finding there."""
+_CONTEXT_LINES = 2
+_PACKAGES = {"site-packages", "dist-packages"}
+
+
+class Sources:
+    """The files of one log, each read once.
+
+    Args:
+        base: Files below it are named relative to it.
+    """
+
+    def __init__(self, base: pathlib.Path) -> None:
+        self.base = base
+        self._sources: dict[str, Source] = {}
+
+    def __getitem__(self, file: str) -> Source:
+        found = self._sources.get(file)
+        if found is None:
+            found = self._sources[file] = Source(file, self.base, _lines(file))
+        return found
+
+    def add(self, file: str, text: str) -> None:
+        """A file that will be there when the log is."""
+        self._sources[file] = Source(file, self.base, text.splitlines())
+
+    def has(self, place: Location | None) -> bool:
+        """Whether `place` is a line of a file below the base that is at hand and no installed package's."""
+        if place is None or not place.file or place.region is None or _PACKAGES & set(pathlib.PurePath(place.file).parts):
+            return False
+        source = self[place.file]
+        return source.location.uri_base_id is not None and source.fit(place.region) is not None
+
+
+class Source:
+    """A source file: its name, its lines, and what counts in them."""
+
+    def __init__(self, file: str, base: pathlib.Path, lines: list[str]) -> None:
+        self.file = file
+        self.lines = lines
+        self.location = artifact_location(file, base)
+        self.name: str = self.location.uri if self.location.uri_base_id else pathlib.PurePath(file).name
+        """The same on every machine."""
+
+    def hash_of(self, line: int) -> str | None:
+        """GitHub's hash of a line; None where the file has no such line."""
+        return self._hashes[line - 1] if 1 <= line <= len(self.lines) and line <= len(self._hashes) else None
+
+    @functools.cached_property
+    def _hashes(self) -> list[str]:
+        try:
+            # NOTE: GitHub reads UTF-8 whatever the file declares, and it matters whether the last line has an end.
+            text = pathlib.Path(self.file).read_bytes().decode("utf-8", "replace")
+        except (OSError, ValueError):
+            text = "\n".join([*self.lines, ""])
+        return fingerprint.line_hashes(text)
+
+    def fit(self, region: Region) -> Region | None:
+        """`region` with all its numbers, inside the file; None where the file has no such line: it is not the one that ran."""
+        if not 1 <= region.line <= len(self.lines):
+            return None
+        first, last = region.line, min(max(region.line, region.last_line), len(self.lines))
+        end = len(self.lines[last - 1]) + 1
+        column = min(max(region.column or 1, 1), len(self.lines[first - 1]) + 1)
+        end_column = min(max(region.end_column or end, 1), end) if last == region.last_line else end
+        return Region(first, column, last, end if first == last and end_column < column else end_column)
+
+    def text(self, fitted: Region) -> str:
+        """The text of a region that `fit` returned."""
+        lines = self.lines[fitted.line - 1 : fitted.last_line]
+        lines[-1] = lines[-1][: (fitted.end_column or 1) - 1]
+        lines[0] = lines[0][(fitted.column or 1) - 1 :]
+        return "\n".join(lines)
+
+    def region(self, fitted: Region) -> sarif_om.Region:
+        """The numbers of a region that `fit` returned, columns in UTF-16 code units."""
+        return sarif_om.Region(
+            start_line=fitted.line,
+            start_column=column_to_utf16(self.lines[fitted.line - 1], fitted.column or 1),
+            end_line=fitted.last_line,
+            end_column=column_to_utf16(self.lines[fitted.last_line - 1], fitted.end_column or 1),
+        )
+
+    def physical(self, region: Region | None, *, context: bool = False) -> sarif_om.PhysicalLocation:
+        """The file, its region with the text there, and on request the lines around it."""
+        physical = sarif_om.PhysicalLocation(artifact_location=self.location)
+        if region is None:
+            return physical
+        if not self.lines:
+            physical.region = _unseen(region)
+            return physical
+        fitted = self.fit(region if region.column else _without_indentation(region, self.lines))
+        if fitted is None:
+            return physical
+        physical.region = self.region(fitted)
+        physical.region.snippet = snippet_of(self.text(fitted))
+        if not region.column:
+            physical.region.properties = {"wholeLine": True}
+        around = self.fit(Region(max(1, fitted.line - _CONTEXT_LINES), 1, fitted.last_line + _CONTEXT_LINES))
+        if context and around and around != fitted and (snippet := snippet_of(self.text(around))):
+            physical.context_region = sarif_om.Region(start_line=around.line, end_line=around.last_line, snippet=snippet)
+        return physical
+
+
+def artifact_location(file: str, base: pathlib.Path) -> sarif_om.ArtifactLocation:
+    """`file` relative to the source root if it lies below it, else as an absolute URI."""
+    if not _is_path(file):
+        return sarif_om.ArtifactLocation(uri=urllib.parse.quote(file, errors="replace"))
+    path = pathlib.Path(file).absolute()
+    if ".." in path.parts:
+        path = path.resolve()
+    for form, root in ((path, base), (path.resolve(), base.resolve())):
+        if form.is_relative_to(root):
+            return sarif_om.ArtifactLocation(uri=urllib.parse.quote(os.fsencode(form.relative_to(root).as_posix())), uri_base_id=ROOT)
+    return sarif_om.ArtifactLocation(uri=path.as_uri())
+
+
+def folder_uri(folder: pathlib.Path) -> str:
+    """The URI of a folder, with the slash at its end that bases need."""
+    return folder.as_uri().rstrip("/") + "/"
+
+
+def snippet_of(text: str) -> sarif_om.ArtifactContent | None:
+    """`text` as content, unless it is empty or too long."""
+    return sarif_om.ArtifactContent(text=text) if 0 < len(text) <= SNIPPET_LIMIT else None
+
+
+def _lines(file: str) -> list[str]:
+    try:
+        return [line.rstrip("\r\n") for line in linecache.getlines(file)]
+    except ValueError:
+        # NOTE: what linecache says to a name that no file can have, with NUL or half a surrogate pair.
+        return []
+
+
+def _is_path(file: str) -> bool:
+    """False for Python's names of source that is in no file, such as `<stdin>`, and for what no file can be called."""
+    try:
+        os.fsencode(file)
+    except UnicodeEncodeError:
+        return False
+    return not file.startswith("<") and "\0" not in file
+
+
+def _unseen(region: Region) -> sarif_om.Region | None:
+    """`region` of a file whose text is not at hand: its lines, as columns in UTF-16 are unknown."""
+    return sarif_om.Region(start_line=region.line, end_line=max(region.line, region.last_line)) if region.line >= 1 else None
+
+
+def _without_indentation(region: Region, lines: list[str]) -> Region:
+    text = lines[region.line - 1] if 1 <= region.line <= len(lines) else ""
+    return Region(region.line, len(text) - len(text.lstrip()) + 1, region.end_line, region.end_column)

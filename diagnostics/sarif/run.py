@@ -1,0 +1,247 @@
+"""The one run of a log: tool, invocation, files, and which findings become results."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import logging
+import pathlib
+from collections.abc import Mapping, Sequence
+
+import sarif_om
+
+from .. import checkout
+from ..finding import Diagnostic
+from ..level import Level
+from ..location import Location
+from ..log import PROFILE, Artifact, Event, Log
+from ..text import summary
+from .descriptors import descriptor, some
+from .places import ROOT, Sources, artifact_location, folder_uri
+from .results import Results, rule_of
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+_LIMITS = {False: 1_000, True: 5_000}
+"""Results of a run, by whether it is for GitHub, which keeps as many; VS Code's panel takes 3 s for 1,000, 26 s for 10,000."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Built:
+    """A SARIF log and what belongs to it.
+
+    Attributes:
+        log: The log.
+        graphs: The text of the graphs that it refers to, by name.
+        results: How many results it has.
+        left_out: What it does not have, a sentence each.
+    """
+
+    log: sarif_om.SarifLog
+    graphs: Mapping[str, str]
+    results: int
+    left_out: tuple[str, ...]
+
+
+def build(log: Log, base: pathlib.Path, folder: pathlib.Path | None, *, github: bool, limit: int | None = None) -> Built:
+    """The SARIF log of `log`.
+
+    Args:
+        log: What was reported.
+        base: The source root, absolute.
+        folder: Where the graphs will stand; without it no step of a finding's way stands in one.
+        github: Whether it is for GitHub code scanning.
+        limit: How many results it may have at most; the worst are kept.
+    """
+    sources = Sources(base)
+    graphs = {} if github or folder is None else {graph.name: (folder / f"{graph.name}.txt", graph) for graph in log.graphs}
+    for file, graph in graphs.values():
+        sources.add(str(file), graph.text)
+    run = _Run(log, sources, Results(log.subject, sources, graphs, github=github), github=github)
+    made = run.build(_LIMITS[github] if limit is None else limit)
+    return Built(
+        sarif_om.SarifLog(schema_uri=SCHEMA, version="2.1.0", runs=[made]),
+        {name: graph.text for name, (_, graph) in graphs.items()},
+        len(made.results),
+        tuple(run.left_out_told),
+    )
+
+
+class _Run:
+    """The one run of a log."""
+
+    def __init__(self, log: Log, sources: Sources, results: Results, *, github: bool) -> None:
+        self._log = log
+        self._sources = sources
+        self._results = results
+        self._github = github
+        self._left_out: dict[Level, int] = {}
+        self.left_out_told: list[str] = []
+
+    def build(self, limit: int) -> sarif_om.Run:
+        log, base = self._log, self._sources.base
+        chosen = self._chosen(limit)
+        results = [self._results.result(finding, place, own) for finding, place, own in chosen]
+        rules = sorted(self._results.messages, key=lambda rule: rule.id)
+        indices = {rule.id: index for index, rule in enumerate(rules)}
+        for result in results:
+            result.rule_index = indices[result.rule_id]
+        files = {artifact.path: artifact for artifact in log.artifacts}.values()
+        return sarif_om.Run(
+            tool=sarif_om.Tool(
+                driver=sarif_om.ToolComponent(
+                    name=log.tool.name,
+                    semantic_version=log.tool.version,
+                    information_uri=log.tool.uri,
+                    rules=[descriptor(rule, log.tool, self._results.messages[rule]) for rule in rules],
+                )
+            ),
+            automation_details=sarif_om.RunAutomationDetails(id=f"onnx-export/{log.subject}/"),
+            version_control_provenance=self._provenance(),
+            column_kind="utf16CodeUnits",
+            original_uri_base_ids={ROOT: sarif_om.ArtifactLocation(uri=folder_uri(base))},
+            # NOTE: before what follows: stacks may name further modules.
+            invocations=[self._invocation([finding for finding, _, _ in chosen], indices)],
+            artifacts=[artifact for artifact in map(self._artifact, files) if artifact is not None] or None,
+            logical_locations=self._modules(),
+            results=results,
+            properties=some(
+                {
+                    "onnxplain/subject": log.subject,
+                    "onnxplain/sarifProfile": "github" if self._github else "full",
+                    "onnxplain/leftOut": {level.value: self._left_out[level] for level in Level if level in self._left_out},
+                    "onnxplain/stages": [
+                        {"name": stage.name, "seconds": round(stage.seconds, 6), "completed": stage.completed} for stage in log.stages
+                    ],
+                    "onnxplain/environment": dict(log.environment),
+                    "onnxplain/options": {name: _option(value) for name, value in log.options.changed().items()},
+                    "onnxplain/profile": next((each.text for each in log.attachments if each.name == PROFILE), ""),
+                }
+            ),
+        )
+
+    def _chosen(self, limit: int) -> list[tuple[Diagnostic, Location | None, str]]:
+        """The findings that become results, the worst first, each with where it is shown and its fingerprint. Counts what is left out."""
+        log = self._log
+        chosen: list[tuple[Diagnostic, Location | None, str]] = []
+        homeless: list[Diagnostic] = []
+        for finding in log.findings:
+            own = self._results.fingerprint(finding)
+            if self._github and finding.suppression is not None and not finding.blocking:
+                continue
+            place = self._place(finding) if self._github else finding.location
+            if self._github and place is None:
+                homeless.append(finding)
+            else:
+                chosen.append((finding, place, own))
+        cut = [finding for finding, _, _ in chosen[limit:] if finding.suppression is None or finding.blocking]
+        who = "GitHub code scanning keeps" if self._github else "viewers are slow beyond"
+        self._leave_out(homeless, "they have no place in the repository")
+        self._leave_out(cut, f"{who} {limit:,} findings of a log")
+        return chosen[:limit]
+
+    def _leave_out(self, findings: Sequence[Diagnostic], reason: str) -> None:
+        if not findings:
+            return
+        counts = {level: sum(finding.level is level for finding in findings) for level in Level}
+        for level, count in counts.items():
+            if count:
+                self._left_out[level] = self._left_out.get(level, 0) + count
+        told = ", ".join(f"{count:,} of level {level.value}" for level, count in counts.items() if count)
+        self.left_out_told.append(f"This log leaves out {len(findings):,} findings ({told}): {reason}.")
+
+    def _place(self, finding: Diagnostic) -> Location | None:
+        """The place in the repository that is nearest to a finding."""
+        candidates = (finding.location, *reversed(finding.stack), *finding.related, *self._log.places)
+        return next((place for place in candidates if self._sources.has(place)), None)
+
+    def _provenance(self) -> list[sarif_om.VersionControlDetails] | None:
+        found = checkout.read(self._sources.base)
+        # NOTE: VS Code throws on an empty list.
+        if found is None:
+            return None
+        details = sarif_om.VersionControlDetails(
+            repository_uri=found.repository,
+            revision_id=found.revision,
+            branch=found.branch or None,
+            mapped_to=sarif_om.ArtifactLocation(uri_base_id=ROOT),
+        )
+        return [details]
+
+    def _modules(self) -> list[sarif_om.LogicalLocation] | None:
+        """The submodules that places name, as a tree below the model."""
+        indices = self._results.modules
+        if len(indices) == 1:
+            return None
+        model = sarif_om.LogicalLocation(name=self._log.subject, fully_qualified_name=self._log.subject, kind="type")
+        return [
+            model,
+            *(
+                sarif_om.LogicalLocation(
+                    name=path.rpartition(".")[2], fully_qualified_name=path, kind="module", parent_index=indices[path.rpartition(".")[0]]
+                )
+                for path in list(indices)[1:]
+            ),
+        ]
+
+    def _invocation(self, findings: Sequence[Diagnostic], indices: Mapping[str, int]) -> sarif_om.Invocation:
+        log = self._log
+        notifications = [
+            *(self._internal(finding, indices) for finding in findings if finding.blocking and rule_of(finding).chapter() == "internal"),
+            *map(_notification, log.events),
+            *(_notification(Event(logging.WARNING, "sarif", text, log.ended.timestamp())) for text in self.left_out_told),
+        ]
+        return sarif_om.Invocation(
+            execution_successful=log.succeeded,
+            exit_code=log.exit_code,
+            exit_code_description=f"The export {'succeeded' if log.succeeded else 'failed'}: {summary(log)}",
+            start_time_utc=_time(log.started),
+            end_time_utc=_time(log.ended),
+            command_line=log.command_line or None,
+            working_directory=sarif_om.ArtifactLocation(uri=folder_uri(pathlib.Path.cwd())),
+            tool_execution_notifications=notifications or None,
+        )
+
+    def _internal(self, finding: Diagnostic, indices: Mapping[str, int]) -> sarif_om.Notification:
+        kind, _, message = finding.cause.partition(": ")
+        exception = sarif_om.Exception(
+            kind=kind, message=message or None, stack=None if self._github else self._results.stack(finding.stack)
+        )
+        return sarif_om.Notification(
+            level="error",
+            message=sarif_om.Message(text=str(finding.rule)),
+            descriptor=_stage_descriptor(finding.stage),
+            associated_rule=sarif_om.ReportingDescriptorReference(id=finding.rule.id, index=indices[finding.rule.id]),
+            exception=exception if kind else None,
+        )
+
+    def _artifact(self, artifact: Artifact) -> sarif_om.Artifact | None:
+        location = artifact_location(str(artifact.path), self._sources.base)
+        if self._github and location.uri_base_id is None:
+            return None
+        return sarif_om.Artifact(location=location, length=artifact.size, roles=[artifact.role], hashes={"sha-256": artifact.sha256})
+
+
+def _option(value: int | bool | Mapping[str, Level] | tuple[str, ...]) -> object:
+    """An option as JSON."""
+    if isinstance(value, Mapping):
+        return {rule: level.value for rule, level in value.items()}
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _notification(event: Event) -> sarif_om.Notification:
+    level = "error" if event.level >= logging.ERROR else "warning" if event.level >= logging.WARNING else "note"
+    return sarif_om.Notification(
+        level=level,
+        message=sarif_om.Message(text=event.text),
+        descriptor=_stage_descriptor(event.stage),
+        time_utc=_time(datetime.datetime.fromtimestamp(event.at, datetime.timezone.utc)),
+    )
+
+
+def _stage_descriptor(stage: str) -> sarif_om.ReportingDescriptorReference | None:
+    return sarif_om.ReportingDescriptorReference(id=f"stage/{stage}") if stage else None
+
+
+def _time(time: datetime.datetime) -> str:
+    return time.astimezone(datetime.timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
