@@ -6,7 +6,7 @@ BIN = $(VENV)/bin
 # A stale build folder would put deleted files into the wheel.
 INSTALL = rm -rf build && $(BIN)/pip install --quiet --no-deps --force-reinstall .
 
-.PHONY: demo test test-torch rules clean
+.PHONY: demo samples test test-torch rules clean
 
 # Exports a healthy sample and one with a problem, and shows the finding. It is expected to fail: that is exit code 1, anything else is wrong.
 demo: $(VENV)/needs-of-demo
@@ -16,6 +16,11 @@ demo: $(VENV)/needs-of-demo
 	$(BIN)/onnxplain export vscode-samples/data_dependent.py:build -o out/data_dependent.onnx --sarif .sarif/data_dependent.sarif --report; \
 		test $$? -eq 1
 	@echo "That was the demo: one sample exported, the other failed with a finding at its line, as it should."
+
+# Exports all samples, and writes their logs and the pictures of the terminal anew.
+samples: $(VENV)/needs-of-demo
+	$(INSTALL)
+	$(BIN)/python vscode-samples/regenerate.py
 
 # Lint, types, tests; the tests run against the installed wheel.
 test: $(VENV)/needs-of-test

@@ -79,8 +79,11 @@ def _runs(data: bytes) -> Sequence[Json]:
 
 
 def file_of(location: Json, bases: Json) -> str:
-    """The file that an artifact location names, as Python knows it, or Python's name for source in no file, such as `<stdin>`."""
-    base = _text(bases[location["uriBaseId"]]["uri"]) if "uriBaseId" in location else ""
+    """The file that an artifact location names, as Python knows it, or Python's name for source in no file, such as `<stdin>`.
+
+    A base without a URI, as SARIF's section 3.14.14 allows, is the current folder.
+    """
+    base = _text(bases[location["uriBaseId"]].get("uri", "")) if "uriBaseId" in location else ""
     uri = urllib.parse.urlsplit(urllib.parse.urljoin(base, _text(location["uri"])))
     if uri.scheme == "file":
         return urllib.request.url2pathname(uri.path)

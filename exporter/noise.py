@@ -54,11 +54,18 @@ def _logs_kept(context: DiagnosticContext) -> Iterator[None]:
     loggers = [logger for logger in map(logging.getLogger, names) if logger.handlers]
     saved = [list(logger.handlers) for logger in loggers]
     ours = _EventHandler(context)
+    # NOTE: pytest (9.2) listens to it, too, and would show hundreds of empty lines; torch writes them as soon as anybody listens.
+    trace = logging.getLogger("torch.__trace")
+    listeners = [handler for handler in trace.handlers if not type(handler).__module__.startswith("torch.")]
     try:
         for logger in loggers:
             logger.handlers = [ours]
+        for handler in listeners:
+            trace.removeHandler(handler)
         yield
     finally:
+        for handler in listeners:
+            trace.addHandler(handler)
         for logger, handlers in zip(loggers, saved, strict=True):
             logger.handlers = handlers
 

@@ -16,6 +16,6 @@ class Normalizer(torch.nn.Module):
         return soften(signal) * 0.5
 
 
-def build():
+def build() -> tuple[torch.nn.Module, tuple[torch.Tensor]]:
     """The model and its example inputs."""
     return Normalizer().eval(), (torch.randn(2, 8),)

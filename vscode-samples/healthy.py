@@ -1,5 +1,7 @@
 """A healthy model: it exports without a finding."""
 
+from typing import Any
+
 import torch
 
 
@@ -15,6 +17,6 @@ class Classifier(torch.nn.Module):
         return self.head(torch.relu(self.hidden(features)))
 
 
-def build():
+def build() -> tuple[torch.nn.Module, tuple[torch.Tensor], dict[str, Any], dict[str, Any]]:
     """The model, its example inputs, no keyword inputs, and a batch of any size."""
     return Classifier().eval(), (torch.randn(2, 8),), {}, {"features": {0: torch.export.Dim("batch")}}

@@ -1,0 +1,47 @@
+"""For the tests of a model: an assertion that it exports, which fails with the findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from onnxplain.diagnostics import ExportFailed
+from onnxplain.diagnostics.text import summary, verdict
+
+from .api import export
+from .program import ONNXProgram
+
+
+def assert_exports(
+    model: torch.nn.Module | torch.export.ExportedProgram | Callable[..., Any],
+    args: tuple[Any, ...] | torch.Tensor = (),
+    *,
+    verify: bool = True,
+    **options: Any,
+) -> ONNXProgram:
+    """Exports a model, and compares the result with eager PyTorch.
+
+    Warnings and notes do not fail it; with `diagnostic_options=DiagnosticOptions(warnings_as_errors=True, ignore=("OXP1007",))` all
+    warnings do but those of the rule OXP1007.
+
+    Args:
+        model: As for `onnxplain.export`.
+        args: Positional example inputs; a single tensor stands for a tuple of one.
+        verify: Whether ONNX Runtime's outputs are compared with those of eager PyTorch.
+        **options: The other arguments of `onnxplain.export`, such as `kwargs`, `dynamic_shapes` or `sarif`.
+
+    Returns:
+        The exported model with its log.
+
+    Raises:
+        AssertionError: The model does not export; the text holds every finding that counts, worst first.
+        InvalidArgument: An argument has the wrong type or value.
+    """
+    __tracebackhide__ = True  # For pytest: the test's own line is what failed.
+    try:
+        return export(model, args, verify=verify, **options)
+    except ExportFailed as failed:
+        log = failed.log
+    raise AssertionError("\n\n".join([f"{verdict(log)}: {summary(log)}", *map(str, log.active)]))
