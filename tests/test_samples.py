@@ -211,7 +211,7 @@ def test_the_edits_of_a_committed_log_are_the_way_out(name: str, confidence: Con
 def test_the_way_out_in_the_readme_is_one(name: str, workspace: pathlib.Path) -> None:
     section = README.partition(f". {name}.py\n")[2].partition("\n## ")[0]
     (diff,) = re.findall(r"```diff\n(.*?)```", section, re.DOTALL)
-    for hunk in diff.split("@@\n")[1:]:
+    for hunk in diff.split("@@\n"):
         before, after = ("".join(line[1:] + "\n" for line in hunk.splitlines() if line[0] in signs) for signs in (" -", " +"))
         (path,) = (path for path in workspace.glob("*.py") if before in path.read_text(encoding="utf-8"))
         path.write_text(path.read_text(encoding="utf-8").replace(before, after), encoding="utf-8")

@@ -31,7 +31,7 @@ _OF_A_MACHINE = ("artifacts", "versionControlProvenance", "workingDirectory")
 _WIDTH = 100
 """Characters of a picture, at least."""
 _PICTURE = """\
-<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">
+<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">
 <style>.{unique_id}-matrix {{ font: {char_height}px/{line_height}px Menlo, Consolas, "DejaVu Sans Mono", monospace }} {styles}</style>
 <defs>{lines}</defs>
 <rect width="{width}" height="{height}" rx="8" fill="#0c0c0c" />
