@@ -40,11 +40,9 @@ class Repository:
         self.run(f"git clone --quiet --depth=1 file://{origin} clone", folder)
         self.origin = origin
 
-    def run(
-        self, script: str, folder: pathlib.Path | None = None, options: str = "-e", *arguments: str
-    ) -> subprocess.CompletedProcess[str]:
+    def run(self, script: str, folder: pathlib.Path | None = None, options: str = "-e") -> subprocess.CompletedProcess[str]:
         """Runs `script` with bash, as CI does. What it printed is in `stdout`."""
-        command = ["bash", *options.split(), "-c", script, "script", *arguments]
+        command = ["bash", *options.split(), "-c", script]
         where = folder or self.folder
         return subprocess.run(command, cwd=where, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
