@@ -60,6 +60,7 @@ class Source:
         self.location = artifact_location(file, base)
         self.name: str = self.location.uri if self.location.uri_base_id else pathlib.PurePath(file).name
         """The same on every machine."""
+        self._fitted: dict[Region, Region] = {}
         self._made: dict[tuple[Region | None, bool], sarif_om.PhysicalLocation] = {}
         self.in_repository = self.location.uri_base_id is not None and not _PACKAGES & set(pathlib.PurePath(file).parts)
 
@@ -80,6 +81,12 @@ class Source:
         """`region` with all its numbers, inside the file; None where the file has no such line: it is not the one that ran."""
         if not 1 <= region.line <= len(self.lines):
             return None
+        if region in self._fitted:
+            return self._fitted[region]
+        self._fitted[region] = fitted = self._fit(region)
+        return fitted
+
+    def _fit(self, region: Region) -> Region:
         first, last = region.line, min(max(region.line, region.last_line), len(self.lines))
         end = len(self.lines[last - 1]) + 1
         column = min(max(region.column or 1, 1), len(self.lines[first - 1]) + 1)
