@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import inspect
 import re
 import string
@@ -158,8 +159,7 @@ class Rule:
     @classmethod
     def arguments(cls) -> tuple[str, ...]:
         """The names of the fields that the message uses, in order of their first use."""
-        names = (name for _, name, _, _ in string.Formatter().parse(cls.message) if name is not None)
-        return tuple(dict.fromkeys(names))
+        return _named(cls.message)
 
     @classmethod
     def chapter(cls) -> str:
@@ -243,6 +243,11 @@ class Recorded:
 
     def __str__(self) -> str:
         return _NUMBER.sub(lambda found: self.values[int(found[1])] if int(found[1]) < len(self.values) else found[0], self.template)
+
+
+@functools.cache
+def _named(template: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for _, name, _, _ in string.Formatter().parse(template) if name is not None))
 
 
 def _text(value: str | int | float | bool | tuple[str, ...]) -> str:

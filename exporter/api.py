@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from onnxplain import without_collection
 from onnxplain.diagnostics import (
     SARIF_PROFILES,
     Confidence,
@@ -258,7 +259,8 @@ def _write(
         if sarif is not None:
             from onnxplain.diagnostics import sarif as sarif_sink
 
-            left_out = sarif_sink.write(log, sarif, profile=sarif_profile)
+            with without_collection():
+                left_out = sarif_sink.write(log, sarif, profile=sarif_profile)
             events = (Event(logging.WARNING, "sarif", text, log.ended.timestamp()) for text in left_out)
             log = dataclasses.replace(log, events=(*log.events, *events))
         if report is not None:

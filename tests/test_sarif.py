@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 import linecache
 import logging
 import pathlib
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
+from types import ModuleType
 from typing import Any
 
 import jsonschema
 import pytest
+import torch
 from click.testing import CliRunner
 from sarif_checks import OASIS_SCHEMA, check_log
 
+import onnxplain
 from onnxplain import schemas
 from onnxplain.diagnostics import (
     Added,
@@ -34,6 +40,7 @@ from onnxplain.diagnostics import (
     Region,
     Renamed,
     Rule,
+    SarifProfile,
     Step,
     Tool,
     fingerprint,
@@ -56,13 +63,14 @@ class Flip(torch.nn.Module):
 Read = Callable[[Log], dict[str, Any]]
 
 
-def make_context(**options: Any) -> DiagnosticContext:
+def make_context(places: Callable[[], tuple[Location, ...]] = tuple, **options: Any) -> DiagnosticContext:
     return DiagnosticContext(
         tool=Tool("onnxplain", "0.1.0", "https://example.org/onnxplain"),
         subject="Flip",
         options=DiagnosticOptions(**options),
         internal_error=lambda stage, error: InternalError(stage=stage, error=type(error).__name__),
         clock=itertools.count(1_700_000_000).__next__,
+        places=places,
     )
 
 
@@ -738,3 +746,161 @@ def test_the_check_refuses(tmp_path: pathlib.Path, read: Read, damage: Callable[
     damage(results(content)[0])
     with pytest.raises((AssertionError, IndexError)):
         check_log(content)
+
+
+def in_checkout(folder: pathlib.Path, remote: str = "") -> str:
+    """Makes `folder` a git checkout with one commit. Returns its hash."""
+
+    def git(*command: str) -> str:
+        done = subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *command], cwd=folder, capture_output=True, check=True)
+        return done.stdout.decode().strip()
+
+    git("init", "-q", "-b", "main")
+    git("commit", "-q", "--allow-empty", "-m", "first")
+    if remote:
+        git("remote", "add", "origin", remote)
+    return git("rev-parse", "HEAD")
+
+
+@pytest.mark.parametrize(
+    ("remote", "uri"),
+    [
+        ("https://github.com/owner/name.git", "https://github.com/owner/name"),
+        ("https://me:secret@example.com:8443/a b/name", "https://example.com:8443/a%20b/name"),
+        ("git@github.com:owner/name.git", "https://github.com/owner/name"),
+        ("ssh://git@example.com:2222/owner/name.git", "https://example.com/owner/name"),
+        ("https://[broken", None),
+        ("../elsewhere", None),
+        ("", None),
+    ],
+)
+def test_the_checkout_is_named_without_secrets(tmp_path: pathlib.Path, read: Read, remote: str, uri: str | None) -> None:
+    revision = in_checkout(tmp_path, remote)
+    context = make_context()
+    context.report(DataDependentBranch(condition="x"), at=at(source(tmp_path), "x.sum()"))
+    (provenance,) = read(context.log())["runs"][0]["versionControlProvenance"]
+    assert provenance == {
+        "repositoryUri": uri or tmp_path.as_uri(),
+        "revisionId": revision,
+        "branch": "refs/heads/main",
+        "mappedTo": {"uriBaseId": "SRCROOT"},
+    }
+    subprocess.run(["git", "checkout", "-q", "--detach"], cwd=tmp_path, check=True)
+    assert "branch" not in read(context.log())["runs"][0]["versionControlProvenance"][0]
+
+
+def test_no_checkout_is_named_where_there_is_none(tmp_path: pathlib.Path, read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "versionControlProvenance" not in read(make_context().log())["runs"][0]
+    (tmp_path / ".git").mkdir()
+    assert "versionControlProvenance" not in read(make_context().log())["runs"][0], "no commit"
+    monkeypatch.setenv("PATH", "")
+    assert "versionControlProvenance" not in read(make_context().log())["runs"][0], "no git"
+
+
+def for_github(log: Log, base: pathlib.Path) -> dict[str, Any]:
+    content = check_log(json.loads(sarif.to_json(log, base, profile="github")))
+    run: dict[str, Any] = content["runs"][0]
+    return run
+
+
+def test_github_gets_places_in_the_repository_only(tmp_path: pathlib.Path) -> None:
+    inside, outside = source(tmp_path / "repo"), source(tmp_path / "elsewhere")
+    installed = source(tmp_path / "repo/.venv/lib/site-packages/lib")
+    context = make_context()
+    context.report(DataDependentBranch(condition="a"), at=at(outside, "x.sum()"))
+    context.report(
+        DataDependentBranch(condition="b"),
+        at=Evidence(at(installed, "x.sum()"), stack=(at(inside, "return x", function="forward"), at(installed, "x.sum()"))),
+    )
+    context.report(DataDependentBranch(condition="c"), at=Evidence(at(outside, "return x"), related=(at(inside, "class Flip"),)))
+    context.report(DataDependentBranch(condition="d"), at=at(inside, "x.sum()"))
+    context.report(TrainingMode(layers=("norm",)))
+    log = context.log()
+    run = for_github(log, tmp_path / "repo")
+    shown = {result["message"]["arguments"][0]: physical(result)["region"]["startLine"] for result in run["results"]}
+    assert shown == {"b": 8, "c": 4, "d": 6}
+    assert {physical(result)["artifactLocation"]["uri"] for result in run["results"]} == {"model.py"}
+    assert "elsewhere" not in json.dumps(run["results"])
+    assert run["properties"]["onnxplain/leftOut"] == {"error": 1, "warning": 1}
+    assert run["invocations"][0]["toolExecutionNotifications"][-1]["level"] == "warning"
+    own = {result["guid"]: result["partialFingerprints"]["onnxplain/v1"] for result in run["results"]}
+    full = json.loads(sarif.to_json(log, tmp_path / "repo"))["runs"][0]["results"]
+    assert own.items() <= {result["guid"]: result["partialFingerprints"]["onnxplain/v1"] for result in full}.items()
+
+
+def test_github_gets_the_model_where_a_finding_has_no_place(tmp_path: pathlib.Path) -> None:
+    file = source(tmp_path)
+    context = make_context(places=lambda: (at(file, "class Flip").saying("The model."),))
+    context.report(TrainingMode(layers=("norm",)))
+    run = for_github(context.log(), tmp_path)
+    assert [physical(result)["region"]["startLine"] for result in run["results"]] == [4]
+    assert "onnxplain/leftOut" not in run["properties"]
+
+
+def test_github_gets_nothing_that_is_accepted_and_no_stacks_and_graphs(tmp_path: pathlib.Path) -> None:
+    context = with_way(source(tmp_path))
+    accepted = source(tmp_path, "if x:  # onnxplain: ignore[OXP1001] x is a bool\n    pass\n", "accepted.py")
+    context.report(DataDependentBranch(condition="accepted"), at=at(accepted, "if x"))
+    path = tmp_path / "github.sarif"
+    assert sarif.write(context.log(), path, profile="github", base=tmp_path) == ()
+    run = check_log(path)["runs"][0]
+    (result,) = run["results"]
+    assert result["message"]["arguments"][0] == "x"
+    assert not result.keys() & {"stacks", "graphs"}
+    steps = result["codeFlows"][0]["threadFlows"][0]["locations"]
+    assert [step["location"]["physicalLocation"]["region"]["startLine"] for step in steps] == [4, 6]
+    assert "aten.sum.default" in steps[-1]["location"]["message"]["text"]
+    assert not (tmp_path / "github.graphs").exists()
+    assert "onnxplain/leftOut" not in run["properties"], "what is accepted does not count"
+
+
+@pytest.mark.parametrize(("profile", "limit"), [("full", 1_000), ("github", 5_000)])
+def test_limits_are_applied_and_said(tmp_path: pathlib.Path, profile: SarifProfile, limit: int) -> None:
+    file = source(tmp_path, "".join(f"y{number} = x{number}.item()\n" for number in range(limit + 7)))
+    context = make_context(levels={"OXP3001": Level.NOTE})
+    for number in range(7):
+        context.report(UnsupportedOperator(operator=f"my::{number}", nearest="none"), at=Location(file, Region(number + 1)))
+    for number in range(limit):
+        context.report(DataDependentBranch(condition=f"x{number}"), at=Location(file, Region(number + 1)))
+    path = tmp_path / "log.sarif"
+    (said,) = sarif.write(context.log(), path, profile=profile, base=tmp_path)
+    run = json.loads(path.read_text(encoding="utf-8"))["runs"][0]
+    assert len(run["results"]) == limit
+    assert {result["level"] for result in run["results"]} == {"error"}, "the worst are kept"
+    assert run["properties"]["onnxplain/leftOut"] == {"note": 7}
+    assert run["invocations"][0]["toolExecutionNotifications"][-1]["message"]["text"] == said
+
+
+def test_github_gets_no_file_beyond_its_limit(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = source(tmp_path, "".join(f"y{number} = x{number}.item()\n" for number in range(64)))
+    context = make_context()
+    for number in range(64):
+        context.report(DataDependentBranch(condition=f"x{number}"), at=Location(file, Region(number + 1)))
+    whole = len(gzip.compress(sarif.to_json(context.log(), tmp_path, profile="github").encode(), 1))
+    monkeypatch.setattr(sarif, "_UPLOAD_LIMIT", whole * 2 // 3)
+    run = for_github(context.log(), tmp_path)
+    assert 0 < len(run["results"]) < 64
+    assert run["properties"]["onnxplain/leftOut"] == {"error": 64 - len(run["results"])}
+
+
+def test_columns_of_an_export_behind_other_scripts(load: Callable[..., ModuleType], tmp_path: pathlib.Path) -> None:
+    if sys.version_info < (3, 11):
+        pytest.skip("Python 3.10 knows no columns")
+    module = load(
+        """
+        import torch
+
+        class Solve(torch.nn.Module):
+            def forward(self, x):
+                label = "模型 😀😀"; y = torch.linalg.solve(x, x)
+                return y
+        """
+    )
+    path = tmp_path / "log.sarif"
+    with pytest.raises(ExportFailed):
+        onnxplain.export(module.Solve(), (torch.eye(3),), sarif=path)
+    (result,) = results(check_log(path))
+    region = physical(result)["region"]
+    line = (tmp_path / "model.py").read_text(encoding="utf-8").splitlines()[region["startLine"] - 1].encode("utf-16-le")
+    blamed = line[2 * (region["startColumn"] - 1) : 2 * (region["endColumn"] - 1)].decode("utf-16-le")
+    assert blamed == region["snippet"]["text"] == "torch.linalg.solve(x, x)"

@@ -40,8 +40,14 @@ def to_json(root: object) -> str:
 
 
 def _members(item: Any) -> dict[str, Any]:
-    values = ((key, getattr(item, name), default) for name, key, default in _plan(item.__class__))
-    return {key: value for key, value, default in values if value is not None and value != default}
+    values = item.__dict__
+    members = {}
+    for name, key, default in _plan(item.__class__):
+        value = values[name]
+        # NOTE: most fields have no default to compare with, and comparing objects costs more than all the rest.
+        if value is not None and (default is _UNSET or value != default):
+            members[key] = value
+    return members
 
 
 @functools.cache

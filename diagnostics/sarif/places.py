@@ -45,10 +45,10 @@ class Sources:
 
     def has(self, place: Location | None) -> bool:
         """Whether `place` is a line of a file below the base that is at hand and no installed package's."""
-        if place is None or not place.file or place.region is None or _PACKAGES & set(pathlib.PurePath(place.file).parts):
+        if place is None or not place.file or place.region is None:
             return False
         source = self[place.file]
-        return source.location.uri_base_id is not None and source.fit(place.region) is not None
+        return source.in_repository and source.fit(place.region) is not None
 
 
 class Source:
@@ -60,6 +60,9 @@ class Source:
         self.location = artifact_location(file, base)
         self.name: str = self.location.uri if self.location.uri_base_id else pathlib.PurePath(file).name
         """The same on every machine."""
+        self._fitted: dict[Region, Region] = {}
+        self._made: dict[tuple[Region | None, bool], sarif_om.PhysicalLocation] = {}
+        self.in_repository = self.location.uri_base_id is not None and not _PACKAGES & set(pathlib.PurePath(file).parts)
 
     def hash_of(self, line: int) -> str | None:
         """GitHub's hash of a line; None where the file has no such line."""
@@ -78,6 +81,12 @@ class Source:
         """`region` with all its numbers, inside the file; None where the file has no such line: it is not the one that ran."""
         if not 1 <= region.line <= len(self.lines):
             return None
+        if region in self._fitted:
+            return self._fitted[region]
+        self._fitted[region] = fitted = self._fit(region)
+        return fitted
+
+    def _fit(self, region: Region) -> Region:
         first, last = region.line, min(max(region.line, region.last_line), len(self.lines))
         end = len(self.lines[last - 1]) + 1
         column = min(max(region.column or 1, 1), len(self.lines[first - 1]) + 1)
@@ -101,7 +110,13 @@ class Source:
         )
 
     def physical(self, region: Region | None, *, context: bool = False) -> sarif_om.PhysicalLocation:
-        """The file, its region with the text there, and on request the lines around it."""
+        """The file, its region with the text there, and on request the lines around it. One place is one object: leave it as it is."""
+        key = (region, context)
+        if key not in self._made:
+            self._made[key] = self._physical(region, context)
+        return self._made[key]
+
+    def _physical(self, region: Region | None, context: bool) -> sarif_om.PhysicalLocation:
         physical = sarif_om.PhysicalLocation(artifact_location=self.location)
         if region is None:
             return physical

@@ -33,6 +33,7 @@ _Path = click.Path(path_type=pathlib.Path)
 @click.option("--profile", type=click.Choice(show.STAGES), help="Only: which functions a stage of ours spends its time in.")
 @click.option("--scaling", is_flag=True, help="Only: time after capture against the number of layers.")
 @click.option("--log-cost", is_flag=True, help="Only: what writing the log as SARIF costs.")
+@click.option("--large-log", is_flag=True, help="Only: what a log of 10,000 findings costs.")
 @click.option("--cold", is_flag=True, help="Only: from the start of a process to a saved small model.")
 def main(
     names: tuple[str, ...],
@@ -46,6 +47,7 @@ def main(
     profile: str | None,
     scaling: bool,
     log_cost: bool,
+    large_log: bool,
     cold: bool,
 ) -> None:
     """Measures exports of MODELs, or of all, beside bare capture and torch.onnx.export."""
@@ -58,9 +60,11 @@ def main(
         studies.scaling(console, repeat)
     if log_cost:
         studies.log_cost(console, chosen, repeat)
+    if large_log:
+        studies.large_log(console, repeat)
     if cold:
         studies.cold(console, repeat)
-    if profile or scaling or log_cost or cold:
+    if profile or scaling or log_cost or large_log or cold:
         return
     console.print(f"{_machine()}; load {os.getloadavg()[0]:.1f} before")
     results = []

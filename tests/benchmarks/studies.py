@@ -17,9 +17,10 @@ from rich.console import Console
 from rich.table import Table
 
 import onnxplain
+from onnxplain.diagnostics import SARIF_PROFILES
 
 from . import contenders, measure, models, show
-from .verdict import COST_OF_LOG, TIMES_FASTER_COLD, Verdict
+from .verdict import COST_OF_LOG, LARGE_LOG_MIB, LARGE_LOG_SECONDS, TIMES_FASTER_COLD, Verdict
 
 LAYERS = (8, 16, 32, 64)
 
@@ -87,6 +88,65 @@ def _exports_and_logs(subject: models.Subject, repeat: int) -> tuple[list[float]
             exports.append(measure.seconds(lambda: programs.append(contenders.ours(subject))))
             logs.append(measure.seconds(lambda: programs[-1].save_diagnostics(sarif)))
     return exports, logs
+
+
+_LARGE_LOG = """
+import pathlib, re, sys, time
+from onnxplain import without_collection
+from onnxplain.diagnostics import *
+from onnxplain.diagnostics import sarif
+from onnxplain.rules import DataDependentBranch, InternalError
+
+def log(count):
+    context = DiagnosticContext(
+        tool=Tool("onnxplain", "0.1.0", "https://example.com"), subject="Net", options=DiagnosticOptions(),
+        internal_error=lambda stage, error: InternalError(stage=stage, error=str(error)),
+    )
+    for line in range(1, count + 1):
+        place = Location(str(source), Region(line, 10, line, 20), "forward", f"layers.{line}.attention")
+        stack = (*(Location(str(source), Region(each), "forward") for each in range(1, 5)), place)
+        flow = (Step("the source calls item"), Step("captured as aten.item.default", "captured", f"item_{line}"))
+        evidence = Evidence(place, stack, flow, related=(Location(str(source), Region(1), message="The model."),))
+        fix = Fix("Use torch.cond.", Confidence.SAFE, (Edit(str(source), Region(line, 10, line, 20), "torch.cond"),))
+        context.report(DataDependentBranch(condition=f"x{line}"), at=evidence, notes=["A note."], fixes=[fix])
+    nodes = {f"item_{line}": (line, "") for line in range(1, count + 1)}
+    context.graph("captured", lambda: GraphText("captured", "".join(f"{node} = aten.item(x)\\n" for node in nodes), nodes))
+    return context.log()
+
+def peak():
+    # NOTE: what `getrusage` tells begins with the peak of the process that started this one.
+    return int(re.search("VmHWM:\\\\s+(\\\\d+)", pathlib.Path("/proc/self/status").read_text())[1]) / 1024
+
+profile, count = sys.argv[1], int(sys.argv[2])
+source = pathlib.Path("source.py").absolute()
+source.write_text("".join(f"    y{line} = torch.relu(x{line}.item(), x{line} + 1)\\n" for line in range(count)))
+sarif.write(log(10), pathlib.Path("small.sarif"), profile=profile)
+memory, seconds = peak(), time.process_time()
+large = log(count)
+with without_collection():  # as an export does
+    sarif.write(large, pathlib.Path("large.sarif"), profile=profile)
+print(time.process_time() - seconds, peak() - memory)
+"""
+
+
+def large_log(console: Console, repeat: int, count: int = 10_000) -> None:
+    """What a log of many findings costs, from the first report to the written file: CPU seconds and memory of a fresh process."""
+    table = Table("profile", "findings", "CPU s", "more MiB at most")
+    verdicts = []
+    for profile in SARIF_PROFILES:
+        costs = []
+        for _ in range(repeat):
+            with tempfile.TemporaryDirectory() as folder:
+                command = [sys.executable, "-c", _LARGE_LOG, profile, str(count)]
+                shown = subprocess.run(command, cwd=folder, capture_output=True, check=True, text=True).stdout
+            costs.append([float(number) for number in shown.split()])
+        seconds, memory = (statistics.median(each) for each in zip(*costs, strict=True))
+        table.add_row(profile, f"{count:,}", f"{seconds:.2f}", f"{memory:.0f}")
+        verdicts.append(Verdict(f"{profile}, CPU s <= {LARGE_LOG_SECONDS}", f"{seconds:.2f}", seconds <= LARGE_LOG_SECONDS))
+        verdicts.append(Verdict(f"{profile}, MiB <= {LARGE_LOG_MIB}", f"{memory:.0f}", memory <= LARGE_LOG_MIB))
+    console.print(table)
+    for each in verdicts:
+        show.verdict(console, each)
 
 
 def cold(console: Console, repeat: int) -> None:
