@@ -87,6 +87,7 @@ def export(
     diagnostic_options: DiagnosticOptions | None = None,
     sarif: str | os.PathLike[str] | None = None,
     sarif_profile: SarifProfile = "full",
+    name: str | None = None,
     strategies: Sequence[str] = STRATEGIES,
     _caller: Location | None = None,
     _command_line: str = "",
@@ -126,6 +127,7 @@ def export(
             lead through are saved as text in a folder beside it, `<sarif without its suffix>.graphs`.
         sarif_profile: "full" for all that is known; "github" for what GitHub code scanning accepts: each finding at a place in the
             repository, none that is suppressed, no stacks and graphs, at most 5,000. What is left out is said, also as an event of the log.
+        name: What the log calls the model: its class by default. Gates and code scanning tell models apart by it.
         strategies: Which capture strategies to try, in order: of "non-strict", "strict", "draft".
         **old: Arguments of older exporters that have no meaning any more; each becomes a note.
 
@@ -175,7 +177,9 @@ def export(
     if sarif_profile not in SARIF_PROFILES:
         raise InvalidArgument(f"sarif_profile: expected one of {SARIF_PROFILES}, got {sarif_profile!r}")
     folder = None if artifacts_dir is None else checked_folder("artifacts_dir", artifacts_dir)
-    subject = subject_of(model)
+    subject = _checked("name", subject_of(model) if name is None else name, str)
+    if not subject.isprintable() or not subject.strip() or set(subject) & set("/\\"):
+        raise InvalidArgument(f"name: expected a word or two without slashes, got {subject!r}")
     unnamed = request.destination or (folder or pathlib.Path()) / f"{subject}.onnx"
     report_path = _path_of("report", report, unnamed.with_suffix(".md"))
     repro_path = _path_of("repro", repro, unnamed.with_suffix(".repro.py"))

@@ -651,3 +651,14 @@ def test_the_users_prints_are_whole_in_a_terminal(folder: pathlib.Path) -> None:
     shown = Terminal(written.decode().replace("\r\n", "\n")).screen()
     assert re.sub(r"\x1b\[[\d;]*m", "", shown).startswith("[bold]hi[/bold] there\n")
     assert b"capture ..." in written
+
+
+def test_name_tells_models_of_one_class_apart(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.py").write_text("import torch\n\ndef build():\n    return torch.nn.ReLU(), (torch.ones(2),)\n", encoding="utf-8")
+    assert CliRunner().invoke(main, ["export", "model.py:build", "--name", "relu-small"]).exit_code == 0
+    log = json.loads((tmp_path / ".sarif/relu-small.sarif").read_text(encoding="utf-8"))
+    assert log["runs"][0]["automationDetails"]["id"] == "onnx-export/relu-small/"
+    assert (tmp_path / "relu-small.onnx").exists()
+    for name in ("a/b", "", "a\nb"):
+        assert CliRunner().invoke(main, ["export", "model.py:build", "--name", name]).exit_code == 2

@@ -56,6 +56,7 @@ def _levels(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     flag_value="",
     help="If the export fails, write a script that fails alike, for an issue.  [default: OUTPUT with .repro.py]",
 )
+@click.option("--name", "model", metavar="MODEL", help="What the log calls the model; gates tell models apart by it.  [default: its class]")
 @click.option("--opset", type=int, metavar="N", help="The ONNX opset version to write.  [default: 20]")
 @click.option(
     "--strategy",
@@ -85,6 +86,7 @@ def command(
     sarif_profile: SarifProfile,
     report: str | None,
     repro: str | None,
+    model: str | None,
     opset: int | None,
     strategies: tuple[str, ...],
     no_optimize: bool,
@@ -101,7 +103,7 @@ def command(
 
     TARGET is path/to/file.py:NAME or package.module:NAME. NAME is a function without parameters that returns (model, args, kwargs,
     dynamic_shapes), of which all but the model may be left out, or a model whose forward takes no arguments. Files that are not named
-    are called after MODEL, the model's class or function.
+    are called after MODEL, the model's class or function, or what --name says.
     """
     ctx.meta["onnxplain.debug"] = verbosity == "debug"
     if target is None and report:
@@ -136,7 +138,7 @@ def command(
     loaded = load(source, name)
     from onnxplain.api import subject_of
 
-    model = subject_of(loaded.model)
+    model = subject_of(loaded.model) if model is None else model
     output = output or pathlib.Path(f"{model}.onnx")
     sarif = sarif or pathlib.Path(".sarif", f"{model}.sarif")
     markdown = None if report is None else pathlib.Path(report) if report else output.with_suffix(".md")
@@ -159,6 +161,7 @@ def command(
                 profile=profile,
                 sarif=sarif,
                 sarif_profile=sarif_profile,
+                name=model,
                 report=markdown or False,
                 repro=script or False,
                 diagnostic_options=options,
