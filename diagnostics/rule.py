@@ -252,4 +252,6 @@ def _text(value: str | int | float | bool | tuple[str, ...]) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     # NOTE: one line without control characters: a message is shown in tables and terminals, and what comes from a model may hold anything.
-    return " ".join("".join(char if char.isprintable() else " " for char in str(value)).split())
+    text = " ".join("".join(char if char.isprintable() else " " for char in str(value)).split())
+    # NOTE: readers of SARIF show `layers[0](x)` as a link called 0 (2.1.0, section 3.11.6).
+    return text.replace("](", "] (")
