@@ -55,4 +55,4 @@ $(VENV)/needs-of-test: pyproject.toml constraints.txt
 	touch $@ $(VENV)/needs-of-demo
 
 clean:
-	rm -rf .venv* out build *.egg-info
+	rm -rf .venv* out build *.egg-info tests/readers/node_modules

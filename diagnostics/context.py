@@ -208,7 +208,8 @@ class DiagnosticContext:
 
     def log(self) -> Log:
         """What was reported until now, frozen."""
-        findings = [_with_occurrences(finding, self._occurrences[key]) for key, finding in self._findings.items()]
+        places = self._places() if self._findings else ()
+        findings = [_with_occurrences(finding, self._occurrences[key], places) for key, finding in self._findings.items()]
         named = {step.graph for finding in findings for step in finding.code_flow}
         return Log(
             tool=self._tool,
@@ -224,7 +225,7 @@ class DiagnosticContext:
             ended=_utc(self._clock()),
             command_line=self._command_line,
             graphs=tuple(self._graphs[name]() for name in GRAPHS if name in self._graphs and name in named),
-            places=self._places() if findings else (),
+            places=places,
         )
 
     def _add(
@@ -280,9 +281,17 @@ def _fold(seen: Diagnostic, again: Diagnostic) -> Diagnostic:
     )
 
 
-def _with_occurrences(finding: Diagnostic, places: Sequence[Location | None]) -> Diagnostic:
-    known = tuple(dict.fromkeys(place for place in places if place is not None))
-    return dataclasses.replace(finding, location=known[0] if known else None, occurrences=known, count=len(places))
+def _with_occurrences(finding: Diagnostic, found: Sequence[Location | None], places: Sequence[Location]) -> Diagnostic:
+    """`finding` at every place where it was found; one in no file stands where the model does, so that readers have a line to go to."""
+    standing = (_standing(place, places) for place in found)
+    known = tuple(dict.fromkeys(place for place in standing if place is not None))
+    return dataclasses.replace(finding, location=known[0] if known else None, occurrences=known, count=len(found))
+
+
+def _standing(place: Location | None, places: Sequence[Location]) -> Location | None:
+    if (place is not None and place.file) or not places:
+        return place
+    return dataclasses.replace(places[0], module=place.module if place is not None else "", function="")
 
 
 def _suppression(rule: Rule, place: Location | None) -> Suppression | None:

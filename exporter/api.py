@@ -218,10 +218,10 @@ def export(
 
 
 def _places(request: Request) -> tuple[Location, ...]:
-    """Where the model is defined, and where its export is asked for."""
+    """Where the model is defined, and where its export is asked for, those in files of the user's first."""
     definition = where.module_definition(request.model) if callable(request.model) else None
-    named = ((definition, "The model."), (request.caller, "The export."))
-    return tuple(place.saying(what) for place, what in named if place is not None)
+    places = [place for place in (definition, request.caller) if place is not None]
+    return tuple(sorted(places, key=lambda place: where.origin(place.file) is not where.Origin.USER))
 
 
 def _located(error: BaseException, request: Request) -> Evidence:

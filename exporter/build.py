@@ -21,7 +21,7 @@ from onnxplain.rules import (
     ConstantOutput,
     NameChanged,
     NameUnused,
-    NotANumber,
+    NanWeight,
     OutputLeftOut,
     TranslationFailed,
     UnusedInput,
@@ -119,7 +119,7 @@ class _Builder:
             has_data = not tensor.is_meta and not hasattr(tensor, "fake_mode")
             weights[id(tensor)].meta[FIXED] = fixed and has_data
             if has_data and node.users and tensor.is_floating_point() and tensor.numel() <= _LOOKED_AT and bool(tensor.isnan().any()):
-                self.context.report(NotANumber(name=spec.target), at=where.at_node(next(iter(node.users))))
+                self.context.report(NanWeight(name=spec.target), at=where.at_node(next(iter(node.users))))
         return weights[id(tensor)]
 
     def _nodes(self, module: torch.fx.GraphModule) -> list[ir.Node]:

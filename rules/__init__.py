@@ -11,7 +11,7 @@ from .around import (
     TensorRead,
 )
 from .baked import HostValueBaked, InputBaked, InputLeftOut, LoopUnrolled, RandomOperator, SymbolicIgnored
-from .build import ComplexAsReal, ConstantOutput, NameChanged, NameUnused, NotANumber, OutputLeftOut, UnusedInput
+from .build import ComplexAsReal, ConstantOutput, NameChanged, NameUnused, NanWeight, OutputLeftOut, UnusedInput
 from .capture import (
     ArgumentIgnored,
     CaptureFailed,
@@ -75,8 +75,8 @@ __all__ = [
     "MutationNotRemoved",
     "NameChanged",
     "NameUnused",
+    "NanWeight",
     "NeedsExternalData",
-    "NotANumber",
     "NumpyUsed",
     "OperatorNeedsNewerOpset",
     "OpsetUnknown",

@@ -253,7 +253,7 @@ class OutputLeftOut(Rule, id="OXP4005", level=Level.NOTE, history=[Added("0.1.0"
     message = "The results '{values}' of forward are no outputs of the exported model."
 
 
-class NotANumber(Rule, id="OXP4006", level=Level.NOTE, history=[Added("0.1.0")]):
+class NanWeight(Rule, id="OXP4006", level=Level.NOTE, history=[Added("0.1.0")]):
     """A weight or a constant of the model holds NaN.
 
     What happened:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 
 import pytest
+from corpora import OWN, SHARED, Corpus, export
 from sarif_checks import check_log
 
 from onnxplain.diagnostics import DiagnosticContext, Log, sarif
@@ -67,3 +68,17 @@ def marked(tmp_path: pathlib.Path) -> Callable[[str, str], list[int]]:
         return [number for number, line in enumerate(lines, 1) if line.rstrip().endswith(f"# {comment}")]
 
     return find
+
+
+@pytest.fixture(scope="session")
+def own_corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    """Our own corpus, exported."""
+    return export(OWN, tmp_path_factory.mktemp("own"))
+
+
+@pytest.fixture(scope="session")
+def shared_corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    """The corpus beside the repository, exported."""
+    if not SHARED.exists():
+        pytest.skip(f"the shared corpus is not there: {SHARED.name}")
+    return export(SHARED, tmp_path_factory.mktemp("shared"))

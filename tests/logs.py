@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import pathlib
+import typing
+from collections.abc import Iterable
+from typing import Any
 
 from onnxplain.diagnostics import (
     Confidence,
@@ -20,6 +23,7 @@ from onnxplain.diagnostics import (
     Log,
     Node,
     Region,
+    Rule,
     Tool,
 )
 from onnxplain.rules import DataDependentBranch, InternalError, TrainingMode, UnsupportedOperator
@@ -98,6 +102,57 @@ def failed(source: str) -> Log:
             ],
             cause=RuntimeError("Could not guard on data-dependent expression Eq(u0, 1).\n\n```\nUser code\n```"),
         )
+    return made.log()
+
+
+def hostile(source: str) -> Log:
+    """The log of an export whose every text tries to be more than text."""
+    made = context()
+    at = Location(source, Region(4), HOSTILE, HOSTILE, HOSTILE)
+    graph = Graph((Node(HOSTILE, f'"]\n{HOSTILE}', HOSTILE), Node("end", "style a:b#c;", "%%{init}%%")), ((HOSTILE, "end"),), HOSTILE)
+    with contextlib.suppress(ExportFailed), made.stage("capture"):
+        made.event(HOSTILE)
+        raise made.fail(
+            UnsupportedOperator(operator=HOSTILE, nearest=""),
+            at=Evidence(at, (at, at), related=(at,), picture=lambda: graph),
+            notes=[HOSTILE, f"{HOSTILE}\n{HOSTILE}"],
+            fixes=[Fix(HOSTILE, Confidence.GUESS, snippet=HOSTILE), Fix("x", Confidence.GUESS, edits=(Edit(HOSTILE, Region(1), HOSTILE),))],
+            cause=RuntimeError(HOSTILE),
+        )
+    return made.log()
+
+
+def abroad(source: str) -> Log:
+    """The log of findings on every line of `source`, whose text is not only ASCII, from its first word to its end."""
+    made = context()
+    made.subject = "模型😀"
+    for number, line in enumerate(pathlib.Path(source).read_text(encoding="utf-8").splitlines(), 1):
+        if start := len(line) - len(line.lstrip()) + 1 if line.strip() else 0:
+            at = Location(source, Region(number, start, number, len(line) + 1), "前进", "层.0", "这里😀")
+            made.report(DataDependentBranch(condition=f"{line.strip()} 😀"), at=at)
+    return made.log()
+
+
+def many(source: str) -> Log:
+    """The log of many findings: of one rule, at one line, at several places, with long texts, accepted in the source, nowhere."""
+    made = context()
+    for number in range(120):
+        made.report(UnsupportedOperator(operator=f"aten::foo_{number}", nearest="aten::foo"), at=Location(source, Region(6)))
+    for line in (4, 5, 6, 7, 11):
+        made.report(TrainingMode(layers=tuple(f"norm.{number}" for number in range(50))), at=Location(source, Region(line)))
+    made.report(TrainingMode(layers=("dropout",)), at=Location(source, Region(11)))
+    made.report(DataDependentBranch(condition=" and ".join(f"x{number}" for number in range(500))), at=Location(source, Region(4, 1, 8, 9)))
+    made.report(DataDependentBranch(condition="self.layers[0](x) > 0"))
+    return made.log()
+
+
+def every_rule(source: str, rules: Iterable[type[Rule]]) -> Log:
+    """The log of one finding of each of `rules`."""
+    values: dict[object, Any] = {str: "x", int: 2, float: 0.5, bool: True, tuple[str, ...]: ("x", "y")}
+    made = context()
+    for rule in rules:
+        kinds = typing.get_type_hints(rule)
+        made.report(rule(**{name: values[kinds[name]] for name in rule.fields()}), at=Location(source, Region(8, 16, 8, 35)))
     return made.log()
 
 

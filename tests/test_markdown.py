@@ -9,10 +9,10 @@ import pathlib
 import re
 
 import pytest
-from logs import HOSTILE, SOURCE, context, exported, failed
+from logs import SOURCE, context, exported, failed, hostile
 from markdown_it import MarkdownIt
 
-from onnxplain.diagnostics import Confidence, DiagnosticContext, Edit, Evidence, ExportFailed, Fix, Graph, Location, Node, Region, markdown
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, ExportFailed, Fix, Graph, Location, Node, Region, markdown
 from onnxplain.rules import DataDependentBranch, TrainingMode, UnsupportedOperator
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
@@ -38,19 +38,7 @@ def test_golden(name: str, source: str, tmp_path: pathlib.Path) -> None:
 
 
 def test_what_comes_from_a_model_is_text_only(source: str) -> None:
-    made = context()
-    at = Location(source, Region(4), HOSTILE, HOSTILE, HOSTILE)
-    graph = Graph((Node(HOSTILE, f'"]\n{HOSTILE}', HOSTILE), Node("end", "style a:b#c;", "%%{init}%%")), ((HOSTILE, "end"),), HOSTILE)
-    with contextlib.suppress(ExportFailed), made.stage("capture"):
-        made.event(HOSTILE)
-        raise made.fail(
-            UnsupportedOperator(operator=HOSTILE, nearest=""),
-            at=Evidence(at, (at, at), related=(at,), picture=lambda: graph),
-            notes=[HOSTILE, f"{HOSTILE}\n{HOSTILE}"],
-            fixes=[Fix(HOSTILE, Confidence.GUESS, snippet=HOSTILE), Fix("x", Confidence.GUESS, edits=(Edit(HOSTILE, Region(1), HOSTILE),))],
-            cause=RuntimeError(HOSTILE),
-        )
-    report = markdown.to_markdown(made.log())
+    report = markdown.to_markdown(hostile(source))
     assert "\x1b" not in report
     assert "\u202e" not in report
     tokens = [token for block in MarkdownIt().parse(report) for token in (block, *(block.children or ()))]

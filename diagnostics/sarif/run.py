@@ -102,7 +102,8 @@ class _Run:
             original_uri_base_ids={ROOT: sarif_om.ArtifactLocation(uri=folder_uri(base))},
             # NOTE: before what follows: stacks may name further modules.
             invocations=[self._invocation([finding for finding, _, _ in chosen], indices)],
-            artifacts=[artifact for artifact in map(self._artifact, files) if artifact is not None] or None,
+            # NOTE: GitHub code scanning ignores them.
+            artifacts=[self._artifact(artifact) for artifact in files] or None if not self._github else None,
             logical_locations=self._modules(),
             results=results,
             properties=some(
@@ -215,11 +216,13 @@ class _Run:
             exception=exception if kind else None,
         )
 
-    def _artifact(self, artifact: Artifact) -> sarif_om.Artifact | None:
-        location = artifact_location(str(artifact.path), self._sources.base)
-        if self._github and location.uri_base_id is None:
-            return None
-        return sarif_om.Artifact(location=location, length=artifact.size, roles=[artifact.role], hashes={"sha-256": artifact.sha256})
+    def _artifact(self, artifact: Artifact) -> sarif_om.Artifact:
+        return sarif_om.Artifact(
+            location=artifact_location(str(artifact.path), self._sources.base),
+            length=artifact.size,
+            roles=[artifact.role],
+            hashes={"sha-256": artifact.sha256},
+        )
 
 
 def _option(value: int | bool | Mapping[str, Level] | tuple[str, ...]) -> object:

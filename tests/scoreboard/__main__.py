@@ -18,7 +18,7 @@ from .run import run
 
 _HERE = pathlib.Path(__file__).parent
 _CORPUS = _HERE.parent.parent.parent / "shared" / "corpus"
-_Path = click.Path(path_type=pathlib.Path, exists=True, file_okay=False)
+_Path = click.Path(path_type=pathlib.Path, exists=True, file_okay=False, resolve_path=True)
 
 
 @click.command()

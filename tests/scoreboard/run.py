@@ -27,20 +27,23 @@ _PROCESSES = multiprocessing.get_context("forkserver")
 _PROCESSES.set_forkserver_preload(["onnxplain.api", "onnxruntime", "onnxscript"])
 
 
-def run(who: str, case: Case) -> dict[str, Any]:
-    """The outcome of `who`, ours or theirs, for `case`; for ours, then what becomes of it after its fixes."""
-    result = _in_process(who, case.path)
+def run(who: str, case: Case, logs: pathlib.Path | None = None) -> dict[str, Any]:
+    """The outcome of `who`, ours or theirs, for `case`; for ours, then what becomes of it after its fixes.
+
+    `logs` is the folder where ours saves its SARIF log, in a folder for each profile.
+    """
+    result = _in_process(who, case.path, logs)
     edits = result.pop("edits_to_try", [])
     if edits:
         result["fixed"] = [_fixed(case, each) for each in edits]
     return result
 
 
-def _in_process(who: str, path: pathlib.Path) -> dict[str, Any]:
+def _in_process(who: str, path: pathlib.Path, logs: pathlib.Path | None = None) -> dict[str, Any]:
     receiver, sender = _PROCESSES.Pipe(duplex=False)
     with tempfile.TemporaryDirectory() as folder:
         terminal = pathlib.Path(folder, "terminal.txt")
-        process = _PROCESSES.Process(target=_answer, args=(who, path, sender, terminal), daemon=True)
+        process = _PROCESSES.Process(target=_answer, args=(who, path, logs, sender, terminal), daemon=True)
         process.start()
         sender.close()
         try:
@@ -54,30 +57,39 @@ def _in_process(who: str, path: pathlib.Path) -> dict[str, Any]:
     return result
 
 
-def _answer(who: str, path: pathlib.Path, sender: multiprocessing.connection.Connection, terminal: pathlib.Path) -> None:
+def _answer(
+    who: str, path: pathlib.Path, logs: pathlib.Path | None, sender: multiprocessing.connection.Connection, terminal: pathlib.Path
+) -> None:
     with terminal.open("w") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
         warnings.simplefilter("ignore")
-        sender.send({"ours": ours, "theirs": theirs}[who](cases.read(path)))
+        # NOTE: a log names files as seen from the checkout around the current folder.
+        os.chdir(path.parent)
+        case = cases.read(path)
+        sender.send(ours(case, logs) if who == "ours" else theirs(case))
 
 
-def ours(case: Case) -> dict[str, Any]:
+def ours(case: Case, logs: pathlib.Path | None = None) -> dict[str, Any]:
     """onnxplain's export, verified, and compared with eager PyTorch on the case's other inputs."""
     import onnxplain
+    from onnxplain.diagnostics import sarif as sink
 
     started = time.perf_counter()
     module = cases.load(case.path)
     model, args, kwargs, options = cases.build(module)
     other_inputs = True
+    sarif = logs / "full" / f"{case.name}.sarif" if logs else None
     try:
-        program = onnxplain.export(model, args, kwargs=kwargs, verify=True, **options)
+        program = onnxplain.export(model, args, kwargs=kwargs, verify=True, sarif=sarif, **options)
         log, outcome = program.diagnostics, "exported"
         if hasattr(module, "second_inputs"):
             other_inputs = all(_equal(model, program, *each) for each in module.second_inputs())
     except onnxplain.ExportFailed as failed:
         log, outcome = failed.log, "failed"
     seconds = time.perf_counter() - started
+    if logs:
+        sink.write(log, logs / "github" / f"{case.name}.sarif", profile="github")
     found = [finding for finding in log.active if finding.location is not None and finding.location.file == str(case.path)]
     first = log.active[0] if log.active else None
     # A case that must fail is judged by its first error, another one by whatever stands on its line.

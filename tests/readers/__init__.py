@@ -1,0 +1,1 @@
+"""Programs of others that read SARIF logs, run as their users run them: see README.md in this folder."""
