@@ -15,7 +15,7 @@ from .. import checkout
 from ..flow import GRAPHS
 from ..log import Log
 from ..options import SarifProfile
-from . import encode
+from .. import encode
 from .run import build
 
 _UPLOAD_LIMIT = 10 * 10**6
