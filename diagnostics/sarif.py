@@ -31,8 +31,6 @@ from .text import summary
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 _ROOT = "SRCROOT"
-_FINGERPRINT = "onnxplain/v1"
-_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "onnxplain")
 _SEVERITIES = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "recommendation"}
 _DESCRIPTION_LIMIT = 1024
 """Characters of a rule's full description; GitHub code scanning refuses more."""
@@ -49,6 +47,15 @@ def write(log: Log, path: pathlib.Path) -> None:
     """
     data = to_json(log).encode()
     path.parent.mkdir(parents=True, exist_ok=True)
+    replace(path, data)
+
+
+def replace(path: pathlib.Path, data: bytes) -> None:
+    """Writes a file, whole or not at all.
+
+    Raises:
+        OSError: It cannot be written; what was there before is still there.
+    """
     # NOTE: viewers watch a folder for `*.sarif` and must not meet half of one.
     temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
@@ -262,7 +269,7 @@ class _Run:
             rule_index=self._rule_index[type(rule)],
             level=finding.level.value,
             message=sarif_om.Message(text=str(rule), id="default", arguments=list(rule.argument_texts()) or None),
-            guid=str(uuid.uuid5(_NAMESPACE, fingerprint.digest(self._log.subject, fingerprints[_FINGERPRINT]))),
+            guid=fingerprint.guid(self._log.subject, fingerprints[fingerprint.NAME]),
             locations=[self._location(place, message=place.message, context=True)] if place and _label(place) else None,
             related_locations=self._related(finding) or None,
             graphs=[_graph(finding.graph)] if finding.graph else None,
@@ -298,11 +305,10 @@ class _Run:
         """GitHub's for the line, where there is one, and ours, which stays when lines move. What ours cannot tell apart is counted."""
         rule, place = _rule(finding), finding.location or Location("")
         source = self._source(place.file) if place.file else None
-        arguments = [getattr(rule, name) for name in rule.arguments()]
-        digest = fingerprint.digest(rule.id, arguments, source.name if source else "", place.snippet, place.module)
+        digest = fingerprint.of_finding(rule, source.name if source else "", place)
         self._seen[digest] += 1
         line_hash = source.hash_of(place.line) if source and place.line else None
-        return {**({"primaryLocationLineHash": line_hash} if line_hash else {}), _FINGERPRINT: f"{digest}:{self._seen[digest]}"}
+        return {**({"primaryLocationLineHash": line_hash} if line_hash else {}), fingerprint.NAME: f"{digest}:{self._seen[digest]}"}
 
     def _related(self, finding: Diagnostic) -> list[sarif_om.Location]:
         others = [place for place in dict.fromkeys(finding.occurrences) if place != finding.location]
