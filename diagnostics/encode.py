@@ -32,9 +32,10 @@ _FIRST = (
 _UNSET = object()
 
 
-def to_json(root: object) -> str:
-    """`root` as one line of compact JSON, valid UTF-8 whatever its strings hold."""
-    text = json.dumps(root, default=_members, ensure_ascii=False, check_circular=False, separators=(",", ":"))
+def to_json(root: object, indent: int | None = None) -> str:
+    """`root` as JSON, valid UTF-8 whatever its strings hold: one compact line, or with `indent` lines that a diff shows well."""
+    separators = (",", ":") if indent is None else (",", ": ")
+    text = json.dumps(root, default=_members, ensure_ascii=False, check_circular=False, separators=separators, indent=indent)
     # NOTE: half of a surrogate pair, which a Python string may hold, is no character: strict readers refuse it even when escaped.
     return text.encode("utf-8", "replace").decode("utf-8") + "\n"
 
