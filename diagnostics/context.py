@@ -23,8 +23,6 @@ from .log import Artifact, Attachment, Event, Log, Stage, Tool
 from .options import DiagnosticOptions
 from .rule import Rule
 
-_IGNORE = re.compile(r"#\s*onnxplain:\s*ignore\[([^\]]*)\]\s*(.*)")
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Evidence:
@@ -298,7 +296,7 @@ def _suppression(rule: Rule, place: Location | None) -> Suppression | None:
     if place is None or place.region is None:
         return None
     for number in range(place.region.line, place.region.last_line + 1):
-        found = _IGNORE.search(source.line_text(place.file, number))
+        found = source.IGNORE.search(source.line_text(place.file, number))
         if found and rule.id in re.split(r"[\s,]+", found[1].strip()):
             return Suppression(Location(place.file, Region(number)), found[2].strip())
     return None

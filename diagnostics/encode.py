@@ -8,6 +8,9 @@ from typing import Any
 
 import attr
 
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+"""The `$schema` of what we write."""
+
 # NOTE: sarif_om 1.0.4 names it `state`; the standard has no such property (2.1.0, section 3.35.3).
 _NAMES = {("Suppression", "state"): "status"}
 
@@ -32,9 +35,10 @@ _FIRST = (
 _UNSET = object()
 
 
-def to_json(root: object) -> str:
-    """`root` as one line of compact JSON, valid UTF-8 whatever its strings hold."""
-    text = json.dumps(root, default=_members, ensure_ascii=False, check_circular=False, separators=(",", ":"))
+def to_json(root: object, indent: int | None = None) -> str:
+    """`root` as JSON, valid UTF-8 whatever its strings hold: one compact line, or with `indent` lines that a diff shows well."""
+    separators = (",", ":") if indent is None else (",", ": ")
+    text = json.dumps(root, default=_members, ensure_ascii=False, check_circular=False, separators=separators, indent=indent)
     # NOTE: half of a surrogate pair, which a Python string may hold, is no character: strict readers refuse it even when escaped.
     return text.encode("utf-8", "replace").decode("utf-8") + "\n"
 

@@ -5,7 +5,19 @@ from __future__ import annotations
 import collections
 import hashlib
 import json
+import re
+import uuid
 
+from .location import Location
+from .rule import Rule
+from .source import IGNORE
+from .text import without_folders
+
+NAME = "onnxplain/v1"
+"""What our fingerprint is called in a log; a change to how it is computed asks for another version."""
+
+_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "onnxplain")
+_GENERATED = re.compile(r"0x[0-9a-fA-F]+|_?\d+")
 _WINDOW = 100
 _BASE = 37
 _WORD = 2**64
@@ -34,6 +46,37 @@ def line_hashes(text: str) -> list[str]:
 def digest(*parts: object) -> str:
     """A hash over JSON values, 32 hex digits."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
+def of_finding(rule: Rule, file: str, place: Location) -> str:
+    """What stays of a finding from export to export: the rule, its arguments, the file and the text of the line.
+
+    It does not change when lines move, nor by what differs between two exports of one model: volatile arguments, and within a text with
+    blanks (an error, a symbolic expression) numbers, addresses, folders and the numbers of generated names such as `add_12` and `s77`.
+
+    Args:
+        rule: The finding's.
+        file: Name of its file, the same on every machine.
+        place: Where it stands. Only where that is in no file its module counts: a line may run in several modules.
+    """
+    arguments = [_stable(value) for value in rule.identity()]
+    if rule.everywhere:
+        return digest(rule.id, arguments)
+    # NOTE: a comment that accepts one finding of a line must not make another of the same line a new one.
+    line = IGNORE.sub("", place.snippet).rstrip()
+    return digest(rule.id, arguments, _stable(file), line, "" if file else place.module)
+
+
+def guid(subject: str, fingerprint: str) -> str:
+    """The guid of the finding with `fingerprint` in the log of the model `subject`."""
+    return str(uuid.uuid5(_NAMESPACE, digest(subject, fingerprint)))
+
+
+def _stable(value: object) -> object:
+    if isinstance(value, tuple):
+        return [_stable(each) for each in value]
+    # NOTE: a name, which has no blanks, counts in full: the inputs `x_1` and `x_2` are two.
+    return _GENERATED.sub("", without_folders(value)) if isinstance(value, str) and " " in value else value
 
 
 def _number(digits: list[int]) -> int:

@@ -26,6 +26,9 @@ from .log import PROFILE, Artifact, Attachment, Event, Log, Stage, Tool
 from .options import DiagnosticOptions
 from .rule import Recorded
 from .source import column_from_utf16, line_text
+from .typed import items as _list
+from .typed import number as _number
+from .typed import text as _text
 
 Json = Mapping[str, Any]
 
@@ -39,17 +42,18 @@ def read(path: pathlib.Path) -> Log:
     Raises:
         UnreadableLog: There is no such file, or it is no log of one export by onnxplain.
     """
-    with reading(path) as runs:
+    with reading(path) as document:
+        runs = document["runs"]
         if len(runs) != 1:
             raise ValueError(f"it tells of {len(runs)} runs; a log of onnxplain's tells of one")
         return _Run(runs[0]).log()
 
 
 @contextlib.contextmanager
-def reading(path: pathlib.Path) -> Iterator[Sequence[Json]]:
-    """The runs in the SARIF file at `path`. What goes wrong inside of the block, since they are not as expected, is `UnreadableLog`."""
+def reading(path: pathlib.Path) -> Iterator[Json]:
+    """The content of the SARIF file at `path`. What goes wrong inside of the block, since it is not as expected, is `UnreadableLog`."""
     try:
-        yield _runs(path.read_bytes())
+        yield _parsed(path.read_bytes())
     except OSError as error:
         raise UnreadableLog(path, error.strerror or str(error)) from error
     except RecursionError as error:
@@ -62,7 +66,7 @@ def reading(path: pathlib.Path) -> Iterator[Sequence[Json]]:
         raise UnreadableLog(path, f"it is not like those that onnxplain writes ({error})") from error
 
 
-def _runs(data: bytes) -> Sequence[Json]:
+def _parsed(data: bytes) -> Json:
     try:
         document = json.loads(data.decode("utf-8-sig"))
     except ValueError as error:
@@ -71,11 +75,15 @@ def _runs(data: bytes) -> Sequence[Json]:
         raise ValueError("it is no SARIF")
     if document["version"] != "2.1.0":
         raise ValueError(f"it is SARIF {document['version']}; this onnxplain reads SARIF 2.1.0")
-    runs: Sequence[Json] = _list(document["runs"])
-    names = {_text(run["tool"]["driver"]["name"]) for run in runs}
+    names = {_text(run["tool"]["driver"]["name"]) for run in _list(document["runs"])}
     if others := sorted(names - {"onnxplain"}):
         raise ValueError(f"it was written by {', '.join(others)}")
-    return runs
+    return document
+
+
+def present(run: Json) -> list[Any]:
+    """The results of `run` but those that it has no more: an earlier `onnxplain gate` added them from the baseline."""
+    return [result for result in _list(run["results"]) if result.get("baselineState") != "absent"]
 
 
 def file_of(location: Json, bases: Json) -> str:
@@ -103,7 +111,8 @@ class _Run:
         self._folder = self._invocation.get("workingDirectory")
         self._files: dict[str, str] = {}
         self._texts: dict[str, dict[int, str]] = {}
-        for result in run["results"]:
+        self._results = present(run)
+        for result in self._results:
             self._learn(result)
 
     def log(self) -> Log:
@@ -112,7 +121,7 @@ class _Run:
         return Log(
             tool=Tool(_text(driver["name"]), _text(driver["semanticVersion"]), _text(driver["informationUri"])),
             subject=_text(properties["onnxplain/subject"]),
-            findings=tuple(map(self._finding, self._run["results"])),
+            findings=tuple(map(self._finding, self._results)),
             events=tuple(
                 map(_event, (each for each in self._invocation.get("toolExecutionNotifications", ()) if "associatedRule" not in each))
             ),
@@ -287,21 +296,3 @@ def _options(options: Json) -> DiagnosticOptions:
 def _time(text: str) -> datetime.datetime:
     # NOTE: Python 3.10 knows no Z.
     return datetime.datetime.fromisoformat(_text(text).removesuffix("Z") + "+00:00")
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"it holds {value!r:.60} for a text")
-    return value
-
-
-def _number(value: object, least: int = 0) -> int:
-    if not isinstance(value, int) or value < least:
-        raise TypeError(f"it holds {value!r:.60} for a number")
-    return value
-
-
-def _list(value: object) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError(f"it holds {value!r:.60} for a list")
-    return value

@@ -107,6 +107,8 @@ class Rule:
     """The template of the message: a sentence with `{field}` in it, quoted as `'{field}'`."""
     everywhere: ClassVar[bool] = False
     """True folds findings with equal arguments into one, wherever they stand; otherwise only those at the same place."""
+    volatile: ClassVar[tuple[str, ...]] = ()
+    """Arguments that do not make it another finding: measured numbers, advice, generated names. The fingerprint leaves them out."""
     precision: ClassVar[str] = "high"
     """GitHub code scanning's precision: very-high, high, medium or low."""
 
@@ -140,6 +142,9 @@ class Rule:
         unknown = [name for name in cls.arguments() if name not in cls.fields()]
         if unknown:
             raise ValueError(f"the message names {unknown}, which are no fields")
+        unknown = [name for name in cls.volatile if name not in cls.arguments()]
+        if unknown:
+            raise ValueError(f"volatile names {unknown}, which are no arguments of the message")
         if any(brace in cls.message for brace in ("{{", "}}")):
             raise ValueError("the message must have no braces but for fields: readers of SARIF do not agree on how to escape them")
         if not cls.message.endswith("."):
@@ -190,6 +195,10 @@ class Rule:
     def argument_texts(self) -> tuple[str, ...]:
         """The arguments as text, in the order of `arguments()`."""
         return tuple(_text(getattr(self, name)) for name in self.arguments())
+
+    def identity(self) -> tuple[object, ...]:
+        """The arguments that tell this finding from others of its rule: all that are not volatile."""
+        return tuple(getattr(self, name) for name in self.arguments() if name not in self.volatile)
 
     def __str__(self) -> str:
         return self.message.format_map(dict(zip(self.arguments(), self.argument_texts(), strict=True)))

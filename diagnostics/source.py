@@ -7,6 +7,10 @@ UTF-16 code units from 1 (2.1.0, section 3.14.27, `columnKind`).
 from __future__ import annotations
 
 import linecache
+import re
+
+IGNORE = re.compile(r"#\s*onnxplain:\s*ignore\[([^\]]*)\]\s*(.*)")
+"""The comment that accepts findings at its line: the rules' ids, and why."""
 
 
 def line_text(file: str, line: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
@@ -18,6 +19,7 @@ Span = tuple[str, str]
 _PLACE_LIMIT = 5
 _STACK_LIMIT = 4
 _TAB = " " * 4
+_FOLDERS = re.compile(r"(?<![\w./\\:~-])(?:(?:file://)?(?:/[^\s/'\"<>|:]+)+/|[A-Za-z]:(?:[/\\][^\s/\\'\"<>|:]+)+[/\\])(?=[^\s/\\])")
 
 
 def plain(finding: Diagnostic) -> str:
@@ -97,6 +99,11 @@ def shown_path(path: str) -> str:
         return str(pathlib.Path(path).relative_to(pathlib.Path.cwd()))
     except ValueError:
         return path
+
+
+def without_folders(text: str) -> str:
+    """`text` in which absolute paths are names of files only: the folders are those of one machine."""
+    return _FOLDERS.sub("", text)
 
 
 def caret(place: Location) -> tuple[str, str]:

@@ -54,6 +54,7 @@ class InputBaked(Rule, id="OXP1012", level=Level.WARNING, history=[Added("0.1.0"
     value: str
 
     message = "The input '{name}' is the constant '{value}' in the exported model."
+    volatile = ("value",)
 
 
 class InputLeftOut(Rule, id="OXP1013", level=Level.NOTE, history=[Added("0.1.0")]):
@@ -105,6 +106,7 @@ class InputLeftOut(Rule, id="OXP1013", level=Level.NOTE, history=[Added("0.1.0")
     value: str
 
     message = "The input '{name}' is always '{value}' in the exported model, which has no such input."
+    volatile = ("value",)
 
 
 class HostValueBaked(Rule, id="OXP1014", level=Level.WARNING, history=[Added("0.1.0")]):
@@ -259,6 +261,7 @@ class LoopUnrolled(Rule, id="OXP1016", level=Level.NOTE, history=[Added("0.1.0")
     rounds: int
 
     message = "The line became '{rounds}' equal operators: a Python loop is unrolled."
+    volatile = ("rounds",)
 
 
 class SymbolicIgnored(Rule, id="OXP1017", level=Level.WARNING, history=[Added("0.1.0")]):

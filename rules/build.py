@@ -53,6 +53,7 @@ class NameChanged(Rule, id="OXP4001", level=Level.WARNING, history=[Added("0.1.0
     given: str
 
     message = "The '{kind}' name '{asked}' was changed to '{given}'."
+    volatile = ("given",)
 
 
 class UnusedInput(Rule, id="OXP4002", level=Level.WARNING, history=[Added("0.1.0")]):
@@ -155,6 +156,7 @@ class NameUnused(Rule, id="OXP4003", level=Level.WARNING, history=[Added("0.1.0"
     count: int
 
     message = "The name '{name}' is one too many: the graph has '{count}' values of the kind '{kind}'."
+    volatile = ("count",)
 
 
 class ConstantOutput(Rule, id="OXP4004", level=Level.NOTE, history=[Added("0.1.0")]):
@@ -204,6 +206,7 @@ class ConstantOutput(Rule, id="OXP4004", level=Level.NOTE, history=[Added("0.1.0
     name: str
 
     message = "The output '{name}' is the same for all inputs."
+    volatile = ("name",)
 
 
 class OutputLeftOut(Rule, id="OXP4005", level=Level.NOTE, history=[Added("0.1.0")]):
@@ -308,6 +311,7 @@ class NanWeight(Rule, id="OXP4006", level=Level.NOTE, history=[Added("0.1.0")]):
     name: str
 
     message = "The weight '{name}' holds NaN."
+    volatile = ("name",)
 
 
 class ComplexAsReal(Rule, id="OXP4007", level=Level.NOTE, history=[Added("0.1.0")]):
@@ -358,3 +362,4 @@ class ComplexAsReal(Rule, id="OXP4007", level=Level.NOTE, history=[Added("0.1.0"
     name: str
 
     message = "The complex '{kind}' '{name}' is a real one with a last dim of size 2 in the exported model."
+    volatile = ("name",)

@@ -166,6 +166,7 @@ class SpecializedDynamicDim(Rule, id="OXP1003", level=Level.ERROR, history=[Adde
     value: int
 
     message = "The dim '{dim}' was asked to be dynamic, but the model fixes it to '{value}'."
+    volatile = ("value",)
 
 
 class DynamicShapesMismatch(Rule, id="OXP1004", level=Level.ERROR, history=[Added("0.1.0")]):
@@ -366,6 +367,7 @@ class TrainingMode(Rule, id="OXP1007", level=Level.WARNING, history=[Added("0.1.
     layers: tuple[str, ...]
 
     message = "The model is in training mode, which makes a difference to '{layers}'."
+    volatile = ("layers",)
 
 
 class UnsupportedInputType(Rule, id="OXP1008", level=Level.ERROR, history=[Added("0.1.0")]):

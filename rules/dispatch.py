@@ -81,6 +81,7 @@ class UnsupportedOperator(Rule, id="OXP3001", level=Level.ERROR, history=[Added(
 
     message = "The operator '{operator}' has no translation to ONNX (the nearest name that has one: '{nearest}')."
     everywhere = True
+    volatile = ("nearest",)
 
 
 class UnsupportedOverload(Rule, id="OXP3002", level=Level.ERROR, history=[Added("0.1.0")]):
@@ -137,6 +138,7 @@ class UnsupportedOverload(Rule, id="OXP3002", level=Level.ERROR, history=[Added(
 
     message = "The operator '{operator}' has no translation for '{problem}'; supported are '{supported}'."
     everywhere = True
+    volatile = ("supported",)
 
 
 class OperatorNeedsNewerOpset(Rule, id="OXP3003", level=Level.ERROR, history=[Added("0.1.0")]):

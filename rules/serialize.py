@@ -67,6 +67,7 @@ class NeedsExternalData(Rule, id="OXP5001", level=Level.ERROR, history=[Added("0
     limit: int
 
     message = "The model has '{size}' bytes, but one ONNX file holds at most '{limit}'."
+    volatile = ("size",)
 
 
 class CheckerRejected(Rule, id="OXP5002", level=Level.ERROR, history=[Added("0.1.0")]):
@@ -179,6 +180,7 @@ class WriteFailed(Rule, id="OXP5003", level=Level.ERROR, history=[Added("0.1.0")
     error: str
 
     message = "The file '{path}' could not be written: '{error}'."
+    volatile = ("path",)
 
 
 class WeightsWithoutData(Rule, id="OXP5004", level=Level.ERROR, history=[Added("0.1.0")]):
@@ -227,6 +229,7 @@ class WeightsWithoutData(Rule, id="OXP5004", level=Level.ERROR, history=[Added("
     names: tuple[str, ...]
 
     message = "There is no data to write for the weights '{names}'."
+    volatile = ("names",)
 
 
 class OpsetUnknown(Rule, id="OXP5005", level=Level.ERROR, history=[Added("0.1.0")]):
@@ -277,3 +280,4 @@ class OpsetUnknown(Rule, id="OXP5005", level=Level.ERROR, history=[Added("0.1.0"
     onnx: str
 
     message = "The opset '{asked}' is unknown: onnx '{onnx}' has those from 1 to '{newest}'."
+    volatile = ("newest", "onnx")

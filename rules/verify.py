@@ -237,3 +237,4 @@ class OutputsDiffer(Rule, id="OXP6002", level=Level.ERROR, history=[Added("0.1.0
     tolerance: float
 
     message = "The output '{output}' differs from eager PyTorch by '{difference}', more than '{tolerance}'."
+    volatile = ("output", "difference")

@@ -24,10 +24,17 @@ def check_log(log: pathlib.Path | Mapping[str, Any]) -> dict[str, Any]:
     for run in content["runs"]:
         rules = run["tool"]["driver"]["rules"]
         ids = [rule["id"] for rule in rules]
-        assert ids == sorted({result["ruleId"] for result in run["results"]}), "the rules are those of the results, by id"
+        found = [result for result in run["results"] if result.get("baselineState") != "absent"]
+        fixed = [result for result in run["results"] if result not in found]
+        assert ids == sorted({result["ruleId"] for result in found}), "the rules are those of the results, by id"
         guids = [result["guid"] for result in run["results"]]
         assert len(set(guids)) == len(guids), "two results have one guid"
-        for result in run["results"]:
+        fingerprints = [result["partialFingerprints"]["onnxplain/v1"] for result in run["results"]]
+        assert len(set(fingerprints)) == len(fingerprints), "two results have one fingerprint"
+        assert len({"baselineState" in result for result in run["results"]}) < 2, "all results have a state, or none"
+        for result in fixed:
+            assert result.get("ruleIndex") == (ids.index(result["ruleId"]) if result["ruleId"] in ids else None)
+        for result in found:
             assert ids[result["ruleIndex"]] == result["ruleId"]
             _check_message(rules[result["ruleIndex"]], result)
         for notification in run["invocations"][0].get("toolExecutionNotifications", ()):
@@ -38,9 +45,9 @@ def check_log(log: pathlib.Path | Mapping[str, Any]) -> dict[str, Any]:
     return content
 
 
-def validate(content: Mapping[str, Any]) -> None:
-    """Asserts that `content` is valid under both schemas. Warns where the standard's is not at hand."""
-    _fail_on_errors(_ours(), content)
+def validate(content: Mapping[str, Any], name: str = "sarif-onnxplain") -> None:
+    """Asserts that `content` is valid under both schemas, ours being `name`. Warns where the standard's is not at hand."""
+    _fail_on_errors(_ours(name), content)
     if OASIS_SCHEMA.exists():
         _fail_on_errors(_oasis(), content)
     else:
@@ -53,8 +60,8 @@ def rendered(template: str, arguments: list[str]) -> str:
 
 
 @functools.cache
-def _ours() -> jsonschema.Draft202012Validator:
-    return jsonschema.Draft202012Validator(schemas.load("sarif-onnxplain"))
+def _ours(name: str) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(schemas.load(name))
 
 
 @functools.cache

@@ -177,9 +177,11 @@ def make(
     doc: str = PAGE,
     fields: dict[str, object] | None = None,
     name: str = "Odd",
+    volatile: object = (),
 ) -> type[Rule]:
     """A rule, as a class statement would make it."""
-    body = {"__doc__": doc, "__module__": __name__, "message": message, "__annotations__": {"thing": str} if fields is None else fields}
+    annotations = {"thing": str} if fields is None else fields
+    body = {"__doc__": doc, "__module__": __name__, "message": message, "volatile": volatile, "__annotations__": annotations}
     return types.new_class(name, (Rule,), {"id": id, "level": level, "history": history}, lambda namespace: namespace.update(body))
 
 
@@ -263,6 +265,8 @@ def test_cells_escape_pipes() -> None:
         ({"message": "The '{}' is odd."}, "are no fields"),
         ({"message": "The '{thing' is odd."}, "OXP7001"),
         ({"message": "The '{thing}' is odd"}, "period"),
+        ({"volatile": ("other",)}, "volatile names ['other']"),
+        ({"volatile": "thing"}, "volatile names"),
         ({"doc": ""}, "needs the sections"),
         ({"doc": PAGE.replace("Why it matters:", "")}, "needs the sections"),
         ({"doc": PAGE.replace("What happened", "Why").replace("Why it matters", "What happened")}, "needs the sections"),

@@ -47,7 +47,19 @@ from onnxplain.diagnostics import (
     sarif,
 )
 from onnxplain.diagnostics.sarif import places, run
-from onnxplain.rules import DataDependentBranch, InternalError, NameChanged, TrainingMode, UnsupportedOperator
+from onnxplain.rules import (
+    CheckDropped,
+    DataDependentBranch,
+    InternalError,
+    LoopUnrolled,
+    NameChanged,
+    OutputsDiffer,
+    RuntimeRejected,
+    TrainingMode,
+    UnsupportedOperator,
+    UnusedInput,
+    UserCodeRaised,
+)
 
 MODEL = """\
 import torch
@@ -563,6 +575,49 @@ def test_fingerprints_survive_moved_lines_and_machines(tmp_path: pathlib.Path) -
     assert fingerprints("elsewhere", MODEL.replace("return x", "return x.T"))[1] not in before
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (DataDependentBranch(condition="x"), DataDependentBranch(condition="y"), False),
+        (DataDependentBranch(condition="x"), TrainingMode(layers=("x",)), False),
+        (UnusedInput(name="x_1"), UnusedInput(name="x_2"), False),
+        (CheckDropped(check="u0 > 2*s77"), CheckDropped(check="u12 > 2*s3"), True),
+        (CheckDropped(check="u0 > s77"), CheckDropped(check="u0 < s77"), False),
+        (RuntimeRejected(error="Node 'add' of /tmp/a/m.onnx failed"), RuntimeRejected(error="Node 'add_12' of /tmp/b/m.onnx failed"), True),
+        (UserCodeRaised(error="KeyError: <F at 0x7f2a>"), UserCodeRaised(error="KeyError: <F at 0xbeef1>"), True),
+        (UserCodeRaised(error="KeyError: 'x'"), UserCodeRaised(error="ValueError: 'x'"), False),
+        (LoopUnrolled(rounds=12), LoopUnrolled(rounds=24), True),
+        (OutputsDiffer(output="mul", difference=0.5, tolerance=1e-4), OutputsDiffer(output="mul_1", difference=0.25, tolerance=1e-4), True),
+        (UnsupportedOperator(operator="a::b", nearest="a::c"), UnsupportedOperator(operator="a::b", nearest="none"), True),
+    ],
+)
+def test_what_makes_another_finding(tmp_path: pathlib.Path, read: Read, one: Rule, other: Rule, same: bool) -> None:
+    def known(rule: Rule) -> str:
+        context = make_context()
+        context.report(rule, at=at(source(tmp_path), "x.sum()"))
+        return str(results(read(context.log()))[0]["partialFingerprints"]["onnxplain/v1"])
+
+    assert (known(one) == known(other)) is same
+
+
+def test_where_makes_another_finding(tmp_path: pathlib.Path, read: Read) -> None:
+    def known(rule: Rule, text: str, module: str = "", *, file: bool = True) -> str:
+        place = at(source(tmp_path, text), "x.sum()", module=module)
+        linecache.clearcache()
+        context = make_context()
+        context.report(rule, at=place if file else Location("", module=module))
+        return str(results(read(context.log()))[0]["partialFingerprints"]["onnxplain/v1"])
+
+    branch, operator = DataDependentBranch(condition="x"), UnsupportedOperator(operator="a::b", nearest="none")
+    assert known(branch, "if x.sum():\n") != known(branch, "if x.sum() < 0:\n")
+    # A line that runs in several modules has one finding, at the first of them.
+    assert known(branch, "if x.sum():\n", "a") == known(branch, "if x.sum():\n", "b")
+    assert known(branch, "if x.sum():\n", "a", file=False) != known(branch, "if x.sum():\n", "b", file=False)
+    # To accept another finding of the line changes its text.
+    assert known(branch, "if x.sum():\n") == known(branch, "if x.sum():  # onnxplain: ignore[OXP1007] as it is\n")
+    assert known(operator, "if x.sum():\n") == known(operator, "y = x.sum()\n"), "it is one finding, wherever it stands"
+
+
 WINDOWS = "a\r\n\r \n\tb  c\r\r\n" + 'x = "😀"\n\n\nx = "😀"'
 
 
@@ -701,7 +756,7 @@ def test_many_findings(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) 
     assert sorted(calls) == ["hash", "path", "read"], "each file is read once"
 
 
-@pytest.mark.parametrize("name", ["sarif-onnxplain", "rules"])
+@pytest.mark.parametrize("name", ["sarif-onnxplain", "baseline", "gate", "rules"])
 def test_schemas_are_valid_and_closed(name: str) -> None:
     schema = schemas.load(name)
     jsonschema.Draft202012Validator.check_schema(schema)

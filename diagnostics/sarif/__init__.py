@@ -9,13 +9,11 @@ from __future__ import annotations
 import contextlib
 import gzip
 import pathlib
-import uuid
 
-from .. import checkout
+from .. import atomic, checkout, encode
 from ..flow import GRAPHS
 from ..log import Log
 from ..options import SarifProfile
-from .. import encode
 from .run import build
 
 _UPLOAD_LIMIT = 10 * 10**6
@@ -48,13 +46,13 @@ def write(log: Log, path: pathlib.Path, *, profile: SarifProfile = "full", base:
     for name in GRAPHS:
         file = folder / f"{name}.txt"
         if name in graphs:
-            replace(file, graphs[name].encode("utf-8", "replace"))
+            atomic.replace(file, graphs[name].encode("utf-8", "replace"))
         else:
             file.unlink(missing_ok=True)
     if not graphs:
         with contextlib.suppress(OSError):
             folder.rmdir()
-    replace(path, text.encode())
+    atomic.replace(path, text.encode())
     return left_out
 
 
@@ -74,18 +72,6 @@ def to_json(log: Log, base: pathlib.Path | None = None, *, profile: SarifProfile
 def graphs_folder(path: pathlib.Path) -> pathlib.Path:
     """The folder beside the log at `path` for the graphs that it refers to."""
     return path.with_suffix(".graphs")
-
-
-def replace(path: pathlib.Path, data: bytes) -> None:
-    """Writes a file, whole or not at all."""
-    # NOTE: viewers watch a folder for `*.sarif` and must not meet half of one.
-    temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
-    try:
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _built(

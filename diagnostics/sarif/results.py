@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import dataclasses
 import pathlib
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 
 import sarif_om
@@ -20,8 +19,6 @@ from ..rule import Rule
 from .descriptors import some
 from .places import SNIPPET_LIMIT, Sources, snippet_of
 
-FINGERPRINT = "onnxplain/v1"
-_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "onnxplain")
 _LINK_LIMIT = 5
 _PLACE_LIMIT = 100
 """Related places of a result; GitHub code scanning keeps as many."""
@@ -52,8 +49,7 @@ class Results:
         """Ours, which stays when lines move. What it cannot tell apart is counted, so every finding is to be asked for once, in order."""
         rule, place = rule_of(finding), finding.location or Location("")
         source = self._sources[place.file] if place.file else None
-        arguments = [getattr(rule, name) for name in rule.arguments()]
-        digest = fingerprint.digest(rule.id, arguments, source.name if source else "", place.snippet, place.module)
+        digest = fingerprint.of_finding(rule, source.name if source else "", place)
         self._seen[digest] += 1
         return f"{digest}:{self._seen[digest]}"
 
@@ -67,7 +63,7 @@ class Results:
             rule_id=finding.rule.id,
             level=finding.level.value,
             message=self._message(finding, related),
-            guid=str(uuid.uuid5(_NAMESPACE, fingerprint.digest(self._subject, own))),
+            guid=fingerprint.guid(self._subject, own),
             locations=[self._location(place, message=place.message, context=True)] if place and label(place) else None,
             related_locations=[self._location(each, id=id, message=label(each)) for id, each in enumerate(related, 1)] or None,
             graphs=[_graph(finding.graph)] if finding.graph and not self._github else None,
@@ -75,7 +71,7 @@ class Results:
             stacks=None if self._github else self._stacks(finding),
             fixes=list(edits.values()) or None,
             occurrence_count=occurrences,
-            partial_fingerprints={**({"primaryLocationLineHash": line_hash} if line_hash else {}), FINGERPRINT: own},
+            partial_fingerprints={**({"primaryLocationLineHash": line_hash} if line_hash else {}), fingerprint.NAME: own},
             suppressions=list(self._suppressions(finding)),
             properties=some(
                 {

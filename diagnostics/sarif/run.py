@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import sarif_om
 
-from .. import checkout
+from .. import checkout, encode
 from ..finding import Diagnostic
 from ..level import Level
 from ..location import Location
@@ -19,8 +19,6 @@ from ..text import summary
 from .descriptors import descriptor, some
 from .places import ROOT, Sources, artifact_location, folder_uri
 from .results import Results, rule_of
-
-SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 _LIMITS = {False: 1_000, True: 5_000}
 """Results of a run, by whether it is for GitHub, which keeps as many; VS Code's panel takes 3 s for 1,000, 26 s for 10,000."""
@@ -60,7 +58,7 @@ def build(log: Log, base: pathlib.Path, folder: pathlib.Path | None, *, github: 
     run = _Run(log, sources, Results(log.subject, sources, graphs, github=github), github=github)
     made = run.build(_LIMITS[github] if limit is None else limit)
     return Built(
-        sarif_om.SarifLog(schema_uri=SCHEMA, version="2.1.0", runs=[made]),
+        sarif_om.SarifLog(schema_uri=encode.SCHEMA, version="2.1.0", runs=[made]),
         {name: graph.text for name, (_, graph) in graphs.items()},
         len(made.results),
         tuple(run.left_out_told),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import io
+import os
 import shlex
 import sys
 from typing import Any
@@ -12,11 +14,21 @@ import click
 from typing_extensions import override
 
 from onnxplain.diagnostics import UnreadableLog
+from onnxplain.diagnostics.text import visible
 
-COMMANDS = ("explain", "export", "fix", "report", "rules")
+COMMANDS = ("baseline", "explain", "export", "fix", "gate", "report", "rules")
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as of a shell (128 and the number of SIGINT)."""
+
+JUDGES = ("baseline", "gate")
+"""Commands whose exit codes 0 and 1 are a verdict: whatever keeps them from one is another."""
+
+
+class Undecided(click.ClickException):
+    """What keeps a gate from a verdict."""
+
+    exit_code = 2
 
 
 class Commands(click.Group):
@@ -30,6 +42,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
+        ctx.meta["onnxplain.command"] = cmd_name
         command: click.Command = importlib.import_module(f".{cmd_name}", __name__).command
         return command
 
@@ -39,16 +52,36 @@ class Commands(click.Group):
         return super().parse_args(ctx, args)
 
     @override
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().main(*args, **kwargs)
+        except OSError:
+            # NOTE: the error message could not be written. Python's own exit code for that, 1, is one of a verdict.
+            _hush()
+            sys.exit(Undecided.exit_code)
+
+    @override
     def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return self._invoke(ctx)
+        except (click.ClickException, click.Abort, SystemExit, BrokenPipeError) as error:
+            if ctx.meta.get("onnxplain.command") not in JUDGES or isinstance(error, click.UsageError):
+                raise
+            if isinstance(error, click.ClickException):
+                raise Undecided(error.format_message()) from error
+            _hush()
+            ctx.exit(Undecided.exit_code)
+
+    def _invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
             raise
         except UnreadableLog as error:
-            raise click.UsageError(str(error)) from error
+            raise click.UsageError(visible(str(error))) from error
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
-            ctx.exit(INTERRUPTED)
+            ctx.exit(Undecided.exit_code if ctx.meta.get("onnxplain.command") in JUDGES else INTERRUPTED)
         except Exception as error:
             if ctx.meta.get("onnxplain.debug"):
                 raise
@@ -56,6 +89,13 @@ class Commands(click.Group):
                 f"onnxplain stopped with an unexpected {type(error).__name__}: {error}\n"
                 "This is a bug of onnxplain. Please report it, with the traceback that `onnxplain export --verbosity debug` shows."
             ) from error
+
+
+def _hush() -> None:
+    """Keeps the interpreter from writing what is left when it ends, to a pipe that nobody reads: that has an exit code of its own."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

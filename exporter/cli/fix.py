@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from onnxplain.diagnostics.read import file_of, reading
+from onnxplain.diagnostics.read import file_of, present, reading
 from onnxplain.diagnostics.text import shown_path
 
 _SAFE = "safe"
@@ -97,9 +97,9 @@ def _first(fixes: Sequence[_Fix], unsafe: bool) -> _Fix | None:
 
 def _findings(log: pathlib.Path) -> Iterator[list[_Fix]]:
     """The fixes of each finding that counts."""
-    with reading(log) as runs:
-        for run in runs:
-            for result in run.get("results") or ():
+    with reading(log) as document:
+        for run in document["runs"]:
+            for result in present(run):
                 if not result.get("suppressions"):
                     yield [_fix(result, fix, run.get("originalUriBaseIds") or {}) for fix in result.get("fixes") or ()]
 
