@@ -185,7 +185,8 @@ def test_table(name: str, kind: str) -> None:
     found = [each["state"] for each in told["findings"]]
     assert (code, tuple(map(found.count, STATES)), told["suppressed"]) == (row.exit_code, row.states, row.suppressed)
     assert run("gate", LOG, *options).exit_code == row.exit_code
-    check_log(pathlib.Path(LOG))
+    if row.before is not None:
+        check_log(pathlib.Path(LOG))
 
 
 def test_the_table_is_what_a_shell_sees() -> None:
@@ -497,7 +498,7 @@ def test_whatever_stops_it_is_no_verdict(command: Sequence[str], error: BaseExce
 
 @pytest.mark.parametrize("form", ["text", "github", "json"])
 def test_a_pipe_that_nobody_reads(form: str) -> None:
-    write(MANY)
+    write(["a  # E"])
     reading, writing = os.pipe()
     os.close(reading)
     try:
@@ -816,11 +817,11 @@ def test_text_takes_hostile_text_for_text() -> None:
 
 
 def test_text_is_short_for_many_findings() -> None:
-    write(MANY)
+    write(MANY[:130])
     output = run("gate", LOG).stdout
-    assert output.count("error[OXP1002]") < 150
-    assert "412 more" in output
-    assert "512 new errors" in output
+    assert output.count("error[OXP1002]") == 100
+    assert "30 more" in output
+    assert "130 new errors" in output
 
 
 def test_output_to_a_file() -> None:
