@@ -6,12 +6,19 @@ import { chromium } from 'playwright-core'
 // The viewer makes only those rows that are in sight; what is read need not be drawn sharply.
 const READ = { viewport: { width: 1400, height: 20_000 }, deviceScaleFactor: 0.1 }
 const PICTURE = { viewport: { width: 1400, height: 3000 } }
+const PATIENCE = 60_000 // milliseconds, for rows; none for those below a picture
 
-/** Opens every group and every "Show All", then tells what is shown. Runs in the page. */
-async function look(log) {
+/** Opens every group and every "Show All", waits until all rows are made, then tells what is shown. Runs in the page. */
+async function look({ log, patience }) {
+  const deadline = performance.now() + patience
   const all = (selector, within = document) => [...within.querySelectorAll(selector)]
   const text = (element) => element?.textContent ?? ''
-  const drawn = () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))
+  const frame = () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))
+  const made = () => all('table').every((table) => all('.bolt-tree-row', table).length === table.ariaRowCount - 1)
+  const drawn = async () => {
+    do await frame()
+    while (!made() && performance.now() < deadline)
+  }
   window.show(JSON.parse(log))
   await drawn()
   for (;;) {
@@ -74,9 +81,9 @@ const [reader, camera] = [await newPage(READ), await newPage(PICTURE)]
 const seen = []
 for (const { path, picture } of logs) {
   const log = readFileSync(path, 'utf8')
-  seen.push({ ...(await reader.evaluate(look, log)), problems: problems.splice(0) })
+  seen.push({ ...(await reader.evaluate(look, { log, patience: PATIENCE })), problems: problems.splice(0) })
   if (!picture) continue
-  const { height } = await camera.evaluate(look, log)
+  const { height } = await camera.evaluate(look, { log, patience: 0 })
   await camera.screenshot({ path: picture, clip: { x: 0, y: 0, ...PICTURE.viewport, height: Math.min(height, PICTURE.viewport.height) } })
 }
 await browser.close()
