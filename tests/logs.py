@@ -59,7 +59,7 @@ GRAPH = Graph(
 )
 
 
-def context(options: DiagnosticOptions | None = None) -> DiagnosticContext:
+def context(options: DiagnosticOptions | None = None, *places: Location) -> DiagnosticContext:
     """A context whose clock goes on by an eighth of a second each time it is read."""
     clock = itertools.count(1_767_225_600, 0.125)
     made = DiagnosticContext(
@@ -69,6 +69,7 @@ def context(options: DiagnosticOptions | None = None) -> DiagnosticContext:
         internal_error=lambda stage, error: InternalError(stage=stage, error=str(error)),
         clock=lambda: float(next(clock)),
         command_line="onnxplain export flip.py:model --report",
+        places=lambda: places,
     )
     made.environment.update({"python": "3.11.7", "torch": "2.13.0+cpu"})
     return made
@@ -135,7 +136,7 @@ def abroad(source: str) -> Log:
 
 def many(source: str) -> Log:
     """The log of many findings: of one rule, at one line, at several places, with long texts, accepted in the source, nowhere."""
-    made = context()
+    made = context(None, Location(source, Region(4)))
     for number in range(120):
         made.report(UnsupportedOperator(operator=f"aten::foo_{number}", nearest="aten::foo"), at=Location(source, Region(6)))
     for line in (4, 5, 6, 7, 11):

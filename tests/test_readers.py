@@ -75,6 +75,7 @@ def handmade(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 def samples(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """The folder of the samples' logs, as their export in a checkout would have them: those that are committed name no machine."""
     folder = tmp_path_factory.mktemp("samples")
+    shutil.copy(SAMPLES.parent / "README.md", folder)
     commit(folder)
     provenance = json.loads(sarif.to_json(context().log(), folder))["runs"][0].get("versionControlProvenance")
     for path in SAMPLES.glob("*.sarif"):

@@ -42,7 +42,7 @@ def validate(logs: Sequence[pathlib.Path], folder: pathlib.Path) -> list[Complai
     broken = [each["message"]["text"] for each in told if each["descriptor"]["id"] != "WRN999.RuleExplicitlyDisabled"]
     assert not broken, "\n".join(broken)
     assert done.returncode == 0, done.stderr
-    templates = {rule["id"]: rule["messageStrings"] for rule in run["tool"]["driver"]["rules"]}
+    templates = {rule["id"]: rule["messageStrings"] for rule in run["tool"]["driver"].get("rules", ())}
     return [_complaint(result, templates) for result in run["results"]]
 
 
