@@ -177,9 +177,7 @@ def export(
     if sarif_profile not in SARIF_PROFILES:
         raise InvalidArgument(f"sarif_profile: expected one of {SARIF_PROFILES}, got {sarif_profile!r}")
     folder = None if artifacts_dir is None else checked_folder("artifacts_dir", artifacts_dir)
-    subject = _checked("name", subject_of(model) if name is None else name, str)
-    if not subject.isprintable() or not subject.strip() or set(subject) & set("/\\"):
-        raise InvalidArgument(f"name: expected a word or two without slashes, got {subject!r}")
+    subject = subject_of(model) if name is None else _checked_name(name)
     unnamed = request.destination or (folder or pathlib.Path()) / f"{subject}.onnx"
     report_path = _path_of("report", report, unnamed.with_suffix(".md"))
     repro_path = _path_of("repro", repro, unnamed.with_suffix(".repro.py"))
@@ -339,6 +337,13 @@ def _environment() -> Mapping[str, str]:
 def subject_of(model: object) -> str:
     """What the log calls a model: the name of its class, or of the function."""
     return str(getattr(model, "__name__", type(model).__name__))
+
+
+def _checked_name(name: str) -> str:
+    subject = str(_checked("name", name, str))
+    if not subject.isprintable() or not subject.strip() or set(subject) & set("/\\"):
+        raise InvalidArgument(f"name: expected a word or two without slashes, got {subject!r}")
+    return subject
 
 
 def _checked(name: str, value: Any, *types: type) -> Any:

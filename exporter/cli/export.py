@@ -56,7 +56,7 @@ def _levels(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     flag_value="",
     help="If the export fails, write a script that fails alike, for an issue.  [default: OUTPUT with .repro.py]",
 )
-@click.option("--name", "model", metavar="MODEL", help="What the log calls the model; gates tell models apart by it.  [default: its class]")
+@click.option("--name", metavar="MODEL", help="What the log calls the model; gates tell models apart by it.  [default: its class]")
 @click.option("--opset", type=int, metavar="N", help="The ONNX opset version to write.  [default: 20]")
 @click.option(
     "--strategy",
@@ -86,7 +86,7 @@ def command(
     sarif_profile: SarifProfile,
     report: str | None,
     repro: str | None,
-    model: str | None,
+    name: str | None,
     opset: int | None,
     strategies: tuple[str, ...],
     no_optimize: bool,
@@ -111,8 +111,8 @@ def command(
         target, report = report, ""
     if target is None and repro:
         target, repro = repro, ""
-    source, colon, name = (target or "").rpartition(":")
-    if not colon or not source or not name:
+    source, colon, attribute = (target or "").rpartition(":")
+    if not colon or not source or not attribute:
         raise click.UsageError("Expected a TARGET such as path/to/file.py:NAME or package.module:NAME.")
     if profile and report is None:
         report = ""
@@ -135,10 +135,10 @@ def command(
     from .target import load
 
     stages = StageLine()
-    loaded = load(source, name)
+    loaded = load(source, attribute)
     from onnxplain.api import subject_of
 
-    model = subject_of(loaded.model) if model is None else model
+    model = subject_of(loaded.model) if name is None else name
     output = output or pathlib.Path(f"{model}.onnx")
     sarif = sarif or pathlib.Path(".sarif", f"{model}.sarif")
     markdown = None if report is None else pathlib.Path(report) if report else output.with_suffix(".md")
@@ -161,7 +161,7 @@ def command(
                 profile=profile,
                 sarif=sarif,
                 sarif_profile=sarif_profile,
-                name=model,
+                name=name,
                 report=markdown or False,
                 repro=script or False,
                 diagnostic_options=options,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Sequence
 from typing import Any
@@ -57,7 +59,16 @@ def with_line_hashes(log: pathlib.Path, folder: pathlib.Path) -> dict[str, Any]:
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
     # NOTE: it is a .NET program, which else asks for a library of languages.
     environment = os.environ | {"DOTNET_SYSTEM_GLOBALIZATION_INVARIANT": "1"}
-    return subprocess.run([_PROGRAM, *arguments, "--log", "ForceOverwrite"], env=environment, capture_output=True, text=True, check=False)
+    command = [_PROGRAM, *arguments, "--log", "ForceOverwrite"]
+    for _ in range(30):
+        try:
+            return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        except OSError as error:
+            # NOTE: npm has just written the program, and may have it open still.
+            if error.errno != errno.ETXTBSY:
+                raise
+            time.sleep(1)
+    raise TimeoutError(f"{_PROGRAM} is still being written")
 
 
 def _complaint(result: dict[str, Any], templates: dict[str, Any]) -> Complaint:
