@@ -153,13 +153,15 @@ def export(
         dynamic_shapes = shapes.from_dynamic_axes(
             model, positional, keywords, names, outputs, _checked("dynamic_axes", dynamic_axes, Mapping)
         )
-    every_dim = dynamic_shapes is True and not isinstance(model, torch.export.ExportedProgram)
+    everything = dynamic_shapes is True and isinstance(model, torch.export.ExportedProgram)
+    if everything:
+        dynamic_shapes = None
     request = Request(
         model=_checked_model(model),
         args=positional,
         kwargs=keywords,
         dynamic_shapes=shapes.for_torch(_checked_shapes(dynamic_shapes)),
-        dim_names=shapes.named(model, positional, keywords) if every_dim else dynamic_shapes,
+        dim_names=shapes.named(model, positional, keywords) if dynamic_shapes is True else dynamic_shapes,
         input_names=names,
         output_names=list(_checked("output_names", output_names or (), list, tuple)),
         opset_version=_checked_opset(opset_version),
@@ -203,7 +205,6 @@ def export(
         instead = Fix("Say it as dynamic_shapes.", Confidence.SAFE, snippet=spec.code(dynamic_shapes))
         place = written.at(written.argument(request, "dynamic_axes"), request)
         context.report(LegacyDynamicAxes(inputs=inputs), at=place, fixes=[instead])
-    everything = dynamic_shapes is True and not every_dim
     _note_old_arguments(context, request, old, dynamo=dynamo, dynamic_axes=dynamic_axes if obsolete else None, dynamic_shapes=everything)
     try:
         program = _profiled(context, request, registry) if profile else pipeline.run(context, request, registry)
@@ -362,7 +363,7 @@ def _checked_opset(version: int | None) -> int:
 
 def _checked_shapes(dynamic_shapes: Any) -> Any:
     # NOTE: torch's collections of shapes, and of further examples, have a method of that name.
-    if dynamic_shapes in (None, True) or isinstance(dynamic_shapes, Mapping | list | tuple) or hasattr(dynamic_shapes, "dynamic_shapes"):
+    if dynamic_shapes is True or isinstance(dynamic_shapes, Mapping | list | tuple | None) or hasattr(dynamic_shapes, "dynamic_shapes"):
         return dynamic_shapes
     raise InvalidArgument(f"dynamic_shapes: expected a dict, a tuple, a list, True or None, got {dynamic_shapes!r}")
 

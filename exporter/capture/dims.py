@@ -130,9 +130,10 @@ def report_open(context: DiagnosticContext, request: Request, guards: Guards, fi
     for dims in by_place.values():
         sizes = tuple(f"{dim.place} == {dim.size}" for dim in dims)
         context.report(DimsFixed(sizes=sizes), at=fixed[dims[0]], fixes=[Fix(_KEEP, Confidence.CHANGES_BEHAVIOUR)])
-    # NOTE: libraries often ask whether there is anything to do at all.
     for relation, guard in guards.asked(inputs.open_dims(request)):
-        if _is_branch(guard) and not (limits.only_small(guard.relation) and where.origin(guard.stack[-1].file) is not where.Origin.USER):
+        # NOTE: libraries often ask whether there is anything to do at all.
+        negligible = limits.only_small(guard.relation) and where.origin(guard.stack[-1].file) is not where.Origin.USER
+        if _is_branch(guard) and not negligible:
             names = [dim.place for dim in inputs.open_dims(request) if dim.place in relation]
             rule = ConstraintViolated(dim=", ".join(names), constraint=relation)
             context.report(rule, at=_evidence_about(request, guard), fixes=[Fix(_REWRITE, Confidence.CHANGES_BEHAVIOUR)])
