@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from .diagnostics import (
         OnnxExporterError as OnnxExporterError,
     )
+    from .fake import ONNXFakeContext as ONNXFakeContext
+    from .fake import enable_fake_mode as enable_fake_mode
     from .program import ONNXProgram as ONNXProgram
     from .registry import OnnxRegistry as OnnxRegistry
 
@@ -37,9 +39,11 @@ _HOMES = {
     "ExportFailed": "diagnostics",
     "InvalidArgument": "diagnostics",
     "Level": "diagnostics",
+    "ONNXFakeContext": "fake",
     "ONNXProgram": "program",
     "OnnxExporterError": "diagnostics",
     "OnnxRegistry": "registry",
+    "enable_fake_mode": "fake",
     "export": "api",
 }
 
@@ -48,9 +52,11 @@ __all__ = [
     "ExportFailed",
     "InvalidArgument",
     "Level",
+    "ONNXFakeContext",
     "ONNXProgram",
     "OnnxExporterError",
     "OnnxRegistry",
+    "enable_fake_mode",
     "export",
 ]
 

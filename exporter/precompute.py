@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -68,11 +68,11 @@ def _may_go(value: ir.Value | None) -> bool:
 
 def _computed(node: ir.Node) -> weights.Computed | None:
     tensors = [value.const_value for value in node.inputs if value is not None]
-    sources = [tensor for tensor in tensors if isinstance(tensor, TorchTensor)]
+    sources = [tensor for tensor in tensors if isinstance(tensor, weights.Weight | weights.Computed)]
     attributes = {name: attribute.value for name, attribute in node.attributes.items()}
     apply = functools.partial(_OPERATORS[node.op_type], attributes)
     try:
-        like = apply(*(_like(tensor) if isinstance(tensor, TorchTensor) else _constant(tensor) for tensor in tensors))
+        like = apply(*(tensor.like if isinstance(tensor, weights.Weight | weights.Computed) else _constant(tensor) for tensor in tensors))
     except (RuntimeError, IndexError, TypeError):
         # NOTE: the operator means something that torch's does not; it stays in the graph.
         return None
@@ -80,11 +80,12 @@ def _computed(node: ir.Node) -> weights.Computed | None:
     def compute() -> torch.Tensor:
         return apply(*(tensor.raw if isinstance(tensor, TorchTensor) else _constant(tensor) for tensor in tensors))
 
-    return weights.Computed(compute, like.to("meta"), sources, f"{sources[0].name}.{node.op_type.lower()}")
+    operators = functools.partial(_again, node.op_type, node.inputs, tuple(node.attributes.values()))
+    return weights.Computed(compute, like.to("meta"), sources, f"{sources[0].name}.{node.op_type.lower()}", operators)
 
 
-def _like(tensor: TorchTensor) -> torch.Tensor:
-    return tensor.like if isinstance(tensor, weights.Computed) else torch.empty_like(tensor.raw, device="meta")
+def _again(name: str, inputs: Sequence[ir.Value | None], attributes: Sequence[ir.Attr]) -> list[ir.Node]:
+    return [ir.Node("", name, inputs, attributes)]
 
 
 def _constant(tensor: ir.TensorProtocol | None) -> torch.Tensor:

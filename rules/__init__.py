@@ -39,7 +39,7 @@ from .dispatch import OperatorNeedsNewerOpset, TranslationFailed, UnsupportedOpe
 from .internal import InternalError
 from .passes import CustomOperatorInlined, DecompositionFailed, MutationDropped, MutationNotRemoved
 from .serialize import CheckerRejected, NeedsExternalData, OpsetUnknown, WeightsWithoutData, WriteFailed
-from .verify import EagerFailed, KernelMissing, OutputsDiffer, RuntimeRejected
+from .verify import EagerFailed, KernelMissing, NotRun, OutputsDiffer, RuntimeRejected
 
 __all__ = [
     "ArgumentIgnored",
@@ -77,6 +77,7 @@ __all__ = [
     "NameUnused",
     "NeedsExternalData",
     "NotANumber",
+    "NotRun",
     "NumpyUsed",
     "OperatorNeedsNewerOpset",
     "OpsetUnknown",
