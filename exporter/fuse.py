@@ -25,9 +25,9 @@ def batch_norm_into_conv(model: ir.Model) -> None:
         if conv is None or conv.op_type != "Conv" or len(node.inputs[0].uses()) != 1 or node.inputs[0].is_graph_output():  # type: ignore[union-attr]
             continue
         tensors = [value.const_value if value is not None else None for value in (*conv.inputs[1:], *node.inputs[1:])]
-        kinds = weights.Weight | weights.Computed
-        if all(isinstance(tensor, kinds) for tensor in tensors) and conv.inputs[1] is not None and len(conv.inputs[1].uses()) == 1:
-            _merge(model.graph, conv, node, [tensor for tensor in tensors if isinstance(tensor, kinds)])
+        known = [tensor for tensor in tensors if isinstance(tensor, weights.Weight | weights.Computed)]
+        if len(known) == len(tensors) and conv.inputs[1] is not None and len(conv.inputs[1].uses()) == 1:
+            _merge(model.graph, conv, node, known)
 
 
 def _merge(graph: ir.Graph, conv: ir.Node, norm: ir.Node, tensors: list[weights.Weight | weights.Computed]) -> None:

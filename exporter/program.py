@@ -14,8 +14,8 @@ from torch.export.graph_signature import ConstantArgument, InputKind
 from onnxplain.diagnostics import InvalidArgument, Log
 
 from . import files, runtime
+from . import weights as model_weights
 from .optimize import clean_up
-from .weights import PROTOBUF_LIMIT, apply, check_data, files_of, total_bytes
 
 if TYPE_CHECKING:
     import onnxruntime as ort
@@ -63,7 +63,7 @@ class ONNXProgram:
         Raises:
             InvalidArgument: Weights have no data; see `apply_weights`.
         """
-        check_data(self.model, "model: expected weights with data")
+        model_weights.check_data(self.model, "model: expected weights with data")
         return ir.to_proto(self.model)
 
     def optimize(self) -> None:
@@ -82,7 +82,7 @@ class ONNXProgram:
         Raises:
             InvalidArgument: Names, shapes or dtypes do not fit; the text lists them. Or the file cannot be read.
         """
-        apply(self.model, state_dict, self.exported_program.state_dict, strict=strict)
+        model_weights.apply(self.model, state_dict, self.exported_program.state_dict, strict=strict)
         self.release()
 
     def save(
@@ -119,14 +119,16 @@ class ONNXProgram:
                 raise InvalidArgument(f"{name}: expected a bool{'' if name in flags else ' or None'}, got {flag!r}")
         if external_data is False and weights == "reference":
             raise InvalidArgument("external_data: expected True or None with weights='reference', which is external data, got False")
+        if weights == "reference" and not model_weights.files_of(self.model):
+            raise InvalidArgument("weights: expected 'copy', got 'reference', but no weight lies in a file: give apply_weights a path")
         if include_initializers:
-            check_data(self.model, "include_initializers: expected False, got True")
+            model_weights.check_data(self.model, "include_initializers: expected False, got True")
         for file in (path, path.with_name(f"{path.name}.data")):
-            if file.exists() and any(file.samefile(used) for used in files_of(self.model)):
+            if file.exists() and any(file.samefile(used) for used in model_weights.files_of(self.model)):
                 raise InvalidArgument(f"destination: expected another file than those with the weights, got {str(file)!r}")
         references = path.absolute().parent if weights == "reference" and include_initializers else None
-        size = 0 if references is not None or not include_initializers else total_bytes(self.model)
-        if external_data is False and size > PROTOBUF_LIMIT:
+        size = 0 if references is not None or not include_initializers else model_weights.total_bytes(self.model)
+        if external_data is False and size > model_weights.PROTOBUF_LIMIT:
             raise InvalidArgument("external_data: expected True or None for a model above 2 GiB, got False")
         try:
             with files.Staging(path) as staging:
@@ -163,7 +165,7 @@ class ONNXProgram:
         Raises:
             InvalidArgument: Weights have no data; see `apply_weights`.
         """
-        check_data(self.model, "model: expected weights with data")
+        model_weights.check_data(self.model, "model: expected weights with data")
         self._session = runtime.session(self.model, make=initializer)
 
     def release(self) -> None:

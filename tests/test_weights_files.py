@@ -247,6 +247,9 @@ def test_where_a_model_may_refer_to(tmp_path: pathlib.Path, net: Net, program: o
 
 def test_referring_with_weights_from_memory(tmp_path: pathlib.Path, net: Net, program: onnxplain.ONNXProgram) -> None:
     """What lies in no file is written: into the model, or beside it."""
+    program.apply_weights(net.state_dict())
+    with pytest.raises(onnxplain.InvalidArgument, match="weights"):
+        program.save(tmp_path / "m.onnx", weights="reference")
     program.apply_weights(as_safetensors(net, tmp_path))
     net.second.weight = nn.Parameter(torch.ones(4, 8) * 3)
     program.apply_weights({"second.weight": net.second.weight}, strict=False)
