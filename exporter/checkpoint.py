@@ -11,7 +11,7 @@ import pathlib
 import pickle
 import zipfile
 from collections.abc import Mapping, Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeGuard
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -235,7 +235,7 @@ def _json(argument: str, path: pathlib.Path, text: bytes) -> dict[str, Any]:
     return content
 
 
-def _sizes(value: Any) -> bool:
+def _sizes(value: Any) -> TypeGuard[list[int]]:
     return isinstance(value, list) and all(type(each) is int and each >= 0 for each in value)
 
 

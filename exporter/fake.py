@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -41,7 +41,9 @@ def enable_fake_mode() -> Iterator[ONNXFakeContext]:
         A context for `ExportOptions(fake_context=...)`. `export` needs none: it sees that the parameters are fake.
     """
     mode = _Mode()
-    hooks = register_module_parameter_registration_hook(mode.registered), register_module_buffer_registration_hook(mode.seen)
+    # NOTE: a hook may return another parameter, whatever torch's type says.
+    registered: Callable[..., Any] = mode.registered
+    hooks = register_module_parameter_registration_hook(registered), register_module_buffer_registration_hook(mode.seen)
     try:
         with mode:
             yield ONNXFakeContext(mode)
@@ -78,7 +80,8 @@ class _Mode(FakeTensorMode):
         self._modules.add(module)
         if parameter is None or isinstance(parameter, FakeTensor) or torch.nn.parameter.is_lazy(parameter):
             return None
-        return self._without_data(parameter)
+        made: torch.nn.Parameter = self._without_data(parameter)
+        return made
 
     def seen(self, module: torch.nn.Module, _name: str, _buffer: torch.Tensor | None) -> None:
         """Notes a module with a buffer: whether that is persistent is known later."""

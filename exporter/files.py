@@ -133,9 +133,8 @@ def _refer(model: ir.Model, folder: pathlib.Path) -> None:
             raise InvalidArgument(f"weights: expected 'copy', got 'reference': {value.name!r} does not lie in one piece in {location!r}")
         tensor = value.const_value
         assert tensor is not None
-        value.const_value = ir.ExternalTensor(
-            location, stored.offset, stored.nbytes, tensor.dtype, shape=ir.Shape(tensor.shape), name=value.name or "", base_dir=folder
-        )
+        shape, name = ir.Shape(tensor.shape.numpy()), value.name or ""
+        value.const_value = ir.ExternalTensor(location, stored.offset, stored.nbytes, tensor.dtype, shape=shape, name=name, base_dir=folder)
 
 
 def _reachable(file: pathlib.Path, folder: pathlib.Path) -> str:

@@ -108,4 +108,4 @@ def _shifted(values: Sequence[ir.Value | None], epsilon: float) -> list[ir.Node]
 
 def _constant(name: str, data: np.ndarray[Any, Any]) -> ir.Value:
     tensor = ir.tensor(data, name=f"batch_norm.{name}")
-    return ir.Value(name=tensor.name, shape=tensor.shape, type=ir.TensorType(tensor.dtype), const_value=tensor)
+    return ir.Value(name=tensor.name, shape=ir.Shape(data.shape), type=ir.TensorType(tensor.dtype), const_value=tensor)

@@ -207,7 +207,7 @@ def test_weights_that_do_not_fit_change_nothing(spoil: str) -> None:
             state["conv.bias"] = torch.zeros(8, device="meta")
         case "tied":
             state["out.weight"] = state["out.weight"] + 1
-    with pytest.raises(onnxplain.InvalidArgument, match=r"out\.weight" if spoil == "tied" else r"conv\.bai?a?s"):
+    with pytest.raises(onnxplain.InvalidArgument, match=r"out\.weight" if spoil == "tied" else r"conv\.b(ia|ai)s"):
         program.apply_weights(state)
     close(program(IDS)[0], net(IDS))
     if spoil in ("missing", "unexpected"):
@@ -229,7 +229,7 @@ def test_without_data_nothing_is_written_or_run(tmp_path: pathlib.Path) -> None:
     program = exported(verify=True)
     assert [finding.rule.id for finding in program.diagnostics.findings] == ["OXP6005"]
     for use in (lambda: program.save(tmp_path / "m.onnx"), lambda: program(IDS), lambda: program.model_proto):
-        with pytest.raises(onnxplain.InvalidArgument, match=r"table\.weight"):
+        with pytest.raises(onnxplain.InvalidArgument, match=r"conv\.weight"):
             use()
     with pytest.raises(onnxplain.ExportFailed) as failed:
         onnxplain.export(nn.Linear(2, 2, device="meta"), (torch.ones(1, 2, device="meta"),), tmp_path / "m.onnx")
