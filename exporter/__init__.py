@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     )
     from .dynamo import ExportOptions as ExportOptions
     from .dynamo import dynamo_export as dynamo_export
+    from .fake import ONNXFakeContext as ONNXFakeContext
+    from .fake import enable_fake_mode as enable_fake_mode
     from .phase import is_in_onnx_export as is_in_onnx_export
     from .program import ONNXProgram as ONNXProgram
     from .registry import OnnxRegistry as OnnxRegistry
@@ -44,11 +46,13 @@ _HOMES = {
     "FXGraphExtractor": "capture.strategies",
     "InvalidArgument": "diagnostics",
     "Level": "diagnostics",
+    "ONNXFakeContext": "fake",
     "ONNXProgram": "program",
     "ONNXRuntimeOptions": "runtime",
     "OnnxExporterError": "diagnostics",
     "OnnxRegistry": "registry",
     "dynamo_export": "dynamo",
+    "enable_fake_mode": "fake",
     "export": "api",
     "is_in_onnx_export": "phase",
 }
@@ -60,11 +64,13 @@ __all__ = [
     "FXGraphExtractor",
     "InvalidArgument",
     "Level",
+    "ONNXFakeContext",
     "ONNXProgram",
     "ONNXRuntimeOptions",
     "OnnxExporterError",
     "OnnxRegistry",
     "dynamo_export",
+    "enable_fake_mode",
     "export",
     "is_in_onnx_export",
 ]

@@ -35,6 +35,7 @@ _Path = click.Path(path_type=pathlib.Path)
 @click.option("--log-cost", is_flag=True, help="Only: what writing the log as SARIF costs.")
 @click.option("--large-log", is_flag=True, help="Only: what a log of 10,000 findings costs.")
 @click.option("--cold", is_flag=True, help="Only: from the start of a process to a saved small model.")
+@click.option("--fake", is_flag=True, help="Only: what the export of a Llama of 70 B parameters costs in fake mode.")
 def main(
     names: tuple[str, ...],
     repeat: int,
@@ -49,6 +50,7 @@ def main(
     log_cost: bool,
     large_log: bool,
     cold: bool,
+    fake: bool,
 ) -> None:
     """Measures exports of MODELs, or of all, beside bare capture and torch.onnx.export."""
     contenders.hush()
@@ -64,7 +66,9 @@ def main(
         studies.large_log(console, repeat)
     if cold:
         studies.cold(console, repeat)
-    if profile or scaling or log_cost or large_log or cold:
+    if fake:
+        studies.fake(console)
+    if profile or scaling or log_cost or large_log or cold or fake:
         return
     console.print(f"{_machine()}; load {os.getloadavg()[0]:.1f} before")
     results = []
