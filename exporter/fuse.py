@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import onnx_ir as ir
 import torch
 from onnx_ir.tensor_adapters import TorchTensor
@@ -30,20 +32,26 @@ def _merge(graph: ir.Graph, conv: ir.Node, norm: ir.Node, tensors: list[TorchTen
     scale, shift, mean, variance = tensors[-4:]
     epsilon = norm.attributes["epsilon"].as_float() if "epsilon" in norm.attributes else 1e-5
 
+    # NOTE: on the CPU, where they are written: a device may have no room left beside the model and its input.
     def factor() -> torch.Tensor:
-        return scale.raw / torch.sqrt(variance.raw + epsilon)
+        return scale.raw.cpu() / torch.sqrt(variance.raw.cpu() + epsilon)
 
-    def scaled() -> torch.Tensor:
+    def scaled(rows: int) -> Iterator[torch.Tensor]:
         weight = kernel.raw
-        return weight * factor().reshape(-1, *[1] * (weight.ndim - 1))
+        for block, by in zip(weight.split(rows), factor().split(rows), strict=True):
+            yield block.cpu() * by.reshape(-1, *[1] * (weight.ndim - 1))
+
+    def all_scaled() -> torch.Tensor:
+        return next(scaled(len(kernel.raw)))
 
     def shifted() -> torch.Tensor:
-        return shift.raw + factor() * ((bias[0].raw if bias else 0) - mean.raw)
+        return shift.raw.cpu() + factor() * ((bias[0].raw.cpu() if bias else 0) - mean.raw.cpu())
 
     inputs = [conv.inputs[0]]
-    for compute, name, like in ((scaled, kernel.name, kernel), (shifted, f"{str(kernel.name).removesuffix('weight')}bias", shift)):
+    bias_name = f"{str(kernel.name).removesuffix('weight')}bias"
+    for compute, by_rows, name, like in ((all_scaled, scaled, kernel.name, kernel), (shifted, None, bias_name, shift)):
         shape = torch.empty(tuple(like.shape.numpy()), dtype=like.raw.dtype, device="meta")
-        made = weights.Computed(compute, shape, tensors, f"{name}.normalized")
+        made = weights.Computed(compute, shape, tensors, f"{name}.normalized", by_rows)
         value = ir.Value(name=made.name, shape=ir.Shape(made.shape.numpy()), type=ir.TensorType(made.dtype), const_value=made)
         graph.register_initializer(value)
         inputs.append(value)
