@@ -118,7 +118,7 @@ class _Builder:
             fixed = spec.kind is InputKind.CONSTANT_TENSOR or (spec.kind is InputKind.BUFFER and not spec.persistent)
             has_data = not tensor.is_meta and not hasattr(tensor, "fake_mode")
             weights[id(tensor)].meta[FIXED] = fixed and has_data
-            if has_data and node.users and tensor.is_floating_point() and tensor.numel() <= _LOOKED_AT and bool(tensor.isnan().any()):
+            if has_data and node.users and tensor.is_floating_point() and tensor.numel() <= _LOOKED_AT and _has_nan(tensor):
                 self.context.report(NotANumber(name=spec.target), at=where.at_node(next(iter(node.users))))
         return weights[id(tensor)]
 
@@ -311,6 +311,12 @@ class _Builder:
 
 def _placeholders(module: torch.fx.GraphModule) -> list[torch.fx.Node]:
     return [node for node in module.graph.nodes if node.op == "placeholder"]
+
+
+def _has_nan(tensor: torch.Tensor) -> bool:
+    # NOTE: a sum is one number instead of a flag for each element; it is also NaN where both infinities are. Torch adds no 8-bit floats up.
+    seen = tensor if tensor.dtype.itemsize == 1 else tensor.sum()
+    return bool(seen.isnan().any()) and bool(tensor.isnan().any())
 
 
 def _initializer(name: str, tensor: torch.Tensor) -> ir.Value:
