@@ -123,13 +123,7 @@ class _Builder:
             weight = Weight(tensor, spec.target, in_state=not fixed)
             weights[id(tensor)] = _initializer(weight)
             weights[id(tensor)].meta[FIXED] = fixed and weight.has_data
-            if (
-                weight.has_data
-                and node.users
-                and tensor.is_floating_point()
-                and tensor.numel() <= _LOOKED_AT
-                and bool(tensor.isnan().any())
-            ):
+            if weight.has_data and node.users and tensor.is_floating_point() and tensor.numel() <= _LOOKED_AT and _has_nan(tensor):
                 self.context.report(NanWeight(name=spec.target), at=where.at_node(next(iter(node.users))))
         return weights[id(tensor)]
 
@@ -322,6 +316,12 @@ class _Builder:
 
 def _placeholders(module: torch.fx.GraphModule) -> list[torch.fx.Node]:
     return [node for node in module.graph.nodes if node.op == "placeholder"]
+
+
+def _has_nan(tensor: torch.Tensor) -> bool:
+    # NOTE: a sum is one number instead of a flag for each element; it is also NaN where both infinities are. Torch adds no 8-bit floats up.
+    seen = tensor if tensor.dtype.itemsize == 1 else tensor.sum()
+    return bool(seen.isnan().any()) and bool(tensor.isnan().any())
 
 
 def _initializer(weight: Weight) -> ir.Value:

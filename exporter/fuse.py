@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,23 +35,29 @@ def _merge(graph: ir.Graph, conv: ir.Node, norm: ir.Node, tensors: list[weights.
     scale, shift, mean, variance = tensors[-4:]
     epsilon = norm.attributes["epsilon"].as_float() if "epsilon" in norm.attributes else 1e-5
 
+    # NOTE: on the CPU, where they are written: a device may have no room left beside the model and its input.
     def factor() -> torch.Tensor:
-        return scale.raw / torch.sqrt(variance.raw + epsilon)
+        return scale.raw.cpu() / torch.sqrt(variance.raw.cpu() + epsilon)
 
-    def scaled() -> torch.Tensor:
+    def scaled(rows: int) -> Iterator[torch.Tensor]:
         weight = kernel.raw
-        return weight * factor().reshape(-1, *[1] * (weight.ndim - 1))
+        for block, by in zip(weight.split(rows), factor().split(rows), strict=True):
+            yield block.cpu() * by.reshape(-1, *[1] * (weight.ndim - 1))
+
+    def all_scaled() -> torch.Tensor:
+        return next(scaled(len(kernel.raw)))
 
     def shifted() -> torch.Tensor:
-        return shift.raw + factor() * ((bias[0].raw if bias else 0) - mean.raw)
+        return shift.raw.cpu() + factor() * ((bias[0].raw.cpu() if bias else 0) - mean.raw.cpu())
 
     values = (*conv.inputs[1:], *norm.inputs[1:])
     inputs = [conv.inputs[0]]
-    for compute, name, like, operators in (
-        (scaled, kernel.name, kernel, functools.partial(_scaled, values, epsilon)),
-        (shifted, f"{str(kernel.name).removesuffix('weight')}bias", shift, functools.partial(_shifted, values, epsilon)),
+    bias_name = f"{str(kernel.name).removesuffix('weight')}bias"
+    for compute, by_rows, name, like, operators in (
+        (all_scaled, scaled, kernel.name, kernel, functools.partial(_scaled, values, epsilon)),
+        (shifted, None, bias_name, shift, functools.partial(_shifted, values, epsilon)),
     ):
-        made = weights.Computed(compute, like.like, tensors, f"{name}.normalized", operators)
+        made = weights.Computed(compute, like.like, tensors, f"{name}.normalized", operators, by_rows)
         value = ir.Value(name=made.name, shape=ir.Shape(made.shape.numpy()), type=ir.TensorType(made.dtype), const_value=made)
         graph.register_initializer(value)
         inputs.append(value)

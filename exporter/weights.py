@@ -85,6 +85,7 @@ class Computed(TorchTensor):
         sources: What it is made of.
         name: Its name.
         operators: Makes the ONNX operators that would compute it, in order, from values of the model; the last one's output is the weight.
+        by_rows: Makes it in blocks of so many rows, where it need not be made whole to be written.
     """
 
     def __init__(
@@ -94,11 +95,13 @@ class Computed(TorchTensor):
         sources: Sequence[Weight | Computed],
         name: str,
         operators: Callable[[], Sequence[ir.Node]],
+        by_rows: Callable[[int], Iterable[torch.Tensor]] | None = None,
     ) -> None:
         super().__init__(like, name=name)
         self.compute = compute
         self.sources = tuple(sources)
         self.operators = operators
+        self.by_rows = by_rows
 
     @property
     def raw(self) -> torch.Tensor:  # type: ignore[override]
@@ -108,13 +111,17 @@ class Computed(TorchTensor):
 
     def tofile(self, file: BinaryIO) -> None:
         """Writes the data in blocks of rows: a transposed weight, which has to be copied into order, is never copied whole."""
+        with torch.no_grad():
+            for block in self._blocks():
+                TorchTensor(block.contiguous()).tofile(file)
+
+    def _blocks(self) -> Iterable[torch.Tensor]:
+        length = len(self.like) if self.like.ndim else 0
+        rows = max(1, _BLOCK * length // max(1, self.nbytes))
+        if self.by_rows is not None:
+            return self.by_rows(rows)
         data = self.raw
-        if data.is_contiguous() or data.ndim == 0:
-            super().tofile(file)
-            return
-        rows = max(1, _BLOCK * len(data) // max(1, data.nbytes))
-        for block in data.split(rows):
-            TorchTensor(block.contiguous()).tofile(file)
+        return [data] if data.is_contiguous() or not length else data.split(rows)
 
     @property
     def like(self) -> torch.Tensor:
