@@ -6,6 +6,9 @@ BIN = $(VENV)/bin
 # A stale build folder would put deleted files into the wheel.
 INSTALL = rm -rf build && $(BIN)/pip install --quiet --no-deps --force-reinstall .
 
+# Two processes, each with whole files of tests: their models are built once.
+TWO = --numprocesses 2 --dist loadgroup
+
 .PHONY: demo samples test test-torch rules clean
 
 # Exports a healthy sample and one with a problem, and shows the finding. It is expected to fail: that is exit code 1, anything else is wrong.
@@ -28,7 +31,7 @@ test: $(VENV)/needs-of-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest
+	$(BIN)/pytest $(TWO)
 
 # The suite against another torch, in an environment of its own: make test-torch TORCH=2.11.0
 test-torch: VENV = .venv-torch-$(TORCH)
@@ -37,7 +40,7 @@ test-torch:
 	$(PYTHON) -m venv $(VENV)
 	grep -v '^torch==' constraints.txt > $(VENV)/constraints.txt
 	$(BIN)/pip install --quiet --constraint $(VENV)/constraints.txt "torch==$(TORCH)" ".[test]"
-	$(BIN)/pytest
+	$(BIN)/pytest $(TWO)
 
 # Regenerates rules/CATALOG.md and the unshipped table of rules/RELEASES.md.
 rules: $(VENV)/needs-of-test
