@@ -289,9 +289,9 @@ def test_next_strategy_is_tried_after_an_own_one() -> None:
 
 
 @pytest.mark.parametrize("own", [Own(error=RuntimeError("not today")), Own(result=torch.nn.Identity())], ids=["raises", "another type"])
-def test_failure_of_an_own_strategy_is_a_finding(own: Own, tmp_path: pathlib.Path) -> None:
+def test_failure_of_an_own_strategy_is_a_finding(own: Own) -> None:
     with pytest.raises(ExportFailed) as caught:
-        onnxplain.export(Small().eval(), (torch.randn(2, 8),), strategies=[own], repro=tmp_path / "repro.py")
+        onnxplain.export(Small().eval(), (torch.randn(2, 8),), strategies=[own])
     (finding,) = caught.value.findings
     assert finding.rule.id == "OXP1009"
     if own.error is not None:
