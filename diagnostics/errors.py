@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 
-class OnnxExporterError(Exception):
-    """Base class of everything that onnxplain raises on purpose."""
+class OnnxExporterError(RuntimeError):
+    """Base class of everything that onnxplain raises on purpose. A RuntimeError, as the class of this name in torch.onnx is."""
 
 
 class InvalidArgument(OnnxExporterError, TypeError, ValueError):

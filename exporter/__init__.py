@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .api import export as export
+    from .capture.strategies import FXGraphExtractor as FXGraphExtractor
     from .diagnostics import (
         DiagnosticOptions as DiagnosticOptions,
     )
@@ -29,29 +30,49 @@ if TYPE_CHECKING:
     from .diagnostics import (
         OnnxExporterError as OnnxExporterError,
     )
+    from .dynamo import ExportOptions as ExportOptions
+    from .dynamo import dynamo_export as dynamo_export
+    from .fake import ONNXFakeContext as ONNXFakeContext
+    from .fake import enable_fake_mode as enable_fake_mode
+    from .phase import is_in_onnx_export as is_in_onnx_export
     from .program import ONNXProgram as ONNXProgram
     from .registry import OnnxRegistry as OnnxRegistry
+    from .runtime import ONNXRuntimeOptions as ONNXRuntimeOptions
 
 _HOMES = {
     "DiagnosticOptions": "diagnostics",
     "ExportFailed": "diagnostics",
+    "ExportOptions": "dynamo",
+    "FXGraphExtractor": "capture.strategies",
     "InvalidArgument": "diagnostics",
     "Level": "diagnostics",
+    "ONNXFakeContext": "fake",
     "ONNXProgram": "program",
+    "ONNXRuntimeOptions": "runtime",
     "OnnxExporterError": "diagnostics",
     "OnnxRegistry": "registry",
+    "dynamo_export": "dynamo",
+    "enable_fake_mode": "fake",
     "export": "api",
+    "is_in_onnx_export": "phase",
 }
 
 __all__ = [
     "DiagnosticOptions",
     "ExportFailed",
+    "ExportOptions",
+    "FXGraphExtractor",
     "InvalidArgument",
     "Level",
+    "ONNXFakeContext",
     "ONNXProgram",
+    "ONNXRuntimeOptions",
     "OnnxExporterError",
     "OnnxRegistry",
+    "dynamo_export",
+    "enable_fake_mode",
     "export",
+    "is_in_onnx_export",
 ]
 
 

@@ -13,7 +13,7 @@ import platform
 import pstats
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -40,10 +40,11 @@ from onnxplain.rules import ArgumentIgnored, InternalError, LegacyDynamicAxes
 from . import dynamic_shapes as shapes
 from . import pipeline, where, written
 from .capture import spec
+from .capture.strategies import FXGraphExtractor
 from .files import checked_folder, checked_path, sha256, write_text
 from .options import DEFAULT_OPSET, STRATEGIES, Request
 from .program import ONNXProgram
-from .registry import OnnxRegistry
+from .registry import OnnxRegistry, checked_opset
 
 URI = "https://github.com/onnxplain/onnxplain"
 """The project's page, which logs refer to."""
@@ -72,7 +73,7 @@ def export(
     opset_version: int | None = None,
     dynamo: bool = True,
     external_data: bool | None = None,
-    dynamic_shapes: Mapping[str, Any] | tuple[Any, ...] | list[Any] | None = None,
+    dynamic_shapes: Mapping[str, Any] | tuple[Any, ...] | list[Any] | Literal[True] | None = None,
     custom_translation_table: Mapping[Callable[..., Any], Callable[..., Any] | Sequence[Callable[..., Any]]] | None = None,
     report: bool | str | os.PathLike[str] = False,
     repro: bool | str | os.PathLike[str] = False,
@@ -88,7 +89,8 @@ def export(
     sarif: str | os.PathLike[str] | None = None,
     sarif_profile: SarifProfile = "full",
     name: str | None = None,
-    strategies: Sequence[str] = STRATEGIES,
+    strategies: Sequence[str | FXGraphExtractor] = STRATEGIES,
+    _registry: OnnxRegistry | None = None,
     _caller: Location | None = None,
     _command_line: str = "",
     _on_stage: Callable[[str], None] | None = None,
@@ -108,6 +110,7 @@ def export(
         dynamo: Only True has a meaning here.
         external_data: True saves the weights to `<f>.data`, False never does, None does when the model is over 2 GiB.
         dynamic_shapes: As in `torch.export.export`, for each input a dict or tuple of dims; a string names a dim that stays dynamic.
+            True makes every dim of every tensor dynamic but those that the model fixes, which become notes.
         custom_translation_table: Operator to the onnxscript function (or functions) that translates it; it wins over ours.
         report: True saves a markdown report, beside `f` or in `artifacts_dir`; a path says where.
         repro: True saves a script that fails with the same rule at the same line, beside `f` or in `artifacts_dir`; a path says where. Only
@@ -128,7 +131,7 @@ def export(
         sarif_profile: "full" for all that is known; "github" for what GitHub code scanning accepts: each finding at a place in the
             repository, none that is suppressed, no stacks and graphs, at most 5,000. What is left out is said, also as an event of the log.
         name: What the log calls the model: its class by default. Gates and code scanning tell models apart by it.
-        strategies: Which capture strategies to try, in order: of "non-strict", "strict", "draft".
+        strategies: Which capture strategies to try, in order: of "non-strict", "strict", "draft", and `FXGraphExtractor`s of your own.
         **old: Arguments of older exporters that have no meaning any more; each becomes a note.
 
     Returns:
@@ -152,12 +155,15 @@ def export(
         dynamic_shapes = shapes.from_dynamic_axes(
             model, positional, keywords, names, outputs, _checked("dynamic_axes", dynamic_axes, Mapping)
         )
+    everything = dynamic_shapes is True and isinstance(model, torch.export.ExportedProgram)
+    if everything:
+        dynamic_shapes = None
     request = Request(
         model=_checked_model(model),
         args=positional,
         kwargs=keywords,
-        dynamic_shapes=shapes.for_torch(dynamic_shapes),
-        dim_names=dynamic_shapes,
+        dynamic_shapes=shapes.for_torch(_checked_shapes(dynamic_shapes)),
+        dim_names=shapes.named(model, positional, keywords) if dynamic_shapes is True else dynamic_shapes,
         input_names=names,
         output_names=list(_checked("output_names", output_names or (), list, tuple)),
         opset_version=_checked_opset(opset_version),
@@ -170,7 +176,7 @@ def export(
         verify=verify,
         caller=_caller or where.caller(),
     )
-    registry = OnnxRegistry(request.opset_version)
+    registry = _registry or OnnxRegistry(request.opset_version)
     translations = _checked("custom_translation_table", custom_translation_table or {}, Mapping)
     for target, functions in translations.items():
         registry.register_target(target, functions if isinstance(functions, Sequence) else [functions])
@@ -201,7 +207,7 @@ def export(
         instead = Fix("Say it as dynamic_shapes.", Confidence.SAFE, snippet=spec.code(dynamic_shapes))
         place = written.at(written.argument(request, "dynamic_axes"), request)
         context.report(LegacyDynamicAxes(inputs=inputs), at=place, fixes=[instead])
-    _note_old_arguments(context, request, old, dynamo=dynamo, dynamic_axes=dynamic_axes if obsolete else None)
+    _note_old_arguments(context, request, old, dynamo=dynamo, dynamic_axes=dynamic_axes if obsolete else None, dynamic_shapes=everything)
     try:
         program = _profiled(context, request, registry) if profile else pipeline.run(context, request, registry)
     except ExportFailed as failed:
@@ -307,6 +313,8 @@ def _note_old_arguments(context: DiagnosticContext, request: Request, old: Mappi
         reasons["dynamo"] = "capture is always torch.export's"
     if others["dynamic_axes"]:
         reasons["dynamic_axes"] = "dynamic_shapes, or the ExportedProgram, says which dims are dynamic"
+    if others["dynamic_shapes"]:
+        reasons["dynamic_shapes"] = "the ExportedProgram says which dims are dynamic"
     for name, reason in reasons.items():
         context.report(ArgumentIgnored(argument=name, reason=reason), at=request.caller)
 
@@ -359,16 +367,23 @@ def _checked_model(model: Any) -> Any:
 
 
 def _checked_opset(version: int | None) -> int:
-    if version is None:
-        return DEFAULT_OPSET
-    if isinstance(version, bool):
-        raise InvalidArgument(f"opset_version: expected int, got bool: {version!r}")
-    return int(_checked("opset_version", version, int))
+    return DEFAULT_OPSET if version is None else checked_opset(version)
 
 
-def _checked_strategies(strategies: Sequence[str]) -> tuple[str, ...]:
-    chosen = (strategies,) if isinstance(strategies, str) else tuple(strategies)
-    unknown = [each for each in chosen if each not in STRATEGIES]
-    if unknown or not chosen:
-        raise InvalidArgument(f"strategies: expected names out of {STRATEGIES}, got {strategies!r}")
+def _checked_shapes(dynamic_shapes: Any) -> Any:
+    # NOTE: torch's collections of shapes, and of further examples, have a method of that name.
+    if dynamic_shapes is True or isinstance(dynamic_shapes, Mapping | list | tuple | None) or hasattr(dynamic_shapes, "dynamic_shapes"):
+        return dynamic_shapes
+    raise InvalidArgument(f"dynamic_shapes: expected a dict, a tuple, a list, True or None, got {dynamic_shapes!r}")
+
+
+def _checked_strategies(strategies: Sequence[str | FXGraphExtractor]) -> tuple[str | FXGraphExtractor, ...]:
+    chosen = tuple(strategies) if isinstance(strategies, list | tuple) else (strategies,)
+    for each in chosen:
+        own = isinstance(each, FXGraphExtractor) and isinstance(each.name, str) and each.name not in STRATEGIES
+        if not own and each not in STRATEGIES:
+            expected = f"expected names out of {STRATEGIES}, or objects with another name and generate_fx"
+            raise InvalidArgument(f"strategies: {expected}, got {each!r}")
+    if not chosen:
+        raise InvalidArgument("strategies: expected at least one, got none")
     return chosen

@@ -11,7 +11,7 @@ from typing import Any
 
 import onnx_ir as ir
 import torch
-from onnx_ir.tensor_adapters import TorchTensor, from_torch_dtype
+from onnx_ir.tensor_adapters import from_torch_dtype
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind
 
 from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix, Location, Region
@@ -34,6 +34,7 @@ from .opset import bring_to
 from .options import Request
 from .recorder import Recorder, Tensor, op, recording
 from .registry import qualified_name
+from .weights import Weight
 
 METADATA = "onnxplain"
 """Prefix of the keys in each ONNX node's `metadata_props`: `.source`, `.module`, `.fx_node`, `.operator`, and `.parent`, the
@@ -113,12 +114,16 @@ class _Builder:
         if tensor is None:
             tensor = self.program.constants[spec.target]
         # NOTE: tied weights are one tensor under several names, and one initializer.
-        if id(tensor) not in weights:
-            weights[id(tensor)] = _initializer(spec.target, tensor if tensor.layout is torch.strided else tensor.to_dense())
+        if id(tensor) in weights:
+            known = weights[id(tensor)].const_value
+            assert isinstance(known, Weight)
+            known.names.append(spec.target)
+        else:
             fixed = spec.kind is InputKind.CONSTANT_TENSOR or (spec.kind is InputKind.BUFFER and not spec.persistent)
-            has_data = not tensor.is_meta and not hasattr(tensor, "fake_mode")
-            weights[id(tensor)].meta[FIXED] = fixed and has_data
-            if has_data and node.users and tensor.is_floating_point() and tensor.numel() <= _LOOKED_AT and bool(tensor.isnan().any()):
+            weight = Weight(tensor, spec.target, in_state=not fixed)
+            weights[id(tensor)] = _initializer(weight)
+            weights[id(tensor)].meta[FIXED] = fixed and weight.has_data
+            if weight.has_data and node.users and tensor.is_floating_point() and tensor.numel() <= _LOOKED_AT and _has_nan(tensor):
                 self.context.report(NanWeight(name=spec.target), at=where.at_node(next(iter(node.users))))
         return weights[id(tensor)]
 
@@ -129,7 +134,7 @@ class _Builder:
             if node.op == "get_attr":
                 self.values[node] = attribute = getattr(module, node.target)
                 if isinstance(attribute, torch.Tensor):
-                    self.values[node] = _initializer(node.name, attribute)
+                    self.values[node] = _initializer(Weight(attribute, node.name, in_state=False))
                     self.recorder.constants[("attribute", node.name, id(attribute))] = self.values[node]
             elif is_output_selection(node) and isinstance(self.values[node.args[0]], list | tuple):
                 self.values[node] = self.values[node.args[0]][node.args[1]]
@@ -313,10 +318,14 @@ def _placeholders(module: torch.fx.GraphModule) -> list[torch.fx.Node]:
     return [node for node in module.graph.nodes if node.op == "placeholder"]
 
 
-def _initializer(name: str, tensor: torch.Tensor) -> ir.Value:
-    real = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
-    data = TorchTensor(real.detach(), name=name)
-    return Tensor(name=name, shape=ir.Shape(data.shape), type=ir.TensorType(data.dtype), const_value=data)
+def _has_nan(tensor: torch.Tensor) -> bool:
+    # NOTE: a sum is one number instead of a flag for each element; it is also NaN where both infinities are. Torch adds no 8-bit floats up.
+    seen = tensor if tensor.dtype.itemsize == 1 else tensor.sum()
+    return bool(seen.isnan().any()) and bool(tensor.isnan().any())
+
+
+def _initializer(weight: Weight) -> ir.Value:
+    return Tensor(name=weight.name, shape=ir.Shape(weight.shape), type=ir.TensorType(weight.dtype), const_value=weight)
 
 
 def _dtype(expected: Any) -> ir.DataType | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.export import Dim
@@ -22,6 +23,38 @@ def for_torch(spec: Any) -> Any:
     if isinstance(spec, list | tuple) and not hasattr(spec, "_fields"):
         return type(spec)(for_torch(each) for each in spec)
     return spec
+
+
+def named(model: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A name for every dim of every tensor among the inputs, such as `x_dim_0`; None if they do not fit the model.
+
+    Args:
+        model: What is exported.
+        args: Positional example inputs.
+        kwargs: Keyword example inputs.
+    """
+
+    def dims(path: Any, leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return None
+        tensor = re.sub(r"\W+", "_", pytree.keystr(path)).strip("_")
+        # NOTE: as Dim objects, because of two that turn out to be one nobody need be told: nobody asked for two.
+        return {axis: Dim(f"{tensor}_dim_{axis}") for axis in range(leaf.dim())}
+
+    try:
+        bound = inspect.signature(model.forward if isinstance(model, torch.nn.Module) else model).bind(*args, **kwargs)
+    except (TypeError, ValueError):
+        return None
+    inputs: dict[str, Any] = {}
+    for parameter, value in bound.arguments.items():
+        match bound.signature.parameters[parameter].kind:
+            case inspect.Parameter.VAR_POSITIONAL:
+                inputs |= {f"{parameter}_{number}": each for number, each in enumerate(value)}
+            case inspect.Parameter.VAR_KEYWORD:
+                inputs |= value
+            case _:
+                inputs[parameter] = value
+    return cast("dict[str, Any]", pytree.tree_map_with_path(dims, inputs))
 
 
 def from_dynamic_axes(

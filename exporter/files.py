@@ -8,6 +8,7 @@ import os
 import pathlib
 import shutil
 import tempfile
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 
 import onnx_ir as ir
@@ -15,6 +16,9 @@ import onnx_ir as ir
 from onnxplain.diagnostics import DiagnosticContext, InvalidArgument
 
 from . import onefile, weights
+
+_SMALL = 256
+"""Bytes up to which a weight stays in the model's file: it may be a shape, which readers look at."""
 
 
 class Staging:
@@ -68,29 +72,88 @@ def write(
     include_initializers: bool = True,
     keep_initializers_as_inputs: bool = False,
     external_data: bool | None = None,
+    references: pathlib.Path | None = None,
 ) -> None:
     """Writes the model to `path`.
 
     Args:
         model: What to write; it is the same afterwards.
         path: The file. Weights in a file of their own go to `<name>.data` beside it.
-        include_initializers: False leaves the weights out.
+        include_initializers: False leaves the weights out: what state dicts have.
         keep_initializers_as_inputs: Lists the weights among the graph's inputs, too.
         external_data: True writes the weights to a file of their own, False never does, None does when one file cannot hold them.
+        references: The folder that the model will be in; weights in files there are referred to where they are. None copies them.
+
+    Raises:
+        InvalidArgument: Weights are to be referred to that cannot be.
     """
-    values = weights.of(model)
-    size = weights.total_bytes(model) if include_initializers else 0
-    outside = external_data if external_data is not None else size > weights.PROTOBUF_LIMIT
+    if not include_initializers or keep_initializers_as_inputs:
+        # NOTE: who gives the weights does so by the names and the layouts of the state dict.
+        model = weights.restored(model, lambda _: True)
+    elif references is not None:
+        model = weights.restored(model, weights.is_stored)
+    values = weights.state(model)
     with contextlib.ExitStack() as stack:
         if not include_initializers:
             stack.enter_context(weights.apart(model, values, as_inputs=keep_initializers_as_inputs))
         elif keep_initializers_as_inputs:
             model.graph.inputs.extend(values)
             stack.callback(lambda: [model.graph.inputs.pop() for _ in values])
-        if outside and include_initializers:
-            ir.save(model, path, external_data=f"{path.name}.data")
-        else:
-            onefile.write(model, path)
+        if references is not None:
+            _refer(model, references)
+        inside = weights.of(model)
+        if external_data or (external_data is None and weights.total_bytes(model) > weights.PROTOBUF_LIMIT):
+            tensors = [value.const_value for value in inside if weights.size_of(value) > _SMALL]
+            outside = ir.external_data.convert_tensors_to_external(tensors, path.parent, f"{path.name}.data")  # type: ignore[arg-type]
+            stack.enter_context(_exchanged([value for value in inside if weights.size_of(value) > _SMALL], outside))
+        onefile.write(model, path)
+
+
+@contextlib.contextmanager
+def _exchanged(values: Sequence[ir.Value], tensors: Sequence[ir.TensorProtocol]) -> Iterator[None]:
+    """Other data of initializers for a while."""
+    before = [value.const_value for value in values]
+    try:
+        for value, tensor in zip(values, tensors, strict=True):
+            value.const_value = tensor
+        yield
+    finally:
+        for value, known in zip(values, before, strict=True):
+            value.const_value = known
+
+
+def _refer(model: ir.Model, folder: pathlib.Path) -> None:
+    """Makes weights that lie in files external data there. `model` is a copy, and stays so."""
+    for value in weights.of(model):
+        stored = value.const_value.stored if isinstance(value.const_value, weights.Weight) else None
+        if stored is None or stored.nbytes == 0:
+            continue
+        location = _reachable(stored.path, folder)
+        if not stored.is_contiguous:
+            raise InvalidArgument(f"weights: expected 'copy', got 'reference': {value.name!r} does not lie in one piece in {location!r}")
+        tensor = value.const_value
+        assert tensor is not None
+        shape, name = ir.Shape(tensor.shape.numpy()), value.name or ""
+        value.const_value = ir.ExternalTensor(location, stored.offset, stored.nbytes, tensor.dtype, shape=shape, name=name, base_dir=folder)
+
+
+def _reachable(file: pathlib.Path, folder: pathlib.Path) -> str:
+    """The way from a model's folder to a file with its weights.
+
+    ONNX Runtime 1.31 and onnx 1.23 read external data from the model's folder and those in it only, whatever links say; onnx reads none
+    that has a second name.
+    """
+    real, base = file.resolve(), folder.resolve()
+    if not real.is_relative_to(base):
+        raise InvalidArgument(
+            f"weights: expected 'copy', got 'reference': {str(real)!r} is not in the model's folder {str(base)!r}, and readers of ONNX "
+            "follow no other path; save the model beside the weights"
+        )
+    if real.stat().st_nlink > 1:
+        raise InvalidArgument(
+            f"weights: expected 'copy', got 'reference': {str(real)!r} has several hard links, which readers of ONNX refuse"
+        )
+    return real.relative_to(base).as_posix()
 
 
 def checked_path(argument: str, value: object, *, make_folder: bool = False) -> pathlib.Path:

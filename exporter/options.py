@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from onnxplain.diagnostics import Location
+
+if TYPE_CHECKING:
+    from .capture.strategies import FXGraphExtractor
 
 DEFAULT_OPSET = 20
 """The ONNX opset of an export that names none.
@@ -31,12 +34,13 @@ class Request:
         model: What is exported.
         args: Positional example inputs.
         kwargs: Keyword example inputs.
-        dynamic_shapes: As in `torch.export.export`: `Dim` objects, `Dim.AUTO`, `Dim.DYNAMIC`, numbers or None per input dim.
+        dynamic_shapes: As in `torch.export.export`: `Dim` objects, `Dim.AUTO`, `Dim.DYNAMIC`, numbers or None per input dim. True stands
+            for every dim of every tensor, as far as the model leaves it open.
         dim_names: As `dynamic_shapes`, with the names that the user gave as strings.
         input_names: Names for the graph's inputs, in order.
         output_names: Names for the graph's outputs, in order.
         opset_version: The ONNX opset to write.
-        strategies: Names of the capture strategies to try, in order.
+        strategies: The capture strategies to try, in order: names, or what the user brings.
         destination: Where the model is saved; None keeps it in memory.
         external_data: True writes weights beside the model, False never does, None does when the model is over protobuf's limit.
         export_params: False leaves the weights out of the file.
@@ -54,7 +58,7 @@ class Request:
     input_names: Sequence[str]
     output_names: Sequence[str]
     opset_version: int
-    strategies: tuple[str, ...]
+    strategies: tuple[str | FXGraphExtractor, ...]
     destination: pathlib.Path | None
     external_data: bool | None
     export_params: bool

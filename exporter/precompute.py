@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import onnx_ir as ir
 import torch
-from onnx_ir.tensor_adapters import TorchTensor
 
 from . import weights
 
 _SMALL = 4096
 """Bytes up to which a weight may be in the file twice: as it is and rearranged."""
+
+_KINDS = (weights.Weight, weights.Computed)
 
 
 def precompute(model: ir.Model) -> None:
@@ -57,34 +58,35 @@ def _only_weights(node: ir.Node) -> bool:
     if node.domain or node.op_type not in _OPERATORS or len(node.outputs) != 1:
         return False
     known = [value is not None and value.const_value is not None for value in node.inputs]
-    return all(known) and any(isinstance(value.const_value, TorchTensor) for value in node.inputs if value is not None)
+    return all(known) and any(isinstance(value.const_value, _KINDS) for value in node.inputs if value is not None)
 
 
 def _may_go(value: ir.Value | None) -> bool:
-    if value is None or not isinstance(value.const_value, TorchTensor) or weights.size_of(value) <= _SMALL:
+    if value is None or not isinstance(value.const_value, _KINDS) or weights.size_of(value) <= _SMALL:
         return True
     return not value.is_graph_output() and all(_only_weights(user) for user, _ in value.uses())
 
 
 def _computed(node: ir.Node) -> weights.Computed | None:
     tensors = [value.const_value for value in node.inputs if value is not None]
-    sources = [tensor for tensor in tensors if isinstance(tensor, TorchTensor)]
+    sources = [tensor for tensor in tensors if isinstance(tensor, _KINDS)]
     attributes = {name: attribute.value for name, attribute in node.attributes.items()}
     apply = functools.partial(_OPERATORS[node.op_type], attributes)
     try:
-        like = apply(*(_like(tensor) if isinstance(tensor, TorchTensor) else _constant(tensor) for tensor in tensors))
+        like = apply(*(tensor.like if isinstance(tensor, _KINDS) else _constant(tensor) for tensor in tensors))
     except (RuntimeError, IndexError, TypeError):
         # NOTE: the operator means something that torch's does not; it stays in the graph.
         return None
 
     def compute() -> torch.Tensor:
-        return apply(*(tensor.raw if isinstance(tensor, TorchTensor) else _constant(tensor) for tensor in tensors))
+        return apply(*(tensor.raw if isinstance(tensor, _KINDS) else _constant(tensor) for tensor in tensors))
 
-    return weights.Computed(compute, like.to("meta"), sources, f"{sources[0].name}.{node.op_type.lower()}")
+    operators = functools.partial(_again, node.op_type, node.inputs, tuple(node.attributes.values()))
+    return weights.Computed(compute, like.to("meta"), sources, f"{sources[0].name}.{node.op_type.lower()}", operators)
 
 
-def _like(tensor: TorchTensor) -> torch.Tensor:
-    return tensor.like if isinstance(tensor, weights.Computed) else torch.empty_like(tensor.raw, device="meta")
+def _again(name: str, inputs: Sequence[ir.Value | None], attributes: Sequence[ir.Attr]) -> list[ir.Node]:
+    return [ir.Node("", name, inputs, attributes)]
 
 
 def _constant(tensor: ir.TensorProtocol | None) -> torch.Tensor:

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import difflib
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 import torch
+from onnx_ir.tensor_adapters import TorchTensor, from_torch_dtype, to_torch_dtype
 from torch.export.graph_signature import ConstantArgument, InputKind
+from torch.utils import _pytree as pytree
 
 from onnxplain.diagnostics import InvalidArgument, Log
 
-from . import files, runtime, weights
+from . import files, runtime
+from . import weights as model_weights
 from .optimize import clean_up
+from .runtime import ONNXRuntimeOptions
 
 if TYPE_CHECKING:
     import onnxruntime as ort
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+"""A name of a dim, alone or in an expression such as `2*batch + 1`."""
 
 
 class ONNXProgram:
@@ -34,6 +44,7 @@ class ONNXProgram:
         self.exported_program = exported_program
         self.diagnostics = diagnostics
         self._session: ort.InferenceSession | None = None
+        self._chosen: tuple[ONNXRuntimeOptions, ort.InferenceSession] | None = None
 
     def __repr__(self) -> str:
         graph = self.model.graph
@@ -45,24 +56,168 @@ class ONNXProgram:
 
         Args:
             *args: As for the PyTorch model.
+            **kwargs: As for the PyTorch model. `options`, if that is an `ONNXRuntimeOptions`, is how to run it; or else it runs on the
+                CPU, or in the session that `initialize_inference_session` made.
+
+        Returns:
+            The outputs as a flat sequence of tensors on the CPU.
+
+        Raises:
+            InvalidArgument: The inputs have another structure, dtype or shape than the model takes.
+        """
+        options = kwargs.pop("options") if isinstance(kwargs.get("options"), ONNXRuntimeOptions) else None
+        inputs = self._inputs(args, kwargs)
+        if options is not None:
+            if self._chosen is None or self._chosen[0] != options:
+                self._chosen = (options, runtime.session(self.model, make=options.make))
+            return runtime.run(self._chosen[1], inputs)
+        if self._session is None:
+            self.initialize_inference_session()
+        assert self._session is not None
+        return runtime.run(self._session, inputs)
+
+    def call_reference(self, *args: Any, **kwargs: Any) -> Sequence[torch.Tensor]:
+        """Runs the model in ONNX's reference evaluator: slow, in NumPy, to tell a fault of the model from one of a runtime.
+
+        Args:
+            *args: As for the PyTorch model.
             **kwargs: As for the PyTorch model.
 
         Returns:
             The outputs as a flat sequence of tensors on the CPU.
+
+        Raises:
+            InvalidArgument: The inputs have another structure, dtype or shape than the model takes.
         """
-        if self._session is None:
-            self.initialize_inference_session()
-        assert self._session is not None
-        return runtime.run(self._session, flat_inputs(self.exported_program, args, kwargs))
+        from onnx.reference import ReferenceEvaluator
+
+        tensors = zip(self.model.graph.inputs, self._inputs(args, kwargs), strict=True)
+        feeds = {value.name or "": TorchTensor(runtime.as_real(tensor).detach().cpu()).numpy() for value, tensor in tensors}
+        return [_to_torch(np.asarray(each)) for each in ReferenceEvaluator(self.model_proto).run(None, feeds)]
+
+    def compute_values(
+        self, value_names: Sequence[str], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Sequence[torch.Tensor]:
+        """Computes values of the graph by their names, inner ones included, in ONNX Runtime. The model stays as it is.
+
+        Args:
+            value_names: Names of values of the main graph.
+            args: As for the PyTorch model.
+            kwargs: As for the PyTorch model.
+
+        Returns:
+            The values in the order of `value_names`, as tensors on the CPU.
+
+        Raises:
+            InvalidArgument: There is no value of a name, or the inputs have another structure, dtype or shape than the model takes.
+        """
+        if isinstance(value_names, str) or not all(isinstance(name, str) for name in value_names):
+            raise InvalidArgument(f"value_names: expected a sequence of names, got {value_names!r}")
+        if not isinstance(args, list | tuple):
+            raise InvalidArgument(f"args: expected a tuple, got {args!r}")
+        graph = self.model.graph
+        computed = (value for node in graph for value in node.outputs)
+        values = {value.name: value for value in (*graph.inputs, *graph.initializers.values(), *computed)}
+        if unknown := [name for name in value_names if name not in values]:
+            nearest = difflib.get_close_matches(unknown[0], [name for name in values if name], n=3, cutoff=0)
+            raise InvalidArgument(f"value_names: expected names of values of the graph, such as {nearest}, got {unknown[0]!r}")
+        inputs = self._inputs(args, kwargs or {})
+        outputs = list(graph.outputs)
+        graph.outputs[:] = [values[name] for name in dict.fromkeys(value_names)]
+        try:
+            session = runtime.session(self.model)
+        finally:
+            graph.outputs[:] = outputs
+        found = dict(zip((each.name for each in session.get_outputs()), runtime.run(session, inputs), strict=True))
+        return [found[name] for name in value_names]
+
+    def adapt_torch_inputs_to_onnx(self, *model_args: Any, model_with_state_dict: Any = None, **model_kwargs: Any) -> Sequence[Any]:
+        """The inputs of the PyTorch model as those of the exported one: flat, without constants, complex tensors as real ones.
+
+        Args:
+            *model_args: As for the PyTorch model.
+            model_with_state_dict: Has no meaning here: weights are never among the inputs.
+            **model_kwargs: As for the PyTorch model.
+
+        Raises:
+            InvalidArgument: The inputs have another structure, dtype or shape than the model takes.
+        """
+        del model_with_state_dict
+        return tuple(_real(each) for each in self._inputs(model_args, model_kwargs))
+
+    def adapt_torch_outputs_to_onnx(self, model_outputs: Any, model_with_state_dict: Any = None) -> Sequence[Any]:
+        """The outputs of the PyTorch model as those of the exported one: flat, without None and strings, complex tensors as real ones.
+
+        Args:
+            model_outputs: What the PyTorch model returned.
+            model_with_state_dict: Has no meaning here: buffers are never among the outputs.
+        """
+        del model_with_state_dict
+        return [_real(each) for each in pytree.tree_leaves(model_outputs) if not isinstance(each, str | None)]
+
+    @property
+    def model_signature(self) -> torch.export.ExportGraphSignature:
+        """Which input and output of the captured program is what. Those of the exported model are its user inputs and user outputs."""
+        signature: torch.export.ExportGraphSignature = self.exported_program.graph_signature
+        return signature
 
     @property
     def model_proto(self) -> onnx.ModelProto:
-        """The model as a protobuf message. Fails above 2 GiB, as protobuf does: use `save` there."""
+        """The model as a protobuf message. Fails above 2 GiB, as protobuf does: use `save` there.
+
+        Raises:
+            InvalidArgument: Weights have no data; see `apply_weights`.
+        """
+        model_weights.check_data(self.model, "model: expected weights with data")
         return ir.to_proto(self.model)
 
     def optimize(self) -> None:
         """Cleans up the graph, as an export with `optimize=True` has done already."""
         clean_up(self.model)
+        self.release()
+
+    def rename_axes(self, rename_mapping: Mapping[str | ir.SymbolicDim, str]) -> None:
+        """Gives dynamic dims other names, in every shape of the model, also where they are part of an expression such as `2*s1`.
+
+        Args:
+            rename_mapping: Names of dims, whole expressions, or dims of the model such as `program.model.graph.inputs[0].shape[0]`, each
+                with its new name. Two that get the same name are from then on said to be equal.
+
+        Raises:
+            InvalidArgument: `rename_mapping` is no mapping of that kind, or the model has no such dim. Nothing has been renamed then.
+        """
+        if not isinstance(rename_mapping, Mapping):
+            raise InvalidArgument(f"rename_mapping: expected a mapping of names to names, got {rename_mapping!r}")
+        values = _values(self.model)
+        known = {str(dim) for value in values for dim in value.shape or () if isinstance(dim, ir.SymbolicDim) and dim.value is not None}
+        known |= {name for text in known for name in _NAME.findall(text)}
+        names: dict[str, str] = {}
+        for dim, name in rename_mapping.items():
+            old = dim.value if isinstance(dim, ir.SymbolicDim) else dim
+            if not isinstance(old, str) or old not in known:
+                raise InvalidArgument(f"rename_mapping: expected dynamic dims of the model ({', '.join(sorted(known))}), got {dim!r}")
+            if not isinstance(name, str) or not name:
+                raise InvalidArgument(f"rename_mapping[{old!r}]: expected a name, got {name!r}")
+            names[old] = name
+        for value in values:
+            if value.shape is not None and any(isinstance(dim, ir.SymbolicDim) for dim in value.shape):
+                value.shape = ir.Shape([_renamed(dim, names) for dim in value.shape])
+        self.release()
+
+    def apply_weights(self, state_dict: Mapping[str, torch.Tensor] | str | os.PathLike[str], *, strict: bool = True) -> None:
+        """Gives the model its weights, or other ones. All of them fit, or nothing changes.
+
+        Args:
+            state_dict: Tensors by their names in the PyTorch model's state dict; or the path of a `.safetensors` file, of the
+                `.safetensors.index.json` of several, or of a state dict that `torch.save` wrote. Files are read where and while data is
+                needed, and have to stay as they are until then.
+            strict: Whether all weights have to be given, and nothing else. False replaces those that are given.
+
+        Raises:
+            InvalidArgument: Names, shapes or dtypes do not fit; the text lists them. Or the file cannot be read.
+        """
+        model_weights.apply(self.model, state_dict, self.exported_program.state_dict, strict=strict)
+        self.release()
 
     def save(
         self,
@@ -71,31 +226,59 @@ class ONNXProgram:
         include_initializers: bool = True,
         keep_initializers_as_inputs: bool = False,
         external_data: bool | None = None,
+        weights: Literal["copy", "reference"] = "copy",
     ) -> None:
         """Saves the model. The file appears whole or not at all.
+
+        Without the weights, or with the weights as inputs, they have the names and layouts of the PyTorch model's state dict.
 
         Args:
             destination: The file.
             include_initializers: False leaves the weights out.
             keep_initializers_as_inputs: Lists the weights among the graph's inputs, too.
             external_data: True writes the weights to `<destination>.data`, False never does, None does above 2 GiB.
+            weights: "copy" writes them, those of files in one pass; "reference" leaves those of files (see `apply_weights`) where they are
+                and refers to them: the files have to be in the folder of `destination`, or in one within.
 
         Raises:
-            InvalidArgument: `destination` is no path, or its folder does not exist, or `external_data` is False above 2 GiB.
+            InvalidArgument: `destination` is no path or cannot be written, or `external_data` is False above 2 GiB, or weights have no
+                data, or cannot be referred to.
         """
         path = files.checked_path("destination", destination)
-        if external_data is False and include_initializers and weights.total_bytes(self.model) > weights.PROTOBUF_LIMIT:
+        if weights not in ("copy", "reference"):
+            raise InvalidArgument(f"weights: expected 'copy' or 'reference', got {weights!r}")
+        flags = {"include_initializers": include_initializers, "keep_initializers_as_inputs": keep_initializers_as_inputs}
+        for name, flag in {**flags, "external_data": external_data}.items():
+            if not isinstance(flag, bool) and (name in flags or flag is not None):
+                raise InvalidArgument(f"{name}: expected a bool{'' if name in flags else ' or None'}, got {flag!r}")
+        if external_data is False and weights == "reference":
+            raise InvalidArgument("external_data: expected True or None with weights='reference', which is external data, got False")
+        if weights == "reference" and not model_weights.files_of(self.model):
+            raise InvalidArgument("weights: expected 'copy', got 'reference', but no weight lies in a file: give apply_weights a path")
+        if include_initializers:
+            model_weights.check_data(self.model, "include_initializers: expected False, got True")
+        for file in (path, path.with_name(f"{path.name}.data")):
+            if file.exists() and any(file.samefile(used) for used in model_weights.files_of(self.model)):
+                raise InvalidArgument(f"destination: expected another file than those with the weights, got {str(file)!r}")
+        references = path.absolute().parent if weights == "reference" and include_initializers else None
+        size = 0 if references is not None or not include_initializers else model_weights.total_bytes(self.model)
+        if external_data is False and size > model_weights.PROTOBUF_LIMIT:
             raise InvalidArgument("external_data: expected True or None for a model above 2 GiB, got False")
-        with files.Staging(path) as staging:
-            assert staging.path is not None
-            files.write(
-                self.model,
-                staging.path,
-                include_initializers=include_initializers,
-                keep_initializers_as_inputs=keep_initializers_as_inputs,
-                external_data=external_data,
-            )
-            staging.commit()
+        try:
+            with files.Staging(path) as staging:
+                assert staging.path is not None
+                files.write(
+                    self.model,
+                    staging.path,
+                    include_initializers=include_initializers,
+                    keep_initializers_as_inputs=keep_initializers_as_inputs,
+                    external_data=external_data,
+                    references=references,
+                )
+                staging.commit()
+        except OSError as error:
+            reason = error.strerror or error
+            raise InvalidArgument(f"destination: expected a file that can be written, got {str(path)!r} ({reason})") from error
 
     def save_diagnostics(self, destination: str | os.PathLike[str]) -> None:
         """Saves the log as SARIF 2.1.0.
@@ -112,25 +295,97 @@ class ONNXProgram:
 
         Args:
             initializer: Makes a session from a path or a serialized model; None makes one for the CPU.
+
+        Raises:
+            InvalidArgument: `initializer` is not callable, or weights have no data; see `apply_weights`.
         """
+        if not (initializer is None or callable(initializer)):
+            raise InvalidArgument(f"initializer: expected a function of a path or of bytes, got {initializer!r}")
+        model_weights.check_data(self.model, "model: expected weights with data")
         self._session = runtime.session(self.model, make=initializer)
 
     def release(self) -> None:
-        """Drops the ONNX Runtime session and its memory; the next call makes a new one."""
+        """Drops the ONNX Runtime sessions and their memory; the next call makes a new one."""
         self._session = None
+        self._chosen = None
+
+    def _inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """The inputs of the exported model, each checked against its dtype and shape."""
+        inputs = flat_inputs(self.exported_program, args, kwargs)
+        sizes: dict[str, tuple[int, str]] = {}
+        for value, given in zip(self.model.graph.inputs, inputs, strict=False):
+            if not isinstance(given, torch.Tensor | bool | int | float | complex):
+                raise InvalidArgument(f"{value.name}: expected {_described(value)}, got {given!r}")
+            tensor = runtime.as_real(given)
+            dtype, shape = from_torch_dtype(tensor.dtype), tuple(tensor.shape)
+            fits = value.dtype in (None, dtype) and (value.shape is None or len(value.shape) == len(shape))
+            for dim, size in zip(value.shape or (), shape, strict=False):
+                if isinstance(dim, int):
+                    fits = fits and dim == size
+                elif fits and dim.value is not None:
+                    known, where = sizes.setdefault(dim.value, (size, value.name or ""))
+                    if known != size:
+                        raise InvalidArgument(f"{value.name}: expected {dim.value} == {known}, as in {where}, got {size}")
+            if not fits:
+                raise InvalidArgument(f"{value.name}: expected {_described(value)}, got {dtype.name}{list(shape)}")
+        return inputs
 
 
 def flat_inputs(program: torch.export.ExportedProgram, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
     """The tensors (and dynamic numbers) among the inputs, in the order of the exported graph's inputs.
 
     Raises:
-        InvalidArgument: The inputs have another structure than those of the export.
+        InvalidArgument: The inputs have another structure than those of the export, or another value for one that is a constant since.
     """
-    order = program.call_spec.in_spec.child(1).context if program.call_spec.in_spec is not None else list(kwargs)
+    structure = program.call_spec.in_spec
+    specs = [spec for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
+    order = structure.child(1).context if structure is not None else list(kwargs)
     if set(order) != set(kwargs):
         raise InvalidArgument(f"kwargs: expected {sorted(order)}, got {sorted(kwargs)}")
-    leaves = torch.utils._pytree.tree_leaves((tuple(args), {name: kwargs[name] for name in order}))
-    specs = [spec for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
+    inputs = (tuple(args), {name: kwargs[name] for name in order})
+    if structure is not None and len(args) != (count := len(structure.child(0).children())):
+        raise InvalidArgument(f"args: expected {count} values, as in the export, got {len(args)}")
+    try:
+        leaves = pytree.tree_leaves(inputs) if structure is None else structure.flatten_up_to(inputs)
+    except ValueError as error:
+        raise InvalidArgument(f"args: expected inputs that are nested as in the export: {error}") from error
     if len(leaves) != len(specs):
         raise InvalidArgument(f"args: expected {len(specs)} values, as in the export, got {len(leaves)}")
+    for leaf, spec in zip(leaves, specs, strict=True):
+        if isinstance(spec.arg, ConstantArgument) and not _is_same(leaf, spec.arg.value):
+            raise InvalidArgument(f"{spec.arg.name}: expected {spec.arg.value!r}, which the export made a constant, got {leaf!r}")
     return [leaf for leaf, spec in zip(leaves, specs, strict=True) if not isinstance(spec.arg, ConstantArgument)]
+
+
+def _is_same(value: Any, constant: Any) -> bool:
+    return value is constant or (type(value) is type(constant) and bool(value == constant or value != value))
+
+
+def _described(value: ir.Value) -> str:
+    shape = "" if value.shape is None else f"[{', '.join(str(dim) for dim in value.shape)}]"
+    return f"{'a tensor' if value.dtype is None else value.dtype.name}{shape}"
+
+
+def _real(value: Any) -> Any:
+    return runtime.as_real(value) if isinstance(value, torch.Tensor) else value
+
+
+def _to_torch(array: np.ndarray[Any, Any]) -> torch.Tensor:
+    dtype = to_torch_dtype(ir.DataType.from_numpy(array.dtype))
+    if array.dtype.kind == "V":
+        # bfloat16 and the eight-bit floats, which numpy lacks
+        return torch.from_numpy(array.view(f"u{array.itemsize}")).view(dtype)
+    return torch.from_numpy(array)
+
+
+def _values(model: ir.Model) -> list[ir.Value]:
+    """Every value of the model, those of inner graphs included."""
+    graphs = (model.graph, *model.graph.subgraphs())
+    held = [value for graph in graphs for value in (*graph.inputs, *graph.initializers.values())]
+    return [*held, *(value for node in model.graph.all_nodes() for value in node.outputs)]
+
+
+def _renamed(dim: int | ir.SymbolicDim, names: Mapping[str, str]) -> int | str | None:
+    if isinstance(dim, int) or dim.value is None:
+        return dim if isinstance(dim, int) else None
+    return names.get(dim.value) or _NAME.sub(lambda name: names.get(name[0], name[0]), dim.value)

@@ -27,6 +27,9 @@ VECTOR = "vector"
 # NOTE: not ir.TensorProtocol: asking a typing.Protocol what a value is costs more than all else that is done here.
 _TENSORS = (ir.Tensor, ir.StringTensor, ir.LazyTensor, ir.ExternalTensor, ir.serde.TensorProtoTensor)
 
+_DOMAINS = frozenset(schema.domain for schema in onnx.defs.get_all_schemas())
+"""The domains that ONNX defines."""
+
 _PYTHON_DTYPES = {bool: ir.DataType.BOOL, int: ir.DataType.INT64, float: ir.DataType.FLOAT, str: ir.DataType.STRING}
 
 
@@ -170,7 +173,24 @@ class Recorder:
 
     def eval_op(self, called: values.Op, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Records an operator of an onnxscript opset."""
-        return self.call(_signature(called), args, {name: _plain(value) for name, value in kwargs.items()})
+        attributes = {name: _plain(value) for name, value in kwargs.items()}
+        if called.op_signature is None:
+            return self._record_unknown(called, args, attributes)
+        return self.call(_signature(called), args, attributes)
+
+    def _record_unknown(self, called: values.Op, args: Sequence[Any], attributes: Mapping[str, Any]) -> ir.Value:
+        """Records an operator of a domain that ONNX does not define: whoever runs the model does. It has one output."""
+        inputs = [each if isinstance(each, ir.Value | None) else self.constant(each) for each in args]
+        node = ir.Node(
+            called.opset.domain,
+            called.name,
+            inputs,
+            attributes=[_attribute(name, value) for name, value in attributes.items() if value is not None],
+            outputs=[Tensor()],
+            version=called.opset.version,
+        )
+        self.nodes.append(node)
+        return node.outputs[0]
 
     def call(self, signature: ir.schemas.OpSignature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Records one ONNX operator. Returns its output, or a list of them."""
@@ -296,9 +316,30 @@ def recording(recorder: Recorder, *, onnxscript: bool) -> Iterator[None]:
             from onnxscript import evaluator
 
             stack.enter_context(evaluator.default_as(recorder))
+            stack.enter_context(_any_operator_of_others())
         _current.append(recorder)
         stack.callback(_current.pop)
         yield
+
+
+@contextlib.contextmanager
+def _any_operator_of_others() -> Iterator[None]:
+    """Lets onnxscript's opsets of domains that ONNX does not define have every operator that a translation names."""
+    from onnxscript import values
+
+    known = values.Opset.__getattr__
+
+    def operator(opset: values.Opset, name: str) -> values.Op:
+        # NOTE: onnxscript knows these in functions that it has parsed, but not where they run as Python (read in 0.7.2).
+        if opset.domain in _DOMAINS or name.startswith("__"):
+            return known(opset, name)
+        return values.Op(opset, name)
+
+    values.Opset.__getattr__ = operator
+    try:
+        yield
+    finally:
+        values.Opset.__getattr__ = known
 
 
 def current() -> Recorder:

@@ -70,11 +70,14 @@ class OnnxRegistry:
     """Maps operators to translations.
 
     Args:
-        opset_version: The ONNX opset of the exported models.
+        opset_version: The ONNX opset of the exported models; an export to one that ONNX does not have fails with a finding.
+
+    Raises:
+        InvalidArgument: `opset_version` is no int.
     """
 
     def __init__(self, opset_version: int = DEFAULT_OPSET) -> None:
-        self._opset_version = opset_version
+        self._opset_version = checked_opset(opset_version)
         self._user: dict[str, list[Translation]] = {}
 
     @property
@@ -95,11 +98,12 @@ class OnnxRegistry:
             is_complex: True if it takes complex tensors as real ones with a last dim of size 2.
 
         Raises:
-            TypeError: `function` is not callable.
-            ValueError: The name is malformed.
+            InvalidArgument: `function` is not callable (a TypeError), the name is malformed (a ValueError) or `is_complex` is no bool.
         """
         if not callable(function):
-            raise TypeError(f"function: expected a callable, got {function!r}")
+            raise InvalidArgument(f"function: expected a callable, got {function!r}")
+        if not isinstance(is_complex, bool):
+            raise InvalidArgument(f"is_complex: expected a bool, got {is_complex!r}")
         translation = Translation(function, "user", is_complex)
         self._user.setdefault(_key(namespace, op_name, overload), []).append(translation)
 
@@ -121,11 +125,18 @@ class OnnxRegistry:
             self._user.setdefault(qualified_name(target), []).append(Translation(function, "user", is_complex=None))
 
     def get_op_functions(self, namespace: str, op_name: str, overload: str | None = None) -> list[Translation] | None:
-        """The translations of an operator in order of precedence, lowest first (the user's are last); None if there is none."""
+        """The translations of an operator in the order of their registration, which is that of rising precedence: the user's are last.
+
+        Returns:
+            The translations; None if there is none.
+
+        Raises:
+            InvalidArgument: The name is malformed (a ValueError).
+        """
         return list(self.translations(_key(namespace, op_name, overload))) or None
 
     def is_registered_op(self, namespace: str, op_name: str, overload: str | None = None) -> bool:
-        """True if the operator has a translation."""
+        """True if the operator has a translation. Raises `InvalidArgument` (a ValueError) for a malformed name."""
         return self.has(_key(namespace, op_name, overload))
 
     def translation(self, name: str, *, is_complex: bool) -> Translation | None:
@@ -162,6 +173,13 @@ class OnnxRegistry:
         yield from {**_torchlib(), **_ours(), **self._user}
 
 
+def checked_opset(version: object) -> int:
+    """`version` as an opset. Raises `InvalidArgument` if it is no int."""
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise InvalidArgument(f"opset_version: expected int, got {type(version).__name__}: {version!r}")
+    return version
+
+
 def _bare(name: str) -> str:
     return name.partition("::")[2].split(".")[0]
 
@@ -171,7 +189,7 @@ def _key(namespace: str, op_name: str, overload: str | None) -> str:
         if value is None and argument == "overload":
             continue
         if not isinstance(value, str) or not pattern.fullmatch(value):
-            raise ValueError(f"{argument}: expected a name such as 'aten', 'add' or 'Tensor', got {value!r}")
+            raise InvalidArgument(f"{argument}: expected a name such as 'aten', 'add' or 'Tensor', got {value!r}")
     return f"{namespace}::{op_name}" if overload in (None, "default") else f"{namespace}::{op_name}.{overload}"
 
 

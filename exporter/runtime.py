@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import onnx_ir as ir
 import torch
 from onnx_ir.tensor_adapters import from_torch_dtype, to_torch_dtype
+
+from onnxplain.diagnostics import InvalidArgument
 
 from . import files, weights
 
@@ -18,6 +21,60 @@ if TYPE_CHECKING:
     import onnxruntime as ort
 
 _BY_BITS = {1: torch.uint8, 2: torch.uint16}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ONNXRuntimeOptions:
+    """How ONNX Runtime runs a model: `program(*args, options=ONNXRuntimeOptions(...))`.
+
+    Attributes:
+        session_options: An `onnxruntime.SessionOptions`, or a sequence of one.
+        execution_providers: Names of providers, or (name, options), the preferred one first; None is the CPU.
+        execution_provider_options: Options for each of `execution_providers`, in their order.
+
+    Raises:
+        InvalidArgument: An option has the wrong type, there is more than one `session_options`, there are not as many
+            `execution_provider_options` as providers, or a name is no provider of this ONNX Runtime.
+    """
+
+    session_options: ort.SessionOptions | Sequence[ort.SessionOptions] | None = None
+    execution_providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None = None
+    execution_provider_options: Sequence[Mapping[str, Any]] | None = None
+
+    def __post_init__(self) -> None:
+        import onnxruntime as ort
+
+        given = self.session_options
+        chosen = tuple(given) if isinstance(given, list | tuple) else () if given is None else (given,)
+        if len(chosen) > 1 or not all(isinstance(each, ort.SessionOptions) for each in chosen):
+            raise InvalidArgument(f"session_options: expected one onnxruntime.SessionOptions, got {given!r}")
+        providers, options = self.execution_providers, self.execution_provider_options
+        if not isinstance(providers, list | tuple | None):
+            raise InvalidArgument(f"execution_providers: expected a list of names, got {providers!r}")
+        known = ort.get_available_providers()
+        for each in providers or ():
+            # NOTE: ONNX Runtime itself would go on without a provider that it does not have.
+            match each:
+                case str(name) | (str(name), Mapping()) if name in known:
+                    continue
+            raise InvalidArgument(f"execution_providers: expected names out of {known}, each alone or with a dict of options, got {each!r}")
+        if options is None:
+            return
+        if not isinstance(options, list | tuple) or not all(isinstance(each, Mapping) for each in options):
+            raise InvalidArgument(f"execution_provider_options: expected a list of dicts, got {options!r}")
+        if len(options) != len(providers or ()):
+            raise InvalidArgument(
+                f"execution_provider_options: expected as many as execution_providers ({len(providers or ())}), got {len(options)}"
+            )
+
+    def make(self, model: str | bytes) -> ort.InferenceSession:
+        """A session as these options want it, for the path or the bytes of a model."""
+        import onnxruntime as ort
+
+        given = self.session_options
+        options = next(iter(given), None) if isinstance(given, list | tuple) else given
+        providers = list(self.execution_providers or ("CPUExecutionProvider",))
+        return ort.InferenceSession(model, options or _quiet(), providers=providers, provider_options=self.execution_provider_options)
 
 
 Make: TypeAlias = "Callable[[str | bytes], ort.InferenceSession]"
@@ -46,33 +103,41 @@ def session(model: ir.Model, path: pathlib.Path | None = None, make: Make | None
 def _on_cpu(model: str | bytes) -> ort.InferenceSession:
     import onnxruntime as ort
 
+    return ort.InferenceSession(model, _quiet(), providers=["CPUExecutionProvider"])
+
+
+def _quiet() -> ort.SessionOptions:
+    import onnxruntime as ort
+
     options = ort.SessionOptions()
     # NOTE: errors are raised; what else it logs would go to the user's terminal unasked.
     options.log_severity_level = 4
-    return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return options
 
 
 def run(runtime: ort.InferenceSession, inputs: Sequence[torch.Tensor | float | bool]) -> list[torch.Tensor]:
     """Runs `inputs` in the order of the session's inputs; returns the outputs in its order. Complex tensors go in as real ones.
 
     Raises:
-        ValueError: There are more or fewer inputs than the model has.
+        InvalidArgument: There are more or fewer inputs than the model has (a ValueError).
     """
     names = [each.name for each in runtime.get_inputs()]
     if len(inputs) != len(names):
-        raise ValueError(f"inputs: expected {len(names)} ({', '.join(names)}), got {len(inputs)}")
+        raise InvalidArgument(f"inputs: expected {len(names)} ({', '.join(names)}), got {len(inputs)}")
     feeds: Mapping[str, ort.OrtValue] = {name: _to_ort(value) for name, value in zip(names, inputs, strict=True)}
     return [_to_torch(value) for value in runtime.run_with_ort_values(None, feeds)]
+
+
+def as_real(value: torch.Tensor | complex) -> torch.Tensor:
+    """A value as the tensor that the exported model takes for it: complex ones are real, with a last dim of size 2."""
+    tensor = value if isinstance(value, torch.Tensor) else torch.tensor(value)
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
 
 
 def _to_ort(value: torch.Tensor | float | bool) -> ort.OrtValue:
     import onnxruntime as ort
 
-    tensor = value if isinstance(value, torch.Tensor) else torch.tensor(value)
-    tensor = tensor.detach().cpu()
-    if tensor.is_complex():
-        tensor = torch.view_as_real(tensor.resolve_conj())
-    tensor = tensor.contiguous()
+    tensor = as_real(value).detach().cpu().contiguous()
     try:
         return ort.OrtValue.ortvalue_from_numpy(tensor.numpy())
     except TypeError:

@@ -26,16 +26,15 @@ def open_destination(context: DiagnosticContext, staging: files.Staging, request
 def serialize(context: DiagnosticContext, model: ir.Model, staging: files.Staging, request: Request) -> None:
     """Checks the model and writes it where `staging` says."""
     check(context, model)
-    if request.destination is None:
-        return
     size = weights.total_bytes(model) if request.export_params else 0
     if request.external_data is False and size > weights.PROTOBUF_LIMIT:
         outside = Fix("Let the weights have a file of their own, beside the model.", Confidence.SAFE, snippet="external_data=True")
         raise context.fail(NeedsExternalData(size=size, limit=weights.PROTOBUF_LIMIT), at=request.caller, fixes=[outside])
-    if request.export_params:
-        hollow = [value for value in weights.of(model) if not weights.has_data(value)]
-        if hollow:
-            raise context.fail(WeightsWithoutData(names=tuple(value.name or "" for value in hollow)), at=request.caller)
+    if request.destination is None:
+        return
+    hollow = weights.without_data(model)
+    if hollow and request.export_params:
+        raise context.fail(WeightsWithoutData(names=tuple(hollow)), at=request.caller)
     try:
         path = staging.path
         assert path is not None

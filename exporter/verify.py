@@ -12,7 +12,7 @@ import onnx_ir as ir
 import torch
 
 from onnxplain.diagnostics import DiagnosticContext, Evidence
-from onnxplain.rules import EagerFailed, KernelMissing, OutputsDiffer, RuntimeRejected
+from onnxplain.rules import EagerFailed, KernelMissing, NotRun, OutputsDiffer, RuntimeRejected
 
 from . import calls, gradients, runtime, weights, where
 from .folding import RANDOM
@@ -26,9 +26,9 @@ TOLERANCES = {torch.float64: 1e-7, torch.float32: 1e-4, torch.float16: 1e-2, tor
 
 def verify(context: DiagnosticContext, model: ir.Model, prepared: Prepared, path: pathlib.Path | None, request: Request) -> None:
     """Compares all outputs on the example inputs; reports each that differs, at the first node that does."""
-    hollow = tuple(value.name or "" for value in weights.of(model) if not weights.has_data(value))
+    hollow = tuple(weights.without_data(model))
     if hollow:
-        context.event(f"The model was not run: there is no data of its weights {', '.join(hollow[:5])}.", logging.WARNING)
+        context.report(NotRun(names=hollow), at=request.caller)
         return
     random = sorted({node.op_type for node in model.graph.all_nodes() if node.op_type in RANDOM})
     if random:

@@ -18,6 +18,7 @@ from .capture import (
     ConstraintViolated,
     DataDependentBranch,
     DataDependentValue,
+    DimsFixed,
     DynamicShapesMismatch,
     GraphBreak,
     SpecializedDynamicDim,
@@ -39,7 +40,7 @@ from .dispatch import OperatorNeedsNewerOpset, TranslationFailed, UnsupportedOpe
 from .internal import InternalError
 from .passes import CustomOperatorInlined, DecompositionFailed, MutationDropped, MutationNotRemoved
 from .serialize import CheckerRejected, NeedsExternalData, OpsetUnknown, WeightsWithoutData, WriteFailed
-from .verify import EagerFailed, KernelMissing, OutputsDiffer, RuntimeRejected
+from .verify import EagerFailed, KernelMissing, NotRun, OutputsDiffer, RuntimeRejected
 
 __all__ = [
     "ArgumentIgnored",
@@ -56,6 +57,7 @@ __all__ = [
     "DataDependentValue",
     "DecompositionFailed",
     "DeviceMismatch",
+    "DimsFixed",
     "DynamicShapesMismatch",
     "EagerFailed",
     "ExampleOfSizeOne",
@@ -77,6 +79,7 @@ __all__ = [
     "NameUnused",
     "NanWeight",
     "NeedsExternalData",
+    "NotRun",
     "NumpyUsed",
     "OperatorNeedsNewerOpset",
     "OpsetUnknown",

@@ -595,3 +595,53 @@ class ConstraintViolated(Rule, id="OXP1011", level=Level.WARNING, history=[Added
     constraint: str
 
     message = "The dim '{dim}' must satisfy '{constraint}', which dynamic_shapes does not say."
+
+
+class DimsFixed(Rule, id="OXP1034", level=Level.NOTE, history=[Added("0.1.0")]):
+    """Some dims are static although all were to be dynamic, because the model works with one size of them only.
+
+    What happened:
+        `dynamic_shapes=True` asks for every dim of every input to be dynamic. At this line the model fixes some of them: a layer has so
+        many features or channels, a `view` names a number, a loop runs so many times, or an input of size 1 is broadcast.
+
+    Why it matters:
+        These dims have the example's size in the exported model; the others may have any size. Most often that is as it should be.
+
+    How to fix it:
+        1. Leave it, if the size is the model's own, such as the number of features that a layer takes.
+        2. Write the line without the number: `-1` or `x.shape[i]` in a `view`, an operator on the whole tensor in place of a loop.
+        3. Name the dims that matter in `dynamic_shapes`: `onnxplain.export(..., dynamic_shapes={"x": {0: "batch"}})`.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Rows(torch.nn.Module):
+            def forward(self, x):
+                return x.view(3, 4) * 2  # OXP1034
+
+
+        program = onnxplain.export(Rows(), (torch.ones(2, 6),), dynamic_shapes=True)
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Rows(torch.nn.Module):
+            def forward(self, x):
+                return x.flatten() * 2
+
+
+        program = onnxplain.export(Rows(), (torch.ones(2, 6),), dynamic_shapes=True)
+        ```
+    """
+
+    sizes: tuple[str, ...]
+
+    message = "The model fixes '{sizes}'."

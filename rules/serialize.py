@@ -187,14 +187,15 @@ class WeightsWithoutData(Rule, id="OXP5004", level=Level.ERROR, history=[Added("
     """Weights have shapes and dtypes, but no data to write.
 
     What happened:
-        The model was made in fake mode (`FakeTensorMode`) or on the `meta` device, so its weights take no memory and hold no numbers.
+        The model was made in fake mode (`enable_fake_mode`) or on the `meta` device, so its weights take no memory and hold no numbers.
 
     Why it matters:
         A file with such weights could not be run.
 
     How to fix it:
-        1. Leave the weights out of the file with `export_params=False`, and give them to the runtime in another way.
-        2. Load the real weights into the model before the export: `model.load_state_dict(torch.load(...), assign=True)`.
+        1. Export without a path, give the weights with `program.apply_weights("model.safetensors")`, and save then.
+        2. Leave the weights out of the file with `export_params=False`, and give them to the runtime in another way.
+        3. Load the real weights into the model before the export: `model.load_state_dict(torch.load(...), assign=True)`.
 
     Example:
         ```python

@@ -175,6 +175,46 @@ class RuntimeRejected(Rule, id="OXP6001", level=Level.ERROR, history=[Added("0.1
     message = "ONNX Runtime rejects the model: '{error}'."
 
 
+class NotRun(Rule, id="OXP6005", level=Level.WARNING, history=[Added("0.1.0")]):
+    """The exported model was not compared with PyTorch: weights have no data.
+
+    What happened:
+        `verify=True` asks for a comparison. The model was made in fake mode or on the `meta` device, so its weights hold no numbers, and
+        neither PyTorch nor ONNX Runtime can compute with them.
+
+    Why it matters:
+        The export is not verified.
+
+    How to fix it:
+        1. Leave `verify` out, give the weights with `program.apply_weights(...)`, and run the program.
+        2. Verify a small model of the same architecture, made with real weights.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+        with onnxplain.enable_fake_mode():
+            model = torch.nn.Linear(8, 4)
+        program = onnxplain.export(model, (torch.ones(2, 8),), verify=True)  # OXP6005
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+        model = torch.nn.Linear(8, 4)
+        program = onnxplain.export(model, (torch.ones(2, 8),), verify=True)
+        ```
+    """
+
+    names: tuple[str, ...]
+
+    message = "The model was not run, as there is no data of the weights '{names}'."
+
+
 class OutputsDiffer(Rule, id="OXP6002", level=Level.ERROR, history=[Added("0.1.0")]):
     """An output of the exported model differs from that of eager PyTorch.
 

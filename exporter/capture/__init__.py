@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from onnxplain import calls, noise
-from onnxplain.diagnostics import DiagnosticContext
+from onnxplain.diagnostics import DiagnosticContext, Evidence
 from onnxplain.options import Request
 from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue
 
@@ -22,7 +22,7 @@ from .finding import Finding, headline
 from .frames import Frames
 from .guards import Guards
 from .reads import Reads, holds_tensors
-from .strategies import ALL, CaptureStrategy
+from .strategies import ALL, CaptureStrategy, of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,18 +66,27 @@ def capture(context: DiagnosticContext, request: Request, look_ahead: Callable[[
     """
     if isinstance(request.model, torch.export.ExportedProgram):
         return Captured(request.model, "given")
-    model, request = _as_module(request.model), inputs.distinct(request)
+    every_dim = request.dynamic_shapes is True
+    model, request = _as_module(request.model), inputs.distinct(dims.opened(request))
+    fixed: dict[inputs.DynamicDim, Evidence] = {}
     findings: list[Finding] = []
     error: Exception | None = None
     partial: torch.export.ExportedProgram | None = None
-    for strategy in map(ALL.__getitem__, request.strategies):
+    for strategy in map(of, request.strategies):
         if strategy.name == "draft" and findings and not _depend_on_data(findings):
             continue
         attempt, found = _tried(context, strategy, model, request, first=not findings)
         if strategy.name == "draft" and not found:
             # NOTE: a draft is never the result, not even if nothing was seen to depend on the example's data.
             attempt, found = _tried(context, ALL["non-strict"], model, request, first=not findings)
+        while every_dim and attempt.program is not None and (known := dims.fixed(request, attempt.guards, attempt.program)):
+            # NOTE: once more with their sizes as numbers, which the next stages can compute with.
+            fixed |= known
+            request = dims.closed(request, known)
+            attempt, found = _tried(context, strategy, model, request, first=not findings)
         if attempt.program is not None and not any(finding.blocking for finding in found):
+            if every_dim:
+                dims.report_open(context, request, attempt.guards, fixed)
             _report(context, found, None)
             _report_baked(context, request, attempt, functools.partial(strategy, model, request, Frames()))
             return Captured(attempt.program, attempt.strategy)

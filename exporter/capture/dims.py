@@ -6,21 +6,25 @@ import ast
 import contextlib
 import dataclasses
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
 from torch.export import Dim
+from torch.utils import _pytree as pytree
 
 from onnxplain import syntax, where, written
-from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix, Location
 from onnxplain.options import Request
-from onnxplain.rules import ConstraintViolated, ExampleOfSizeOne, SpecializedDynamicDim
+from onnxplain.rules import ConstraintViolated, DimsFixed, ExampleOfSizeOne, SpecializedDynamicDim
 
-from . import arguments, fixes, inputs, literals, rows, spec
+from . import arguments, fixes, inputs, limits, literals, rows, spec
 from .finding import Finding, fallback
 from .guards import Guard, Guards
 from .inputs import DynamicDim
+
+_KEEP = "Keep them as they are if these sizes never vary; or else rewrite the line without them, such as with -1 in a view."
+_REWRITE = "Rewrite the line so that it holds for all sizes, such as with torch.where in place of the branch."
 
 
 def constraints(request: Request, error: Exception, guards: Guards) -> Iterator[Finding]:
@@ -79,6 +83,60 @@ def report_ones(context: DiagnosticContext, request: Request) -> None:
 
         made = written.call_of(request, "randn", "rand", "zeros", "ones", "randint", "full", "empty", matches=makes)
         context.report(ExampleOfSizeOne(dims=tuple(dim.place for dim in dims)), at=written.at(made, request))
+
+
+def opened(request: Request) -> Request:
+    """`request` with every dim of every tensor as dynamic as the model leaves it, if that is what it asks for."""
+    if request.dynamic_shapes is not True:
+        return request
+
+    def dims(leaf: Any) -> Any:
+        return dict.fromkeys(range(leaf.dim()), Dim.AUTO) if isinstance(leaf, torch.Tensor) else None
+
+    shapes = {parameter: pytree.tree_map(dims, value) for parameter, value in inputs.bound(request).items()}
+    return dataclasses.replace(request, dynamic_shapes=shapes or None)
+
+
+def fixed(request: Request, guards: Guards, program: torch.export.ExportedProgram) -> dict[DynamicDim, Evidence]:
+    """The dims that may be dynamic and that the model fixes, each with the line where it does."""
+    sizes = inputs.sizes_in(program, inputs.open_dims(request))
+    found: dict[DynamicDim, Evidence] = {}
+    for dim, size in sizes.items():
+        fixing = guards.fixing(dim)
+        # NOTE: the model broadcasts along a dim of size 1 that equals another dim in the graph: with another size it would not.
+        broadcast = dim.size == 1 and any(each.size > 1 for each, other in sizes.items() if other == size)
+        if isinstance(size, int) or fixing is not None or broadcast:
+            found[dim] = _evidence_about(request, fixing or guards.decisive(dim))
+    return found
+
+
+def closed(request: Request, dims: Iterable[DynamicDim]) -> Request:
+    """`request` with those dims at the size of the example."""
+    return dataclasses.replace(request, dynamic_shapes=inputs.with_dims(request, request.dynamic_shapes, dict.fromkeys(dims)))
+
+
+def report_open(context: DiagnosticContext, request: Request, guards: Guards, fixed: Mapping[DynamicDim, Evidence]) -> None:
+    """Reports where a model that was to have all dims dynamic is less general than that.
+
+    Args:
+        context: The context.
+        request: The export, without the fixed dims.
+        guards: What was decided when it was captured.
+        fixed: The dims that the model fixes.
+    """
+    by_place: dict[Location | None, list[DynamicDim]] = {}
+    for dim, at in fixed.items():
+        by_place.setdefault(at.location, []).append(dim)
+    for dims in by_place.values():
+        sizes = tuple(f"{dim.place} == {dim.size}" for dim in dims)
+        context.report(DimsFixed(sizes=sizes), at=fixed[dims[0]], fixes=[Fix(_KEEP, Confidence.CHANGES_BEHAVIOUR)])
+    for relation, guard in guards.asked(inputs.open_dims(request)):
+        # NOTE: libraries often ask whether there is anything to do at all.
+        negligible = limits.only_small(guard.relation) and where.origin(guard.stack[-1].file) is not where.Origin.USER
+        if _is_branch(guard) and not negligible:
+            names = [dim.place for dim in inputs.open_dims(request) if dim.place in relation]
+            rule = ConstraintViolated(dim=", ".join(names), constraint=relation)
+            context.report(rule, at=_evidence_about(request, guard), fixes=[Fix(_REWRITE, Confidence.CHANGES_BEHAVIOUR)])
 
 
 def narrowed(request: Request, error: Exception | None, guards: Guards) -> Request | None:
@@ -170,7 +228,8 @@ def _is_branch(guard: Guard) -> bool:
 
 
 def _evidence_about(request: Request, guard: Guard | None) -> Evidence:
-    evidence = Evidence() if guard is None else where.at_stack((*guard.stack[:-1], syntax.without_body(guard.stack[-1])))
+    stack = () if guard is None else guard.stack
+    evidence = where.at_stack((*stack[:-1], syntax.without_body(stack[-1]))) if stack else Evidence()
     return evidence if evidence.location else fallback(request)
 
 

@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import sympy
@@ -101,6 +101,24 @@ class Guards:
             None,
         )
 
+    def fixing(self, dim: DynamicDim) -> Guard | None:
+        """The first guard that fixes `dim`, alone or with others as the number of elements in `x.view(3, 4)`; None if none does."""
+        symbol = self._symbol(dim)
+        about = (guard for guard in self.made if symbol in guard.relation.free_symbols and _is_number(guard.relation))
+        return next(iter(sorted(about, key=lambda guard: not guard.stack)), None)
+
+    def asked(self, dims: Iterable[DynamicDim]) -> Iterator[tuple[str, Guard]]:
+        """What the model's code decided by the sizes of `dims`, as relations between their places; a relation counts once."""
+        places = {symbol: sympy.Symbol(dim.place) for dim in dims if (symbol := self._symbol(dim)) is not None}
+        replaced = getattr(self._environment, "replacements", {})
+        known = {replaced.get(symbol, symbol): place for symbol, place in reversed(places.items())} | places
+        seen: set[sympy.Basic] = set()
+        for guard in self.made:
+            relation = guard.relation
+            if guard.stack and relation not in seen and relation.free_symbols and relation.free_symbols <= known.keys():
+                seen.add(relation)
+                yield _as_text(relation.xreplace(known)), guard
+
     def limits(self, dim: DynamicDim, least: int, most: int) -> Iterator[tuple[Limit, Guard]]:
         """What the graph takes for granted about the size of `dim` alone, and `dynamic_shapes` does not say.
 
@@ -178,6 +196,17 @@ def _fixed(relation: sympy.Basic, symbol: sympy.Basic | None) -> sympy.Integer |
     if isinstance(relation, sympy.Eq) and symbol in relation.args:
         return next((side for side in relation.args if isinstance(side, sympy.Integer)), None)
     return None
+
+
+def _is_number(relation: sympy.Basic) -> bool:
+    """Whether `relation` says that an expression of sizes is a number. A remainder of 0 leaves many sizes."""
+    return isinstance(relation, sympy.Eq) and any(isinstance(side, sympy.Integer) and side > 0 for side in relation.args)
+
+
+def _as_text(relation: sympy.Basic) -> str:
+    if isinstance(relation, sympy.Rel):
+        return f"{relation.lhs} {relation.rel_op} {relation.rhs}"
+    return str(relation)
 
 
 def _dynamo_stack() -> Iterator[Location]:

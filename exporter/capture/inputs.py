@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+import sympy
 import torch
 from torch.export import Dim
 from torch.export.graph_signature import InputKind
@@ -85,12 +86,21 @@ def leaves(request: Request, shapes: Any = None) -> Iterator[Leaf]:
 
 def dynamic_dims(request: Request) -> Iterator[DynamicDim]:
     """Every dim that must stay dynamic."""
+    return _dims(request, _must_stay_dynamic)
+
+
+def open_dims(request: Request) -> Iterator[DynamicDim]:
+    """Every dim that may be dynamic, as far as the model leaves it open."""
+    return _dims(request, lambda spec: isinstance(spec, type(Dim.AUTO)) and bool(spec.type == Dim.AUTO.type))
+
+
+def _dims(request: Request, wanted: Callable[[Any], bool]) -> Iterator[DynamicDim]:
     for flat_index, leaf in enumerate(leaves(request)):
         if not isinstance(leaf.value, torch.Tensor):
             continue
         for axis in range(leaf.value.dim()):
             spec = part(leaf.spec, axis, axis)
-            if _must_stay_dynamic(spec):
+            if wanted(spec):
                 place = f"{leaf.path}.shape[{axis}]"
                 given = part(leaf.names, axis, axis)
                 name = given if isinstance(given, str) else getattr(spec, "__name__", place)
@@ -99,15 +109,20 @@ def dynamic_dims(request: Request) -> Iterator[DynamicDim]:
 
 def constant_dims(request: Request, program: torch.export.ExportedProgram) -> dict[DynamicDim, int]:
     """The dims that must stay dynamic and have only one size in `program`."""
+    return {dim: size for dim, size in sizes_in(program, dynamic_dims(request)).items() if isinstance(size, int)}
+
+
+def sizes_in(program: torch.export.ExportedProgram, dims: Iterable[DynamicDim]) -> dict[DynamicDim, int | sympy.Expr]:
+    """The size that each of `dims` has in `program`: a number if it has only one, or else an expression of torch's symbols."""
     values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
     names = [getattr(each.arg, "name", "") for each in program.graph_signature.input_specs if each.kind is InputKind.USER_INPUT]
-    found = {}
-    for dim in dynamic_dims(request):
+    found: dict[DynamicDim, int | sympy.Expr] = {}
+    for dim in dims:
         tensor = values.get(names[dim.flat_index]) if dim.flat_index < len(names) else None
         size = tensor.shape[dim.axis] if isinstance(tensor, torch.Tensor) else None
         if isinstance(size, torch.SymInt):
             sizes = program.range_constraints.get(size.node.expr)
-            size = int(sizes.lower) if sizes is not None and sizes.lower == sizes.upper else None
+            size = int(sizes.lower) if sizes is not None and sizes.lower == sizes.upper else size.node.expr
         if size is not None:
             found[dim] = size
     return found

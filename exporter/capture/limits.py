@@ -45,6 +45,14 @@ def limit_of(relation: sympy.Basic, symbol: sympy.Symbol, example: int, least: i
     return Limit(factor=factor) if factor > 1 and not any(size % factor == 0 for size in failing) else None
 
 
+def only_small(relation: sympy.Basic) -> bool:
+    """Whether all that `relation` excludes are the sizes 0 and 1 of one dim."""
+    if len(relation.free_symbols) != 1:
+        return False
+    (symbol,) = relation.free_symbols
+    return all(_tried(relation, symbol, size) is not False for size in _worth_trying(relation, 2) if size > 1)
+
+
 def _tried(relation: sympy.Basic, symbol: sympy.Symbol, size: int) -> bool | None:
     """Whether `relation` holds for `size`; None where it cannot be told."""
     try:

@@ -6,11 +6,11 @@ import contextlib
 import functools
 import importlib
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 
-from onnxplain import gradients, without_collection
+from onnxplain import gradients, phase, without_collection
 from onnxplain.options import Request
 
 from . import recurrent
@@ -28,6 +28,34 @@ class CaptureStrategy(Protocol):
 
     def __call__(self, model: torch.nn.Module, request: Request, frames: Frames) -> torch.export.ExportedProgram:
         """Captures `model` with the inputs of `request`, or raises what torch raises."""
+
+
+@runtime_checkable
+class FXGraphExtractor(Protocol):
+    """A way to capture a model that a user brings: pass it among `strategies`, where it stands in line with those of onnxplain.
+
+    What it raises becomes a finding, and the next strategy is tried. If all fail, so does the export.
+
+    Attributes:
+        name: What the log calls it. None of onnxplain's names.
+    """
+
+    name: str
+
+    def generate_fx(
+        self, model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any
+    ) -> torch.export.ExportedProgram:
+        """Captures `model`.
+
+        Args:
+            model: The model; a function is the `forward` of a module.
+            args: Positional example inputs.
+            kwargs: Keyword example inputs.
+            dynamic_shapes: As `torch.export.export` takes it.
+
+        Returns:
+            The program, with the inputs and outputs that `model` has.
+        """
 
 
 class NonStrict:
@@ -67,8 +95,29 @@ class Draft:
             return _export(model, request, strict=False)
 
 
+class _Extractor:
+    """The user's own way."""
+
+    def __init__(self, extractor: FXGraphExtractor) -> None:
+        self.name = extractor.name
+        self._extractor = extractor
+
+    def __call__(self, model: torch.nn.Module, request: Request, frames: Frames) -> torch.export.ExportedProgram:
+        """See `CaptureStrategy`."""
+        with frames.on_nodes(), phase.capturing():
+            program = self._extractor.generate_fx(model, request.args, dict(request.kwargs), request.dynamic_shapes)
+        if not isinstance(program, torch.export.ExportedProgram):
+            raise TypeError(f"generate_fx of {self.name}: expected an ExportedProgram, got {type(program).__name__}")
+        return program
+
+
 ALL: dict[str, CaptureStrategy] = {strategy.name: strategy for strategy in (NonStrict(), Strict(), Draft())}
-"""Every strategy by its name."""
+"""Every strategy of onnxplain's by its name."""
+
+
+def of(each: str | FXGraphExtractor) -> CaptureStrategy:
+    """The strategy that a user names or brings."""
+    return ALL[each] if isinstance(each, str) else _Extractor(each)
 
 
 @functools.cache
@@ -81,7 +130,7 @@ def _load() -> None:
 def _export(model: torch.nn.Module, request: Request, *, strict: bool) -> torch.export.ExportedProgram:
     _load()
     # NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/_config.py: an example of size 1 says nothing then about a dynamic dim.
-    with recurrent.by_shape(), gradients.left_out(), _set("torch.fx.experimental._config", backed_size_oblivious=True):
+    with phase.capturing(), recurrent.by_shape(), gradients.left_out(), _set("torch.fx.experimental._config", backed_size_oblivious=True):
         return torch.export.export(
             model,
             request.args,

@@ -18,11 +18,11 @@ from onnxplain.diagnostics import Confidence, DiagnosticContext, Edit, Fix
 from onnxplain.options import Request
 from onnxplain.rules import SpecializedDynamicDim
 
-from . import blocks, data, dims, eager, inputs
+from . import blocks, data, dims, eager, inputs, strategies
 from .attributes import Attributes
 from .finding import Finding, chain, module_of
 from .frames import Frames
-from .strategies import ALL
+from .strategies import CaptureStrategy
 
 
 def proven(context: DiagnosticContext, request: Request, model: torch.nn.Module, finding: Finding) -> tuple[Fix, ...]:
@@ -108,18 +108,18 @@ def _works(
                     return False
                 attributes.put_back()
                 names = [name for name in request.strategies if name != "draft"] or ["non-strict"]
-                return any(_goes_on(request, model, finding, edits, name) for name in names)
+                return any(_goes_on(request, model, finding, edits, strategies.of(name)) for name in names)
     except Exception:
         return False
     finally:
         attributes.put_back()
 
 
-def _goes_on(request: Request, model: torch.nn.Module, finding: Finding, edits: Sequence[Edit], strategy: str) -> bool:
+def _goes_on(request: Request, model: torch.nn.Module, finding: Finding, edits: Sequence[Edit], strategy: CaptureStrategy) -> bool:
     """Whether a capture passes the edited lines."""
     try:
         with Frames() as frames:
-            program = ALL[strategy](model, request, frames)
+            program = strategy(model, request, frames)
     except Exception as error:
         return _stopped_elsewhere(request, finding, error, edits)
     frozen = isinstance(finding.rule, SpecializedDynamicDim) and finding.rule.dim

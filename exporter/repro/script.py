@@ -173,13 +173,15 @@ class Script:
             pairs = [Items(None, ("(", ")"), (("", Ref(key)), ("", _translation(value)))) for key, value in translations.items()]
             table = Items(None, ("[", "]"), tuple(("", pair) for pair in pairs))
             keywords["custom_translation_table"] = call(Text("dict"), table)
+        # NOTE: a strategy of the user's own stays with the user.
+        strategies = tuple(each for each in request.strategies if isinstance(each, str))
         saved = stage in ("open", "serialize", "save")
         given = {
             "f": "repro.onnx" if saved and request.destination is not None else None,
             "input_names": list(request.input_names) or None,
             "output_names": list(request.output_names) or None,
             "opset_version": None if request.opset_version == DEFAULT_OPSET else request.opset_version,
-            "strategies": None if request.strategies == STRATEGIES else request.strategies,
+            "strategies": None if strategies in (STRATEGIES, ()) else strategies,
             "optimize": None if request.optimize else False,
             "verify": True if stage == "verify" else None,
             "external_data": request.external_data if saved else None,

@@ -14,7 +14,7 @@ from rich.console import Console
 
 import onnxplain
 
-from . import contenders, models, show, studies, verdict
+from . import contenders, memory, models, show, studies, verdict
 from .measure import measure
 
 _PACKAGES = ("torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime", "transformers", "diffusers", "monai")
@@ -28,13 +28,15 @@ _Path = click.Path(path_type=pathlib.Path)
 @click.option("--save", is_flag=True, help="Exports write files, the weights beside the model.")
 @click.option("--no-latency", is_flag=True, help="Leave ONNX Runtime out.")
 @click.option("--no-memory", is_flag=True, help="Leave peak memory out, which takes fresh processes.")
-@click.option("--picture", type=_Path, help="Save a picture of the times (PNG).")
+@click.option("--picture", type=_Path, help="Save a picture of the times, or of the memory (PNG).")
 @click.option("--json", "json_path", type=_Path, help="Save everything that was measured.")
 @click.option("--profile", type=click.Choice(show.STAGES), help="Only: which functions a stage of ours spends its time in.")
 @click.option("--scaling", is_flag=True, help="Only: time after capture against the number of layers.")
 @click.option("--log-cost", is_flag=True, help="Only: what writing the log as SARIF costs.")
 @click.option("--large-log", is_flag=True, help="Only: what a log of 10,000 findings costs.")
 @click.option("--cold", is_flag=True, help="Only: from the start of a process to a saved small model.")
+@click.option("--fake", is_flag=True, help="Only: what the export of a Llama of 70 B parameters costs in fake mode.")
+@click.option("--highresnet", is_flag=True, help="Only: memory over time in the example of PyTorch's documentation; takes minutes and 4 GB.")
 def main(
     names: tuple[str, ...],
     repeat: int,
@@ -49,6 +51,8 @@ def main(
     log_cost: bool,
     large_log: bool,
     cold: bool,
+    fake: bool,
+    highresnet: bool,
 ) -> None:
     """Measures exports of MODELs, or of all, beside bare capture and torch.onnx.export."""
     contenders.hush()
@@ -64,7 +68,11 @@ def main(
         studies.large_log(console, repeat)
     if cold:
         studies.cold(console, repeat)
-    if profile or scaling or log_cost or large_log or cold:
+    if fake:
+        studies.fake(console)
+    if highresnet:
+        _highresnet(console, picture, json_path)
+    if profile or scaling or log_cost or large_log or cold or fake or highresnet:
         return
     console.print(f"{_machine()}; load {os.getloadavg()[0]:.1f} before")
     results = []
@@ -88,6 +96,27 @@ def main(
             "verdicts": [dataclasses.asdict(each) for each in verdicts],
         }
         json_path.write_text(json.dumps(document, indent=1), encoding="utf-8")
+
+
+def _highresnet(console: Console, picture: pathlib.Path | None, json_path: pathlib.Path | None) -> None:
+    console.print(f"{_machine()}; load {os.getloadavg()[0]:.1f} before")
+    usages = []
+    for contender in memory.CONTENDERS:
+        console.print(f"{contender} ...", style="dim")
+        usages.append(memory.measure(contender))
+    memory.show(console, usages)
+    reached = memory.verdicts(usages)
+    for each in reached:
+        show.verdict(console, each)
+    if picture:
+        memory.picture(usages, picture)
+    if json_path:
+        document = {
+            "machine": _machine(),
+            "usages": [dataclasses.asdict(usage) for usage in usages],
+            "verdicts": [dataclasses.asdict(each) for each in reached],
+        }
+        json_path.write_text(json.dumps(document), encoding="utf-8")
 
 
 def _machine() -> str:

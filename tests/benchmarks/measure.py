@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection
+from typing import Any
 
 import onnx_ir as ir
 import onnxruntime as ort
@@ -210,20 +211,34 @@ def peak_memory(name: str, exporter: str, *, save: bool) -> float:
 
     The exporter's libraries are loaded by then, torchlib included: it has exported a small LSTM before.
     """
+    samples, _ = watched(_export_alone, name, exporter, save)
+    return float(max(size for _, size in samples)) / _MIB
+
+
+def watched(target: Callable[..., None], *args: object) -> tuple[list[tuple[float, int]], Any]:
+    """Runs `target(*args, pipe)` in a fresh process and looks at its resident memory every two milliseconds.
+
+    It sends anything when it is ready, waits for an answer, and sends its result at the end.
+
+    Returns:
+        Seconds since it was ready and bytes over what it had then; its result.
+    """
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
-    process = context.Process(target=_export_alone, args=(name, exporter, save, there), daemon=True)
+    process = context.Process(target=target, args=(*args, there), daemon=True)
     process.start()
     there.close()
     here.recv()
-    watched = psutil.Process(process.pid)
-    before = peak = watched.memory_info().rss
+    seen = psutil.Process(process.pid)
+    before = seen.memory_info().rss
+    samples = [(0.0, 0)]
+    started = time.perf_counter()
     here.send("go")
     while not here.poll(0.002):
-        peak = max(peak, watched.memory_info().rss)
-    here.recv()
+        samples.append((time.perf_counter() - started, seen.memory_info().rss - before))
+    result = here.recv()
     process.join()
-    return float(peak - before) / _MIB
+    return samples, result
 
 
 def _export_alone(name: str, exporter: str, save: bool, pipe: Connection) -> None:

@@ -20,7 +20,7 @@ import onnxplain
 from onnxplain.diagnostics import SARIF_PROFILES
 
 from . import contenders, measure, models, show
-from .verdict import COST_OF_LOG, LARGE_LOG_MIB, LARGE_LOG_SECONDS, TIMES_FASTER_COLD, Verdict
+from .verdict import COST_OF_LOG, FAKE_MIB, LARGE_LOG_MIB, LARGE_LOG_SECONDS, TIMES_FASTER_COLD, Verdict
 
 LAYERS = (8, 16, 32, 64)
 
@@ -147,6 +147,55 @@ def large_log(console: Console, repeat: int, count: int = 10_000) -> None:
     console.print(table)
     for each in verdicts:
         show.verdict(console, each)
+
+
+_FAKE = """
+import pathlib, re, sys, time
+import torch
+import onnxplain
+from transformers import AutoModelForCausalLM, LlamaConfig
+
+def row(what, started):
+    # NOTE: what `getrusage` tells begins with the peak of the process that started this one.
+    peak = int(re.search("VmHWM:\\s+(\\d+)", pathlib.Path("/proc/self/status").read_text())[1]) / 1024
+    print(what, time.perf_counter() - started[0], time.process_time() - started[1], peak, sep=",", flush=True)
+
+def now():
+    return time.perf_counter(), time.process_time()
+
+onnxplain.export
+row("imports", (time.perf_counter() - time.process_time(), 0))
+config = LlamaConfig(
+    vocab_size=128256, hidden_size=8192, intermediate_size=28672, num_hidden_layers=int(sys.argv[1]), num_attention_heads=64,
+    num_key_value_heads=8, max_position_embeddings=8192, rope_parameters={"rope_type": "default", "rope_theta": 500000.0},
+)
+started = now()
+with onnxplain.enable_fake_mode():
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
+row(f"{sum(each.numel() for each in model.parameters()) / 1e9:.1f} B parameters", started)
+started = now()
+example = {"input_ids": torch.ones(2, 16, dtype=torch.int64), "use_cache": False}
+shapes = {"input_ids": {0: "batch", 1: "length"}, "use_cache": None}
+program = onnxplain.export(model, kwargs=example, dynamic_shapes=shapes)
+row(f"{sum(1 for _ in program.model.graph.all_nodes())} ONNX nodes", started)
+started = now()
+program.save("llama.onnx", include_initializers=False, keep_initializers_as_inputs=True)
+row(f"{pathlib.Path('llama.onnx').stat().st_size / 2**20:.1f} MiB saved", started)
+"""
+
+
+def fake(console: Console, layers: int = 80) -> None:
+    """What the export of a Llama of 70 B parameters costs a fresh process that never has its weights."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-c", _FAKE, str(layers)]
+        shown = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, check=True, text=True).stdout
+    table = Table("step", "s", "CPU s", "peak MiB so far")
+    rows = [line.split(",") for line in shown.splitlines()]
+    for step, seconds, processor, peak in rows:
+        table.add_row(step, f"{float(seconds):.1f}", f"{float(processor):.1f}", f"{float(peak):.0f}")
+    console.print(table)
+    most = float(rows[-1][-1])
+    show.verdict(console, Verdict(f"peak MiB <= {FAKE_MIB}", f"{most:.0f}", most <= FAKE_MIB))
 
 
 def cold(console: Console, repeat: int) -> None:

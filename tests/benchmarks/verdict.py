@@ -15,6 +15,8 @@ TIMES_FASTER_COLD = 1.5
 COST_OF_LOG = 1.02
 LARGE_LOG_SECONDS = 2
 LARGE_LOG_MIB = 200
+FAKE_MIB = 3000
+MORE_MEGABYTES = 10
 SAME_LATENCY = 1.02
 """Two runs of one graph differ by as much."""
 

@@ -1,0 +1,90 @@
+"""`dynamo_export` and its options: the interface of the exporter that torch.onnx had from 2.1 to 2.8, on the pipeline of `export`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from onnxplain.diagnostics import DiagnosticOptions, InvalidArgument
+
+from .api import export
+from .capture.strategies import FXGraphExtractor
+from .options import STRATEGIES
+from .program import ONNXProgram
+from .registry import OnnxRegistry
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    """What `dynamo_export` can be told.
+
+    Attributes:
+        dynamic_shapes: True makes every dim of every input dynamic but those that the model fixes, which become notes at their lines.
+            False keeps the sizes of the example. None chooses what is most compatible, which is the same as False: every runtime takes a
+            model of static shapes, and no line of the model can be in the way.
+        fake_context: What `enable_fake_mode` gave, if the model was made in it.
+        onnx_registry: Translations of your own, and the opset; None has those of onnxplain and the default opset.
+        diagnostic_options: What counts as a finding, and how much is recorded.
+        strategies: Which capture strategies to try, in order: names, and `FXGraphExtractor`s of your own. `export` tells more.
+
+    Raises:
+        InvalidArgument: An option has the wrong type.
+    """
+
+    dynamic_shapes: bool | None = None
+    fake_context: Any = None
+    onnx_registry: OnnxRegistry | None = None
+    diagnostic_options: DiagnosticOptions | None = None
+    strategies: Sequence[str | FXGraphExtractor] = STRATEGIES
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.dynamic_shapes, bool | None):
+            hint = "which dims are dynamic is said to export(dynamic_shapes=...)"
+            raise InvalidArgument(f"dynamic_shapes: expected True, False or None ({hint}), got {self.dynamic_shapes!r}")
+        if self.fake_context is not None and not hasattr(self.fake_context, "fake_mode"):
+            raise InvalidArgument(f"fake_context: expected what enable_fake_mode gives, got {self.fake_context!r}")
+        for name, kind in (("onnx_registry", OnnxRegistry), ("diagnostic_options", DiagnosticOptions)):
+            value = getattr(self, name)
+            if not isinstance(value, kind | None):
+                raise InvalidArgument(f"{name}: expected {kind.__name__} or None, got {value!r}")
+
+
+def dynamo_export(
+    model: torch.nn.Module | torch.export.ExportedProgram | Callable[..., Any],
+    /,
+    *model_args: Any,
+    export_options: ExportOptions | None = None,
+    **model_kwargs: Any,
+) -> ONNXProgram:
+    """Exports a model to ONNX, in memory. `export` does the same with more options.
+
+    Args:
+        model: A module, a function of tensors, or an ExportedProgram.
+        *model_args: Positional example inputs.
+        export_options: The options.
+        **model_kwargs: Keyword example inputs.
+
+    Returns:
+        The exported model with its log.
+
+    Raises:
+        ExportFailed: There is no result; it carries the log, and its text begins with the first finding.
+        InvalidArgument: An argument has the wrong type or value (a TypeError and a ValueError).
+    """
+    options = ExportOptions() if export_options is None else export_options
+    if not isinstance(options, ExportOptions):
+        raise InvalidArgument(f"export_options: expected ExportOptions or None, got {export_options!r}")
+    registry = options.onnx_registry or OnnxRegistry()
+    return export(
+        model,
+        model_args,
+        kwargs=model_kwargs,
+        dynamic_shapes=options.dynamic_shapes or None,
+        opset_version=registry.opset_version,
+        diagnostic_options=options.diagnostic_options,
+        strategies=options.strategies,
+        _registry=registry,
+    )

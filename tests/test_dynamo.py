@@ -1,0 +1,528 @@
+"""What torch.onnx had from 2.1 to 2.8, and the program of today's: options, registry, strategies, calls, and what they refuse."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import onnxruntime
+import pytest
+import torch
+from onnxscript import opset18 as op
+
+import onnxplain
+from onnxplain import DiagnosticOptions, ExportFailed, ExportOptions, InvalidArgument, Level, OnnxRegistry, ONNXRuntimeOptions
+
+Load = Callable[..., ModuleType]
+Marked = Callable[..., list[int]]
+
+
+class Small(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.linear(x))
+
+
+def dims(program: onnxplain.ONNXProgram) -> list[list[str | int]]:
+    """The dims of all inputs, names in letters by their first use."""
+    letters: dict[str, str] = {}
+    return [
+        [dim if isinstance(dim, int) else letters.setdefault(str(dim), "abcdefgh"[len(letters)]) for dim in value.shape or ()]
+        for value in program.model.graph.inputs
+    ]
+
+
+def found(program: onnxplain.ONNXProgram) -> list[tuple[str, int | None]]:
+    return [(each.rule.id, each.location.line if each.location else None) for each in program.diagnostics.findings]
+
+
+# All dims dynamic
+
+MODELS = """
+    import torch
+
+    class Classifier(torch.nn.Module):
+        def __init__(self, flat=False):
+            super().__init__()
+            self.conv = torch.nn.Conv2d(3, 4, 3)
+            self.fc = torch.nn.Linear(4, 2)
+
+        def forward(self, x):
+            x = torch.relu(self.conv(x))  # conv
+            return self.fc(x.mean((2, 3)))
+
+    class Flat(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = torch.nn.Conv2d(3, 4, 3)
+            self.fc = torch.nn.Linear(4 * 6 * 6, 2)
+
+        def forward(self, x):
+            x = self.conv(x)  # channels
+            return self.fc(x.flatten(1))  # flat
+
+    def twice(x):
+        return x * 2
+
+    def add(x, y):
+        return x + y  # add
+
+    def nested(batch, *, scale=None):
+        left, (right,) = batch["pair"]
+        return left + right if scale is None else left * scale + right
+
+    def loop(x):
+        total = torch.zeros(())
+        for row in range(x.shape[0]):  # loop
+            total = total + x[row].sum()
+        return total
+
+    def view(x):
+        return x.view(3, 4).sum(0)  # view
+
+    def pairs(x):
+        return x.view(-1, 2)
+
+    def branch(x):
+        if x.shape[0] > 2:  # branch
+            return x * 2
+        return x
+
+    def equal(x, y):
+        if x.shape[1] == y.shape[0]:  # equal
+            return x @ y
+        return x
+"""
+
+R = torch.randn
+CASES: dict[str, tuple[str, tuple[Any, ...], dict[str, Any], list[Any], list[tuple[str, str]], list[tuple[Any, dict[str, Any]]]]] = {
+    "size 1": ("twice", (R(1, 4),), {}, [["a", "b"]], [], [((R(3, 5),), {}), ((R(1, 1),), {})]),
+    "size 0": ("twice", (R(0, 4),), {}, [["a", "b"]], [], [((R(3, 5),), {}), ((R(0, 0),), {})]),
+    "scalar": ("add", (R(2, 4), R(())), {}, [["a", "b"], []], [], [((R(3, 5), R(())), {})]),
+    "equal dims": ("add", (R(2, 4), R(2, 4)), {}, [["a", "b"], ["a", "b"]], [], [((R(3, 5), R(3, 5)), {})]),
+    "broadcast": ("add", (R(1, 4), R(3, 4)), {}, [[1, "a"], ["b", "a"]], [("OXP1034", "add")], [((R(1, 5), R(7, 5)), {})]),
+    "nested": (
+        "nested",
+        ({"pair": (R(2, 3), [R(2, 3)])},),
+        {"scale": R(3)},
+        [["a", "b"], ["a", "b"], ["b"]],
+        [],
+        [(({"pair": (R(5, 4), [R(5, 4)])},), {"scale": R(4)})],
+    ),
+    "convolution": ("Classifier", (R(2, 3, 8, 8),), {}, [["a", 3, "b", "c"]], [("OXP1034", "conv")], [((R(5, 3, 9, 12),), {})]),
+    "batch of 1": ("Classifier", (R(1, 3, 8, 8),), {}, [["a", 3, "b", "c"]], [("OXP1034", "conv")], [((R(5, 3, 9, 12),), {})]),
+    "flattened": ("Flat", (R(2, 3, 8, 8),), {}, [["a", 3, 8, 8]], [("OXP1034", "channels"), ("OXP1034", "flat")], [((R(5, 3, 8, 8),), {})]),
+    "loop": ("loop", (R(3, 4),), {}, [[3, "a"]], [("OXP1034", "loop")], [((R(3, 7),), {})]),
+    "number of elements": ("view", (R(2, 6),), {}, [[2, 6]], [("OXP1034", "view")], []),
+    "even number of elements": ("pairs", (R(2, 6),), {}, [["a", "b"]], [], [((R(3, 4),), {})]),
+    "branch": ("branch", (R(3, 4),), {}, [["a", "b"]], [("OXP1011", "branch")], [((R(5, 2),), {})]),
+    "branch of two": ("equal", (R(2, 3), R(3, 4)), {}, [["a", "b"], ["b", "c"]], [("OXP1011", "equal")], [((R(5, 2), R(2, 7)), {})]),
+}
+
+
+@pytest.mark.parametrize(("name", "args", "kwargs", "shapes", "expected", "others"), CASES.values(), ids=CASES)
+def test_every_dim_is_dynamic_that_the_model_leaves_open(
+    load: Load,
+    marked: Marked,
+    name: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    shapes: list[Any],
+    expected: list[tuple[str, str]],
+    others: list[tuple[Any, dict[str, Any]]],
+) -> None:
+    model = getattr(load(MODELS), name)
+    model = model().eval() if isinstance(model, type) else model
+    program = onnxplain.dynamo_export(model, *args, export_options=ExportOptions(dynamic_shapes=True), **kwargs)
+    assert dims(program) == shapes
+    assert sorted(found(program)) == sorted((rule, marked(place)[0]) for rule, place in expected)
+    for more_args, more_kwargs in [(args, kwargs), *others]:
+        torch.testing.assert_close(program(*more_args, **more_kwargs)[0], model(*more_args, **more_kwargs), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("strategy", ["non-strict", "strict"])
+def test_every_dim_by_each_strategy(load: Load, marked: Marked, strategy: str) -> None:
+    options = ExportOptions(dynamic_shapes=True, strategies=(strategy,))
+    program = onnxplain.dynamo_export(load(MODELS).Flat().eval(), torch.randn(2, 3, 8, 8), export_options=options)
+    assert dims(program) == [["a", 3, 8, 8]]
+    assert {rule for rule, _ in found(program)} == {"OXP1034"}
+    assert {line for _, line in found(program)} <= {*marked("channels"), *marked("flat")}
+
+
+def test_names_of_dims_tell_where_they_are(load: Load) -> None:
+    module = load(MODELS)
+    program = onnxplain.export(module.nested, ({"pair": (R(2, 3), [R(2, 3)])},), kwargs={"scale": R(4, 1, 1)}, dynamic_shapes=True)
+    shapes = [[str(dim) for dim in value.shape or ()] for value in program.model.graph.inputs]
+    assert shapes == [["batch_pair_0_dim_0", "batch_pair_0_dim_1"]] * 2 + [["scale_dim_0", "1", "1"]]
+
+
+@pytest.mark.parametrize("dynamic_shapes", [None, False])
+def test_static_unless_told(dynamic_shapes: bool | None) -> None:
+    program = onnxplain.dynamo_export(Small(), torch.randn(2, 8), export_options=ExportOptions(dynamic_shapes=dynamic_shapes))
+    assert dims(program) == [[2, 8]]
+    assert found(program) == []
+
+
+def test_a_program_has_said_which_dims_are_dynamic() -> None:
+    captured = torch.export.export(Small(), (torch.randn(2, 8),))
+    program = onnxplain.dynamo_export(captured, torch.randn(2, 8), export_options=ExportOptions(dynamic_shapes=True))
+    assert [rule for rule, _ in found(program)] == ["OXP1010"]
+    assert dims(program) == [[2, 8]]
+
+
+def test_few_notes_for_a_transformer() -> None:
+    transformers = pytest.importorskip("transformers")
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64, "vocab_size": 50}
+    model = transformers.BertModel(transformers.BertConfig(**sizes)).eval()
+
+    def inputs(*shape: int) -> dict[str, torch.Tensor]:
+        return {"input_ids": torch.randint(0, 50, shape), "attention_mask": torch.ones(shape, dtype=torch.long)}
+
+    program = onnxplain.dynamo_export(model, export_options=ExportOptions(dynamic_shapes=True), **inputs(2, 7))
+    assert found(program) == []
+    other = inputs(3, 11)
+    torch.testing.assert_close(program(**other)[0], model(**other).last_hidden_state, rtol=1e-4, atol=1e-4)
+
+
+# Options
+
+
+def test_diagnostic_options_count(load: Load) -> None:
+    model = load(MODELS).branch
+    options = ExportOptions(dynamic_shapes=True, diagnostic_options=DiagnosticOptions(warnings_as_errors=True))
+    with pytest.raises(ExportFailed) as caught:
+        onnxplain.dynamo_export(model, torch.randn(3, 4), export_options=options)
+    assert [(each.rule.id, each.level) for each in caught.value.findings] == [("OXP1011", Level.ERROR)]
+
+
+def doubled(x: Any) -> Any:
+    return op.Mul(x, 2.0)
+
+
+def tripled(x: Any) -> Any:
+    return op.Mul(x, 3.0)
+
+
+def broken(x: Any) -> Any:
+    raise KeyError("no such thing")
+
+
+def test_registry_decides_over_translation_and_opset() -> None:
+    registry = OnnxRegistry(opset_version=18)
+    registry.register_op(tripled, "aten", "relu")
+    registry.register_op(doubled, "aten", "relu")
+    program = onnxplain.dynamo_export(torch.relu, -torch.ones(3), export_options=ExportOptions(onnx_registry=registry))
+    torch.testing.assert_close(program(torch.ones(3))[0], torch.full((3,), 2.0))
+    assert program.model.opset_imports[""] == 18
+    # The registry is as it was, and serves again.
+    assert [each.function for each in (registry.get_op_functions("aten", "relu") or [])[-2:]] == [tripled, doubled]
+    again = onnxplain.dynamo_export(torch.relu, torch.ones(3), export_options=ExportOptions(onnx_registry=registry))
+    torch.testing.assert_close(again(torch.ones(3))[0], torch.full((3,), 2.0))
+
+
+def test_translation_that_fails_is_a_finding_at_its_line() -> None:
+    registry = OnnxRegistry()
+    registry.register_op(broken, "aten", "relu")
+    with pytest.raises(ExportFailed) as caught:
+        onnxplain.dynamo_export(torch.relu, torch.ones(3), export_options=ExportOptions(onnx_registry=registry))
+    (finding,) = caught.value.findings
+    assert finding.rule.id == "OXP3004"
+    assert finding.location is not None
+    assert finding.location.line == broken.__code__.co_firstlineno + 1
+
+
+def test_complex_translation_is_for_complex_tensors_only() -> None:
+    registry = OnnxRegistry()
+    registry.register_op(doubled, "aten", "neg", is_complex=True)
+    options = ExportOptions(onnx_registry=registry)
+    real = onnxplain.dynamo_export(torch.neg, torch.ones(3), export_options=options)
+    torch.testing.assert_close(real(torch.ones(3))[0], -torch.ones(3))
+    pairs = onnxplain.dynamo_export(torch.neg, torch.ones(3, dtype=torch.complex64), export_options=options)
+    value = torch.complex(torch.ones(3), torch.full((3,), 2.0))
+    torch.testing.assert_close(torch.view_as_complex(pairs(value)[0]), 2 * value)
+
+
+# Strategies of the user's own
+
+
+@dataclasses.dataclass
+class Own:
+    """Captures as torch.export does, or fails to."""
+
+    name: str = "own"
+    error: Exception | None = None
+    result: Any = None
+    calls: int = 0
+
+    def generate_fx(self, model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any) -> Any:
+        self.calls += 1
+        if self.error is not None:
+            raise self.error
+        return self.result or torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes)
+
+
+def test_own_strategy_captures() -> None:
+    own = Own()
+    assert isinstance(own, onnxplain.FXGraphExtractor)
+    model = Small().eval()
+    program = onnxplain.export(model, (torch.randn(2, 8),), strategies=[own], dynamic_shapes={"x": {0: "batch"}})
+    assert own.calls == 1
+    x = torch.randn(5, 8)
+    torch.testing.assert_close(program(x)[0], model(x))
+    onnxplain.dynamo_export(model, torch.randn(2, 8), export_options=ExportOptions(strategies=[own]))
+    assert own.calls == 2
+    assert any("strategy own" in event.text for event in program.diagnostics.events)
+
+
+def test_next_strategy_is_tried_after_an_own_one() -> None:
+    own = Own(error=RuntimeError("not today"))
+    program = onnxplain.export(Small().eval(), (torch.randn(2, 8),), strategies=[own, "non-strict"])
+    assert own.calls == 1
+    assert found(program) == []
+
+
+@pytest.mark.parametrize("own", [Own(error=RuntimeError("not today")), Own(result=torch.nn.Identity())], ids=["raises", "another type"])
+def test_failure_of_an_own_strategy_is_a_finding(own: Own) -> None:
+    with pytest.raises(ExportFailed) as caught:
+        onnxplain.export(Small().eval(), (torch.randn(2, 8),), strategies=[own])
+    (finding,) = caught.value.findings
+    assert finding.rule.id == "OXP1009"
+    if own.error is not None:
+        assert finding.location is not None
+        assert finding.location.function == "generate_fx"
+
+
+# Whether the model is being exported
+
+ASKING = """
+    import torch
+    import onnxplain
+
+    class Asking(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.answers = []
+
+        def forward(self, x):
+            if not torch.compiler.is_dynamo_compiling():
+                self.answers.append(onnxplain.is_in_onnx_export())
+            if onnxplain.is_in_onnx_export():  # asked
+                return x * 2
+            return x * {factor}
+"""
+
+
+@pytest.mark.parametrize("strategy", ["non-strict", "strict"])
+def test_model_can_ask(load: Load, marked: Marked, strategy: str) -> None:
+    model = load(ASKING.format(factor=2)).Asking()
+    program = onnxplain.export(model, (torch.ones(3),), strategies=(strategy,), verify=True)
+    torch.testing.assert_close(program(torch.ones(3))[0], torch.full((3,), 2.0))
+    assert ("OXP1021", marked("asked")[0]) in found(program)
+    # Verification is no export; TorchDynamo leaves no answers.
+    assert model.answers[-1] is False
+    assert (True in model.answers) == (strategy == "non-strict")
+    assert onnxplain.is_in_onnx_export() is False
+
+
+def test_not_exporting_any_more_after_a_failure() -> None:
+    answers = []
+
+    def failing(x: torch.Tensor) -> torch.Tensor:
+        answers.append(onnxplain.is_in_onnx_export())
+        raise ValueError("no")
+
+    with pytest.raises(ExportFailed):
+        onnxplain.export(failing, (torch.ones(3),), strategies=("non-strict",))
+    assert answers[0] is True
+    assert answers[-1] is False
+    assert onnxplain.is_in_onnx_export() is False
+
+
+# The program
+
+
+def small(**options: Any) -> onnxplain.ONNXProgram:
+    return onnxplain.export(Small().eval(), (torch.randn(2, 8),), dynamic_shapes={"x": {0: "batch"}}, **options)
+
+
+def test_runtime_options_are_honoured(tmp_path: pathlib.Path) -> None:
+    program = small()
+    x = torch.randn(3, 8)
+    expected = program(x)[0]
+    session_options = onnxruntime.SessionOptions()
+    session_options.enable_profiling = True
+    session_options.profile_file_prefix = str(tmp_path / "profile")
+    options = ONNXRuntimeOptions(
+        session_options=[session_options],
+        execution_providers=["CPUExecutionProvider"],
+        execution_provider_options=[{"arena_extend_strategy": "kSameAsRequested"}],
+    )
+    torch.testing.assert_close(program(x, options=options)[0], expected)
+    program.release()
+    assert list(tmp_path.glob("profile*"))
+    torch.testing.assert_close(program(x, options=ONNXRuntimeOptions(session_options=onnxruntime.SessionOptions()))[0], expected)
+
+
+def test_a_model_may_have_an_input_called_options() -> None:
+    program = onnxplain.export(lambda x, options: x + options, (torch.ones(2),), kwargs={"options": torch.ones(2)})
+    torch.testing.assert_close(program(torch.ones(2), options=torch.ones(2))[0], torch.full((2,), 2.0))
+
+
+def test_session_of_ones_own_and_release() -> None:
+    program = small()
+    made: list[str | bytes] = []
+
+    def initializer(model: str | bytes) -> onnxruntime.InferenceSession:
+        made.append(model)
+        return onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+
+    program.initialize_inference_session(initializer)
+    program(torch.randn(3, 8))
+    program(torch.randn(4, 8))
+    assert len(made) == 1
+    program.release()
+    program(torch.randn(3, 8))
+    assert len(made) == 1
+
+
+def test_rename_axes() -> None:
+    def model(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x, x, y])
+
+    program = onnxplain.export(model, (torch.ones(2, 3), torch.ones(5, 3)), dynamic_shapes={"x": {0: "s1"}, "y": {0: "s11"}})
+    program(torch.ones(2, 3), torch.ones(4, 3))
+    batch = program.model.graph.inputs[0].shape[0]  # type: ignore[index]
+    program.rename_axes({batch: "batch", "s11": "more"})
+    (session,) = [onnxruntime.InferenceSession(program.model_proto.SerializeToString())]
+    assert [each.shape for each in session.get_inputs()] == [["batch", 3], ["more", 3]]
+    assert {name for name in ("batch", "more", "s1", "s11") if name in str(session.get_outputs()[0].shape[0])} == {"batch", "more"}
+    assert program(torch.ones(2, 3), torch.ones(4, 3))[0].shape == (8, 3)
+
+
+def test_compute_values() -> None:
+    model = Small().eval()
+    program = onnxplain.export(model, (torch.randn(2, 8),), dynamic_shapes={"x": {0: "batch"}})
+    (relu,) = [node for node in program.model.graph if node.op_type == "Relu"]
+    inner = relu.inputs[0].name or ""  # type: ignore[union-attr]
+    before, x = program.model_proto.SerializeToString(), torch.randn(3, 8)
+    found = program.compute_values(["x", inner, "linear.bias", inner], (x,))
+    for got, want in zip(found, (x, model.linear(x), model.linear.bias, model.linear(x)), strict=True):
+        torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+    assert program.model_proto.SerializeToString() == before
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.complex64, torch.int64])
+def test_reference_evaluator_agrees(dtype: torch.dtype) -> None:
+    x = torch.arange(6).reshape(2, 3).to(dtype)
+    program = onnxplain.export(lambda x: (x + x, x.sum()), (x,))
+    for got, want in zip(program.call_reference(x), program(x), strict=True):
+        torch.testing.assert_close(got, want)
+
+
+def test_save_diagnostics(tmp_path: pathlib.Path) -> None:
+    program = small()
+    program.save_diagnostics(tmp_path / "log.sarif")
+    assert json.loads((tmp_path / "log.sarif").read_text(encoding="utf-8"))["version"] == "2.1.0"
+
+
+# What is refused
+
+X = torch.randn(2, 8)
+
+
+def call(*args: Any, **kwargs: Any) -> Callable[[], object]:
+    return lambda: small()(*args, **kwargs)
+
+
+def baked() -> object:
+    return onnxplain.dynamo_export(lambda x, bias: x + bias, X, bias=3.0)(X, bias=4.0)
+
+
+def shared() -> object:
+    shapes = {"x": {0: "rows"}, "y": {0: "rows"}}
+    return onnxplain.export(torch.nn.Bilinear(2, 2, 1), (torch.ones(3, 2),) * 2, dynamic_shapes=list(shapes.values()))(
+        torch.ones(3, 2), torch.ones(4, 2)
+    )
+
+
+def keys() -> object:
+    return onnxplain.dynamo_export(lambda d: d["a"] - d["b"], {"a": X, "b": X})({"a": X, "c": X})
+
+
+REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
+    "export_options": ("export_options", lambda: onnxplain.dynamo_export(Small(), X, export_options={})),  # type: ignore[arg-type]
+    "model": ("model", lambda: onnxplain.dynamo_export(Small, X)),
+    "no model": ("model", lambda: onnxplain.dynamo_export(3, X)),  # type: ignore[arg-type]
+    "dynamic_shapes of options": ("dynamic_shapes", lambda: ExportOptions(dynamic_shapes={"x": {0: "batch"}})),  # type: ignore[arg-type]
+    "dynamic_shapes": ("dynamic_shapes", lambda: onnxplain.export(Small(), (X,), dynamic_shapes=3)),  # type: ignore[arg-type]
+    "onnx_registry": ("onnx_registry", lambda: ExportOptions(onnx_registry=OnnxRegistry)),  # type: ignore[arg-type]
+    "diagnostic_options": ("diagnostic_options", lambda: ExportOptions(diagnostic_options="all")),  # type: ignore[arg-type]
+    "fake_context": ("fake_context", lambda: ExportOptions(fake_context=True)),
+    "strategy": ("strategies", lambda: onnxplain.export(Small(), (X,), strategies=["fast"])),
+    "strategy of another name": ("strategies", lambda: onnxplain.export(Small(), (X,), strategies=[Own(name="strict")])),
+    "strategy without a method": ("strategies", lambda: onnxplain.export(Small(), (X,), strategies=[object()])),  # type: ignore[list-item]
+    "no strategy": ("strategies", lambda: onnxplain.export(Small(), (X,), strategies=[])),
+    "opset_version": ("opset_version", lambda: OnnxRegistry("18")),  # type: ignore[arg-type]
+    "namespace": ("namespace", lambda: OnnxRegistry().is_registered_op("aten::add", "add")),
+    "op_name": ("op_name", lambda: OnnxRegistry().get_op_functions("aten", "add.Tensor")),
+    "overload": ("overload", lambda: OnnxRegistry().register_op(doubled, "aten", "add", "Ten sor")),
+    "function": ("function", lambda: OnnxRegistry().register_op("airy", "aten", "add")),  # type: ignore[arg-type]
+    "is_complex": ("is_complex", lambda: OnnxRegistry().register_op(doubled, "aten", "add", is_complex="no")),  # type: ignore[arg-type]
+    "session_options": ("session_options", lambda: ONNXRuntimeOptions(session_options="fast")),  # type: ignore[arg-type]
+    "two session_options": ("session_options", lambda: ONNXRuntimeOptions(session_options=[onnxruntime.SessionOptions()] * 2)),
+    "execution_providers": ("execution_providers", lambda: ONNXRuntimeOptions(execution_providers="CPUExecutionProvider")),
+    "a provider": ("execution_providers", lambda: ONNXRuntimeOptions(execution_providers=["NoExecutionProvider"])),
+    "provider options": ("execution_provider_options", lambda: ONNXRuntimeOptions(execution_provider_options=[{}])),
+    "too few inputs": ("args", call()),
+    "too many inputs": ("args", call(X, X)),
+    "a keyword": ("kwargs", call(X, y=X)),
+    "options of another type": ("kwargs", call(X, options={"providers": []})),
+    "an input's nesting": ("x", call([X])),
+    "an input's keys": ("args", keys),
+    "an input's type": ("x", call("text")),
+    "an input's dtype": ("x", call(X.double())),
+    "an input's rank": ("x", call(torch.randn(8))),
+    "an input's size": ("x", call(torch.randn(2, 7))),
+    "equal sizes": ("input2", shared),
+    "a constant": ("bias", baked),
+    "inputs of the reference": ("x", lambda: small().call_reference(torch.randn(2, 7))),
+    "adapted inputs": ("args", lambda: small().adapt_torch_inputs_to_onnx(X, X)),
+    "value_names": ("value_names", lambda: small().compute_values(["nothing"], (X,))),
+    "one name": ("value_names", lambda: small().compute_values("x", (X,))),
+    "args of values": ("args", lambda: small().compute_values(["x"], X)),  # type: ignore[arg-type]
+    "an axis": ("rename_mapping", lambda: small().rename_axes({"nothing": "rows"})),
+    "an axis' name": ("batch", lambda: small().rename_axes({"batch": 3})),  # type: ignore[dict-item]
+    "axes": ("rename_mapping", lambda: small().rename_axes("batch")),  # type: ignore[arg-type]
+    "initializer": ("initializer", lambda: small().initialize_inference_session("cpu")),  # type: ignore[arg-type]
+    "destination": ("destination", lambda: small().save(3, external_data=True)),  # type: ignore[arg-type]
+    "destination of a log": ("destination", lambda: small().save_diagnostics(3)),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize(("named", "refused"), REFUSED.values(), ids=REFUSED)
+def test_refused_with_the_arguments_name(named: str, refused: Callable[[], object]) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        refused()
+    assert isinstance(caught.value, TypeError)
+    assert isinstance(caught.value, ValueError)
+    assert isinstance(caught.value, onnxplain.OnnxExporterError)
+    text = str(caught.value)
+    assert named in text
+    assert "expected" in text
+
+
+def test_everything_raised_has_one_base() -> None:
+    from onnxplain.diagnostics import failure
+
+    raised = [each for each in vars(failure).values() if isinstance(each, type) and issubclass(each, Exception)]
+    assert ExportFailed in raised
+    assert all(issubclass(each, onnxplain.OnnxExporterError) for each in raised if each.__module__ == failure.__name__)
+    # As the class of that name in torch.onnx.
+    assert issubclass(onnxplain.OnnxExporterError, RuntimeError)

@@ -1,0 +1,396 @@
+"""Models without data: built in fake mode, exported, given their weights, saved."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor
+
+import onnxplain
+
+MiB = 2**20
+
+
+class Net(nn.Module):
+    """Weights that are transposed, merged, tied and unused; a buffer of each kind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(11, 8)
+        self.conv = nn.Conv1d(8, 8, 3, padding=1)
+        self.norm = nn.BatchNorm1d(8)
+        self.unused = nn.Linear(2, 2)
+        self.out = nn.Linear(8, 11, bias=False)
+        self.out.weight = self.table.weight
+        self.register_buffer("scale", torch.linspace(1, 2, 8))
+        self.register_buffer("steps", torch.arange(8.0) / 8, persistent=False)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        x = self.table(ids) * self.scale + self.steps
+        return self.out(self.norm(self.conv(x.mT)).mT)
+
+
+def real(seed: int = 0) -> Net:
+    torch.manual_seed(seed)
+    net = Net().eval()
+    with torch.no_grad():
+        net.norm.running_mean.normal_()
+        net.norm.running_var.uniform_(0.5, 2)
+        net.norm.bias.normal_()
+        net.scale.normal_()
+    return net
+
+
+IDS = torch.tensor([[1, 2, 3, 10], [0, 5, 5, 7]])
+
+
+def exported(**options: Any) -> onnxplain.ONNXProgram:
+    with onnxplain.enable_fake_mode():
+        net = Net().eval()
+    return onnxplain.export(net, (IDS,), dynamic_shapes=({1: "length"},), **options)
+
+
+def ran(path: pathlib.Path, **more: torch.Tensor) -> torch.Tensor:
+    import onnxruntime as ort
+
+    onnx.checker.check_model(path, full_check=True)
+    session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
+    feeds = {"ids": IDS, **more}
+    wanted = {each.name for each in (*session.get_inputs(), *session.get_overridable_initializers())}
+    return torch.from_numpy(session.run(None, {name: value.numpy() for name, value in feeds.items() if name in wanted})[0])
+
+
+def close(got: torch.Tensor, want: torch.Tensor) -> None:
+    torch.testing.assert_close(got, want.detach(), rtol=1e-4, atol=1e-4)
+
+
+def test_parameters_have_no_data_and_what_is_in_no_state_dict_has() -> None:
+    with onnxplain.enable_fake_mode() as context:
+        net = Net()
+        large = nn.Linear(2**16, 2**16, dtype=torch.bfloat16)
+        assert isinstance(torch.randn(2**14, 2**13), FakeTensor)
+    assert isinstance(context, onnxplain.ONNXFakeContext)
+    for tensor in (*net.parameters(), *large.parameters(), *net.state_dict().values()):
+        assert isinstance(tensor, FakeTensor)
+    assert net.out.weight is net.table.weight
+    assert large.weight.nbytes == 2**33
+    assert torch.equal(net.steps, torch.arange(8.0) / 8)
+    after = nn.Linear(2, 2)
+    assert not isinstance(after.weight, FakeTensor)
+
+
+def test_a_buffer_that_is_made_of_parameters_has_no_data() -> None:
+    class Derived(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(3))
+            self.register_buffer("twice", torch.zeros(3), persistent=False)
+            self.twice.copy_(self.weight.detach() * 2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * self.twice + self.weight
+
+    with onnxplain.enable_fake_mode():
+        net = Derived()
+    program = onnxplain.export(net, (torch.ones(3),))
+    with pytest.raises(onnxplain.InvalidArgument, match="twice"):
+        program.apply_weights({"weight": torch.ones(3)})
+    program.apply_weights({"weight": torch.ones(3), "twice": torch.full((3,), 2.0)})
+    close(program(torch.ones(3))[0], torch.full((3,), 3.0))
+
+
+def test_inputs_may_be_made_inside_and_the_export_too() -> None:
+    with onnxplain.enable_fake_mode():
+        net = nn.Linear(4, 2)
+        program = onnxplain.export(net, (torch.randn(3, 4),))
+        other = onnxplain.export(net, (torch.empty(2**23, 4),))
+    weights = {"weight": torch.randn(2, 4), "bias": torch.randn(2)}
+    x = torch.randn(3, 4)
+    for each in (program, other):
+        each.apply_weights(weights)
+        if each is program:
+            close(each(x)[0], nn.functional.linear(x, **weights))
+
+
+def test_what_documentation_shows(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    class MyModel(torch.nn.Module):  # Model with a parameter
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.tensor(42.0))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.weight + x
+
+    with onnxplain.enable_fake_mode():
+        # When initialized in fake mode, the model's parameters are fake tensors
+        # They do not take up memory so we can initialize large models
+        my_nn_module = MyModel()
+        arg1 = torch.randn(2, 2, 2)
+    onnx_program = onnxplain.export(my_nn_module, (arg1,), dynamo=True, optimize=False)
+    # Saving model WITHOUT initializers (only the architecture)
+    onnx_program.save(
+        "my_model_without_initializers.onnx",
+        include_initializers=False,
+        keep_initializers_as_inputs=True,
+    )
+    # Saving model WITH initializers after applying concrete weights
+    onnx_program.apply_weights({"weight": torch.tensor(42.0)})
+    onnx_program.save("my_model_with_initializers.onnx")
+
+    hollow, whole = (onnx.load(f"my_model_{kind}_initializers.onnx") for kind in ("without", "with"))
+    assert [each.name for each in hollow.graph.input] == ["x", "weight"]
+    assert not hollow.graph.initializer
+    assert [(each.name, onnx.numpy_helper.to_array(each)) for each in whole.graph.initializer] == [("weight", 42.0)]
+    assert onnx_program(torch.ones(2, 2, 2))[0].unique() == torch.tensor([43.0])
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize("as_inputs", [True, False])
+@pytest.mark.parametrize("external", [None, True, False])
+def test_saved_with_weights(tmp_path: pathlib.Path, optimize: bool, as_inputs: bool, external: bool | None) -> None:
+    program, net = exported(optimize=optimize), real()
+    program.apply_weights(net.state_dict())
+    program.save(tmp_path / "m.onnx", keep_initializers_as_inputs=as_inputs, external_data=external)
+    assert (tmp_path / "m.onnx.data").exists() == (external is True)
+    close(ran(tmp_path / "m.onnx"), net(IDS))
+    inputs = {each.name for each in onnx.load(tmp_path / "m.onnx").graph.input}
+    other = real(1).state_dict()
+    if as_inputs:
+        assert set(other) - inputs == {"out.weight", "unused.weight", "unused.bias", "norm.num_batches_tracked"}
+        close(ran(tmp_path / "m.onnx", **other), real(1)(IDS))
+    else:
+        assert inputs == {"ids"}
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize("make", [exported, lambda **options: onnxplain.export(real(2), (IDS,), **options)], ids=["fake", "real"])
+def test_saved_without_weights(tmp_path: pathlib.Path, make: Any, optimize: bool) -> None:
+    program = make(optimize=optimize)
+    before = [node.op_type for node in program.model.graph]
+    program.save(tmp_path / "hollow.onnx", include_initializers=False, keep_initializers_as_inputs=True)
+    program.save(tmp_path / "bare.onnx", include_initializers=False)
+    close(ran(tmp_path / "hollow.onnx", **real().state_dict()), real()(IDS))
+    inputs, bare = ({each.name for each in onnx.load(tmp_path / name).graph.input} for name in ("hollow.onnx", "bare.onnx"))
+    assert inputs >= {"ids", "table.weight", "conv.weight", "norm.running_mean", "scale"}
+    assert "steps" not in inputs
+    assert bare == {"ids"}
+    assert before == [node.op_type for node in program.model.graph]
+
+
+@pytest.mark.parametrize("spoil", ["missing", "unexpected", "shape", "dtype", "fake", "tied"])
+def test_weights_that_do_not_fit_change_nothing(spoil: str) -> None:
+    program, net = exported(), real()
+    program.apply_weights(net.state_dict())
+    state: dict[str, Any] = dict(real(1).state_dict())
+    match spoil:
+        case "missing":
+            del state["conv.bias"]
+        case "unexpected":
+            state["conv.bais"] = state["conv.bias"]
+        case "shape":
+            state["conv.bias"] = torch.zeros(9)
+        case "dtype":
+            state["conv.bias"] = state["conv.bias"].double()
+        case "fake":
+            state["conv.bias"] = torch.zeros(8, device="meta")
+        case "tied":
+            state["out.weight"] = state["out.weight"] + 1
+    with pytest.raises(onnxplain.InvalidArgument, match=r"out\.weight" if spoil == "tied" else r"conv\.b(ia|ai)s"):
+        program.apply_weights(state)
+    close(program(IDS)[0], net(IDS))
+    if spoil in ("missing", "unexpected"):
+        program.apply_weights(state, strict=False)
+        if spoil == "missing":
+            state["conv.bias"] = net.conv.bias
+        other = real(1)
+        other.load_state_dict({name: each for name, each in state.items() if name != "conv.bais"})
+        close(program(IDS)[0], other(IDS))
+
+
+@pytest.mark.parametrize("value", [None, 3, ["weight"], {"weight": 1.0}, {1: torch.ones(1)}])
+def test_no_weights(value: Any) -> None:
+    with pytest.raises(onnxplain.InvalidArgument, match="state_dict"):
+        exported().apply_weights(value)
+
+
+def test_without_data_nothing_is_written_or_run(tmp_path: pathlib.Path) -> None:
+    program = exported(verify=True)
+    assert [finding.rule.id for finding in program.diagnostics.findings] == ["OXP6005"]
+    for use in (lambda: program.save(tmp_path / "m.onnx"), lambda: program(IDS), lambda: program.model_proto):
+        with pytest.raises(onnxplain.InvalidArgument, match=r"conv\.weight"):
+            use()
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(nn.Linear(2, 2, device="meta"), (torch.ones(1, 2, device="meta"),), tmp_path / "m.onnx")
+    assert [finding.rule.id for finding in failed.value.log.findings] == ["OXP5004"]
+    assert not list(tmp_path.iterdir())
+
+
+def test_one_file_of_a_large_model_is_refused_without_a_path() -> None:
+    with onnxplain.enable_fake_mode():
+        net = nn.Linear(30_000, 20_000, bias=False)
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(net, (torch.ones(1, 30_000),), external_data=False)
+    assert [finding.rule.id for finding in failed.value.log.findings] == ["OXP5001"]
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("destination", 3),
+        ("destination", "."),
+        ("destination", "no_such_folder/m.onnx"),
+        ("include_initializers", "no"),
+        ("keep_initializers_as_inputs", None),
+        ("external_data", "m.data"),
+        ("weights", "move"),
+    ],
+)
+def test_bad_arguments_of_save(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, argument: str, value: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = onnxplain.export(real(), (IDS,))
+    with pytest.raises(onnxplain.InvalidArgument, match=argument) as refused:
+        program.save(**{"destination": "m.onnx", argument: value})
+    assert isinstance(refused.value, TypeError)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_object_is_no_destination(tmp_path: pathlib.Path) -> None:
+    with (tmp_path / "m.onnx").open("wb") as file, pytest.raises(TypeError, match="destination"):
+        onnxplain.export(real(), (IDS,)).save(file, external_data=True)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("external", [None, True])
+def test_a_full_disk_leaves_what_was_there(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, external: bool | None) -> None:
+    program = onnxplain.export(real(), (IDS,))
+    (tmp_path / "m.onnx").write_text("older")
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("onnxplain.weights.Weight.tofile", full)
+        patch.setattr("onnxplain.weights.Computed.tofile", full)
+        with pytest.raises(onnxplain.InvalidArgument, match=r"destination.*No space left"):
+            program.save(tmp_path / "m.onnx", external_data=external)
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+    assert (tmp_path / "m.onnx").read_text() == "older"
+
+
+@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_is_read_only(tmp_path: pathlib.Path) -> None:
+    program = onnxplain.export(real(), (IDS,))
+    tmp_path.chmod(0o500)
+    with pytest.raises(onnxplain.InvalidArgument, match="destination"):
+        program.save(tmp_path / "m.onnx")
+
+
+def test_llama_in_shards(tmp_path: pathlib.Path) -> None:
+    """Rotary frequencies are in no state dict; weights are in several files."""
+    import onnxruntime as ort
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        vocab_size=300,
+        max_position_embeddings=64,
+        tie_word_embeddings=True,
+    )
+    torch.manual_seed(0)
+    eager = LlamaForCausalLM(config).eval()
+    eager.save_pretrained(tmp_path, max_shard_size="100KB")
+    assert len(list(tmp_path.glob("*.safetensors"))) > 2
+    with onnxplain.enable_fake_mode():
+        model = LlamaForCausalLM(config).eval()
+    shapes = {"input_ids": {0: "batch", 1: "length"}, "use_cache": None}
+    example = {"input_ids": torch.ones(2, 8, dtype=torch.int64), "use_cache": False}
+    program = onnxplain.export(model, kwargs=example, dynamic_shapes=shapes)
+    program.apply_weights(tmp_path / "model.safetensors.index.json")
+    ids = torch.randint(0, 300, (3, 11))
+    want = eager(input_ids=ids, use_cache=False).logits
+    close(program(input_ids=ids, use_cache=False)[0], want)
+    for name in ("reference", "copy"):
+        program.save(tmp_path / f"{name}.onnx", weights=name)  # type: ignore[arg-type]
+        onnx.checker.check_model(tmp_path / f"{name}.onnx", full_check=True)
+        session = ort.InferenceSession(tmp_path / f"{name}.onnx", providers=["CPUExecutionProvider"])
+        close(torch.from_numpy(session.run(None, {"input_ids": ids.numpy()})[0]), want)
+    weights = sum(each.numel() * 4 for each in eager.parameters())
+    assert (tmp_path / "reference.onnx").stat().st_size < weights < (tmp_path / "copy.onnx").stat().st_size
+
+
+_STREAM = """
+import pathlib, re, sys
+import torch
+from torch import nn
+import onnxplain
+
+layers, how = int(sys.argv[1]), sys.argv[2]
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(2048, 2048) for _ in range(layers))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x).tanh()
+        return x
+
+def peak():
+    return int(re.search("VmHWM:\\\\s+(\\\\d+)", pathlib.Path("/proc/self/status").read_text())[1]) / 1024
+
+with onnxplain.enable_fake_mode():
+    net = Net().eval()
+program = onnxplain.export(net, (torch.ones(1, 2, 2048),))
+pathlib.Path("/proc/self/clear_refs").write_text("5")
+before = peak()
+program.apply_weights(f"{layers}.safetensors")
+program.save(f"{layers}.{how}.onnx", weights=how)
+print(peak() - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not pathlib.Path("/proc/self/clear_refs").exists(), reason="peak memory is read as Linux tells it")
+def test_memory_does_not_grow_with_the_weights(tmp_path: pathlib.Path) -> None:
+    import onnxruntime as ort
+    from safetensors.torch import save_file
+
+    grown: dict[tuple[int, str], float] = {}
+    for layers in (2, 24):
+        state = {}
+        for index in range(layers):
+            state[f"layers.{index}.weight"] = torch.randn(2048, 2048) / 45
+            state[f"layers.{index}.bias"] = torch.randn(2048) / 45
+        save_file(state, tmp_path / f"{layers}.safetensors")
+        x = want = torch.randn(1, 2, 2048)
+        for index in range(layers):
+            want = nn.functional.linear(want, state[f"layers.{index}.weight"], state[f"layers.{index}.bias"]).tanh()
+        for how in ("reference", "copy"):
+            command = [sys.executable, "-c", _STREAM, str(layers), how]
+            shown = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, text=True).stdout
+            grown[layers, how] = float(shown)
+            saved = tmp_path / f"{layers}.{how}.onnx"
+            got = ort.InferenceSession(saved, providers=["CPUExecutionProvider"]).run(None, {"x": x.numpy()})[0]
+            np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-3)
+        size = (tmp_path / f"{layers}.safetensors").stat().st_size
+        assert (tmp_path / f"{layers}.reference.onnx").stat().st_size < MiB
+        assert (tmp_path / f"{layers}.copy.onnx").stat().st_size > 0.99 * size
+    # The large one has 385 MiB of weights, 353 more than the small one.
+    assert all(each < 100 for each in grown.values()), grown
+    assert grown[24, "copy"] - grown[2, "copy"] < 40, grown

@@ -1,0 +1,260 @@
+"""Weights from files: which are read, which are refused, and how saved models refer to them."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+import onnxplain
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(6, 8)
+        self.second = nn.Linear(8, 4, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(self.first(x).relu())
+
+
+X = torch.randn(2, 3, 6)
+
+
+@pytest.fixture
+def net() -> Net:
+    torch.manual_seed(0)
+    return Net().eval()
+
+
+@pytest.fixture
+def program() -> onnxplain.ONNXProgram:
+    with onnxplain.enable_fake_mode():
+        fake = Net().eval()
+    return onnxplain.export(fake, (X,))
+
+
+def as_safetensors(net: nn.Module, folder: pathlib.Path) -> pathlib.Path:
+    save_file(net.state_dict(), folder / "net.safetensors")
+    return folder / "net.safetensors"
+
+
+def as_shards(net: nn.Module, folder: pathlib.Path) -> pathlib.Path:
+    places = {}
+    for index, (name, tensor) in enumerate(net.state_dict().items()):
+        places[name] = f"net-{index}.safetensors"
+        save_file({name: tensor}, folder / places[name])
+    index_path = folder / "net.safetensors.index.json"
+    index_path.write_text(json.dumps({"metadata": {}, "weight_map": places}))
+    return index_path
+
+
+def as_torch(net: nn.Module, folder: pathlib.Path) -> pathlib.Path:
+    torch.save(net.state_dict(), folder / "net.pt")
+    return folder / "net.pt"
+
+
+FORMATS = {"safetensors": as_safetensors, "shards": as_shards, "torch": as_torch}
+
+
+def run(path: pathlib.Path) -> torch.Tensor:
+    import onnxruntime as ort
+
+    onnx.checker.check_model(path, full_check=True)
+    session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
+    return torch.from_numpy(session.run(None, {"x": X.numpy()})[0])
+
+
+@pytest.mark.parametrize("how", ["copy", "reference"])
+@pytest.mark.parametrize("save", FORMATS.values(), ids=FORMATS)
+def test_formats(tmp_path: pathlib.Path, net: Net, program: onnxplain.ONNXProgram, save: Any, how: Any) -> None:
+    source = save(net, tmp_path)
+    program.apply_weights(source)
+    (tmp_path / "older.onnx").write_text("older")
+    program.save(tmp_path / "older.onnx", weights=how)
+    torch.testing.assert_close(run(tmp_path / "older.onnx"), net(X).detach(), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(program(X)[0], net(X).detach(), rtol=1e-5, atol=1e-5)
+    saved = onnx.load(tmp_path / "older.onnx", load_external_data=False)
+    outside = [each for each in saved.graph.initializer if each.external_data]
+    assert len(outside) == (3 if how == "reference" else 0)
+    for each in outside:
+        facts = {entry.key: entry.value for entry in each.external_data}
+        assert sorted(facts) == ["length", "location", "offset"]
+        with (tmp_path / facts["location"]).open("rb") as file:
+            file.seek(int(facts["offset"]))
+            data = np.frombuffer(file.read(int(facts["length"])), np.float32)
+        np.testing.assert_array_equal(data, net.state_dict()[each.name].numpy().reshape(-1))
+
+
+def test_views_of_one_storage(tmp_path: pathlib.Path, net: Net, program: onnxplain.ONNXProgram) -> None:
+    """What torch.save wrote as a view is read as one, but does not lie in one piece."""
+    state = net.state_dict()
+    state["second.weight"] = state["second.weight"].T.contiguous().T
+    both = torch.cat([torch.zeros(5), state["first.bias"]])
+    state["first.bias"] = both[5:]
+    torch.save(state, tmp_path / "net.pt")
+    program.apply_weights(tmp_path / "net.pt")
+    torch.testing.assert_close(program(X)[0], net(X).detach(), rtol=1e-5, atol=1e-5)
+    program.save(tmp_path / "m.onnx")
+    torch.testing.assert_close(run(tmp_path / "m.onnx"), net(X).detach(), rtol=1e-5, atol=1e-5)
+    with pytest.raises(onnxplain.InvalidArgument, match=r"second\.weight"):
+        program.save(tmp_path / "other.onnx", weights="reference")
+    assert not (tmp_path / "other.onnx").exists()
+
+
+def test_dtypes(tmp_path: pathlib.Path) -> None:
+    dtypes = [torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64, torch.bool]
+
+    class Sum(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            for index, dtype in enumerate([*dtypes, torch.complex64]):
+                self.register_buffer(f"b{index}", torch.zeros(3, 2, dtype=dtype))
+
+        def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+            return [x + (each.real if each.is_complex() else each.float()) for each in self.buffers()]
+
+    with onnxplain.enable_fake_mode():
+        net = Sum()
+    state = {f"b{index}": torch.randint(0, 2, (3, 2)).to(dtype) for index, dtype in enumerate(dtypes)}
+    state["b9"] = torch.randn(3, 2, dtype=torch.complex64)
+    program = onnxplain.export(net, (torch.zeros(3, 2),))
+    torch.save(state, tmp_path / "net.pt")
+    save_file(state, tmp_path / "net.safetensors")
+    for source in (state, tmp_path / "net.pt", tmp_path / "net.safetensors"):
+        program.apply_weights({name: torch.zeros_like(each) for name, each in state.items()})
+        program.apply_weights(source)
+        for got, want in zip(program(torch.zeros(3, 2)), state.values(), strict=True):
+            torch.testing.assert_close(got, want.real.float())
+
+
+Spoiled = Callable[[pathlib.Path], object]
+
+
+def header(path: pathlib.Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Changes the header of a safetensors file."""
+    data = path.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    content = json.loads(data[8 : 8 + length])
+    change(content)
+    text = json.dumps(content).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data[8 + length :])
+
+
+def cut(path: pathlib.Path) -> None:
+    path.write_bytes(path.read_bytes()[:-8])
+
+
+BROKEN: dict[str, tuple[str, Spoiled]] = {
+    "no file": ("net.safetensors", lambda path: path.unlink()),
+    "a folder": ("net.safetensors", lambda path: (path.unlink(), path.mkdir())),
+    "empty": ("net.safetensors", lambda path: path.write_bytes(b"")),
+    "no header": ("net.safetensors", lambda path: path.write_bytes(b"PK\3\4" + bytes(60))),
+    "a header of an exabyte": ("net.safetensors", lambda path: path.write_bytes(struct.pack("<Q", 2**60) + bytes(60))),
+    "a header that is no object": ("net.safetensors", lambda path: path.write_bytes(struct.pack("<Q", 2) + b"[]")),
+    "deeply nested": ("net.safetensors", lambda path: path.write_bytes(struct.pack("<Q", 200_000) + b"[" * 200_000)),
+    "truncated": ("net.safetensors", cut),
+    "negative offsets": ("net.safetensors", lambda path: header(path, lambda all_: all_["first.bias"].update(data_offsets=[-32, 0]))),
+    "overlapping": ("net.safetensors", lambda path: header(path, lambda all_: all_["first.bias"].update(data_offsets=[4, 36]))),
+    "too short for its shape": ("net.safetensors", lambda path: header(path, lambda all_: all_["first.bias"].update(shape=[9]))),
+    "negative sizes": ("net.safetensors", lambda path: header(path, lambda all_: all_["first.bias"].update(shape=[-8]))),
+    "sizes that are no numbers": ("net.safetensors", lambda path: header(path, lambda all_: all_["first.bias"].update(shape="8"))),
+    "another dtype": ("net.safetensors", lambda path: header(path, lambda all_: all_["first.bias"].update(dtype="I32"))),
+    "no dtype of torch's": ("net.safetensors", lambda path: header(path, lambda all_: all_["first.bias"].update(dtype="F6"))),
+    "entries that are no objects": ("net.safetensors", lambda path: header(path, lambda all_: all_.update({"first.bias": 3}))),
+    "no torch file": ("net.pt", lambda path: path.write_bytes(bytes(100))),
+    "a truncated torch file": ("net.pt", cut),
+    "a list": ("net.pt", lambda path: torch.save([torch.ones(1)], path)),
+    "a training checkpoint": ("net.pt", lambda path: torch.save({"epoch": 3, "model": {}}, path)),
+    "a whole module": ("net.pt", lambda path: torch.save(Net(), path)),
+    "an index of nothing": ("net.safetensors.index.json", lambda path: path.write_text("{}")),
+    "an index that is no JSON": ("net.safetensors.index.json", lambda path: path.write_text("{")),
+    "a shard that is not there": ("net.safetensors.index.json", lambda path: (path.parent / "net-1.safetensors").unlink()),
+    "a shard without its weight": (
+        "net.safetensors.index.json",
+        lambda path: save_file({"other": torch.ones(1)}, path.parent / "net-1.safetensors"),
+    ),
+    "a shard elsewhere": (
+        "net.safetensors.index.json",
+        lambda path: path.write_text(path.read_text().replace("net-1", "../net-1")),
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "spoil"), BROKEN.values(), ids=BROKEN)
+def test_broken_files(tmp_path: pathlib.Path, net: Net, program: onnxplain.ONNXProgram, name: str, spoil: Spoiled) -> None:
+    save = {".pt": as_torch, ".json": as_shards, ".safetensors": as_safetensors}[pathlib.Path(name).suffix]
+    path = save(net, tmp_path)
+    assert path.name == name
+    spoil(path)
+    with pytest.raises(onnxplain.InvalidArgument, match="state_dict"):
+        program.apply_weights(path)
+    with pytest.raises(onnxplain.InvalidArgument, match="no data"):
+        program(X)
+
+
+def test_files_that_change_are_not_believed(tmp_path: pathlib.Path, net: Net, program: onnxplain.ONNXProgram) -> None:
+    path = as_safetensors(net, tmp_path)
+    program.apply_weights(path)
+    cut(path)
+    with pytest.raises(onnxplain.InvalidArgument, match="changed"):
+        program.save(tmp_path / "m.onnx")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["net.safetensors"]
+
+
+def test_weights_are_not_overwritten(tmp_path: pathlib.Path, net: Net, program: onnxplain.ONNXProgram) -> None:
+    path = as_safetensors(net, tmp_path)
+    program.apply_weights(path)
+    before = path.read_bytes()
+    with pytest.raises(onnxplain.InvalidArgument, match="destination"):
+        program.save(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("place", ["beside", "within", "elsewhere", "symbolic link", "hard link"])
+def test_where_a_model_may_refer_to(tmp_path: pathlib.Path, net: Net, program: onnxplain.ONNXProgram, place: str) -> None:
+    folder = tmp_path / "model"
+    (folder / "weights").mkdir(parents=True)
+    source = as_safetensors(net, {"beside": folder, "within": folder / "weights"}.get(place, tmp_path))
+    if place == "symbolic link":
+        (folder / "linked.safetensors").symlink_to(source)
+        source = folder / "linked.safetensors"
+    elif place == "hard link":
+        os.link(source, folder / "linked.safetensors")
+        source = folder / "linked.safetensors"
+    program.apply_weights(source)
+    if place in ("beside", "within"):
+        program.save(folder / "m.onnx", weights="reference")
+        torch.testing.assert_close(run(folder / "m.onnx"), net(X).detach(), rtol=1e-5, atol=1e-5)
+        return
+    with pytest.raises(onnxplain.InvalidArgument, match="weights"):
+        program.save(folder / "m.onnx", weights="reference")
+    assert not (folder / "m.onnx").exists()
+    program.save(folder / "m.onnx")
+    torch.testing.assert_close(run(folder / "m.onnx"), net(X).detach(), rtol=1e-5, atol=1e-5)
+
+
+def test_referring_with_weights_from_memory(tmp_path: pathlib.Path, net: Net, program: onnxplain.ONNXProgram) -> None:
+    """What lies in no file is written: into the model, or beside it."""
+    program.apply_weights(net.state_dict())
+    with pytest.raises(onnxplain.InvalidArgument, match="weights"):
+        program.save(tmp_path / "m.onnx", weights="reference")
+    program.apply_weights(as_safetensors(net, tmp_path))
+    net.second.weight = nn.Parameter(torch.ones(4, 8) * 3)
+    program.apply_weights({"second.weight": net.second.weight}, strict=False)
+    for external in (None, True):
+        program.save(tmp_path / "m.onnx", weights="reference", external_data=external)
+        torch.testing.assert_close(run(tmp_path / "m.onnx"), net(X).detach(), rtol=1e-5, atol=1e-5)
+    with pytest.raises(onnxplain.InvalidArgument, match="external_data"):
+        program.save(tmp_path / "m.onnx", weights="reference", external_data=False)
