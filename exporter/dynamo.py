@@ -12,6 +12,7 @@ from onnxplain.diagnostics import DiagnosticOptions, InvalidArgument
 
 from .api import export
 from .capture.strategies import FXGraphExtractor
+from .fake import ONNXFakeContext
 from .options import STRATEGIES
 from .program import ONNXProgram
 from .registry import OnnxRegistry
@@ -35,7 +36,7 @@ class ExportOptions:
     """
 
     dynamic_shapes: bool | None = None
-    fake_context: Any = None
+    fake_context: ONNXFakeContext | None = None
     onnx_registry: OnnxRegistry | None = None
     diagnostic_options: DiagnosticOptions | None = None
     strategies: Sequence[str | FXGraphExtractor] = STRATEGIES
@@ -44,9 +45,8 @@ class ExportOptions:
         if not isinstance(self.dynamic_shapes, bool | None):
             hint = "which dims are dynamic is said to export(dynamic_shapes=...)"
             raise InvalidArgument(f"dynamic_shapes: expected True, False or None ({hint}), got {self.dynamic_shapes!r}")
-        if self.fake_context is not None and not hasattr(self.fake_context, "fake_mode"):
-            raise InvalidArgument(f"fake_context: expected what enable_fake_mode gives, got {self.fake_context!r}")
-        for name, kind in (("onnx_registry", OnnxRegistry), ("diagnostic_options", DiagnosticOptions)):
+        kinds = {"fake_context": ONNXFakeContext, "onnx_registry": OnnxRegistry, "diagnostic_options": DiagnosticOptions}
+        for name, kind in kinds.items():
             value = getattr(self, name)
             if not isinstance(value, kind | None):
                 raise InvalidArgument(f"{name}: expected {kind.__name__} or None, got {value!r}")
