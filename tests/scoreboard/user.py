@@ -1,4 +1,4 @@
-"""What a user's own script does with a case: a copy of it beside the case is taken for it, so that the call, too, is in the user's checkout."""
+"""What a script of a user does with a case. A copy beside the case is taken for it, so that the call is in the user's checkout, too."""
 
 from __future__ import annotations
 
