@@ -13,7 +13,7 @@ from typing import Any
 
 from scoreboard import case as cases
 from scoreboard.case import Case
-from scoreboard.run import run
+from scoreboard.run import USER, run
 
 OWN = pathlib.Path(__file__).parent / "corpus"
 SHARED = pathlib.Path(__file__).parent.parent.parent / "shared" / "corpus"
@@ -38,6 +38,7 @@ def export(corpus: pathlib.Path, checkout: pathlib.Path) -> Corpus:
     """Exports every case of `corpus` from a copy in `checkout`, a new folder."""
     folder, logs = checkout / "models", checkout / ".sarif"
     shutil.copytree(corpus, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(USER, folder)
     commit(checkout)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         runs = {case.name: (case, pool.submit(run, "ours", case, logs)) for case in found(folder)}

@@ -27,7 +27,6 @@ PICTURES = pathlib.Path(__file__).parent.parent / "out" / "readers"
 
 EXCUSED: Mapping[str, Mapping[str, str]] = {
     "full": {
-        r"GH1006 ": "a finding about an argument stands at the call, which may be in a file outside of the checkout",
         r"SARIF2012 .* does not provide a 'rules' property": "a log without findings has no rules to describe",
         r"SARIF2013 ": "the files that an export writes are models, whose content would help nobody in a log",
     },

@@ -20,6 +20,9 @@ from .case import Case
 LIMIT = 180
 """Seconds that a case may take, its fixes not counted."""
 
+USER = pathlib.Path(__file__).with_name("user.py")
+"""The script that exports a case where there is none beside it."""
+
 _ROUNDS = 3
 """How often what is found after a fix is fixed, too."""
 
@@ -78,10 +81,12 @@ def ours(case: Case, logs: pathlib.Path | None = None) -> dict[str, Any]:
     started = time.perf_counter()
     module = cases.load(case.path)
     model, args, kwargs, options = cases.build(module)
+    script = case.path.with_name(USER.name)
+    user = cases.load(script if script.exists() else USER)
     other_inputs = True
     sarif = logs / "full" / f"{case.name}.sarif" if logs else None
     try:
-        program = onnxplain.export(model, args, kwargs=kwargs, verify=True, sarif=sarif, **options)
+        program = user.export(model, args, kwargs=kwargs, verify=True, sarif=sarif, **options)
         log, outcome = program.diagnostics, "exported"
         if hasattr(module, "second_inputs"):
             other_inputs = all(_equal(model, program, *each) for each in module.second_inputs())
