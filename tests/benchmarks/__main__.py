@@ -36,7 +36,7 @@ _Path = click.Path(path_type=pathlib.Path)
 @click.option("--large-log", is_flag=True, help="Only: what a log of 10,000 findings costs.")
 @click.option("--cold", is_flag=True, help="Only: from the start of a process to a saved small model.")
 @click.option("--fake", is_flag=True, help="Only: what the export of a Llama of 70 B parameters costs in fake mode.")
-@click.option("--highresnet", is_flag=True, help="Only: memory over time in the example of PyTorch's documentation; takes minutes and 4 GB.")
+@click.option("--highresnet", is_flag=True, help="Only: memory over time in the example of PyTorch's documentation; minutes, 4 GB.")
 def main(
     names: tuple[str, ...],
     repeat: int,
