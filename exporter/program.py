@@ -6,7 +6,7 @@ import difflib
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
 import onnx
@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 
 from onnxplain.diagnostics import InvalidArgument, Log
 
-from . import files, runtime
+from . import files, runtime, saving
 from . import weights as model_weights
 from .optimize import clean_up
 from .runtime import ONNXRuntimeOptions
@@ -221,64 +221,47 @@ class ONNXProgram:
 
     def save(
         self,
-        destination: str | os.PathLike[str],
+        destination: str | os.PathLike[str] | BinaryIO,
         *,
-        include_initializers: bool = True,
+        include_initializers: bool | None = None,
         keep_initializers_as_inputs: bool = False,
         external_data: bool | None = None,
         weights: Literal["copy", "reference"] = "copy",
+        model_state: Mapping[str, torch.Tensor] | str | os.PathLike[str] | None = None,
+        model_state_dict: Mapping[str, torch.Tensor] | str | os.PathLike[str] | None = None,
     ) -> None:
         """Saves the model. The file appears whole or not at all.
 
         Without the weights, or with the weights as inputs, they have the names and layouts of the PyTorch model's state dict.
 
         Args:
-            destination: The file.
-            include_initializers: False leaves the weights out.
+            destination: The file: its path, or a file that is open for bytes.
+            include_initializers: False leaves the weights out. None includes them, but of a model that was made in fake mode and was
+                given none: that is saved with its weights as inputs.
             keep_initializers_as_inputs: Lists the weights among the graph's inputs, too.
             external_data: True writes the weights to `<destination>.data`, False never does, None does above 2 GiB.
             weights: "copy" writes them, those of files in one pass; "reference" leaves those of files (see `apply_weights`) where they are
                 and refers to them: the files have to be in the folder of `destination`, or in one within.
+            model_state: What `apply_weights` is called with before, as torch.onnx from 2.3 to 2.5 had it.
+            model_state_dict: The same, as torch.onnx before 2.3 had it.
 
         Raises:
-            InvalidArgument: `destination` is no path or cannot be written, or `external_data` is False above 2 GiB, or weights have no
-                data, or cannot be referred to.
+            InvalidArgument: `destination` is no file or cannot be written, or is no path where there is external data, or `external_data`
+                is False above 2 GiB, or weights have no data, or cannot be referred to.
         """
-        path = files.checked_path("destination", destination)
-        if weights not in ("copy", "reference"):
-            raise InvalidArgument(f"weights: expected 'copy' or 'reference', got {weights!r}")
-        flags = {"include_initializers": include_initializers, "keep_initializers_as_inputs": keep_initializers_as_inputs}
-        for name, flag in {**flags, "external_data": external_data}.items():
-            if not isinstance(flag, bool) and (name in flags or flag is not None):
-                raise InvalidArgument(f"{name}: expected a bool{'' if name in flags else ' or None'}, got {flag!r}")
-        if external_data is False and weights == "reference":
-            raise InvalidArgument("external_data: expected True or None with weights='reference', which is external data, got False")
-        if weights == "reference" and not model_weights.files_of(self.model):
-            raise InvalidArgument("weights: expected 'copy', got 'reference', but no weight lies in a file: give apply_weights a path")
-        if include_initializers:
-            model_weights.check_data(self.model, "include_initializers: expected False, got True")
-        for file in (path, path.with_name(f"{path.name}.data")):
-            if file.exists() and any(file.samefile(used) for used in model_weights.files_of(self.model)):
-                raise InvalidArgument(f"destination: expected another file than those with the weights, got {str(file)!r}")
-        references = path.absolute().parent if weights == "reference" and include_initializers else None
-        size = 0 if references is not None or not include_initializers else model_weights.total_bytes(self.model)
-        if external_data is False and size > model_weights.PROTOBUF_LIMIT:
-            raise InvalidArgument("external_data: expected True or None for a model above 2 GiB, got False")
-        try:
-            with files.Staging(path) as staging:
-                assert staging.path is not None
-                files.write(
-                    self.model,
-                    staging.path,
-                    include_initializers=include_initializers,
-                    keep_initializers_as_inputs=keep_initializers_as_inputs,
-                    external_data=external_data,
-                    references=references,
-                )
-                staging.commit()
-        except OSError as error:
-            reason = error.strerror or error
-            raise InvalidArgument(f"destination: expected a file that can be written, got {str(path)!r} ({reason})") from error
+        if model_state is not None and model_state_dict is not None:
+            raise InvalidArgument("model_state_dict: expected None beside model_state, got another state")
+        state = model_state if model_state is not None else model_state_dict
+        if state is not None:
+            self.apply_weights(state)
+        saving.save(
+            self.model,
+            destination,
+            include_initializers=include_initializers,
+            keep_initializers_as_inputs=keep_initializers_as_inputs,
+            external_data=external_data,
+            weights=weights,
+        )
 
     def save_diagnostics(self, destination: str | os.PathLike[str]) -> None:
         """Saves the log as SARIF 2.1.0.

@@ -157,6 +157,12 @@ def check_data(model: ir.Model, expected: str) -> None:
         raise InvalidArgument(f"{expected}: there is no data of {_listed(missing)}; give the weights with apply_weights")
 
 
+def is_hollow(model: ir.Model) -> bool:
+    """Whether the model was made without data, and has been given none."""
+    state = [weight.has_data for weight in sources(model) if weight.in_state]
+    return bool(state) and not any(state)
+
+
 def files_of(model: ir.Model) -> list[pathlib.Path]:
     """The files that weights are read from."""
     return list(dict.fromkeys(weight.stored.path for weight in sources(model) if weight.stored is not None))

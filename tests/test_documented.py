@@ -300,6 +300,27 @@ result = onnx_program(x)[0]
 torch.testing.assert_close(result, add_and_round_op(x))
 """
 
+FAKE = """
+>>> import torch
+>>> import torch.onnx
+>>> class MyModel(torch.nn.Module):  # Dummy model
+...     def __init__(self) -> None:
+...         super().__init__()
+...         self.linear = torch.nn.Linear(2, 2)
+...     def forward(self, x):
+...         out = self.linear(x)
+...         return out
+>>> with torch.onnx.enable_fake_mode() as fake_context:
+...     my_nn_module = MyModel()
+...     arg1 = torch.randn(2, 2, 2)  # positional input 1
+>>> export_options = torch.onnx.ExportOptions(fake_context=fake_context)
+>>> export_output = torch.onnx.dynamo_export(
+...     my_nn_module,
+...     arg1,
+...     export_options=export_options
+... )
+"""
+
 EXAMPLES = {
     "mlp of 2.1": MLP
     + """
@@ -350,6 +371,20 @@ onnx_program = torch.onnx.dynamo_export(
     **kwargs,
     export_options=export_options)
 onnx_program.save("my_dynamic_model.onnx")
+""",
+    "fake mode of 2.1": FAKE
+    + """
+>>> # Saving model WITHOUT initializers
+>>> export_output.save("my_model_without_initializers.onnx")
+>>> # Saving model WITH initializers
+>>> export_output.save("my_model_with_initializers.onnx", model_state_dict=MyModel().state_dict())
+""",
+    "fake mode of 2.5": FAKE.replace("export_output", "onnx_program")
+    + """
+>>> # Saving model WITHOUT initializers
+>>> onnx_program.save("my_model_without_initializers.onnx")
+>>> # Saving model WITH initializers
+>>> onnx_program.save("my_model_with_initializers.onnx", model_state=MyModel().state_dict())
 """,
     "diagnostics": MLP
     + """
@@ -440,8 +475,16 @@ def test_example_runs_as_written(
     example: str, load: Callable[..., ModuleType], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    load("import onnxplain\n" + example.replace("torch.onnx.", "onnxplain."))
+    # What stands as a session of Python there is one here, but for its prompts.
+    source = re.sub(r"^(>>>|\.\.\.) ", "", example, flags=re.MULTILINE)
+    load(re.sub(r"\btorch\.onnx\b", "onnxplain", f"import torch.onnx\n{source}"))
     for model in tmp_path.glob("*.onnx"):
+        if "initializers" in model.name:
+            inputs = ["x", "linear.weight", "linear.bias"]
+            whole = "without" not in model.name
+            proto = onnx.load(model)
+            assert [each.name for each in proto.graph.input] == (inputs[:1] if whole else inputs)
+            assert len(proto.graph.initializer) == (2 if whole else 0)
         onnx.checker.check_model(model, full_check=True)
     if ".save(" in example:
         assert list(tmp_path.glob("*.onnx"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import pathlib
 import subprocess
@@ -228,7 +229,7 @@ def test_no_weights(value: Any) -> None:
 def test_without_data_nothing_is_written_or_run(tmp_path: pathlib.Path) -> None:
     program = exported(verify=True)
     assert [finding.rule.id for finding in program.diagnostics.findings] == ["OXP6005"]
-    for use in (lambda: program.save(tmp_path / "m.onnx"), lambda: program(IDS), lambda: program.model_proto):
+    for use in (lambda: program.save(tmp_path / "m.onnx", include_initializers=True), lambda: program(IDS), lambda: program.model_proto):
         with pytest.raises(onnxplain.InvalidArgument, match=r"conv\.weight"):
             use()
     with pytest.raises(onnxplain.ExportFailed) as failed:
@@ -266,9 +267,19 @@ def test_bad_arguments_of_save(tmp_path: pathlib.Path, monkeypatch: pytest.Monke
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_object_is_no_destination(tmp_path: pathlib.Path) -> None:
-    with (tmp_path / "m.onnx").open("wb") as file, pytest.raises(TypeError, match="destination"):
-        onnxplain.export(real(), (IDS,)).save(file, external_data=True)  # type: ignore[arg-type]
+def test_to_a_file_that_is_open(tmp_path: pathlib.Path) -> None:
+    program, net = onnxplain.export(real(), (IDS,)), real()
+    with (tmp_path / "m.onnx").open("wb") as file:
+        program.save(file)
+    close(ran(tmp_path / "m.onnx"), net(IDS))
+    memory = io.BytesIO()
+    with pytest.raises(TypeError, match="destination"):
+        program.save(memory, external_data=True)
+    with pytest.raises(TypeError, match="destination"):
+        program.save(io.StringIO())  # type: ignore[arg-type]
+    with (tmp_path / "m.onnx").open("rb") as unwritable, pytest.raises(onnxplain.InvalidArgument, match="destination"):
+        program.save(unwritable)
+    assert not memory.getvalue()
 
 
 @pytest.mark.parametrize("external", [None, True])
