@@ -120,7 +120,7 @@ class _Builder:
             known.names.append(spec.target)
         else:
             fixed = spec.kind is InputKind.CONSTANT_TENSOR or (spec.kind is InputKind.BUFFER and not spec.persistent)
-            weight = Weight(tensor, spec.target, in_state=not fixed)
+            weight = Weight(tensor, spec.target, in_state=not fixed, place=len(weights))
             weights[id(tensor)] = _initializer(weight)
             weights[id(tensor)].meta[FIXED] = fixed and weight.has_data
             if weight.has_data and node.users and tensor.is_floating_point() and tensor.numel() <= _LOOKED_AT and _has_nan(tensor):

@@ -32,12 +32,14 @@ class Weight(TorchTensor):
         tensor: Its data, or a tensor without: fake, or on the meta device.
         name: What the model calls it; names of tied weights that come later are appended to `names`.
         in_state: Whether it is in state dicts: a parameter or a persistent buffer.
+        place: Which of the model's weights it is, in the order of the state dict; -1 for a constant.
     """
 
-    def __init__(self, tensor: torch.Tensor, name: str, *, in_state: bool) -> None:
+    def __init__(self, tensor: torch.Tensor, name: str, *, in_state: bool, place: int = -1) -> None:
         super().__init__(_as_real(tensor.detach()), name=name)
         self.names = [name]
         self.in_state = in_state
+        self.place = place
         self.stored: Stored | None = None
 
     @property
@@ -298,7 +300,9 @@ def apart(model: ir.Model, weights: list[ir.Value], *, as_inputs: bool) -> Itera
 
 
 def restored(model: ir.Model, which: Callable[[Computed], bool]) -> ir.Model:
-    """A copy in which operators compute what would be computed when it is written: its weights are named and laid out as in the state dict.
+    """A copy in which operators compute what would be computed when it is written: its weights are as in the state dict.
+
+    Names, layouts and order are those of the state dict.
 
     Args:
         model: The model; it stays as it is. The copy shares its tensors.
@@ -350,4 +354,8 @@ def restored(model: ir.Model, which: Callable[[Computed], bool]) -> ir.Model:
             ir.convenience.replace_all_uses_with(value, compute(value))
     if nodes:
         graph.insert_before(graph[0], nodes)
+    values = sorted(graph.initializers.values(), key=lambda value: getattr(value.const_value, "place", -1))
+    graph.initializers.clear()
+    for value in values:
+        graph.register_initializer(value)
     return copy
