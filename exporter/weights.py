@@ -300,9 +300,9 @@ def apart(model: ir.Model, weights: list[ir.Value], *, as_inputs: bool) -> Itera
 
 
 def restored(model: ir.Model, which: Callable[[Computed], bool]) -> ir.Model:
-    """A copy in which operators compute what would be computed when it is written: its weights are as in the state dict.
+    """A copy in which operators compute what would be computed when it is written.
 
-    Names, layouts and order are those of the state dict.
+    Its weights have the names, the layouts and the order of the state dict.
 
     Args:
         model: The model; it stays as it is. The copy shares its tensors.
