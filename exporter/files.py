@@ -182,6 +182,11 @@ def checked_folder(argument: str, value: object) -> pathlib.Path:
     return folder
 
 
+def not_written(argument: str, path: str, error: OSError) -> InvalidArgument:
+    """What to raise when a file could not be written."""
+    return InvalidArgument(f"{argument}: expected a file that can be written, got {path!r} ({error.strerror or error})")
+
+
 def write_text(path: pathlib.Path, text: str) -> None:
     """Writes a text file. What UTF-8 has no bytes for is escaped."""
     draft = path.with_name(f".{path.name}.onnxplain")

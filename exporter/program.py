@@ -267,11 +267,15 @@ class ONNXProgram:
         """Saves the log as SARIF 2.1.0.
 
         Raises:
-            InvalidArgument: `destination` is no path, or its folder does not exist.
+            InvalidArgument: `destination` is no path, or cannot be written.
         """
         from onnxplain.diagnostics import sarif
 
-        sarif.write(self.diagnostics, files.checked_path("destination", destination))
+        path = files.checked_path("destination", destination)
+        try:
+            sarif.write(self.diagnostics, path)
+        except OSError as error:
+            raise files.not_written("destination", str(path), error) from error
 
     def initialize_inference_session(self, initializer: Callable[[str | bytes], ort.InferenceSession] | None = None) -> None:
         """Makes the ONNX Runtime session that calls use.

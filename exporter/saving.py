@@ -67,7 +67,7 @@ def save(
             files.write(model, staging.path, **options, references=path.absolute().parent if referred else None)
             staging.commit()
     except OSError as error:
-        raise _not_written(str(path), error) from error
+        raise files.not_written("destination", str(path), error) from error
 
 
 def _save_to_file(model: ir.Model, destination: BinaryIO, options: dict[str, Any]) -> None:
@@ -81,8 +81,4 @@ def _save_to_file(model: ir.Model, destination: BinaryIO, options: dict[str, Any
             with draft.open("rb") as source:
                 shutil.copyfileobj(source, destination)
     except OSError as error:
-        raise _not_written(repr(destination), error) from error
-
-
-def _not_written(destination: str, error: OSError) -> InvalidArgument:
-    return InvalidArgument(f"destination: expected a file that can be written, got {destination!r} ({error.strerror or error})")
+        raise files.not_written("destination", repr(destination), error) from error

@@ -8,7 +8,7 @@ import onnx_ir as ir
 from onnxplain.diagnostics import Confidence, DiagnosticContext, Fix
 from onnxplain.rules import CheckerRejected, NeedsExternalData, WeightsWithoutData, WriteFailed
 
-from . import files, weights, where
+from . import files, weights, where, written
 from .options import Request
 
 _SMALL = 1024
@@ -29,7 +29,8 @@ def serialize(context: DiagnosticContext, model: ir.Model, staging: files.Stagin
     size = weights.total_bytes(model) if request.export_params else 0
     if request.external_data is False and size > weights.PROTOBUF_LIMIT:
         outside = Fix("Let the weights have a file of their own, beside the model.", Confidence.SAFE, snippet="external_data=True")
-        raise context.fail(NeedsExternalData(size=size, limit=weights.PROTOBUF_LIMIT), at=request.caller, fixes=[outside])
+        place = written.at(written.argument(request, "external_data"), request)
+        raise context.fail(NeedsExternalData(size=size, limit=weights.PROTOBUF_LIMIT), at=place, fixes=[outside])
     if request.destination is None:
         return
     hollow = weights.without_data(model)

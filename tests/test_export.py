@@ -115,12 +115,13 @@ def test_exception_in_a_stage_becomes_a_finding(stage: str, tmp_path: pathlib.Pa
     assert [each.completed for each in failed.log.stages][-1] is False
 
 
-@pytest.mark.parametrize(("writer", "external"), [("onnxplain.onefile.write", False), ("onnx_ir.save", True)])
+WRITERS = [("onnxplain.onefile.write", False), ("onnx_ir.external_data.convert_tensors_to_external", True)]
+
+
+@pytest.mark.parametrize(("writer", "external"), WRITERS)
 def test_full_disk_leaves_no_file(writer: str, external: bool, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*args: object, **kwargs: object) -> None:
-        path = args[1]
-        assert isinstance(path, pathlib.Path)
-        path.write_bytes(b"half")
+    def full(_: object, folder: pathlib.Path, *name: str) -> None:
+        folder.joinpath(*name).write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(writer, full)
