@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from benchmarks import studies
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
 
@@ -343,6 +344,22 @@ def test_llama_in_shards(tmp_path: pathlib.Path) -> None:
         close(torch.from_numpy(session.run(None, {"input_ids": ids.numpy()})[0]), want)
     weights = sum(each.numel() * 4 for each in eager.parameters())
     assert (tmp_path / "reference.onnx").stat().st_size < weights < (tmp_path / "copy.onnx").stat().st_size
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not pathlib.Path("/proc/self/status").exists(), reason="peak memory is read as Linux tells it")
+def test_llama_of_70_billion_parameters(tmp_path: pathlib.Path) -> None:
+    steps = studies.llama(tmp_path)
+    assert any(step.startswith("70.6 B parameters") for step in steps)
+    assert max(peak for _, _, peak in steps.values()) < 3000
+    hollow, referring = (onnx.load(tmp_path / name, load_external_data=False).graph for name in ("llama.onnx", "referring.onnx"))
+    weights = {each.name: each.type.tensor_type for each in hollow.input}
+    assert len(weights) == 1 + 3 + 80 * 9
+    assert [dim.dim_value for dim in weights["lm_head.weight"].shape.dim] == [128256, 8192]
+    outside = {each.name: {entry.key: entry.value for entry in each.external_data} for each in referring.initializer if each.external_data}
+    assert outside.keys() == weights.keys() - {"input_ids"}
+    assert sum(int(each["length"]) for each in outside.values()) > 141 * 10**9
+    assert {each["location"] for each in outside.values()} == {"llama.safetensors"}
 
 
 _STREAM = """
