@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import pathlib
+import shutil
 import uuid
 
 
@@ -26,7 +27,7 @@ def write(path: pathlib.Path, text: str) -> None:
 
 
 def replace(path: pathlib.Path, data: bytes) -> None:
-    """Writes a file, whole or not at all.
+    """Writes a file, whole or not at all; what was there before leaves its permissions.
 
     Raises:
         OSError: It cannot be written; what was there before is still there.
@@ -35,6 +36,8 @@ def replace(path: pathlib.Path, data: bytes) -> None:
     temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
         temporary.write_bytes(data)
+        if path.exists():
+            shutil.copymode(path, temporary)
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib.resources
-import os
 import pathlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Any
 
 import jinja2
 
+from . import atomic
 from .finding import Diagnostic
 from .fix import Edit
 from .graph import LEFT_OUT, Graph, Node
@@ -147,12 +147,7 @@ def _line(place: Location) -> str:
 def write(log: Log, path: pathlib.Path) -> None:
     """Writes the report on `log` to `path` in one step: no reader sees half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        draft.write_text(to_markdown(log), encoding="utf-8", newline="\n")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    atomic.replace(path, to_markdown(log).encode())
 
 
 @functools.cache

@@ -33,6 +33,7 @@ from onnxplain.diagnostics import (
     LogNotSaved,
     SarifProfile,
     Tool,
+    atomic,
 )
 from onnxplain.diagnostics.log import PROFILE
 from onnxplain.rules import ArgumentIgnored, InternalError, LegacyDynamicAxes
@@ -41,7 +42,7 @@ from . import dynamic_shapes as shapes
 from . import pipeline, where, written
 from .capture import spec
 from .capture.strategies import FXGraphExtractor
-from .files import checked_folder, checked_path, sha256, write_text
+from .files import checked_folder, checked_path, sha256
 from .options import DEFAULT_OPSET, STRATEGIES, Request
 from .program import ONNXProgram
 from .registry import OnnxRegistry, checked_opset
@@ -276,7 +277,7 @@ def _write(
 
             markdown.write(log, report)
         for attachment in log.attachments if folder is not None else ():
-            (folder / attachment.name).write_text(attachment.text, encoding="utf-8")  # type: ignore[operator]
+            atomic.replace(folder / attachment.name, attachment.text.encode())  # type: ignore[operator]
     except OSError as error:
         raise LogNotSaved(log, error) from error
     if verbose:
@@ -300,7 +301,7 @@ def _write_repro(
         text = repro.source(context, request, failed.log, translations)
     try:
         if text:
-            write_text(path, text)
+            atomic.replace(path, text.encode(errors="backslashreplace"))
             context.wrote(path, "debugOutputFile", sha256(path))
     except OSError as error:
         raise LogNotSaved(context.log(), error) from error

@@ -187,17 +187,6 @@ def not_written(argument: str, path: str, error: OSError) -> InvalidArgument:
     return InvalidArgument(f"{argument}: expected a file that can be written, got {path!r} ({error.strerror or error})")
 
 
-def write_text(path: pathlib.Path, text: str) -> None:
-    """Writes a text file. What UTF-8 has no bytes for is escaped."""
-    draft = path.with_name(f".{path.name}.onnxplain")
-    try:
-        draft.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
-        draft.replace(path)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
-
-
 def sha256(path: pathlib.Path) -> str:
     """The hash of a file, in hex."""
     with path.open("rb") as file:

@@ -6,12 +6,12 @@ import dataclasses
 import difflib
 import io
 import pathlib
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 
+from onnxplain.diagnostics import atomic
 from onnxplain.diagnostics.read import file_of, present, reading
 from onnxplain.diagnostics.text import shown_path
 
@@ -134,14 +134,9 @@ def _read(path: pathlib.Path) -> str:
 
 
 def _write(path: pathlib.Path, text: str) -> None:
-    """Whole or not at all."""
-    draft = path.with_name(f".{path.name}.onnxplain")
     try:
-        draft.write_bytes(text.encode("utf-8"))
-        shutil.copymode(path, draft)
-        draft.replace(path)
+        atomic.replace(path, text.encode())
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise click.ClickException(f"{path} cannot be written: {error}") from error
 
 
