@@ -79,14 +79,14 @@ def capture(context: DiagnosticContext, request: Request, look_ahead: Callable[[
         if strategy.name == "draft" and not found:
             # NOTE: a draft is never the result, not even if nothing was seen to depend on the example's data.
             attempt, found = _tried(context, ALL["non-strict"], model, request, first=not findings)
-        while every_dim and attempt.program is not None and (known := dims.fixed(request, attempt.guards, attempt.program)):
+        while every_dim and (known := dims.fixed(request, attempt.guards, attempt.program)):
             # NOTE: once more with their sizes as numbers, which the next stages can compute with.
             fixed |= known
             request = dims.closed(request, known)
             attempt, found = _tried(context, strategy, model, request, first=not findings)
         if attempt.program is not None and not any(finding.blocking for finding in found):
             if every_dim:
-                dims.report_open(context, request, attempt.guards, fixed)
+                dims.report_open(context, request, attempt.guards, attempt.program, fixed)
             _report(context, found, None)
             _report_baked(context, request, attempt, functools.partial(strategy, model, request, Frames()))
             return Captured(attempt.program, attempt.strategy)

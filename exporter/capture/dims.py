@@ -6,9 +6,10 @@ import ast
 import contextlib
 import dataclasses
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import sympy
 import torch
 from torch.export import Dim
 from torch.utils import _pytree as pytree
@@ -16,14 +17,15 @@ from torch.utils import _pytree as pytree
 from onnxplain import syntax, where, written
 from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix, Location
 from onnxplain.options import Request
-from onnxplain.rules import ConstraintViolated, DimsFixed, ExampleOfSizeOne, SpecializedDynamicDim
+from onnxplain.rules import ArgumentIgnored, ConstraintViolated, DimsFixed, ExampleOfSizeOne, SpecializedDynamicDim
 
-from . import arguments, fixes, inputs, limits, literals, rows, spec
+from . import arguments, fixes, inputs, limits, literals, replays, rows, spec
 from .finding import Finding, fallback
 from .guards import Guard, Guards
 from .inputs import DynamicDim
 
 _KEEP = "Keep them as they are if these sizes never vary; or else rewrite the line without them, such as with -1 in a view."
+_ONE = "Name the dims to leave out, such as squeeze(2); or give an example of another size; or leave the dim out of dynamic_shapes."
 _REWRITE = "Rewrite the line so that it holds for all sizes, such as with torch.where in place of the branch."
 
 
@@ -65,7 +67,16 @@ def undelivered(request: Request, guards: Guards, program: torch.export.Exported
     if (difference := spec.beyond_rank(request)) is not None:
         return [arguments.misfit(request, *difference)]
     constants = inputs.constant_dims(request, program) | _constants(request, guards)
-    return [*_frozen_dims(request, guards, constants), *_limits(request, guards)]
+    limited = list(_limits(request, guards))
+    places = {finding.place for finding in limited}
+    names = {dim: dim.name for dim in inputs.dynamic_dims(request)}
+    others = [*_branches(request, guards, names), *_ones(request, guards, program)]
+    return [*_frozen_dims(request, guards, constants), *limited, *(finding for finding in others if finding.place not in places)]
+
+
+def broadcast(request: Request, guards: Guards) -> list[Finding]:
+    """The findings about dims of size 1 that the model broadcasts, if that is what ended the capture."""
+    return _frozen_dims(request, guards, {dim: dim.size for dim in guards.broadcast(list(inputs.dynamic_dims(request)))})
 
 
 def report_ones(context: DiagnosticContext, request: Request) -> None:
@@ -97,9 +108,12 @@ def opened(request: Request) -> Request:
     return dataclasses.replace(request, dynamic_shapes=shapes or None)
 
 
-def fixed(request: Request, guards: Guards, program: torch.export.ExportedProgram) -> dict[DynamicDim, Evidence]:
-    """The dims that may be dynamic and that the model fixes, each with the line where it does."""
-    sizes = inputs.sizes_in(program, inputs.open_dims(request))
+def fixed(request: Request, guards: Guards, program: torch.export.ExportedProgram | None) -> dict[DynamicDim, Evidence]:
+    """The dims that may be dynamic and that the model fixes, each with the line where it does; without a program those that ended it."""
+    open_dims = list(inputs.open_dims(request))
+    if program is None:
+        return {dim: _evidence_about(request, guard) for dim, guard in guards.broadcast(open_dims).items()}
+    sizes = {dim: size for dim, size in inputs.sizes_in(program, open_dims).items() if guards.knows(dim)}
     found: dict[DynamicDim, Evidence] = {}
     for dim, size in sizes.items():
         fixing = guards.fixing(dim)
@@ -107,6 +121,9 @@ def fixed(request: Request, guards: Guards, program: torch.export.ExportedProgra
         broadcast = dim.size == 1 and any(each.size > 1 for each, other in sizes.items() if other == size)
         if isinstance(size, int) or fixing is not None or broadcast:
             found[dim] = _evidence_about(request, fixing or guards.decisive(dim))
+    for node, expression in _kept_ones(guards, program, open_dims):
+        for dim in guards.places([expression], open_dims):
+            found.setdefault(dim, where.at_node(node))
     return found
 
 
@@ -115,28 +132,35 @@ def closed(request: Request, dims: Iterable[DynamicDim]) -> Request:
     return dataclasses.replace(request, dynamic_shapes=inputs.with_dims(request, request.dynamic_shapes, dict.fromkeys(dims)))
 
 
-def report_open(context: DiagnosticContext, request: Request, guards: Guards, fixed: Mapping[DynamicDim, Evidence]) -> None:
-    """Reports where a model that was to have all dims dynamic is less general than that.
+def report_open(
+    context: DiagnosticContext,
+    request: Request,
+    guards: Guards,
+    program: torch.export.ExportedProgram,
+    fixed: Mapping[DynamicDim, Evidence],
+) -> None:
+    """Reports where a program that was to have all dims dynamic is less general than that.
 
     Args:
         context: The context.
         request: The export, without the fixed dims.
         guards: What was decided when it was captured.
+        program: The program.
         fixed: The dims that the model fixes.
     """
+    static = [dim.place for dim, size in inputs.sizes_in(program, inputs.open_dims(request)).items() if isinstance(size, int)]
+    if static:
+        # NOTE: torch was not asked for them to vary: that is a strategy of the user's own, and not the model.
+        reason = f"the strategy made a program in which {', '.join(static)} cannot vary"
+        context.report(ArgumentIgnored(argument="dynamic_shapes", reason=reason), at=request.caller)
     by_place: dict[Location | None, list[DynamicDim]] = {}
     for dim, at in fixed.items():
         by_place.setdefault(at.location, []).append(dim)
     for dims in by_place.values():
         sizes = tuple(f"{dim.place} == {dim.size}" for dim in dims)
         context.report(DimsFixed(sizes=sizes), at=fixed[dims[0]], fixes=[Fix(_KEEP, Confidence.CHANGES_BEHAVIOUR)])
-    for relation, guard in guards.asked(inputs.open_dims(request)):
-        # NOTE: libraries often ask whether there is anything to do at all.
-        negligible = limits.only_small(guard.relation) and where.origin(guard.stack[-1].file) is not where.Origin.USER
-        if _is_branch(guard) and not negligible:
-            names = [dim.place for dim in inputs.open_dims(request) if dim.place in relation]
-            rule = ConstraintViolated(dim=", ".join(names), constraint=relation)
-            context.report(rule, at=_evidence_about(request, guard), fixes=[Fix(_REWRITE, Confidence.CHANGES_BEHAVIOUR)])
+    for finding in _branches(request, guards, {dim: dim.place for dim in inputs.open_dims(request)}):
+        context.report(finding.rule, at=finding.at, fixes=finding.fixes)
 
 
 def narrowed(request: Request, error: Exception | None, guards: Guards) -> Request | None:
@@ -193,6 +217,49 @@ def _limits(request: Request, guards: Guards) -> Iterator[Finding]:
             shapes = inputs.with_dims(request, inputs.written_shapes(request), dict.fromkeys(_same_name(request, dim), stated))
             yield dataclasses.replace(_violated(request, guards, dim, limit.of(dim.name), shapes, guard), blocking=False)
             break
+
+
+def _branches(request: Request, guards: Guards, names: Mapping[DynamicDim, str]) -> list[Finding]:
+    """A finding for each line that took a branch by the sizes of dims, which have those names."""
+    by_place: dict[Location | None, list[tuple[str, Guard]]] = {}
+    for relation, guard in guards.asked(names):
+        # NOTE: libraries often ask whether there is anything to do at all.
+        negligible = limits.only_small(guard.relation) and where.origin(guard.stack[-1].file) is not where.Origin.USER
+        if not negligible and (_is_branch(guard) or guards.decided(guard, names)):
+            by_place.setdefault(_evidence_about(request, guard).location, []).append((relation, guard))
+    found = []
+    for taken in by_place.values():
+        dims = guards.places([guard.relation for _, guard in taken], names)
+        constraint = " and ".join(relation for relation, _ in taken)
+        rule = ConstraintViolated(dim=", ".join(dict.fromkeys(names[dim] for dim in dims)), constraint=constraint)
+        fix = Fix(_REWRITE, Confidence.CHANGES_BEHAVIOUR)
+        found.append(Finding(rule, _evidence_about(request, taken[0][1]), fixes=(fix,), blocking=False))
+    return found
+
+
+def _ones(request: Request, guards: Guards, program: torch.export.ExportedProgram) -> Iterator[Finding]:
+    """What an operator does with a size of 1 in eager mode only, such as `squeeze`: the graph holds for the other sizes."""
+    dims = [*inputs.dynamic_dims(request), *inputs.open_dims(request)]
+    for node, expression in _kept_ones(guards, program, dims):
+        related = guards.places([expression], dims)
+        size = guards.text(expression, {dim: dim.name for dim in related})
+        rule = ConstraintViolated(dim=", ".join(dict.fromkeys(dim.name for dim in related)), constraint=f"{size} != 1")
+        yield Finding(rule, where.at_node(node), fixes=(Fix(_ONE, Confidence.CHANGES_BEHAVIOUR),), blocking=False)
+
+
+def _kept_ones(
+    guards: Guards, program: torch.export.ExportedProgram, dims: Sequence[DynamicDim]
+) -> Iterator[tuple[torch.fx.Node, sympy.Basic]]:
+    """The operators that return other shapes for the example than the graph says, each with an expression of sizes that is 1 there."""
+    sizes = guards.sizes(dims)
+    for node, call in replays.calls(program) if sizes else ():
+        ones = call.ones(sizes)
+        if not ones or not call.differs(node.meta.get("val"), sizes):
+            continue
+        symbols = {symbol for each in ones for symbol in each.free_symbols}
+        alone = {each: sizes | {other: sizes[other] + 2 for other in symbols - each.free_symbols} for each in ones}
+        decisive = [each for each, other_sizes in alone.items() if call.differs(node.meta.get("val"), other_sizes)]
+        yield from ((node, each) for each in sorted(decisive or ones, key=str))
 
 
 def _violated(request: Request, guards: Guards, dim: DynamicDim, relation: str, stated: Any, guard: Guard | None = None) -> Finding:

@@ -32,6 +32,7 @@ def recognised(request: Request, error: Exception, guards: Guards) -> list[Findi
         arguments.faults(request, error),
         data.dependence(request, error),
         dims.constraints(request, error, guards),
+        dims.broadcast(request, guards),
         operators.without_fake_kernel(request, error),
     )
     return next(filter(None, map(list, kinds)), [])

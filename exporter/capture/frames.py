@@ -19,6 +19,8 @@ from onnxplain import where
 from onnxplain.diagnostics import Location
 from onnxplain.diagnostics.source import line_text
 
+from .replays import Call
+
 # NOTE: every tracer makes its nodes in TracerBase.create_node (read in torch 2.11, 2.13 and 2.15, fx/proxy.py).
 _TRACER: Any = getattr(torch.fx.proxy, "TracerBase", None)
 
@@ -78,6 +80,20 @@ class Frames:
                 return inner is not None and isinstance(inner.f_locals.get("self"), torch.SymInt | torch.SymFloat | torch.SymBool)
             inner, frame = frame, frame.f_back
         return False
+
+    def operator(self) -> Call | None:
+        """The operator at work inside of torch, with its arguments; None if Python asks."""
+        frame: types.FrameType | None = sys._getframe(1)
+        while frame is not None and where.origin(frame.f_code.co_filename) is where.Origin.INTERNAL:
+            # NOTE: torch's dispatch and TorchDynamo's `run_node` have these variables (torch 2.11 to 2.15).
+            known = frame.f_locals
+            node = known.get("node")
+            called = node.target if isinstance(node, torch.fx.Node) else known.get("func")
+            called = getattr(torch.Tensor, called, None) if isinstance(called, str) else called
+            if callable(called) and isinstance(known.get("args"), tuple) and isinstance(known.get("kwargs"), dict):
+                return Call(called, known["args"], known["kwargs"])
+            frame = frame.f_back
+        return None
 
     def site(self) -> Site:
         """What the innermost of them is doing."""

@@ -9,12 +9,14 @@ import contextlib
 import dataclasses
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import sympy
 import torch
 from torch.fx.experimental import symbolic_shapes
+from torch.utils._sympy.functions import Mod, PythonMod
+from torch.utils._sympy.printers import PythonPrinter
 
 from onnxplain import where
 from onnxplain.diagnostics import Location
@@ -22,10 +24,13 @@ from onnxplain.diagnostics import Location
 from .frames import Frames, Site
 from .inputs import DynamicDim
 from .limits import Limit, limit_of
+from .replays import Call
 
 # NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/symbolic_shapes.py and _guards.py.
 _SHAPE_ENVIRONMENT: Any = getattr(symbolic_shapes, "ShapeEnv", None)
 _TRACING_CONTEXT: Any = getattr(torch._guards, "TracingContext", None)
+
+_TRIES = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,11 +41,13 @@ class Guard:
         relation: The relation, in torch's symbols.
         stack: How the model came there.
         asked_by_python: True if the model's code itself decided by the size, as with `if`; False if an operator checked it.
+        operator: The operator that asked for a remainder of a size.
     """
 
     relation: sympy.Basic
     stack: tuple[Location, ...]
     asked_by_python: bool
+    operator: Call | None = None
 
 
 class Guards:
@@ -60,10 +67,12 @@ class Guards:
     @contextlib.contextmanager
     def watched(self) -> Iterator[Guards]:
         """Watches all shape environments. Without one of these private methods the findings only lose their line."""
-        # NOTE: `_log_guard` is called for each new guard with the guard second, `_set_replacement` with a symbol and what it equals,
-        # `_log_real_tensor_propagation` where draft export goes on with the example's value.
+        # NOTE: `create_symbol` is called for each size, `_log_guard` for each new guard with what it is for and the guard,
+        # `_set_replacement` with a symbol and what it equals, `_log_real_tensor_propagation` where draft export goes on with the example's
+        # value.
         with (
-            _before("_log_guard", lambda environment, _prefix, guard, *_: self._note(environment, guard)),
+            _before("create_symbol", self._begin),
+            _before("_log_guard", self._log_guard),
             _before("_set_replacement", lambda environment, symbol, target, *_: self._note(environment, sympy.Eq(symbol, target))),
             _before("_log_real_tensor_propagation", lambda *_: self.assumed.append(self._frames.site())),
         ):
@@ -107,11 +116,53 @@ class Guards:
         about = (guard for guard in self.made if symbol in guard.relation.free_symbols and _is_number(guard.relation))
         return next(iter(sorted(about, key=lambda guard: not guard.stack)), None)
 
-    def asked(self, dims: Iterable[DynamicDim]) -> Iterator[tuple[str, Guard]]:
-        """What the model's code decided by the sizes of `dims`, as relations between their places; a relation counts once."""
-        places = {symbol: sympy.Symbol(dim.place) for dim in dims if (symbol := self._symbol(dim)) is not None}
-        replaced = getattr(self._environment, "replacements", {})
-        known = {replaced.get(symbol, symbol): place for symbol, place in reversed(places.items())} | places
+    def knows(self, dim: DynamicDim) -> bool:
+        """Whether the capture asked torch for a size of `dim` that may vary."""
+        return self._symbol(dim) is not None
+
+    def sizes(self, dims: Iterable[DynamicDim]) -> dict[sympy.Basic, int]:
+        """The example's sizes of `dims`, by torch's symbols in the graph."""
+        known = {symbol: dim.size for dim in dims if (symbol := self._symbol(dim)) is not None}
+        replaced = self._replaced()
+        return known | {target: size for symbol, size in known.items() if isinstance(target := replaced.get(symbol), sympy.Symbol)}
+
+    def places(self, expressions: Iterable[sympy.Basic], dims: Iterable[DynamicDim]) -> list[DynamicDim]:
+        """Those of `dims` by which the expressions of torch's symbols in the graph vary."""
+        symbols = {symbol for expression in expressions for symbol in expression.free_symbols}
+        return [dim for dim in dims if (symbol := self._symbol(dim)) is not None and {symbol, self._replaced().get(symbol)} & symbols]
+
+    def text(self, expression: sympy.Basic, names: Mapping[DynamicDim, str]) -> str:
+        """`expression` of torch's symbols in the graph in terms of the names of dims."""
+        return _as_text(expression.xreplace(self._named(names)))
+
+    def broadcast(self, dims: Sequence[DynamicDim]) -> dict[DynamicDim, Guard]:
+        """Those of `dims` that have size 1 in the example and another one by a guard, which therefore ended the capture."""
+        # NOTE: capture takes an example of size 1 for any size, which must be that of the tensor it meets; in eager mode it is broadcast.
+        sizes = self.sizes(dims)
+        found: dict[DynamicDim, Guard] = {}
+        for guard in self.made:
+            if guard.relation.xreplace(sizes) == sympy.false:
+                for dim in self.places([guard.relation], dims):
+                    if dim.size == 1:
+                        found.setdefault(dim, guard)
+        return found
+
+    def decided(self, guard: Guard, dims: Iterable[DynamicDim]) -> bool:
+        """Whether the operator that made `guard` takes other sizes of `dims`, too, and then returns other shapes than the graph says.
+
+        Most operators refuse them, such as a `view`: the graph need not say what happens then.
+        """
+        if guard.operator is None:
+            return False
+        sizes, relation = self.sizes(dims), guard.relation.xreplace(self._replaced())
+        returned = guard.operator.symbolic()
+        others = ({**sizes, symbol: size} for symbol in relation.free_symbols & sizes.keys() for size in _next(sizes[symbol]))
+        excluded = (each for each in others if relation.xreplace(each) == sympy.false)
+        return any(guard.operator.differs(returned, each) for each in itertools.islice(excluded, _TRIES))
+
+    def asked(self, names: Mapping[DynamicDim, str]) -> Iterator[tuple[str, Guard]]:
+        """What was decided by the sizes of dims, as relations between their names; a relation counts once."""
+        known = self._named(names)
         seen: set[sympy.Basic] = set()
         for guard in self.made:
             relation = guard.relation
@@ -149,10 +200,26 @@ class Guards:
         # NOTE: relations that torch cannot state as a dim's range (torch 2.11 to 2.15).
         return [each.expr for each in itertools.chain.from_iterable(getattr(self._environment, "deferred_runtime_asserts", {}).values())]
 
-    def _note(self, environment: Any, relation: sympy.Basic) -> None:
+    def _begin(self, environment: Any, *_: Any) -> None:
+        # NOTE: there may be no guard at all; and what captures a part of the model has an environment of its own.
+        self._environment = self._environment or environment
+
+    def _log_guard(self, environment: Any, purpose: str, relation: sympy.Basic, *_: Any) -> None:
+        # NOTE: what torch only asks for itself, as about the strides of a fake tensor, the graph does not assume.
+        if "suppressed" not in purpose:
+            self._note(environment, relation, self._frames.operator() if relation.has(Mod, PythonMod) else None)
+
+    def _note(self, environment: Any, relation: sympy.Basic, operator: Call | None = None) -> None:
         # NOTE: TorchDynamo may begin again, with a new environment: the last one counts.
         self._environment = environment
-        self.made.append(Guard(relation, (*self._frames.stack(), *_dynamo_stack()), self._frames.python_asks()))
+        self.made.append(Guard(relation, (*self._frames.stack(), *_dynamo_stack()), self._frames.python_asks(), operator))
+
+    def _replaced(self) -> dict[sympy.Symbol, sympy.Basic]:
+        return getattr(self._environment, "replacements", {})
+
+    def _named(self, names: Mapping[DynamicDim, str]) -> dict[sympy.Basic, sympy.Symbol]:
+        named = {symbol: sympy.Symbol(name) for dim, name in names.items() if (symbol := self._symbol(dim)) is not None}
+        return {self._replaced().get(symbol, symbol): name for symbol, name in reversed(named.items())} | named
 
     def _symbol(self, dim: DynamicDim) -> sympy.Symbol | None:
         # NOTE: sources are named `L['x'][0].size()[1]` (non-strict) or `L['flat_args'][3].size()[1]` (TorchDynamo; torch 2.11 to 2.15).
@@ -203,10 +270,14 @@ def _is_number(relation: sympy.Basic) -> bool:
     return isinstance(relation, sympy.Eq) and any(isinstance(side, sympy.Integer) and side > 0 for side in relation.args)
 
 
+def _next(size: int) -> range:
+    return range(size + 1, size + 33)
+
+
 def _as_text(relation: sympy.Basic) -> str:
     if isinstance(relation, sympy.Rel):
-        return f"{relation.lhs} {relation.rel_op} {relation.rhs}"
-    return str(relation)
+        return f"{_as_text(relation.lhs)} {relation.rel_op} {_as_text(relation.rhs)}"
+    return PythonPrinter().doprint(relation) if relation.has(Mod, PythonMod) else str(relation)
 
 
 def _dynamo_stack() -> Iterator[Location]:

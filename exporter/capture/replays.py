@@ -1,0 +1,98 @@
+"""Operators run once more on tensors without data and of known sizes: whether they do with these what the graph says."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import sympy
+import torch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils import _pytree as pytree
+
+Sizes = Mapping[sympy.Basic, int]
+"""The size that each of torch's symbols stands for."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """An operator with its arguments, whose sizes are torch's symbols.
+
+    Attributes:
+        operator: The operator.
+        args: Its positional arguments, with fake tensors.
+        kwargs: Its keyword arguments.
+    """
+
+    operator: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    def symbolic(self) -> Any:
+        """What the operator returns in the graph; None if that cannot be told."""
+        environment = next((each.fake_mode.shape_env for each in _tensors((self.args, self.kwargs)) if isinstance(each, FakeTensor)), None)
+        if environment is None:
+            return None
+        try:
+            # NOTE: the graph is made: what is asked here must not become a guard of it.
+            with torch.no_grad(), environment.suppress_guards():
+                return self.operator(*self.args, **self.kwargs)
+        except Exception:
+            return None
+
+    def differs(self, result: Any, sizes: Sizes) -> bool:
+        """Whether the operator returns other shapes for tensors of `sizes` than `result` has there. False where it refuses them."""
+        try:
+            promised = [_shape(each, sizes) for each in _tensors(result)]
+            with torch.no_grad(), FakeTensorMode(allow_non_fake_inputs=True):
+                args, kwargs = pytree.tree_map(lambda each: _with_sizes(each, sizes), (self.args, self.kwargs))
+                returned = self.operator(*args, **kwargs)
+            return [tuple(each.shape) for each in _tensors(returned)] != promised
+        except Exception:
+            # NOTE: operators refuse sizes with any exception; and not each can run without data, or without a size that is not known.
+            return False
+
+    def ones(self, sizes: Sizes) -> set[sympy.Basic]:
+        """The dims of the arguments that the graph leaves open and that are 1 at `sizes`."""
+        dims: list[Any] = [each for tensor in _tensors((self.args, self.kwargs)) for each in tensor.shape]
+        expressions = {each.node.expr for each in dims if isinstance(each, torch.SymInt)}
+        return {each for each in expressions if each.xreplace(sizes) == 1}
+
+
+def calls(program: torch.export.ExportedProgram) -> Iterator[tuple[torch.fx.Node, Call]]:
+    """Every operator of `program`. Layers that repeat another one, of the same sizes, do not count."""
+    seen: set[object] = set()
+    for graph_module in program.graph_module.modules():
+        for node in graph_module.graph.nodes if isinstance(graph_module, torch.fx.GraphModule) else ():
+            if isinstance(node.target, torch._ops.OpOverload):
+                args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: each.meta.get("val"))
+                key = (node.target, str(pytree.tree_map(_description, (args, kwargs))))
+                if key not in seen:
+                    seen.add(key)
+                    yield node, Call(node.target, args, kwargs)
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    return [each for each in pytree.tree_leaves(value) if isinstance(each, torch.Tensor)]
+
+
+def _description(value: Any) -> Any:
+    return (value.shape, value.stride(), value.dtype) if isinstance(value, torch.Tensor) else value
+
+
+def _with_sizes(value: Any, sizes: Sizes) -> Any:
+    if isinstance(value, torch.SymInt):
+        return _number(value, sizes)
+    if not isinstance(value, torch.Tensor):
+        return value
+    strides = tuple(_number(each, sizes) for each in value.stride())
+    return torch.empty_strided(_shape(value, sizes), strides, dtype=value.dtype, device=value.device)
+
+
+def _shape(tensor: torch.Tensor, sizes: Sizes) -> tuple[int, ...]:
+    return tuple(_number(each, sizes) for each in tensor.shape)
+
+
+def _number(size: int | torch.SymInt, sizes: Sizes) -> int:
+    return int(size.node.expr.xreplace(sizes)) if isinstance(size, torch.SymInt) else size
