@@ -602,7 +602,8 @@ class DimsFixed(Rule, id="OXP1034", level=Level.NOTE, history=[Added("0.1.0")]):
 
     What happened:
         `dynamic_shapes=True` asks for every dim of every input to be dynamic. At this line the model fixes some of them: a layer has so
-        many features or channels, a `view` names a number, a loop runs so many times, or an input of size 1 is broadcast.
+        many features or channels, a `view` names a number, a loop runs so many times, or an input of size 1 is broadcast or
+        squeezed.
 
     Why it matters:
         These dims have the example's size in the exported model; the others may have any size. Most often that is as it should be.

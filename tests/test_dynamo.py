@@ -95,6 +95,39 @@ MODELS = """
             return x * 2
         return x
 
+    def squeeze(x):
+        return x.squeeze(1) * 2  # squeeze
+
+    def squeeze_all(x):
+        return torch.nn.functional.adaptive_avg_pool2d(x, 1).squeeze()  # squeeze all
+
+    def squeeze_pooled(x):
+        return torch.nn.functional.max_pool1d(x, 2).squeeze_(2)  # squeeze pooled
+
+    TABLE = torch.arange(12.0).reshape(1, 4, 3)
+
+    def positions(x):
+        return x + TABLE  # positions
+
+    def halves(x):
+        left, right = torch.tensor_split(x, 2, 1)  # halves
+        return left * 2
+
+    def quarters(x):
+        return x.tensor_split(4)[1] * 2  # quarters
+
+    def equal_halves(x):
+        return torch.hsplit(x, 2)[0] * 2
+
+    def every_second(x):
+        return x[::2] * 2
+
+    def every_third(x):
+        return x[:, 1::3] * 2
+
+    def norm(x):
+        return torch.nn.functional.group_norm(x.unflatten(1, (2, -1)).flatten(1), 2)
+
     def equal(x, y):
         if x.shape[1] == y.shape[0]:  # equal
             return x @ y
@@ -123,6 +156,25 @@ CASES: dict[str, tuple[str, tuple[Any, ...], dict[str, Any], list[Any], list[tup
     "number of elements": ("view", (R(2, 6),), {}, [[2, 6]], [("OXP1034", "view")], []),
     "even number of elements": ("pairs", (R(2, 6),), {}, [["a", "b"]], [], [((R(3, 4),), {})]),
     "branch": ("branch", (R(3, 4),), {}, [["a", "b"]], [("OXP1011", "branch")], [((R(5, 2),), {})]),
+    "squeezed": ("squeeze", (R(2, 1, 3),), {}, [["a", 1, "b"]], [("OXP1034", "squeeze")], [((R(5, 1, 4),), {})]),
+    "squeezed, two dims of 1": ("squeeze", (R(1, 1, 3),), {}, [["a", 1, "b"]], [("OXP1034", "squeeze")], [((R(5, 1, 4),), {})]),
+    "nothing to squeeze": ("squeeze", (R(2, 4, 1),), {}, [["a", "b", "c"]], [], [((R(5, 7, 4),), {})]),
+    "all squeezed": (
+        "squeeze_all",
+        (R(1, 3, 4, 4),),
+        {},
+        [[1, "a", "b", "c"]],
+        [("OXP1034", "squeeze all")],
+        [((R(1, 5, 6, 7),), {})],
+    ),
+    "pooled to 1": ("squeeze_pooled", (R(2, 3, 2),), {}, [["a", "b", 2]], [("OXP1034", "squeeze pooled")], [((R(5, 4, 2),), {})]),
+    "broadcast to a constant": ("positions", (R(2, 1, 3),), {}, [["a", 1, 3]], [("OXP1034", "positions")], [((R(5, 1, 3),), {})]),
+    "remainder": ("halves", (R(2, 6),), {}, [["a", "b"]], [("OXP1011", "halves")], [((R(3, 8),), {})]),
+    "remainders": ("quarters", (R(6, 3),), {}, [["a", "b"]], [("OXP1011", "quarters")], [((R(10, 4),), {})]),
+    "refused remainder": ("equal_halves", (R(2, 6),), {}, [["a", "b"]], [], [((R(3, 8),), {})]),
+    "refused remainders": ("norm", (R(2, 6),), {}, [["a", "b"]], [], [((R(3, 8),), {})]),
+    "step of 2": ("every_second", (R(2, 3),), {}, [["a", "b"]], [], [((R(7, 4),), {}), ((R(1, 4),), {})]),
+    "step of 3": ("every_third", (R(3, 2),), {}, [["a", "b"]], [], [((R(7, 4),), {}), ((R(7, 8),), {})]),
     "branch of two": ("equal", (R(2, 3), R(3, 4)), {}, [["a", "b"], ["b", "c"]], [("OXP1011", "equal")], [((R(5, 2), R(2, 7)), {})]),
 }
 
@@ -154,6 +206,64 @@ def test_every_dim_by_each_strategy(load: Load, marked: Marked, strategy: str) -
     assert dims(program) == [["a", 3, 8, 8]]
     assert {rule for rule, _ in found(program)} == {"OXP1034"}
     assert {line for _, line in found(program)} <= {*marked("channels"), *marked("flat")}
+
+
+NAMED: dict[str, tuple[str, torch.Tensor, dict[int, Any], list[tuple[str, str]], list[torch.Tensor]]] = {
+    "squeezed": ("squeeze", R(2, 1, 3), {1: "n"}, [("OXP1011", "squeeze")], [R(2, 4, 3), R(2, 7, 3)]),
+    "squeezed Dim": ("squeeze", R(2, 1, 3), {1: torch.export.Dim("n")}, [("OXP1011", "squeeze")], [R(2, 4, 3)]),
+    "all squeezed": ("squeeze_all", R(1, 3, 4, 4), {0: "n"}, [("OXP1011", "squeeze all")], [R(5, 3, 4, 4)]),
+    "squeezed as it was allowed": ("squeeze", R(2, 1, 3), {1: torch.export.Dim.AUTO}, [("OXP1011", "squeeze")], [R(2, 4, 3)]),
+    "remainder": ("halves", R(2, 6), {1: "n"}, [("OXP1011", "halves")], [R(2, 6), R(2, 8)]),
+    "remainder of a Dim": ("halves", R(2, 7), {1: torch.export.Dim("n")}, [("OXP1011", "halves")], [R(2, 7), R(2, 11)]),
+    "remainders": ("quarters", R(6, 3), {0: "n"}, [("OXP1011", "quarters")], [R(6, 3), R(10, 3)]),
+    "remainders of a Dim": ("quarters", R(7, 3), {0: torch.export.Dim("n")}, [("OXP1011", "quarters")], [R(11, 3)]),
+    "branch": ("branch", R(4, 3), {0: "n"}, [("OXP1011", "branch")], [R(4, 3), R(7, 3)]),
+    "refused remainder": ("equal_halves", R(2, 6), {1: "n"}, [], [R(2, 6), R(2, 8)]),
+    "view": ("pairs", R(2, 6), {1: "n"}, [], [R(2, 6), R(2, 7)]),
+    "step": ("every_second", R(2, 3), {0: "n"}, [], [R(2, 3), R(7, 3)]),
+}
+
+
+@pytest.mark.parametrize(("name", "x", "shape", "expected", "others"), NAMED.values(), ids=NAMED)
+def test_what_a_model_assumes_of_a_named_dim_is_told(
+    load: Load,
+    marked: Marked,
+    name: str,
+    x: torch.Tensor,
+    shape: dict[int, Any],
+    expected: list[tuple[str, str]],
+    others: list[torch.Tensor],
+) -> None:
+    model = getattr(load(MODELS), name)
+    program = onnxplain.export(model, (x,), dynamic_shapes={"x": shape})
+    assert [each for each in found(program) if each[0] != "OXP1025"] == [(rule, marked(place)[0]) for rule, place in expected]
+    for other in others:
+        torch.testing.assert_close(program(other)[0], model(other), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dim", ["n", torch.export.Dim("n"), torch.export.Dim.DYNAMIC])
+def test_named_dim_that_is_broadcast_is_fixed(load: Load, marked: Marked, dim: Any) -> None:
+    with pytest.raises(ExportFailed) as caught:
+        onnxplain.export(load(MODELS).positions, (R(2, 1, 3),), dynamic_shapes={"x": {1: dim}})
+    assert [(each.rule.id, each.location and each.location.line) for each in caught.value.findings] == [("OXP1003", *marked("positions"))]
+
+
+@pytest.mark.parametrize("strategy", ["non-strict", "strict"])
+@pytest.mark.parametrize(
+    ("name", "x", "expected"),
+    [
+        ("squeeze", R(2, 1, 3), ("OXP1034", "squeeze")),
+        ("positions", R(2, 1, 3), ("OXP1034", "positions")),
+        ("halves", R(2, 7), ("OXP1011", "halves")),
+    ],
+)
+def test_sizes_of_1_and_remainders_by_each_strategy(
+    load: Load, marked: Marked, strategy: str, name: str, x: torch.Tensor, expected: tuple[str, str]
+) -> None:
+    model = getattr(load(MODELS), name)
+    program = onnxplain.export(model, (x,), dynamic_shapes=True, strategies=(strategy,))
+    assert found(program) == [(expected[0], *marked(expected[1]))]
+    torch.testing.assert_close(program(x)[0], model(x))
 
 
 def test_names_of_dims_tell_where_they_are(load: Load) -> None:
@@ -279,6 +389,20 @@ def test_own_strategy_captures() -> None:
     onnxplain.dynamo_export(model, torch.randn(2, 8), export_options=ExportOptions(strategies=[own]))
     assert own.calls == 2
     assert any("strategy own" in event.text for event in program.diagnostics.events)
+
+
+class Static:
+    name = "static"
+
+    def generate_fx(self, model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any) -> Any:
+        return torch.export.export(model, args, kwargs)
+
+
+def test_own_strategy_and_not_the_model_leaves_dims_static() -> None:
+    options = ExportOptions(dynamic_shapes=True, strategies=[Static()])
+    program = onnxplain.dynamo_export(Small().eval(), torch.randn(2, 8), export_options=options)
+    assert dims(program) == [[2, 8]]
+    assert [rule for rule, _ in found(program)] == ["OXP1010"]
 
 
 def test_next_strategy_is_tried_after_an_own_one() -> None:

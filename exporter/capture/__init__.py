@@ -79,7 +79,8 @@ def capture(context: DiagnosticContext, request: Request, look_ahead: Callable[[
         if strategy.name == "draft" and not found:
             # NOTE: a draft is never the result, not even if nothing was seen to depend on the example's data.
             attempt, found = _tried(context, ALL["non-strict"], model, request, first=not findings)
-        while every_dim and (known := dims.fixed(request, attempt.guards, attempt.program)):
+        own = strategy.name not in ALL
+        while every_dim and (known := dims.fixed(request, attempt.guards, attempt.program, own=own)):
             # NOTE: once more with their sizes as numbers, which the next stages can compute with.
             fixed |= known
             request = dims.closed(request, known)

@@ -69,8 +69,8 @@ def undelivered(request: Request, guards: Guards, program: torch.export.Exported
     constants = inputs.constant_dims(request, program) | _constants(request, guards)
     limited = list(_limits(request, guards))
     places = {finding.place for finding in limited}
-    names = {dim: dim.name for dim in inputs.dynamic_dims(request)}
-    others = [*_branches(request, guards, names), *_ones(request, guards, program)]
+    names = {dim: dim.name for dim in inputs.dynamic_dims(request) if dim not in constants}
+    others = [*_branches(request, guards, names, small=False), *_ones(request, guards, program)]
     return [*_frozen_dims(request, guards, constants), *limited, *(finding for finding in others if finding.place not in places)]
 
 
@@ -108,12 +108,19 @@ def opened(request: Request) -> Request:
     return dataclasses.replace(request, dynamic_shapes=shapes or None)
 
 
-def fixed(request: Request, guards: Guards, program: torch.export.ExportedProgram | None) -> dict[DynamicDim, Evidence]:
-    """The dims that may be dynamic and that the model fixes, each with the line where it does; without a program those that ended it."""
+def fixed(request: Request, guards: Guards, program: torch.export.ExportedProgram | None, *, own: bool) -> dict[DynamicDim, Evidence]:
+    """The dims that may be dynamic and that the model fixes, each with the line where it does.
+
+    Args:
+        request: The export.
+        guards: What was decided when it was captured.
+        program: The program; None if the dims ended the capture.
+        own: Whether the strategy is one of the user's own, which may have asked torch for fewer dims.
+    """
     open_dims = list(inputs.open_dims(request))
     if program is None:
         return {dim: _evidence_about(request, guard) for dim, guard in guards.broadcast(open_dims).items()}
-    sizes = {dim: size for dim, size in inputs.sizes_in(program, open_dims).items() if guards.knows(dim)}
+    sizes = {dim: size for dim, size in inputs.sizes_in(program, open_dims).items() if not own or guards.knows(dim)}
     found: dict[DynamicDim, Evidence] = {}
     for dim, size in sizes.items():
         fixing = guards.fixing(dim)
@@ -124,7 +131,7 @@ def fixed(request: Request, guards: Guards, program: torch.export.ExportedProgra
     for node, expression in _kept_ones(guards, program, open_dims):
         for dim in guards.places([expression], open_dims):
             found.setdefault(dim, where.at_node(node))
-    return found
+    return {dim: found[dim] for dim in open_dims if dim in found}
 
 
 def closed(request: Request, dims: Iterable[DynamicDim]) -> Request:
@@ -150,7 +157,7 @@ def report_open(
     """
     static = [dim.place for dim, size in inputs.sizes_in(program, inputs.open_dims(request)).items() if isinstance(size, int)]
     if static:
-        # NOTE: torch was not asked for them to vary: that is a strategy of the user's own, and not the model.
+        # NOTE: a strategy of the user's own did not ask torch for them to vary: that is not the model's doing.
         reason = f"the strategy made a program in which {', '.join(static)} cannot vary"
         context.report(ArgumentIgnored(argument="dynamic_shapes", reason=reason), at=request.caller)
     by_place: dict[Location | None, list[DynamicDim]] = {}
@@ -159,7 +166,7 @@ def report_open(
     for dims in by_place.values():
         sizes = tuple(f"{dim.place} == {dim.size}" for dim in dims)
         context.report(DimsFixed(sizes=sizes), at=fixed[dims[0]], fixes=[Fix(_KEEP, Confidence.CHANGES_BEHAVIOUR)])
-    for finding in _branches(request, guards, {dim: dim.place for dim in inputs.open_dims(request)}):
+    for finding in _branches(request, guards, {dim: dim.place for dim in inputs.open_dims(request)}, small=True):
         context.report(finding.rule, at=finding.at, fixes=finding.fixes)
 
 
@@ -219,13 +226,20 @@ def _limits(request: Request, guards: Guards) -> Iterator[Finding]:
             break
 
 
-def _branches(request: Request, guards: Guards, names: Mapping[DynamicDim, str]) -> list[Finding]:
-    """A finding for each line that took a branch by the sizes of dims, which have those names."""
+def _branches(request: Request, guards: Guards, names: Mapping[DynamicDim, str], *, small: bool) -> list[Finding]:
+    """A finding for each line that took a branch by the sizes of dims, which have those names.
+
+    Args:
+        request: The export.
+        guards: What was decided when it was captured.
+        names: The dims with their names.
+        small: Whether what only the sizes 0 and 1 decide counts where the user's code asks.
+    """
     by_place: dict[Location | None, list[tuple[str, Guard]]] = {}
     for relation, guard in guards.asked(names):
         # NOTE: libraries often ask whether there is anything to do at all.
-        negligible = limits.only_small(guard.relation) and where.origin(guard.stack[-1].file) is not where.Origin.USER
-        if not negligible and (_is_branch(guard) or guards.decided(guard, names)):
+        least = 0 if small and where.origin(guard.stack[-1].file) is where.Origin.USER else 2
+        if (_is_branch(guard) or guards.decided(guard, names)) and limits.excludes(guard.relation, least):
             by_place.setdefault(_evidence_about(request, guard).location, []).append((relation, guard))
     found = []
     for taken in by_place.values():

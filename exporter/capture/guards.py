@@ -87,6 +87,7 @@ class Guards:
         if sizes is not None and sizes.lower == sizes.upper:
             known.append(sizes.lower)
         known += [_fixed(guard.relation, symbol) for guard in self.made if guard.asked_by_python]
+        known += [_fixed(relation, symbol) for relation in self._asserted()]
         return next((int(size) for size in known if size is not None and size.is_Integer), None)
 
     def varies(self, dim: DynamicDim) -> bool:

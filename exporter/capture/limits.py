@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import sympy
 
-_SMALL = range(2, 34)
+_SMALL = range(34)
+_OTHERS = (3, 4)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +35,7 @@ def limit_of(relation: sympy.Basic, symbol: sympy.Symbol, example: int, least: i
     concerns the sizes 0 and 1, which torch treats as special cases.
     """
     sizes = sorted({size for size in _worth_trying(relation, example) if max(least, 2) <= size <= most})
-    tried = {size: _tried(relation, symbol, size) for size in sizes}
+    tried = {size: _tried(relation, {symbol: size}) for size in sizes}
     failing = [size for size, holds in tried.items() if holds is False]
     holding = [size for size, holds in tried.items() if holds is True]
     if not holding or not any(size > example for size in failing):
@@ -45,18 +46,23 @@ def limit_of(relation: sympy.Basic, symbol: sympy.Symbol, example: int, least: i
     return Limit(factor=factor) if factor > 1 and not any(size % factor == 0 for size in failing) else None
 
 
-def only_small(relation: sympy.Basic) -> bool:
-    """Whether all that `relation` excludes are the sizes 0 and 1 of one dim."""
-    if len(relation.free_symbols) != 1:
-        return False
-    (symbol,) = relation.free_symbols
-    return all(_tried(relation, symbol, size) is not False for size in _worth_trying(relation, 2) if size > 1)
+def excludes(relation: sympy.Basic, least: int) -> bool:
+    """Whether `relation` is false for some sizes from `least` on. It is found by trying one size after another."""
+    symbols = relation.free_symbols
+    tried = (
+        {**dict.fromkeys(symbols, other), symbol: size}
+        for other in _OTHERS[: len(symbols)]
+        for symbol in symbols
+        for size in _worth_trying(relation, least)
+        if size >= least
+    )
+    return any(_tried(relation, sizes) is False for sizes in tried)
 
 
-def _tried(relation: sympy.Basic, symbol: sympy.Symbol, size: int) -> bool | None:
-    """Whether `relation` holds for `size`; None where it cannot be told."""
+def _tried(relation: sympy.Basic, sizes: Mapping[sympy.Basic, int]) -> bool | None:
+    """Whether `relation` holds for `sizes`; None where it cannot be told."""
     try:
-        value = relation.xreplace({symbol: sympy.Integer(size)})
+        value = relation.xreplace({symbol: sympy.Integer(size) for symbol, size in sizes.items()})
     except (ArithmeticError, ValueError, AssertionError):
         # NOTE: such as a division by a size that is rounded down to 0.
         return None
