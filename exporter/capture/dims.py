@@ -305,7 +305,7 @@ def _refined(error: Exception, shapes: Any) -> Any:
 
 def _is_branch(guard: Guard) -> bool:
     # NOTE: TorchDynamo does not run the model's code, so whether Python asked shows in the source only.
-    return guard.asked_by_python or syntax.test_at(guard.stack[-1]) is not None
+    return guard.asked_by_python or (guard.interpreted and syntax.test_at(guard.stack[-1]) is not None)
 
 
 def _evidence_about(request: Request, guard: Guard | None) -> Evidence:

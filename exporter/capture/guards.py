@@ -42,12 +42,14 @@ class Guard:
         stack: How the model came there.
         asked_by_python: True if the model's code itself decided by the size, as with `if`; False if an operator checked it.
         operator: The operator that asked for a remainder of a size.
+        interpreted: True if TorchDynamo interpreted the model's code, which then asks nothing by itself.
     """
 
     relation: sympy.Basic
     stack: tuple[Location, ...]
     asked_by_python: bool
     operator: Call | None = None
+    interpreted: bool = False
 
 
 class Guards:
@@ -213,7 +215,8 @@ class Guards:
     def _note(self, environment: Any, relation: sympy.Basic, operator: Call | None = None) -> None:
         # NOTE: TorchDynamo may begin again, with a new environment: the last one counts.
         self._environment = environment
-        self.made.append(Guard(relation, (*self._frames.stack(), *_dynamo_stack()), self._frames.python_asks(), operator))
+        stack, interpreted = self._frames.stack(), tuple(_dynamo_stack())
+        self.made.append(Guard(relation, (*stack, *interpreted), self._frames.python_asks(), operator, bool(interpreted)))
 
     def _replaced(self) -> dict[sympy.Symbol, sympy.Basic]:
         return getattr(self._environment, "replacements", {})
