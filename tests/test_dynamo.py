@@ -116,6 +116,11 @@ MODELS = """
     def quarters(x):
         return x.tensor_split(4)[1] * 2  # quarters
 
+    def even(x):
+        if x.shape[1] % 2 == 0:
+            return x * 2
+        return x
+
     def equal_halves(x):
         return torch.hsplit(x, 2)[0] * 2
 
@@ -215,6 +220,7 @@ NAMED: dict[str, tuple[str, torch.Tensor, dict[int, Any], list[tuple[str, str]],
     "squeezed as it was allowed": ("squeeze", R(2, 1, 3), {1: torch.export.Dim.AUTO}, [("OXP1011", "squeeze")], [R(2, 4, 3)]),
     "remainder": ("halves", R(2, 6), {1: "n"}, [("OXP1011", "halves")], [R(2, 6), R(2, 8)]),
     "remainder of a Dim": ("halves", R(2, 7), {1: torch.export.Dim("n")}, [("OXP1011", "halves")], [R(2, 7), R(2, 11)]),
+    "remainder that is promised": ("even", R(2, 6), {1: 2 * torch.export.Dim("half")}, [], [R(2, 6), R(2, 10)]),
     "remainders": ("quarters", R(6, 3), {0: "n"}, [("OXP1011", "quarters")], [R(6, 3), R(10, 3)]),
     "remainders of a Dim": ("quarters", R(7, 3), {0: torch.export.Dim("n")}, [("OXP1011", "quarters")], [R(11, 3)]),
     "branch": ("branch", R(4, 3), {0: "n"}, [("OXP1011", "branch")], [R(4, 3), R(7, 3)]),

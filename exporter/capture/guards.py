@@ -166,10 +166,18 @@ class Guards:
     def asked(self, names: Mapping[DynamicDim, str]) -> Iterator[tuple[str, Guard]]:
         """What was decided by the sizes of dims, as relations between their names; a relation counts once."""
         known = self._named(names)
+        # NOTE: a Dim such as `2 * half` promises what is true of each `half`.
+        derived = {symbol: target for symbol, target in self._replaced().items() if not target.is_Atom}
         seen: set[sympy.Basic] = set()
         for guard in self.made:
             relation = guard.relation
-            if guard.stack and relation not in seen and relation.free_symbols and relation.free_symbols <= known.keys():
+            if (
+                guard.stack
+                and relation not in seen
+                and relation.free_symbols
+                and relation.free_symbols <= known.keys()
+                and relation.xreplace(derived) != sympy.true
+            ):
                 seen.add(relation)
                 yield _as_text(relation.xreplace(known)), guard
 

@@ -9,6 +9,7 @@ import sympy
 
 _SMALL = range(34)
 _OTHERS = (3, 4)
+_LARGEST = 2**20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,14 +48,17 @@ def limit_of(relation: sympy.Basic, symbol: sympy.Symbol, example: int, least: i
 
 
 def excludes(relation: sympy.Basic, least: int) -> bool:
-    """Whether `relation` is false for some sizes from `least` on. It is found by trying one size after another."""
+    """Whether `relation` is false for some sizes from `least` on. It is found by trying one size after another.
+
+    Sizes that are too large for real data do not count: libraries ask whether there are more than 2 ** 31 elements.
+    """
     symbols = relation.free_symbols
     tried = (
         {**dict.fromkeys(symbols, other), symbol: size}
         for other in _OTHERS[: len(symbols)]
         for symbol in symbols
         for size in _worth_trying(relation, least)
-        if size >= least
+        if least <= size <= _LARGEST
     )
     return any(_tried(relation, sizes) is False for sizes in tried)
 
