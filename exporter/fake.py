@@ -89,6 +89,10 @@ class _Mode(FakeTensorMode):
         small = not tensors and isinstance(result, FakeTensor) and result.device.type != "meta" and result.nbytes <= LARGE
         return func(*args, **(kwargs or {})) if small and not self._everything else result
 
+    def __deepcopy__(self, _: object) -> _Mode:
+        # NOTE: a copy of a tensor copies its attributes, of which its mode is one; and tensors of two modes do not mix.
+        return self
+
     @contextlib.contextmanager
     def _all_fake(self) -> Iterator[None]:
         """Makes small tensors fake, too: for those that operators are made of."""

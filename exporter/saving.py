@@ -59,7 +59,7 @@ def save(
         return
     path = files.checked_path("destination", destination)
     for file in (path, path.with_name(f"{path.name}.data")):
-        if file.exists() and any(file.samefile(used) for used in model_weights.files_of(model)):
+        if file.exists() and any(used.exists() and file.samefile(used) for used in model_weights.files_of(model)):
             raise InvalidArgument(f"destination: expected another file than those with the weights, got {str(file)!r}")
     try:
         with files.Staging(path) as staging:
