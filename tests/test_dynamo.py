@@ -76,7 +76,9 @@ MODELS = """
 
     def nested(batch, *, scale=None):
         left, (right,) = batch["pair"]
-        return left + right if scale is None else left * scale + right
+        if scale is None:
+            return left + right
+        return left * scale + right
 
     def loop(x):
         total = torch.zeros(())
