@@ -52,12 +52,18 @@ def flat_inputs(
     return [leaf for leaf, spec in zip(leaves, specs, strict=True) if not isinstance(spec.arg, ConstantArgument)]
 
 
-def check_fit(program: torch.export.ExportedProgram, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Raises `InvalidArgument` if inputs are not of the structure, the dtypes and the shapes that `program` takes."""
-    names = [spec.arg.name for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
+def fitted(
+    program: torch.export.ExportedProgram, args: Sequence[Any], kwargs: Mapping[str, Any], forward: inspect.Signature | None = None
+) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    """Inputs for `program`, by position and by name as it takes them.
+
+    Raises:
+        InvalidArgument: They are not of the structure, the dtypes and the shapes that it takes.
+    """
+    specs = [spec.arg for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
+    names = [argument.name for argument in specs if not isinstance(argument, ConstantArgument)]
     fakes = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
-    expected = [name for name in names if isinstance(fakes[name], torch.Tensor | torch.SymInt | torch.SymFloat | torch.SymBool)]
-    for name, given in zip(expected, flat_inputs(program, args, kwargs), strict=True):
+    for name, given in zip(names, flat_inputs(program, args, kwargs, forward), strict=True):
         fake = fakes[name]
         if not isinstance(fake, torch.Tensor):
             continue
@@ -67,6 +73,8 @@ def check_fit(program: torch.export.ExportedProgram, args: Sequence[Any], kwargs
         same = fake.dim() == given.dim() and all(want == got for want, got in sizes if isinstance(want, int))
         if not same or fake.dtype is not given.dtype:
             raise InvalidArgument(f"{name}: expected {fake.dtype}{list(fake.shape)}, got {given.dtype}{list(given.shape)}")
+    structure = program.call_spec.in_spec
+    return (tuple(args), kwargs) if structure is None else _bound(program, structure, args, kwargs, forward)
 
 
 def _bound(

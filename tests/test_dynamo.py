@@ -288,15 +288,35 @@ def test_next_strategy_is_tried_after_an_own_one() -> None:
     assert found(program) == []
 
 
-@pytest.mark.parametrize("own", [Own(error=RuntimeError("not today")), Own(result=torch.nn.Identity())], ids=["raises", "another type"])
+def captured(*args: torch.Tensor) -> torch.export.ExportedProgram:
+    class Total(torch.nn.Module):
+        def forward(self, *rows: torch.Tensor) -> torch.Tensor:
+            return sum(rows)  # type: ignore[return-value]
+
+    return torch.export.export(Total(), args)
+
+
+FAILURES = {
+    "raises": Own(error=RuntimeError("not today")),
+    "another type": Own(result=torch.nn.Identity()),
+    "two inputs": Own(result=captured(R(2, 8), R(2, 8))),
+    "another shape": Own(result=captured(R(2, 5))),
+    "another rank": Own(result=captured(R(2, 8, 1))),
+    "another dtype": Own(result=captured(R(2, 8).half())),
+}
+
+
+@pytest.mark.parametrize("own", FAILURES.values(), ids=FAILURES)
 def test_failure_of_an_own_strategy_is_a_finding(own: Own) -> None:
     with pytest.raises(ExportFailed) as caught:
         onnxplain.export(Small().eval(), (torch.randn(2, 8),), strategies=[own])
     (finding,) = caught.value.findings
     assert finding.rule.id == "OXP1009"
-    if own.error is not None:
-        assert finding.location is not None
-        assert finding.location.function == "generate_fx"
+    assert finding.location is not None
+    assert finding.location.file == __file__
+    assert finding.location.function == "generate_fx"
+    # The next one is tried then.
+    assert found(onnxplain.export(Small().eval(), (torch.randn(2, 8),), strategies=[own, "non-strict"])) == []
 
 
 # Whether the model is being exported
@@ -566,6 +586,8 @@ REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
     "strategy": ("strategies", lambda: onnxplain.export(Small(), (X,), strategies=["fast"])),
     "strategy of another name": ("strategies", lambda: onnxplain.export(Small(), (X,), strategies=[Own(name="strict")])),
     "strategy without a method": ("strategies", lambda: onnxplain.export(Small(), (X,), strategies=[object()])),  # type: ignore[list-item]
+    "strategies": ("strategies", lambda: ExportOptions(strategies=3)),  # type: ignore[arg-type]
+    "strategies of options": ("strategies", lambda: ExportOptions(strategies=["fast", {}])),  # type: ignore[list-item]
     "no strategy": ("strategies", lambda: onnxplain.export(Small(), (X,), strategies=[])),
     "opset_version": ("opset_version", lambda: OnnxRegistry("18")),  # type: ignore[arg-type]
     "namespace": ("namespace", lambda: OnnxRegistry().is_registered_op("aten::add", "add")),
