@@ -281,10 +281,14 @@ class ONNXProgram:
         )
 
     def save_diagnostics(self, destination: str | os.PathLike[str]) -> None:
-        """Saves the log as SARIF 2.1.0.
+        """Saves the log as SARIF 2.1.0. The file appears whole or not at all.
+
+        Args:
+            destination: The path of the file; folders above it are made. Graphs that findings lead through are saved as text in a folder
+                beside it, `<destination without its suffix>.graphs`.
 
         Raises:
-            InvalidArgument: `destination` is no path, or cannot be written.
+            InvalidArgument: `destination` is no path, or something is there that is no file, or it cannot be written.
         """
         from onnxplain.diagnostics import sarif
 
