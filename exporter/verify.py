@@ -15,7 +15,7 @@ from onnxplain.diagnostics import DiagnosticContext, Evidence
 from onnxplain.rules import EagerFailed, KernelMissing, NotRun, OutputsDiffer, RuntimeRejected
 
 from . import calls, gradients, runtime, weights, where
-from .binding import flat_inputs
+from .binding import flat_inputs, signature_of
 from .folding import RANDOM
 from .options import Request
 from .passes import Prepared
@@ -34,7 +34,7 @@ def verify(context: DiagnosticContext, model: ir.Model, prepared: Prepared, path
     if random:
         context.event(f"The outputs were not compared: {', '.join(random)} gives other numbers in each run.", logging.WARNING)
         return
-    inputs = flat_inputs(prepared.program, request.args, request.kwargs)
+    inputs = flat_inputs(prepared.program, request.args, request.kwargs, signature_of(request.model))
     try:
         actual = runtime.run(runtime.session(model, path), inputs)
     except Exception as error:
