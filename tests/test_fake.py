@@ -296,6 +296,9 @@ def test_one_file_of_a_large_model_is_refused_without_a_path() -> None:
         ("destination", 3),
         ("destination", "."),
         ("destination", "no_such_folder/m.onnx"),
+        ("destination", None),
+        ("destination", "a\0b"),
+        ("destination", "a" * 300),
         ("include_initializers", "no"),
         ("keep_initializers_as_inputs", None),
         ("external_data", "m.data"),
@@ -324,6 +327,53 @@ def test_to_a_file_that_is_open(tmp_path: pathlib.Path) -> None:
     with (tmp_path / "m.onnx").open("rb") as unwritable, pytest.raises(onnxplain.InvalidArgument, match="destination"):
         program.save(unwritable)
     assert not memory.getvalue()
+
+
+class Refusing(io.BytesIO):
+    def write(self, _: object) -> int:
+        raise ValueError("not today")
+
+
+def test_to_a_file_that_takes_nothing(tmp_path: pathlib.Path) -> None:
+    program = onnxplain.export(real(), (IDS,))
+    with (tmp_path / "m.onnx").open("wb") as closed:
+        pass
+    for file in (closed, Refusing()):
+        with pytest.raises(onnxplain.InvalidArgument, match=r"^destination:"):
+            program.save(file)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="POSIX")
+def test_only_files_are_replaced(tmp_path: pathlib.Path) -> None:
+    program = onnxplain.export(real(), (IDS,))
+    os.mkfifo(tmp_path / "pipe")
+    for write in (program.save, program.save_diagnostics):
+        with pytest.raises(onnxplain.InvalidArgument, match=r"^destination:"):
+            write(tmp_path / "pipe")
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_what_a_link_leads_to_is_written(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "older.onnx").write_text("older")
+    (tmp_path / "m.onnx").symlink_to("older.onnx")
+    onnxplain.export(real(), (IDS,)).save(tmp_path / "m.onnx", external_data=True)
+    assert (tmp_path / "m.onnx").is_symlink()
+    close(ran(tmp_path / "older.onnx"), real()(IDS))
+    close(ran(tmp_path / "m.onnx"), real()(IDS))
+
+
+def test_no_external_data_without_weights(tmp_path: pathlib.Path) -> None:
+    onnxplain.export(real(), (IDS,)).save(tmp_path / "m.onnx", include_initializers=False, external_data=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+
+
+def test_the_longest_name(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / f"{'a' * 250}.onnx"
+    onnxplain.export(real(), (IDS,)).save(path)
+    close(ran(path), real()(IDS))
+    for name in ("a\0b", "a" * 300):
+        with pytest.raises(onnxplain.InvalidArgument, match=r"^destination:"):
+            onnxplain.export(real(), (IDS,)).save_diagnostics(tmp_path / name)
 
 
 @pytest.mark.parametrize("external", [None, True])
