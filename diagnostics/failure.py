@@ -34,19 +34,19 @@ class ExportFailed(OnnxExporterError):
 
 
 class LogNotSaved(OnnxExporterError):
-    """The log or the report of an export could not be written. Whether the export itself succeeded is in the log.
+    """The log of an export, or another file that goes with it, could not be written. Whether the export itself succeeded is in the log.
 
     Attributes:
         log: Everything that the export reported.
     """
 
-    def __init__(self, log: Log, error: OSError) -> None:
+    def __init__(self, log: Log, error: Exception) -> None:
         self.log = log
         self.error = error
         super().__init__(log, error)
 
     def __str__(self) -> str:
-        told = f"The log could not be saved ({self.error}). It says: {verdict(self.log)}"
+        told = f"Not all files that were asked for could be saved ({self.error}). The log says: {verdict(self.log)}"
         return "\n".join([told, *(plain(finding) for finding in self.log.findings[:1])])
 
 

@@ -13,6 +13,7 @@ import platform
 import pstats
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
+from types import NoneType
 from typing import Any, Literal
 
 import torch
@@ -40,9 +41,10 @@ from onnxplain.rules import ArgumentIgnored, InternalError, LegacyDynamicAxes
 
 from . import dynamic_shapes as shapes
 from . import pipeline, where, written
+from .binding import fitted
 from .capture import spec
-from .capture.strategies import FXGraphExtractor
-from .files import checked_folder, checked_path, sha256
+from .capture.strategies import FXGraphExtractor, checked_strategies
+from .files import Staging, checked_folder, checked_path, sha256
 from .options import DEFAULT_OPSET, STRATEGIES, Request
 from .program import ONNXProgram
 from .registry import OnnxRegistry, checked_opset
@@ -101,7 +103,7 @@ def export(
 
     Args:
         model: A module, a function of tensors, or an ExportedProgram.
-        args: Positional example inputs; a single tensor stands for a tuple of one.
+        args: Positional example inputs; a single tensor stands for a tuple of one. An ExportedProgram needs none.
         f: Where to save the model; None keeps it in memory.
         kwargs: Keyword example inputs.
         verbose: True writes the findings to standard error, too.
@@ -141,24 +143,41 @@ def export(
     Raises:
         ExportFailed: There is no result; it carries the log, and its text begins with the first finding.
         InvalidArgument: An argument has the wrong type or value (a TypeError and a ValueError).
-        LogNotSaved: The log, the report or the script could not be written; it carries the log.
+        LogNotSaved: The log, the report, the script or what torch.export captured could not be written; it carries the log.
     """
-    options = _checked("diagnostic_options", diagnostic_options or DiagnosticOptions(), DiagnosticOptions)
+    switches = {
+        "dynamo": dynamo,
+        "optimize": optimize,
+        "verify": verify,
+        "profile": profile,
+        "dump_exported_program": dump_exported_program,
+        "export_params": export_params,
+        "keep_initializers_as_inputs": keep_initializers_as_inputs,
+    }
+    for switch, value in switches.items():
+        _checked(switch, value, bool)
+    for switch, choice in {"verbose": verbose, "external_data": external_data}.items():
+        _checked(switch, choice, bool, NoneType)
+    options = DiagnosticOptions() if diagnostic_options is None else _checked("diagnostic_options", diagnostic_options, DiagnosticOptions)
     unknown = [name for name in old if name not in _OLD]
     if unknown:
         raise InvalidArgument(f"export() got an unexpected keyword argument {unknown[0]!r}")
     positional = (args,) if isinstance(args, torch.Tensor) else tuple(_checked("args", args, tuple, list))
-    keywords = dict(_checked("kwargs", kwargs or {}, Mapping))
-    names = list(_checked("input_names", input_names or (), list, tuple))
+    keywords: Mapping[str, Any] = dict(_checked("kwargs", kwargs, Mapping, NoneType) or {})
+    names = _checked_names("input_names", input_names)
+    outputs = _checked_names("output_names", output_names)
+    axes = _checked("dynamic_axes", dynamic_axes, Mapping, NoneType)
     obsolete = dynamic_shapes is not None or isinstance(model, torch.export.ExportedProgram)
-    if dynamic_axes and not obsolete:
-        outputs = output_names or ()
-        dynamic_shapes = shapes.from_dynamic_axes(
-            model, positional, keywords, names, outputs, _checked("dynamic_axes", dynamic_axes, Mapping)
-        )
+    if axes and not obsolete:
+        dynamic_shapes = shapes.from_dynamic_axes(model, positional, keywords, names, outputs, axes)
     everything = dynamic_shapes is True and isinstance(model, torch.export.ExportedProgram)
     if everything:
         dynamic_shapes = None
+    if isinstance(model, torch.export.ExportedProgram):
+        if verify and not (positional or keywords):
+            positional, keywords = model.example_inputs or ((), {})
+        if verify or positional or keywords:
+            positional, keywords = fitted(model, positional, keywords)
     request = Request(
         model=_checked_model(model),
         args=positional,
@@ -166,9 +185,9 @@ def export(
         dynamic_shapes=shapes.for_torch(_checked_shapes(dynamic_shapes)),
         dim_names=shapes.named(model, positional, keywords) if dynamic_shapes is True else dynamic_shapes,
         input_names=names,
-        output_names=list(_checked("output_names", output_names or (), list, tuple)),
+        output_names=outputs,
         opset_version=_checked_opset(opset_version),
-        strategies=_checked_strategies(strategies),
+        strategies=checked_strategies(strategies),
         destination=None if f is None else checked_path("f", f),
         external_data=external_data,
         export_params=export_params,
@@ -178,7 +197,7 @@ def export(
         caller=_caller or where.caller(),
     )
     registry = _registry or OnnxRegistry(request.opset_version)
-    translations = _checked("custom_translation_table", custom_translation_table or {}, Mapping)
+    translations = _checked("custom_translation_table", custom_translation_table, Mapping, NoneType) or {}
     for target, functions in translations.items():
         registry.register_target(target, functions if isinstance(functions, Sequence) else [functions])
     if sarif_profile not in SARIF_PROFILES:
@@ -189,7 +208,10 @@ def export(
     report_path = _path_of("report", report, unnamed.with_suffix(".md"))
     repro_path = _path_of("repro", repro, unnamed.with_suffix(".repro.py"))
     sarif_path = None if sarif is None else checked_path("sarif", sarif, make_folder=True)
-    _check_distinct(f=request.destination, sarif=sarif_path, report=report_path, repro=repro_path)
+    dump_path = _path_of("dump_exported_program", dump_exported_program, (folder or pathlib.Path()) / f"{subject}.pt2")
+    if dump_path is not None:
+        checked_folder("dump_exported_program", dump_path.parent)
+    _check_distinct(f=request.destination, sarif=sarif_path, report=report_path, repro=repro_path, dump_exported_program=dump_path)
     if repro_path is not None and request.caller is not None and repro_path.absolute() == pathlib.Path(request.caller.file).absolute():
         raise InvalidArgument(f"repro: expected another file than the source, got {str(repro_path)!r}")
     context = DiagnosticContext(
@@ -203,12 +225,12 @@ def export(
         places=lambda: _places(request),
     )
     context.environment.update(_environment())
-    if dynamic_axes and not obsolete:
-        inputs = tuple(dict.fromkeys(_checked("dynamic_axes", dynamic_axes, Mapping)))
+    if axes and not obsolete:
+        inputs = tuple(dict.fromkeys(axes))
         instead = Fix("Say it as dynamic_shapes.", Confidence.SAFE, snippet=spec.code(dynamic_shapes))
         place = written.at(written.argument(request, "dynamic_axes"), request)
         context.report(LegacyDynamicAxes(inputs=inputs), at=place, fixes=[instead])
-    _note_old_arguments(context, request, old, dynamo=dynamo, dynamic_axes=dynamic_axes if obsolete else None, dynamic_shapes=everything)
+    _note_old_arguments(context, request, old, dynamo=dynamo, dynamic_axes=axes if obsolete else None, dynamic_shapes=everything)
     try:
         program = _profiled(context, request, registry) if profile else pipeline.run(context, request, registry)
     except ExportFailed as failed:
@@ -217,9 +239,20 @@ def export(
         failed.log = _write(failed.log, sarif_path, sarif_profile, report_path, folder, verbose=verbose)
         raise
     program.diagnostics = _write(program.diagnostics, sarif_path, sarif_profile, report_path, folder, verbose=verbose)
-    if dump_exported_program:
-        torch.export.save(program.exported_program, (folder or pathlib.Path()) / f"{subject}.pt2")
+    if dump_path is not None:
+        _dump(program, dump_path)
     return program
+
+
+def _dump(program: ONNXProgram, path: pathlib.Path) -> None:
+    """Saves what torch.export captured, whole or not at all."""
+    try:
+        with Staging(path) as staging:
+            torch.export.save(program.exported_program, staging.path)  # type: ignore[arg-type]
+            staging.commit()
+    except Exception as error:
+        # NOTE: torch raises a RuntimeError where a disk is full, and others about programs that it cannot save.
+        raise LogNotSaved(program.diagnostics, error) from error
 
 
 def _places(request: Request) -> tuple[Location, ...]:
@@ -324,7 +357,7 @@ def _path_of(argument: str, value: bool | str | os.PathLike[str], unnamed: pathl
     """Where to write a file that may go to a place of its own choice, `unnamed`."""
     if value is False:
         return None
-    return unnamed if value is True else checked_path(argument, value, make_folder=True)
+    return checked_path(argument, unnamed) if value is True else checked_path(argument, value, make_folder=True)
 
 
 def _check_distinct(**paths: pathlib.Path | None) -> None:
@@ -357,8 +390,15 @@ def _checked_name(name: str) -> str:
 
 def _checked(name: str, value: Any, *types: type) -> Any:
     if not isinstance(value, types):
-        raise InvalidArgument(f"{name}: expected {' or '.join(each.__name__ for each in types)}, got {type(value).__name__}: {value!r}")
+        expected = " or ".join("None" if each is NoneType else each.__name__ for each in types)
+        raise InvalidArgument(f"{name}: expected {expected}, got {type(value).__name__}: {value!r}")
     return value
+
+
+def _checked_names(argument: str, names: Sequence[str] | None) -> list[str]:
+    for name in _checked(argument, names, list, tuple, NoneType) or ():
+        _checked(argument, name, str)
+    return list(names or ())
 
 
 def _checked_model(model: Any) -> Any:
@@ -376,15 +416,3 @@ def _checked_shapes(dynamic_shapes: Any) -> Any:
     if dynamic_shapes is True or isinstance(dynamic_shapes, Mapping | list | tuple | None) or hasattr(dynamic_shapes, "dynamic_shapes"):
         return dynamic_shapes
     raise InvalidArgument(f"dynamic_shapes: expected a dict, a tuple, a list, True or None, got {dynamic_shapes!r}")
-
-
-def _checked_strategies(strategies: Sequence[str | FXGraphExtractor]) -> tuple[str | FXGraphExtractor, ...]:
-    chosen = tuple(strategies) if isinstance(strategies, list | tuple) else (strategies,)
-    for each in chosen:
-        own = isinstance(each, FXGraphExtractor) and isinstance(each.name, str) and each.name not in STRATEGIES
-        if not own and each not in STRATEGIES:
-            expected = f"expected names out of {STRATEGIES}, or objects with another name and generate_fx"
-            raise InvalidArgument(f"strategies: {expected}, got {each!r}")
-    if not chosen:
-        raise InvalidArgument("strategies: expected at least one, got none")
-    return chosen

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
-import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -14,7 +13,7 @@ import torch
 from onnx_ir.tensor_adapters import from_torch_dtype
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind
 
-from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix, Location, Region
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix
 from onnxplain.diagnostics.text import shown_path
 from onnxplain.rules import (
     ComplexAsReal,
@@ -163,13 +162,15 @@ class _Builder:
     def _call(self, node: torch.fx.Node, call: Call) -> Any:
         args, kwargs = self._arguments((call.args, dict(call.kwargs)))
         try:
-            return call.translation.function(*args, **kwargs)
+            returned = call.translation.function(*args, **kwargs)
+            return _returned(node, returned) if call.translation.origin == "user" else returned
         except Exception as error:
             self.failed = True
-            evidence = _with_definition(where.at_node(node), call.translation.function)
+            function = call.translation.function
+            evidence = _with_definition(where.at_node(node), function)
             fix = custom.skeleton(node.target)
             if call.translation.origin == "user":
-                own, fix = custom.mending(error, evidence.location)
+                own, fix = custom.mending(error, function, evidence.location)
                 evidence = dataclasses.replace(own, picture=evidence.picture) if own else evidence
             self.context.report(
                 TranslationFailed(
@@ -346,11 +347,31 @@ def _dtype(expected: Any) -> ir.DataType | None:
 
 def _with_definition(evidence: Evidence, function: Callable[..., Any]) -> Evidence:
     """`evidence` with the place where the translation is defined."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    if code is None:
-        return evidence
-    place = Location(code.co_filename, Region(code.co_firstlineno), code.co_name, message="the translation")
-    return dataclasses.replace(evidence, related=(*evidence.related, place))
+    place = custom.definition(function)
+    return evidence if place is None else dataclasses.replace(evidence, related=(*evidence.related, place.saying("the translation")))
+
+
+def _returned(node: torch.fx.Node, returned: Any) -> Any:
+    """What a translation of the user's returned, with a value for every result of `node` that is used.
+
+    Raises:
+        TypeError: There are more values than the operator has results, or something else than a value.
+    """
+    expected = node.meta.get("val")
+    if expected is None or (isinstance(returned, ir.Value) and isinstance(returned.type, ir.SequenceType)):
+        return returned
+    several = isinstance(expected, list | tuple)
+    wanted = list(expected) if several else [expected]
+    values = list(returned) if isinstance(returned, list | tuple) else [returned]
+    if len(values) > len(wanted):
+        raise TypeError(f"it returns {len(values)} values, and the operator has {len(wanted)}")
+    values += [None] * (len(wanted) - len(values))
+    apart = several and all(map(is_output_selection, node.users))
+    used = {user.args[1] for user in node.users if user.users} if apart else range(len(wanted))
+    for index, (value, want) in enumerate(zip(values, wanted, strict=True)):
+        if index in used and not (isinstance(value, ir.Value) or (isinstance(value, int | float) and not isinstance(want, torch.Tensor))):
+            raise TypeError(f"it returns {value!r} where the operator has result {index + 1} of {len(wanted)}, and no ONNX value")
+    return values if several else values[0]
 
 
 def _name_values(context: DiagnosticContext, model: ir.Model, request: Request) -> None:

@@ -9,6 +9,7 @@ import mmap
 import os
 import pathlib
 import pickle
+import re
 import zipfile
 from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO, TypeGuard
@@ -102,7 +103,7 @@ class Stored:
             while left:
                 block = source.read(min(left, _BLOCK))
                 if not block:
-                    raise OSError(f"{self.path}: the file ends within a tensor")
+                    raise _changed(self.path, "a shorter one")
                 file.write(block)
                 left -= len(block)
 
@@ -113,11 +114,18 @@ class Stored:
         stride = (*(2 * each for each in self.stride), 1)
         return dataclasses.replace(self, dtype=self.dtype.to_real(), shape=(*self.shape, 2), stride=stride)
 
+    def check(self) -> None:
+        """Raises `InvalidArgument` if the file is not as it was when it was looked at."""
+        self._open().close()
+
     def _open(self) -> BinaryIO:
-        file = self.path.open("rb")
+        try:
+            file = self.path.open("rb")
+        except OSError as error:
+            raise _changed(self.path, f"none ({error.strerror})") from error
         if _version(file) != self.version:
             file.close()
-            raise OSError(f"{self.path}: the file has changed since apply_weights")
+            raise _changed(self.path, "another one")
         return file
 
 
@@ -128,13 +136,19 @@ def read(argument: str, path: pathlib.Path) -> Mapping[str, Stored]:
         InvalidArgument: There is no such file, or it is none of these, or damaged; names `argument`.
     """
     try:
+        # NOTE: files are read later, maybe from within another folder.
+        whole = path.absolute()
         if path.suffix == ".json":
-            return _of_index(argument, path)
+            return _of_index(argument, whole)
         if path.suffix == ".safetensors":
-            return _of_safetensors(argument, path)
-        return _of_torch(argument, path)
-    except OSError as error:
-        raise InvalidArgument(f"{argument}: expected a file with weights, got {str(path)!r} ({error.strerror or error})") from error
+            return _of_safetensors(argument, whole)
+        return _of_torch(argument, whole)
+    except (OSError, ValueError) as error:
+        # NOTE: an InvalidArgument is a ValueError; another one comes from a path that no file can have.
+        if isinstance(error, InvalidArgument):
+            raise
+        shown, reason = getattr(error, "filename", None) or path, getattr(error, "strerror", None) or error
+        raise InvalidArgument(f"{argument}: expected a file with weights, got {str(shown)!r} ({reason})") from error
 
 
 def _of_index(argument: str, path: pathlib.Path) -> Mapping[str, Stored]:
@@ -202,7 +216,9 @@ def _of_torch(argument: str, path: pathlib.Path) -> Mapping[str, Stored]:
             with FakeTensorMode():
                 state = torch.load(file, weights_only=True)
         except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError, ValueError) as error:
-            raise _damaged(argument, path, str(error).strip().splitlines()[0]) from error
+            # NOTE: torch colours what it says of pickles. NotImplementedError, which tensors of other layouts raise, is a RuntimeError.
+            first = re.sub(r"\x1b\[\d*m", "", str(error)).strip().partition("\n")[0]
+            raise _damaged(argument, path, first or type(error).__name__) from error
     if not isinstance(state, Mapping):
         raise _damaged(argument, path, f"it holds no state dict, but a {type(state).__name__}")
     other = next((name for name, each in state.items() if not isinstance(each, torch.Tensor)), None)
@@ -210,8 +226,9 @@ def _of_torch(argument: str, path: pathlib.Path) -> Mapping[str, Stored]:
         raise _damaged(argument, path, f"{other!r} is no tensor, but a {type(state[other]).__name__}: expected a state dict")
     stored = {}
     for name, each in state.items():
-        start = getattr(each.untyped_storage(), "_checkpoint_offset", None)
-        if start is None or each.layout is not torch.strided:
+        plain = each.layout is torch.strided and not each.is_nested
+        start = getattr(each.untyped_storage(), "_checkpoint_offset", None) if plain else None
+        if start is None:
             raise _damaged(argument, path, f"{name!r} is not stored as plain numbers")
         offset = start + int(each.storage_offset()) * each.element_size()
         stored[name] = Stored(path, offset, each.dtype, tuple(each.shape), tuple(each.stride()), version)
@@ -241,6 +258,10 @@ def _sizes(value: Any) -> TypeGuard[list[int]]:
 
 def _stride(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def _changed(path: pathlib.Path, got: str) -> InvalidArgument:
+    return InvalidArgument(f"state_dict: expected the file {str(path)!r} as it was at apply_weights, got {got}")
 
 
 def _damaged(argument: str, path: pathlib.Path, why: str) -> InvalidArgument:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import inspect
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
-from onnxplain.diagnostics import Confidence, Edit, Evidence, Fix, Location
+from onnxplain.diagnostics import Confidence, Edit, Evidence, Fix, Location, Region
 
 from . import syntax, where
 from .recorder import UnknownArgument
@@ -27,23 +30,39 @@ def skeleton(target: object) -> Fix:
     )
 
 
-def mending(error: Exception, called: Location | None) -> tuple[Evidence | None, Fix]:
-    """The line of the user's translation that raised `error`, if it is on the stack, and what to do about it.
+def definition(function: Callable[..., Any]) -> Location | None:
+    """The line where a translation is defined."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return None if code is None else Location(code.co_filename, Region(code.co_firstlineno), code.co_name)
+
+
+def at(function: Callable[..., Any], called: Location | None) -> Evidence | None:
+    """The user's translation `function` as a place, if its source is known; `called` is the model's line that called the operator."""
+    place = definition(function)
+    return None if place is None else Evidence(place, related=_related(called))
+
+
+def mending(error: Exception, function: Callable[..., Any], called: Location | None) -> tuple[Evidence | None, Fix]:
+    """The line of the user's translation that raised `error`, or that where it is defined, and what to do about it.
 
     Args:
-        error: What the translation raised.
+        error: What the translation raised, or what is wrong with how it was called or with what it returned.
+        function: The translation.
         called: The model's line that called the operator.
     """
     own = where.at_exception(error)
     fix = Fix("Mend the translation; the checks of an ONNX operator's arguments are those of its schema.", Confidence.GUESS)
     if own.location is None:
-        return None, fix
+        return at(function, called), fix
     named = next((each for each in (error, error.__cause__) if isinstance(each, UnknownArgument)), None)
     renamed = None if named is None else _renamed(own.location, named)
     if renamed is not None:
         fix = Fix("Use the argument that the operator has.", Confidence.GUESS, (renamed,))
-    calls = () if called is None else (called.saying("the operator is called here"),)
-    return dataclasses.replace(own, related=calls), fix
+    return dataclasses.replace(own, related=_related(called)), fix
+
+
+def _related(called: Location | None) -> tuple[Location, ...]:
+    return () if called is None else (called.saying("the operator is called here"),)
 
 
 def _renamed(place: Location, error: UnknownArgument) -> Edit | None:

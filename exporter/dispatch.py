@@ -51,21 +51,28 @@ def plan(context: DiagnosticContext, prepared: Prepared, registry: OnnxRegistry)
             if isinstance(found, Call):
                 calls[node] = found
             else:
-                _report(context, node, found)
+                _report(context, node, found, registry)
                 missing = True
     if missing:
         raise context.stop()
     return Plan(prepared, calls)
 
 
-def _report(context: DiagnosticContext, node: torch.fx.Node, found: UnsupportedOperator | UnsupportedOverload) -> None:
+def _report(
+    context: DiagnosticContext, node: torch.fx.Node, found: UnsupportedOperator | UnsupportedOverload, registry: OnnxRegistry
+) -> None:
     """Reports an operator under the name that the user's line called, and what it became."""
     called = node.meta.get("original_aten")
     notes = []
     if isinstance(found, UnsupportedOperator) and isinstance(called, torch._ops.OpOverload) and called is not node.target:
         notes = [f"It is made of {found.operator}, which has none."]
         found = dataclasses.replace(found, operator=qualified_name(called))
-    context.report(found, at=where.at_node(node), notes=notes, fixes=[custom.skeleton(called or node.target)], blocking=True)
+    at = where.at_node(node)
+    own = _translation(node, registry)
+    if own is not None and own.origin == "user":
+        # NOTE: there is one, and what it lacks is its author's to add.
+        at = custom.at(own.function, at.location) or at
+    context.report(found, at=at, notes=notes, fixes=[custom.skeleton(called or node.target)], blocking=True)
 
 
 def _is_operator(node: torch.fx.Node) -> bool:
@@ -86,7 +93,7 @@ def is_output_selection(node: torch.fx.Node) -> bool:
 def _find(node: torch.fx.Node, registry: OnnxRegistry) -> Call | UnsupportedOperator | UnsupportedOverload:
     name = qualified_name(node.target)
     dtype = complex_dtype(node)
-    found = registry.translation(name, is_complex=dtype is not None)
+    found = _translation(node, registry)
     if found is not None:
         return _call(node, name, found)
     if registry.has(name):
@@ -96,6 +103,10 @@ def _find(node: torch.fx.Node, registry: OnnxRegistry) -> Call | UnsupportedOper
     if overloads:
         return UnsupportedOverload(operator=name, problem=f"overload {name.partition('.')[2] or 'default'}", supported=overloads)
     return UnsupportedOperator(operator=name, nearest=registry.nearest(name) or "none")
+
+
+def _translation(node: torch.fx.Node, registry: OnnxRegistry) -> Translation | None:
+    return registry.translation(qualified_name(node.target), is_complex=complex_dtype(node) is not None)
 
 
 def _call(node: torch.fx.Node, name: str, translation: Translation) -> Call | UnsupportedOverload:
@@ -121,7 +132,8 @@ def _call(node: torch.fx.Node, name: str, translation: Translation) -> Call | Un
         if position < len(args) or expected.name in names or expected.name in _MEANINGLESS:
             continue
         if given[expected.name] != expected.default_value:
-            return UnsupportedOverload(operator=name, problem=f"argument {expected.name}={given[expected.name]}", supported=tuple(names))
+            problem = f"argument {expected.name}={given[expected.name]}"
+            return UnsupportedOverload(operator=name, problem=problem, supported=tuple(names) or ("none",))
     return Call(translation, tuple(args), kwargs)
 
 

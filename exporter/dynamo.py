@@ -11,7 +11,7 @@ import torch
 from onnxplain.diagnostics import DiagnosticOptions, InvalidArgument
 
 from .api import export
-from .capture.strategies import FXGraphExtractor
+from .capture.strategies import FXGraphExtractor, checked_strategies
 from .fake import ONNXFakeContext
 from .options import STRATEGIES
 from .program import ONNXProgram
@@ -32,7 +32,7 @@ class ExportOptions:
         strategies: Which capture strategies to try, in order: names, and `FXGraphExtractor`s of your own. `export` tells more.
 
     Raises:
-        InvalidArgument: An option has the wrong type.
+        InvalidArgument: An option has the wrong type, or there is no strategy of a name.
     """
 
     dynamic_shapes: bool | None = None
@@ -50,6 +50,7 @@ class ExportOptions:
             value = getattr(self, name)
             if not isinstance(value, kind | None):
                 raise InvalidArgument(f"{name}: expected {kind.__name__} or None, got {value!r}")
+        checked_strategies(self.strategies)
 
 
 def dynamo_export(

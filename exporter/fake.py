@@ -10,7 +10,11 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.nn.modules.module import register_module_buffer_registration_hook, register_module_parameter_registration_hook
+from torch.nn.modules.module import (
+    register_module_buffer_registration_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
 from torch.utils.weak import WeakTensorKeyDictionary
 
 # NOTE: `torch._subclasses.fake_tensor` is private; read in torch 2.11, 2.13 and 2.15. There is no public fake mode.
@@ -43,7 +47,12 @@ def enable_fake_mode() -> Iterator[ONNXFakeContext]:
     mode = _Mode()
     # NOTE: a hook may return another parameter, whatever torch's type says.
     registered: Callable[..., Any] = mode.registered
-    hooks = register_module_parameter_registration_hook(registered), register_module_buffer_registration_hook(mode.seen)
+    hooks = (
+        register_module_parameter_registration_hook(registered),
+        register_module_buffer_registration_hook(mode.seen),
+        # NOTE: copies of modules register nothing but themselves, in another one.
+        register_module_module_registration_hook(mode.has),
+    )
     try:
         with mode:
             yield ONNXFakeContext(mode)
@@ -62,6 +71,7 @@ class _Mode(FakeTensorMode):
         self._fake = WeakTensorKeyDictionary()
         self._unknown: dict[int, torch.UntypedStorage] = {}
         self._everything = False
+        self._building = True
 
     def __torch_dispatch__(self, func: Any, types: Sequence[Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         tensors = [each for each in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
@@ -71,9 +81,26 @@ class _Mode(FakeTensorMode):
         if fake and not fake[0] and isinstance(func, torch._ops.OpOverload) and func._schema.is_mutable:
             # NOTE: what is written into a real tensor here is not known, so its data is wrong from now on.
             self._unknown[tensors[0].untyped_storage().data_ptr()] = tensors[0].untyped_storage()
-        result = super().__torch_dispatch__(func, types, args, kwargs or {})
+        with self._all_fake():
+            result = super().__torch_dispatch__(func, types, args, kwargs or {})
+        if self._building and not self._everything:
+            # NOTE: `Module.to` exchanges parameters, which torch refuses while its converter has a weak reference to one.
+            self.fake_tensor_converter.tensor_memo.clear()
         small = not tensors and isinstance(result, FakeTensor) and result.device.type != "meta" and result.nbytes <= LARGE
         return func(*args, **(kwargs or {})) if small and not self._everything else result
+
+    def __deepcopy__(self, _: object) -> _Mode:
+        # NOTE: a copy of a tensor copies its attributes, of which its mode is one; and tensors of two modes do not mix.
+        return self
+
+    @contextlib.contextmanager
+    def _all_fake(self) -> Iterator[None]:
+        """Makes small tensors fake, too: for those that operators are made of."""
+        before, self._everything = self._everything, True
+        try:
+            yield
+        finally:
+            self._everything = before
 
     def registered(self, module: torch.nn.Module, _: str, parameter: torch.nn.Parameter | None) -> torch.nn.Parameter | None:
         """Takes the data from a parameter that a module gets."""
@@ -87,8 +114,13 @@ class _Mode(FakeTensorMode):
         """Notes a module with a buffer: whether that is persistent is known later."""
         self._modules.add(module)
 
+    def has(self, module: torch.nn.Module, _name: str, submodule: torch.nn.Module | None) -> None:
+        """Notes a module, and one in it with all that this has."""
+        self._modules.update((module, *(submodule.modules() if submodule is not None else ())))
+
     def finish(self) -> None:
         """Takes the data from the persistent buffers, and from those that fake tensors were written to."""
+        self._building = False
         for module in self._modules:
             for name, buffer in module._buffers.items():
                 if buffer is None or isinstance(buffer, FakeTensor) or buffer.is_meta:
@@ -99,12 +131,8 @@ class _Mode(FakeTensorMode):
     def _without_data(self, tensor: torch.Tensor) -> Any:
         # NOTE: tied weights are registered twice, and must stay one tensor.
         if tensor not in self._fake:
-            self._everything = True
-            try:
-                with self:
-                    made: Any = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
-            finally:
-                self._everything = False
+            with self, self._all_fake():
+                made: Any = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
             if isinstance(tensor, torch.nn.Parameter):
                 made = torch.nn.Parameter(made, requires_grad=tensor.requires_grad)
             made.__dict__.update(tensor.__dict__)

@@ -7,6 +7,7 @@ import hashlib
 import os
 import pathlib
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from types import TracebackType
@@ -101,11 +102,11 @@ def write(
             stack.callback(lambda: [model.graph.inputs.pop() for _ in values])
         if references is not None:
             _refer(model, references)
-        inside = weights.of(model)
-        if external_data or (external_data is None and weights.total_bytes(model) > weights.PROTOBUF_LIMIT):
-            tensors = [value.const_value for value in inside if weights.size_of(value) > _SMALL]
+        large = [value for value in weights.of(model) if weights.size_of(value) > _SMALL]
+        if large and (external_data or (external_data is None and weights.total_bytes(model) > weights.PROTOBUF_LIMIT)):
+            tensors = [value.const_value for value in large]
             outside = ir.external_data.convert_tensors_to_external(tensors, path.parent, f"{path.name}.data")  # type: ignore[arg-type]
-            stack.enter_context(_exchanged([value for value in inside if weights.size_of(value) > _SMALL], outside))
+            stack.enter_context(_exchanged(large, outside))
         onefile.write(model, path)
 
 
@@ -157,12 +158,24 @@ def _reachable(file: pathlib.Path, folder: pathlib.Path) -> str:
 
 
 def checked_path(argument: str, value: object, *, make_folder: bool = False) -> pathlib.Path:
-    """`value` as the path of a file to write. Raises `InvalidArgument` that names `argument`; makes the file's folder if asked."""
+    """The path of the file to write that `value` leads to, by links, too; makes its folder if asked.
+
+    Raises:
+        InvalidArgument: `value` is no path, or something is there that is no regular file. The text names `argument`.
+    """
     if not isinstance(value, str | os.PathLike):
         raise InvalidArgument(f"{argument}: expected a path, got {value!r}")
     path = pathlib.Path(value)
-    if path.is_dir():
-        raise InvalidArgument(f"{argument}: expected a file, got the folder {str(path)!r}")
+    try:
+        path = path.resolve() if path.is_symlink() else path
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        mode = stat.S_IFREG
+    except (OSError, RuntimeError, ValueError) as error:
+        # NOTE: a name that is too long, links that lead back to themselves (a RuntimeError before Python 3.13), a NUL.
+        raise not_written(argument, str(path), error) from error
+    if not stat.S_ISREG(mode):
+        raise InvalidArgument(f"{argument}: expected a file, got the {'folder' if stat.S_ISDIR(mode) else 'pipe or device'} {str(path)!r}")
     if make_folder:
         checked_folder(argument, path.parent)
     return path
@@ -177,14 +190,18 @@ def checked_folder(argument: str, value: object) -> pathlib.Path:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
-    except OSError as error:
-        raise InvalidArgument(f"{argument}: expected a folder that can be written to, got {str(folder)!r} ({error.strerror})") from error
+    except (OSError, ValueError) as error:
+        raise InvalidArgument(f"{argument}: expected a folder that can be written to, got {str(folder)!r} ({_why(error)})") from error
     return folder
 
 
-def not_written(argument: str, path: str, error: OSError) -> InvalidArgument:
+def not_written(argument: str, path: str, error: Exception) -> InvalidArgument:
     """What to raise when a file could not be written."""
-    return InvalidArgument(f"{argument}: expected a file that can be written, got {path!r} ({error.strerror or error})")
+    return InvalidArgument(f"{argument}: expected a file that can be written, got {path!r} ({_why(error)})")
+
+
+def _why(error: Exception) -> object:
+    return getattr(error, "strerror", None) or error
 
 
 def sha256(path: pathlib.Path) -> str:

@@ -9,6 +9,7 @@ from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.diagnostics.context import StageFailed
 
 from . import listing, opset, passes
+from .binding import signature_of
 from .build import build
 from .capture import capture
 from .dispatch import plan
@@ -53,7 +54,7 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry) ->
         context.finish()
         with context.stage("save"):
             save(context, staging, request)
-    return ONNXProgram(model, captured.program, context.log())
+    return ONNXProgram(model, captured.program, context.log(), signature_of(request.model))
 
 
 def look_ahead(context: DiagnosticContext, program: torch.export.ExportedProgram, registry: OnnxRegistry) -> None:

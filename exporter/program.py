@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import inspect
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
@@ -13,13 +15,13 @@ import onnx
 import onnx_ir as ir
 import torch
 from onnx_ir.tensor_adapters import TorchTensor, from_torch_dtype, to_torch_dtype
-from torch.export.graph_signature import ConstantArgument, InputKind
 from torch.utils import _pytree as pytree
 
-from onnxplain.diagnostics import InvalidArgument, Log
+from onnxplain.diagnostics import InvalidArgument, Log, OnnxExporterError
 
 from . import files, runtime, saving
 from . import weights as model_weights
+from .binding import flat_inputs
 from .optimize import clean_up
 from .runtime import ONNXRuntimeOptions
 
@@ -39,10 +41,17 @@ class ONNXProgram:
         diagnostics: Everything that the export reported.
     """
 
-    def __init__(self, model: ir.Model, exported_program: torch.export.ExportedProgram, diagnostics: Log) -> None:
+    def __init__(
+        self,
+        model: ir.Model,
+        exported_program: torch.export.ExportedProgram,
+        diagnostics: Log,
+        forward: inspect.Signature | None = None,
+    ) -> None:
         self.model = model
         self.exported_program = exported_program
         self.diagnostics = diagnostics
+        self._forward = forward
         self._session: ort.InferenceSession | None = None
         self._chosen: tuple[ONNXRuntimeOptions, ort.InferenceSession] | None = None
 
@@ -63,18 +72,19 @@ class ONNXProgram:
             The outputs as a flat sequence of tensors on the CPU.
 
         Raises:
-            InvalidArgument: The inputs have another structure, dtype or shape than the model takes.
+            InvalidArgument: The inputs have another structure, dtype or shape than the model takes, or weights have no data.
+            OnnxExporterError: ONNX Runtime cannot run the model; its exception is the cause.
         """
         options = kwargs.pop("options") if isinstance(kwargs.get("options"), ONNXRuntimeOptions) else None
         inputs = self._inputs(args, kwargs)
         if options is not None:
             if self._chosen is None or self._chosen[0] != options:
-                self._chosen = (options, runtime.session(self.model, make=options.make))
-            return runtime.run(self._chosen[1], inputs)
+                self._chosen = (options, self._made(options.make))
+            return _run(self._chosen[1], inputs)
         if self._session is None:
             self.initialize_inference_session()
         assert self._session is not None
-        return runtime.run(self._session, inputs)
+        return _run(self._session, inputs)
 
     def call_reference(self, *args: Any, **kwargs: Any) -> Sequence[torch.Tensor]:
         """Runs the model in ONNX's reference evaluator: slow, in NumPy, to tell a fault of the model from one of a runtime.
@@ -109,12 +119,17 @@ class ONNXProgram:
             The values in the order of `value_names`, as tensors on the CPU.
 
         Raises:
-            InvalidArgument: There is no value of a name, or the inputs have another structure, dtype or shape than the model takes.
+            InvalidArgument: There is no value of a name, the inputs have another structure, dtype or shape than the model takes, or weights
+                have no data.
+            OnnxExporterError: ONNX Runtime cannot run the model; its exception is the cause.
         """
-        if isinstance(value_names, str) or not all(isinstance(name, str) for name in value_names):
+        is_sequence = isinstance(value_names, Sequence) and not isinstance(value_names, str)
+        if not is_sequence or not all(isinstance(name, str) for name in value_names):
             raise InvalidArgument(f"value_names: expected a sequence of names, got {value_names!r}")
         if not isinstance(args, list | tuple):
             raise InvalidArgument(f"args: expected a tuple, got {args!r}")
+        if not isinstance(kwargs, Mapping | None):
+            raise InvalidArgument(f"kwargs: expected a dict, got {kwargs!r}")
         graph = self.model.graph
         computed = (value for node in graph for value in node.outputs)
         values = {value.name: value for value in (*graph.inputs, *graph.initializers.values(), *computed)}
@@ -122,13 +137,15 @@ class ONNXProgram:
             nearest = difflib.get_close_matches(unknown[0], [name for name in values if name], n=3, cutoff=0)
             raise InvalidArgument(f"value_names: expected names of values of the graph, such as {nearest}, got {unknown[0]!r}")
         inputs = self._inputs(args, kwargs or {})
+        if not value_names:
+            return []
         outputs = list(graph.outputs)
         graph.outputs[:] = [values[name] for name in dict.fromkeys(value_names)]
         try:
-            session = runtime.session(self.model)
+            session = self._made()
         finally:
             graph.outputs[:] = outputs
-        found = dict(zip((each.name for each in session.get_outputs()), runtime.run(session, inputs), strict=True))
+        found = dict(zip((each.name for each in session.get_outputs()), _run(session, inputs), strict=True))
         return [found[name] for name in value_names]
 
     def adapt_torch_inputs_to_onnx(self, *model_args: Any, model_with_state_dict: Any = None, **model_kwargs: Any) -> Sequence[Any]:
@@ -264,10 +281,14 @@ class ONNXProgram:
         )
 
     def save_diagnostics(self, destination: str | os.PathLike[str]) -> None:
-        """Saves the log as SARIF 2.1.0.
+        """Saves the log as SARIF 2.1.0. The file appears whole or not at all.
+
+        Args:
+            destination: The path of the file; folders above it are made. Graphs that findings lead through are saved as text in a folder
+                beside it, `<destination without its suffix>.graphs`.
 
         Raises:
-            InvalidArgument: `destination` is no path, or cannot be written.
+            InvalidArgument: `destination` is no path, or something is there that is no file, or it cannot be written.
         """
         from onnxplain.diagnostics import sarif
 
@@ -284,25 +305,36 @@ class ONNXProgram:
             initializer: Makes a session from a path or a serialized model; None makes one for the CPU.
 
         Raises:
-            InvalidArgument: `initializer` is not callable, or weights have no data; see `apply_weights`.
+            InvalidArgument: `initializer` is not callable or makes something else, or weights have no data; see `apply_weights`.
+            OnnxExporterError: ONNX Runtime refuses the model; its exception is the cause. What else `initializer` raises goes through.
         """
         if not (initializer is None or callable(initializer)):
             raise InvalidArgument(f"initializer: expected a function of a path or of bytes, got {initializer!r}")
-        model_weights.check_data(self.model, "model: expected weights with data")
-        self._session = runtime.session(self.model, make=initializer)
+        session = self._made(initializer)
+        if not (hasattr(session, "run_with_ort_values") and hasattr(session, "get_inputs")):
+            raise InvalidArgument(f"initializer: expected a function that makes an InferenceSession, got {session!r} from it")
+        self._session = session
 
     def release(self) -> None:
         """Drops the ONNX Runtime sessions and their memory; the next call makes a new one."""
         self._session = None
         self._chosen = None
 
+    def _made(self, make: runtime.Make | None = None) -> ort.InferenceSession:
+        """A session for the model as it is."""
+        model_weights.check_data(self.model, "model: expected weights with data")
+        with _explained():
+            return runtime.session(self.model, make=make)
+
     def _inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """The inputs of the exported model, each checked against its dtype and shape."""
-        inputs = flat_inputs(self.exported_program, args, kwargs)
+        inputs = flat_inputs(self.exported_program, args, kwargs, self._forward)
         sizes: dict[str, tuple[int, str]] = {}
         for value, given in zip(self.model.graph.inputs, inputs, strict=False):
             if not isinstance(given, torch.Tensor | bool | int | float | complex):
                 raise InvalidArgument(f"{value.name}: expected {_described(value)}, got {given!r}")
+            if isinstance(given, torch.Tensor) and (unfit := _unfit(given)):
+                raise InvalidArgument(f"{value.name}: expected {_described(value)} in memory, got {unfit} tensor")
             tensor = runtime.as_real(given)
             dtype, shape = from_torch_dtype(tensor.dtype), tuple(tensor.shape)
             fits = value.dtype in (None, dtype) and (value.shape is None or len(value.shape) == len(shape))
@@ -318,34 +350,29 @@ class ONNXProgram:
         return inputs
 
 
-def flat_inputs(program: torch.export.ExportedProgram, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-    """The tensors (and dynamic numbers) among the inputs, in the order of the exported graph's inputs.
+def _run(session: ort.InferenceSession, inputs: Sequence[Any]) -> list[torch.Tensor]:
+    with _explained():
+        return runtime.run(session, inputs)
 
-    Raises:
-        InvalidArgument: The inputs have another structure than those of the export, or another value for one that is a constant since.
-    """
-    structure = program.call_spec.in_spec
-    specs = [spec for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
-    order = structure.child(1).context if structure is not None else list(kwargs)
-    if set(order) != set(kwargs):
-        raise InvalidArgument(f"kwargs: expected {sorted(order)}, got {sorted(kwargs)}")
-    inputs = (tuple(args), {name: kwargs[name] for name in order})
-    if structure is not None and len(args) != (count := len(structure.child(0).children())):
-        raise InvalidArgument(f"args: expected {count} values, as in the export, got {len(args)}")
+
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
+    """ONNX Runtime's exceptions as ours: they have no base class of their own."""
     try:
-        leaves = pytree.tree_leaves(inputs) if structure is None else structure.flatten_up_to(inputs)
-    except ValueError as error:
-        raise InvalidArgument(f"args: expected inputs that are nested as in the export: {error}") from error
-    if len(leaves) != len(specs):
-        raise InvalidArgument(f"args: expected {len(specs)} values, as in the export, got {len(leaves)}")
-    for leaf, spec in zip(leaves, specs, strict=True):
-        if isinstance(spec.arg, ConstantArgument) and not _is_same(leaf, spec.arg.value):
-            raise InvalidArgument(f"{spec.arg.name}: expected {spec.arg.value!r}, which the export made a constant, got {leaf!r}")
-    return [leaf for leaf, spec in zip(leaves, specs, strict=True) if not isinstance(spec.arg, ConstantArgument)]
+        yield
+    except Exception as error:
+        if not type(error).__module__.startswith("onnxruntime."):
+            raise
+        raise OnnxExporterError(f"ONNX Runtime cannot run the model: {error}") from error
 
 
-def _is_same(value: Any, constant: Any) -> bool:
-    return value is constant or (type(value) is type(constant) and bool(value == constant or value != value))
+def _unfit(tensor: torch.Tensor) -> str:
+    """What keeps a tensor from being an input, if anything does."""
+    if tensor.is_meta or hasattr(tensor, "fake_mode"):
+        return "a meta or fake"
+    if tensor.is_nested or tensor.is_quantized or tensor.layout is not torch.strided:
+        return "a nested, quantized or sparse"
+    return ""
 
 
 def _described(value: ir.Value) -> str:

@@ -16,8 +16,8 @@ from onnxplain.diagnostics import InvalidArgument
 
 from .options import DEFAULT_OPSET
 
-_NAME = re.compile(r"\w+")
-_OVERLOAD = re.compile(r"[\w.]+")
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+"""What a schema of torch takes for a namespace, the name of an operator and that of an overload (torch 2.11 to 2.15)."""
 
 Origin = Literal["torchlib", "onnxplain", "user"]
 
@@ -185,10 +185,10 @@ def _bare(name: str) -> str:
 
 
 def _key(namespace: str, op_name: str, overload: str | None) -> str:
-    for argument, value, pattern in (("namespace", namespace, _NAME), ("op_name", op_name, _NAME), ("overload", overload, _OVERLOAD)):
+    for argument, value in (("namespace", namespace), ("op_name", op_name), ("overload", overload)):
         if value is None and argument == "overload":
             continue
-        if not isinstance(value, str) or not pattern.fullmatch(value):
+        if not isinstance(value, str) or not _NAME.fullmatch(value):
             raise InvalidArgument(f"{argument}: expected a name such as 'aten', 'add' or 'Tensor', got {value!r}")
     return f"{namespace}::{op_name}" if overload in (None, "default") else f"{namespace}::{op_name}.{overload}"
 

@@ -34,7 +34,7 @@ class ONNXRuntimeOptions:
 
     Raises:
         InvalidArgument: An option has the wrong type, there is more than one `session_options`, there are not as many
-            `execution_provider_options` as providers, or a name is no provider of this ONNX Runtime.
+            `execution_provider_options` as providers, they are given in both places, or a name is no provider of this ONNX Runtime.
     """
 
     session_options: ort.SessionOptions | Sequence[ort.SessionOptions] | None = None
@@ -60,6 +60,10 @@ class ONNXRuntimeOptions:
             raise InvalidArgument(f"execution_providers: expected names out of {known}, each alone or with a dict of options, got {each!r}")
         if options is None:
             return
+        if twice := [each for each in providers or () if not isinstance(each, str)]:
+            raise InvalidArgument(
+                f"execution_provider_options: expected options in one place, got {twice[0]!r} in execution_providers, too"
+            )
         if not isinstance(options, list | tuple) or not all(isinstance(each, Mapping) for each in options):
             raise InvalidArgument(f"execution_provider_options: expected a list of dicts, got {options!r}")
         if len(options) != len(providers or ()):
@@ -74,7 +78,14 @@ class ONNXRuntimeOptions:
         given = self.session_options
         options = next(iter(given), None) if isinstance(given, list | tuple) else given
         providers = list(self.execution_providers or ("CPUExecutionProvider",))
-        return ort.InferenceSession(model, options or _quiet(), providers=providers, provider_options=self.execution_provider_options)
+        return ort.InferenceSession(
+            model,
+            options or _quiet(),
+            providers=providers,
+            provider_options=self.execution_provider_options,
+            # NOTE: it would print that a provider failed, and run on the CPU.
+            enable_fallback=0,
+        )
 
 
 Make: TypeAlias = "Callable[[str | bytes], ort.InferenceSession]"

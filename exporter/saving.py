@@ -57,9 +57,11 @@ def save(
             raise InvalidArgument(f"destination: expected a path for a model with external data, got {destination!r}")
         _save_to_file(model, destination, options)
         return
+    if not isinstance(destination, str | os.PathLike):
+        raise InvalidArgument(f"destination: expected a path or a file that is open for bytes, got {destination!r}")
     path = files.checked_path("destination", destination)
     for file in (path, path.with_name(f"{path.name}.data")):
-        if file.exists() and any(file.samefile(used) for used in model_weights.files_of(model)):
+        if any(_is_same(file, used) for used in model_weights.files_of(model)):
             raise InvalidArgument(f"destination: expected another file than those with the weights, got {str(file)!r}")
     try:
         with files.Staging(path) as staging:
@@ -79,6 +81,21 @@ def _save_to_file(model: ir.Model, destination: BinaryIO, options: dict[str, Any
             draft = pathlib.Path(folder) / "model.onnx"
             files.write(model, draft, **options)
             with draft.open("rb") as source:
-                shutil.copyfileobj(source, destination)
+                _copy(source, destination)
     except OSError as error:
         raise files.not_written("destination", repr(destination), error) from error
+
+
+def _copy(source: BinaryIO, destination: BinaryIO) -> None:
+    try:
+        shutil.copyfileobj(source, destination)
+    except (TypeError, ValueError) as error:
+        # NOTE: a closed file raises ValueError, one that takes text TypeError.
+        raise files.not_written("destination", repr(destination), error) from error
+
+
+def _is_same(file: pathlib.Path, other: pathlib.Path) -> bool:
+    try:
+        return file.samefile(other)
+    except OSError:
+        return False

@@ -15,10 +15,10 @@ from onnxplain.diagnostics import DiagnosticContext, Evidence
 from onnxplain.rules import EagerFailed, KernelMissing, NotRun, OutputsDiffer, RuntimeRejected
 
 from . import calls, gradients, runtime, weights, where
+from .binding import flat_inputs, signature_of
 from .folding import RANDOM
 from .options import Request
 from .passes import Prepared
-from .program import flat_inputs
 
 TOLERANCES = {torch.float64: 1e-7, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 """Absolute and relative tolerance by dtype; everything else has to be equal."""
@@ -34,7 +34,7 @@ def verify(context: DiagnosticContext, model: ir.Model, prepared: Prepared, path
     if random:
         context.event(f"The outputs were not compared: {', '.join(random)} gives other numbers in each run.", logging.WARNING)
         return
-    inputs = flat_inputs(prepared.program, request.args, request.kwargs)
+    inputs = flat_inputs(prepared.program, request.args, request.kwargs, signature_of(request.model))
     try:
         actual = runtime.run(runtime.session(model, path), inputs)
     except Exception as error:

@@ -153,10 +153,12 @@ def without_data(model: ir.Model) -> list[str]:
 
 
 def check_data(model: ir.Model, expected: str) -> None:
-    """Raises `InvalidArgument`, which begins with `expected`, if the model lacks the data of weights."""
+    """Raises `InvalidArgument`, which begins with `expected`, if the model lacks the data of weights, or if their files have changed."""
     missing = without_data(model)
     if missing:
         raise InvalidArgument(f"{expected}: there is no data of {_listed(missing)}; give the weights with apply_weights")
+    for stored in {weight.stored.path: weight.stored for weight in sources(model) if weight.stored is not None}.values():
+        stored.check()
 
 
 def is_hollow(model: ir.Model) -> bool:
@@ -195,6 +197,8 @@ def apply(model: ir.Model, source: object, known: Iterable[str], *, strict: bool
     Raises:
         InvalidArgument: Names, shapes or dtypes do not fit, or the checkpoint cannot be read.
     """
+    if not isinstance(strict, bool):
+        raise InvalidArgument(f"strict: expected a bool, got {strict!r}")
     given = _given(source)
     weights = sources(model)
     names = {name: weight for weight in weights for name in weight.names}

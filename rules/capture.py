@@ -440,7 +440,7 @@ class UnsupportedInputType(Rule, id="OXP1008", level=Level.ERROR, history=[Added
 
 
 class CaptureFailed(Rule, id="OXP1009", level=Level.ERROR, history=[Added("0.1.0")]):
-    """torch.export could not capture the model, for a reason that no other rule tells apart.
+    """The model could not be captured, for a reason that no other rule tells apart.
 
     What happened:
         Every capture strategy that was asked for failed. The finding carries the error of the first one; the notes say what the
@@ -450,9 +450,10 @@ class CaptureFailed(Rule, id="OXP1009", level=Level.ERROR, history=[Added("0.1.0
         Without a captured graph there is nothing to export.
 
     How to fix it:
-        1. Read the error at the line that it names: it is torch.export's own.
+        1. Read the error at the line that it names: it is torch.export's, or that of a strategy of your own.
         2. Run `torch.export.export(model, args)` alone; if it fails in the same way, its documentation and issues are about this
            error.
+        3. A strategy of your own has to return an ExportedProgram with the inputs of the model.
 
     Example:
         ```python
@@ -491,7 +492,7 @@ class CaptureFailed(Rule, id="OXP1009", level=Level.ERROR, history=[Added("0.1.0
 
     error: str
 
-    message = "torch.export could not capture the model: '{error}'."
+    message = "The model could not be captured: '{error}'."
 
 
 class ArgumentIgnored(Rule, id="OXP1010", level=Level.NOTE, history=[Added("0.1.0")]):

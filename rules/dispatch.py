@@ -193,11 +193,12 @@ class OperatorNeedsNewerOpset(Rule, id="OXP3003", level=Level.ERROR, history=[Ad
 
 
 class TranslationFailed(Rule, id="OXP3004", level=Level.ERROR, history=[Added("0.1.0")]):
-    """The function that translates an operator raised an exception.
+    """The function that translates an operator raised an exception, or returned something else than the operator does.
 
     What happened:
-        There is a translation for the operator, but it raised when it was called for this node of the graph. The finding stands
-        at the line of the model; the exception is its cause.
+        There is a translation for the operator, but it raised when it was called for this node of the graph, or it returned more
+        values than the operator, too few, or what is no ONNX value. The finding stands at the line of a translation of your own,
+        or else at the line of the model; the exception is its cause.
 
     Why it matters:
         This part of the model has no form in ONNX.
@@ -253,4 +254,4 @@ class TranslationFailed(Rule, id="OXP3004", level=Level.ERROR, history=[Added("0
     function: str
     error: str
 
-    message = "The translation '{function}' of the operator '{operator}' raised '{error}'."
+    message = "The translation '{function}' of the operator '{operator}' failed: '{error}'."

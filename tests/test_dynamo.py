@@ -76,7 +76,9 @@ MODELS = """
 
     def nested(batch, *, scale=None):
         left, (right,) = batch["pair"]
-        return left + right if scale is None else left * scale + right
+        if scale is None:
+            return left + right
+        return left * scale + right
 
     def loop(x):
         total = torch.zeros(())
@@ -418,15 +420,35 @@ def test_next_strategy_is_tried_after_an_own_one() -> None:
     assert found(program) == []
 
 
-@pytest.mark.parametrize("own", [Own(error=RuntimeError("not today")), Own(result=torch.nn.Identity())], ids=["raises", "another type"])
+def captured(*args: torch.Tensor) -> torch.export.ExportedProgram:
+    class Total(torch.nn.Module):
+        def forward(self, *rows: torch.Tensor) -> torch.Tensor:
+            return sum(rows)  # type: ignore[return-value]
+
+    return torch.export.export(Total(), args)
+
+
+FAILURES = {
+    "raises": Own(error=RuntimeError("not today")),
+    "another type": Own(result=torch.nn.Identity()),
+    "two inputs": Own(result=captured(R(2, 8), R(2, 8))),
+    "another shape": Own(result=captured(R(2, 5))),
+    "another rank": Own(result=captured(R(2, 8, 1))),
+    "another dtype": Own(result=captured(R(2, 8).half())),
+}
+
+
+@pytest.mark.parametrize("own", FAILURES.values(), ids=FAILURES)
 def test_failure_of_an_own_strategy_is_a_finding(own: Own) -> None:
     with pytest.raises(ExportFailed) as caught:
         onnxplain.export(Small().eval(), (torch.randn(2, 8),), strategies=[own])
     (finding,) = caught.value.findings
     assert finding.rule.id == "OXP1009"
-    if own.error is not None:
-        assert finding.location is not None
-        assert finding.location.function == "generate_fx"
+    assert finding.location is not None
+    assert finding.location.file == __file__
+    assert finding.location.function == "generate_fx"
+    # The next one is tried then.
+    assert found(onnxplain.export(Small().eval(), (torch.randn(2, 8),), strategies=[own, "non-strict"])) == []
 
 
 # Whether the model is being exported
@@ -477,6 +499,92 @@ def test_not_exporting_any_more_after_a_failure() -> None:
 
 def small(**options: Any) -> onnxplain.ONNXProgram:
     return onnxplain.export(Small().eval(), (torch.randn(2, 8),), dynamic_shapes={"x": {0: "batch"}}, **options)
+
+
+def affine(x: torch.Tensor, y: torch.Tensor, scale: float = 2.0, bias: torch.Tensor | None = None) -> torch.Tensor:
+    return x - scale * y if bias is None else x - scale * y + bias
+
+
+EXAMPLES: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+    "positional": ((R(2, 3), R(2, 3)), {}),
+    "keywords": ((), {"y": R(2, 3), "x": R(2, 3)}),
+    "both": ((R(2, 3),), {"y": R(2, 3)}),
+    "with defaults": ((R(2, 3), R(2, 3), 2.0, None), {}),
+}
+CALLS: list[tuple[str, dict[str, str]]] = [
+    ("x y", {}),
+    ("x", {"y": "y"}),
+    ("", {"y": "y", "x": "x"}),
+    ("x y", {"bias": "none"}),
+    ("x y two none", {}),
+    ("x y", {"scale": "two"}),
+]
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_called_as_the_model_is(example: str) -> None:
+    args, kwargs = EXAMPLES[example]
+    program = onnxplain.export(affine, args, kwargs=kwargs)
+    values = {"x": R(2, 3), "y": R(2, 3), "two": 2.0, "none": None}
+    want = affine(values["x"], values["y"])  # type: ignore[arg-type]
+    for positional, named in CALLS:
+        given = [values[name] for name in positional.split()], {name: values[value] for name, value in named.items()}
+        torch.testing.assert_close(program(*given[0], **given[1])[0], want)
+        torch.testing.assert_close(program.call_reference(*given[0], **given[1])[0], want)
+        torch.testing.assert_close(program.compute_values([program.model.graph.outputs[0].name or ""], *given)[0], want)
+        flat = program.adapt_torch_inputs_to_onnx(*given[0], **given[1])
+        assert all(each is values[value.name or ""] for each, value in zip(flat, program.model.graph.inputs, strict=True))
+
+
+def test_a_program_that_is_given_knows_the_names_of_its_inputs() -> None:
+    class Affine(torch.nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+            return affine(x, y, bias=bias)
+
+    program = onnxplain.dynamo_export(torch.export.export(Affine(), (R(2, 3), R(2, 3))))
+    x, y = R(2, 3), R(2, 3)
+    for found in (program(x, y=y), program(y=y, x=x), program(x, y, None), program(x, y, bias=None)):
+        torch.testing.assert_close(found[0], affine(x, y))
+
+
+def test_any_number_of_inputs() -> None:
+    def total(*rows: torch.Tensor, scale: float = 2.0, **others: torch.Tensor) -> torch.Tensor:
+        return scale * (rows[0] - rows[1]) + others["shift"]
+
+    program = onnxplain.export(total, (R(3), R(3)), kwargs={"shift": R(3)})
+    x, y, shift = R(3), R(3), R(3)
+    for found in (program(x, y, shift=shift), program(x, y, shift=shift, scale=2.0), program(x, y, shift=shift, mask=None)):
+        torch.testing.assert_close(found[0], total(x, y, shift=shift))
+
+
+def test_no_values_are_computed_of_none() -> None:
+    assert list(small().compute_values([], (X,))) == []
+
+
+def test_what_onnx_runtime_raises_is_the_cause() -> None:
+    # ONNX Runtime has no kernel for it in bfloat16; and it finds at run time that an index is out of bounds.
+    x = torch.ones(3, dtype=torch.bfloat16)
+    unsupported = onnxplain.export(lambda x: torch.cumsum(x, 0), (x,))
+    (name,) = [value.name or "" for value in unsupported.model.graph.outputs]
+    indexed = onnxplain.export(lambda x, index: x[index], (torch.ones(3), torch.tensor([0])))
+    for run in (
+        lambda: unsupported(x),
+        lambda: unsupported(x, options=ONNXRuntimeOptions()),
+        lambda: unsupported.compute_values([name], (x,)),
+        unsupported.initialize_inference_session,
+        lambda: indexed(torch.ones(3), torch.tensor([99])),
+    ):
+        with pytest.raises(onnxplain.OnnxExporterError) as caught:
+            run()
+        assert type(caught.value.__cause__).__module__.startswith("onnxruntime")
+
+
+def test_what_an_initializer_raises_goes_through() -> None:
+    def initializer(model: str | bytes) -> onnxruntime.InferenceSession:
+        raise KeyError("no device")
+
+    with pytest.raises(KeyError):
+        small().initialize_inference_session(initializer)
 
 
 def test_runtime_options_are_honoured(tmp_path: pathlib.Path) -> None:
@@ -583,6 +691,21 @@ def keys() -> object:
     return onnxplain.dynamo_export(lambda d: d["a"] - d["b"], {"a": X, "b": X})({"a": X, "c": X})
 
 
+def affined(*args: Any, **kwargs: Any) -> Callable[[], object]:
+    return lambda: onnxplain.export(affine, (X, X))(*args, **kwargs)
+
+
+def without_weights() -> onnxplain.ONNXProgram:
+    with onnxplain.enable_fake_mode():
+        model = Small().eval()
+    return onnxplain.export(model, (X,))
+
+
+def unfit() -> torch.Tensor:
+    with torch._subclasses.FakeTensorMode():
+        return torch.ones(2, 8)
+
+
 REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
     "export_options": ("export_options", lambda: onnxplain.dynamo_export(Small(), X, export_options={})),  # type: ignore[arg-type]
     "model": ("model", lambda: onnxplain.dynamo_export(Small, X)),
@@ -595,6 +718,8 @@ REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
     "strategy": ("strategies", lambda: onnxplain.export(Small(), (X,), strategies=["fast"])),
     "strategy of another name": ("strategies", lambda: onnxplain.export(Small(), (X,), strategies=[Own(name="strict")])),
     "strategy without a method": ("strategies", lambda: onnxplain.export(Small(), (X,), strategies=[object()])),  # type: ignore[list-item]
+    "strategies": ("strategies", lambda: ExportOptions(strategies=3)),  # type: ignore[arg-type]
+    "strategies of options": ("strategies", lambda: ExportOptions(strategies=["fast", {}])),  # type: ignore[list-item]
     "no strategy": ("strategies", lambda: onnxplain.export(Small(), (X,), strategies=[])),
     "opset_version": ("opset_version", lambda: OnnxRegistry("18")),  # type: ignore[arg-type]
     "namespace": ("namespace", lambda: OnnxRegistry().is_registered_op("aten::add", "add")),
@@ -607,7 +732,27 @@ REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
     "execution_providers": ("execution_providers", lambda: ONNXRuntimeOptions(execution_providers="CPUExecutionProvider")),
     "a provider": ("execution_providers", lambda: ONNXRuntimeOptions(execution_providers=["NoExecutionProvider"])),
     "provider options": ("execution_provider_options", lambda: ONNXRuntimeOptions(execution_provider_options=[{}])),
+    "options given twice": (
+        "execution_provider_options",
+        lambda: ONNXRuntimeOptions(execution_providers=[("CPUExecutionProvider", {})], execution_provider_options=[{}]),
+    ),
     "too few inputs": ("args", call()),
+    "an input that is missing": ("y", affined(X)),
+    "an input that is given twice": ("x", affined(X, X, x=X)),
+    "another value than the default": ("scale", affined(X, X, scale=3.0)),
+    "another value than the default, by position": ("scale", affined(X, X, 3.0)),
+    "an input that was left out": ("bias", affined(X, X, bias=X)),
+    "a keyword without a value": ("kwargs", affined(X, X, mask=None)),
+    "an input on the meta device": ("x", call(X.to("meta"))),
+    "a sparse input": ("x", call(X.to_sparse())),
+    "a fake input": ("x", lambda: small()(unfit())),
+    "values without weights": ("weights", lambda: without_weights().compute_values(["x"], (X,))),
+    "a run without weights": ("weights", lambda: without_weights()(X, options=ONNXRuntimeOptions())),
+    "no names": ("value_names", lambda: small().compute_values(None, (X,))),  # type: ignore[arg-type]
+    "a number of values": ("value_names", lambda: small().compute_values(3, (X,))),  # type: ignore[arg-type]
+    "names that are generated": ("value_names", lambda: small().compute_values((each for each in "x"), (X,))),  # type: ignore[arg-type]
+    "kwargs of values": ("kwargs", lambda: small().compute_values(["x"], (), ["x"])),  # type: ignore[arg-type]
+    "no session": ("initializer", lambda: small().initialize_inference_session(lambda _: None)),  # type: ignore[arg-type,return-value]
     "too many inputs": ("args", call(X, X)),
     "a keyword": ("kwargs", call(X, y=X)),
     "options of another type": ("kwargs", call(X, options={"providers": []})),

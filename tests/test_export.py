@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import pathlib
 import re
 import signal
@@ -22,6 +23,7 @@ from sarif_checks import check_log
 
 import onnxplain
 from onnxplain import DiagnosticOptions, ExportFailed, Level
+from onnxplain.diagnostics import LogNotSaved
 
 Load = Callable[..., ModuleType]
 Marked = Callable[..., list[int]]
@@ -125,7 +127,7 @@ def test_full_disk_leaves_no_file(writer: str, external: bool, tmp_path: pathlib
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(writer, full)
-    failed = failing(Small().eval(), (torch.randn(2, 8),), tmp_path, external_data=external)
+    failed = failing(torch.nn.Linear(80, 4), (torch.randn(2, 80),), tmp_path, external_data=external)
     assert [each.rule.id for each in failed.findings] == ["OXP5003"]
 
 
@@ -377,12 +379,90 @@ def test_old_arguments_become_notes() -> None:
         ({"diagnostic_options": DiagnosticOptions(ignore=("OXP1999",))}, "ignore"),
         ({"custom_translation_table": [1]}, "custom_translation_table"),
         ({"colour": True}, "colour"),
+        *(
+            ({name: "x"}, name)
+            for name in ("dynamo", "optimize", "verify", "profile", "dump_exported_program", "external_data", "verbose", "export_params")
+        ),
+        ({"keep_initializers_as_inputs": 3}, "keep_initializers_as_inputs"),
+        ({"input_names": [1]}, "input_names"),
+        ({"output_names": [None]}, "output_names"),
+        *(({name: []}, name) for name in ("diagnostic_options", "kwargs", "dynamic_axes", "custom_translation_table")),
+        ({"input_names": 0}, "input_names"),
+        *(({name: path}, name) for name in ("f", "sarif", "report", "repro", "artifacts_dir") for path in ("a\0b", "a" * 300)),
+        ({"name": "a" * 300, "dump_exported_program": True}, "dump_exported_program"),
     ],
 )
 def test_bad_arguments_are_named(arguments: dict[str, object], named: str) -> None:
     with pytest.raises((TypeError, ValueError), match=rf"\b{named}\b") as caught:
         onnxplain.export(**{"model": Small().eval(), "args": (torch.randn(2, 8),), **arguments})  # type: ignore[arg-type]
     assert isinstance(caught.value, onnxplain.OnnxExporterError)
+
+
+@pytest.mark.parametrize("argument", ["f", "sarif", "report", "repro"])
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="POSIX")
+def test_only_files_are_replaced(argument: str, tmp_path: pathlib.Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    for name in ("pipe", "link"):
+        with pytest.raises(onnxplain.InvalidArgument, match=rf"^{argument}:"):
+            onnxplain.export(Small().eval(), (torch.randn(2, 8),), **{argument: tmp_path / name})  # type: ignore[arg-type]
+    assert (tmp_path / "pipe").is_fifo()
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_what_a_link_leads_to_is_written(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "folder").mkdir()
+    names = {"f": "model.onnx", "sarif": "log.sarif", "report": "report.md"}
+    for name in names.values():
+        (tmp_path / name).symlink_to(tmp_path / "folder" / name)
+    links: dict[str, Any] = {argument: tmp_path / name for argument, name in names.items()}
+    onnxplain.export(Small().eval(), (torch.randn(2, 8),), **links)
+    for name in names.values():
+        assert (tmp_path / name).is_symlink()
+        assert (tmp_path / "folder" / name).is_file()
+    onnx.checker.check_model(str(tmp_path / "folder" / "model.onnx"))
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(onnxplain.InvalidArgument, match=r"^f:"):
+        onnxplain.export(Small().eval(), (torch.randn(2, 8),), tmp_path / "loop")
+
+
+def test_exported_program_is_dumped_whole_or_not_at_all(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def dump() -> None:
+        onnxplain.export(Small().eval(), (torch.randn(2, 8),), dump_exported_program=True, artifacts_dir=tmp_path)
+
+    def full(_: object, path: pathlib.Path) -> None:
+        path.write_bytes(b"half")
+        raise RuntimeError("PytorchStreamWriter failed writing file")
+
+    dump()
+    before = (tmp_path / "Small.pt2").read_bytes()
+    torch.export.load(tmp_path / "Small.pt2")
+    monkeypatch.setattr("torch.export.save", full)
+    with pytest.raises(LogNotSaved) as caught:
+        dump()
+    assert caught.value.log.succeeded
+    assert (tmp_path / "Small.pt2").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["Small.pt2"]
+
+
+@pytest.mark.skipif(not pathlib.Path("/sys").is_dir(), reason="the folder that nobody may write to is Linux's")
+def test_nowhere_to_dump_is_found_before_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/sys")
+    monkeypatch.setattr("onnxplain.pipeline.capture", lambda *_: pytest.fail("captured"))
+    with pytest.raises(onnxplain.InvalidArgument, match=r"^dump_exported_program:"):
+        onnxplain.export(Small().eval(), (torch.randn(2, 8),), dump_exported_program=True)
+
+
+def test_inputs_of_a_program_that_is_given() -> None:
+    x = torch.randn(2, 8)
+    given = torch.export.export(Small().eval(), (x,), dynamic_shapes={"x": {0: torch.export.Dim.DYNAMIC}})
+    for args, kwargs in (((), {}), ((torch.randn(3, 8),), {}), ((), {"x": x})):
+        assert onnxplain.export(given, args, kwargs=kwargs, verify=True).diagnostics.findings == ()
+    for wrong, named in (((x, x), "args"), ((x.double(),), "x"), ((x[:, 1:],), "x"), ((x[0],), "x"), ((3,), "x")):
+        with pytest.raises(onnxplain.InvalidArgument, match=rf"^{named}:"):
+            onnxplain.export(given, wrong)
+        with pytest.raises(onnxplain.InvalidArgument, match=rf"^{named}:"):
+            onnxplain.dynamo_export(given, *wrong)
 
 
 def test_metadata_leads_from_each_node_to_its_line(load: Load, marked: Marked, tmp_path: pathlib.Path) -> None:
@@ -451,23 +531,23 @@ def test_opsets(tmp_path: pathlib.Path, opset: int) -> None:
 
 
 def test_external_data_when_asked(tmp_path: pathlib.Path) -> None:
-    model = Small().eval()
-    program = onnxplain.export(model, (torch.randn(2, 8),), tmp_path / "m.onnx", external_data=True)
+    model = torch.nn.Linear(80, 4)
+    program = onnxplain.export(model, (torch.randn(2, 80),), tmp_path / "m.onnx", external_data=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "m.onnx.data"]
     assert sorted(each.path.name for each in program.diagnostics.artifacts) == ["m.onnx", "m.onnx.data"]
-    x = torch.randn(2, 8)
-    got = onnxruntime.InferenceSession(tmp_path / "m.onnx").run(None, {"x": x.numpy()})[0]
+    x = torch.randn(2, 80)
+    got = onnxruntime.InferenceSession(tmp_path / "m.onnx").run(None, {"input": x.numpy()})[0]
     torch.testing.assert_close(torch.from_numpy(got), model(x))
 
 
 def test_external_data_above_the_limit_of_one_file(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onnxplain.weights.PROTOBUF_LIMIT", 100)
-    model = Small().eval()
-    onnxplain.export(model, (torch.randn(2, 8),), tmp_path / "m.onnx", verify=True)
+    model = torch.nn.Linear(80, 4)
+    onnxplain.export(model, (torch.randn(2, 80),), tmp_path / "m.onnx", verify=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "m.onnx.data"]
     (tmp_path / "m.onnx").unlink()
     (tmp_path / "m.onnx.data").unlink()
-    failed = failing(model, (torch.randn(2, 8),), tmp_path, external_data=False)
+    failed = failing(model, (torch.randn(2, 80),), tmp_path, external_data=False)
     assert [each.rule.id for each in failed.findings] == ["OXP5001"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 import io
 import os
@@ -14,7 +15,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from benchmarks import studies
+from benchmarks import llama
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
 
@@ -109,6 +110,48 @@ def test_a_buffer_that_is_made_of_parameters_has_no_data() -> None:
         program.apply_weights({"weight": torch.ones(3)})
     program.apply_weights({"weight": torch.ones(3), "twice": torch.full((3,), 2.0)})
     close(program(torch.ones(3))[0], torch.full((3,), 3.0))
+
+
+CONVERSIONS: dict[str, tuple[Any, torch.dtype]] = {
+    "half": (lambda net: net.half(), torch.float16),
+    "to": (lambda net: net.to(torch.bfloat16), torch.bfloat16),
+    "double": (lambda net: net.double(), torch.float64),
+    "float": (lambda net: net.float(), torch.float32),
+    "cpu": (lambda net: net.to("cpu"), torch.float32),
+}
+
+
+@pytest.mark.parametrize(("convert", "dtype"), CONVERSIONS.values(), ids=CONVERSIONS)
+@pytest.mark.parametrize("again", [False, True])
+def test_converted_parameters_have_no_data(convert: Any, dtype: torch.dtype, again: bool) -> None:
+    """Twice, as torch answers from a cache the second time."""
+    with onnxplain.enable_fake_mode():
+        net = convert(nn.Sequential(Net(), *(copy.deepcopy(nn.Sequential(nn.LSTM(3, 3), nn.BatchNorm1d(3))) for _ in range(2))))
+    assert {name for name, each in net.state_dict().items() if not isinstance(each, FakeTensor)} == set()
+    assert {each.dtype for each in net.parameters()} == {dtype}
+    assert net[0].out.weight is net[0].table.weight
+    assert torch.equal(net[0].steps, torch.arange(8.0).to(dtype) / 8)
+    program = onnxplain.export(net[0].eval(), (IDS,))
+    with pytest.raises(onnxplain.InvalidArgument, match="include_initializers"):
+        program.save("never.onnx", include_initializers=True)
+    if dtype in (torch.float32, torch.float64):
+        other = convert(real())
+        program.apply_weights(other.state_dict())
+        close(program.call_reference(IDS)[0], other(IDS))
+
+
+def test_layers_that_are_copies() -> None:
+    """`TransformerEncoder` copies the layer that it is given."""
+
+    def made() -> nn.Module:
+        return nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True), 2).eval()
+
+    with onnxplain.enable_fake_mode():
+        fake = made()
+    program = onnxplain.export(fake, (torch.randn(2, 5, 16),), dynamic_shapes=({0: "batch", 1: "length"},))
+    eager, x = made(), torch.randn(3, 7, 16)
+    program.apply_weights(eager.state_dict())
+    close(program(x)[0], eager(x))
 
 
 def test_inputs_may_be_made_inside_and_the_export_too() -> None:
@@ -253,6 +296,9 @@ def test_one_file_of_a_large_model_is_refused_without_a_path() -> None:
         ("destination", 3),
         ("destination", "."),
         ("destination", "no_such_folder/m.onnx"),
+        ("destination", None),
+        ("destination", "a\0b"),
+        ("destination", "a" * 300),
         ("include_initializers", "no"),
         ("keep_initializers_as_inputs", None),
         ("external_data", "m.data"),
@@ -281,6 +327,53 @@ def test_to_a_file_that_is_open(tmp_path: pathlib.Path) -> None:
     with (tmp_path / "m.onnx").open("rb") as unwritable, pytest.raises(onnxplain.InvalidArgument, match="destination"):
         program.save(unwritable)
     assert not memory.getvalue()
+
+
+class Refusing(io.BytesIO):
+    def write(self, _: object) -> int:
+        raise ValueError("not today")
+
+
+def test_to_a_file_that_takes_nothing(tmp_path: pathlib.Path) -> None:
+    program = onnxplain.export(real(), (IDS,))
+    with (tmp_path / "m.onnx").open("wb") as closed:
+        pass
+    for file in (closed, Refusing()):
+        with pytest.raises(onnxplain.InvalidArgument, match=r"^destination:"):
+            program.save(file)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="POSIX")
+def test_only_files_are_replaced(tmp_path: pathlib.Path) -> None:
+    program = onnxplain.export(real(), (IDS,))
+    os.mkfifo(tmp_path / "pipe")
+    for write in (program.save, program.save_diagnostics):
+        with pytest.raises(onnxplain.InvalidArgument, match=r"^destination:"):
+            write(tmp_path / "pipe")
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_what_a_link_leads_to_is_written(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "older.onnx").write_text("older")
+    (tmp_path / "m.onnx").symlink_to("older.onnx")
+    onnxplain.export(real(), (IDS,)).save(tmp_path / "m.onnx", external_data=True)
+    assert (tmp_path / "m.onnx").is_symlink()
+    close(ran(tmp_path / "older.onnx"), real()(IDS))
+    close(ran(tmp_path / "m.onnx"), real()(IDS))
+
+
+def test_no_external_data_without_weights(tmp_path: pathlib.Path) -> None:
+    onnxplain.export(real(), (IDS,)).save(tmp_path / "m.onnx", include_initializers=False, external_data=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+
+
+def test_the_longest_name(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / f"{'a' * 250}.onnx"
+    onnxplain.export(real(), (IDS,)).save(path)
+    close(ran(path), real()(IDS))
+    for name in ("a\0b", "a" * 300):
+        with pytest.raises(onnxplain.InvalidArgument, match=r"^destination:"):
+            onnxplain.export(real(), (IDS,)).save_diagnostics(tmp_path / name)
 
 
 @pytest.mark.parametrize("external", [None, True])
@@ -349,7 +442,7 @@ def test_llama_in_shards(tmp_path: pathlib.Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not pathlib.Path("/proc/self/status").exists(), reason="peak memory is read as Linux tells it")
 def test_llama_of_70_billion_parameters(tmp_path: pathlib.Path) -> None:
-    steps = studies.llama(tmp_path)
+    steps = llama.export(tmp_path)
     assert any(step.startswith("70.6 B parameters") for step in steps)
     assert max(peak for _, _, peak in steps.values()) < 3000
     hollow, referring = (onnx.load(tmp_path / name, load_external_data=False).graph for name in ("llama.onnx", "referring.onnx"))

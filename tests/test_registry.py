@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -57,6 +59,11 @@ def test_nearest_name() -> None:
         ((airy, "aten", ""), "op_name"),
         ((airy, "aten", "add", "Ten sor"), "overload"),
         ((airy, "aten", 3), "op_name"),
+        ((airy, "1aten", "add"), "namespace"),
+        ((airy, "aten", "2relu"), "op_name"),
+        ((airy, "aten", "add", ".."), "overload"),
+        ((airy, "aten", "add", "Tensor.out"), "overload"),
+        ((airy, "aten", "add", "1"), "overload"),
     ],
 )
 def test_malformed_names_are_refused(arguments: tuple[object, ...], named: str) -> None:
@@ -94,6 +101,68 @@ def test_failing_translation_is_a_finding_at_both_lines() -> None:
         assert [place.line for place in finding.related] == [model.__code__.co_firstlineno + 1]
         assert finding.fixes
         assert "no such thing" in finding.cause
+
+
+def two(x: ir.Value) -> tuple[ir.Value, ir.Value]:
+    return op.Sin(x), op.Cos(x)
+
+
+def number(x: ir.Value) -> int:
+    return 3
+
+
+def nothing(x: ir.Value) -> None:
+    op.Sin(x)
+
+
+def nullary() -> ir.Value:
+    return op.Constant(value_float=1.0)
+
+
+def binary(x: ir.Value, y: ir.Value) -> ir.Value:
+    return op.Add(x, y)
+
+
+def values_only(self: ir.Value, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> ir.Value:
+    return op.TopK(self, op.Constant(value_ints=[k]), axis=dim)[0]
+
+
+def indices_only(self: ir.Value, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[None, ir.Value]:
+    return None, op.TopK(self, op.Constant(value_ints=[k]), axis=dim)[1]
+
+
+UNFIT = {two: "OXP3004", number: "OXP3004", nothing: "OXP3004", binary: "OXP3004", nullary: "OXP3002"}
+
+
+@pytest.mark.parametrize(("translation", "rule"), UNFIT.items())
+def test_translation_that_does_not_fit_is_a_finding_at_its_line(translation: Callable[..., Any], rule: str) -> None:
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x) + 1.0
+
+    with pytest.raises(ExportFailed) as caught:
+        onnxplain.export(model, (torch.ones(3),), custom_translation_table={torch.ops.aten.relu.default: translation})
+    (finding,) = caught.value.findings
+    assert finding.rule.id == rule
+    assert finding.location is not None
+    assert (finding.location.file, finding.location.line) == (__file__, translation.__code__.co_firstlineno)
+    assert [place.line for place in finding.related] == [model.__code__.co_firstlineno + 1]
+
+
+def test_a_result_that_nobody_uses_may_be_missing() -> None:
+    x = torch.tensor([[3.0, 1.0, 2.0]])
+    for index, translation in enumerate((values_only, indices_only)):
+        table: Any = {torch.ops.aten.topk.default: translation}
+        program = onnxplain.export(lambda x, index=index: torch.topk(x, 2)[index], (x,), custom_translation_table=table)
+        assert program(x)[0].tolist() == torch.topk(x, 2)[index].tolist()
+        with pytest.raises(ExportFailed) as caught:
+            onnxplain.export(lambda x: torch.topk(x, 2), (x,), custom_translation_table=table)
+        assert [finding.rule.id for finding in caught.value.findings] == ["OXP3004"]
+
+
+def test_a_list_of_one_value_is_a_value() -> None:
+    table: Any = {torch.ops.aten.relu.default: lambda x: [op.Sin(x)]}
+    x = torch.randn(3)
+    torch.testing.assert_close(onnxplain.export(torch.relu, (x,), custom_translation_table=table)(x)[0], torch.sin(x))
 
 
 def test_our_translations_take_arguments_as_the_schema_has_them() -> None:

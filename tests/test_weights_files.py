@@ -204,13 +204,66 @@ def test_broken_files(tmp_path: pathlib.Path, net: Net, program: onnxplain.ONNXP
         program(X)
 
 
-def test_files_that_change_are_not_believed(tmp_path: pathlib.Path, net: Net, program: onnxplain.ONNXProgram) -> None:
+@pytest.mark.parametrize("change", ["shorter", "other", "gone"])
+def test_files_that_change_are_not_believed(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, net: Net, program: onnxplain.ONNXProgram, change: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
     path = as_safetensors(net, tmp_path)
-    program.apply_weights(path)
-    cut(path)
-    with pytest.raises(onnxplain.InvalidArgument, match="changed"):
-        program.save(tmp_path / "m.onnx")
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["net.safetensors"]
+    program.apply_weights(path.name)
+    (tmp_path / "within").mkdir()
+    monkeypatch.chdir(tmp_path / "within")
+    torch.testing.assert_close(program(X)[0], net(X).detach(), rtol=1e-5, atol=1e-5)
+    program.release()
+    if change == "shorter":
+        cut(path)
+    elif change == "other":
+        save_file({**net.state_dict(), "more": torch.ones(3)}, path)
+    else:
+        path.unlink()
+    uses: list[Callable[[], object]] = [
+        lambda: program.save(tmp_path / "m.onnx"),
+        lambda: program.save(tmp_path / "m.onnx", weights="reference"),
+        lambda: program(X),
+        lambda: program.call_reference(X),
+        lambda: program.model_proto,
+        lambda: program.initialize_inference_session(),
+    ]
+    for use in uses:
+        with pytest.raises(onnxplain.InvalidArgument, match=r"net\.safetensors"):
+            use()
+    program.save(tmp_path / "hollow.onnx", include_initializers=False)
+    assert not (tmp_path / "m.onnx").exists()
+    program.apply_weights(net.state_dict())
+    torch.testing.assert_close(program(X)[0], net(X).detach(), rtol=1e-5, atol=1e-5)
+
+
+def test_a_missing_shard_is_named(tmp_path: pathlib.Path, net: Net, program: onnxplain.ONNXProgram) -> None:
+    path = as_shards(net, tmp_path)
+    (tmp_path / "net-1.safetensors").unlink()
+    with pytest.raises(onnxplain.InvalidArgument, match=r"net-1\.safetensors"):
+        program.apply_weights(path)
+
+
+@pytest.mark.parametrize("path", ["a\0b.safetensors", "a" * 300 + ".safetensors", "a\0b.pt", "a\0b.json"])
+def test_paths_that_no_file_has(program: onnxplain.ONNXProgram, path: str) -> None:
+    with pytest.raises(onnxplain.InvalidArgument, match="state_dict"):
+        program.apply_weights(path)
+
+
+@pytest.mark.parametrize("kind", ["sparse", "nested"])
+def test_tensors_of_other_layouts(tmp_path: pathlib.Path, net: Net, program: onnxplain.ONNXProgram, kind: str) -> None:
+    state: dict[str, Any] = dict(net.state_dict())
+    weight = state["second.weight"]
+    state["second.weight"] = weight.to_sparse() if kind == "sparse" else torch.nested.nested_tensor([weight[0], weight[1]])
+    torch.save(state, tmp_path / "net.pt")
+    with pytest.raises(onnxplain.InvalidArgument, match="state_dict"):
+        program.apply_weights(tmp_path / "net.pt")
+
+
+def test_strict_is_a_bool(net: Net, program: onnxplain.ONNXProgram) -> None:
+    with pytest.raises(onnxplain.InvalidArgument, match="strict"):
+        program.apply_weights(net.state_dict(), strict="no")  # type: ignore[arg-type]
 
 
 def test_weights_are_not_overwritten(tmp_path: pathlib.Path, net: Net, program: onnxplain.ONNXProgram) -> None:

@@ -7,23 +7,33 @@ import functools
 import torch
 
 from onnxplain import syntax, where
-from onnxplain.diagnostics import Confidence, Fix
+from onnxplain.diagnostics import Confidence, Evidence, Fix
 from onnxplain.options import Request
 from onnxplain.rules import CaptureFailed, GraphBreak, QuantizedWeights, ScriptedModel
 
 from . import arguments, data, dims, eager, operators, remedies
-from .finding import Finding, fallback, graph_break_type, module_of
+from .finding import Finding, fallback, graph_break_type, headline, module_of
 from .guards import Guards
+from .strategies import ALL, UnfitProgram
+
+_OWN = Fix(
+    "Mend the strategy, or name one of onnxplain's after it, which is tried then.",
+    Confidence.GUESS,
+    snippet='onnxplain.export(model, args, strategies=[own, "non-strict"])',
+)
 
 
 def explain(request: Request, strategy: str, error: Exception, guards: Guards) -> list[Finding]:
     """The findings behind `error`, which ended a capture; never none. The model is run once without a capture if it has to be."""
+    if isinstance(error, UnfitProgram):
+        place = where.module_definition(error.generate_fx)
+        return [Finding(CaptureFailed(error=headline(error)), Evidence(place) if place else fallback(request), fixes=(_OWN,))]
     if found := recognised(request, error, guards):
         return found
     # NOTE: a torch.cond captures its branches in eager mode, too.
     if (without_capture := eager.error_of(request)) is not None and graph_break_type(without_capture) != remedies.ALIASING:
         return [eager.finding(request, without_capture)]
-    return [_scripted(request, error) or _packed(request) or _not_one_graph(request, strategy, error) or _unknown(request, error)]
+    return [_scripted(request, error) or _packed(request) or _not_one_graph(request, strategy, error) or _unknown(request, strategy, error)]
 
 
 def recognised(request: Request, error: Exception, guards: Guards) -> list[Finding]:
@@ -87,7 +97,9 @@ def _not_one_graph(request: Request, strategy: str, error: Exception) -> Finding
     return Finding(GraphBreak(construct=construct or reason, reason=reason), at, fixes=(remedy,))
 
 
-def _unknown(request: Request, error: Exception) -> Finding:
+def _unknown(request: Request, strategy: str, error: Exception) -> Finding:
     at = where.at_exception(error, module_of(request))
     rule, fix = remedies.for_error(error, at.location, functools.partial(eager.holds, request))
+    if strategy not in ALL and isinstance(rule, CaptureFailed):
+        fix = _OWN
     return Finding(rule, at if at.location else fallback(request), fixes=(fix,))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 
 from onnxplain import gradients, phase, without_collection
-from onnxplain.options import Request
+from onnxplain.binding import fitted, signature_of
+from onnxplain.diagnostics import InvalidArgument
+from onnxplain.options import STRATEGIES, Request
 
 from . import recurrent
 from .frames import Frames
@@ -34,7 +36,8 @@ class CaptureStrategy(Protocol):
 class FXGraphExtractor(Protocol):
     """A way to capture a model that a user brings: pass it among `strategies`, where it stands in line with those of onnxplain.
 
-    What it raises becomes a finding, and the next strategy is tried. If all fail, so does the export.
+    What it raises becomes a finding, and so does a program that does not take the example inputs. The next strategy is tried then; if all
+    fail, so does the export.
 
     Attributes:
         name: What the log calls it. None of onnxplain's names.
@@ -95,6 +98,18 @@ class Draft:
             return _export(model, request, strict=False)
 
 
+class UnfitProgram(Exception):
+    """What an `FXGraphExtractor` made is no program of the model.
+
+    Attributes:
+        generate_fx: Its method.
+    """
+
+    def __init__(self, generate_fx: Callable[..., Any], problem: str) -> None:
+        super().__init__(problem)
+        self.generate_fx = generate_fx
+
+
 class _Extractor:
     """The user's own way."""
 
@@ -106,13 +121,31 @@ class _Extractor:
         """See `CaptureStrategy`."""
         with frames.on_nodes(), phase.capturing():
             program = self._extractor.generate_fx(model, request.args, dict(request.kwargs), request.dynamic_shapes)
+        generate_fx = self._extractor.generate_fx
         if not isinstance(program, torch.export.ExportedProgram):
-            raise TypeError(f"generate_fx of {self.name}: expected an ExportedProgram, got {type(program).__name__}")
+            raise UnfitProgram(generate_fx, f"expected an ExportedProgram, got {type(program).__name__}")
+        try:
+            fitted(program, request.args, request.kwargs, signature_of(model))
+        except InvalidArgument as error:
+            raise UnfitProgram(generate_fx, f"the program does not take the example inputs; {error}") from error
         return program
 
 
 ALL: dict[str, CaptureStrategy] = {strategy.name: strategy for strategy in (NonStrict(), Strict(), Draft())}
 """Every strategy of onnxplain's by its name."""
+
+
+def checked_strategies(strategies: object) -> tuple[str | FXGraphExtractor, ...]:
+    """`strategies` as the option of that name takes them. Raises `InvalidArgument`."""
+    chosen = tuple(strategies) if isinstance(strategies, list | tuple) else (strategies,)
+    for each in chosen:
+        own = isinstance(each, FXGraphExtractor) and isinstance(each.name, str) and each.name not in STRATEGIES
+        if not own and each not in STRATEGIES:
+            expected = f"expected names out of {STRATEGIES}, or objects with another name and generate_fx"
+            raise InvalidArgument(f"strategies: {expected}, got {each!r}")
+    if not chosen:
+        raise InvalidArgument("strategies: expected at least one, got none")
+    return chosen
 
 
 def of(each: str | FXGraphExtractor) -> CaptureStrategy:

@@ -174,9 +174,10 @@ def picture(usages: Sequence[Usage], path: pathlib.Path) -> None:
         place.set(title=title, xscale="log", yscale="log", xlabel="seconds since the start (log)")
         place.grid(alpha=0.3)
         place.spines[["top", "right"]].set_visible(False)
-        place.legend(title="peak", fontsize=8, loc="lower center", bbox_to_anchor=(0.5, -0.55))
+        place.legend(title="peak", fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.18))
     axes[0].set_ylabel("MB (log)")
-    figure.savefig(path, dpi=100)
+    # NOTE: else what is below the panels is cut off.
+    figure.savefig(path, dpi=100, bbox_inches="tight")
     plt.close(figure)
 
 

@@ -1,0 +1,125 @@
+"""From the arguments of a call, as for the PyTorch model, to the inputs of the exported graph."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.export.graph_signature import ConstantArgument, InputKind
+from torch.utils import _pytree as pytree
+
+from onnxplain.diagnostics import InvalidArgument
+
+
+def signature_of(model: Callable[..., Any] | torch.export.ExportedProgram) -> inspect.Signature | None:
+    """The parameters of a model; None if Python does not know them."""
+    if isinstance(model, torch.export.ExportedProgram):
+        return None
+    try:
+        return inspect.signature(model.forward if isinstance(model, torch.nn.Module) else model)
+    except (TypeError, ValueError):
+        return None
+
+
+def flat_inputs(
+    program: torch.export.ExportedProgram, args: Sequence[Any], kwargs: Mapping[str, Any], forward: inspect.Signature | None = None
+) -> list[Any]:
+    """The tensors (and dynamic numbers) among the inputs, in the order of the exported graph's inputs.
+
+    Args:
+        program: What was captured.
+        args: Positional inputs; each may as well be among `kwargs`, as in Python, whatever it was in the export.
+        kwargs: Keyword inputs.
+        forward: The model's parameters, whose defaults stand for what is not given; None if they are not known.
+
+    Raises:
+        InvalidArgument: The inputs have another structure than those of the export, or another value for one that is a constant since.
+    """
+    structure = program.call_spec.in_spec
+    specs = [spec for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
+    inputs = (tuple(args), dict(kwargs)) if structure is None else _bound(program, structure, args, kwargs, forward)
+    try:
+        leaves = pytree.tree_leaves(inputs) if structure is None else structure.flatten_up_to(inputs)
+    except ValueError as error:
+        raise InvalidArgument(f"args: expected inputs that are nested as in the export: {error}") from error
+    if len(leaves) != len(specs):
+        raise InvalidArgument(f"args: expected {len(specs)} values, as in the export, got {len(leaves)}")
+    for leaf, spec in zip(leaves, specs, strict=True):
+        if isinstance(spec.arg, ConstantArgument) and not _is_same(leaf, spec.arg.value):
+            raise InvalidArgument(f"{spec.arg.name}: expected {spec.arg.value!r}, which the export made a constant, got {leaf!r}")
+    return [leaf for leaf, spec in zip(leaves, specs, strict=True) if not isinstance(spec.arg, ConstantArgument)]
+
+
+def fitted(
+    program: torch.export.ExportedProgram, args: Sequence[Any], kwargs: Mapping[str, Any], forward: inspect.Signature | None = None
+) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    """Inputs for `program`, by position and by name as it takes them.
+
+    Raises:
+        InvalidArgument: They are not of the structure, the dtypes and the shapes that it takes.
+    """
+    specs = [spec.arg for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
+    names = [argument.name for argument in specs if not isinstance(argument, ConstantArgument)]
+    fakes = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+    for name, given in zip(names, flat_inputs(program, args, kwargs, forward), strict=True):
+        fake = fakes[name]
+        if not isinstance(fake, torch.Tensor):
+            continue
+        if not isinstance(given, torch.Tensor):
+            raise InvalidArgument(f"{name}: expected a tensor, got {given!r}")
+        sizes = zip(fake.shape, given.shape, strict=False)
+        same = fake.dim() == given.dim() and all(want == got for want, got in sizes if isinstance(want, int))
+        if not same or fake.dtype is not given.dtype:
+            raise InvalidArgument(f"{name}: expected {fake.dtype}{list(fake.shape)}, got {given.dtype}{list(given.shape)}")
+    structure = program.call_spec.in_spec
+    return (tuple(args), kwargs) if structure is None else _bound(program, structure, args, kwargs, forward)
+
+
+def _bound(
+    program: torch.export.ExportedProgram,
+    structure: pytree.TreeSpec,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    forward: inspect.Signature | None,
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """`args` and `kwargs` with each input where the export had it."""
+    count, keywords = len(structure.child(0).children()), list(structure.child(1).context)
+    parameters = None if forward is None else forward.parameters
+    positional = _positional(program, count, parameters)
+    # NOTE: what has no name goes by its number: that is what `*args` takes.
+    given: dict[str | int, Any] = {positional[at] if at < len(positional) else at: value for at, value in enumerate(args)}
+    if twice := [name for name in kwargs if name in given]:
+        raise InvalidArgument(f"kwargs: expected {twice[0]!r} once, got it in args, too")
+    given.update(kwargs)
+    defaults: dict[str | int, Any] = {name: each.default for name, each in (parameters or {}).items() if each.default is not each.empty}
+    wanted = [*(positional[at] if at < len(positional) else at for at in range(count)), *keywords]
+    # NOTE: what the export was not given had its default there, and None stands for nothing where that is not known.
+    others = parameters is None or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    for name in [name for name in given if name not in wanted]:
+        if name in defaults and not _is_same(given[name], defaults[name]):
+            raise InvalidArgument(f"{name}: expected {defaults[name]!r}, the default, as in the export, got {given[name]!r}")
+        if name not in defaults and not (others and given[name] is None):
+            if isinstance(name, int):
+                raise InvalidArgument(f"args: expected {count} values, as in the export, got {len(args)}")
+            raise InvalidArgument(f"kwargs: expected names out of {wanted}, as in the export, got {name!r}")
+    if missing := [name for name in wanted if name not in given and name not in defaults]:
+        raise InvalidArgument(f"args: expected {count + len(keywords)} inputs, as in the export, got none for {missing}")
+    values = [given[name] if name in given else defaults[name] for name in wanted]
+    return tuple(values[:count]), dict(zip(keywords, values[count:], strict=True))
+
+
+def _positional(program: torch.export.ExportedProgram, count: int, parameters: Mapping[str, inspect.Parameter] | None) -> list[str]:
+    """The names of the inputs that may be given by position, as far as they have one."""
+    if parameters is not None:
+        return [name for name, each in parameters.items() if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    # NOTE: read in torch 2.11, 2.13 and 2.15, export/_trace.py: positional inputs, then keyword ones in the order of the export's call.
+    root = next((entry.signature for entry in program.module_call_graph if entry.fqn == ""), None)
+    return list(root.forward_arg_names or ())[:count] if root is not None else []
+
+
+def _is_same(value: Any, constant: Any) -> bool:
+    if value is constant or type(value) is not type(constant) or isinstance(value, torch.Tensor):
+        return value is constant
+    return bool(value == constant or value != value)
