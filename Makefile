@@ -6,8 +6,8 @@ BIN = $(VENV)/bin
 # A stale build folder would put deleted files into the wheel.
 INSTALL = rm -rf build && $(BIN)/pip install --quiet --no-deps --force-reinstall .
 
-# Two processes, each with whole files of tests: their models are built once.
-TWO = --numprocesses 2 --dist loadgroup
+# Two processes, each with whole files of tests, the long ones not last: what they share is made once, and one process at a time runs npm.
+TWO = --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo samples test test-torch rules clean
 

@@ -18,16 +18,6 @@ from sarif_checks import check_log
 from onnxplain.diagnostics import DiagnosticContext, Log, sarif
 
 _numbers = itertools.count()
-_TOGETHER = {"test_corpus", "test_readers"}
-"""Files of tests that are about the corpora: in one process, so that it exports them once."""
-
-
-# NOTE: first, since pytest-xdist looks at the groups in a hook of the same name.
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keeps the tests of a file in one process, where there are several (pytest-xdist)."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("corpora" if item.path.stem in _TOGETHER else item.path.stem))
 
 
 @pytest.fixture(autouse=True)
