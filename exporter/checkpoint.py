@@ -119,6 +119,8 @@ class Stored:
         self._open().close()
 
     def _open(self) -> BinaryIO:
+        if not self.path.is_file():
+            raise _changed(self.path, "none")
         try:
             file = self.path.open("rb")
         except OSError as error:

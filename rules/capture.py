@@ -599,12 +599,12 @@ class ConstraintViolated(Rule, id="OXP1011", level=Level.WARNING, history=[Added
 
 
 class DimsFixed(Rule, id="OXP1034", level=Level.NOTE, history=[Added("0.1.0")]):
-    """Some dims are static although all were to be dynamic, because the model works with one size of them only.
+    """Some dims are static although they were to be dynamic where possible, because the model works with one size of them only.
 
     What happened:
-        `dynamic_shapes=True` asks for every dim of every input to be dynamic. At this line the model fixes some of them: a layer has so
-        many features or channels, a `view` names a number, a loop runs so many times, or an input of size 1 is broadcast or
-        squeezed.
+        `dynamic_shapes=True` asks for every dim of every input to be dynamic, and `Dim.AUTO` for one. At this line the model fixes some of
+        them: a layer has so many features or channels, a `view` names a number, a loop runs so many times or over so many parts, or
+        an input of size 1 is broadcast or squeezed.
 
     Why it matters:
         These dims have the example's size in the exported model; the others may have any size. Most often that is as it should be.

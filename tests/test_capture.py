@@ -480,9 +480,11 @@ def test_several_frozen_dims_are_found_at_once(load: Load, marked: Marked) -> No
     assert [finding.rule.dim for finding in outcome.log.findings] == ["rows", "batch['mask'].shape[0]"]  # type: ignore[attr-defined]
 
 
-def test_auto_is_only_a_wish(load: Load) -> None:
-    model = load(net("def forward(self, x):\n    return x.reshape(3, 4)")).Net()
-    assert run(model, (torch.ones(3, 4),), dynamic_shapes={"x": {0: Dim.AUTO}}).found == []
+def test_auto_is_only_a_wish(load: Load, marked: Marked) -> None:
+    model = load(net("def forward(self, x):\n    return x.reshape(3, 4)  # here")).Net()
+    outcome = run(model, (torch.ones(3, 4),), dynamic_shapes={"x": {0: Dim.AUTO}})
+    assert outcome.found == [("DimsFixed", marked("here")[0])]
+    assert outcome.program.graph.find_nodes(op="placeholder")[0].meta["val"].shape == (3, 4)
 
 
 def test_dims_that_must_be_equal(load: Load, marked: Marked) -> None:

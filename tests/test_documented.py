@@ -521,5 +521,13 @@ def test_every_name_of_the_page_exists(name: str) -> None:
         assert keyword in inspect.signature(found).parameters, name  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("example", re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL))
+def test_examples_of_the_page(example: str, load: Callable[..., ModuleType]) -> None:
+    program = load(example).program
+    assert isinstance(program, onnxplain.ONNXProgram)
+    assert not program.diagnostics.findings
+    assert [node.op_type for node in program.model.graph][-1] == ("Max" if "registry" in example else "Relu")
+
+
 def test_the_readme_links_the_page() -> None:
     assert f"({PAGE.relative_to(ROOT)})" in (ROOT / "README.md").read_text(encoding="utf-8")

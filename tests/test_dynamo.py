@@ -103,6 +103,9 @@ MODELS = """
     def squeeze_all(x):
         return torch.nn.functional.adaptive_avg_pool2d(x, 1).squeeze()  # squeeze all
 
+    def squeeze_every(x):
+        return x.squeeze()  # squeeze every
+
     def squeeze_pooled(x):
         return torch.nn.functional.max_pool1d(x, 2).squeeze_(2)  # squeeze pooled
 
@@ -131,6 +134,24 @@ MODELS = """
 
     def every_third(x):
         return x[:, 1::3] * 2
+
+    def parts(x):
+        return sum(part.sum(1) for part in x.split(2, 1))  # parts
+
+    def last_part(x):
+        return x.split(4, 1)[-1]  # last part
+
+    def first_part(x):
+        return x.split(2, 1)[0]
+
+    def gate(x):
+        value, gate = x.chunk(2, 1)
+        return value * gate.sigmoid()
+
+    def single(x):
+        if x.shape[0] == 1:  # single
+            return x
+        return -x
 
     def norm(x):
         return torch.nn.functional.group_norm(x.unflatten(1, (2, -1)).flatten(1), 2)
@@ -165,13 +186,13 @@ CASES: dict[str, tuple[str, tuple[Any, ...], dict[str, Any], list[Any], list[tup
     "branch": ("branch", (R(3, 4),), {}, [["a", "b"]], [("OXP1011", "branch")], [((R(5, 2),), {})]),
     "squeezed": ("squeeze", (R(2, 1, 3),), {}, [["a", 1, "b"]], [("OXP1034", "squeeze")], [((R(5, 1, 4),), {})]),
     "squeezed, two dims of 1": ("squeeze", (R(1, 1, 3),), {}, [["a", 1, "b"]], [("OXP1034", "squeeze")], [((R(5, 1, 4),), {})]),
-    "nothing to squeeze": ("squeeze", (R(2, 4, 1),), {}, [["a", "b", "c"]], [], [((R(5, 7, 4),), {})]),
+    "nothing to squeeze": ("squeeze", (R(2, 4, 1),), {}, [["a", "b", "c"]], [("OXP1011", "squeeze")], [((R(5, 7, 4),), {})]),
     "all squeezed": (
         "squeeze_all",
         (R(1, 3, 4, 4),),
         {},
         [[1, "a", "b", "c"]],
-        [("OXP1034", "squeeze all")],
+        [("OXP1011", "squeeze all"), ("OXP1034", "squeeze all")],
         [((R(1, 5, 6, 7),), {})],
     ),
     "pooled to 1": ("squeeze_pooled", (R(2, 3, 2),), {}, [["a", "b", 2]], [("OXP1034", "squeeze pooled")], [((R(5, 4, 2),), {})]),
@@ -182,6 +203,10 @@ CASES: dict[str, tuple[str, tuple[Any, ...], dict[str, Any], list[Any], list[tup
     "refused remainders": ("norm", (R(2, 6),), {}, [["a", "b"]], [], [((R(3, 8),), {})]),
     "step of 2": ("every_second", (R(2, 3),), {}, [["a", "b"]], [], [((R(7, 4),), {}), ((R(1, 4),), {})]),
     "step of 3": ("every_third", (R(3, 2),), {}, [["a", "b"]], [], [((R(7, 4),), {}), ((R(7, 8),), {})]),
+    "parts": ("parts", (R(2, 6),), {}, [["a", 6]], [("OXP1034", "parts")], [((R(3, 6),), {})]),
+    "first part": ("first_part", (R(2, 6),), {}, [["a", "b"]], [], [((R(3, 9),), {})]),
+    "gate": ("gate", (R(2, 6),), {}, [["a", "b"]], [], [((R(3, 10),), {})]),
+    "squeezed later": ("squeeze", (R(2, 6, 3),), {}, [["a", "b", "c"]], [("OXP1011", "squeeze")], [((R(3, 7, 4),), {})]),
     "branch of two": ("equal", (R(2, 3), R(3, 4)), {}, [["a", "b"], ["b", "c"]], [("OXP1011", "equal")], [((R(5, 2), R(2, 7)), {})]),
 }
 
@@ -216,10 +241,18 @@ def test_every_dim_by_each_strategy(load: Load, marked: Marked, strategy: str) -
 
 
 NAMED: dict[str, tuple[str, torch.Tensor, dict[int, Any], list[tuple[str, str]], list[torch.Tensor]]] = {
-    "squeezed": ("squeeze", R(2, 1, 3), {1: "n"}, [("OXP1011", "squeeze")], [R(2, 4, 3), R(2, 7, 3)]),
-    "squeezed Dim": ("squeeze", R(2, 1, 3), {1: torch.export.Dim("n")}, [("OXP1011", "squeeze")], [R(2, 4, 3)]),
-    "all squeezed": ("squeeze_all", R(1, 3, 4, 4), {0: "n"}, [("OXP1011", "squeeze all")], [R(5, 3, 4, 4)]),
-    "squeezed as it was allowed": ("squeeze", R(2, 1, 3), {1: torch.export.Dim.AUTO}, [("OXP1011", "squeeze")], [R(2, 4, 3)]),
+    "squeezed later": ("squeeze", R(2, 6, 3), {1: "n"}, [("OXP1011", "squeeze")], [R(2, 6, 3), R(2, 7, 3)]),
+    "squeezed later, of a Dim": ("squeeze", R(2, 6, 3), {1: torch.export.Dim("n", min=1)}, [("OXP1011", "squeeze")], [R(2, 7, 3)]),
+    "never squeezed": ("squeeze", R(2, 6, 3), {1: torch.export.Dim("n", min=2)}, [], [R(2, 7, 3)]),
+    "squeezed as it was allowed": ("squeeze", R(2, 1, 3), {1: torch.export.Dim.AUTO}, [("OXP1034", "squeeze")], [R(2, 1, 3)]),
+    "parts": ("parts", R(2, 6), {1: "n"}, [("OXP1011", "parts")], [R(2, 6), R(2, 5)]),
+    "last part": ("last_part", R(2, 6), {1: "n"}, [("OXP1011", "last part")], [R(2, 6), R(2, 8)]),
+    "first part": ("first_part", R(2, 6), {1: "n"}, [], [R(2, 6), R(2, 9), R(2, 1)]),
+    "gate": ("gate", R(2, 6), {1: "n"}, [], [R(2, 6), R(2, 10)]),
+    "parts as they were allowed": ("parts", R(2, 6), {1: torch.export.Dim.AUTO}, [("OXP1034", "parts")], [R(2, 6)]),
+    "loop as it was allowed": ("loop", R(3, 4), {0: torch.export.Dim.AUTO}, [("OXP1034", "loop")], [R(3, 4)]),
+    "branch as it was allowed": ("branch", R(4, 3), {0: torch.export.Dim.AUTO}, [("OXP1011", "branch")], [R(4, 3), R(7, 3)]),
+    "branch by a size of 1": ("single", R(4, 3), {0: "n"}, [("OXP1011", "single")], [R(4, 3), R(7, 3)]),
     "remainder": ("halves", R(2, 6), {1: "n"}, [("OXP1011", "halves")], [R(2, 6), R(2, 8)]),
     "remainder of a Dim": ("halves", R(2, 7), {1: torch.export.Dim("n")}, [("OXP1011", "halves")], [R(2, 7), R(2, 11)]),
     "remainder that is promised": ("even", R(2, 6), {1: 2 * torch.export.Dim("half")}, [], [R(2, 6), R(2, 10)]),
@@ -250,10 +283,12 @@ def test_what_a_model_assumes_of_a_named_dim_is_told(
 
 
 @pytest.mark.parametrize("dim", ["n", torch.export.Dim("n"), torch.export.Dim.DYNAMIC])
-def test_named_dim_that_is_broadcast_is_fixed(load: Load, marked: Marked, dim: Any) -> None:
+@pytest.mark.parametrize(("name", "place"), [("positions", "positions"), ("squeeze", "squeeze"), ("squeeze_every", "squeeze every")])
+def test_named_dim_of_1_that_the_model_takes_for_1_is_fixed(load: Load, marked: Marked, dim: Any, name: str, place: str) -> None:
     with pytest.raises(ExportFailed) as caught:
-        onnxplain.export(load(MODELS).positions, (R(2, 1, 3),), dynamic_shapes={"x": {1: dim}})
-    assert [(each.rule.id, each.location and each.location.line) for each in caught.value.findings] == [("OXP1003", *marked("positions"))]
+        onnxplain.export(getattr(load(MODELS), name), (R(2, 1, 3),), dynamic_shapes={"x": {1: dim}})
+    found = [(each.rule.id, each.location and each.location.line) for each in caught.value.findings if each.rule.id != "OXP1025"]
+    assert found == [("OXP1003", *marked(place))]
 
 
 @pytest.mark.parametrize("strategy", ["non-strict", "strict"])
@@ -672,6 +707,13 @@ def test_save_diagnostics(tmp_path: pathlib.Path) -> None:
 X = torch.randn(2, 8)
 
 
+class Nameless(onnxplain.FXGraphExtractor):
+    """As subclasses of torch.onnx's were."""
+
+    def generate_fx(self, model: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> Any:
+        return None
+
+
 def call(*args: Any, **kwargs: Any) -> Callable[[], object]:
     return lambda: small()(*args, **kwargs)
 
@@ -717,6 +759,7 @@ REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
     "fake_context": ("fake_context", lambda: ExportOptions(fake_context=True)),
     "strategy": ("strategies", lambda: onnxplain.export(Small(), (X,), strategies=["fast"])),
     "strategy of another name": ("strategies", lambda: onnxplain.export(Small(), (X,), strategies=[Own(name="strict")])),
+    "strategy without a name": ("strategies", lambda: onnxplain.export(Small(), (X,), strategies=[Nameless()])),
     "strategy without a method": ("strategies", lambda: onnxplain.export(Small(), (X,), strategies=[object()])),  # type: ignore[list-item]
     "strategies": ("strategies", lambda: ExportOptions(strategies=3)),  # type: ignore[arg-type]
     "strategies of options": ("strategies", lambda: ExportOptions(strategies=["fast", {}])),  # type: ignore[list-item]

@@ -204,7 +204,7 @@ def test_broken_files(tmp_path: pathlib.Path, net: Net, program: onnxplain.ONNXP
         program(X)
 
 
-@pytest.mark.parametrize("change", ["shorter", "other", "gone"])
+@pytest.mark.parametrize("change", ["shorter", "other", "gone", "pipe"])
 def test_files_that_change_are_not_believed(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, net: Net, program: onnxplain.ONNXProgram, change: str
 ) -> None:
@@ -221,6 +221,8 @@ def test_files_that_change_are_not_believed(
         save_file({**net.state_dict(), "more": torch.ones(3)}, path)
     else:
         path.unlink()
+        if change == "pipe":
+            os.mkfifo(path)
     uses: list[Callable[[], object]] = [
         lambda: program.save(tmp_path / "m.onnx"),
         lambda: program.save(tmp_path / "m.onnx", weights="reference"),

@@ -66,8 +66,8 @@ def capture(context: DiagnosticContext, request: Request, look_ahead: Callable[[
     """
     if isinstance(request.model, torch.export.ExportedProgram):
         return Captured(request.model, "given")
-    every_dim = request.dynamic_shapes is True
     model, request = _as_module(request.model), inputs.distinct(dims.opened(request))
+    some_open = any(inputs.open_dims(request))
     fixed: dict[inputs.DynamicDim, Evidence] = {}
     findings: list[Finding] = []
     error: Exception | None = None
@@ -80,13 +80,13 @@ def capture(context: DiagnosticContext, request: Request, look_ahead: Callable[[
             # NOTE: a draft is never the result, not even if nothing was seen to depend on the example's data.
             attempt, found = _tried(context, ALL["non-strict"], model, request, first=not findings)
         own = strategy.name not in ALL
-        while every_dim and (known := dims.fixed(request, attempt.guards, attempt.program, own=own)):
+        while some_open and (known := dims.fixed(request, attempt.guards, attempt.program, own=own)):
             # NOTE: once more with their sizes as numbers, which the next stages can compute with.
             fixed |= known
             request = dims.closed(request, known)
             attempt, found = _tried(context, strategy, model, request, first=not findings)
         if attempt.program is not None and not any(finding.blocking for finding in found):
-            if every_dim:
+            if some_open:
                 dims.report_open(context, request, attempt.guards, attempt.program, fixed)
             _report(context, found, None)
             _report_baked(context, request, attempt, functools.partial(strategy, model, request, Frames()))

@@ -26,6 +26,7 @@ from .inputs import DynamicDim
 
 _KEEP = "Keep them as they are if these sizes never vary; or else rewrite the line without them, such as with -1 in a view."
 _ONE = "Name the dims to leave out, such as squeeze(2); or give an example of another size; or leave the dim out of dynamic_shapes."
+_PARTS = "Rewrite the line so that the number of parts does not depend on the size, or keep the size as it is."
 _REWRITE = "Rewrite the line so that it holds for all sizes, such as with torch.where in place of the branch."
 
 
@@ -70,7 +71,7 @@ def undelivered(request: Request, guards: Guards, program: torch.export.Exported
     limited = list(_limits(request, guards))
     places = {finding.place for finding in limited}
     names = {dim: dim.name for dim in inputs.dynamic_dims(request) if dim not in constants}
-    others = [*_branches(request, guards, names, small=False), *_ones(request, guards, program)]
+    others = [*_branches(request, guards, names), *_ones(request, guards, program), *_decided(request, guards, program, names)]
     return [*_frozen_dims(request, guards, constants), *limited, *(finding for finding in others if finding.place not in places)]
 
 
@@ -131,6 +132,9 @@ def fixed(request: Request, guards: Guards, program: torch.export.ExportedProgra
     for node, expression in _kept_ones(guards, program, open_dims):
         for dim in guards.places([expression], open_dims):
             found.setdefault(dim, where.at_node(node))
+    for node, dim, most in _other_sizes(request, guards, program, open_dims):
+        if most is not None:
+            found.setdefault(dim, where.at_node(node))
     return {dim: found[dim] for dim in open_dims if dim in found}
 
 
@@ -166,7 +170,8 @@ def report_open(
     for dims in by_place.values():
         sizes = tuple(f"{dim.place} == {dim.size}" for dim in dims)
         context.report(DimsFixed(sizes=sizes), at=fixed[dims[0]], fixes=[Fix(_KEEP, Confidence.CHANGES_BEHAVIOUR)])
-    for finding in _branches(request, guards, {dim: dim.place for dim in inputs.open_dims(request)}, small=True):
+    names = {dim: dim.place for dim in inputs.open_dims(request)}
+    for finding in (*_branches(request, guards, names), *_decided(request, guards, program, names)):
         context.report(finding.rule, at=finding.at, fixes=finding.fixes)
 
 
@@ -226,19 +231,18 @@ def _limits(request: Request, guards: Guards) -> Iterator[Finding]:
             break
 
 
-def _branches(request: Request, guards: Guards, names: Mapping[DynamicDim, str], *, small: bool) -> list[Finding]:
+def _branches(request: Request, guards: Guards, names: Mapping[DynamicDim, str]) -> list[Finding]:
     """A finding for each line that took a branch by the sizes of dims, which have those names.
 
     Args:
         request: The export.
         guards: What was decided when it was captured.
         names: The dims with their names.
-        small: Whether what only the sizes 0 and 1 decide counts where the user's code asks.
     """
     by_place: dict[Location | None, list[tuple[str, Guard]]] = {}
     for relation, guard in guards.asked(names):
         # NOTE: libraries often ask whether there is anything to do at all.
-        least = 0 if small and where.origin(guard.stack[-1].file) is where.Origin.USER else 2
+        least = 0 if where.origin(guard.stack[-1].file) is where.Origin.USER else 2
         if (_is_branch(guard) or guards.decided(guard, names)) and limits.excludes(guard.relation, least):
             by_place.setdefault(_evidence_about(request, guard).location, []).append((relation, guard))
     found = []
@@ -256,9 +260,50 @@ def _ones(request: Request, guards: Guards, program: torch.export.ExportedProgra
     dims = [*inputs.dynamic_dims(request), *inputs.open_dims(request)]
     for node, expression in _kept_ones(guards, program, dims):
         related = guards.places([expression], dims)
+        fix = Fix(_ONE, Confidence.CHANGES_BEHAVIOUR)
+        if expression.is_Symbol and related:
+            # NOTE: the model would be wrong on its own example.
+            yield Finding(SpecializedDynamicDim(dim=related[0].name, value=1), where.at_node(node), fixes=(fix,))
+            continue
         size = guards.text(expression, {dim: dim.name for dim in related})
         rule = ConstraintViolated(dim=", ".join(dict.fromkeys(dim.name for dim in related)), constraint=f"{size} != 1")
-        yield Finding(rule, where.at_node(node), fixes=(Fix(_ONE, Confidence.CHANGES_BEHAVIOUR),), blocking=False)
+        yield Finding(rule, where.at_node(node), fixes=(fix,), blocking=False)
+
+
+def _decided(request: Request, guards: Guards, program: torch.export.ExportedProgram, names: Mapping[DynamicDim, str]) -> Iterator[Finding]:
+    """What operators decided by the sizes of dims: into how many parts to split, which dims to leave out."""
+    for node, dim, most in _other_sizes(request, guards, program, list(names)):
+        constraint = f"{names[dim]} != 1" if most is None else f"{names[dim]} <= {most}"
+        fix = Fix(_ONE if most is None else _PARTS, Confidence.CHANGES_BEHAVIOUR)
+        yield Finding(ConstraintViolated(dim=names[dim], constraint=constraint), where.at_node(node), fixes=(fix,), blocking=False)
+
+
+def _other_sizes(
+    request: Request, guards: Guards, program: torch.export.ExportedProgram, dims: Sequence[DynamicDim]
+) -> Iterator[tuple[torch.fx.Node, DynamicDim, int | None]]:
+    """The operators that return other shapes for other sizes of a dim than the graph says, each with the dim and the largest size for which
+    they do not; None where that is size 1.
+    """
+    sizes = guards.sizes(dims)
+    for node, call in replays.calls(program) if sizes else ():
+        if not (call.counts or call.squeezes):
+            continue
+        for symbol in sorted(call.symbols() & sizes.keys(), key=str):
+            dim = next(iter(guards.places([symbol], dims)), None)
+            if dim is None or call.differs(node.meta.get("val"), sizes):
+                continue
+            tried: Iterable[dict[sympy.Basic, int]] = [{**sizes, symbol: 1}]
+            if call.counts:
+                parts = call.parts(sizes)
+                tried = (each for each in guards.others(symbol, sizes) if call.parts(each) not in (parts, None))
+            differing = next((each for each in tried if call.differs(node.meta.get("val"), each)), None)
+            if differing is not None and _may_be(request, dim, int(differing[symbol])):
+                yield node, dim, int(differing[symbol]) - 1 if call.counts else None
+
+
+def _may_be(request: Request, dim: DynamicDim, size: int) -> bool:
+    stated = inputs.dim_spec(request, inputs.shapes_of(request), dim)
+    return not isinstance(stated, Dim) or int(stated.min) <= size <= (stated.max if isinstance(stated.max, int) else sys.maxsize)
 
 
 def _kept_ones(

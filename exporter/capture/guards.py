@@ -15,7 +15,7 @@ from typing import Any
 import sympy
 import torch
 from torch.fx.experimental import symbolic_shapes
-from torch.utils._sympy.functions import Mod, PythonMod
+from torch.utils._sympy.functions import FloorDiv, Mod, PythonMod
 from torch.utils._sympy.printers import PythonPrinter
 
 from onnxplain import where
@@ -116,7 +116,14 @@ class Guards:
     def fixing(self, dim: DynamicDim) -> Guard | None:
         """The first guard that fixes `dim`, alone or with others as the number of elements in `x.view(3, 4)`; None if none does."""
         symbol = self._symbol(dim)
-        about = (guard for guard in self.made if symbol in guard.relation.free_symbols and _is_number(guard.relation))
+        # NOTE: into how many parts something is split is looked at in the graph, which may use only some of them.
+        about = (
+            guard
+            for guard in self.made
+            if symbol in guard.relation.free_symbols
+            and _is_number(guard.relation)
+            and not (guard.operator is not None and guard.operator.counts)
+        )
         return next(iter(sorted(about, key=lambda guard: not guard.stack)), None)
 
     def knows(self, dim: DynamicDim) -> bool:
@@ -155,13 +162,17 @@ class Guards:
 
         Most operators refuse them, such as a `view`: the graph need not say what happens then.
         """
-        if guard.operator is None:
+        if guard.operator is None or not guard.relation.has(Mod, PythonMod):
             return False
         sizes, relation = self.sizes(dims), guard.relation.xreplace(self._replaced())
         returned = guard.operator.symbolic()
-        others = ({**sizes, symbol: size} for symbol in relation.free_symbols & sizes.keys() for size in _next(sizes[symbol]))
+        others = (each for symbol in relation.free_symbols & sizes.keys() for each in self.others(symbol, sizes))
         excluded = (each for each in others if relation.xreplace(each) == sympy.false)
         return any(guard.operator.differs(returned, each) for each in itertools.islice(excluded, _TRIES))
+
+    def others(self, symbol: sympy.Basic, sizes: Mapping[sympy.Basic, int]) -> Iterator[dict[sympy.Basic, int]]:
+        """`sizes` with larger ones of `symbol`, the nearest first."""
+        return ({**sizes, symbol: size} for size in range(sizes[symbol] + 1, sizes[symbol] + 33))
 
     def asked(self, names: Mapping[DynamicDim, str]) -> Iterator[tuple[str, Guard]]:
         """What was decided by the sizes of dims, as relations between their names; a relation counts once."""
@@ -218,7 +229,7 @@ class Guards:
     def _log_guard(self, environment: Any, purpose: str, relation: sympy.Basic, *_: Any) -> None:
         # NOTE: what torch only asks for itself, as about the strides of a fake tensor, the graph does not assume.
         if "suppressed" not in purpose:
-            self._note(environment, relation, self._frames.operator() if relation.has(Mod, PythonMod) else None)
+            self._note(environment, relation, self._frames.operator() if relation.has(Mod, PythonMod, FloorDiv) else None)
 
     def _note(self, environment: Any, relation: sympy.Basic, operator: Call | None = None) -> None:
         # NOTE: TorchDynamo may begin again, with a new environment: the last one counts.
@@ -280,10 +291,6 @@ def _fixed(relation: sympy.Basic, symbol: sympy.Basic | None) -> sympy.Integer |
 def _is_number(relation: sympy.Basic) -> bool:
     """Whether `relation` says that an expression of sizes is a number. A remainder of 0 leaves many sizes."""
     return isinstance(relation, sympy.Eq) and any(isinstance(side, sympy.Integer) and side > 0 for side in relation.args)
-
-
-def _next(size: int) -> range:
-    return range(size + 1, size + 33)
 
 
 def _as_text(relation: sympy.Basic) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
+from operator import getitem
 from typing import Any
 
 import sympy
@@ -23,11 +24,13 @@ class Call:
         operator: The operator.
         args: Its positional arguments, with fake tensors.
         kwargs: Its keyword arguments.
+        used: Which of its results are used, where it returns a list, such as `split`; None where it does not.
     """
 
     operator: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    used: tuple[int, ...] | None = None
 
     def symbolic(self) -> Any:
         """What the operator returns in the graph; None if that cannot be told."""
@@ -45,13 +48,42 @@ class Call:
         """Whether the operator returns other shapes for tensors of `sizes` than `result` has there. False where it refuses them."""
         try:
             promised = [_shape(each, sizes) for each in _tensors(result)]
-            with torch.no_grad(), FakeTensorMode(allow_non_fake_inputs=True):
-                args, kwargs = pytree.tree_map(lambda each: _with_sizes(each, sizes), (self.args, self.kwargs))
-                returned = self.operator(*args, **kwargs)
-            return [tuple(each.shape) for each in _tensors(returned)] != promised
+            shapes = self._shapes(sizes)
+            used = range(max(len(shapes), len(promised))) if self.used is None else self.used
+            return [shapes[each] for each in used] != [promised[each] for each in used]
         except Exception:
-            # NOTE: operators refuse sizes with any exception; and not each can run without data, or without a size that is not known.
+            # NOTE: operators refuse sizes with any exception; and not each can run without data, or without a size that is not known. Where
+            # a list is too short for what is used of it, that is an error in eager mode, too.
             return False
+
+    def parts(self, sizes: Sizes) -> int | None:
+        """How many tensors the operator returns for tensors of `sizes`; None where it refuses them."""
+        try:
+            return len(self._shapes(sizes))
+        except Exception:
+            return None
+
+    def _shapes(self, sizes: Sizes) -> list[tuple[int, ...]]:
+        with torch.no_grad(), FakeTensorMode(allow_non_fake_inputs=True):
+            args, kwargs = pytree.tree_map(lambda each: _with_sizes(each, sizes), (self.args, self.kwargs))
+            return [tuple(each.shape) for each in _tensors(self.operator(*args, **kwargs))]
+
+    def symbols(self) -> set[sympy.Basic]:
+        """The sizes that its arguments vary by."""
+        dims: list[Any] = [each for tensor in _tensors((self.args, self.kwargs)) for each in tensor.shape]
+        return {symbol for each in dims if isinstance(each, torch.SymInt) for symbol in each.node.expr.free_symbols}
+
+    @property
+    def counts(self) -> bool:
+        """Whether how many results it has may vary by the sizes of its arguments."""
+        if not isinstance(self.operator, torch._ops.OpOverload):
+            return False
+        return any(isinstance(each.type, torch.ListType) for each in self.operator._schema.returns)
+
+    @property
+    def squeezes(self) -> bool:
+        """Whether it drops dims of size 1."""
+        return isinstance(self.operator, torch._ops.OpOverload) and self.operator._opname in ("squeeze", "squeeze_copy", "squeeze_")
 
     def ones(self, sizes: Sizes) -> set[sympy.Basic]:
         """The dims of the arguments that the graph leaves open and that are 1 at `sizes`."""
@@ -67,10 +99,18 @@ def calls(program: torch.export.ExportedProgram) -> Iterator[tuple[torch.fx.Node
         for node in graph_module.graph.nodes if isinstance(graph_module, torch.fx.GraphModule) else ():
             if isinstance(node.target, torch._ops.OpOverload):
                 args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: each.meta.get("val"))
-                key = (node.target, str(pytree.tree_map(_description, (args, kwargs))))
+                used = _used(node)
+                key = (node.target, str(pytree.tree_map(_description, (args, kwargs))), used)
                 if key not in seen:
                     seen.add(key)
-                    yield node, Call(node.target, args, kwargs)
+                    yield node, Call(node.target, args, kwargs, used)
+
+
+def _used(node: torch.fx.Node) -> tuple[int, ...] | None:
+    if not isinstance(node.meta.get("val"), list | tuple):
+        return None
+    picked = {user.args[1] for user in node.users if user.target is getitem and user.users}
+    return tuple(sorted(each for each in picked if isinstance(each, int)))
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:

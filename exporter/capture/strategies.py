@@ -139,7 +139,7 @@ def checked_strategies(strategies: object) -> tuple[str | FXGraphExtractor, ...]
     """`strategies` as the option of that name takes them. Raises `InvalidArgument`."""
     chosen = tuple(strategies) if isinstance(strategies, list | tuple) else (strategies,)
     for each in chosen:
-        own = isinstance(each, FXGraphExtractor) and isinstance(each.name, str) and each.name not in STRATEGIES
+        own = isinstance(each, FXGraphExtractor) and isinstance(getattr(each, "name", None), str) and each.name not in STRATEGIES
         if not own and each not in STRATEGIES:
             expected = f"expected names out of {STRATEGIES}, or objects with another name and generate_fx"
             raise InvalidArgument(f"strategies: {expected}, got {each!r}")
