@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import onnx_ir as ir
 import torch
 from torch.export.graph_signature import ConstantArgument, InputKind
 
+from .capture import inputs
 from .options import Request
 
 
@@ -57,38 +58,12 @@ def _symbol_names(program: torch.export.ExportedProgram, request: Request) -> It
         for spec in program.graph_signature.input_specs
         if spec.kind is InputKind.USER_INPUT
     ]
-    for value, spec in zip(values, _leaf_specs(request), strict=False):
-        for index, dim in _dims(spec):
+    for value, leaf in zip(values, inputs.leaves(request), strict=False):
+        for index, dim in _dims(leaf.names):
             name = dim if isinstance(dim, str) else getattr(dim, "__name__", None)
             size = value.shape[index] if isinstance(value, torch.Tensor) and index < value.ndim else None
             if name and isinstance(size, torch.SymInt) and size.node.expr.is_Symbol and "*" not in name and "+" not in name:
                 yield size.node.expr, name, isinstance(dim, str)
-
-
-def _leaf_specs(request: Request) -> Iterator[Any]:
-    """One spec for each leaf of the inputs, in the order in which torch.export flattens them."""
-    spec = request.dim_names
-    if isinstance(spec, Mapping):
-        args = list(spec.values())[: len(request.args)]
-        kwargs = {name: spec.get(name) for name in request.kwargs}
-        parts: Sequence[Any] = [*args, *kwargs.values()]
-    else:
-        parts = list(spec or ())
-    values = [*request.args, *request.kwargs.values()]
-    for value, part in zip(values, [*parts, *[None] * (len(values) - len(parts))], strict=False):
-        yield from _leaves(value, part)
-
-
-def _leaves(value: Any, spec: Any) -> Iterator[Any]:
-    if isinstance(value, torch.Tensor) or not isinstance(value, list | tuple | Mapping):
-        count = len(torch.utils._pytree.tree_leaves(value))
-        yield from [spec] if count == 1 else [None] * count
-    elif isinstance(value, Mapping):
-        for key, each in value.items():
-            yield from _leaves(each, spec.get(key) if isinstance(spec, Mapping) else None)
-    else:
-        for index, each in enumerate(value):
-            yield from _leaves(each, spec[index] if isinstance(spec, list | tuple) and index < len(spec) else None)
 
 
 def _dims(spec: Any) -> Iterator[tuple[int, Any]]:

@@ -45,16 +45,7 @@ def named(model: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, A
         bound = inspect.signature(model.forward if isinstance(model, torch.nn.Module) else model).bind(*args, **kwargs)
     except (TypeError, ValueError):
         return None
-    inputs: dict[str, Any] = {}
-    for parameter, value in bound.arguments.items():
-        match bound.signature.parameters[parameter].kind:
-            case inspect.Parameter.VAR_POSITIONAL:
-                inputs |= {f"{parameter}_{number}": each for number, each in enumerate(value)}
-            case inspect.Parameter.VAR_KEYWORD:
-                inputs |= value
-            case _:
-                inputs[parameter] = value
-    return cast("dict[str, Any]", pytree.tree_map_with_path(dims, inputs))
+    return cast("dict[str, Any]", pytree.tree_map_with_path(dims, dict(bound.arguments)))
 
 
 def from_dynamic_axes(

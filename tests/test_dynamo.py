@@ -316,6 +316,28 @@ def test_names_of_dims_tell_where_they_are(load: Load) -> None:
     assert shapes == [["batch_pair_0_dim_0", "batch_pair_0_dim_1"]] * 2 + [["scale_dim_0", "1", "1"]]
 
 
+class Variadic(torch.nn.Module):
+    def forward(self, *xs: torch.Tensor) -> torch.Tensor:
+        return xs[0] * 2
+
+
+@pytest.mark.parametrize("shapes", [(({0: "batch"},),), {"xs": ({0: "batch"},)}])
+def test_names_of_variadic_inputs(shapes: Any) -> None:
+    program = onnxplain.export(Variadic(), (R(2, 3),), dynamic_shapes=shapes)
+    assert [str(dim) for dim in program.model.graph.inputs[0].shape or ()] == ["batch", "3"]
+
+
+@pytest.mark.parametrize("shapes", [({0: "batch"},), {"xs": {0: "batch"}}])
+def test_dims_of_variadic_inputs_are_kept_by_the_fix(shapes: Any) -> None:
+    with pytest.raises(ExportFailed) as failed:
+        onnxplain.export(Variadic(), (R(2, 3),), dynamic_shapes=shapes)
+    (finding,) = failed.value.findings
+    assert finding.rule.id == "OXP1004"
+    proposed: dict[str, Any] = {}
+    exec(finding.fixes[0].snippet or "", proposed)
+    assert proposed["dynamic_shapes"] == {"xs": ({0: "batch"},)}
+
+
 @pytest.mark.parametrize("dynamic_shapes", [None, False])
 def test_static_unless_told(dynamic_shapes: bool | None) -> None:
     program = onnxplain.dynamo_export(Small(), torch.randn(2, 8), export_options=ExportOptions(dynamic_shapes=dynamic_shapes))

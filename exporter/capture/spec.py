@@ -59,8 +59,10 @@ def fitting(request: Request) -> dict[str, Any]:
     fixed = {}
     for name, value in bound.items():
         entry = given[name] if name in given else (lost.pop(0) if lost and isinstance(value, torch.Tensor) else None)
-        fits = next(_differences(name, value, entry), None) is None
-        fixed[name] = entry if fits else _nothing_dynamic(value)
+        # NOTE: what `*xs` takes is one tuple, of which the user may have written the parts.
+        entries = (entry, tuple(entry for _ in value)) if isinstance(value, tuple) else (entry,)
+        fitted = (each for each in entries if next(_differences(name, value, each), None) is None)
+        fixed[name] = next(fitted, _nothing_dynamic(value))
     return fixed
 
 
