@@ -138,6 +138,9 @@ MODELS = """
     def parts(x):
         return sum(part.sum(1) for part in x.split(2, 1))  # parts
 
+    def long_parts(x):
+        return torch.cat(x.split(500, 1)[::-1], 1)  # long parts
+
     def last_part(x):
         return x.split(4, 1)[-1]  # last part
 
@@ -248,6 +251,7 @@ NAMED: dict[str, tuple[str, torch.Tensor, dict[int, Any], list[tuple[str, str]],
     "parts": ("parts", R(2, 6), {1: "n"}, [("OXP1011", "parts")], [R(2, 6), R(2, 5)]),
     "last part": ("last_part", R(2, 6), {1: "n"}, [("OXP1011", "last part")], [R(2, 6), R(2, 8)]),
     "first part": ("first_part", R(2, 6), {1: "n"}, [], [R(2, 6), R(2, 9), R(2, 1)]),
+    "parts of a long dim": ("long_parts", R(2, 600), {1: "n"}, [("OXP1011", "long parts")], [R(2, 600), R(2, 1000)]),
     "gate": ("gate", R(2, 6), {1: "n"}, [], [R(2, 6), R(2, 10)]),
     "parts as they were allowed": ("parts", R(2, 6), {1: torch.export.Dim.AUTO}, [("OXP1034", "parts")], [R(2, 6)]),
     "loop as it was allowed": ("loop", R(3, 4), {0: torch.export.Dim.AUTO}, [("OXP1034", "loop")], [R(3, 4)]),
@@ -280,6 +284,13 @@ def test_what_a_model_assumes_of_a_named_dim_is_told(
     assert [each for each in found(program) if each[0] != "OXP1025"] == [(rule, marked(place)[0]) for rule, place in expected]
     for other in others:
         torch.testing.assert_close(program(other)[0], model(other), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("name", "size", "most"), [("parts", 6, 6), ("parts", 5, 6), ("last_part", 6, 8), ("long_parts", 600, 1000)])
+def test_the_largest_size_for_which_a_graph_has_all_parts(load: Load, name: str, size: int, most: int) -> None:
+    program = onnxplain.export(getattr(load(MODELS), name), (R(2, size),), dynamic_shapes={"x": {1: "n"}})
+    (finding,) = program.diagnostics.findings
+    assert finding.rule.constraint == f"n <= {most}"  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("dim", ["n", torch.export.Dim("n"), torch.export.Dim.DYNAMIC])

@@ -6,28 +6,24 @@ import ast
 import contextlib
 import dataclasses
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import sympy
 import torch
 from torch.export import Dim
 from torch.utils import _pytree as pytree
 
-from onnxplain import syntax, where, written
+from onnxplain import where, written
 from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix, Location
 from onnxplain.options import Request
 from onnxplain.rules import ArgumentIgnored, ConstraintViolated, DimsFixed, ExampleOfSizeOne, SpecializedDynamicDim
 
-from . import arguments, fixes, inputs, limits, literals, replays, rows, spec
-from .finding import Finding, fallback
+from . import arguments, assumed, fixes, inputs, literals, rows, spec
+from .finding import Finding
 from .guards import Guard, Guards
 from .inputs import DynamicDim
 
 _KEEP = "Keep them as they are if these sizes never vary; or else rewrite the line without them, such as with -1 in a view."
-_ONE = "Name the dims to leave out, such as squeeze(2); or give an example of another size; or leave the dim out of dynamic_shapes."
-_PARTS = "Rewrite the line so that the number of parts does not depend on the size, or keep the size as it is."
-_REWRITE = "Rewrite the line so that it holds for all sizes, such as with torch.where in place of the branch."
 
 
 def constraints(request: Request, error: Exception, guards: Guards) -> Iterator[Finding]:
@@ -49,7 +45,7 @@ def constraints(request: Request, error: Exception, guards: Guards) -> Iterator[
             guard = guards.decisive(dim)
             only_lower = before.__name__ == after.__name__ and before.max == after.max
             # NOTE: what is smaller than a kernel or a window fails by itself; what a branch of the model's decides does not.
-            negligible = only_lower and not (guard is not None and _is_branch(guard))
+            negligible = only_lower and not (guard is not None and assumed.is_branch(guard))
             finding = dataclasses.replace(_violated(request, guards, dim, relation, refined), negligible=negligible)
             relations.setdefault(dim.name, finding)
     yield from _frozen_dims(request, guards, constants)
@@ -71,7 +67,7 @@ def undelivered(request: Request, guards: Guards, program: torch.export.Exported
     limited = list(_limits(request, guards))
     places = {finding.place for finding in limited}
     names = {dim: dim.name for dim in inputs.dynamic_dims(request) if dim not in constants}
-    others = [*_branches(request, guards, names), *_ones(request, guards, program), *_decided(request, guards, program, names)]
+    others = [*assumed.ones(request, guards, program), *assumed.findings(request, guards, program, names)]
     return [*_frozen_dims(request, guards, constants), *limited, *(finding for finding in others if finding.place not in places)]
 
 
@@ -120,7 +116,7 @@ def fixed(request: Request, guards: Guards, program: torch.export.ExportedProgra
     """
     open_dims = list(inputs.open_dims(request))
     if program is None:
-        return {dim: _evidence_about(request, guard) for dim, guard in guards.broadcast(open_dims).items()}
+        return {dim: assumed.evidence_about(request, guard) for dim, guard in guards.broadcast(open_dims).items()}
     sizes = {dim: size for dim, size in inputs.sizes_in(program, open_dims).items() if not own or guards.knows(dim)}
     found: dict[DynamicDim, Evidence] = {}
     for dim, size in sizes.items():
@@ -128,11 +124,11 @@ def fixed(request: Request, guards: Guards, program: torch.export.ExportedProgra
         # NOTE: the model broadcasts along a dim of size 1 that equals another dim in the graph: with another size it would not.
         broadcast = dim.size == 1 and any(each.size > 1 for each, other in sizes.items() if other == size)
         if isinstance(size, int) or fixing is not None or broadcast:
-            found[dim] = _evidence_about(request, fixing or guards.decisive(dim))
-    for node, expression in _kept_ones(guards, program, open_dims):
+            found[dim] = assumed.evidence_about(request, fixing or guards.decisive(dim))
+    for node, expression in assumed.kept_ones(guards, program, open_dims):
         for dim in guards.places([expression], open_dims):
             found.setdefault(dim, where.at_node(node))
-    for node, dim, most in _other_sizes(request, guards, program, open_dims):
+    for node, dim, most in assumed.other_sizes(request, guards, program, open_dims):
         if most is not None:
             found.setdefault(dim, where.at_node(node))
     return {dim: found[dim] for dim in open_dims if dim in found}
@@ -171,7 +167,7 @@ def report_open(
         sizes = tuple(f"{dim.place} == {dim.size}" for dim in dims)
         context.report(DimsFixed(sizes=sizes), at=fixed[dims[0]], fixes=[Fix(_KEEP, Confidence.CHANGES_BEHAVIOUR)])
     names = {dim: dim.place for dim in inputs.open_dims(request)}
-    for finding in (*_branches(request, guards, names), *_decided(request, guards, program, names)):
+    for finding in assumed.findings(request, guards, program, names):
         context.report(finding.rule, at=finding.at, fixes=finding.fixes)
 
 
@@ -207,7 +203,7 @@ def _frozen_dims(request: Request, guards: Guards, constants: dict[DynamicDim, i
 
 
 def _frozen_dim(request: Request, guards: Guards, dim: DynamicDim, value: int, static: Fix) -> Finding:
-    at = _evidence_about(request, guards.decisive(dim))
+    at = assumed.evidence_about(request, guards.decisive(dim))
     remedies = []
     if at.location is not None:
         remedies = [*fixes.for_int_of_size(at.location), *literals.fixes(at.location, dim.place, value), *rows.fixes(at.location)]
@@ -231,99 +227,9 @@ def _limits(request: Request, guards: Guards) -> Iterator[Finding]:
             break
 
 
-def _branches(request: Request, guards: Guards, names: Mapping[DynamicDim, str]) -> list[Finding]:
-    """A finding for each line that took a branch by the sizes of dims, which have those names.
-
-    Args:
-        request: The export.
-        guards: What was decided when it was captured.
-        names: The dims with their names.
-    """
-    by_place: dict[Location | None, list[tuple[str, Guard]]] = {}
-    for relation, guard in guards.asked(names):
-        # NOTE: libraries often ask whether there is anything to do at all.
-        least = 0 if where.origin(guard.stack[-1].file) is where.Origin.USER else 2
-        if (_is_branch(guard) or guards.decided(guard, names)) and limits.excludes(guard.relation, least):
-            by_place.setdefault(_evidence_about(request, guard).location, []).append((relation, guard))
-    found = []
-    for taken in by_place.values():
-        dims = guards.places([guard.relation for _, guard in taken], names)
-        constraint = " and ".join(relation for relation, _ in taken)
-        rule = ConstraintViolated(dim=", ".join(dict.fromkeys(names[dim] for dim in dims)), constraint=constraint)
-        fix = Fix(_REWRITE, Confidence.CHANGES_BEHAVIOUR)
-        found.append(Finding(rule, _evidence_about(request, taken[0][1]), fixes=(fix,), blocking=False))
-    return found
-
-
-def _ones(request: Request, guards: Guards, program: torch.export.ExportedProgram) -> Iterator[Finding]:
-    """What an operator does with a size of 1 in eager mode only, such as `squeeze`: the graph holds for the other sizes."""
-    dims = [*inputs.dynamic_dims(request), *inputs.open_dims(request)]
-    for node, expression in _kept_ones(guards, program, dims):
-        related = guards.places([expression], dims)
-        fix = Fix(_ONE, Confidence.CHANGES_BEHAVIOUR)
-        if expression.is_Symbol and related:
-            # NOTE: the model would be wrong on its own example.
-            yield Finding(SpecializedDynamicDim(dim=related[0].name, value=1), where.at_node(node), fixes=(fix,))
-            continue
-        size = guards.text(expression, {dim: dim.name for dim in related})
-        rule = ConstraintViolated(dim=", ".join(dict.fromkeys(dim.name for dim in related)), constraint=f"{size} != 1")
-        yield Finding(rule, where.at_node(node), fixes=(fix,), blocking=False)
-
-
-def _decided(request: Request, guards: Guards, program: torch.export.ExportedProgram, names: Mapping[DynamicDim, str]) -> Iterator[Finding]:
-    """What operators decided by the sizes of dims: into how many parts to split, which dims to leave out."""
-    for node, dim, most in _other_sizes(request, guards, program, list(names)):
-        constraint = f"{names[dim]} != 1" if most is None else f"{names[dim]} <= {most}"
-        fix = Fix(_ONE if most is None else _PARTS, Confidence.CHANGES_BEHAVIOUR)
-        yield Finding(ConstraintViolated(dim=names[dim], constraint=constraint), where.at_node(node), fixes=(fix,), blocking=False)
-
-
-def _other_sizes(
-    request: Request, guards: Guards, program: torch.export.ExportedProgram, dims: Sequence[DynamicDim]
-) -> Iterator[tuple[torch.fx.Node, DynamicDim, int | None]]:
-    """The operators that return other shapes for other sizes of a dim than the graph says, each with the dim and the largest size for which
-    they do not; None where that is size 1.
-    """
-    sizes = guards.sizes(dims)
-    for node, call in replays.calls(program) if sizes else ():
-        if not (call.counts or call.squeezes):
-            continue
-        for symbol in sorted(call.symbols() & sizes.keys(), key=str):
-            dim = next(iter(guards.places([symbol], dims)), None)
-            if dim is None or call.differs(node.meta.get("val"), sizes):
-                continue
-            tried: Iterable[dict[sympy.Basic, int]] = [{**sizes, symbol: 1}]
-            if call.counts:
-                parts = call.parts(sizes)
-                tried = (each for each in guards.others(symbol, sizes) if call.parts(each) not in (parts, None))
-            differing = next((each for each in tried if call.differs(node.meta.get("val"), each)), None)
-            if differing is not None and _may_be(request, dim, int(differing[symbol])):
-                yield node, dim, int(differing[symbol]) - 1 if call.counts else None
-
-
-def _may_be(request: Request, dim: DynamicDim, size: int) -> bool:
-    stated = inputs.dim_spec(request, inputs.shapes_of(request), dim)
-    return not isinstance(stated, Dim) or int(stated.min) <= size <= (stated.max if isinstance(stated.max, int) else sys.maxsize)
-
-
-def _kept_ones(
-    guards: Guards, program: torch.export.ExportedProgram, dims: Sequence[DynamicDim]
-) -> Iterator[tuple[torch.fx.Node, sympy.Basic]]:
-    """The operators that return other shapes for the example than the graph says, each with an expression of sizes that is 1 there."""
-    sizes = guards.sizes(dims)
-    for node, call in replays.calls(program) if sizes else ():
-        ones = call.ones(sizes)
-        if not ones or not call.differs(node.meta.get("val"), sizes):
-            continue
-        symbols = {symbol for each in ones for symbol in each.free_symbols}
-        alone = {each: sizes | {other: sizes[other] + 2 for other in symbols - each.free_symbols} for each in ones}
-        decisive = [each for each, other_sizes in alone.items() if call.differs(node.meta.get("val"), other_sizes)]
-        yield from ((node, each) for each in sorted(decisive or ones, key=str))
-
-
 def _violated(request: Request, guards: Guards, dim: DynamicDim, relation: str, stated: Any, guard: Guard | None = None) -> Finding:
     fix = spec.fix(request, "State it in dynamic_shapes.", Confidence.SAFE, stated)
-    at = _evidence_about(request, guard or guards.decisive(dim))
+    at = assumed.evidence_about(request, guard or guards.decisive(dim))
     return Finding(ConstraintViolated(dim=dim.name, constraint=relation), at, _place_note(dim), (fix,))
 
 
@@ -346,17 +252,6 @@ def _refined(error: Exception, shapes: Any) -> Any:
     with contextlib.suppress(Exception):
         return torch.export.dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes(error.msg, shapes)  # type: ignore[attr-defined]
     return None
-
-
-def _is_branch(guard: Guard) -> bool:
-    # NOTE: TorchDynamo does not run the model's code, so whether Python asked shows in the source only.
-    return guard.asked_by_python or (guard.interpreted and syntax.test_at(guard.stack[-1]) is not None)
-
-
-def _evidence_about(request: Request, guard: Guard | None) -> Evidence:
-    stack = () if guard is None else guard.stack
-    evidence = where.at_stack((*stack[:-1], syntax.without_body(stack[-1]))) if stack else Evidence()
-    return evidence if evidence.location else fallback(request)
 
 
 def _same_name(request: Request, dim: DynamicDim) -> list[DynamicDim]:

@@ -171,8 +171,10 @@ class Guards:
         return any(guard.operator.differs(returned, each) for each in itertools.islice(excluded, _TRIES))
 
     def others(self, symbol: sympy.Basic, sizes: Mapping[sympy.Basic, int]) -> Iterator[dict[sympy.Basic, int]]:
-        """`sizes` with larger ones of `symbol`, the nearest first."""
-        return ({**sizes, symbol: size} for size in range(sizes[symbol] + 1, sizes[symbol] + 33))
+        """`sizes` with larger ones of `symbol`: the nearest, then some that are further and further away."""
+        size = sizes[symbol]
+        further = (size << doublings for doublings in range(1, 5) if size << doublings > size + 32)
+        return ({**sizes, symbol: other} for other in itertools.chain(range(size + 1, size + 33), further))
 
     def asked(self, names: Mapping[DynamicDim, str]) -> Iterator[tuple[str, Guard]]:
         """What was decided by the sizes of dims, as relations between their names; a relation counts once."""
