@@ -116,8 +116,8 @@ class SpecializedDynamicDim(Rule, id="OXP1003", level=Level.ERROR, history=[Adde
 
     What happened:
         `dynamic_shapes` asks for a dynamic dim, but at this line the model needs the dim's size as a Python number: as the length
-        of a `range`, in an `int(...)`, as a dict's key, or against a constant such as the `3` of a `view`. The graph then holds
-        for the example's size only.
+        of a `range`, in an `int(...)`, as a dict's key, or against a constant such as the `3` of a `view`. Or the example's size is
+        1, and the line broadcasts or squeezes the dim. The graph then holds for the example's size only.
 
     Why it matters:
         The exported model would reject every other size, or give wrong results for it.
@@ -125,7 +125,8 @@ class SpecializedDynamicDim(Rule, id="OXP1003", level=Level.ERROR, history=[Adde
     How to fix it:
         1. Write the line without the size as a number: `for` over a dim becomes one operator on the whole tensor, and a constant
            in `view` or `reshape` becomes `-1` or `x.shape[i]`.
-        2. If the size is meant to be fixed, leave the dim out of `dynamic_shapes`.
+        2. Give an example of another size, if that is 1.
+        3. If the size is meant to be fixed, leave the dim out of `dynamic_shapes`.
 
     Example:
         ```python
@@ -547,8 +548,9 @@ class ConstraintViolated(Rule, id="OXP1011", level=Level.WARNING, history=[Added
     """The model works only for some sizes of a dynamic dim, and `dynamic_shapes` promises more.
 
     What happened:
-        At this line the model relates the dim to another one, to a multiple or to a bound. `dynamic_shapes` says nothing of it:
-        the dim there may have any size of its range.
+        At this line the model relates the dim to another one, to a multiple or to a bound; or it does for the example's size what it
+        would not do for others: it takes a branch, splits into so many parts, or keeps a dim that `squeeze` drops when it is 1.
+        `dynamic_shapes` says nothing of it: the dim there may have any size of its range.
 
     Why it matters:
         The model is exported, but for fewer sizes than were asked for: with others it fails or is wrong.
@@ -556,8 +558,8 @@ class ConstraintViolated(Rule, id="OXP1011", level=Level.WARNING, history=[Added
     How to fix it:
         1. State what must hold in `dynamic_shapes`: the same `Dim` for sizes that are equal, `2 * Dim("half")` for a multiple,
            `Dim("n", min=2, max=64)` for a range.
-        2. Let torch.export find it: `Dim.AUTO` in place of the `Dim`.
-        3. Change the line, so that all sizes work.
+        2. Let torch.export find a relation: `Dim.AUTO` in place of the `Dim`.
+        3. Change the line, so that all sizes work: `torch.where` in place of a branch, `squeeze(1)` in place of `squeeze()`.
 
     Example:
         ```python
