@@ -655,7 +655,16 @@ def test_what_an_initializer_raises_goes_through() -> None:
         small().initialize_inference_session(initializer)
 
 
-def test_runtime_options_are_honoured(tmp_path: pathlib.Path) -> None:
+def test_runtime_options_are_honoured(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[Any, Any]] = []
+
+    class Session(onnxruntime.InferenceSession):  # type: ignore[misc]
+        def __init__(self, model: Any, options: Any, *, providers: Any, provider_options: Any = None, **more: Any) -> None:
+            # NOTE: the CPU has no option whose effect could be seen.
+            made.append((providers, provider_options))
+            super().__init__(model, options, providers=providers, provider_options=provider_options, **more)
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", Session)
     program = small()
     x = torch.randn(3, 8)
     expected = program(x)[0]
@@ -668,6 +677,7 @@ def test_runtime_options_are_honoured(tmp_path: pathlib.Path) -> None:
         execution_provider_options=[{"arena_extend_strategy": "kSameAsRequested"}],
     )
     torch.testing.assert_close(program(x, options=options)[0], expected)
+    assert made[-1] == (["CPUExecutionProvider"], [{"arena_extend_strategy": "kSameAsRequested"}])
     program.release()
     assert list(tmp_path.glob("profile*"))
     torch.testing.assert_close(program(x, options=ONNXRuntimeOptions(session_options=onnxruntime.SessionOptions()))[0], expected)

@@ -185,11 +185,15 @@ BROKEN: dict[str, tuple[str, Spoiled]] = {
         "net.safetensors.index.json",
         lambda path: save_file({"other": torch.ones(1)}, path.parent / "net-1.safetensors"),
     ),
-    "a shard elsewhere": (
-        "net.safetensors.index.json",
-        lambda path: path.write_text(path.read_text().replace("net-1", "../net-1")),
-    ),
+    "a shard elsewhere": ("net.safetensors.index.json", lambda path: move_shard(path)),
 }
+
+
+def move_shard(index: pathlib.Path) -> None:
+    """To the folder above, where an index must not lead."""
+    shard = index.parent / "net-1.safetensors"
+    shard.replace(index.parent.parent / shard.name)
+    index.write_text(index.read_text().replace("net-1", "../net-1"))
 
 
 @pytest.mark.parametrize(("name", "spoil"), BROKEN.values(), ids=BROKEN)
