@@ -31,6 +31,7 @@ test: $(VENV)/needs-of-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 	$(BIN)/pytest $(TWO)
 
 # The suite against another torch, in an environment of its own: make test-torch TORCH=2.11.0

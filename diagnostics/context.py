@@ -10,6 +10,7 @@ import pathlib
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from . import source
 from .failure import ExportFailed
@@ -26,21 +27,21 @@ from .rule import Rule
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Evidence:
-    """Where a finding stands and how the program came there. `exporter/where.py` makes it from nodes, frames and exceptions.
+    """Where a finding stands and how the program came there. `onnxplain.source` makes it from nodes, frames and exceptions.
 
     Attributes:
         location: The user's innermost line, if there is one.
         stack: Python frames that lead there, outermost first.
         code_flow: The way from the source line through the graphs.
         related: Other places that explain the finding.
-        picture: Makes the graph around the node that the finding is about; called only for a finding that is kept.
+        node: The node of a graph that the finding is about, for the context's `draw`.
     """
 
     location: Location | None = None
     stack: tuple[Location, ...] = ()
     code_flow: tuple[Step, ...] = ()
     related: tuple[Location, ...] = ()
-    picture: Callable[[], Graph] | None = None
+    node: object = None
 
 
 class Reported:
@@ -78,6 +79,7 @@ class DiagnosticContext:
         clock: Seconds since the epoch; tests pass their own.
         command_line: The command, if there is one.
         places: Gives the places that stand for the whole export; called only for a log with findings.
+        draw: Makes the graph around a node that a finding is about; called only for a finding that is kept.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class DiagnosticContext:
         clock: Callable[[], float] = time.time,
         command_line: str = "",
         places: Callable[[], tuple[Location, ...]] = tuple,
+        draw: Callable[[Any], Graph] | None = None,
     ) -> None:
         options.check_known()
         self.options = options
@@ -104,6 +107,7 @@ class DiagnosticContext:
         self._clock = clock
         self._command_line = command_line
         self._places = places
+        self._draw = draw
         self._started = clock()
         self._stage = ""
         self._first_cause: BaseException | None = None
@@ -261,8 +265,8 @@ class DiagnosticContext:
         place = None if rule.everywhere or finding.location is None else (finding.location.file, finding.location.line)
         key = (rule, place, finding.suppression is None)
         seen = self._findings.get(key)
-        if seen is None and evidence.picture is not None:
-            finding = dataclasses.replace(finding, graph=evidence.picture())
+        if seen is None and evidence.node is not None and self._draw is not None:
+            finding = dataclasses.replace(finding, graph=self._draw(evidence.node))
         self._findings[key] = _fold(seen, finding) if seen else finding
         self._occurrences.setdefault(key, []).append(finding.location)
 

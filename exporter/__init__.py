@@ -6,44 +6,31 @@ import torch.
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import importlib
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .api import export as export
-    from .capture.strategies import FXGraphExtractor as FXGraphExtractor
-    from .diagnostics import (
-        DiagnosticOptions as DiagnosticOptions,
-    )
-    from .diagnostics import (
-        ExportFailed as ExportFailed,
-    )
-    from .diagnostics import (
-        InvalidArgument as InvalidArgument,
-    )
-    from .diagnostics import (
-        Level as Level,
-    )
-    from .diagnostics import (
-        OnnxExporterError as OnnxExporterError,
-    )
+    from .diagnostics import DiagnosticOptions as DiagnosticOptions
+    from .diagnostics import ExportFailed as ExportFailed
+    from .diagnostics import InvalidArgument as InvalidArgument
+    from .diagnostics import Level as Level
+    from .diagnostics import OnnxExporterError as OnnxExporterError
     from .dynamo import ExportOptions as ExportOptions
     from .dynamo import dynamo_export as dynamo_export
     from .fake import ONNXFakeContext as ONNXFakeContext
     from .fake import enable_fake_mode as enable_fake_mode
-    from .phase import is_in_onnx_export as is_in_onnx_export
+    from .process import is_in_onnx_export as is_in_onnx_export
     from .program import ONNXProgram as ONNXProgram
     from .registry import OnnxRegistry as OnnxRegistry
+    from .request import FXGraphExtractor as FXGraphExtractor
     from .runtime import ONNXRuntimeOptions as ONNXRuntimeOptions
 
 _HOMES = {
     "DiagnosticOptions": "diagnostics",
     "ExportFailed": "diagnostics",
     "ExportOptions": "dynamo",
-    "FXGraphExtractor": "capture.strategies",
+    "FXGraphExtractor": "request",
     "InvalidArgument": "diagnostics",
     "Level": "diagnostics",
     "ONNXFakeContext": "fake",
@@ -54,7 +41,7 @@ _HOMES = {
     "dynamo_export": "dynamo",
     "enable_fake_mode": "fake",
     "export": "api",
-    "is_in_onnx_export": "phase",
+    "is_in_onnx_export": "process",
 }
 
 __all__ = [
@@ -76,21 +63,11 @@ __all__ = [
 ]
 
 
-@contextlib.contextmanager
-def without_collection() -> Iterator[None]:
-    """No garbage collection for a while, in which what is made stays (modules, graphs): each collection would look at all of it again."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
-
-
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .process import without_collection
+
     with without_collection():
         value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
     globals()[name] = value

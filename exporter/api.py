@@ -18,7 +18,6 @@ from typing import Any, Literal
 
 import torch
 
-from onnxplain import without_collection
 from onnxplain.diagnostics import (
     SARIF_PROFILES,
     Confidence,
@@ -37,17 +36,17 @@ from onnxplain.diagnostics import (
     atomic,
 )
 from onnxplain.diagnostics.log import PROFILE
+from onnxplain.process import without_collection
 from onnxplain.rules import ArgumentIgnored, InternalError, LegacyDynamicAxes
 
-from . import dynamic_shapes as shapes
-from . import pipeline, where, written
-from .binding import fitted
-from .capture import spec
-from .capture.strategies import FXGraphExtractor, checked_strategies
-from .files import Staging, checked_folder, checked_path, sha256
-from .options import DEFAULT_OPSET, STRATEGIES, Request
+from . import graph_views, pipeline
+from .capture.explain import shapes_argument
 from .program import ONNXProgram
 from .registry import OnnxRegistry, checked_opset
+from .request import DEFAULT_OPSET, STRATEGIES, FXGraphExtractor, Request, checked_strategies, fitted
+from .request import dynamic_shapes as shapes
+from .source import call_sites, locations
+from .storage import Staging, checked_folder, checked_path, sha256
 
 URI = "https://github.com/onnxplain/onnxplain"
 """The project's page, which logs refer to."""
@@ -194,7 +193,7 @@ def export(
         keep_initializers_as_inputs=keep_initializers_as_inputs,
         optimize=optimize,
         verify=verify,
-        caller=_caller or where.caller(),
+        caller=_caller or locations.caller(),
     )
     registry = _registry or OnnxRegistry(request.opset_version)
     translations = _checked("custom_translation_table", custom_translation_table, Mapping, NoneType) or {}
@@ -223,12 +222,13 @@ def export(
         on_stage=_on_stage,
         command_line=_command_line,
         places=lambda: _places(request),
+        draw=graph_views.around,
     )
     context.environment.update(_environment())
     if axes and not obsolete:
         inputs = tuple(dict.fromkeys(axes))
-        instead = Fix("Say it as dynamic_shapes.", Confidence.SAFE, snippet=spec.code(dynamic_shapes))
-        place = written.at(written.argument(request, "dynamic_axes"), request)
+        instead = Fix("Say it as dynamic_shapes.", Confidence.SAFE, snippet=shapes_argument.code(dynamic_shapes))
+        place = call_sites.at(call_sites.argument(request, "dynamic_axes"), request)
         context.report(LegacyDynamicAxes(inputs=inputs), at=place, fixes=[instead])
     _note_old_arguments(context, request, old, dynamo=dynamo, dynamic_axes=axes if obsolete else None, dynamic_shapes=everything)
     try:
@@ -257,14 +257,14 @@ def _dump(program: ONNXProgram, path: pathlib.Path) -> None:
 
 def _places(request: Request) -> tuple[Location, ...]:
     """Where the model is defined, and where its export is asked for, those in files of the user's first."""
-    definition = where.module_definition(request.model) if callable(request.model) else None
+    definition = locations.module_definition(request.model) if callable(request.model) else None
     places = [place for place in (definition, request.caller) if place is not None]
-    return tuple(sorted(places, key=lambda place: where.origin(place.file) is not where.Origin.USER))
+    return tuple(sorted(places, key=lambda place: not locations.is_users(place.file)))
 
 
 def _located(error: BaseException, request: Request) -> Evidence:
     """The user's line behind an unexpected exception; the call of the export where there is none on its stack."""
-    found = where.at_exception(error, request.model if isinstance(request.model, torch.nn.Module) else None)
+    found = locations.at_exception(error, request.model if isinstance(request.model, torch.nn.Module) else None)
     return found if found.location is not None else Evidence(request.caller)
 
 

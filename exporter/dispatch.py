@@ -14,9 +14,10 @@ import torch
 from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.rules import UnsupportedOperator, UnsupportedOverload
 
-from . import control_flow, custom, where
+from .ops import control_flow
 from .passes import Prepared, graph_modules
 from .registry import OnnxRegistry, Translation, complex_dtype, qualified_name
+from .source import locations, stubs
 
 # NOTE: where a tensor lives and how its memory is laid out means nothing in ONNX.
 _MEANINGLESS = frozenset({"layout", "device", "pin_memory", "memory_format", "generator", "non_blocking", "copy", "implicit"})
@@ -67,12 +68,12 @@ def _report(
     if isinstance(found, UnsupportedOperator) and isinstance(called, torch._ops.OpOverload) and called is not node.target:
         notes = [f"It is made of {found.operator}, which has none."]
         found = dataclasses.replace(found, operator=qualified_name(called))
-    at = where.at_node(node)
+    at = locations.at_node(node)
     own = _translation(node, registry)
     if own is not None and own.origin == "user":
         # NOTE: there is one, and what it lacks is its author's to add.
-        at = custom.at(own.function, at.location) or at
-    context.report(found, at=at, notes=notes, fixes=[custom.skeleton(called or node.target)], blocking=True)
+        at = stubs.at(own.function, at.location) or at
+    context.report(found, at=at, notes=notes, fixes=[stubs.skeleton(called or node.target)], blocking=True)
 
 
 def _is_operator(node: torch.fx.Node) -> bool:

@@ -11,11 +11,10 @@ import torch
 from onnxplain.diagnostics import DiagnosticOptions, InvalidArgument
 
 from .api import export
-from .capture.strategies import FXGraphExtractor, checked_strategies
 from .fake import ONNXFakeContext
-from .options import STRATEGIES
 from .program import ONNXProgram
 from .registry import OnnxRegistry
+from .request import STRATEGIES, FXGraphExtractor, checked_strategies
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

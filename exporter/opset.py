@@ -10,10 +10,10 @@ import onnx_ir as ir
 from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix
 from onnxplain.rules import OperatorNeedsNewerOpset, OpsetUnknown
 
-from . import where, written
-from .options import DEFAULT_OPSET, Request
 from .registry import qualified_name
-from .written import Written
+from .request import DEFAULT_OPSET, Request
+from .source import call_sites, locations
+from .source.call_sites import SourceExpression
 
 _REWRITTEN = {"DFT": 20, "GridSample": 20, "GroupNormalization": 21}
 """Operators that mean something else, or are called otherwise, from an opset on. All others between 13 and 23 only took more dtypes or
@@ -26,7 +26,7 @@ def check(context: DiagnosticContext, request: Request) -> None:
     if not 1 <= request.opset_version <= newest:
         place = _asked_for(request)
         unknown = OpsetUnknown(asked=request.opset_version, newest=newest, onnx=onnx.__version__)
-        raise context.fail(unknown, at=written.at(place, request), fixes=[_other(place, DEFAULT_OPSET, "Export to the default opset.")])
+        raise context.fail(unknown, at=call_sites.at(place, request), fixes=[_other(place, DEFAULT_OPSET, "Export to the default opset.")])
 
 
 def bring_to(context: DiagnosticContext, model: ir.Model, request: Request) -> None:
@@ -45,10 +45,10 @@ def bring_to(context: DiagnosticContext, model: ir.Model, request: Request) -> N
         node.version = None
     place = _asked_for(request) if too_new else None
     for node, version in too_new:
-        origin = node.meta.get(where.FX_NODE)
+        origin = node.meta.get(locations.FX_NODE)
         name = qualified_name(origin.target) if origin else f"onnx::{node.op_type}"
         enough = max(needed for _, needed in too_new)
-        at = where.at_node(origin) if origin else Evidence(request.caller)
+        at = locations.at_node(origin) if origin else Evidence(request.caller)
         if place is not None:
             calls = (at.location.saying("the operator is called here"),) if at.location is not None else ()
             at = dataclasses.replace(at, location=place.place, related=calls)
@@ -65,11 +65,11 @@ def bring_to(context: DiagnosticContext, model: ir.Model, request: Request) -> N
     model.graph.opset_imports[""] = opset
 
 
-def _asked_for(request: Request) -> Written | None:
-    return written.argument(request, "opset_version", lambda node: written.literal(node) == request.opset_version)
+def _asked_for(request: Request) -> SourceExpression | None:
+    return call_sites.argument(request, "opset_version", lambda node: call_sites.literal(node) == request.opset_version)
 
 
-def _other(place: Written | None, opset: int, description: str) -> Fix:
+def _other(place: SourceExpression | None, opset: int, description: str) -> Fix:
     edits = () if place is None else place.replaced(str(opset))
     return Fix(description, Confidence.SAFE, edits=edits, snippet="" if edits else f"opset_version={opset}")
 

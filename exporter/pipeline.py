@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 
-from onnxplain import without_collection
 from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.diagnostics.context import StageFailed
 
-from . import listing, opset, passes
-from .binding import signature_of
+from . import graph_views, opset, passes
 from .build import build
 from .capture import capture
 from .dispatch import plan
-from .files import Staging
-from .noise import kept
 from .optimize import optimize
-from .options import Request
+from .process import kept, without_collection
 from .program import ONNXProgram
 from .registry import OnnxRegistry
-from .serialize import open_destination, save, serialize
-from .verify import verify
+from .request import Request, signature_of
+from .runtime import verify
+from .source import locations
+from .storage import Staging, open_destination, save, serialize, write
 
 
 def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry) -> ONNXProgram:
@@ -29,7 +29,7 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry) ->
     Raises:
         ExportFailed: A stage could not go on, or its findings fail the export. Then no file has been written.
     """
-    with kept(context), Staging(request.destination) as staging:
+    with kept(context, locations.user_speaks), Staging(request.destination) as staging:
         with context.stage("open"):
             opset.check(context, request)
             open_destination(context, staging, request)
@@ -42,7 +42,7 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry) ->
                 planned = plan(context, prepared, registry)
             with context.stage("build"):
                 model = build(context, planned, request)
-                context.graph("onnx", lambda: listing.of_onnx("onnx", model))
+                context.graph("onnx", lambda: graph_views.of_onnx("onnx", model))
             if request.optimize:
                 with context.stage("optimize"):
                     optimize(context, model)
@@ -50,7 +50,7 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry) ->
                 serialize(context, model, staging, request)
         if request.verify:
             with context.stage("verify"):
-                verify(context, model, prepared, staging.path, request)
+                verify(context, model, prepared, staging.path, request, functools.partial(write, external_data=True))
         context.finish()
         with context.stage("save"):
             save(context, staging, request)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
 import inspect
 import os
 import re
@@ -19,10 +20,10 @@ from torch.utils import _pytree as pytree
 
 from onnxplain.diagnostics import InvalidArgument, Log, OnnxExporterError
 
-from . import files, runtime, saving
+from . import runtime, storage
 from . import weights as model_weights
-from .binding import flat_inputs
 from .optimize import clean_up
+from .request import flat_inputs
 from .runtime import ONNXRuntimeOptions
 
 if TYPE_CHECKING:
@@ -233,7 +234,7 @@ class ONNXProgram:
         Raises:
             InvalidArgument: Names, shapes or dtypes do not fit; the text lists them. Or the file cannot be read.
         """
-        model_weights.apply(self.model, state_dict, self.exported_program.state_dict, strict=strict)
+        storage.apply(self.model, state_dict, self.exported_program.state_dict, strict=strict)
         self.release()
 
     def save(
@@ -271,7 +272,7 @@ class ONNXProgram:
         state = model_state if model_state is not None else model_state_dict
         if state is not None:
             self.apply_weights(state)
-        saving.save(
+        storage.save_program(
             self.model,
             destination,
             include_initializers=include_initializers,
@@ -292,11 +293,11 @@ class ONNXProgram:
         """
         from onnxplain.diagnostics import sarif
 
-        path = files.checked_path("destination", destination)
+        path = storage.checked_path("destination", destination)
         try:
             sarif.write(self.diagnostics, path)
         except OSError as error:
-            raise files.not_written("destination", str(path), error) from error
+            raise storage.not_written("destination", str(path), error) from error
 
     def initialize_inference_session(self, initializer: Callable[[str | bytes], ort.InferenceSession] | None = None) -> None:
         """Makes the ONNX Runtime session that calls use.
@@ -324,7 +325,7 @@ class ONNXProgram:
         """A session for the model as it is."""
         model_weights.check_data(self.model, "model: expected weights with data")
         with _explained():
-            return runtime.session(self.model, make=make)
+            return runtime.session(self.model, make=make, write=functools.partial(storage.write, external_data=True))
 
     def _inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """The inputs of the exported model, each checked against its dtype and shape."""

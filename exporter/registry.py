@@ -14,7 +14,7 @@ import torch
 from onnxplain import ops
 from onnxplain.diagnostics import InvalidArgument
 
-from .options import DEFAULT_OPSET
+from .request import DEFAULT_OPSET
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 """What a schema of torch takes for a namespace, the name of an operator and that of an overload (torch 2.11 to 2.15)."""

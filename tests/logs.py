@@ -70,6 +70,7 @@ def context(options: DiagnosticOptions | None = None, *places: Location) -> Diag
         clock=lambda: float(next(clock)),
         command_line="onnxplain export flip.py:model --report",
         places=lambda: places,
+        draw=lambda graph: graph,
     )
     made.environment.update({"python": "3.11.7", "torch": "2.13.0+cpu"})
     return made
@@ -86,7 +87,7 @@ def failed(source: str) -> Log:
         made.report(TrainingMode(layers=("dropout", "norm.0")), at=Location(source, Region(4)))
         made.report(
             UnsupportedOperator(operator="aten::foo", nearest="aten::fo_o"),
-            at=Evidence(Location(source, Region(8, 16, 8, 35), "forward", "blocks.0"), picture=lambda: GRAPH),
+            at=Evidence(Location(source, Region(8, 16, 8, 35), "forward", "blocks.0"), node=GRAPH),
             notes=["Inputs of the operator:\nx  float32[2, 3]", "No decomposition of `aten::foo` is known."],
             fixes=[Fix("Write the line with other operators.", Confidence.GUESS)],
         )
@@ -115,7 +116,7 @@ def hostile(source: str) -> Log:
         made.event(HOSTILE)
         raise made.fail(
             UnsupportedOperator(operator=HOSTILE, nearest=""),
-            at=Evidence(at, (at, at), related=(at,), picture=lambda: graph),
+            at=Evidence(at, (at, at), related=(at,), node=graph),
             notes=[HOSTILE, f"{HOSTILE}\n{HOSTILE}"],
             fixes=[Fix(HOSTILE, Confidence.GUESS, snippet=HOSTILE), Fix("x", Confidence.GUESS, edits=(Edit(HOSTILE, Region(1), HOSTILE),))],
             cause=RuntimeError(HOSTILE),

@@ -11,17 +11,21 @@ from typing import Any
 
 import torch
 
-from onnxplain import calls, noise
+from onnxplain import process
 from onnxplain.diagnostics import DiagnosticContext, Evidence
-from onnxplain.options import Request
+from onnxplain.request import Request, inputs
 from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue
+from onnxplain.source import locations, volatile_calls
 
-from . import around, checks, constants, data, dims, failures, host, inputs, loops, randomness, symbolics, training, trials
-from .attributes import Attributes
+from .audit import baked_inputs, dropped_checks, hooks, random_operators, symbolics, training_mode, unrolled_loops
+from .explain import data_dependence, dims, failures
 from .finding import Finding, headline
-from .frames import Frames
-from .guards import Guards
-from .reads import Reads, holds_tensors
+from .observe import host_values
+from .observe.attributes import Attributes
+from .observe.frames import Frames
+from .observe.guards import Guards
+from .observe.reads import Reads, holds_tensors
+from .rewrite import prove
 from .strategies import ALL, CaptureStrategy, of
 
 
@@ -46,7 +50,7 @@ class _Attempt:
     program: torch.export.ExportedProgram | None
     error: Exception | None
     guards: Guards
-    draws: host.Draws
+    draws: host_values.Draws
     attributes: Attributes
     reads: Reads
 
@@ -103,7 +107,7 @@ def capture(context: DiagnosticContext, request: Request, look_ahead: Callable[[
 
 
 def _tested(context: DiagnosticContext, request: Request, model: torch.nn.Module, finding: Finding) -> Finding:
-    return dataclasses.replace(finding, fixes=trials.proven(context, request, model, finding))
+    return dataclasses.replace(finding, fixes=prove.proven(context, request, model, finding))
 
 
 def _report(context: DiagnosticContext, findings: list[Finding], error: Exception | None) -> None:
@@ -116,19 +120,19 @@ def _report_baked(
 ) -> None:
     """What a program that was captured does not say of itself: values that are constants now, and numbers that are drawn."""
     assert attempt.program is not None
-    frames = calls.frames(attempt.program)
+    frames = volatile_calls.frames(attempt.program)
     dims.report_ones(context, request)
-    training.report(context, request, attempt.program)
-    constants.report(context, request, attempt.program)
-    loops.report(context, attempt.program)
+    training_mode.report(context, request, attempt.program)
+    baked_inputs.report(context, request, attempt.program)
+    unrolled_loops.report(context, attempt.program)
     symbolics.report(context, attempt.program)
     attempt.draws.report(context, again)
-    host.report_clocks(context, attempt.program, frames, again)
+    host_values.report_clocks(context, attempt.program, frames, again)
     attempt.attributes.report(context, frames, again)
     attempt.reads.report(context)
-    randomness.report(context, attempt.program)
-    checks.report(context, attempt.guards, attempt.program)
-    around.report(context, request, frames)
+    random_operators.report(context, attempt.program)
+    dropped_checks.report(context, attempt.guards, attempt.program)
+    hooks.report(context, request, frames)
 
 
 def _tried(
@@ -153,11 +157,11 @@ def _tried(
 def _attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch.nn.Module, request: Request) -> _Attempt:
     context.event(f"Capturing with the strategy {strategy.name}.")
     with Frames() as frames:
-        guards, draws, attributes, reads = Guards(frames), host.Draws(), Attributes(model), Reads(frames.stack)
+        guards, draws, attributes, reads = Guards(frames), host_values.Draws(), Attributes(model), Reads(frames.stack)
         # NOTE: TorchDynamo would look at the mode itself; and each function of torch's costs a little more in it.
         reading = reads if strategy.name != "strict" and holds_tensors(model) else contextlib.nullcontext()
         try:
-            with noise.kept(context), guards.watched(), reading:
+            with process.kept(context, locations.user_speaks), guards.watched(), reading:
                 program = strategy(model, request, frames)
         except Exception as error:
             context.event(f"The strategy {strategy.name} failed: {headline(error)}")
@@ -169,7 +173,7 @@ def _attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch
 
 def _found(request: Request, attempt: _Attempt, *, first: bool) -> list[Finding]:
     """What is wrong with an attempt; nothing blocking only if its program does what was asked."""
-    found = data.assumptions(request, attempt.guards)
+    found = data_dependence.assumptions(request, attempt.guards)
     if attempt.error is not None and first:
         found += failures.explain(request, attempt.strategy, attempt.error, attempt.guards)
     elif attempt.error is not None:

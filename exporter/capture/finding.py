@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from onnxplain import where
 from onnxplain.diagnostics import Evidence, Fix, Rule
-from onnxplain.options import Request
+from onnxplain.request import Request
+from onnxplain.source import locations
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Finding:
 def fallback(request: Request) -> Evidence:
     """Where a finding stands that no line of the user's is known for: the model's `forward`, or else the call."""
     model = request.model
-    definition = None if isinstance(model, torch.export.ExportedProgram) else where.module_definition(model)
+    definition = None if isinstance(model, torch.export.ExportedProgram) else locations.module_definition(model)
     return Evidence(definition or request.caller)
 
 

@@ -6,17 +6,16 @@ import contextlib
 import functools
 import importlib
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import torch
 
-from onnxplain import gradients, phase, without_collection
-from onnxplain.binding import fitted, signature_of
+from onnxplain import process
 from onnxplain.diagnostics import InvalidArgument
-from onnxplain.options import STRATEGIES, Request
+from onnxplain.request import FXGraphExtractor, Request, fitted, signature_of
+from onnxplain.torch_internals import loop_gradients, recurrent_shapes
 
-from . import recurrent
-from .frames import Frames
+from .observe.frames import Frames
 
 
 class CaptureStrategy(Protocol):
@@ -30,35 +29,6 @@ class CaptureStrategy(Protocol):
 
     def __call__(self, model: torch.nn.Module, request: Request, frames: Frames) -> torch.export.ExportedProgram:
         """Captures `model` with the inputs of `request`, or raises what torch raises."""
-
-
-@runtime_checkable
-class FXGraphExtractor(Protocol):
-    """A way to capture a model that a user brings: pass it among `strategies`, where it stands in line with those of onnxplain.
-
-    What it raises becomes a finding, and so does a program that does not take the example inputs. The next strategy is tried then; if all
-    fail, so does the export.
-
-    Attributes:
-        name: What the log calls it. None of onnxplain's names.
-    """
-
-    name: str
-
-    def generate_fx(
-        self, model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any
-    ) -> torch.export.ExportedProgram:
-        """Captures `model`.
-
-        Args:
-            model: The model; a function is the `forward` of a module.
-            args: Positional example inputs.
-            kwargs: Keyword example inputs.
-            dynamic_shapes: As `torch.export.export` takes it.
-
-        Returns:
-            The program, with the inputs and outputs that `model` has.
-        """
 
 
 class NonStrict:
@@ -119,7 +89,7 @@ class _Extractor:
 
     def __call__(self, model: torch.nn.Module, request: Request, frames: Frames) -> torch.export.ExportedProgram:
         """See `CaptureStrategy`."""
-        with frames.on_nodes(), phase.capturing():
+        with frames.on_nodes(), process.capturing():
             program = self._extractor.generate_fx(model, request.args, dict(request.kwargs), request.dynamic_shapes)
         generate_fx = self._extractor.generate_fx
         if not isinstance(program, torch.export.ExportedProgram):
@@ -135,19 +105,6 @@ ALL: dict[str, CaptureStrategy] = {strategy.name: strategy for strategy in (NonS
 """Every strategy of onnxplain's by its name."""
 
 
-def checked_strategies(strategies: object) -> tuple[str | FXGraphExtractor, ...]:
-    """`strategies` as the option of that name takes them. Raises `InvalidArgument`."""
-    chosen = tuple(strategies) if isinstance(strategies, list | tuple) else (strategies,)
-    for each in chosen:
-        own = isinstance(each, FXGraphExtractor) and isinstance(getattr(each, "name", None), str) and each.name not in STRATEGIES
-        if not own and each not in STRATEGIES:
-            expected = f"expected names out of {STRATEGIES}, or objects with another name and generate_fx"
-            raise InvalidArgument(f"strategies: {expected}, got {each!r}")
-    if not chosen:
-        raise InvalidArgument("strategies: expected at least one, got none")
-    return chosen
-
-
 def of(each: str | FXGraphExtractor) -> CaptureStrategy:
     """The strategy that a user names or brings."""
     return ALL[each] if isinstance(each, str) else _Extractor(each)
@@ -156,14 +113,19 @@ def of(each: str | FXGraphExtractor) -> CaptureStrategy:
 @functools.cache
 def _load() -> None:
     """Loads what `torch.export.export` loads when it is first called (read in torch 2.11, 2.13 and 2.15): a second of modules."""
-    with without_collection(), contextlib.suppress(ImportError):
+    with process.without_collection(), contextlib.suppress(ImportError):
         importlib.import_module("torch.export._trace")
 
 
 def _export(model: torch.nn.Module, request: Request, *, strict: bool) -> torch.export.ExportedProgram:
     _load()
     # NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/_config.py: an example of size 1 says nothing then about a dynamic dim.
-    with phase.capturing(), recurrent.by_shape(), gradients.left_out(), _set("torch.fx.experimental._config", backed_size_oblivious=True):
+    with (
+        process.capturing(),
+        recurrent_shapes.by_shape(),
+        loop_gradients.left_out(),
+        _set("torch.fx.experimental._config", backed_size_oblivious=True),
+    ):
         return torch.export.export(
             model,
             request.args,

@@ -18,9 +18,9 @@ from typing import Any
 import click
 import torch
 
-from onnxplain import where
 from onnxplain.diagnostics import Evidence, Location, Region
 from onnxplain.diagnostics.text import describe, excerpt
+from onnxplain.source import locations
 
 _EXPECTED = "a torch.nn.Module or (model, args, kwargs, dynamic_shapes), of which all but the model may be left out"
 
@@ -157,4 +157,4 @@ def _users_code(failure: str) -> Iterator[None]:
 def _evidence(error: BaseException) -> Evidence:
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return Evidence(Location(error.filename, Region(error.lineno, error.offset or None)))
-    return where.at_exception(error)
+    return locations.at_exception(error)

@@ -58,6 +58,6 @@ def load() -> Mapping[str, Sequence[tuple[Callable[..., Any], bool | None]]]:
 
 def emit(op_type: str, inputs: Sequence[Any], attributes: Mapping[str, Any], outputs: int, opset: int = 18) -> list[Any]:
     """Records an ONNX operator, as of an opset, with a number of outputs that its schema may leave open."""
-    from onnxplain.recorder import current
+    from onnxplain.recording import current
 
     return current().emit(op_type, inputs, attributes, outputs, opset)

@@ -7,7 +7,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from onnxplain.recorder import current, op
+from onnxplain.recording import current, op
 
 from . import translates
 

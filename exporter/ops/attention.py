@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxplain import folding
-from onnxplain.recorder import op
+from onnxplain.recording import folding, op
 
 from . import translates
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxplain.recorder import current, op
+from onnxplain.recording import current, op
 
 from . import creation, emit, indexing, shapes, symbolic, translates
 from .casts import cast

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxplain.recorder import op
+from onnxplain.recording import op
 
 from . import translates
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxplain.recorder import Tensor, current, op
+from onnxplain.recording import Tensor, current, op
 
 from . import emit, translates
 

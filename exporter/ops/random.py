@@ -6,7 +6,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from onnxplain.recorder import op
+from onnxplain.recording import op
 
 from . import translates
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 
 import torch
 
+from onnxplain import graph_views
 from onnxplain.diagnostics import DiagnosticContext
+from onnxplain.registry import OnnxRegistry
 
-from .. import listing
-from ..registry import OnnxRegistry
 from . import decompose, functionalize, inline, promote, prune
 
 
@@ -42,9 +42,9 @@ PASSES: tuple[Pass, ...] = (
 def run(context: DiagnosticContext, program: torch.export.ExportedProgram, registry: OnnxRegistry) -> Prepared:
     """Runs all passes on a copy of the program's graph."""
     captured = program.graph_module
-    context.graph("captured", lambda: listing.of_fx("captured", captured))
+    context.graph("captured", lambda: graph_views.of_fx("captured", captured))
     program, graph_module = functionalize.functionalize(context, program)
-    context.graph("prepared", lambda: listing.of_fx("prepared", graph_module))
+    context.graph("prepared", lambda: graph_views.of_fx("prepared", graph_module))
     for change in PASSES:
         for module in graph_modules(graph_module):
             change(context, module, registry)

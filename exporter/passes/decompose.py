@@ -11,12 +11,12 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from onnxplain.diagnostics import DiagnosticContext
+from onnxplain.registry import OnnxRegistry, complex_dtype, qualified_name
 from onnxplain.rules import CustomOperatorInlined, DecompositionFailed
+from onnxplain.source import locations, stubs
+from onnxplain.torch_internals.python_kernels import WithoutData, python_kernel
 
-from .. import custom, where
-from ..registry import OnnxRegistry, complex_dtype, qualified_name
 from .inline import inline
-from .kernels import WithoutData, python_kernel
 
 Decompositions = Mapping[torch._ops.OpOverload, Callable[..., Any]]
 
@@ -79,7 +79,7 @@ def _decomposed(
     except Exception as error:
         context.report(
             DecompositionFailed(operator=qualified_name(target), error=f"{type(error).__name__}: {error}"),
-            at=where.at_node(node),
+            at=locations.at_node(node),
             cause=error,
             blocking=True,
         )
@@ -104,8 +104,8 @@ def _implementation(context: DiagnosticContext, node: torch.fx.Node, table: Deco
         return None
     if any(each.target is target for each in made.graph.nodes):
         return None
-    if where.origin(kernel.file) is not where.Origin.INTERNAL or target.namespace not in ("aten", "prims"):
-        context.report(CustomOperatorInlined(operator=qualified_name(target)), at=where.at_node(node), fixes=[custom.skeleton(target)])
+    if locations.origin(kernel.file) is not locations.Origin.INTERNAL or target.namespace not in ("aten", "prims"):
+        context.report(CustomOperatorInlined(operator=qualified_name(target)), at=locations.at_node(node), fixes=[stubs.skeleton(target)])
     return made
 
 
@@ -139,5 +139,5 @@ def _inherit(node: torch.fx.Node, made: torch.fx.Node) -> None:
     """What `node` is made of stands at its line and in its module, and remembers which operator the user called."""
     made.meta.update({key: node.meta[key] for key in _KEPT_META if key in node.meta})
     made.meta[_WAY] = (*node.meta.get(_WAY, ()), node.target)
-    made.meta[where.CAPTURED_AS] = node.meta.get(where.CAPTURED_AS, node.name)
+    made.meta[locations.CAPTURED_AS] = node.meta.get(locations.CAPTURED_AS, node.name)
     made.meta["original_aten"] = node.meta.get("original_aten", node.target)

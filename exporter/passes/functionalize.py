@@ -8,10 +8,10 @@ import logging
 import torch
 
 from onnxplain.diagnostics import DiagnosticContext
+from onnxplain.registry import qualified_name
 from onnxplain.rules import MutationDropped, MutationNotRemoved
+from onnxplain.source import locations
 
-from .. import where
-from ..registry import qualified_name
 from . import aliases
 
 _DROPOUT = frozenset({"aten::dropout", "aten::feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout"})
@@ -37,7 +37,7 @@ def functionalize(
         if spec.kind in _MUTATED_KINDS and spec.target is not None:
             writer = next((node for node in functional.graph.nodes if node.name == spec.arg.name and node.op == "call_function"), None)
             context.report(
-                MutationDropped(kind=_MUTATED_KINDS[spec.kind], name=spec.target), at=None if writer is None else where.at_node(writer)
+                MutationDropped(kind=_MUTATED_KINDS[spec.kind], name=spec.target), at=None if writer is None else locations.at_node(writer)
             )
     return functional, copy.deepcopy(functional.graph_module)
 
@@ -129,13 +129,13 @@ def _retraced(context: DiagnosticContext, program: torch.export.ExportedProgram)
         if not mutations:
             raise
         raise context.fail(
-            MutationNotRemoved(operator=qualified_name(mutations[0].target)), at=where.at_node(mutations[0]), cause=error
+            MutationNotRemoved(operator=qualified_name(mutations[0].target)), at=locations.at_node(mutations[0]), cause=error
         ) from error
     left: dict[torch.fx.Node, object] = {node: node.target for node in _nodes(functional) if mutates(node)}
     # NOTE: a custom operator that mutates its arguments stays inside one of these; it is what the user wrote.
     left |= {node: node.args[0] for node in _nodes(functional) if "::auto_functionalized" in qualified_name(node.target)}
     for node, operator in left.items():
-        context.report(MutationNotRemoved(operator=qualified_name(operator)), at=where.at_node(node), blocking=True)
+        context.report(MutationNotRemoved(operator=qualified_name(operator)), at=locations.at_node(node), blocking=True)
     if left:
         raise context.stop()
     _restore_origins(program, functional)
@@ -156,7 +156,7 @@ def _restore_origins(before: torch.export.ExportedProgram, after: torch.export.E
 
 
 def _has_place(node: torch.fx.Node) -> bool:
-    return where.at_node(node).location is not None
+    return locations.at_node(node).location is not None
 
 
 def _nodes(program: torch.export.ExportedProgram) -> list[torch.fx.Node]:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from onnxplain.diagnostics import DiagnosticContext
-
-from ..registry import OnnxRegistry, qualified_name
+from onnxplain.registry import OnnxRegistry, qualified_name
 
 
 def inline_grad_mode(context: DiagnosticContext, module: torch.fx.GraphModule, registry: OnnxRegistry) -> None:

@@ -8,8 +8,7 @@ import torch
 from torch.fx.node import map_aggregate
 
 from onnxplain.diagnostics import DiagnosticContext
-
-from ..registry import OnnxRegistry
+from onnxplain.registry import OnnxRegistry
 
 aten = torch.ops.aten
 

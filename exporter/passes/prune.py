@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 
 from onnxplain.diagnostics import DiagnosticContext
-
-from ..registry import OnnxRegistry, qualified_name
+from onnxplain.registry import OnnxRegistry, qualified_name
 
 _CHECKS = frozenset(
     {

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from onnxplain.diagnostics import DiagnosticContext, Log
-from onnxplain.options import Request
+from onnxplain.request import Request
 
 from . import trial
 from .script import Script, failing

@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 
 from onnxplain.diagnostics import Diagnostic, DiagnosticOptions, Log
 from onnxplain.diagnostics.text import visible
-from onnxplain.options import DEFAULT_OPSET, STRATEGIES, Request
+from onnxplain.request import DEFAULT_OPSET, STRATEGIES, Request
 
 from . import values
 from .expression import INDEX, Expression, Items, Ref, Text, call, literal, parts, render

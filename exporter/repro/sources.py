@@ -25,7 +25,7 @@ from typing import Any
 
 import torch
 
-from onnxplain import where
+from onnxplain.source import locations
 
 _ANNOTATIONS = __future__.annotations.compiler_flag
 _DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -48,7 +48,7 @@ def file_of(value: Any) -> str | None:
 def is_users(value: Any) -> bool:
     """Whether a class or function has its source in a file of the user's."""
     file = file_of(value)
-    return file is not None and where.origin(file) is where.Origin.USER
+    return file is not None and locations.is_users(file)
 
 
 def is_plain(value: Any) -> bool:
@@ -238,7 +238,7 @@ class Sources:
         while before != (before := sum(len(file.statements) for file in self.files.values()) + len(self._operators)):
             for module in list(sys.modules.values()) if self._operators else ():
                 path = getattr(module, "__file__", None)
-                if isinstance(path, str) and path.endswith(".py") and where.origin(path) is where.Origin.USER:
+                if isinstance(path, str) and path.endswith(".py") and locations.is_users(path):
                     self._register(self._file(path, vars(module)))
             for file in list(self.files.values()):
                 self._register(file)
@@ -464,7 +464,7 @@ class Sources:
         if path is None:
             # NOTE: a folder without __init__.py is a module without a file.
             path = next((f"{each}/__init__.py" for each in getattr(module, "__path__", ())), None)
-        return module if path is not None and where.origin(path) is where.Origin.USER else None
+        return module if path is not None and locations.is_users(path) else None
 
     def _take_local(self, file: File, value: Any) -> tuple[File, str] | None:
         """Collects a class or function that is defined inside a function."""

@@ -9,8 +9,8 @@ import subprocess
 import sys
 import tempfile
 
-from onnxplain import where
 from onnxplain.diagnostics import Diagnostic
+from onnxplain.source import locations
 
 LIMIT = 180
 """Seconds that a script may take."""
@@ -57,5 +57,5 @@ def difference(script: str, finding: Diagnostic) -> str:
 def _environment() -> dict[str, str]:
     """The environment without what would lead to modules of the user's."""
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    kept = [path for path in paths if path and where.origin(str(pathlib.Path(path, "_"))) is not where.Origin.USER]
+    kept = [path for path in paths if path and locations.origin(str(pathlib.Path(path, "_"))) is not locations.Origin.USER]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(kept), "PYTHONIOENCODING": "utf-8"}

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from onnxplain.options import Request
+from onnxplain.request import Request
 
 from .expression import Expression, Items, Ref, Text, call, in_a_row, literal, parts
 from .sources import is_users

@@ -92,7 +92,7 @@ def _exports_and_logs(subject: models.Subject, repeat: int) -> tuple[list[float]
 
 _LARGE_LOG = """
 import pathlib, re, sys, time
-from onnxplain import without_collection
+from onnxplain.process import without_collection
 from onnxplain.diagnostics import *
 from onnxplain.diagnostics import sarif
 from onnxplain.rules import DataDependentBranch, InternalError

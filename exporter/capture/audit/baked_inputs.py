@@ -1,0 +1,70 @@
+"""Values that the example fixes for good: Python numbers, text and None among the inputs."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+
+import torch
+from torch.export.graph_signature import ConstantArgument, InputKind
+
+from onnxplain.capture.finding import fallback
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix, Location
+from onnxplain.request import Request
+from onnxplain.rules import InputBaked, InputLeftOut
+from onnxplain.source import locations, syntax
+
+_LONGEST = 60
+
+
+def report(context: DiagnosticContext, request: Request, program: torch.export.ExportedProgram) -> None:
+    """Reports each input of `program` that is no tensor, where `forward` first uses it."""
+    for spec in program.graph_signature.input_specs:
+        if spec.kind is not InputKind.USER_INPUT or not isinstance(spec.arg, ConstantArgument):
+            continue
+        name, value = spec.arg.name, spec.arg.value
+        at = _first_use(request, name) or fallback(request)
+        if value is None or isinstance(value, bool):
+            context.report(InputLeftOut(name=name, value=repr(value)), at=at)
+            continue
+        fixes = []
+        if isinstance(value, int | float):
+            fixes = [Fix("Pass a tensor.", Confidence.CHANGES_BEHAVIOUR, snippet=f"torch.tensor({value!r})")]
+        context.report(InputBaked(name=name, value=repr(value)[:_LONGEST]), at=at, fixes=fixes)
+
+
+def _first_use(request: Request, name: str) -> Evidence | None:
+    """Where `forward` first reads the parameter that the input `name` is, or is a part of."""
+    forward = request.model.forward if isinstance(request.model, torch.nn.Module) else request.model
+    code = getattr(inspect.unwrap(forward), "__code__", None)
+    if code is None or locations.origin(code.co_filename) is locations.Origin.INTERNAL:
+        return None
+    definition = next((node for node in _functions(code.co_filename) if _first_line(node) == code.co_firstlineno), None)
+    if definition is None:
+        return None
+    # NOTE: torch names a part of an input after the way to it: `batch_tokens`.
+    named = [each.arg for each in ast.walk(definition.args) if isinstance(each, ast.arg) and f"{name}_".startswith(f"{each.arg}_")]
+    if not named:
+        return None
+    parameter = max(named, key=len)
+    uses = [
+        node
+        for statement in definition.body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name) and node.id == parameter and isinstance(node.ctx, ast.Load)
+    ]
+    if not uses:
+        return None
+    first = min(uses, key=lambda node: (node.lineno, node.col_offset))
+    return Evidence(Location(code.co_filename, syntax.region(code.co_filename, first), definition.name))
+
+
+def _functions(file: str) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    tree = syntax.tree(file)
+    if tree is not None:
+        yield from (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return node.decorator_list[0].lineno if node.decorator_list else node.lineno

@@ -1,0 +1,35 @@
+"""Run-time checks of the captured program: ONNX has no operator that stops a run, so they are not in the model."""
+
+from __future__ import annotations
+
+import sympy
+import torch
+
+from onnxplain.capture.observe.guards import Guards
+from onnxplain.diagnostics import DiagnosticContext, Location
+from onnxplain.registry import qualified_name
+from onnxplain.rules import CheckDropped
+from onnxplain.source import locations
+
+_TENSOR_CHECKS = frozenset({"aten::_assert_async", "aten::_assert_async.msg"})
+
+
+def report(context: DiagnosticContext, guards: Guards, program: torch.export.ExportedProgram) -> None:
+    """Reports the checks of numbers that depend on data, and of tensors. What only says how large a size may be is no news to anybody."""
+    # NOTE: of several relations at one line the later ones mostly follow from the first.
+    first: dict[Location, sympy.Basic] = {}
+    for relation, stack in guards.checks():
+        if not _is_range(relation) and stack[-1] not in first:
+            first[stack[-1]] = relation
+            context.report(CheckDropped(check=str(relation)), at=locations.at_stack(stack))
+    for node in program.graph.nodes:
+        if qualified_name(node.target) in _TENSOR_CHECKS:
+            message = node.args[1] if len(node.args) > 1 else ""
+            context.report(CheckDropped(check=str(message) or "a tensor is true"), at=locations.at_node(node))
+
+
+def _is_range(relation: sympy.Basic) -> bool:
+    """Whether `relation` compares one symbol with a number."""
+    sides = relation.args if isinstance(relation, sympy.core.relational.Relational) else ()
+    order = isinstance(relation, sympy.core.relational.GreaterThan | sympy.core.relational.LessThan | sympy.Gt | sympy.Lt)
+    return order and all(side.is_Symbol or side.is_number for side in sides)

@@ -1,0 +1,69 @@
+"""What Python does around the operators and a graph cannot show: hooks, gradients, branches for exports only."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from onnxplain.diagnostics import DiagnosticContext, Evidence, Location, Region
+from onnxplain.diagnostics.source import line_text
+from onnxplain.request import Request
+from onnxplain.rules import ExportOnlyBranch, GradientTraced, HookTraced
+from onnxplain.source import locations, syntax, volatile_calls
+
+_GRADIENTS = frozenset({"backward", "grad", "grad_and_value", "hessian", "jacfwd", "jacobian", "jacrev", "jvp", "vjp"})
+
+
+def report(context: DiagnosticContext, request: Request, frames: Sequence[Location]) -> None:
+    """Reports what went into a program, or was left out, by other ways than the operators that `forward` calls.
+
+    Args:
+        context: The context.
+        request: The export.
+        frames: The user's frames that made the program.
+    """
+    if isinstance(request.model, torch.nn.Module):
+        _report_hooks(context, request.model, frames)
+    for place in frames:
+        text = line_text(place.file, place.line or 0)
+        if any(name in text for name in ("grad", "backward", "func.")) and (function := _gradient(place)):
+            context.report(GradientTraced(function=function), at=Evidence(place))
+    for call in volatile_calls.phases(frames):
+        context.report(ExportOnlyBranch(test=call.text), at=call.place)
+
+
+def _report_hooks(context: DiagnosticContext, model: torch.nn.Module, frames: Sequence[Location]) -> None:
+    for path, module in model.named_modules():
+        for hook in (*module._forward_pre_hooks.values(), *module._forward_hooks.values()):
+            code = _code_of(hook)
+            if code is None or not locations.is_users(code.co_filename):
+                continue
+            lines = [line for *_, line in code.co_lines() if line]
+            inside = (frame for frame in frames if frame.file == code.co_filename and frame.line in lines)
+            place = next(inside, Location(code.co_filename, Region(code.co_firstlineno), code.co_name))
+            context.report(HookTraced(function=code.co_name, module=path or type(model).__name__), at=Evidence(place))
+
+
+def _code_of(function: Any) -> Any:
+    function = getattr(function, "func", function)  # functools.partial
+    found = getattr(inspect.unwrap(function), "__code__", None)
+    return found or getattr(type(function).__call__, "__code__", None)
+
+
+def _gradient(place: Location) -> str:
+    """The function of torch that differentiates at `place`, as it is called; empty if none does."""
+    for node in syntax.around(place.file, place.region) if place.region else ():
+        for call in (each for each in ast.walk(node) if isinstance(each, ast.Call)):
+            name = syntax.text(place.file, call.func)
+            owner = name.rpartition(".")[0].rpartition(".")[2]
+            if (
+                isinstance(node, ast.expr)
+                and syntax.last_name(call.func) in _GRADIENTS
+                and (owner in ("autograd", "func") or "backward" in name)
+            ):
+                return name
+    return ""

@@ -1,0 +1,48 @@
+"""ONNX translations of torch.onnx's TorchScript exporter: the `symbolic` of a torch.autograd.Function, which nobody calls any more."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from onnxplain.diagnostics import DiagnosticContext
+from onnxplain.rules import SymbolicIgnored
+from onnxplain.source import locations
+
+
+def report(context: DiagnosticContext, program: torch.export.ExportedProgram) -> None:
+    """Reports each line that applies a torch.autograd.Function of the user's which has a `symbolic`."""
+    functions = {
+        (code.co_filename, code.co_name, code.co_firstlineno): cls
+        for cls in _subclasses(torch.autograd.Function)
+        if "symbolic" in vars(cls)
+        and (code := getattr(cls.forward, "__code__", None)) is not None
+        # NOTE: transformers has some, which are none of the user's business.
+        and locations.is_users(code.co_filename)
+    }
+    if not functions:
+        return
+    told: set[object] = set()
+    for node in program.graph.nodes:
+        stack = locations.at_node(node).stack
+        for outer, inner in itertools.pairwise(stack):
+            for (file, name, first), cls in functions.items():
+                inside = (inner.file, inner.function) == (file, name) and first <= (inner.line or 0) <= _last_line(cls)
+                if inside and (outer.file, outer.line, cls) not in told:
+                    told.add((outer.file, outer.line, cls))
+                    context.report(SymbolicIgnored(function=cls.__name__), at=locations.at_stack((outer,)))
+
+
+def _subclasses(cls: Any) -> Iterator[Any]:
+    for each in cls.__subclasses__():
+        yield each
+        yield from _subclasses(each)
+
+
+def _last_line(cls: Any) -> int:
+    """The last line of code of `forward`."""
+    lines = [line for *_, line in cls.forward.__code__.co_lines() if line]
+    return max(lines, default=0)

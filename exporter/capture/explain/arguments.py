@@ -1,0 +1,116 @@
+"""Faults of the call itself: TorchScript, inputs of unknown classes, `dynamic_shapes` that do not fit."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from onnxplain.capture.finding import Finding
+from onnxplain.diagnostics import Confidence, Evidence, Fix, Location
+from onnxplain.request import Request, inputs
+from onnxplain.rules import DynamicShapesMismatch, ScriptedModel, UnsupportedInputType
+from onnxplain.source import call_sites, locations, syntax
+from onnxplain.source.call_sites import SourceExpression
+
+from . import shapes_argument
+
+
+def faults(request: Request, error: Exception) -> Iterator[Finding]:
+    """What is wrong with the model's kind, the inputs or `dynamic_shapes`, after `error` has ended a capture."""
+    if isinstance(request.model, torch.jit.ScriptModule | torch.jit.ScriptFunction):
+        made = scripting(request)
+        yield Finding(ScriptedModel(module="the model"), call_sites.at(made, request), fixes=(without_scripting(made),), final=True)
+        return
+    unsupported = [leaf for leaf in inputs.leaves(request) if not inputs.is_supported(leaf.value)]
+    for leaf in unsupported:
+        cls = type(leaf.value)
+        definition = locations.class_definition(cls)
+        related = (definition.saying("the class is defined here"),) if definition else ()
+        at = call_sites.at(call_sites.call_of(request, cls.__name__), request, *related)
+        wrong = UnsupportedInputType(argument=leaf.path, type=f"{cls.__module__}.{cls.__qualname__}")
+        yield Finding(wrong, at, fixes=(_registration(leaf.value, definition),), final=True)
+    before_the_model_ran = locations.at_exception(error).location is None
+    if unsupported or not before_the_model_ran:
+        return
+    if difference := shapes_argument.mismatch(request):
+        yield misfit(request, *difference)
+    elif contradiction := shapes_argument.contradiction(request):
+        rule = DynamicShapesMismatch(expected=contradiction[0], actual=contradiction[1])
+        yield Finding(rule, _at_shapes(request), final=True)
+
+
+def misfit(request: Request, expected: str, actual: str) -> Finding:
+    """The finding about `dynamic_shapes` of another structure than the inputs."""
+    fix = shapes_argument.fix(request, "Mirror the parameters of forward.", Confidence.SAFE, shapes_argument.fitting(request))
+    return Finding(DynamicShapesMismatch(expected=expected, actual=actual), _at_shapes(request), fixes=(fix,), final=True)
+
+
+def _at_shapes(request: Request) -> Evidence:
+    return call_sites.at(call_sites.argument(request, "dynamic_shapes"), request)
+
+
+def scripting(request: Request, attribute: str = "") -> SourceExpression | None:
+    """The call of torch.jit that made the model, or what the model has as `attribute`."""
+
+    def calls(node: ast.AST) -> Iterator[ast.expr]:
+        match node:
+            case ast.Assign(targets=[ast.Attribute(attr=name)], value=ast.Call() as call) if attribute and name == attribute:
+                yield from calls(call)
+            case ast.Call(func=ast.Attribute(attr="script" | "trace" | "load", value=owner)) if syntax.last_name(owner) == "jit":
+                yield node
+            case ast.Call(func=ast.Name(id="script" | "trace")):
+                yield node
+
+    named = call_sites.only(request, lambda node: calls(node) if attribute and isinstance(node, ast.Assign) else iter(()))
+    return named or call_sites.only(request, calls)
+
+
+def without_scripting(made: SourceExpression | None) -> Fix:
+    """Keeps what torch.jit was given."""
+    advice = "Keep the eager module and export that: TorchScript leaves nothing that torch.export can look into."
+    if made is None or not isinstance(made.node, ast.Call) or syntax.last_name(made.node.func) == "load" or not made.node.args:
+        return Fix(advice, Confidence.SAFE)
+    return Fix(advice, Confidence.SAFE, edits=made.replaced(syntax.text(made.file, made.node.args[0])))
+
+
+def _registration(value: Any, definition: Location | None) -> Fix:
+    """How to make the class of `value` something that torch.export can take apart."""
+    cls = type(value)
+    name = cls.__name__
+    if dataclasses.is_dataclass(cls):
+        return _behind(definition, "Register the dataclass.", Confidence.SAFE, f"torch.export.register_dataclass({name})")
+    attributes = list(getattr(value, "__dict__", ()))
+    try:
+        fits = list(inspect.signature(cls).parameters) == attributes
+    except (TypeError, ValueError):
+        fits = False
+    if hasattr(cls, "__array__"):
+        return Fix("Pass a tensor.", Confidence.SAFE, snippet="torch.from_numpy(array)")
+    snippet = f"""\
+        torch.utils._pytree.register_pytree_node(
+            {name},
+            lambda value: ([{", ".join(f"value.{each}" for each in attributes)}], None),
+            lambda children, _: {name}(*children),
+            flatten_with_keys_fn=lambda value: (
+                [{", ".join(f"(torch.utils._pytree.GetAttrKey({each!r}), value.{each})" for each in attributes)}],
+                None,
+            ),
+        )"""
+    confidence = Confidence.SAFE if fits else Confidence.GUESS
+    advice = "Register the class with a way to take it apart and back."
+    return _behind(definition, advice, confidence, textwrap.dedent(snippet))
+
+
+def _behind(definition: Location | None, description: str, confidence: Confidence, code: str) -> Fix:
+    """`code` below the class that `definition` is the first line of, or to be pasted."""
+    torch_name = None if definition is None else syntax.name_of_torch(definition.file)
+    known = None if definition is None or definition.region is None else syntax.innermost(definition.file, definition.region, ast.ClassDef)
+    if definition is None or known is None or torch_name is None or not locations.is_users(definition.file):
+        return Fix(description, confidence, snippet=code)
+    return Fix(description, confidence, syntax.behind(definition.file, known, code.replace("torch.", f"{torch_name}.")))

@@ -1,0 +1,151 @@
+"""What a graph assumes of sizes that are to vary: branches that were taken, parts that were counted, sizes of 1."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+
+import sympy
+import torch
+from torch.export import Dim
+
+from onnxplain.capture.finding import Finding, fallback
+from onnxplain.capture.observe import replays, size_limits
+from onnxplain.capture.observe.guards import Guard, Guards
+from onnxplain.capture.observe.replays import Call
+from onnxplain.diagnostics import Confidence, Evidence, Fix, Location
+from onnxplain.request import Request, inputs
+from onnxplain.request.inputs import DynamicDim
+from onnxplain.rules import ConstraintViolated, SpecializedDynamicDim
+from onnxplain.source import locations, syntax
+
+_EXAMPLE = "Name the dims to leave out, such as squeeze(2); or give an example of another size; or leave the dim out of dynamic_shapes."
+_ONE = "Name the dims to leave out, such as squeeze(2); or say in dynamic_shapes that the size is never 1, with a Dim whose min is 2."
+_PARTS = "Rewrite the line so that the number of parts does not depend on the size, or keep the size as it is."
+_REWRITE = "Rewrite the line so that it holds for all sizes, such as with torch.where in place of the branch."
+
+
+def findings(request: Request, guards: Guards, program: torch.export.ExportedProgram, names: Mapping[DynamicDim, str]) -> Iterator[Finding]:
+    """What Python and operators decided by the sizes of dims, which have those names."""
+    yield from _branches(request, guards, names)
+    yield from _decided(request, guards, program, names)
+
+
+def ones(request: Request, guards: Guards, program: torch.export.ExportedProgram) -> Iterator[Finding]:
+    """What an operator does with a size of 1 in eager mode only, such as `squeeze`: the graph holds for the other sizes."""
+    dims = [*inputs.dynamic_dims(request), *inputs.open_dims(request)]
+    for node, expression in kept_ones(guards, program, dims):
+        related = guards.places([expression], dims)
+        fix = Fix(_EXAMPLE, Confidence.CHANGES_BEHAVIOUR)
+        if expression.is_Symbol and related:
+            # NOTE: the model would be wrong on its own example.
+            yield Finding(SpecializedDynamicDim(dim=related[0].name, value=1), locations.at_node(node), fixes=(fix,))
+            continue
+        size = guards.text(expression, {dim: dim.name for dim in related})
+        rule = ConstraintViolated(dim=", ".join(dict.fromkeys(dim.name for dim in related)), constraint=f"{size} != 1")
+        yield Finding(rule, locations.at_node(node), fixes=(fix,), blocking=False)
+
+
+def kept_ones(
+    guards: Guards, program: torch.export.ExportedProgram, dims: Sequence[DynamicDim]
+) -> Iterator[tuple[torch.fx.Node, sympy.Basic]]:
+    """The operators that return other shapes for the example than the graph says, each with an expression of sizes that is 1 there."""
+    sizes = guards.sizes(dims)
+    for node, call in replays.calls(program) if sizes else ():
+        ones = call.ones(sizes)
+        if not ones or not call.differs(node.meta.get("val"), sizes):
+            continue
+        symbols = {symbol for each in ones for symbol in each.free_symbols}
+        alone = {each: sizes | {other: sizes[other] + 2 for other in symbols - each.free_symbols} for each in ones}
+        decisive = [each for each, other_sizes in alone.items() if call.differs(node.meta.get("val"), other_sizes)]
+        yield from ((node, each) for each in sorted(decisive or ones, key=str))
+
+
+def _branches(request: Request, guards: Guards, names: Mapping[DynamicDim, str]) -> list[Finding]:
+    """A finding for each line that took a branch by the sizes of dims, which have those names.
+
+    Args:
+        request: The export.
+        guards: What was decided when it was captured.
+        names: The dims with their names.
+    """
+    by_place: dict[Location | None, list[tuple[str, Guard]]] = {}
+    for relation, guard in guards.asked(names):
+        # NOTE: libraries often ask whether there is anything to do at all.
+        least = 0 if locations.is_users(guard.stack[-1].file) else 2
+        if (is_branch(guard) or guards.decided(guard, names)) and size_limits.excludes(guard.relation, least):
+            by_place.setdefault(evidence_about(request, guard).location, []).append((relation, guard))
+    found = []
+    for taken in by_place.values():
+        dims = guards.places([guard.relation for _, guard in taken], names)
+        constraint = " and ".join(relation for relation, _ in taken)
+        rule = ConstraintViolated(dim=", ".join(dict.fromkeys(names[dim] for dim in dims)), constraint=constraint)
+        fix = Fix(_REWRITE, Confidence.CHANGES_BEHAVIOUR)
+        found.append(Finding(rule, evidence_about(request, taken[0][1]), fixes=(fix,), blocking=False))
+    return found
+
+
+def _decided(request: Request, guards: Guards, program: torch.export.ExportedProgram, names: Mapping[DynamicDim, str]) -> Iterator[Finding]:
+    """What operators decided by the sizes of dims: into how many parts to split, which dims to leave out."""
+    for node, dim, most in other_sizes(request, guards, program, list(names)):
+        constraint = f"{names[dim]} != 1" if most is None else f"{names[dim]} <= {most}"
+        fix = Fix(_ONE if most is None else _PARTS, Confidence.CHANGES_BEHAVIOUR)
+        yield Finding(ConstraintViolated(dim=names[dim], constraint=constraint), locations.at_node(node), fixes=(fix,), blocking=False)
+
+
+def other_sizes(
+    request: Request, guards: Guards, program: torch.export.ExportedProgram, dims: Sequence[DynamicDim]
+) -> Iterator[tuple[torch.fx.Node, DynamicDim, int | None]]:
+    """The operators that return other shapes for other sizes of a dim than the graph says, each with the dim and the largest size for which
+    they do not; None where that is size 1.
+    """
+    sizes = guards.sizes(dims)
+    for node, call in replays.calls(program) if sizes else ():
+        if not (call.counts or call.squeezes):
+            continue
+        for symbol in sorted(call.symbols() & sizes.keys(), key=str):
+            dim = next(iter(guards.places([symbol], dims)), None)
+            if dim is None or call.differs(node.meta.get("val"), sizes):
+                continue
+            one = {**sizes, symbol: 1}
+            if call.squeezes and _may_be(request, dim, 1) and call.differs(node.meta.get("val"), one):
+                yield node, dim, None
+            most = _most(node, call, guards, symbol, sizes) if call.counts else None
+            if most is not None and _may_be(request, dim, most + 1):
+                yield node, dim, most
+
+
+def _most(node: torch.fx.Node, call: Call, guards: Guards, symbol: sympy.Basic, sizes: Mapping[sympy.Basic, int]) -> int | None:
+    """The size up to which `call` returns as many parts as for the example, or what the graph says of them; None where it is not known."""
+    parts = call.parts(sizes)
+
+    def differs(size: int) -> bool:
+        others = {**sizes, symbol: size}
+        return call.parts(others) not in (parts, None) and call.differs(node.meta.get("val"), others)
+
+    most = sizes[symbol]
+    for each in guards.others(symbol, sizes):
+        first = int(each[symbol])
+        if differs(first):
+            while first - most > 1:
+                middle = (most + first) // 2
+                most, first = (most, middle) if differs(middle) else (middle, first)
+            return most
+        most = first
+    return None
+
+
+def _may_be(request: Request, dim: DynamicDim, size: int) -> bool:
+    stated = inputs.dim_spec(request, inputs.shapes_of(request), dim)
+    return not isinstance(stated, Dim) or int(stated.min) <= size <= (stated.max if isinstance(stated.max, int) else sys.maxsize)
+
+
+def is_branch(guard: Guard) -> bool:
+    # NOTE: TorchDynamo does not run the model's code, so whether Python asked shows in the source only.
+    return guard.asked_by_python or (guard.interpreted and syntax.test_at(guard.stack[-1]) is not None)
+
+
+def evidence_about(request: Request, guard: Guard | None) -> Evidence:
+    stack = () if guard is None else guard.stack
+    evidence = locations.at_stack((*stack[:-1], syntax.without_body(stack[-1]))) if stack else Evidence()
+    return evidence if evidence.location else fallback(request)

@@ -1,0 +1,101 @@
+"""The branches of a torch.cond that return different things."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from onnxplain.capture.finding import chain
+from onnxplain.diagnostics import Confidence, Edit, Fix, Location, Region
+from onnxplain.source import locations, syntax
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """What the branches return for the example.
+
+    Attributes:
+        text: The first results that differ.
+        related: The branches.
+        fix: What to do.
+    """
+
+    text: str
+    related: tuple[Location, ...]
+    fix: Fix
+
+
+def difference(error: Exception) -> Difference | None:
+    """How the results of the branches differ, if `error` comes from a torch.cond that cannot join them."""
+    # NOTE: read in torch 2.11, 2.13 and 2.15, _higher_order_ops/cond.py: the parameters of torch.cond.
+    names = ("true_fn", "false_fn", "operands")
+    frames = [frame for each in chain(error) for frame, _, _ in locations.walk(each) if frame.f_code.co_name == "cond"]
+    given = next(([frame.f_locals[name] for name in names] for frame in frames if all(name in frame.f_locals for name in names)), None)
+    if given is None:
+        return None
+    *branches, operands = given
+    results: list[list[Any]] = []
+    for branch in branches:
+        with contextlib.suppress(Exception), torch.no_grad():
+            results.append(pytree.tree_leaves(branch(*operands)))
+    pairs = list(zip(*results, strict=False)) if len(results) == 2 else []
+    differing = next((pair for pair in pairs if _kind(pair[0]) != _kind(pair[1])), None)
+    if differing is None:
+        return None
+    kinds = [_kind(each) for each in differing]
+    places = [_place(branch) for branch in branches]
+    related = [place.saying(f"returns {kind}") for place, kind in zip(places, kinds, strict=True) if place is not None]
+    advice = "Let both branches return tensors of the same dtype and shape."
+    edits = tuple(_converted(branches, differing)) if len(pairs) == 1 else ()
+    fix = Fix(
+        advice, Confidence.CHANGES_BEHAVIOUR if edits else Confidence.GUESS, edits, snippet="" if edits else "return result.to(x.dtype)"
+    )
+    return Difference(" and ".join(kinds), tuple(related), fix)
+
+
+def _place(branch: Callable[..., Any]) -> Location | None:
+    code = getattr(branch, "__code__", None)
+    if code is None or not locations.is_users(code.co_filename):
+        return None
+    return Location(code.co_filename, Region(code.co_firstlineno), code.co_name)
+
+
+def _kind(result: object) -> str:
+    if not isinstance(result, torch.Tensor):
+        return type(result).__name__
+    return f"{result.dtype}[{', '.join(map(str, result.shape))}]"
+
+
+def _converted(branches: list[Callable[..., Any]], results: tuple[Any, Any]) -> Iterator[Edit]:
+    """Gives the result of one branch the dtype of the other's, where only that differs."""
+    if not all(isinstance(each, torch.Tensor) for each in results) or results[0].shape != results[1].shape:
+        return
+    dtype = torch.promote_types(results[0].dtype, results[1].dtype)
+    for branch, result in zip(branches, results, strict=True):
+        if result.dtype != dtype and (found := _returned(branch)) is not None:
+            file, value = found
+            text = syntax.text(file, value)
+            atom = isinstance(value, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
+            torch_name = syntax.name_of_torch(file) or "torch"
+            converted = f"{text if atom else f'({text})'}.to({str(dtype).replace('torch', torch_name, 1)})"
+            yield Edit(file, syntax.region(file, value), converted)
+
+
+def _returned(branch: Callable[..., Any]) -> tuple[str, ast.expr] | None:
+    """The only expression that `branch` returns, with its file."""
+    code = getattr(branch, "__code__", None)
+    if code is None or not locations.is_users(code.co_filename):
+        return None
+    found: list[ast.expr] = []
+    for node in ast.walk(syntax.tree(code.co_filename) or ast.Module([], [])):
+        if isinstance(node, ast.FunctionDef) and (node.name, node.lineno) == (code.co_name, code.co_firstlineno):
+            found += [each.value for each in ast.walk(node) if isinstance(each, ast.Return) and each.value is not None]
+        elif isinstance(node, ast.Lambda) and code.co_name == "<lambda>" and node.lineno == code.co_firstlineno:
+            found.append(node.body)
+    return (code.co_filename, found[0]) if len(found) == 1 else None

@@ -1,0 +1,98 @@
+"""Python that asks for the data in a tensor while the model is captured."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+from torch._subclasses import fake_tensor
+from torch.fx.experimental import symbolic_shapes
+
+from onnxplain.capture.finding import Finding, chain, fallback, graph_break_type, module_of
+from onnxplain.capture.observe import eager
+from onnxplain.capture.observe.frames import Site, site_of
+from onnxplain.capture.observe.guards import Guards
+from onnxplain.capture.rewrite import control_flow
+from onnxplain.diagnostics import Evidence, Fix, Location
+from onnxplain.request import Request
+from onnxplain.rules import DataDependentBranch, DataDependentValue
+from onnxplain.source import locations, syntax
+
+from . import remedies
+
+# NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/symbolic_shapes.py.
+_DATA_DEPENDENT: Any = getattr(symbolic_shapes, "GuardOnDataDependentSymNode", ())
+# NOTE: read in torch 2.11, 2.13 and 2.15, _subclasses/fake_tensor.py: an operator that returns a Python bool, such as torch.equal.
+_ANSWER_DEPENDENT: Any = getattr(fake_tensor, "DataDependentOutputException", ())
+
+
+def kinds() -> tuple[type[BaseException], ...]:
+    """The exceptions about data that has to be known, as far as this torch has them."""
+    return tuple(each for each in (_DATA_DEPENDENT, _ANSWER_DEPENDENT) if isinstance(each, type))
+
+
+def dependence(request: Request, error: Exception) -> Iterator[Finding]:
+    """The finding about data that had to be known, if that is what `error` says."""
+    guard = next((each for each in chain(error) if isinstance(each, kinds())), None)
+    # NOTE: TorchDynamo's own name for a branch on a tensor (torch 2.11 to 2.15, _dynamo/symbolic_convert.py).
+    branches = graph_break_type(error) == "Data-dependent branching"
+    if guard is None and not branches:
+        return
+    evidence = locations.at_exception(error, module_of(request))
+    site = site_of(list(locations.walk(guard))) if guard is not None else None
+    if site is None or not site.stack:
+        # NOTE: TorchDynamo interprets the frames, so there are no local variables to look at.
+        site = Site(evidence.stack, evidence.location, branches, None)
+    if isinstance(guard, _ANSWER_DEPENDENT) and site.stack and syntax.test_at(site.stack[-1]) is not None:
+        site = dataclasses.replace(site, asks_truth_of_tensor=True)
+    yield _finding(request, site, evidence)
+
+
+def assumptions(request: Request, guards: Guards) -> list[Finding]:
+    """A finding for each place where only the example's data let a capture go on."""
+    return [_finding(request, site, locations.at_stack(site.stack)) for site in guards.assumed if site.stack]
+
+
+def _finding(request: Request, site: Site, evidence: Evidence) -> Finding:
+    if not site.stack:
+        return Finding(DataDependentValue(expression=""), evidence if evidence.location else fallback(request))
+    place = syntax.without_body(site.stack[-1])
+    test = syntax.test_at(place)
+    if test is not None:
+        place = dataclasses.replace(place, region=syntax.region(place.file, test))
+    expression = _asked_for(site.asking or place) or "an expression without source"
+    at = _pointing_at(evidence, place)
+    if site.asks_truth_of_tensor:
+        ways = control_flow.for_branch(place, site) or [_elsewhere(site, place)]
+        return Finding(DataDependentBranch(condition=expression), at, fixes=tuple(ways))
+    ways = control_flow.for_value(place, site, functools.partial(eager.truth_of, request))
+    return Finding(DataDependentValue(expression=expression), at, fixes=tuple(ways))
+
+
+def _elsewhere(site: Site, place: Location) -> Fix:
+    """What to do about a question that is no test of the line's own."""
+    users = locations.is_users(place.file) and (site.asking is None or site.asking.file == place.file)
+    return remedies.IN_TENSORS if users else remedies.IN_A_LIBRARY
+
+
+def _asked_for(place: Location) -> str:
+    test = syntax.test_at(place)
+    return syntax.text(place.file, test) if test is not None else syntax.expression_at(place)
+
+
+def _pointing_at(evidence: Evidence, place: Location) -> Evidence:
+    """`evidence` with the columns of `place`, where it is about the same line."""
+
+    def sharper(location: Location) -> Location:
+        same = (location.file, location.function) == (place.file, place.function) and location.line is not None
+        return dataclasses.replace(location, region=place.region) if same and _touches(location, place) else location
+
+    location = sharper(evidence.location) if evidence.location else None
+    return dataclasses.replace(evidence, location=location, related=tuple(sharper(each) for each in evidence.related))
+
+
+def _touches(location: Location, place: Location) -> bool:
+    first, second = location.region, place.region
+    return first is not None and second is not None and first.line <= second.line <= max(first.last_line, second.line)

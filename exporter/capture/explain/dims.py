@@ -1,0 +1,276 @@
+"""Dims that are less dynamic than `dynamic_shapes` asks: frozen, equal to others, bounded, or multiples."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import dataclasses
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch.export import Dim
+from torch.utils import _pytree as pytree
+
+from onnxplain.capture.finding import Finding
+from onnxplain.capture.observe.guards import Guard, Guards
+from onnxplain.capture.rewrite import control_flow, literals, row_loops
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix, Location
+from onnxplain.request import Request, inputs
+from onnxplain.request.inputs import DynamicDim
+from onnxplain.rules import ArgumentIgnored, ConstraintViolated, DimsFixed, ExampleOfSizeOne, SpecializedDynamicDim
+from onnxplain.source import call_sites, locations
+
+from . import arguments, assumptions, shapes_argument
+
+_KEEP = "Keep them as they are if these sizes never vary; or else rewrite the line without them, such as with -1 in a view."
+
+
+def constraints(request: Request, error: Exception, guards: Guards) -> Iterator[Finding]:
+    """The findings about dims that cannot have every size, if that is what `error` says."""
+    if not violates(error):
+        return
+    shapes = inputs.shapes_of(request)
+    refined = _refined(error, shapes)
+    constants = _constants(request, guards)
+    given_up: dict[DynamicDim, int] = {}
+    relations: dict[str, Finding] = {}
+    for dim in inputs.dynamic_dims(request):
+        before, after = (inputs.dim_spec(request, each, dim) for each in (shapes, refined))
+        if dim in constants:
+            continue
+        if isinstance(after, int) and not isinstance(before, int):
+            (given_up if guards.varies(dim) else constants)[dim] = after
+        elif isinstance(before, Dim) and isinstance(after, Dim) and (relation := _relation(before, after)):
+            guard = guards.decisive(dim)
+            only_lower = before.__name__ == after.__name__ and before.max == after.max
+            # NOTE: what is smaller than a kernel or a window fails by itself; what a branch of the model's decides does not.
+            negligible = only_lower and not (guard is not None and assumptions.is_branch(guard))
+            finding = dataclasses.replace(_violated(request, guards, dim, relation, refined), negligible=negligible)
+            relations.setdefault(dim.name, finding)
+    yield from _frozen_dims(request, guards, constants)
+    yield from (dataclasses.replace(finding, negligible=True) for finding in _frozen_dims(request, guards, given_up))
+    yield from relations.values()
+
+
+def violates(error: BaseException) -> bool:
+    """Whether `error` says that dims cannot have every size."""
+    # NOTE: for a Dim.DYNAMIC torch says it with a ValueError instead (torch 2.11 to 2.15, _export/non_strict_utils.py).
+    return _user_error_type(error) == "CONSTRAINT_VIOLATION" or _raised_in(error, "make_constraints")
+
+
+def undelivered(request: Request, guards: Guards, program: torch.export.ExportedProgram) -> list[Finding]:
+    """The findings about a program that is not what `dynamic_shapes` asks for."""
+    if (difference := shapes_argument.beyond_rank(request)) is not None:
+        return [arguments.misfit(request, *difference)]
+    constants = inputs.constant_dims(request, program) | _constants(request, guards)
+    limited = list(_limits(request, guards))
+    places = {finding.place for finding in limited}
+    names = {dim: dim.name for dim in inputs.dynamic_dims(request) if dim not in constants}
+    others = [*assumptions.ones(request, guards, program), *assumptions.findings(request, guards, program, names)]
+    return [*_frozen_dims(request, guards, constants), *limited, *(finding for finding in others if finding.place not in places)]
+
+
+def broadcast(request: Request, guards: Guards) -> list[Finding]:
+    """The findings about dims of size 1 that the model broadcasts, if that is what ended the capture."""
+    return _frozen_dims(request, guards, {dim: dim.size for dim in guards.broadcast(list(inputs.dynamic_dims(request)))})
+
+
+def report_ones(context: DiagnosticContext, request: Request) -> None:
+    """Reports dynamic dims that have size 1 in the example, where the example is made if only one place in the user's files can do that."""
+    ones: dict[int, list[DynamicDim]] = {}
+    for dim in inputs.dynamic_dims(request):
+        if dim.size == 1:
+            ones.setdefault(dim.flat_index, []).append(dim)
+    shapes = {index: list(leaf.value.shape) for index, leaf in enumerate(inputs.leaves(request)) if index in ones}
+    for index, dims in ones.items():
+
+        def makes(call: ast.Call, shape: list[int] = shapes[index]) -> bool:
+            sizes = [call_sites.literal(argument) for argument in call.args]
+            return sizes == shape or (bool(sizes) and isinstance(sizes[0], list | tuple) and list(sizes[0]) == shape)
+
+        made = call_sites.call_of(request, "randn", "rand", "zeros", "ones", "randint", "full", "empty", matches=makes)
+        context.report(ExampleOfSizeOne(dims=tuple(dim.place for dim in dims)), at=call_sites.at(made, request))
+
+
+def opened(request: Request) -> Request:
+    """`request` with every dim of every tensor as dynamic as the model leaves it, if that is what it asks for."""
+    if request.dynamic_shapes is not True:
+        return request
+
+    def dims(leaf: Any) -> Any:
+        return dict.fromkeys(range(leaf.dim()), Dim.AUTO) if isinstance(leaf, torch.Tensor) else None
+
+    shapes = {parameter: pytree.tree_map(dims, value) for parameter, value in inputs.bound(request).items()}
+    return dataclasses.replace(request, dynamic_shapes=shapes or None)
+
+
+def fixed(request: Request, guards: Guards, program: torch.export.ExportedProgram | None, *, own: bool) -> dict[DynamicDim, Evidence]:
+    """The dims that may be dynamic and that the model fixes, each with the line where it does.
+
+    Args:
+        request: The export.
+        guards: What was decided when it was captured.
+        program: The program; None if the dims ended the capture.
+        own: Whether the strategy is one of the user's own, which may have asked torch for fewer dims.
+    """
+    open_dims = list(inputs.open_dims(request))
+    if program is None:
+        return {dim: assumptions.evidence_about(request, guard) for dim, guard in guards.broadcast(open_dims).items()}
+    sizes = {dim: size for dim, size in inputs.sizes_in(program, open_dims).items() if not own or guards.knows(dim)}
+    found: dict[DynamicDim, Evidence] = {}
+    for dim, size in sizes.items():
+        fixing = guards.fixing(dim)
+        # NOTE: the model broadcasts along a dim of size 1 that equals another dim in the graph: with another size it would not.
+        broadcast = dim.size == 1 and any(each.size > 1 for each, other in sizes.items() if other == size)
+        if isinstance(size, int) or fixing is not None or broadcast:
+            found[dim] = assumptions.evidence_about(request, fixing or guards.decisive(dim))
+    for node, expression in assumptions.kept_ones(guards, program, open_dims):
+        for dim in guards.places([expression], open_dims):
+            found.setdefault(dim, locations.at_node(node))
+    for node, dim, most in assumptions.other_sizes(request, guards, program, open_dims):
+        if most is not None:
+            found.setdefault(dim, locations.at_node(node))
+    return {dim: found[dim] for dim in open_dims if dim in found}
+
+
+def closed(request: Request, dims: Iterable[DynamicDim]) -> Request:
+    """`request` with those dims at the size of the example."""
+    return dataclasses.replace(request, dynamic_shapes=inputs.with_dims(request, request.dynamic_shapes, dict.fromkeys(dims)))
+
+
+def report_open(
+    context: DiagnosticContext,
+    request: Request,
+    guards: Guards,
+    program: torch.export.ExportedProgram,
+    fixed: Mapping[DynamicDim, Evidence],
+) -> None:
+    """Reports where a program that was to have all dims dynamic is less general than that.
+
+    Args:
+        context: The context.
+        request: The export, without the fixed dims.
+        guards: What was decided when it was captured.
+        program: The program.
+        fixed: The dims that the model fixes.
+    """
+    static = [dim.place for dim, size in inputs.sizes_in(program, inputs.open_dims(request)).items() if isinstance(size, int)]
+    if static:
+        # NOTE: a strategy of the user's own did not ask torch for them to vary: that is not the model's doing.
+        reason = f"the strategy made a program in which {', '.join(static)} cannot vary"
+        context.report(ArgumentIgnored(argument="dynamic_shapes", reason=reason), at=request.caller)
+    by_place: dict[Location | None, list[DynamicDim]] = {}
+    for dim, at in fixed.items():
+        by_place.setdefault(at.location, []).append(dim)
+    for dims in by_place.values():
+        sizes = tuple(f"{dim.place} == {dim.size}" for dim in dims)
+        context.report(DimsFixed(sizes=sizes), at=fixed[dims[0]], fixes=[Fix(_KEEP, Confidence.CHANGES_BEHAVIOUR)])
+    names = {dim: dim.place for dim in inputs.open_dims(request)}
+    for finding in assumptions.findings(request, guards, program, names):
+        context.report(finding.rule, at=finding.at, fixes=finding.fixes)
+
+
+def narrowed(request: Request, error: Exception | None, guards: Guards) -> Request | None:
+    """`request` with the `dynamic_shapes` that torch's solver suggests after `error`; None if it suggests nothing."""
+    shapes = None if error is None else _refined(error, inputs.shapes_of(request))
+    if shapes is None:
+        return None
+    given_up = {
+        dim: Dim.AUTO
+        for dim in inputs.dynamic_dims(request)
+        # NOTE: the solver takes a number for a dim where it cannot simplify the guards, even if none of them fixes the dim.
+        if isinstance(inputs.dim_spec(request, shapes, dim), int) and guards.varies(dim)
+    }
+    return dataclasses.replace(request, dynamic_shapes=inputs.with_dims(request, shapes, given_up))
+
+
+def _constants(request: Request, guards: Guards) -> dict[DynamicDim, int]:
+    return {dim: value for dim in inputs.dynamic_dims(request) if (value := guards.constant(dim)) is not None}
+
+
+def _frozen_dims(request: Request, guards: Guards, constants: dict[DynamicDim, int]) -> list[Finding]:
+    """A finding for each dim that was asked to be dynamic and has only one size; a name counts once."""
+    once = {dim.name: (dim, value) for dim, value in reversed(constants.items())}
+    if not once:
+        return []
+    # NOTE: all of them, so that the fixes of several findings are one edit.
+    all_frozen = [each for dim, _ in once.values() for each in _same_name(request, dim)]
+    without = inputs.with_dims(request, inputs.written_shapes(request), dict.fromkeys(all_frozen))
+    advice = "If the size is meant to be fixed, leave the dim out of dynamic_shapes."
+    static = shapes_argument.fix(request, advice, Confidence.CHANGES_BEHAVIOUR, without)
+    return [_frozen_dim(request, guards, dim, value, static) for dim, value in reversed(once.values())]
+
+
+def _frozen_dim(request: Request, guards: Guards, dim: DynamicDim, value: int, static: Fix) -> Finding:
+    at = assumptions.evidence_about(request, guards.decisive(dim))
+    remedies = []
+    if at.location is not None:
+        remedies = [
+            *control_flow.for_int_of_size(at.location),
+            *literals.fixes(at.location, dim.place, value),
+            *row_loops.fixes(at.location),
+        ]
+    return Finding(SpecializedDynamicDim(dim=dim.name, value=value), at, _place_note(dim), (*remedies, static))
+
+
+def _limits(request: Request, guards: Guards) -> Iterator[Finding]:
+    """What the graph takes for granted about named dims. A hint such as Dim.DYNAMIC promises no particular size."""
+    seen: set[str] = set()
+    for dim in inputs.dynamic_dims(request):
+        named = inputs.dim_spec(request, inputs.shapes_of(request), dim)
+        if not isinstance(named, Dim) or hasattr(named, "root") or named.__name__ in seen:
+            continue
+        for limit, guard in guards.limits(dim, int(named.min), named.max if isinstance(named.max, int) else sys.maxsize):
+            seen.add(named.__name__)
+            most = named.max if limit.most is None else limit.most
+            stated = Dim(named.__name__, min=named.min, max=most if isinstance(most, int) else None) if limit.factor == 1 else None
+            stated = stated or limit.factor * Dim(f"_{named.__name__}")
+            shapes = inputs.with_dims(request, inputs.written_shapes(request), dict.fromkeys(_same_name(request, dim), stated))
+            yield dataclasses.replace(_violated(request, guards, dim, limit.of(dim.name), shapes, guard), blocking=False)
+            break
+
+
+def _violated(request: Request, guards: Guards, dim: DynamicDim, relation: str, stated: Any, guard: Guard | None = None) -> Finding:
+    fix = shapes_argument.fix(request, "State it in dynamic_shapes.", Confidence.SAFE, stated)
+    at = assumptions.evidence_about(request, guard or guards.decisive(dim))
+    return Finding(ConstraintViolated(dim=dim.name, constraint=relation), at, _place_note(dim), (fix,))
+
+
+def _relation(before: Dim, after: Dim) -> str:
+    if before.__name__ != after.__name__:
+        return f"{before.__name__} == {after.__name__}"
+    bounds = [
+        text
+        for text, changed in (
+            (f"{before.__name__} >= {after.min}", after.min != before.min),
+            (f"{before.__name__} <= {after.max}", after.max != before.max),
+        )
+        if changed
+    ]
+    return " and ".join(bounds)
+
+
+def _refined(error: Exception, shapes: Any) -> Any:
+    """`dynamic_shapes` with what torch's solver suggests, where it suggests something."""
+    with contextlib.suppress(Exception):
+        return torch.export.dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes(error.msg, shapes)  # type: ignore[attr-defined]
+    return None
+
+
+def _same_name(request: Request, dim: DynamicDim) -> list[DynamicDim]:
+    return [each for each in inputs.dynamic_dims(request) if each.name == dim.name]
+
+
+def _place_note(dim: DynamicDim) -> tuple[str, ...]:
+    return () if dim.name == dim.place else (f"The dim '{dim.name}' is {dim.place}.",)
+
+
+def _user_error_type(error: BaseException) -> str:
+    """The name of torch's `UserErrorType`, as far as `error` has one."""
+    return str(getattr(getattr(error, "error_type", None), "name", ""))
+
+
+def _raised_in(error: BaseException, function: str) -> bool:
+    return any(frame.f_code.co_name == function for frame, _, _ in locations.walk(error))

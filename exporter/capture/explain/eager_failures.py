@@ -1,0 +1,30 @@
+"""What the model raises without any capture: the model's own fault."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+from onnxplain.capture.finding import Finding, module_of
+from onnxplain.capture.observe import eager
+from onnxplain.diagnostics import Evidence, Rule
+from onnxplain.request import Request
+from onnxplain.rules import BranchesMismatch
+from onnxplain.source import locations
+
+from . import branch_results, remedies
+
+
+def finding(request: Request, error: Exception) -> Finding:
+    """The finding about `error`, which the model raises without a capture."""
+    at = locations.at_exception(error, module_of(request))
+    if at.location is None:
+        # NOTE: `forward` never began: the arguments do not fit it.
+        definition = locations.module_definition(request.model)
+        at = Evidence(request.caller, related=(definition.saying("forward is defined here"),) if definition else ())
+    notes = ("The model fails with these inputs in eager mode, too.",)
+    if (differing := branch_results.difference(error)) is not None:
+        rule: Rule = BranchesMismatch(problem=differing.text)
+        return Finding(rule, dataclasses.replace(at, related=(*at.related, *differing.related)), notes, (differing.fix,), final=True)
+    rule, fix, related = remedies.for_eager_error(error, at.location, request, functools.partial(eager.holds, request))
+    return Finding(rule, dataclasses.replace(at, related=(*at.related, *related)), notes, (fix,), final=True)

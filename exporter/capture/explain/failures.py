@@ -1,0 +1,106 @@
+"""torch.export's exceptions as findings: recognised by type and attribute, placed at the user's line."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+
+from onnxplain.capture.finding import Finding, fallback, graph_break_type, headline, module_of
+from onnxplain.capture.observe import eager
+from onnxplain.capture.observe.guards import Guards
+from onnxplain.capture.strategies import ALL, UnfitProgram
+from onnxplain.diagnostics import Confidence, Evidence, Fix
+from onnxplain.request import Request
+from onnxplain.rules import CaptureFailed, GraphBreak, QuantizedWeights, ScriptedModel
+from onnxplain.source import locations, syntax
+
+from . import arguments, data_dependence, dims, eager_failures, fake_kernels, remedies
+
+_OWN = Fix(
+    "Mend the strategy, or name one of onnxplain's after it, which is tried then.",
+    Confidence.GUESS,
+    snippet='onnxplain.export(model, args, strategies=[own, "non-strict"])',
+)
+
+
+def explain(request: Request, strategy: str, error: Exception, guards: Guards) -> list[Finding]:
+    """The findings behind `error`, which ended a capture; never none. The model is run once without a capture if it has to be."""
+    if isinstance(error, UnfitProgram):
+        place = locations.module_definition(error.generate_fx)
+        return [Finding(CaptureFailed(error=headline(error)), Evidence(place) if place else fallback(request), fixes=(_OWN,))]
+    if found := recognised(request, error, guards):
+        return found
+    # NOTE: a torch.cond captures its branches in eager mode, too.
+    if (without_capture := eager.error_of(request)) is not None and graph_break_type(without_capture) != remedies.ALIASING:
+        return [eager_failures.finding(request, without_capture)]
+    return [_scripted(request, error) or _packed(request) or _not_one_graph(request, strategy, error) or _unknown(request, strategy, error)]
+
+
+def recognised(request: Request, error: Exception, guards: Guards) -> list[Finding]:
+    """The findings behind `error`, as far as its type tells."""
+    kinds = (
+        arguments.faults(request, error),
+        data_dependence.dependence(request, error),
+        dims.constraints(request, error, guards),
+        dims.broadcast(request, guards),
+        fake_kernels.without_fake_kernel(request, error),
+    )
+    return next(filter(None, map(list, kinds)), [])
+
+
+def lost(request: Request, program: torch.export.ExportedProgram) -> list[Finding]:
+    """The findings about tensors without data that torch.export took for constants, as it does with those inside of torch.func.grad."""
+    # NOTE: seen in torch 2.13, in both strategies: what the model computes is lost then.
+    wrapped = getattr(getattr(torch._C, "_functorch", None), "is_functorch_wrapped_tensor", lambda _: False)
+    names = {name for name, value in program.constants.items() if isinstance(value, torch.Tensor) and wrapped(value)}
+    specs = [spec.arg.name for spec in program.graph_signature.input_specs if spec.target in names]
+    uses = [user for node in program.graph.nodes if node.name in specs for user in node.users]
+    if not uses:
+        return []
+    fix = Fix("Differentiate with torch.autograd.grad, which is traced.", Confidence.GUESS, snippet=remedies.GRADIENT)
+    rule = CaptureFailed(error="torch.export takes the argument of a function of torch.func for a constant")
+    at = locations.at_node(uses[0])
+    return [Finding(rule, at if at.location else fallback(request), fixes=(fix,))]
+
+
+def _scripted(request: Request, error: Exception) -> Finding | None:
+    if not isinstance(request.model, torch.nn.Module):
+        return None
+    paths = [path for path, module in request.model.named_modules() if isinstance(module, torch.jit.ScriptModule)]
+    if not paths:
+        return None
+    at = locations.at_exception(error, request.model)
+    rule = ScriptedModel(module=paths[0])
+    fix = arguments.without_scripting(arguments.scripting(request, paths[0].rpartition(".")[2]))
+    return Finding(rule, at if at.location else fallback(request), fixes=(fix,), final=True)
+
+
+def _packed(request: Request) -> Finding | None:
+    found = remedies.for_packed_weights(request)
+    if found is None:
+        return None
+    path, at, fix = found
+    return Finding(QuantizedWeights(module=path or "the model"), at, fixes=(fix,), final=True)
+
+
+def _not_one_graph(request: Request, strategy: str, error: Exception) -> Finding | None:
+    reason = graph_break_type(error)
+    if strategy != "strict" or not reason:
+        return None
+    at = locations.at_exception(error, module_of(request))
+    construct = syntax.expression_at(at.location) if at.location else ""
+    remedy = Fix(
+        "Let the non-strict strategy run the construct in Python during capture.",
+        Confidence.CHANGES_BEHAVIOUR,
+        snippet='onnxplain.export(model, args, strategies=("non-strict",))',
+    )
+    return Finding(GraphBreak(construct=construct or reason, reason=reason), at, fixes=(remedy,))
+
+
+def _unknown(request: Request, strategy: str, error: Exception) -> Finding:
+    at = locations.at_exception(error, module_of(request))
+    rule, fix = remedies.for_error(error, at.location, functools.partial(eager.holds, request))
+    if strategy not in ALL and isinstance(rule, CaptureFailed):
+        fix = _OWN
+    return Finding(rule, at if at.location else fallback(request), fixes=(fix,))

@@ -1,0 +1,110 @@
+"""Operators that torch cannot run on shapes alone."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from onnxplain.capture.finding import Finding, chain, fallback, module_of
+from onnxplain.capture.observe import eager
+from onnxplain.diagnostics import Confidence, Fix
+from onnxplain.request import Request
+from onnxplain.rules import FakeKernelMissing
+from onnxplain.source import call_sites, locations, syntax
+
+
+def without_fake_kernel(request: Request, error: Exception) -> Iterator[Finding]:
+    """The finding about an operator without a fake kernel, if that is what `error` says."""
+    operator = _operator_of(error)
+    if operator is None:
+        return
+    at = locations.at_exception(error, module_of(request))
+    rule = FakeKernelMissing(operator=operator._schema.name)
+    yield Finding(rule, at if at.location else fallback(request), fixes=(_fake_kernel(request, operator),), final=True)
+
+
+def _fake_kernel(request: Request, operator: torch._ops.OpOverload) -> Fix:
+    """A fake kernel that returns what the operator returned for the example, behind the operator's definition if that is found."""
+    advice = "Say what the operator returns, without computing it."
+    definition = call_sites.only(request, lambda node: _definitions(node, operator._schema.name))
+    torch_name = "torch" if definition is None else syntax.name_of_torch(definition.file)
+    result = _like_example(request, operator).replace("torch.", f"{torch_name}.")
+    signature = ", ".join(_parameters(operator))
+    code = f'@{torch_name}.library.register_fake("{operator._schema.name}")\ndef _({signature}):\n    return {result}'
+    if definition is None or torch_name is None or not locations.is_users(definition.file):
+        return Fix(advice, Confidence.GUESS, snippet=code)
+    tree = syntax.tree(definition.file)
+    statements = [each for each in ast.walk(tree) if isinstance(each, ast.stmt) and definition.node in ast.walk(each)] if tree else []
+    return Fix(advice, Confidence.GUESS, syntax.behind(definition.file, statements[-1], code))
+
+
+def _definitions(node: ast.AST, name: str) -> Iterator[ast.expr]:
+    """The name of an operator where it is defined: by `custom_op` as a decorator, or else by `impl`, which comes after `define`."""
+    match node:
+        case ast.Call(func=function, args=[ast.Constant(value=str(given)) as named, *_]):
+            called = syntax.last_name(function)
+            if (called == "custom_op" and given == name) or (called == "impl" and name.endswith(f"::{given.rpartition('::')[2]}")):
+                yield named
+
+
+def _like_example(request: Request, operator: torch._ops.OpOverload) -> str:
+    """What the operator returns for the example, as tensors without data that are made from its arguments."""
+    seen: list[tuple[Any, Any]] = []
+
+    class Seeing(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            del types
+            result = func(*args, **(kwargs or {}))
+            if func is operator:
+                seen.append((args, result))
+            return result
+
+    with Seeing():  # type: ignore[no-untyped-call]
+        eager.error_of(request)
+    names = [argument.name for argument in operator._schema.arguments]
+    if not seen:
+        return f"torch.empty_like({names[0]})"
+    args, result = seen[0]
+    tensors = {name: value for name, value in zip(names, args, strict=False) if isinstance(value, torch.Tensor)}
+    if isinstance(result, list | tuple):
+        return f"({''.join(f'{_empty(each, tensors)}, ' for each in result).strip()})"
+    return _empty(result, tensors)
+
+
+def _empty(result: torch.Tensor, tensors: Mapping[str, torch.Tensor]) -> str:
+    alike = [name for name, tensor in tensors.items() if tensor.shape == result.shape]
+    for name in alike:
+        if tensors[name].dtype == result.dtype:
+            return f"torch.empty_like({name})"
+    if alike:
+        return f"torch.empty_like({alike[0]}, dtype={result.dtype})"
+    sizes = {size: f"{name}.shape[{axis}]" for name, tensor in tensors.items() for axis, size in enumerate(tensor.shape)}
+    shape = ", ".join(str(sizes.get(size, size)) for size in result.shape)
+    return f"torch.empty([{shape}], dtype={result.dtype})"
+
+
+def _operator_of(error: Exception) -> torch._ops.OpOverload | None:
+    for each in chain(error):
+        # NOTE: read in torch 2.11, 2.13 and 2.15: _subclasses/fake_tensor.py raises the exception for operators of torch.library.define,
+        # _library/custom_ops.py an anonymous one, in `fake_impl`, for those of torch.library.custom_op.
+        operators = [getattr(each, "func", None)] if type(each).__name__ == "UnsupportedOperatorException" else []
+        frames = [frame for frame, _, _ in locations.walk(each)]
+        if frames and frames[-1].f_code.co_name == "fake_impl":
+            operators += [frame.f_locals.get("op") for frame in frames]
+        for operator in operators:
+            if isinstance(operator, torch._ops.OpOverload):
+                return operator
+    return None
+
+
+def _parameters(operator: torch._ops.OpOverload) -> Iterator[str]:
+    by_keyword_only = False
+    for argument in operator._schema.arguments:
+        if argument.kwarg_only and not by_keyword_only:
+            by_keyword_only = True
+            yield "*"
+        yield f"{argument.name}={argument.default_value!r}" if argument.has_default_value() else argument.name

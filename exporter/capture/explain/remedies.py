@@ -1,0 +1,165 @@
+"""What to do about errors that say by their type what they are."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from typing import cast
+
+import torch
+from torch.utils import _pytree as pytree
+
+from onnxplain.capture.finding import chain, fallback, graph_break_type, headline
+from onnxplain.capture.rewrite.scope import fresh
+from onnxplain.diagnostics import Confidence, Edit, Evidence, Fix, Location, Rule
+from onnxplain.request import Request
+from onnxplain.rules import (
+    BranchesMismatch,
+    CaptureFailed,
+    DeviceMismatch,
+    NumpyUsed,
+    PackedSequenceUsed,
+    QuantizedWeights,
+    SizeLost,
+    UserCodeRaised,
+)
+from onnxplain.source import call_sites, locations, syntax
+
+IN_A_LIBRARY = Fix(
+    "The test stands in a library's code: set the module up so that it is not reached (an observer or a check can often be turned off), "
+    "or replace the module before the export.",
+    Confidence.GUESS,
+)
+
+IN_TENSORS = Fix(
+    "Compute the answer as a tensor: torch.maximum for max, torch.stack([...]).any() for any, torch.where for a choice.", Confidence.GUESS
+)
+
+GRADIENT = "x = x.requires_grad_()\n(slope,) = torch.autograd.grad(function(x), x)"
+
+ALIASING = "Encountered aliasing during higher order op tracing"
+"""TorchDynamo's name for a branch that returns its input (torch 2.11 to 2.15)."""
+
+_ELSEWHERE = Fix("Write the line with other operators, or compute it outside of the model and pass the result in.", Confidence.GUESS)
+
+_PADDED = Fix(
+    "Run the recurrent layer on the padded batch: how long a packed sequence is depends on data. What is behind the end of each sequence "
+    "can be masked afterwards; it never changes what is before, in a layer of one direction.",
+    Confidence.CHANGES_BEHAVIOUR,
+    snippet="out, _ = self.rnn(x)\nout = out * (torch.arange(x.shape[1]) < lengths[:, None])[..., None]",
+)
+
+_IN_FLOAT = Fix(
+    "Export the model as it was before it was quantized, and quantize the ONNX model (onnxruntime.quantization); or quantize with "
+    "torch.ao.quantization.quantize_pt2e, which writes operators that are exported.",
+    Confidence.CHANGES_BEHAVIOUR,
+)
+
+_IN_TORCH = Fix("Compute it with PyTorch: most functions of numpy have one of the same name there.", Confidence.GUESS)
+
+_LOST_SIZE = "PendingUnbackedSymbolNotFound"
+"""The name of the exception about a size that depends on data and is in no output; its class is private to torch (2.11 to 2.15)."""
+
+
+def for_error(error: Exception, place: Location | None, holds: Callable[[Location, str], bool | None]) -> tuple[Rule, Fix]:
+    """The rule of an error of torch.export's, recognised by types on its way, and the way out.
+
+    Args:
+        error: The error.
+        place: The user's line.
+        holds: Tells what an expression is for the example at a place: true, false, or not known.
+    """
+    known = [value for each in chain(error) for frame, _, _ in locations.walk(each) for value in list(frame.f_locals.values())]
+    expression = syntax.expression_at(place) if place is not None else ""
+    if any(isinstance(value, torch.nn.utils.rnn.PackedSequence) for value in known):
+        return PackedSequenceUsed(error=headline(error)), _PADDED
+    if any(isinstance(value, torch._ops.OpOverload) and value.namespace == "quantized" for value in known):
+        return QuantizedWeights(module=expression), _IN_FLOAT
+    if any(type(each).__name__ == _LOST_SIZE for each in chain(error)):
+        return SizeLost(expression=expression), _with_positions(place, holds)
+    if graph_break_type(error) == ALIASING:
+        return BranchesMismatch(problem="one returns its input or a part of it"), _with_copies(place)
+    if any(value is torch.Tensor.numpy or value is torch.Tensor.__array__ for value in known):
+        return NumpyUsed(expression=expression), _IN_TORCH
+    return CaptureFailed(error=graph_break_type(error) or headline(error)), _ELSEWHERE
+
+
+def for_eager_error(
+    error: Exception, place: Location | None, request: Request, holds: Callable[[Location, str], bool | None]
+) -> tuple[Rule, Fix, tuple[Location, ...]]:
+    """The rule of an error of the model itself, the way out, and other places that have to do with it. `holds` is that of `for_error`."""
+    if re.search("device|cuda", str(error), re.IGNORECASE) and isinstance(error, RuntimeError | AssertionError):
+        made = None if place is None else _made_elsewhere(place)
+        advice, rule = "Make the tensors on one device.", DeviceMismatch(error=headline(error))
+        if place is None or made is None:
+            return rule, Fix(advice, Confidence.GUESS, snippet="torch.zeros(size, device=x.device)"), ()
+        device, parameters = made
+        region = syntax.region(place.file, device)
+        tensor = next((each for each in parameters if holds(place, f"hasattr({each}, 'device')")), None)
+        known = (str(leaf.device) for leaf in pytree.tree_leaves((request.args, dict(request.kwargs))) if isinstance(leaf, torch.Tensor))
+        edits = (Edit(place.file, region, f"{tensor}.device" if tensor else repr(next(known, "cpu"))),)
+        chosen = Location(place.file, region, place.function, message="the device is chosen here")
+        return rule, Fix(advice, Confidence.GUESS, edits), (chosen,)
+    advice = "Call the model with these inputs, without an export, and mend the line; or give it other inputs."
+    return UserCodeRaised(error=headline(error)), Fix(advice, Confidence.GUESS), ()
+
+
+def for_packed_weights(request: Request) -> tuple[str, Evidence, Fix] | None:
+    """Path, place and way out of the first submodule whose weights torch has packed into an object of its own, as quantization does."""
+    if not isinstance(request.model, torch.nn.Module):
+        return None
+    for path, module in request.model.named_modules():
+        packed = any(isinstance(value, torch.ScriptObject) for value in vars(module).values())
+        if packed or type(module).__module__.startswith(("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized")):
+            made = call_sites.call_of(request, "quantize_dynamic", "quantize", matches=lambda call: bool(call.args))
+            edits = () if made is None else made.replaced(syntax.text(made.file, cast(ast.Call, made.node).args[0]))
+            advice = "Export the module as it was before it was quantized, and quantize the ONNX model (onnxruntime.quantization)."
+            return path, call_sites.at(made, request) if made else fallback(request), Fix(advice, Confidence.CHANGES_BEHAVIOUR, edits)
+    return None
+
+
+def _made_elsewhere(place: Location) -> tuple[ast.expr, list[str]] | None:
+    """The device that a tensor is made on in the function at `place`, on that line or for it, and the function's parameters."""
+    if place.region is None or not locations.is_users(place.file):
+        return None
+    function = syntax.innermost(place.file, place.region, ast.FunctionDef)
+    parameters = [] if function is None else [each.arg for each in function.args.args if each.arg not in ("self", "cls")]
+    if function is None:
+        return None
+    used = {name.id for node in syntax.around(place.file, place.region) for name in ast.walk(node) if isinstance(name, ast.Name)}
+    found = []
+    for statement in (node for node in ast.walk(function) if isinstance(node, ast.stmt) and not isinstance(node, ast.FunctionDef)):
+        sets = {name.id for name in ast.walk(statement) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)}
+        if statement.lineno == place.region.line or (sets & used and statement.lineno < place.region.line):
+            found += [each.value for each in ast.walk(statement) if isinstance(each, ast.keyword) and each.arg == "device"]
+    devices = {(each.lineno, each.col_offset): each for each in found if isinstance(each, ast.Constant)}
+    return (next(iter(devices.values())), parameters) if len(devices) == 1 else None
+
+
+def _with_positions(place: Location | None, holds: Callable[[Location, str], bool | None]) -> Fix:
+    """Turns the mask of an index with several tensors into positions."""
+    advice = "Index with integers only: turn the mask into positions first."
+    index = None if place is None or place.region is None else syntax.innermost(place.file, place.region, ast.Subscript)
+    if place is not None and index is not None and locations.is_users(place.file):
+        parts = index.slice.elts if isinstance(index.slice, ast.Tuple) else [index.slice]
+        texts = [syntax.text(place.file, part) for part in parts]
+        masks = [number for number, text in enumerate(texts) if holds(place, f"str(({text}).dtype) == 'torch.bool'")]
+        if len(masks) == 1:
+            edit = Edit(place.file, syntax.region(place.file, parts[masks[0]]), f"{texts[masks[0]]}.nonzero().squeeze(1)")
+            return Fix(advice, Confidence.GUESS, (edit,))
+    return Fix(advice, Confidence.GUESS, snippet="rows = mask.nonzero().squeeze(1)\nx[rows, columns]")
+
+
+def _with_copies(place: Location | None) -> Fix:
+    """Copies what the branches of a torch.cond return, where that may be their input or a part of it."""
+    advice = "Return a copy from the branch."
+    call = None if place is None or place.region is None else syntax.innermost(place.file, place.region, ast.Call)
+    if place is None or call is None or not locations.is_users(place.file):
+        return Fix(advice, Confidence.SAFE, snippet="return x.clone()")
+    edits = []
+    for branch in (argument for argument in call.args if isinstance(argument, ast.Lambda)):
+        text = fresh(place.file, branch.body)
+        if text is not None and text != syntax.text(place.file, branch.body):
+            edits.append(Edit(place.file, syntax.region(place.file, branch.body), text))
+    return Fix(advice, Confidence.SAFE, edits=tuple(edits), snippet="" if edits else "return x.clone()")

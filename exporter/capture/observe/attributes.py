@@ -1,0 +1,126 @@
+"""Attributes and global lists, dicts and sets that `forward` changes: the exported model keeps nothing from one run to the next."""
+
+from __future__ import annotations
+
+import dis
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from onnxplain.diagnostics import DiagnosticContext, Evidence, Location
+from onnxplain.rules import AttributeChanged
+from onnxplain.source import locations
+
+from . import line_watch
+
+_STORE = dis.opmap["STORE_ATTR"]
+_LOOKED_AT = 10_000
+"""Length up to which a list, dict or set is watched."""
+_State = dict[str, tuple[int, ...]]
+
+
+class Attributes:
+    """The attributes of the user's modules as they are now, tensors that torch keeps apart left out.
+
+    Args:
+        model: The model.
+    """
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        classes: dict[type, bool] = {}
+        self._modules = []
+        namespaces: dict[int, dict[str, Any]] = {}
+        for path, module in model.named_modules():
+            cls = type(module)
+            if cls not in classes:
+                # NOTE: not `cls.forward`, which torch.jit's classes compute.
+                forward = next((vars(base)["forward"] for base in cls.__mro__ if "forward" in vars(base)), None)
+                code = getattr(forward, "__code__", None)
+                classes[cls] = code is not None and locations.is_users(code.co_filename)
+                if classes[cls]:
+                    namespace = getattr(forward, "__globals__", {})
+                    namespaces[id(namespace)] = namespace
+            if classes[cls]:
+                self._modules.append((path, module))
+        self._values = [dict(vars(module)) for _, module in self._modules]
+        self._globals = {name: value for namespace in namespaces.values() for name, value in _containers(namespace)}
+        containers = [*self._globals.values(), *(value for values in self._values for name, value in _containers(values) if name[0] != "_")]
+        self._contents = {id(value): (value, value.copy()) for value in containers}
+        self._before = self._state()
+
+    def report(self, context: DiagnosticContext, frames: Sequence[Location], again: Callable[[], object]) -> None:
+        """Reports the user's lines that changed an attribute since this was made, and puts all of them back.
+
+        Args:
+            context: The context.
+            frames: The user's frames that made the program.
+            again: Runs the model once more, watched: only then it is known which line did it.
+        """
+        changed = {name for name, state in self._state().items() if self._before.get(name) != state}
+        # NOTE: torch.export puts back tensors that were assigned (seen in 2.13), so only the code tells that they may have been.
+        assigned = _assigned(self._modules, frames)
+        changed |= {name for name in self._before if name.rpartition(".")[2] in assigned}
+        self.put_back()
+        if not changed:
+            return
+
+        def states() -> Mapping[str, object]:
+            now = self._state()
+            return {name: now.get(name) for name in changed}
+
+        seen = line_watch.changes(again, states)
+        self.put_back()
+        # NOTE: of a line that each of many layers runs, it is said once.
+        for name, place in dict.fromkeys((name.rpartition(".")[2], place) for name, place in seen):
+            context.report(AttributeChanged(attribute=name), at=Evidence(place))
+
+    def _state(self) -> _State:
+        """Something for each attribute that is another thing when the attribute is."""
+        return {f"globals.{name}": tuple(map(id, _items(value))) for name, value in self._globals.items()} | {
+            f"{path}.{name}" if path else name: (id(value), *map(id, _items(value)))
+            for path, module in self._modules
+            for name, value in vars(module).items()
+            if not name.startswith("_")
+        }
+
+    def put_back(self) -> None:
+        """Makes all attributes what they were."""
+        for (_, module), values in zip(self._modules, self._values, strict=True):
+            now = vars(module)
+            for name in now.keys() - values.keys():
+                del now[name]
+            now.update({name: value for name, value in values.items() if now.get(name) is not value})
+        for value, content in self._contents.values():
+            if [*map(id, _items(value))] != [*map(id, _items(content))]:
+                value.clear()
+                value.extend(content) if isinstance(value, list) else value.update(content)
+
+
+def _assigned(modules: Sequence[tuple[str, torch.nn.Module]], frames: Sequence[Location]) -> set[str]:
+    """The names of the attributes that methods of `modules` assign to, as far as they are among `frames`."""
+    ran = {(frame.file, frame.function) for frame in frames}
+    codes = {
+        function.__code__
+        for cls in {base for _, module in modules for base in type(module).__mro__}
+        for function in vars(cls).values()
+        if isinstance(function, types.FunctionType) and (function.__code__.co_filename, function.__name__) in ran
+    }
+    # NOTE: the opcode is looked for before instructions are taken apart, which is slow.
+    storing = [code for code in codes if _STORE in code.co_code[::2]]
+    return {each.argval for code in storing for each in dis.get_instructions(code) if each.opname == "STORE_ATTR"}
+
+
+def _containers(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if not name.startswith("__") and type(value) in (list, dict, set) and len(value) <= _LOOKED_AT:
+            yield name, value
+
+
+def _items(value: object) -> Iterator[object]:
+    """What is in `value`, if it is a container of Python's."""
+    if type(value) is dict:
+        yield from value.values()
+    elif type(value) in (list, set):
+        yield from value  # type: ignore[misc]

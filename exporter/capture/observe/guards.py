@@ -1,0 +1,307 @@
+"""Who froze a dim, and which data a capture had to know: torch's symbolic shapes watched at work, with the user's stack.
+
+torch says only at the end that a dim is a constant, without the line. A guard is what it assumes of sizes from a line on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import sympy
+import torch
+from torch.fx.experimental import symbolic_shapes
+from torch.utils._sympy.functions import FloorDiv, Mod, PythonMod
+from torch.utils._sympy.printers import PythonPrinter
+
+from onnxplain.diagnostics import Location
+from onnxplain.request.inputs import DynamicDim
+from onnxplain.source import locations
+
+from .frames import Frames, Site
+from .replays import Call
+from .size_limits import Limit, limit_of
+
+# NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/symbolic_shapes.py and _guards.py.
+_SHAPE_ENVIRONMENT: Any = getattr(symbolic_shapes, "ShapeEnv", None)
+_TRACING_CONTEXT: Any = getattr(torch._guards, "TracingContext", None)
+
+_TRIES = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Guard:
+    """A relation between sizes that holds in the graph since a line.
+
+    Attributes:
+        relation: The relation, in torch's symbols.
+        stack: How the model came there.
+        asked_by_python: True if the model's code itself decided by the size, as with `if`; False if an operator checked it.
+        operator: The operator that asked for a remainder of a size.
+        interpreted: True if TorchDynamo interpreted the model's code, which then asks nothing by itself.
+    """
+
+    relation: sympy.Basic
+    stack: tuple[Location, ...]
+    asked_by_python: bool
+    operator: Call | None = None
+    interpreted: bool = False
+
+
+class Guards:
+    """What torch's shape environment decided during one capture.
+
+    Attributes:
+        made: Every guard, in order.
+        assumed: Where the data of the example decided, when the capture ran on real values.
+    """
+
+    def __init__(self, frames: Frames) -> None:
+        self._frames = frames
+        self._environment: Any = None
+        self.made: list[Guard] = []
+        self.assumed: list[Site] = []
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[Guards]:
+        """Watches all shape environments. Without one of these private methods the findings only lose their line."""
+        # NOTE: `create_symbol` is called for each size, `_log_guard` for each new guard with what it is for and the guard,
+        # `_set_replacement` with a symbol and what it equals, `_log_real_tensor_propagation` where draft export goes on with the example's
+        # value.
+        with (
+            _before("create_symbol", self._begin),
+            _before("_log_guard", self._log_guard),
+            _before("_set_replacement", lambda environment, symbol, target, *_: self._note(environment, sympy.Eq(symbol, target))),
+            _before("_log_real_tensor_propagation", lambda *_: self.assumed.append(self._frames.site())),
+        ):
+            yield self
+
+    def constant(self, dim: DynamicDim) -> int | None:
+        """The only size that `dim` can still have; None if it is dynamic or nothing is known."""
+        # NOTE: `replacements` holds what each symbol equals, `var_to_range` from where to where it goes (torch 2.11 to 2.15).
+        symbol = self._symbol(dim)
+        known = [getattr(self._environment, "replacements", {}).get(symbol)]
+        sizes = getattr(self._environment, "var_to_range", {}).get(symbol)
+        if sizes is not None and sizes.lower == sizes.upper:
+            known.append(sizes.lower)
+        known += [_fixed(guard.relation, symbol) for guard in self.made if guard.asked_by_python]
+        known += [_fixed(relation, symbol) for relation in self._asserted()]
+        return next((int(size) for size in known if size is not None and size.is_Integer), None)
+
+    def varies(self, dim: DynamicDim) -> bool:
+        """Whether it is certain that no guard fixes `dim`."""
+        symbol = self._symbol(dim)
+        return symbol is not None and self.constant(dim) is None and all(_fixed(guard.relation, symbol) is None for guard in self.made)
+
+    def decisive(self, dim: DynamicDim) -> Guard | None:
+        """The guard that made `dim` constant; or else the first one that the graph keeps as a check; or else the first about it."""
+        symbol = self._symbol(dim)
+        # NOTE: where a dim equals another one, guards may be about that one.
+        symbols = {symbol, getattr(self._environment, "replacements", {}).get(symbol)}
+        about = [guard for guard in self.made if guard.stack and symbols & guard.relation.free_symbols]
+        kept = self._asserted()
+        return next(
+            itertools.chain(
+                (guard for guard in about if any(_fixed(guard.relation, each) is not None for each in symbols)),
+                (guard for guard in about if guard.relation in kept and not isinstance(guard.relation, sympy.Ne)),
+                about,
+            ),
+            None,
+        )
+
+    def fixing(self, dim: DynamicDim) -> Guard | None:
+        """The first guard that fixes `dim`, alone or with others as the number of elements in `x.view(3, 4)`; None if none does."""
+        symbol = self._symbol(dim)
+        # NOTE: into how many parts something is split is looked at in the graph, which may use only some of them.
+        about = (
+            guard
+            for guard in self.made
+            if symbol in guard.relation.free_symbols
+            and _is_number(guard.relation)
+            and not (guard.operator is not None and guard.operator.counts)
+        )
+        return next(iter(sorted(about, key=lambda guard: not guard.stack)), None)
+
+    def knows(self, dim: DynamicDim) -> bool:
+        """Whether the capture asked torch for a size of `dim` that may vary."""
+        return self._symbol(dim) is not None
+
+    def sizes(self, dims: Iterable[DynamicDim]) -> dict[sympy.Basic, int]:
+        """The example's sizes of `dims`, by torch's symbols in the graph."""
+        known = {symbol: dim.size for dim in dims if (symbol := self._symbol(dim)) is not None}
+        replaced = self._replaced()
+        return known | {target: size for symbol, size in known.items() if isinstance(target := replaced.get(symbol), sympy.Symbol)}
+
+    def places(self, expressions: Iterable[sympy.Basic], dims: Iterable[DynamicDim]) -> list[DynamicDim]:
+        """Those of `dims` by which the expressions of torch's symbols in the graph vary."""
+        symbols = {symbol for expression in expressions for symbol in expression.free_symbols}
+        return [dim for dim in dims if (symbol := self._symbol(dim)) is not None and {symbol, self._replaced().get(symbol)} & symbols]
+
+    def text(self, expression: sympy.Basic, names: Mapping[DynamicDim, str]) -> str:
+        """`expression` of torch's symbols in the graph in terms of the names of dims."""
+        return _as_text(expression.xreplace(self._named(names)))
+
+    def broadcast(self, dims: Sequence[DynamicDim]) -> dict[DynamicDim, Guard]:
+        """Those of `dims` that have size 1 in the example and another one by a guard, which therefore ended the capture."""
+        # NOTE: capture takes an example of size 1 for any size, which must be that of the tensor it meets; in eager mode it is broadcast.
+        sizes = self.sizes(dims)
+        found: dict[DynamicDim, Guard] = {}
+        for guard in self.made:
+            if guard.relation.xreplace(sizes) == sympy.false:
+                for dim in self.places([guard.relation], dims):
+                    if dim.size == 1:
+                        found.setdefault(dim, guard)
+        return found
+
+    def decided(self, guard: Guard, dims: Iterable[DynamicDim]) -> bool:
+        """Whether the operator that made `guard` takes other sizes of `dims`, too, and then returns other shapes than the graph says.
+
+        Most operators refuse them, such as a `view`: the graph need not say what happens then.
+        """
+        if guard.operator is None or not guard.relation.has(Mod, PythonMod):
+            return False
+        sizes, relation = self.sizes(dims), guard.relation.xreplace(self._replaced())
+        returned = guard.operator.symbolic()
+        others = (each for symbol in relation.free_symbols & sizes.keys() for each in self.others(symbol, sizes))
+        excluded = (each for each in others if relation.xreplace(each) == sympy.false)
+        return any(guard.operator.differs(returned, each) for each in itertools.islice(excluded, _TRIES))
+
+    def others(self, symbol: sympy.Basic, sizes: Mapping[sympy.Basic, int]) -> Iterator[dict[sympy.Basic, int]]:
+        """`sizes` with larger ones of `symbol`: the nearest, then some that are further and further away."""
+        size = sizes[symbol]
+        further = (size << doublings for doublings in range(1, 5) if size << doublings > size + 32)
+        return ({**sizes, symbol: other} for other in itertools.chain(range(size + 1, size + 33), further))
+
+    def asked(self, names: Mapping[DynamicDim, str]) -> Iterator[tuple[str, Guard]]:
+        """What was decided by the sizes of dims, as relations between their names; a relation counts once."""
+        known = self._named(names)
+        # NOTE: a Dim such as `2 * half` promises what is true of each `half`.
+        derived = {symbol: target for symbol, target in self._replaced().items() if not target.is_Atom}
+        seen: set[sympy.Basic] = set()
+        for guard in self.made:
+            relation = guard.relation
+            if (
+                guard.stack
+                and relation not in seen
+                and relation.free_symbols
+                and relation.free_symbols <= known.keys()
+                and relation.xreplace(derived) != sympy.true
+            ):
+                seen.add(relation)
+                yield _as_text(relation.xreplace(known)), guard
+
+    def limits(self, dim: DynamicDim, least: int, most: int) -> Iterator[tuple[Limit, Guard]]:
+        """What the graph takes for granted about the size of `dim` alone, and `dynamic_shapes` does not say.
+
+        Args:
+            dim: The dim.
+            least: The least size that it may have.
+            most: The largest one.
+        """
+        symbol = self._symbol(dim)
+        for relation in self._asserted():
+            if relation.free_symbols == {symbol} and (limit := limit_of(relation, symbol, dim.size, least, most)) is not None:
+                exact = (guard for guard in self.made if guard.relation == relation and guard.stack)
+                if (guard := next(exact, None) or self.decisive(dim)) is not None:
+                    yield limit, guard
+
+    def checks(self) -> Iterator[tuple[sympy.Basic, tuple[Location, ...]]]:
+        """The relations between numbers that depend on data which the graph checks when it runs, each with its stack."""
+        about_data = self.of_data()
+        for relation in self._asserted():
+            yield from ((relation, guard.stack) for guard in about_data if guard.relation == relation and guard.stack)
+
+    def of_data(self) -> list[Guard]:
+        """The guards about numbers that come from data, and not from the inputs' sizes."""
+        sizes = set(getattr(self._environment, "source_to_var", {}).values())
+        return [guard for guard in self.made if guard.relation.free_symbols and not guard.relation.free_symbols & sizes]
+
+    def _asserted(self) -> list[sympy.Basic]:
+        # NOTE: relations that torch cannot state as a dim's range (torch 2.11 to 2.15).
+        return [each.expr for each in itertools.chain.from_iterable(getattr(self._environment, "deferred_runtime_asserts", {}).values())]
+
+    def _begin(self, environment: Any, *_: Any) -> None:
+        # NOTE: there may be no guard at all; and what captures a part of the model has an environment of its own.
+        self._environment = self._environment or environment
+
+    def _log_guard(self, environment: Any, purpose: str, relation: sympy.Basic, *_: Any) -> None:
+        # NOTE: what torch only asks for itself, as about the strides of a fake tensor, the graph does not assume.
+        if "suppressed" not in purpose:
+            self._note(environment, relation, self._frames.operator() if relation.has(Mod, PythonMod, FloorDiv) else None)
+
+    def _note(self, environment: Any, relation: sympy.Basic, operator: Call | None = None) -> None:
+        # NOTE: TorchDynamo may begin again, with a new environment: the last one counts.
+        self._environment = environment
+        stack, interpreted = self._frames.stack(), tuple(_dynamo_stack())
+        self.made.append(Guard(relation, (*stack, *interpreted), self._frames.python_asks(), operator, bool(interpreted)))
+
+    def _replaced(self) -> dict[sympy.Symbol, sympy.Basic]:
+        return getattr(self._environment, "replacements", {})
+
+    def _named(self, names: Mapping[DynamicDim, str]) -> dict[sympy.Basic, sympy.Symbol]:
+        named = {symbol: sympy.Symbol(name) for dim, name in names.items() if (symbol := self._symbol(dim)) is not None}
+        return {self._replaced().get(symbol, symbol): name for symbol, name in reversed(named.items())} | named
+
+    def _symbol(self, dim: DynamicDim) -> sympy.Symbol | None:
+        # NOTE: sources are named `L['x'][0].size()[1]` (non-strict) or `L['flat_args'][3].size()[1]` (TorchDynamo; torch 2.11 to 2.15).
+        symbols: dict[str, sympy.Symbol] = getattr(self._environment, "source_to_var", {})
+        for source, symbol in symbols.items():
+            tensor, _, axis = source.rpartition(".size()")
+            if axis == f"[{dim.axis}]" and tensor in (_source(dim.place), f"L['flat_args'][{dim.flat_index}]"):
+                return symbol
+        return None
+
+
+@contextlib.contextmanager
+def _before(name: str, observer: Callable[..., None]) -> Iterator[None]:
+    """Calls `observer` before each call of that method of ShapeEnv."""
+    method = getattr(_SHAPE_ENVIRONMENT, name, None)
+    if method is None:
+        yield
+        return
+
+    def observed(*args: Any, **kwargs: Any) -> Any:
+        # NOTE: a capture must not fail because an observer met other arguments than it knows.
+        with contextlib.suppress(Exception):
+            observer(*args)
+        return method(*args, **kwargs)
+
+    setattr(_SHAPE_ENVIRONMENT, name, observed)
+    try:
+        yield
+    finally:
+        setattr(_SHAPE_ENVIRONMENT, name, method)
+
+
+def _source(place: str) -> str:
+    """`ys['a'][0].shape[1]` as torch names its tensor: `L['ys']['a'][0]`."""
+    tensor = place.rpartition(".shape[")[0]
+    return re.sub(r"^\w+", lambda parameter: f"L['{parameter[0]}']", tensor)
+
+
+def _fixed(relation: sympy.Basic, symbol: sympy.Basic | None) -> sympy.Integer | None:
+    """The number that `symbol` must be, if that is what `relation` says."""
+    if isinstance(relation, sympy.Eq) and symbol in relation.args:
+        return next((side for side in relation.args if isinstance(side, sympy.Integer)), None)
+    return None
+
+
+def _is_number(relation: sympy.Basic) -> bool:
+    """Whether `relation` says that an expression of sizes is a number. A remainder of 0 leaves many sizes."""
+    return isinstance(relation, sympy.Eq) and any(isinstance(side, sympy.Integer) and side > 0 for side in relation.args)
+
+
+def _as_text(relation: sympy.Basic) -> str:
+    if isinstance(relation, sympy.Rel):
+        return f"{_as_text(relation.lhs)} {relation.rel_op} {_as_text(relation.rhs)}"
+    return PythonPrinter().doprint(relation) if relation.has(Mod, PythonMod) else str(relation)
+
+
+def _dynamo_stack() -> Iterator[Location]:
+    """The frames that TorchDynamo is interpreting, which are not on Python's stack."""
+    extract = getattr(_TRACING_CONTEXT, "extract_stack", None)
+    return (locations.summarized(frame) for frame in (extract() if extract else ()))

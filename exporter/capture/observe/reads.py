@@ -1,0 +1,63 @@
+"""Tensors whose data Python reads while the model is captured: what it gets is a constant of the graph."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch.fx.experimental import symbolic_shapes
+from torch.overrides import TorchFunctionMode
+
+from onnxplain.diagnostics import DiagnosticContext, Location
+from onnxplain.rules import TensorRead
+from onnxplain.source import locations, syntax
+
+_READERS = frozenset({"__array__", "__bool__", "__float__", "__index__", "__int__", "item", "numpy", "tolist"})
+_FAKE: type = torch._subclasses.FakeTensor
+
+with contextlib.suppress(AttributeError):
+    # NOTE: torch's messages name the innermost frame that it does not know as its own (read in torch 2.11, 2.13 and 2.15); a mode's frame
+    # is on the stack of every function, and none of the user's business.
+    symbolic_shapes.uninteresting_files().add(__file__)
+
+
+def holds_tensors(model: torch.nn.Module) -> bool:
+    """Whether a module of `model` has a tensor that is neither parameter nor buffer: as an attribute, or in one that is a list or dict."""
+    return any(
+        isinstance(part, torch.Tensor)
+        for module in model.modules()
+        for name, value in vars(module).items()
+        if name not in ("_parameters", "_buffers", "_modules")
+        for part in (value if isinstance(value, list | tuple) else value.values() if isinstance(value, dict) else (value,))
+    )
+
+
+class Reads(TorchFunctionMode):
+    """Watches for functions that read a tensor's data.
+
+    torch.export makes fake tensors of parameters, buffers and inputs; a tensor that is a plain attribute of a module stays real, and
+    nothing tells that it was read (seen in torch 2.11, 2.13 and 2.15).
+
+    Args:
+        stack: Tells the frames that are not torch's, outermost first.
+    """
+
+    def __init__(self, stack: Callable[[], tuple[Location, ...]]) -> None:
+        super().__init__()
+        self._stack = stack
+        self._made: list[tuple[Location, ...]] = []
+
+    def __torch_function__(self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        """Notes where a real tensor is read, and calls `func`."""
+        del types
+        if getattr(func, "__name__", "") in _READERS and args and isinstance(args[0], torch.Tensor) and not isinstance(args[0], _FAKE):
+            self._made.append(self._stack())
+        return func(*args, **(kwargs or {}))
+
+    def report(self, context: DiagnosticContext) -> None:
+        """Reports the user's lines that read a tensor."""
+        for stack in dict.fromkeys(self._made):
+            if stack and locations.is_users(stack[-1].file):
+                context.report(TensorRead(expression=syntax.expression_at(stack[-1])), at=locations.at_stack(stack))

@@ -1,0 +1,1 @@
+"""Edits of the user's source, and the proof that they work."""

@@ -1,0 +1,162 @@
+"""Statements of the user's as the body of a function of their own: their text there, and the call of it."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import itertools
+from collections.abc import Iterator, Sequence
+
+from onnxplain.diagnostics import Region
+from onnxplain.source import syntax
+
+from . import scope as scopes
+from .scope import Scope
+
+_LINE_LENGTH = 100
+_OPERATORS = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.MatMult: "@",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Rewrite:
+    """Source in place of other source.
+
+    Attributes:
+        region: What it replaces.
+        code: What to put there.
+        exact: Whether it does the same for all inputs.
+    """
+
+    region: Region
+    code: str
+    exact: bool = True
+
+
+def written_out(scope: Scope, statement: ast.AugAssign) -> str:
+    """What `x += y` sets `x` to, as an expression that leaves the old `x` alone."""
+    value = scope.text(statement.value)
+    atom = isinstance(statement.value, ast.Name | ast.Constant | ast.Call | ast.Attribute | ast.Subscript)
+    return f"{scope.text(statement.target)} {_OPERATORS[type(statement.op)]} {value if atom else f'({value})'}"
+
+
+def changes_others(scope: Scope, statements: Sequence[ast.stmt]) -> bool:
+    """Whether an in-place operator in `statements` may change a tensor that the function did not make."""
+    targets = {
+        node.target.id
+        for root in statements
+        for node in ast.walk(root)
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
+    } - scope.numbers
+    made = [node for node in ast.walk(scope.function) if isinstance(node, ast.Assign | ast.AnnAssign)]
+    shared = {name for node in made if scopes.shares(node.value) for name in scopes.stored([node])}
+    made_here = {name for node in made for name in scopes.stored([node])} - shared
+    return not targets <= made_here - scopes.parameters([scope.function])
+
+
+def body(scope: Scope, statements: Sequence[ast.stmt], column: int, replaced: Sequence[Rewrite] = ()) -> str:
+    """The text of `statements`, begun at `column`: with in-place operators written out, copies returned, and `replaced` in its place."""
+    # NOTE: what follows an `if` stands less deep than what is inside of it.
+    parts = [list(part) for _, part in itertools.groupby(statements, key=lambda each: each.col_offset)]
+    return ("\n" + " " * (column - 1)).join(_part(scope, part, column, replaced) for part in parts)
+
+
+def _part(scope: Scope, statements: Sequence[ast.stmt], column: int, replaced: Sequence[Rewrite]) -> str:
+    start, end = scope.region(statements[0]), scope.region(statements[-1])
+    region = Region(start.line, start.column, end.last_line, end.end_column)
+    changes = [*replaced, *(each for statement in statements for each in _changes(scope, statement, replaced))]
+    changes = [each for each in changes if start.line <= each.region.line <= end.last_line]
+    text = spliced(syntax.source(scope.file), region, changes)
+    old, new = " " * ((start.column or 1) - 1), " " * (column - 1)
+    return "\n".join((new + line.removeprefix(old)) if number and line.strip() else line for number, line in enumerate(text.split("\n")))
+
+
+def spliced(source: str, region: Region, changes: Sequence[Rewrite]) -> str:
+    """The text of `region` in `source` with `changes`."""
+    starts = [0]
+    for line in source.split("\n"):
+        starts.append(starts[-1] + len(line) + 1)
+
+    def offsets(part: Region) -> tuple[int, int]:
+        return starts[part.line - 1] + (part.column or 1) - 1, starts[part.last_line - 1] + (part.end_column or 1) - 1
+
+    first, last = offsets(region)
+    text = source
+    for change in sorted(changes, key=lambda each: offsets(each.region), reverse=True):
+        start, end = offsets(change.region)
+        text, last = text[:start] + change.code + text[end:], last + len(change.code) - (end - start)
+    return text[first:last]
+
+
+def function(name: str, parameters: Sequence[str], lines: Sequence[str], column: int) -> str:
+    """The definition of a function, begun at `column`."""
+    indent = "\n" + " " * (column + 3)
+    return f"def {name}({', '.join(parameters)}):{indent}{indent.join(lines)}\n\n" + " " * (column - 1)
+
+
+def call(head: str, function: str, arguments: Sequence[str], column: int) -> str:
+    """The call on one line if it fits, or else on a line for each argument, begun at `column`."""
+    indent = " " * (column - 1)
+    short = f"{head}{function}({', '.join(arguments)})"
+    if len(indent) + len(short) <= _LINE_LENGTH:
+        return short
+    lines = "".join(f"{indent}    {argument},\n" for argument in arguments)
+    return f"{head}{function}(\n{lines}{indent})"
+
+
+def tuple_of(parts: Sequence[str]) -> str:
+    """A tuple with parentheses."""
+    return f"({', '.join(parts)}{',' * (len(parts) == 1)})"
+
+
+def result(scope: Scope, statements: Sequence[ast.stmt], name: str) -> str | None:
+    """`name` after `statements`, as a result that shares its data with nothing; None if it may be something that cannot be a result."""
+    values = [node for root in statements for node in ast.walk(root) if isinstance(node, ast.Assign | ast.AnnAssign)]
+    values = [node for node in values if name in scopes.stored([node])]
+    if any(isinstance(node.value, ast.Constant) and type(node.value.value) is not int for node in values):
+        return None
+    if name in scope.numbers or any(isinstance(node.value, ast.Constant) for node in values):
+        return name
+    kept = not scopes.sets(statements, name)
+    if kept and scope.tensors is not None and name not in scope.tensors:
+        return None
+    augmented = any(isinstance(node, ast.AugAssign) and scopes.stored([node.target]).keys() == {name} for node in statements)
+    return f"{name}.clone()" if (kept and not augmented) or any(scopes.shares(node.value) for node in values) else name
+
+
+def read_after(scope: Scope, region: Region, name: str) -> bool:
+    """Whether the function may read `name` when it has passed `region`."""
+    loops = [each for each in ast.walk(scope.function) if isinstance(each, ast.For | ast.While)]
+    around = [each for each in loops if each.lineno < region.line and (each.end_lineno or 0) >= region.last_line]
+    after = [
+        each
+        for each in ast.walk(scope.function)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and each.lineno > region.last_line
+    ]
+    return name in scopes.loaded(around) or any(each.id == name for each in after)
+
+
+def _changes(scope: Scope, node: ast.AST, replaced: Sequence[Rewrite]) -> Iterator[Rewrite]:
+    if isinstance(node, ast.stmt):
+        region = scope.region(node)
+        if any(each.region.line <= region.line and region.last_line <= each.region.last_line for each in replaced):
+            return
+        if isinstance(node, ast.AugAssign):
+            yield Rewrite(region, f"{scope.text(node.target)} = {written_out(scope, node)}")
+        elif isinstance(node, ast.Return) and node.value is not None:
+            yield Rewrite(scope.region(node.value), scopes.fresh(scope.file, node.value) or scope.text(node.value))
+    for child in ast.iter_child_nodes(node):
+        yield from _changes(scope, child, replaced)

@@ -1,0 +1,252 @@
+"""A Python branch on data as a torch.cond."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Sequence
+
+from onnxplain.diagnostics import Region
+from onnxplain.diagnostics.source import line_text
+from onnxplain.source import syntax
+
+from . import blocks, scope
+from .blocks import Rewrite
+from .scope import Scope
+
+
+@dataclasses.dataclass(frozen=True)
+class _Arm:
+    """One way of a branch.
+
+    Attributes:
+        statements: What it does.
+        result: What it comes to; None if the statements return that.
+    """
+
+    statements: Sequence[ast.stmt]
+    result: str | None
+    value: ast.expr | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Branch:
+    """An `if`, or a conditional expression, with all that depends on which way it goes."""
+
+    region: Region
+    head: str
+    arms: tuple[_Arm, _Arm]
+    exact: bool = True
+    is_elif: bool = False
+    names: tuple[str, ...] = ()
+
+
+def rewritten(where: Scope, test: ast.expr, predicate: str | None) -> Rewrite | None:
+    """The branch on `test` with `predicate` in its place; None where the source does not tell how."""
+    branch = None if predicate is None else _branch(where, test)
+    if branch is None or predicate is None:
+        return None
+    indent = 4 if branch.is_elif and not branch.head.startswith("return") else 0
+    column = (branch.region.column or 1) + indent
+    operands = _operands(where, branch)
+    if operands is None:
+        return None
+    before, functions = "", []
+    for name, arm in zip(("when_true", "when_false"), branch.arms, strict=True):
+        if not arm.statements:
+            functions.append(f"lambda {', '.join(operands)}: {arm.result}" if operands else f"lambda: {arm.result}")
+            continue
+        inner = nested(where, arm.statements)
+        if inner is None:
+            return None
+        lines = [blocks.body(where, arm.statements, column + 4, inner), *([] if arm.result is None else [f"return {arm.result}"])]
+        functions.append(where.unused(name))
+        before += blocks.function(functions[-1], operands, lines, column)
+    code = before + blocks.call(branch.head, f"{where.torch}.cond", [predicate, *functions, blocks.tuple_of(operands)], column)
+    if indent:
+        code = "else:\n" + " " * (column - 1) + code
+    return Rewrite(branch.region, code, branch.exact)
+
+
+def by_element(where: Scope, test: ast.expr, predicate: str) -> str | None:
+    """The same with torch.where, where both ways are single expressions."""
+    branch = _branch(where, test)
+    values = [arm.value for arm in branch.arms if arm.value is not None] if branch is not None else []
+    if branch is None or len(values) < 2:
+        return None
+    return blocks.call(branch.head, f"{where.torch}.where", [predicate, *map(where.text, values)], branch.region.column or 1)
+
+
+def is_elif(file: str, statement: ast.stmt) -> bool:
+    """Whether `statement` is the `elif` of another one."""
+    region = syntax.region(file, statement)
+    return line_text(file, region.line)[(region.column or 1) - 1 :].startswith("elif")
+
+
+def _branch(where: Scope, test: ast.expr) -> _Branch | None:
+    for node in ast.walk(where.function):
+        if isinstance(node, ast.IfExp) and node.test is test:
+            arms = [_Arm((), scope.fresh(where.file, value), value) for value in (node.body, node.orelse)]
+            return None if None in (arms[0].result, arms[1].result) else _Branch(where.region(node), "", (arms[0], arms[1]))
+        for statements in _bodies(node):
+            for number, statement in enumerate(statements):
+                if isinstance(statement, ast.If) and statement.test is test:
+                    following = statements[number + 1 :]
+                    return _returning(where, statement, following) or _assigning(where, statement)
+    return None
+
+
+def _bodies(node: ast.AST) -> list[list[ast.stmt]]:
+    return [body for name in ("body", "orelse", "finalbody") if isinstance(body := getattr(node, name, None), list)]
+
+
+def _returning(where: Scope, branch: ast.If, following: Sequence[ast.stmt]) -> _Branch | None:
+    """An `if` of which both ways return, be it behind it."""
+    elif_ = is_elif(where.file, branch)
+    if elif_ and (above := _chain(where, branch)) is not None:
+        first, following = above
+        if not _all_return(first, branch):
+            return None
+    if not any(map(scope.has_return, (branch.body, branch.orelse))):
+        return None
+    true, false = [[*body] if scope.returns(body) else [*body, *following] for body in (branch.body, branch.orelse)]
+    if not (scope.returns(true) and scope.returns(false) and scope.is_plain(true) and scope.is_plain(false)):
+        return None
+    whole = where.region(branch)
+    reached = not (scope.returns(branch.body) and scope.returns(branch.orelse))
+    end = where.region(following[-1]) if reached else whole
+    region = Region(whole.line, whole.column, end.last_line, end.end_column)
+    arms = [_returned(where, statements) for statements in (true, false)]
+    if arms[0] is None or arms[1] is None:
+        return None
+    return _Branch(region, "return ", (arms[0], arms[1]), not blocks.changes_others(where, (*true, *false)), elif_)
+
+
+def _returned(where: Scope, statements: Sequence[ast.stmt]) -> _Arm | None:
+    for root in statements:
+        for node in ast.walk(root):
+            if isinstance(node, ast.Return) and (node.value is None or scope.fresh(where.file, node.value) is None):
+                return None
+    match statements:
+        case [ast.Return(value=ast.expr() as value)]:
+            return _Arm((), scope.fresh(where.file, value), value)
+    return _Arm(statements, None)
+
+
+def _assigning(where: Scope, branch: ast.If) -> _Branch | None:
+    """An `if` of which both ways only set variables."""
+    both = (*branch.body, *branch.orelse)
+    if not scope.is_plain(both) or scope.has_return(both):
+        return None
+    region = where.region(branch)
+    names = [name for name in scope.stored(both) if blocks.read_after(where, region, name)]
+    before = None if where.tensors is None else where.tensors | where.numbers
+    if not names or not all(before is None or name in before or _in_both(branch, name) for name in names):
+        return None
+    arms = [_assigned(where, statements, names) for statements in (branch.body, branch.orelse)]
+    if arms[0] is None or arms[1] is None:
+        return None
+    exact = not blocks.changes_others(where, both)
+    head = f"{', '.join(names)} = "
+    return _Branch(region, head, (arms[0], arms[1]), exact, is_elif(where.file, branch), tuple(names))
+
+
+def _assigned(where: Scope, statements: Sequence[ast.stmt], names: Sequence[str]) -> _Arm | None:
+    match statements:
+        case [] if len(names) == 1:
+            result = blocks.result(where, (), names[0])
+            return None if result is None else _Arm((), result, ast.Name(id=names[0], ctx=ast.Load()))
+        case [ast.Assign(targets=[ast.Name(id=name)], value=value)] if names == [name]:
+            number = isinstance(value, ast.Constant) and type(value.value) is int
+            result = where.text(value) if number else scope.fresh(where.file, value)
+            return None if result is None else _Arm((), result, value)
+        case [ast.AugAssign(target=ast.Name(id=name)) as statement] if names == [name]:
+            return _Arm((), blocks.written_out(where, statement))
+    results = [blocks.result(where, statements, name) for name in names]
+    if None in results:
+        return None
+    return _Arm(statements, blocks.tuple_of([str(each) for each in results]) if len(names) > 1 else results[0])
+
+
+def _in_both(branch: ast.If, name: str) -> bool:
+    return scope.sets(branch.body, name) and scope.sets(branch.orelse, name)
+
+
+def _operands(where: Scope, branch: _Branch) -> list[str] | None:
+    """The tensors of the function that the ways read; None where they need another value as a local variable of their own."""
+    parts: list[ast.expr | ast.stmt] = []
+    needed: set[str] = set()
+    for arm in branch.arms:
+        inside: list[ast.expr | ast.stmt] = [*arm.statements] if arm.statements else [arm.value] if arm.value is not None else []
+        if not inside and arm.result is not None:
+            inside = [ast.parse(arm.result, mode="eval").body]
+        parts += inside
+        if arm.statements:
+            kept = [ast.Expr(ast.Name(id=name, ctx=ast.Load())) for name in branch.names]
+            steps = [*arm.statements, *kept]
+            needed |= {name for name in (*scope.stored(arm.statements), *branch.names) if scope.read_first(steps, name)}
+    own = scope.bound_inside(parts)
+    read = [name for name in scope.loaded(parts) if name in where.locals and name not in own]
+    read += [name for name in branch.names if name in needed and name not in read]
+    set_inside = {name for arm in branch.arms for name in scope.stored(arm.statements)}
+    tensors = [name for name in read if (name not in set_inside or name in needed) and (where.tensors is None or name in where.tensors)]
+    numbers = [name for name in read if name in needed and name in set_inside and name not in tensors]
+    return None if numbers else tensors
+
+
+def nested(where: Scope, statements: Sequence[ast.stmt]) -> list[Rewrite] | None:
+    """The branches on tensors inside of `statements`; None if there is one that the source does not tell how to rewrite."""
+    found: list[Rewrite] = []
+    inside = dataclasses.replace(where, tensors=None if where.tensors is None else where.tensors | _made(where, statements))
+    for node in _down(statements):
+        if isinstance(node, ast.If | ast.IfExp) and inside.asks_tensor(node.test):
+            if any(_within(where.region(node), each.region) for each in found):
+                continue
+            made = rewritten(inside, node.test, inside.predicate(node.test))
+            if made is None:
+                return None
+            found.append(made)
+    return found
+
+
+def _made(where: Scope, statements: Sequence[ast.stmt]) -> frozenset[str]:
+    """Names of the variables that are certain to hold tensors in `statements`."""
+    names = where.tensors or frozenset()
+    for node in _down(statements):
+        if isinstance(node, ast.Assign) and dataclasses.replace(where, tensors=names).is_tensor(node.value):
+            names |= set(scope.stored([node]))
+    return names
+
+
+def _down(statements: Sequence[ast.stmt]) -> list[ast.AST]:
+    return [node for statement in statements for node in ast.walk(statement)]
+
+
+def _within(part: Region, whole: Region) -> bool:
+    return (whole.line, whole.column or 0) <= (part.line, part.column or 0) and part.last_line <= whole.last_line
+
+
+def _chain(where: Scope, branch: ast.If) -> tuple[ast.If, Sequence[ast.stmt]] | None:
+    """The `if` that an `elif` belongs to, and what follows the chain."""
+    for node in ast.walk(where.function):
+        for statements in _bodies(node):
+            for number, first in enumerate(statements):
+                if isinstance(first, ast.If) and not is_elif(where.file, first) and branch in ast.walk(first):
+                    each: ast.If | None = first
+                    while each is not None and each is not branch:
+                        each = each.orelse[0] if len(each.orelse) == 1 and isinstance(each.orelse[0], ast.If) else None
+                    if each is branch:
+                        return first, statements[number + 1 :]
+    return None
+
+
+def _all_return(first: ast.If, branch: ast.If) -> bool:
+    """Whether all ways of a chain before `branch` return."""
+    each = first
+    while each is not branch:
+        if not scope.returns(each.body):
+            return False
+        following = each.orelse[0]
+        assert isinstance(following, ast.If)
+        each = following
+    return True

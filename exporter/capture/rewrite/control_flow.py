@@ -1,0 +1,236 @@
+"""Edits of the user's source that make a data-dependent branch or value exportable."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Callable
+
+from onnxplain.capture.observe.frames import Site
+from onnxplain.diagnostics import Confidence, Edit, Fix, Location, Region
+from onnxplain.diagnostics.source import line_text
+from onnxplain.source import locations, syntax
+
+from . import branches, loops
+from .blocks import Rewrite
+from .scope import Scope
+
+_NEGATED = {ast.Lt: ">=", ast.GtE: "<", ast.Gt: "<=", ast.LtE: ">", ast.Eq: "!=", ast.NotEq: "=="}
+_COND = "Keep both branches in the graph with torch.cond, which becomes an ONNX If."
+_LOOP = "Keep the loop in the graph with torch.while_loop, which becomes an ONNX Loop."
+
+
+def for_branch(place: Location, site: Site) -> list[Fix]:
+    """Ways out of a Python branch on a tensor.
+
+    Args:
+        place: The place of its test.
+        site: What is known there.
+    """
+    test = syntax.test_at(place)
+    module = syntax.tree(place.file)
+    if test is None or module is None:
+        return _of_builtin(place)
+    torch = syntax.name_of_torch(place.file)
+    if (check := _left_out(place.file, module, test, torch)) is not None:
+        return [check]
+    scope = _scope(place, site)
+    owner = _owner(module, test)
+    if scope is None:
+        return [_advice(place.file, module, test)]
+    if isinstance(owner, ast.While):
+        loop = loops.rewritten(scope, owner)
+        return [_fix(place.file, _LOOP, loop)] if loop is not None else [_advice(place.file, module, test)]
+    predicate = scope.predicate(test)
+    cond = branches.rewritten(scope, test, predicate)
+    if cond is None or predicate is None:
+        return [_advice(place.file, module, test)]
+    if any(isinstance(node, ast.Attribute) and node.attr == "equal" for node in ast.walk(test)):
+        # NOTE: torch.equal knows tensors of different shapes, and says that they are not equal.
+        cond = dataclasses.replace(cond, exact=False)
+    ways = [_fix(place.file, _COND, cond)]
+    if (elementwise := branches.by_element(scope, test, predicate)) is not None:
+        ways.append(Fix("Or compute both and choose by element, if they have the same shape.", Confidence.GUESS, snippet=elementwise))
+    return ways
+
+
+def _scope(place: Location, site: Site) -> Scope | None:
+    function = None if place.region is None else syntax.innermost(place.file, place.region, ast.FunctionDef)
+    if function is None:
+        return None
+    return Scope(place.file, function, syntax.name_of_torch(place.file) or "torch", site.tensors, site.numbers)
+
+
+def _owner(module: ast.Module, test: ast.expr) -> ast.AST | None:
+    return next((node for node in ast.walk(module) if getattr(node, "test", None) is test), None)
+
+
+def _fix(file: str, description: str, rewrite: Rewrite) -> Fix:
+    confidence = Confidence.SAFE if rewrite.exact else Confidence.CHANGES_BEHAVIOUR
+    if syntax.name_of_torch(file) is None or not locations.is_users(file):
+        return Fix(description, confidence, snippet=rewrite.code)
+    return Fix(description, confidence, edits=(Edit(file, rewrite.region, rewrite.code),))
+
+
+def _of_builtin(place: Location) -> list[Fix]:
+    """Ways out of a builtin function that compares tensors, or asks several of them."""
+    call = None if place.region is None else syntax.innermost(place.file, place.region, ast.Call)
+    function = syntax.innermost(place.file, place.region, ast.FunctionDef) if place.region is not None else None
+    if call is None or function is None or not isinstance(call.func, ast.Name):
+        return []
+    scope = Scope(place.file, function, syntax.name_of_torch(place.file) or "torch", None, frozenset())
+    match call:
+        case ast.Call(func=ast.Name(id="max" | "min" as name), args=[_, _], keywords=[]):
+            # NOTE: Python's max passes NaN on from its first argument only.
+            maximum = f"{scope.torch}.{name}imum({', '.join(map(scope.text, call.args))})"
+            return [_guess(scope, "Compare the tensors in the graph.", call, maximum, Confidence.CHANGES_BEHAVIOUR)]
+        case ast.Call(func=ast.Name(id="any" | "all"), args=[ast.GeneratorExp()]) if (together := scope.predicate(call)) is not None:
+            return [_guess(scope, "Ask for all of them in the graph: the result is a tensor then.", call, together, Confidence.GUESS)]
+    return []
+
+
+def _guess(scope: Scope, description: str, node: ast.expr, code: str, confidence: Confidence) -> Fix:
+    if not locations.is_users(scope.file) or syntax.name_of_torch(scope.file) is None:
+        return Fix(description, confidence, snippet=code)
+    return Fix(description, confidence, edits=(Edit(scope.file, scope.region(node), code),))
+
+
+def _left_out(file: str, module: ast.Module, test: ast.expr, torch: str | None) -> Fix | None:
+    """Skips an `assert`, or an `if` that only raises, during an export."""
+    condition = syntax.text(file, test)
+    condition = f"({condition})" if isinstance(test, ast.BoolOp | ast.IfExp | ast.NamedExpr | ast.Lambda) else condition
+    match _owner(module, test):
+        case ast.Assert():
+            code = f"{torch}.compiler.is_exporting() or {condition}"
+        case ast.If(body=[ast.Raise()]):
+            code = f"not {torch}.compiler.is_exporting() and {condition}"
+        case _:
+            return None
+    description = "Leave the check out of the exported model: ONNX has no way to stop a run."
+    if torch is None or not locations.is_users(file):
+        return Fix(description, Confidence.CHANGES_BEHAVIOUR)
+    return Fix(description, Confidence.CHANGES_BEHAVIOUR, edits=(Edit(file, syntax.region(file, test), code),))
+
+
+def _advice(file: str, module: ast.Module, test: ast.expr) -> Fix:
+    """What to do where no edit can be told from the source."""
+    owner = _owner(module, test)
+    condition = syntax.text(file, test)
+    match owner:
+        case ast.While():
+            loop = f"x, = torch.while_loop(lambda x: {condition}, body, (x,))"
+            return Fix("Write the loop's body as a function of the tensors that it changes.", Confidence.GUESS, snippet=loop)
+        case ast.If() | ast.IfExp():
+            branch = f"x = torch.cond({condition}, when_true, when_false, (x,))"
+            return Fix("Write both branches as functions of the tensors that they read.", Confidence.GUESS, snippet=branch)
+    return Fix("Choose the elements with a mask: x[mask], or torch.where(mask, x, other).", Confidence.GUESS)
+
+
+def for_value(place: Location, site: Site, truth_of: Callable[[str, int, str], bool | None]) -> list[Fix]:
+    """Ways out of Python needing a number that was computed from a tensor.
+
+    Args:
+        place: Where it needs it.
+        site: What is known there.
+        truth_of: Tells what an expression at a line of a file is for the example: what is stated has to hold there.
+    """
+    test, module, scope = syntax.test_at(place), syntax.tree(place.file), _scope(place, site)
+    if test is None or module is None:
+        return _for_use(place, scope)
+    owner = _owner(module, test)
+    if isinstance(owner, ast.While):
+        loop = None if scope is None else loops.rewritten(scope, owner)
+        return [] if loop is None else [_fix(place.file, _LOOP, loop)]
+    ways = []
+    if scope is not None and isinstance(owner, ast.If | ast.IfExp):
+        # NOTE: torch.cond takes a comparison of numbers, too.
+        comparison = scope.text(test) if isinstance(test, ast.Compare) else None
+        cond = branches.rewritten(scope, test, comparison)
+        ways = [] if cond is None else [_fix(place.file, _COND, cond)]
+    return [*ways, *_statements(place, test, truth_of)]
+
+
+def _for_use(place: Location, scope: Scope | None) -> list[Fix]:
+    """Ways out of a number that is needed by something else than a branch."""
+    if scope is not None and place.region is not None:
+        for node in reversed(syntax.around(place.file, place.region)):
+            if isinstance(node, ast.For) and _inside(scope.region(node.iter), place.region):
+                loop = loops.rewritten(scope, node)
+                if loop is not None:
+                    return [_fix(place.file, _LOOP, loop)]
+        around = reversed(syntax.around(place.file, place.region))
+        match next((node for node in around if isinstance(node, ast.Call | ast.Subscript)), None):
+            case ast.Call(func=ast.Name(id="int" | "float" as name), args=[value], keywords=[]) as call if scope.is_tensor(value):
+                text = scope.text(value) if isinstance(value, ast.Name | ast.Call | ast.Attribute) else f"({scope.text(value)})"
+                code = f"{text}.{'long' if name == 'int' else 'double'}().item()"
+                return [_guess(scope, "Leave the number in the graph.", call, code, Confidence.SAFE)]
+            case ast.Call(func=ast.Subscript(value=modules, slice=index), args=arguments, keywords=[]):
+                return [_all_of(scope, modules, index, ", ".join(map(scope.text, arguments)))]
+            case ast.Subscript(value=modules, slice=index) as chosen:
+                calls = (node for node in syntax.around(place.file, scope.region(chosen)) if isinstance(node, ast.Call))
+                if (caller := next((node for node in calls if node.func is chosen), None)) is not None:
+                    return [_all_of(scope, modules, index, ", ".join(map(scope.text, caller.args)))]
+    advice = "Stay in tensors: a mask such as torch.arange(size) < n, or a closed form, replaces a loop or an index."
+    return [Fix(advice, Confidence.GUESS)]
+
+
+def _all_of(scope: Scope, modules: ast.expr, index: ast.expr, arguments: str) -> Fix:
+    """Runs all modules of a list, and chooses one result."""
+    code = f"{scope.torch}.stack([module({arguments}) for module in {scope.text(modules)}])[{scope.text(index)}]"
+    return Fix("Run all of them, and choose from the results: they must have the same shape.", Confidence.GUESS, snippet=code)
+
+
+def _inside(whole: Region, part: Region) -> bool:
+    if part.column is None:
+        return whole.line == part.line
+    start, end = (whole.line, whole.column or 0), (whole.last_line, whole.end_column or 0)
+    return start <= (part.line, part.column) and (part.last_line, part.end_column or 0) <= end
+
+
+def _statements(place: Location, test: ast.expr, truth_of: Callable[[str, int, str], bool | None]) -> list[Fix]:
+    """What may be stated about a test, which leaves the other branch out."""
+    statement = syntax.innermost(place.file, syntax.region(place.file, test), ast.stmt)
+    if statement is None:
+        return []
+    region = syntax.region(place.file, statement)
+    start = Region(region.line, region.column, region.line, region.column)
+    indent = " " * ((region.column or 1) - 1)
+    own_line = not line_text(place.file, region.line)[: (region.column or 1) - 1].strip()
+    torch = syntax.name_of_torch(place.file)
+    own_line = own_line and not branches.is_elif(place.file, statement)
+    editable = own_line and torch is not None and locations.is_users(place.file)
+    return [
+        Fix(
+            f"State that {claim} for every input: the other branch is left out then.",
+            Confidence.GUESS,
+            edits=(Edit(place.file, start, f"{torch}._check({claim})\n{indent}"),) if editable else (),
+            snippet="" if editable else f"{torch or 'torch'}._check({claim})",
+        )
+        for claim in _claims(place.file, test, truth_of(place.file, statement.lineno, syntax.text(place.file, test)))
+    ]
+
+
+def _claims(file: str, test: ast.expr, holds: bool | None) -> list[str]:
+    """What may be stated about `test`: that it holds, that it does not, or either where that is not known."""
+    claims = {True: syntax.text(file, test), False: _negated(file, test)}
+    return list(claims.values()) if holds is None else [claims[holds]]
+
+
+def for_int_of_size(place: Location) -> list[Fix]:
+    """Replaces `int(x.shape[0])` at `place` by `x.shape[0]`."""
+    if place.region is None or place.region.column is None:
+        return []
+    call = syntax.innermost(place.file, place.region, ast.Call)
+    if call is None or not (isinstance(call.func, ast.Name) and call.func.id == "int" and len(call.args) == 1 and not call.keywords):
+        return []
+    size = syntax.text(place.file, call.args[0])
+    return [Fix("Use the size as it is.", Confidence.SAFE, edits=(Edit(place.file, syntax.region(place.file, call), size),))]
+
+
+def _negated(file: str, test: ast.expr) -> str:
+    match test:
+        case ast.Compare(left=left, ops=[operator], comparators=[right]) if type(operator) in _NEGATED:
+            return f"{syntax.text(file, left)} {_NEGATED[type(operator)]} {syntax.text(file, right)}"
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return syntax.text(file, operand)
+    return f"not ({syntax.text(file, test)})"

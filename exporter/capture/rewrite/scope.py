@@ -1,0 +1,287 @@
+"""What the source tells of the names and expressions at a place: which are tensors, which share their data, what is true as a tensor."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+from collections.abc import Iterable, Sequence
+
+from onnxplain.diagnostics import Region
+from onnxplain.source import syntax
+
+_VIEWS = frozenset(
+    {"expand", "flatten", "narrow", "permute", "reshape", "select", "squeeze", "swapaxes", "t", "transpose", "unsqueeze", "view"}
+)
+"""Methods whose result may share its data with the tensor; a branch of torch.cond may not return such a result."""
+_SELVES = frozenset(
+    {"to", "float", "double", "half", "long", "int", "bool", "type", "contiguous", "detach", "cpu", "chunk", "split", "unbind"}
+)
+"""Methods whose result may be the tensor itself, or parts of it."""
+_NO_TENSORS = frozenset(
+    {"dim", "element_size", "get_device", "is_complex", "is_contiguous", "is_floating_point", "is_tensor", "item", "ndimension", "nelement"}
+    | {"numel", "size", "stride", "tolist"}
+)
+"""Functions and methods of tensors that make something else, and read no data or more than torch.export sees."""
+_TENSORS = frozenset({"T", "H", "mT", "mH", "real", "imag", "data", "grad"})
+"""Attributes of a tensor that are tensors."""
+_UNSUPPORTED = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+
+
+@dataclasses.dataclass(frozen=True)
+class Scope:
+    """The function around a place in the user's file.
+
+    Attributes:
+        file: The file.
+        function: The function.
+        torch: What the file calls torch.
+        tensors: Names of its local variables that hold tensors there; None if that is not known.
+        numbers: Names of those that hold integers.
+    """
+
+    file: str
+    function: ast.FunctionDef
+    torch: str
+    tensors: frozenset[str] | None
+    numbers: frozenset[str]
+
+    def text(self, node: ast.expr | ast.stmt) -> str:
+        """The source of `node` on one line."""
+        return syntax.text(self.file, node)
+
+    def region(self, node: ast.expr | ast.stmt) -> Region:
+        """The part of the file that `node` covers."""
+        return syntax.region(self.file, node)
+
+    @functools.cached_property
+    def locals(self) -> frozenset[str]:
+        """Names of its local variables, without the module itself."""
+        arguments = self.function.args
+        parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        # NOTE: the first parameter of a method is the module itself.
+        return frozenset({each.arg for each in parameters} - {"self", "cls"}) | frozenset(stored(self.function.body))
+
+    def unused(self, name: str) -> str:
+        """`name`, or one like it that the function does not have."""
+        taken = {node.id for node in ast.walk(self.function) if isinstance(node, ast.Name)} | parameters([self.function])
+        taken |= {node.name for node in ast.walk(self.function) if isinstance(node, ast.FunctionDef)}
+        return next(each for each in (name, *(f"{name}_{number}" for number in range(2, 100))) if each not in taken)
+
+    def is_tensor(self, node: ast.expr) -> bool:
+        """Whether it is certain that `node` is a tensor."""
+        match node:
+            case ast.Name(id=name):
+                return name in (self.tensors or ())
+            case ast.Compare(ops=[ast.Is() | ast.IsNot() | ast.In() | ast.NotIn()]):
+                return False
+            case ast.Compare(left=left, comparators=others):
+                return any(map(self.is_tensor, (left, *others)))
+            case ast.BinOp(left=left, right=right):
+                return self.is_tensor(left) or self.is_tensor(right)
+            case ast.UnaryOp(op=ast.Not()):
+                return False
+            case ast.UnaryOp(operand=value) | ast.Subscript(value=value):
+                return self.is_tensor(value)
+            case ast.Attribute(value=value, attr=name):
+                return name in _TENSORS and self.is_tensor(value)
+            case ast.Call(func=ast.Attribute(value=owner, attr=name)):
+                of_torch = isinstance(owner, ast.Name) and owner.id == self.torch
+                return name not in _NO_TENSORS and (self.is_tensor(owner) or (of_torch and any(map(self.is_tensor, node.args))))
+            case ast.Call(func=ast.Name(id="abs"), args=[value]):
+                return self.is_tensor(value)
+        return False
+
+    def asks_tensor(self, test: ast.expr) -> bool:
+        """Whether it is certain that `test` asks for the truth of a tensor."""
+        match test:
+            case ast.BoolOp(values=parts):
+                return any(map(self.asks_tensor, parts))
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return self.asks_tensor(operand)
+            case ast.Call(func=ast.Name(id="any" | "all"), args=[ast.GeneratorExp(elt=value)]):
+                return self.asks_tensor(value) or not isinstance(value, ast.Name)
+        return self.is_tensor(test)
+
+    def predicate(self, test: ast.expr) -> str | None:
+        """`test` as a tensor of dtype bool; None where that cannot be told from the source."""
+        text = self.text(test)
+        match test:
+            case ast.BoolOp(op=operator, values=parts):
+                return self._joined(operator, parts)
+            case ast.Compare(ops=[ast.Is() | ast.IsNot() | ast.In() | ast.NotIn()]) | ast.NamedExpr():
+                return None
+            case ast.Call(func=ast.Name(id="any" | "all" as name), args=[ast.GeneratorExp() as tests], keywords=[]):
+                return self._of_generator(name, tests)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=self.torch), attr="allclose")):
+                return f"{self.torch}.isclose{text.removeprefix(f'{self.torch}.allclose')}.all()"
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=self.torch), attr="equal"), args=[left, right], keywords=[]):
+                return f"{self.torch}.eq({self.text(left)}, {self.text(right)}).all()"
+            case ast.Call(func=ast.Attribute(value=left, attr="equal" | "allclose" as name), args=[_, *_]) if self.is_tensor(left):
+                method = "eq" if name == "equal" else "isclose"
+                return f"{self.text(left)}.{method}({', '.join(map(self.text, test.args))}).all()"
+            case ast.Compare(ops=[_]) | ast.Call(func=ast.Attribute(attr="any" | "all")):
+                return text
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                inner = self.predicate(operand)
+                plain = self.text(operand) if isinstance(operand, ast.Name | ast.Attribute | ast.Subscript) else inner
+                return None if inner is None else f"{self.torch}.logical_not({plain})"
+            case ast.Name() | ast.Attribute() | ast.Call() | ast.Subscript():
+                return f"{text}.bool()"
+        return None
+
+    def _joined(self, operator: ast.boolop, parts: Sequence[ast.expr]) -> str | None:
+        *first, last = parts
+        function = "logical_and" if isinstance(operator, ast.And) else "logical_or"
+        if not self.asks_tensor(last) or (result := self.predicate(last)) is None:
+            return None
+        for part in reversed(first):
+            text = self.predicate(part) if self.asks_tensor(part) else None
+            if text is None:
+                # NOTE: what is no tensor, Python may decide, if it is asked before all tensors.
+                rest = first[: first.index(part) + 1]
+                word = "and" if isinstance(operator, ast.And) else "or"
+                plain = not any(map(self.asks_tensor, rest)) and all(isinstance(each, ast.Compare | ast.Attribute) for each in rest)
+                return f"{f' {word} '.join(map(self.text, rest))} {word} {result}" if plain else None
+            result = f"{self.torch}.{function}({text}, {result})"
+        return result
+
+    def _of_generator(self, name: str, tests: ast.GeneratorExp) -> str | None:
+        element = self.predicate(tests.elt)
+        if element is None or len(tests.generators) != 1 or tests.generators[0].ifs or tests.generators[0].is_async:
+            return None
+        each = tests.generators[0]
+        return f"{self.torch}.stack([{element} for {self.text(each.target)} in {self.text(each.iter)}]).{name}()"
+
+
+def fresh(file: str, value: ast.expr) -> str | None:
+    """The text of a branch's result as a tensor of its own; None if it is no tensor, or sets names."""
+    if any(isinstance(node, _UNSUPPORTED) for node in ast.walk(value)):
+        return None
+    match value:
+        case ast.Constant() | ast.Dict() | ast.List() | ast.Starred():
+            return None
+        case ast.Tuple(elts=parts):
+            texts = [fresh(file, part) for part in parts]
+            return None if None in texts else f"({''.join(f'{text}, ' for text in texts).strip()})"
+        case ast.Name(id=name):
+            return f"{name}.clone()"
+        case ast.Attribute() | ast.Subscript():
+            return f"{syntax.text(file, value)}.clone()"
+        case ast.Call(func=ast.Attribute(attr=method)) if method in _VIEWS:
+            return f"{syntax.text(file, value)}.clone()"
+    return syntax.text(file, value)
+
+
+def shares(value: ast.expr | None) -> bool:
+    """Whether `value` may be a tensor that has another name, too, or a part of one."""
+    match value:
+        case None | ast.Name() | ast.Attribute() | ast.Subscript() | ast.Tuple() | ast.IfExp():
+            return True
+        case ast.Call(func=ast.Attribute(attr=method)):
+            return method in _VIEWS | _SELVES
+    return False
+
+
+def is_plain(statements: Iterable[ast.stmt]) -> bool:
+    """Whether they do nothing but set local variables, and return."""
+    for statement in statements:
+        match statement:
+            case ast.Assign(targets=targets) if all(map(_is_name, targets)):
+                pass
+            case ast.AnnAssign(target=ast.Name(), value=ast.expr()) | ast.AugAssign(target=ast.Name()) | ast.Pass() | ast.Assert():
+                pass
+            case ast.Return(value=ast.expr()):
+                pass
+            case ast.If(body=body, orelse=orelse) if is_plain(body) and is_plain(orelse):
+                pass
+            case ast.For(target=target, body=body, orelse=[]) if _is_name(target) and is_plain(body):
+                pass
+            case _:
+                return False
+        for node in ast.walk(statement):
+            if isinstance(node, _UNSUPPORTED) or (isinstance(node, ast.Constant | ast.JoinedStr) and node.end_lineno != node.lineno):
+                return False
+    return True
+
+
+def returns(statements: Sequence[ast.stmt]) -> bool:
+    """Whether they end with a return on every way."""
+    match statements[-1:]:
+        case [ast.Return(value=ast.expr())]:
+            return True
+        case [ast.If(body=body, orelse=orelse)]:
+            return returns(body) and returns(orelse)
+    return False
+
+
+def has_return(statements: Iterable[ast.stmt]) -> bool:
+    """Whether there is a return in them."""
+    return any(isinstance(node, ast.Return) for statement in statements for node in ast.walk(statement))
+
+
+def read_first(statements: Sequence[ast.stmt], name: str) -> bool:
+    """Whether they may read `name` before they set it."""
+    for statement in statements:
+        match statement:
+            case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
+                if name in loaded([value]):
+                    return True
+                if name in stored([statement]):
+                    return False
+            case ast.AugAssign(target=ast.Name(id=target), value=value):
+                if name == target or name in loaded([value]):
+                    return True
+            case ast.If(test=test, body=body, orelse=orelse):
+                if name in loaded([test]) or read_first(body, name) or read_first(orelse, name):
+                    return True
+                if sets(body, name) and sets(orelse, name):
+                    return False
+            case _:
+                if name in loaded([statement]):
+                    return True
+    return False
+
+
+def sets(statements: Sequence[ast.stmt], name: str) -> bool:
+    """Whether it is certain that they set `name`."""
+    return any(
+        sets(each.body, name) and sets(each.orelse, name) if isinstance(each, ast.If) else name in stored([each])
+        for each in statements
+        if not isinstance(each, ast.For)
+    )
+
+
+def loaded(nodes: Iterable[ast.AST]) -> dict[str, None]:
+    """The names that are read in `nodes`, in the order of the text."""
+    return _names(nodes, ast.Load)
+
+
+def stored(nodes: Iterable[ast.AST]) -> dict[str, None]:
+    """The names that are set in `nodes`, in the order of the text; those of comprehensions are not theirs."""
+    inside = [node for root in nodes for node in ast.walk(root) if isinstance(node, ast.comprehension)]
+    own = {id(name) for each in inside for name in ast.walk(each.target)}
+    return _names(nodes, ast.Store, own)
+
+
+def parameters(nodes: Iterable[ast.AST]) -> set[str]:
+    """The parameters of functions in `nodes`."""
+    return {node.arg for root in nodes for node in ast.walk(root) if isinstance(node, ast.arg)}
+
+
+def bound_inside(nodes: Iterable[ast.expr | ast.stmt]) -> set[str]:
+    """The names that comprehensions and lambdas in `nodes` have of their own."""
+    nodes = list(nodes)
+    inside = [node.target for root in nodes for node in ast.walk(root) if isinstance(node, ast.comprehension)]
+    return parameters(nodes) | set(_names(inside, ast.Store))
+
+
+def _names(nodes: Iterable[ast.AST], context: type[ast.expr_context], without: Iterable[int] = ()) -> dict[str, None]:
+    found = [node for root in nodes for node in ast.walk(root) if isinstance(node, ast.Name) and isinstance(node.ctx, context)]
+    found = [node for node in found if id(node) not in set(without)]
+    found.sort(key=lambda node: (getattr(node, "lineno", 0), getattr(node, "col_offset", 0)))
+    return dict.fromkeys(node.id for node in found)
+
+
+def _is_name(target: ast.expr) -> bool:
+    return isinstance(target, ast.Name) or (isinstance(target, ast.Tuple) and all(isinstance(each, ast.Name) for each in target.elts))

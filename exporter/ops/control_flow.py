@@ -1,0 +1,114 @@
+"""torch's control flow operators as ONNX's If, Loop and Scan: their graphs become graphs inside of nodes, which see all values around."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import onnx_ir as ir
+import torch
+
+from onnxplain.recording import Recorder, Tensor, op
+
+Graph = torch.fx.GraphModule
+
+
+class Builder(Protocol):
+    """What `build` offers to build graphs inside of graphs with."""
+
+    recorder: Recorder
+
+    def value(self, argument: Any) -> ir.Value:
+        """An argument as an ONNX value."""
+
+    def inputs(self, module: Graph, count: int) -> list[ir.Value]:
+        """New values for the first `count` inputs of a graph."""
+
+    def run(self, module: Graph, operands: Sequence[Any]) -> tuple[list[ir.Node], list[Any]]:
+        """The nodes of a graph on `operands`, and its results; `value` knows them until the graph runs again."""
+
+    def graph_of(self, inputs: Sequence[ir.Value], nodes: Sequence[ir.Node], results: Sequence[Any], name: str) -> ir.Graph:
+        """An ONNX graph of these nodes."""
+
+
+def cond(builder: Builder, predicate: Any, when_true: Graph, when_false: Graph, operands: Sequence[Any]) -> list[ir.Value]:
+    """higher_order::cond(pred, true_fn, false_fn, operands) as ONNX If, whose branches have no inputs."""
+    branches = {
+        name: builder.graph_of([], *builder.run(graph, operands), name)
+        for name, graph in (("then_branch", when_true), ("else_branch", when_false))
+    }
+    condition = builder.value(bool(predicate) if isinstance(predicate, int) else predicate)
+    return _recorded(builder, "If", [condition], branches, len(branches["then_branch"].outputs))
+
+
+def while_loop(builder: Builder, test: Graph, body: Graph, carried: Sequence[Any], additional: Sequence[Any]) -> list[ir.Value]:
+    """higher_order::while_loop(cond_fn, body_fn, carried_inputs, additional_inputs) as ONNX Loop without a number of iterations.
+
+    Loop is told before the first iteration whether there is one, and by each whether there is another: the test is there twice.
+    """
+    before, (first,) = builder.run(test, [*carried, *additional])
+    start = [builder.value(first), *map(builder.value, carried)]
+    builder.recorder.nodes += before
+    states = builder.inputs(body, len(carried))
+    steps, results = builder.run(body, [*states, *additional])
+    after, again = builder.run(test, [*map(builder.value, results), *additional])
+    unused = [_scalar("iteration", ir.DataType.INT64), _scalar("goes_on", ir.DataType.BOOL)]
+    graph = builder.graph_of([*unused, *states], [*steps, *after], [*again, *results], "body")
+    return _recorded(builder, "Loop", [None, *start], {"body": graph}, len(carried))
+
+
+def scan(builder: Builder, step: Graph, init: Sequence[Any], xs: Sequence[Any], additional: Sequence[Any]) -> list[ir.Value]:
+    """higher_order::scan(combine_fn, init, xs, additional_inputs) as ONNX Scan, which goes along the first dim, too."""
+    inputs = builder.inputs(step, len(init) + len(xs))
+    nodes, results = builder.run(step, [*inputs, *additional])
+    graph = builder.graph_of(inputs, nodes, results, "body")
+    return _recorded(builder, "Scan", [*map(builder.value, (*init, *xs))], {"body": graph}, len(results), num_scan_inputs=len(xs))
+
+
+def map_impl(builder: Builder, function: Graph, xs: Sequence[Any], additional: Sequence[Any]) -> list[ir.Value]:
+    """higher_order::map_impl(f, xs, pos_args) as an ONNX Scan that carries nothing."""
+    return scan(builder, function, [], xs, additional)
+
+
+def associative_scan(builder: Builder, combine: Graph, xs: Sequence[Any], additional: Sequence[Any]) -> list[ir.Value]:
+    """higher_order::associative_scan(combine_fn, xs, additional_inputs) as an ONNX Scan that carries what has been combined so far.
+
+    The first step passes its slices on. NOTE: leaving it out would be shorter, but ONNX Runtime refuses a Scan over nothing.
+    """
+    is_first = _scalar("is_first", ir.DataType.BOOL)
+    inputs = builder.inputs(combine, 2 * len(xs))
+    nodes, results = builder.run(combine, [*inputs, *additional])
+    combined = [op.Where(is_first, x, builder.value(result)) for x, result in zip(inputs[len(xs) :], results, strict=True)]
+    graph = builder.graph_of([is_first, *inputs], [*nodes, *builder.recorder.take()], [False, *combined, *combined], "body")
+    first = [op.Gather(x, 0, axis=0) for x in xs]
+    made = _recorded(builder, "Scan", [builder.value(True), *first, *xs], {"body": graph}, 1 + 2 * len(xs), num_scan_inputs=len(xs))
+    return made[1 + len(xs) :]
+
+
+def _scalar(name: str, dtype: ir.DataType) -> ir.Value:
+    return Tensor(name=name, type=ir.TensorType(dtype), shape=ir.Shape([]))
+
+
+def _recorded(
+    builder: Builder, kind: str, inputs: Sequence[ir.Value | None], graphs: Mapping[str, ir.Graph], outputs: int, **numbers: int
+) -> list[ir.Value]:
+    node = ir.Node(
+        "",
+        kind,
+        inputs,
+        attributes=[ir.AttrGraph(name, graph) for name, graph in graphs.items()] + [ir.AttrInt64(*each) for each in numbers.items()],
+        outputs=[Tensor() for _ in range(outputs)],
+        version=13 if kind != "Scan" else 11,
+    )
+    builder.recorder.nodes.append(node)
+    return list(node.outputs)
+
+
+TRANSLATIONS: Mapping[str, Callable[..., list[ir.Value]]] = {
+    "higher_order::associative_scan": associative_scan,
+    "higher_order::cond": cond,
+    "higher_order::map_impl": map_impl,
+    "higher_order::scan": scan,
+    "higher_order::while_loop": while_loop,
+}
+"""Control flow operators by name. Each gets a `Builder` and the operator's arguments, graphs among them."""

@@ -1,0 +1,117 @@
+"""Merges operators that are one in the end: a batch normalization is a scale of the convolution before it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import torch
+
+from onnxplain import weights
+
+
+def batch_norm_into_conv(model: ir.Model) -> None:
+    """Scales and shifts the weights of a Conv by the BatchNormalization behind it, when they are written, and removes that node.
+
+    y = scale * (conv(x) - mean) / sqrt(var + epsilon) + shift, which is linear in the weights of the convolution.
+    """
+    for node in list(model.graph):
+        if node.op_type != "BatchNormalization" or node.domain:
+            continue
+        conv = node.inputs[0].producer() if node.inputs[0] is not None else None
+        if conv is None or conv.op_type != "Conv" or len(node.inputs[0].uses()) != 1 or node.inputs[0].is_graph_output():  # type: ignore[union-attr]
+            continue
+        tensors = [value.const_value if value is not None else None for value in (*conv.inputs[1:], *node.inputs[1:])]
+        known = [tensor for tensor in tensors if isinstance(tensor, weights.Weight | weights.Computed)]
+        if len(known) == len(tensors) and conv.inputs[1] is not None and len(conv.inputs[1].uses()) == 1:
+            _merge(model.graph, conv, node, known)
+
+
+def _merge(graph: ir.Graph, conv: ir.Node, norm: ir.Node, tensors: list[weights.Weight | weights.Computed]) -> None:
+    kernel, *bias = tensors[: len(conv.inputs) - 1]
+    scale, shift, mean, variance = tensors[-4:]
+    epsilon = norm.attributes["epsilon"].as_float() if "epsilon" in norm.attributes else 1e-5
+
+    # NOTE: on the CPU, where they are written: a device may have no room left beside the model and its input.
+    def factor() -> torch.Tensor:
+        return scale.raw.cpu() / torch.sqrt(variance.raw.cpu() + epsilon)
+
+    def scaled(rows: int) -> Iterator[torch.Tensor]:
+        weight = kernel.raw
+        for block, by in zip(weight.split(rows), factor().split(rows), strict=True):
+            yield block.cpu() * by.reshape(-1, *[1] * (weight.ndim - 1))
+
+    def all_scaled() -> torch.Tensor:
+        return next(scaled(len(kernel.raw)))
+
+    def shifted() -> torch.Tensor:
+        return shift.raw.cpu() + factor() * ((bias[0].raw.cpu() if bias else 0) - mean.raw.cpu())
+
+    values = (*conv.inputs[1:], *norm.inputs[1:])
+    inputs = [conv.inputs[0]]
+    bias_name = f"{str(kernel.name).removesuffix('weight')}bias"
+    for compute, by_rows, name, like, operators in (
+        (all_scaled, scaled, kernel.name, kernel, functools.partial(_scaled, values, epsilon)),
+        (shifted, None, bias_name, shift, functools.partial(_shifted, values, epsilon)),
+    ):
+        made = weights.Computed(compute, like.like, tensors, f"{name}.normalized", operators, by_rows)
+        value = ir.Value(name=made.name, shape=ir.Shape(made.shape.numpy()), type=ir.TensorType(made.dtype), const_value=made)
+        graph.register_initializer(value)
+        inputs.append(value)
+    (result,) = norm.outputs
+    merged = ir.Node(
+        "",
+        "Conv",
+        inputs,
+        attributes=list(conv.attributes.values()),
+        outputs=[ir.Value(name=result.name, shape=result.shape, type=result.type)],
+        name=norm.name,
+        metadata_props=dict(conv.metadata_props),
+    )
+    merged.meta.update(conv.meta)
+    merged.outputs[0].meta.update(result.meta)
+    graph.insert_before(norm, merged)
+    for index, output in enumerate(graph.outputs):
+        if output is result:
+            graph.outputs[index] = merged.outputs[0]
+    ir.convenience.replace_all_uses_with(result, merged.outputs[0])
+    graph.remove([norm, conv], safe=True)
+
+
+def _factor(values: Sequence[ir.Value | None], epsilon: float) -> list[ir.Node]:
+    """scale / sqrt(var + epsilon) as operators."""
+    scale, _shift, _mean, variance = values[-4:]
+    dtype = ir.DataType.FLOAT if variance is None or variance.dtype is None else variance.dtype
+    more = _constant("epsilon", np.array(epsilon, dtype=dtype.numpy()))
+    larger = ir.node("Add", [variance, more])
+    root = ir.node("Sqrt", [larger.outputs[0]])
+    return [larger, root, ir.node("Div", [scale, root.outputs[0]])]
+
+
+def _scaled(values: Sequence[ir.Value | None], epsilon: float) -> list[ir.Node]:
+    kernel = values[0]
+    nodes = _factor(values, epsilon)
+    ranks = 1 if kernel is None or kernel.shape is None else len(kernel.shape)
+    shape = _constant(f"shape_{ranks}", np.array([-1, *[1] * (ranks - 1)], dtype=np.int64))
+    along = ir.node("Reshape", [nodes[-1].outputs[0], shape])
+    return [*nodes, along, ir.node("Mul", [kernel, along.outputs[0]])]
+
+
+def _shifted(values: Sequence[ir.Value | None], epsilon: float) -> list[ir.Node]:
+    _scale, shift, mean, _variance = values[-4:]
+    bias = values[1] if len(values) > 5 else None
+    nodes = _factor(values, epsilon)
+    if bias is None:
+        moved = ir.node("Mul", [mean, nodes[-1].outputs[0]])
+        return [*nodes, moved, ir.node("Sub", [shift, moved.outputs[0]])]
+    centre = ir.node("Sub", [bias, mean])
+    moved = ir.node("Mul", [nodes[-1].outputs[0], centre.outputs[0]])
+    return [*nodes, centre, moved, ir.node("Add", [shift, moved.outputs[0]])]
+
+
+def _constant(name: str, data: np.ndarray[Any, Any]) -> ir.Value:
+    tensor = ir.tensor(data, name=f"batch_norm.{name}")
+    return ir.Value(name=tensor.name, shape=ir.Shape(data.shape), type=ir.TensorType(tensor.dtype), const_value=tensor)

@@ -1,0 +1,16 @@
+"""What an export was asked for: the arguments as one frozen value, the example inputs, and which of their dims are dynamic."""
+
+from .binding import fitted, flat_inputs, signature_of
+from .request import DEFAULT_OPSET, Request
+from .strategies import STRATEGIES, FXGraphExtractor, checked_strategies
+
+__all__ = [
+    "DEFAULT_OPSET",
+    "STRATEGIES",
+    "FXGraphExtractor",
+    "Request",
+    "checked_strategies",
+    "fitted",
+    "flat_inputs",
+    "signature_of",
+]

@@ -1,0 +1,64 @@
+"""What an export was asked for, as one frozen value: the face makes it, the stages read it."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from onnxplain.diagnostics import Location
+
+from .strategies import FXGraphExtractor
+
+DEFAULT_OPSET = 20
+"""The ONNX opset of an export that names none.
+
+20 is the first opset with `Gelu` and with volumetric `GridSample`, so fewer models need a detour; ONNX Runtime has run it since 1.17
+(2024-01) and it is also what `torch.onnx.export(dynamo=True)` writes, so that a drop-in replacement changes no consumer. Newer opsets
+mainly widen the dtypes of operators.
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """One export as the user asked for it.
+
+    Attributes:
+        model: What is exported.
+        args: Positional example inputs.
+        kwargs: Keyword example inputs.
+        dynamic_shapes: As in `torch.export.export`: `Dim` objects, `Dim.AUTO`, `Dim.DYNAMIC`, numbers or None per input dim. True stands
+            for every dim of every tensor, as far as the model leaves it open.
+        dim_names: As `dynamic_shapes`, with the names that the user gave as strings.
+        input_names: Names for the graph's inputs, in order.
+        output_names: Names for the graph's outputs, in order.
+        opset_version: The ONNX opset to write.
+        strategies: The capture strategies to try, in order: names, or what the user brings.
+        destination: Where the model is saved; None keeps it in memory.
+        external_data: True writes weights beside the model, False never does, None does when the model is over protobuf's limit.
+        export_params: False leaves the weights out of the file.
+        keep_initializers_as_inputs: True lists initializers among the graph's inputs, too.
+        optimize: Whether the ONNX graph is cleaned up.
+        verify: Whether the result is compared with eager PyTorch in ONNX Runtime.
+        caller: The user's line that called the export; findings about arguments stand there.
+    """
+
+    model: torch.nn.Module | torch.export.ExportedProgram | Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    dynamic_shapes: Any
+    dim_names: Any
+    input_names: Sequence[str]
+    output_names: Sequence[str]
+    opset_version: int
+    strategies: tuple[str | FXGraphExtractor, ...]
+    destination: pathlib.Path | None
+    external_data: bool | None
+    export_params: bool
+    keep_initializers_as_inputs: bool
+    optimize: bool
+    verify: bool
+    caller: Location | None

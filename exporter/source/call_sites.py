@@ -1,0 +1,175 @@
+"""Where the user wrote what an export was asked for: the value of an argument, the call that made an object.
+
+Python does not tell where a value comes from. The syntax trees of the user's files do, where only one place in them can be meant.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from onnxplain.diagnostics import Edit, Evidence, Location
+from onnxplain.diagnostics.source import line_text
+from onnxplain.request import Request
+
+from . import locations, syntax
+
+_SCRIPTED = re.compile(r"# (.+):\d+:\d+$", re.MULTILINE)
+"""Where an operator of a TorchScript graph comes from, at the end of its line (torch 2.11 to 2.15)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SourceExpression:
+    """An expression in a file of the user's.
+
+    Attributes:
+        file: The file.
+        node: The expression.
+    """
+
+    file: str
+    node: ast.expr
+
+    @property
+    def place(self) -> Location:
+        """Where it is."""
+        region = syntax.region(self.file, self.node)
+        function = syntax.innermost(self.file, region, ast.FunctionDef)
+        return Location(self.file, region, function.name if function else "")
+
+    @property
+    def text(self) -> str:
+        """Its source, on one line."""
+        return syntax.text(self.file, self.node)
+
+    def followed_by(self, text: str) -> bool:
+        """Whether `text` comes right behind it."""
+        region = syntax.region(self.file, self.node)
+        return line_text(self.file, region.last_line)[(region.end_column or 1) - 1 :].startswith(text)
+
+    def replaced(self, text: str) -> tuple[Edit, ...]:
+        """The edit that puts `text` in its place, if the file is the user's to edit."""
+        return (Edit(self.file, syntax.region(self.file, self.node), text),)
+
+
+def argument(request: Request, name: str, matches: Callable[[ast.expr], bool] = lambda _: True) -> SourceExpression | None:
+    """The value of the export's argument `name`: in its call, or where else the user's files give something of that name a value.
+
+    Args:
+        request: The export.
+        name: The argument.
+        matches: Tells what can be meant from what cannot.
+    """
+    given = _in_call(request, name)
+    if given is not None and matches(given.node):
+        return given
+    return only(request, lambda node: (value for value in _values(node, name) if matches(value)))
+
+
+def call_of(request: Request, *names: str, matches: Callable[[ast.Call], bool] = lambda _: True) -> SourceExpression | None:
+    """The only call in the user's files of a function or class that has one of `names`, without the modules before its own name."""
+
+    def calls(node: ast.AST) -> Iterator[ast.expr]:
+        if isinstance(node, ast.Call) and syntax.last_name(node.func) in names and matches(node):
+            yield node
+
+    return only(request, calls)
+
+
+def at(written: SourceExpression | None, request: Request, *related: Location) -> Evidence:
+    """The place of `written`, or of the export's call where it is not known."""
+    if written is None:
+        return Evidence(request.caller, related=related)
+    calls = (request.caller.saying("exported here"),) if request.caller is not None else ()
+    return Evidence(written.place, related=(*related, *calls))
+
+
+def literal(node: ast.expr) -> Any:
+    """The value of `node` where it is a literal; None where it is not."""
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError):
+        return None
+
+
+def _in_call(request: Request, name: str) -> SourceExpression | None:
+    place = request.caller
+    if place is None or place.region is None:
+        return None
+    # NOTE: before Python 3.11 only the call's line is known, on which there may be others.
+    calls = [node for node in syntax.around(place.file, place.region) if isinstance(node, ast.Call)]
+    given = [keyword.value for call in calls for keyword in call.keywords if keyword.arg == name]
+    return SourceExpression(place.file, _definition(place.file, given[-1])) if given else None
+
+
+def _definition(file: str, value: ast.expr) -> ast.expr:
+    """What was assigned to `value` last before it is used, if it is a name; or else itself."""
+    if not isinstance(value, ast.Name):
+        return value
+    region = syntax.region(file, value)
+    scope = syntax.innermost(file, region, ast.FunctionDef) or syntax.tree(file)
+    assigned = [
+        node
+        for node in (ast.walk(scope) if scope is not None else ())
+        if isinstance(node, ast.Assign)
+        and node.lineno < region.line
+        and any(isinstance(target, ast.Name) and target.id == value.id for target in node.targets)
+    ]
+    return max(assigned, key=lambda node: node.lineno).value if assigned else value
+
+
+def _values(node: ast.AST, name: str) -> Iterator[ast.expr]:
+    """What `node` gives to something called `name`: a key of a dict, a keyword, a variable."""
+    match node:
+        case ast.Dict(keys=keys, values=values):
+            yield from (value for key, value in zip(keys, values, strict=True) if isinstance(key, ast.Constant) and key.value == name)
+        case ast.keyword(arg=arg, value=value) if arg == name:
+            yield value
+        case ast.Assign(targets=[ast.Name(id=target)], value=value) if target == name:
+            yield value
+        case ast.Assign(targets=[ast.Subscript(slice=ast.Constant(value=key))], value=value) if key == name:
+            yield value
+
+
+def only(request: Request, find: Callable[[ast.AST], Iterator[ast.expr]]) -> SourceExpression | None:
+    """The only expression that `find` finds in the first file of the export's that has any, or else in all files of the user's."""
+    near = dict.fromkeys(_files(request))
+    for file in near:
+        if found := list(_found(file, find)):
+            return found[0] if len(found) == 1 else None
+    far = dict.fromkeys(getattr(module, "__file__", None) or "" for module in list(sys.modules.values()))
+    others = [each for file in far if file not in near and locations.is_users(file) for each in _found(file, find)]
+    return others[0] if len(others) == 1 else None
+
+
+def _found(file: str, find: Callable[[ast.AST], Iterator[ast.expr]]) -> Iterator[SourceExpression]:
+    tree = syntax.tree(file)
+    for node in ast.walk(tree) if tree is not None else ():
+        yield from (SourceExpression(file, each) for each in find(node))
+
+
+def _files(request: Request) -> Iterator[str]:
+    """The user's files that have to do with the export: that of the call, of the model, of its parts and of the inputs' classes."""
+    model = request.model
+    modules = list(model.modules()) if isinstance(model, torch.nn.Module) else []
+    values = pytree.tree_leaves((request.args, dict(request.kwargs)))
+    places = [request.caller, None if isinstance(model, torch.export.ExportedProgram) else locations.module_definition(model)]
+    places += [locations.class_definition(cls) for cls in dict.fromkeys(map(type, (*modules, *values)))]
+    scripted = [file for module in modules if isinstance(module, torch.jit.ScriptModule) for file in _sources(module)]
+    files = [*(place.file for place in places if place), *scripted]
+    yield from (file for file in files if file and locations.is_users(file))
+
+
+def _sources(module: torch.jit.ScriptModule) -> list[str]:
+    try:
+        return _SCRIPTED.findall(str(module.graph))
+    except (RuntimeError, AttributeError):
+        # NOTE: a scripted module without a forward has no graph.
+        return []

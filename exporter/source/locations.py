@@ -1,0 +1,324 @@
+"""FX node, Python frame or exception -> the place in the user's sources that it comes from.
+
+Every place is the user's innermost line first: files of the standard library, of torch and of onnxplain are never shown, files of
+installed packages only where no file of the user's is on the stack, or beside it.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import inspect
+import itertools
+import os
+import re
+import sys
+import sysconfig
+import traceback
+import types
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import onnx_ir as ir
+import torch
+
+import onnxplain
+import onnxplain.diagnostics
+import onnxplain.rules
+from onnxplain.diagnostics import Evidence, Location, Region, Step
+from onnxplain.diagnostics.source import line_text
+
+FX_NODE = "fx_node"
+"""Key of the FX node in the `meta` of ONNX nodes and of values that are its whole result; it is not saved."""
+
+
+CAPTURED_AS = "captured_as"
+"""Key of the name of the captured FX node in the `meta` of those that it was decomposed to."""
+
+
+class Origin(enum.Enum):
+    """Whose a source file is."""
+
+    USER = "the user's"
+    LIBRARY = "an installed package's"
+    INTERNAL = "Python's, torch's or onnxplain's"
+
+
+_PACKAGE_FOLDERS = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
+
+
+def _folders(*paths: str) -> tuple[str, ...]:
+    return tuple(path + os.sep for path in paths)
+
+
+_OUR_FOLDERS = _folders(*onnxplain.__path__, *onnxplain.diagnostics.__path__, *onnxplain.rules.__path__)
+_TORCH_FOLDERS = _folders(*torch.__path__)
+_PYTHON_FOLDERS = _folders(*(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "scripts")))
+
+_FRAME = re.compile(r'\s*File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)')
+_CARETS = re.compile(r"\s*[~^]+\s*")
+_OVERLOAD = re.compile(r"\w+\.\w+\.\w+")
+
+
+@functools.lru_cache(maxsize=4096)
+def origin(file: str) -> Origin:
+    """Whose `file` is. Names in angle brackets, such as `<string>`, are generated code and nobody's, but for what a user types."""
+    if file == "<stdin>" or file.startswith("<ipython-input"):
+        return Origin.USER
+    # NOTE: torch's passes sign their nodes as `torch/fx/passes/runtime_assert.py` (2.13), without a folder.
+    if file.startswith(("<", "torch/", *_OUR_FOLDERS, *_TORCH_FOLDERS)):
+        return Origin.INTERNAL
+    if _PACKAGE_FOLDERS.search(file):
+        return Origin.LIBRARY
+    return Origin.INTERNAL if is_standard_library(file) else Origin.USER
+
+
+def is_users(file: str) -> bool:
+    """Whether `file` is the user's."""
+    return origin(file) is Origin.USER
+
+
+def is_standard_library(file: str) -> bool:
+    """Whether `file` belongs to Python itself."""
+    return file.startswith(_PYTHON_FOLDERS) and not _PACKAGE_FOLDERS.search(file)
+
+
+def at_node(node: torch.fx.Node) -> Evidence:
+    """The line that made `node`, the module it belongs to, and its way through the graphs.
+
+    Args:
+        node: A node of an exported program, before or after decomposition. Its `stack_trace` is the text that torch or
+            `onnxplain.capture` put there.
+    """
+    evidence = at_stack(stack_of(node), _module_path(node))
+    steps = tuple(_steps(node, evidence.location))
+    return replace(evidence, code_flow=steps, node=node)
+
+
+def stack_of(node: torch.fx.Node) -> tuple[Location, ...]:
+    """The frames that made `node`, outermost first, all of them."""
+    return _parse(node.meta.get("stack_trace") or "")
+
+
+def at_onnx_node(message: str, model: ir.Model) -> Evidence | None:
+    """Where the ONNX node comes from that a message of the checker or the runtime names."""
+    node = onnx_node(message, model)
+    made_from = None if node is None else node.meta.get(FX_NODE)
+    return None if made_from is None else at_node(made_from)
+
+
+def onnx_node(message: str, model: ir.Model) -> ir.Node | None:
+    """The ONNX node that a message of the checker or the runtime names. They carry the name in no other way."""
+    named = [node for node in model.graph.all_nodes() if node.name and node.name in message]
+    return max(named, key=lambda node: len(node.name or ""), default=None)
+
+
+def at_exception(error: BaseException, model: torch.nn.Module | None = None) -> Evidence:
+    """The user's innermost line on the way to `error`.
+
+    Args:
+        error: What was raised. Where torch raised it from another exception, the deeper stack counts.
+        model: The model that ran; the submodule that failed is named as a path in it.
+    """
+    return at_stack(_frames_of(error), _failing_module(error, model) if model is not None else "")
+
+
+def summarized(frame: traceback.FrameSummary) -> Location:
+    """The place of a frame as `traceback` summarizes it."""
+    line = frame.lineno or 1
+    column, end, end_column = (getattr(frame, name, None) for name in ("colno", "end_lineno", "end_colno"))
+    if column is None or end_column is None:
+        return Location(frame.filename, Region(line), frame.name)
+    return Location(frame.filename, Region.from_utf8(frame.filename, line, column, end or line, end_column), frame.name)
+
+
+def at_stack(frames: Iterable[Location], module: str = "") -> Evidence:
+    """The user's innermost line among `frames`, outermost first, or a library's where none is the user's."""
+    stack = [frame for frame in frames if origin(frame.file) is not Origin.INTERNAL]
+    if not stack:
+        return Evidence(Location("", module=module) if module else None)
+    users = [frame for frame in stack if origin(frame.file) is Origin.USER]
+    place = users[-1] if users else stack[-1]
+    inside = () if place is stack[-1] else (stack[-1].saying("inside the library"),)
+    return Evidence(replace(place, module=module), tuple(stack), related=inside)
+
+
+def caller() -> Location | None:
+    """The user's line that called into onnxplain; None when no file of the user's did, as from the command line."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if origin(frame.f_code.co_filename) is Origin.USER:
+            return location(frame.f_code, frame.f_lasti, frame.f_lineno)
+        frame = frame.f_back
+    return None
+
+
+def user_speaks(above: int = 0) -> bool:
+    """Whether the innermost frame that is not the standard library's (`warnings`, `logging`) is the model's code.
+
+    Args:
+        above: How many frames above the function that asks to begin.
+    """
+    frame: types.FrameType | None = sys._getframe(1 + above)
+    while frame is not None and is_standard_library(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame is not None and origin(frame.f_code.co_filename) is Origin.USER
+
+
+def module_definition(model: torch.nn.Module | Callable[..., Any]) -> Location | None:
+    """The `def` line of the model's `forward`, or of a function; the class line where `forward` is torch's; None where both are."""
+    if isinstance(model, torch.jit.ScriptModule):
+        return None
+    forward = type(model).forward if isinstance(model, torch.nn.Module) else model
+    code = getattr(inspect.unwrap(forward), "__code__", None)
+    if code is not None and origin(code.co_filename) is not Origin.INTERNAL:
+        return _definition(code.co_filename, code.co_firstlineno, code.co_name, "def ")
+    return class_definition(type(model))
+
+
+def last_return(model: torch.nn.Module | Callable[..., Any]) -> Location | None:
+    """The last `return` of the model's `forward`, or of a function; the `def` line where its source is not at hand."""
+    forward = type(model).forward if isinstance(model, torch.nn.Module) else model
+    definition = module_definition(model)
+    try:
+        lines, first = inspect.getsourcelines(inspect.unwrap(forward))
+    except (OSError, TypeError):
+        return definition
+    returns = [first + number for number, text in enumerate(lines) if text.lstrip().startswith("return")]
+    return replace(definition, region=Region(returns[-1])) if definition is not None and returns else definition
+
+
+def class_definition(cls: type) -> Location | None:
+    """The `class` line of `cls`, unless it is torch's or Python's or its source is not at hand."""
+    try:
+        file = inspect.getsourcefile(cls)
+        line = inspect.getsourcelines(cls)[1]
+    except (OSError, TypeError):
+        return None
+    if file is None or origin(file) is Origin.INTERNAL:
+        return None
+    return _definition(file, line, cls.__name__, "class ")
+
+
+def location(code: types.CodeType, instruction: int, line: int | None) -> Location:
+    """The place of byte `instruction` of `code`, with columns where Python knows them (3.11 and later)."""
+    if hasattr(code, "co_positions"):
+        start, end, column, end_column = next(itertools.islice(code.co_positions(), instruction // 2, None), (None,) * 4)
+        # NOTE: columns are counted in the source's text, which generated code may lack.
+        if start and end and column is not None and end_column is not None and line_text(code.co_filename, start):
+            return Location(code.co_filename, Region.from_utf8(code.co_filename, start, column, end, end_column), code.co_name)
+    return Location(code.co_filename, Region(line) if line else None, code.co_name)
+
+
+@functools.lru_cache(maxsize=4096)
+def _parse(trace: str) -> tuple[Location, ...]:
+    """The frames of a text like a traceback's: `File "f", line n, in g`, then the code, then carets below the part that ran."""
+    lines = trace.splitlines()
+    frames = []
+    for number, text in enumerate(lines):
+        if found := _FRAME.fullmatch(text):
+            code, carets = (*lines[number + 1 : number + 3], "", "")[:2]
+            region = _underlined(found["file"], int(found["line"]), code, carets)
+            frames.append(Location(found["file"], region, found["function"]))
+    return tuple(frames)
+
+
+def _underlined(file: str, line: int, code: str, carets: str) -> Region:
+    text = line_text(file, line)
+    if not text or not _CARETS.fullmatch(carets) or text.strip() != code.strip():
+        return Region(line)
+    # NOTE: a traceback shows the code without its own indentation, so columns are counted from the first character of both.
+    shift = (len(text) - len(text.lstrip())) - (len(code) - len(code.lstrip())) + 1
+    start = len(carets) - len(carets.lstrip()) + shift
+    return Region(line, start, line, start + len(carets.strip()))
+
+
+def _module_path(node: torch.fx.Node) -> str:
+    """Path of the submodule that `node` belongs to, as the model's own attributes name it."""
+    stack = node.meta.get("nn_module_stack")
+    if not stack:
+        return ""
+    path, _ = list(stack.values())[-1]
+    # NOTE: TorchDynamo may name the root `L['self']` and number repeated calls of one module `layer@1` (torch 2.13, _dynamo/utils.py).
+    path = re.sub(r"^L\['self'\]\.?|^L__self___?|^_export_root\.?", "", path)
+    return re.sub(r"@\d+", "", path)
+
+
+def _steps(node: torch.fx.Node, place: Location | None) -> Iterator[Step]:
+    """What became of the user's call."""
+    present = str(node.target)
+    name, operator = _exported_as(node)
+    if place is not None and place.region:
+        function = node.meta.get("torch_fn")
+        yield Step(f"the source calls {function[1].rpartition('.')[2]}" if function else "the source line")
+    if node.op == "call_function" and operator != present:
+        yield Step(f"captured as {operator} (FX node {name})", "captured", name)
+        yield Step(f"decomposed to {present} (FX node {node.name})", "prepared", node.name)
+    elif node.op == "call_function":
+        yield Step(f"captured as {present} (FX node {node.name})", "captured", node.name)
+    else:
+        yield Step(f"{node.op} {present} (FX node {node.name})", "captured", node.name)
+    yield Step("", "onnx", node.name)
+
+
+def _exported_as(node: torch.fx.Node) -> tuple[str, str]:
+    """Name and operator of the node that capture made, from which `node` was decomposed."""
+    name, operator = node.meta.get(CAPTURED_AS, node.name), str(node.meta.get("original_aten") or node.target)
+    sources = node.meta.get("from_node")
+    while sources:
+        if _OVERLOAD.fullmatch(sources[0].target):
+            name, operator = sources[0].name, sources[0].target
+        sources = sources[0].from_node
+    return name, operator
+
+
+def _frames_of(error: BaseException) -> tuple[Location, ...]:
+    own = _own_frames(error)
+    raised_by_user = bool(own) and origin(own[-1].file) is not Origin.INTERNAL
+    deeper = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    shown = [frame for frame in own if origin(frame.file) is not Origin.INTERNAL]
+    if raised_by_user or deeper is None:
+        return tuple(shown)
+    below = _frames_of(deeper)
+    # NOTE: the traceback of a cause begins at the frame that caught it, which the outer stack may show already.
+    shared = shown.index(below[0]) if below and below[0] in shown else len(shown)
+    return (*shown[:shared], *below)
+
+
+def _own_frames(error: BaseException) -> list[Location]:
+    frames = [location(frame.f_code, instruction, line) for frame, instruction, line in walk(error)]
+    # NOTE: what called onnxplain is not what failed inside of it.
+    ours = next((number for number, frame in enumerate(frames) if frame.file.startswith(_OUR_FOLDERS)), 0)
+    # NOTE: TorchDynamo interprets the user's frames, so they are not in its traceback: it notes them in `real_stack`
+    # (torch 2.11 and 2.13, _dynamo/exc.py, Unsupported and UserError).
+    real: Sequence[traceback.FrameSummary] = getattr(error, "real_stack", None) or ()
+    return [*frames[ours:], *(summarized(frame) for frame in real)]
+
+
+def walk(error: BaseException) -> Iterator[tuple[types.FrameType, int, int]]:
+    """The frames of the traceback of `error`, outermost first, each with its instruction and line at that time."""
+    entry = error.__traceback__
+    while entry is not None:
+        yield entry.tb_frame, entry.tb_lasti, entry.tb_lineno
+        entry = entry.tb_next
+
+
+def _failing_module(error: BaseException, model: torch.nn.Module) -> str:
+    """Path of the innermost submodule of `model` whose method was running."""
+    paths = {id(module): path for path, module in model.named_modules()}
+    found = ""
+    for frame, _, _ in walk(error):
+        owner = frame.f_locals.get("self")
+        found = paths.get(id(owner), found) if isinstance(owner, torch.nn.Module) else found
+    return found
+
+
+def _definition(file: str, line: int, name: str, keyword: str) -> Location:
+    # NOTE: a decorated definition begins at its first decorator.
+    for number in range(line, line + 100):
+        text = line_text(file, number)
+        if text.lstrip().removeprefix("async ").startswith(keyword):
+            start = len(text) - len(text.lstrip()) + 1
+            return Location(file, Region(number, start, number, len(text.rstrip()) + 1), name)
+    return Location(file, Region(line), name)

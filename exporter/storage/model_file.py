@@ -1,0 +1,108 @@
+"""A model as a file, its weights in it, beside it, or in the files where they are."""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+from collections.abc import Iterator, Sequence
+
+import onnx_ir as ir
+
+from onnxplain import weights
+from onnxplain.diagnostics import InvalidArgument
+
+from . import single_file
+
+_SMALL = 256
+"""Bytes up to which a weight stays in the model's file: it may be a shape, which readers look at."""
+
+
+def write(
+    model: ir.Model,
+    path: pathlib.Path,
+    *,
+    include_initializers: bool = True,
+    keep_initializers_as_inputs: bool = False,
+    external_data: bool | None = None,
+    references: pathlib.Path | None = None,
+) -> None:
+    """Writes the model to `path`.
+
+    Args:
+        model: What to write; it is the same afterwards.
+        path: The file. Weights in a file of their own go to `<name>.data` beside it.
+        include_initializers: False leaves the weights out: what state dicts have.
+        keep_initializers_as_inputs: Lists the weights among the graph's inputs, too.
+        external_data: True writes the weights to a file of their own, False never does, None does when one file cannot hold them.
+        references: The folder that the model will be in; weights in files there are referred to where they are. None copies them.
+
+    Raises:
+        InvalidArgument: Weights are to be referred to that cannot be.
+    """
+    if not include_initializers or keep_initializers_as_inputs:
+        # NOTE: who gives the weights does so by the names and the layouts of the state dict.
+        model = weights.restored(model, lambda _: True)
+    elif references is not None:
+        model = weights.restored(model, weights.is_stored)
+    values = weights.state(model)
+    with contextlib.ExitStack() as stack:
+        if not include_initializers:
+            stack.enter_context(weights.apart(model, values, as_inputs=keep_initializers_as_inputs))
+        elif keep_initializers_as_inputs:
+            model.graph.inputs.extend(values)
+            stack.callback(lambda: [model.graph.inputs.pop() for _ in values])
+        if references is not None:
+            _refer(model, references)
+        large = [value for value in weights.of(model) if weights.size_of(value) > _SMALL]
+        if large and (external_data or (external_data is None and weights.total_bytes(model) > weights.PROTOBUF_LIMIT)):
+            tensors = [value.const_value for value in large]
+            outside = ir.external_data.convert_tensors_to_external(tensors, path.parent, f"{path.name}.data")  # type: ignore[arg-type]
+            stack.enter_context(_exchanged(large, outside))
+        single_file.write(model, path)
+
+
+@contextlib.contextmanager
+def _exchanged(values: Sequence[ir.Value], tensors: Sequence[ir.TensorProtocol]) -> Iterator[None]:
+    """Other data of initializers for a while."""
+    before = [value.const_value for value in values]
+    try:
+        for value, tensor in zip(values, tensors, strict=True):
+            value.const_value = tensor
+        yield
+    finally:
+        for value, known in zip(values, before, strict=True):
+            value.const_value = known
+
+
+def _refer(model: ir.Model, folder: pathlib.Path) -> None:
+    """Makes weights that lie in files external data there. `model` is a copy, and stays so."""
+    for value in weights.of(model):
+        stored = value.const_value.stored if isinstance(value.const_value, weights.Weight) else None
+        if stored is None or stored.nbytes == 0:
+            continue
+        location = _reachable(stored.path, folder)
+        if not stored.is_contiguous:
+            raise InvalidArgument(f"weights: expected 'copy', got 'reference': {value.name!r} does not lie in one piece in {location!r}")
+        tensor = value.const_value
+        assert tensor is not None
+        shape, name = ir.Shape(tensor.shape.numpy()), value.name or ""
+        value.const_value = ir.ExternalTensor(location, stored.offset, stored.nbytes, tensor.dtype, shape=shape, name=name, base_dir=folder)
+
+
+def _reachable(file: pathlib.Path, folder: pathlib.Path) -> str:
+    """The way from a model's folder to a file with its weights.
+
+    ONNX Runtime 1.31 and onnx 1.23 read external data from the model's folder and those in it only, whatever links say; onnx reads none
+    that has a second name.
+    """
+    real, base = file.resolve(), folder.resolve()
+    if not real.is_relative_to(base):
+        raise InvalidArgument(
+            f"weights: expected 'copy', got 'reference': {str(real)!r} is not in the model's folder {str(base)!r}, and readers of ONNX "
+            "follow no other path; save the model beside the weights"
+        )
+    if real.stat().st_nlink > 1:
+        raise InvalidArgument(
+            f"weights: expected 'copy', got 'reference': {str(real)!r} has several hard links, which readers of ONNX refuse"
+        )
+    return real.relative_to(base).as_posix()

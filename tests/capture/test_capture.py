@@ -1,0 +1,914 @@
+"""Capture: programs with whole stacks, and failures as findings at the user's line."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import pathlib
+import sys
+import textwrap
+import warnings
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+import sympy
+import torch
+from torch.export import Dim
+
+from onnxplain.capture import Captured, capture
+from onnxplain.capture.explain import data_dependence
+from onnxplain.capture.observe import frames, guards
+from onnxplain.capture.observe.size_limits import Limit, limit_of
+from onnxplain.diagnostics import Confidence, Diagnostic, DiagnosticContext, DiagnosticOptions, Edit, ExportFailed, Log, Region, Tool
+from onnxplain.request import STRATEGIES, Request
+from onnxplain.request import dynamic_shapes as shapes
+from onnxplain.rules import InternalError
+from onnxplain.source import locations
+from onnxplain.torch_internals import recurrent_shapes
+
+Load = Callable[..., ModuleType]
+Marked = Callable[..., list[int]]
+
+
+SIZE = sympy.Symbol("size", integer=True, positive=True)
+COLUMNS = sys.version_info >= (3, 11)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    captured: Captured | None
+    log: Log
+
+    @property
+    def found(self) -> list[tuple[str, int | None]]:
+        """Rule names with their lines."""
+        return [(type(each.rule).__name__, each.location.line if each.location else None) for each in self.log.findings]
+
+    @property
+    def only(self) -> Diagnostic:
+        (finding,) = self.log.findings
+        return finding
+
+    @property
+    def program(self) -> torch.export.ExportedProgram:
+        assert self.captured is not None, self.found
+        return self.captured.program
+
+
+def run(
+    model: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    strategies: tuple[str, ...] = STRATEGIES,
+    verbosity: int = logging.INFO,
+) -> Outcome:
+    """Captures as the pipeline does."""
+    given = {
+        "model": model.eval() if type(model).__name__ != "Training" and isinstance(model, torch.nn.Module) else model,
+        "args": args,
+        "kwargs": kwargs or {},
+        "dynamic_shapes": shapes.for_torch(dynamic_shapes),
+        "dim_names": dynamic_shapes,
+        "strategies": strategies,
+        "caller": locations.caller(),
+    }
+    others = {field.name: None for field in dataclasses.fields(Request)}
+    request = Request(**(others | given))
+    context = DiagnosticContext(
+        tool=Tool("onnxplain", "0.1.0", "https://example.invalid"),
+        subject="model",
+        options=DiagnosticOptions(verbosity_level=verbosity),
+        internal_error=lambda stage, error: InternalError(stage=stage, error=repr(error)),
+        locate=locations.at_exception,
+    )
+    try:
+        with context.stage("capture"):
+            captured = capture(context, request, lambda program: None)
+    except ExportFailed as failed:
+        return Outcome(None, failed.log)
+    return Outcome(captured, context.log())
+
+
+def columns(finding: Diagnostic) -> str:
+    """The text that the finding underlines."""
+    region = finding.location.region if finding.location else None
+    assert finding.location is not None
+    assert region is not None
+    assert region.column is not None
+    assert region.end_column is not None
+    return (
+        pathlib.Path(finding.location.file)
+        .read_text(encoding="utf-8")
+        .splitlines()[region.line - 1][region.column - 1 : region.end_column - 1]
+    )
+
+
+def applied(edits: tuple[Edit, ...]) -> str:
+    """The file of `edits` as a tool would leave it."""
+    (edit,) = edits
+    lines = pathlib.Path(edit.file).read_text(encoding="utf-8").splitlines(keepends=True)
+    region: Region = edit.region
+    assert region.column is not None
+    assert region.end_column is not None
+    before = "".join(lines[: region.line - 1]) + lines[region.line - 1][: region.column - 1]
+    after = lines[region.last_line - 1][region.end_column - 1 :] + "".join(lines[region.last_line :])
+    return before + edit.replacement + after
+
+
+def net(forward: str) -> str:
+    """A module with that `forward`."""
+    head = "import torch\n\n\nclass Net(torch.nn.Module):\n"
+    return head + textwrap.indent(textwrap.dedent(forward).strip() + "\n", "    ")
+
+
+# Programs
+
+
+@pytest.mark.parametrize("strategy", ["non-strict", "strict"])
+def test_healthy_model_has_no_findings(load: Load, strategy: str) -> None:
+    model = load(net("def forward(self, x):\n    return x.relu()")).Net()
+    outcome = run(model, (torch.ones(3),), strategies=(strategy,))
+    assert outcome.found == []
+    assert outcome.captured is not None
+    assert outcome.captured.strategy == strategy
+
+
+def test_helper_has_its_line_on_the_node(load: Load, marked: Marked) -> None:
+    module = load(
+        """
+        import torch
+
+
+        def helper(x):
+            return x.tanh()  # helper
+
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                return helper(x)  # forward
+        """
+    )
+    program = run(module.Net(), (torch.ones(3),)).program
+    evidence = locations.at_node(next(node for node in program.graph.nodes if node.op == "call_function"))
+    assert [frame.line for frame in evidence.stack] == [marked("forward")[0], marked("helper")[0]]
+    assert evidence.location is not None
+    assert (evidence.location.line, evidence.location.function) == (marked("helper")[0], "helper")
+
+
+def test_branch_of_cond_has_its_line_on_the_node(load: Load, marked: Marked) -> None:
+    module = load(
+        """
+        import torch
+
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                def when_true(x):
+                    return x.tanh()  # branch
+
+                return torch.cond(x.sum() > 0, when_true, lambda x: x.exp(), (x,))
+        """
+    )
+    program = run(module.Net(), (torch.ones(3),)).program
+    nodes = [node for graph in program.graph_module.modules() if isinstance(graph, torch.fx.GraphModule) for node in graph.graph.nodes]
+    location = locations.at_node(next(node for node in nodes if node.target is torch.ops.aten.tanh.default)).location
+    assert location is not None
+    assert location.line == marked("branch")[0]
+
+
+def test_exported_program_is_taken_as_it_is() -> None:
+    program = torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),))
+    outcome = run(program, ())
+    assert outcome.captured == Captured(program, "given")
+
+
+def test_function_keeps_its_parameter_names(load: Load) -> None:
+    function = load("def scale(x, *, by):\n    return x * by").scale
+    program = run(function, (torch.ones(3),), {"by": torch.ones(1)}, dynamic_shapes={"x": {0: "n"}, "by": None}).program
+    assert [node.name for node in program.graph.nodes if node.op == "placeholder"] == ["x", "by"]
+
+
+def test_builtin_function() -> None:
+    assert run(torch.relu, (torch.ones(3),)).found == []
+
+
+def test_strict_takes_over_where_python_needs_the_value(load: Load) -> None:
+    model = load(net("def forward(self, x):\n    return x / float(x.abs().max())")).Net()
+    outcome = run(model, (torch.ones(3),))
+    assert outcome.found == []
+    assert outcome.captured is not None
+    assert outcome.captured.strategy == "strict"
+
+
+def test_recurrent_layer_keeps_a_dynamic_length() -> None:
+    outcome = run(torch.nn.LSTM(4, 8, 2, bidirectional=True), (torch.randn(5, 2, 4),), dynamic_shapes={"input": {0: Dim("length")}})
+    program = outcome.program
+    node = next(node for node in program.graph.nodes if node.target is torch.ops.aten.lstm.input)
+    output, hidden, cell = node.meta["val"]
+    assert not isinstance(output.shape[0], int)
+    assert (output.shape[1:], hidden.shape, cell.shape) == ((2, 16), (4, 2, 8), (4, 2, 8))
+    longer = torch.randn(7, 2, 4)
+    assert program.module()(longer)[0].shape == (7, 2, 16)
+
+
+def test_example_of_size_one_is_dynamic_all_the_same(load: Load) -> None:
+    model = load(net("def forward(self, x):\n    return x.expand(x.shape[0], 3) * 2")).Net()
+    program = run(model, (torch.ones(1, 3),), dynamic_shapes={"x": {0: Dim("batch")}}).program
+    assert program.module()(torch.ones(5, 3)).shape == (5, 3)
+
+
+# Data-dependent branches and values
+
+
+def test_branch_on_a_tensor(load: Load, marked: Marked) -> None:
+    module = load(
+        """
+        import torch
+
+
+        def helper(h):
+            if (h > 0).any():  # here
+                return h.abs()
+            return h
+
+
+        class Layer(torch.nn.Module):
+            def forward(self, x):
+                return helper(x * 2)
+
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = torch.nn.ModuleList([Layer()])
+
+            def forward(self, x):
+                return self.layers[0](x)
+        """
+    )
+    outcome = run(module.Net(), (torch.ones(3),))
+    assert outcome.found == [("DataDependentBranch", marked("here")[0])]
+    finding = outcome.only
+    assert finding.rule.condition == "(h > 0).any()"  # type: ignore[attr-defined]
+    assert finding.location is not None
+    assert (finding.location.function, finding.location.module) == ("helper", "layers.0")
+    assert columns(finding) == "(h > 0).any()"
+    assert [frame.function for frame in finding.stack] == ["forward", "forward", "helper"]
+
+
+@pytest.mark.parametrize(
+    ("forward", "rule", "text"),
+    [
+        ("def forward(self, x):\n    while x.sum() < 9:  # here\n        x = x + 1\n    return x", "DataDependentBranch", "x.sum() < 9"),
+        ("def forward(self, x):\n    return x if x.any() else -x  # here", "DataDependentBranch", "x.any()"),
+        ("def forward(self, x):\n    if self.training or x.any():  # here\n        return x\n    return -x", "DataDependentBranch", None),
+        ("def forward(self, x):\n    return [y for y in x if y > 0]  # here", "DataDependentBranch", "y > 0"),
+        (
+            "def forward(self, x):\n    k = x.sum().item()\n    if k < 4:  # here\n        return x\n    return -x",
+            "DataDependentValue",
+            "k < 4",
+        ),
+        (
+            "def forward(self, x):\n    for i in range(x.long().sum().item()):  # here\n        x = x + i\n    return x",
+            "DataDependentValue",
+            "range(x.long().sum().item())",
+        ),
+        (
+            "def forward(self, x):\n    n = x.nonzero()\n    if n.shape[0] == 0:  # here\n        return x\n    return -x",
+            "DataDependentValue",
+            None,
+        ),
+    ],
+    ids=["while", "conditional", "or", "comprehension", "item", "range", "nonzero"],
+)
+def test_data_dependence(load: Load, marked: Marked, forward: str, rule: str, text: str | None) -> None:
+    outcome = run(load(net(forward)).Net(), (torch.ones(3),))
+    assert outcome.found == [(rule, marked("here")[0])]
+    if text is not None and COLUMNS:
+        assert columns(outcome.only) == text
+
+
+@pytest.mark.parametrize("strategies", [("strict",), ("draft",)])
+def test_data_dependent_branch_with_one_strategy(load: Load, marked: Marked, strategies: tuple[str, ...]) -> None:
+    model = load(net("def forward(self, x):\n    if x.sum() > 0:  # here\n        return x\n    return -x")).Net()
+    outcome = run(model, (torch.ones(3),), strategies=strategies)
+    assert outcome.found == [("DataDependentBranch", marked("here")[0])]
+
+
+def test_one_run_finds_every_independent_problem(load: Load, marked: Marked) -> None:
+    forward = """
+        def forward(self, x, n):
+            if x.sum() > 0:  # first
+                x = x + 1
+            for i in range(n.item()):  # second
+                x = x * i
+            return x
+    """
+    outcome = run(load(net(forward)).Net(), (torch.ones(3), torch.tensor(2)))
+    assert outcome.found == [("DataDependentBranch", marked("first")[0]), ("DataDependentValue", marked("second")[0])]
+
+
+def test_draft_alone_exports_what_needs_no_data(load: Load) -> None:
+    outcome = run(load(net("def forward(self, x):\n    return x + 1")).Net(), (torch.ones(3),), strategies=("draft",))
+    assert outcome.found == []
+
+
+def test_branch_inside_torch_is_blamed_on_the_users_line(load: Load, marked: Marked) -> None:
+    module = load(
+        """
+        import torch
+
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fake = torch.ao.quantization.default_fake_quant()
+
+            def forward(self, x):
+                return self.fake(x)  # here
+        """
+    )
+    assert run(module.Net(), (torch.ones(3),)).found == [("DataDependentBranch", marked("here")[0])]
+
+
+# Edits: applied to the file, the model exports and computes the same
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        "def forward(self, x):\n    if x.sum() > 0:\n        return x + 1\n    return x",
+        "def forward(self, x):\n    if x.sum() > 0:\n        return x + 1\n    else:\n        return x - 1",
+        "def forward(self, x):\n    y = x * 2\n    if x.sum() > 0:\n        y = y + x\n    else:\n        y = y - x\n    return y",
+        "def forward(self, x):\n    if not x.any():\n        x = x[:]\n    return x * 2",
+        "def forward(self, x):\n    é = 'é'; return x.exp() if x.min() > 0 else x.view(3)",
+        "def forward(self, x):\n    if x.sum() > 0:\n        return x + 1, x\n    return x - 1, -x",
+        (
+            "def forward(self, x):\n    scale = 3\n    if x.sum():\n        return self.double(x) * scale\n    return -x\n\n"
+            "def double(self, x):\n    return x * 2"
+        ),
+        (
+            "def forward(self, x):\n"
+            "    if x.sum() > 0:\n"
+            "        return torch.nn.functional.softmax(x * 2.0 + 1.0, dim=-1)\n"
+            "    return torch.nn.functional.log_softmax(\n        x * 2.0, dim=-1)"
+        ),
+    ],
+    ids=["return", "else-return", "assign", "assign-only", "conditional", "tuple", "closure", "long"],
+)
+def test_cond_in_place_of_a_branch(load: Load, forward: str) -> None:
+    outcome = run(load(net(forward)).Net(), (torch.ones(3),))
+    fix = next(fix for fix in outcome.only.fixes if fix.edits)
+    assert fix.confidence is Confidence.SAFE
+    fixed = load(applied(fix.edits), "fixed").Net()
+    program = torch.export.export(fixed, (torch.ones(3),))
+    for sign in (1, -1):
+        x = sign * torch.arange(1.0, 4.0)
+        torch.testing.assert_close(program.module()(x), fixed(x))
+        torch.testing.assert_close(fixed(x), load(net(forward), "again").Net()(x))
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        "def forward(self, x):\n    assert x.sum() > 0\n    return x",
+        "def forward(self, x):\n    if torch.isnan(x).any():\n        raise ValueError(x)\n    return x",
+        "def forward(self, x):\n    if x.dim() > 3 or x.any() < 0:\n        raise ValueError(x)\n    return x",
+    ],
+    ids=["assert", "raise", "or"],
+)
+def test_check_is_left_out(load: Load, forward: str) -> None:
+    outcome = run(load(net(forward)).Net(), (torch.ones(3),), strategies=("non-strict",))
+    assert [rule for rule, _ in outcome.found] == ["DataDependentBranch"]
+    (fix,) = outcome.only.fixes
+    assert fix.confidence is Confidence.CHANGES_BEHAVIOUR
+    fixed = load(applied(fix.edits), "fixed").Net()
+    assert run(fixed, (torch.ones(3),), strategies=("non-strict",)).found == []
+    with pytest.raises((AssertionError, ValueError)):
+        fixed(torch.full((3,), float("nan")) if "isnan" in forward else -torch.ones(3, *(1, 1, 1)[: "or" in forward and 3]))
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        "def forward(self, x):\n    if x.sum() > 0:\n        print(1)\n        return x\n    return -x",
+        "def forward(self, x):\n    if x.sum() > 0:\n        return None\n    return x",
+        "def forward(self, x):\n    if x.sum() > 0 and bool(self.training or True):\n        return x\n    return -x",
+        "def forward(self, x):\n    y = []\n    while x.sum() < 9:\n        x = x + 1\n        y.append(x)\n    return x",
+        "def forward(self, x):\n    while True:\n        x = x + 1\n        if x.any():\n            break\n    return x",
+    ],
+    ids=["statements", "no tensor", "and", "list", "break"],
+)
+def test_no_edit_where_the_source_does_not_tell(load: Load, forward: str) -> None:
+    finding = run(load(net(forward)).Net(), (torch.ones(3),)).only
+    assert [fix for fix in finding.fixes if fix.edits] == []
+    assert finding.fixes[0].confidence is Confidence.GUESS
+
+
+def test_check_in_front_of_a_branch_on_a_value(load: Load) -> None:
+    forward = """
+        def forward(self, x, n):
+            k = n.item()
+            if k < 2:
+                print(end="")
+                return x + 1
+            return x - 1
+    """
+    for number, size in enumerate((3, 1)):
+        args = (torch.ones(3), torch.tensor(size))
+        finding = run(load(net(forward)).Net(), args).only
+        # Only what holds for the example may be stated.
+        (edits,) = [fix.edits for fix in finding.fixes if fix.edits]
+        fixed = load(applied(edits), f"fixed_{number}").Net()
+        assert run(fixed, args).found == []
+        torch.testing.assert_close(fixed(*args), load(net(forward), f"before_{number}").Net()(*args))
+
+
+# Dynamic dims
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "for row in range(x.shape[0]):  # here\n        x = x + row",
+        "for row in x:  # here\n        x = x + row",
+        "x = x.reshape(3, 4)  # here",
+        "x = x * 2 if x.shape[0] == 3 else x  # here",
+        "x = x + torch.ones(3, 1)  # here",
+    ],
+    ids=["range", "iteration", "reshape", "comparison", "broadcast"],
+)
+@pytest.mark.parametrize("dim", [Dim("batch"), "batch", Dim.DYNAMIC], ids=["Dim", "name", "DYNAMIC"])
+def test_frozen_dim(load: Load, marked: Marked, line: str, dim: Any) -> None:
+    model = load(net(f"def forward(self, x):\n    x = x * 2\n    {line}\n    return x")).Net()
+    outcome = run(model, (torch.ones(3, 4),), dynamic_shapes={"x": {0: dim}})
+    assert outcome.found == [("SpecializedDynamicDim", marked("here")[0])]
+    rule: Any = outcome.only.rule
+    assert (rule.dim, rule.value) == ("x.shape[0]" if dim is Dim.DYNAMIC else "batch", 3)
+
+
+def test_frozen_dim_in_strict(load: Load, marked: Marked) -> None:
+    forward = "def forward(self, x):\n    for row in range(x.shape[0]):  # here\n        x = x + row\n    return x"
+    outcome = run(load(net(forward)).Net(), (torch.ones(3, 4),), dynamic_shapes={"x": {0: Dim("batch")}}, strategies=("strict",))
+    assert outcome.found == [("SpecializedDynamicDim", marked("here")[0])]
+
+
+@pytest.mark.skipif(not COLUMNS, reason="the edit needs columns")
+def test_int_of_a_size_is_taken_away(load: Load, marked: Marked) -> None:
+    forward = "def forward(self, x):\n    half = int(x.shape[1]) // 2  # here\n    return x[:, :half]"
+    inputs: dict[str, Any] = {"dynamic_shapes": {"x": {1: Dim("t", min=2, max=64)}}, "strategies": ("non-strict",)}
+    outcome = run(load(net(forward)).Net(), (torch.ones(2, 8),), **inputs)
+    assert outcome.found == [("SpecializedDynamicDim", marked("here")[0])]
+    assert columns(outcome.only) == "int(x.shape[1])"
+    edit = next(fix for fix in outcome.only.fixes if fix.edits)
+    assert edit.confidence is Confidence.SAFE
+    assert run(load(applied(edit.edits), "fixed").Net(), (torch.ones(2, 8),), **inputs).found == []
+
+
+def test_several_frozen_dims_are_found_at_once(load: Load, marked: Marked) -> None:
+    forward = """
+        def forward(self, x, batch):
+            y = x.reshape(3, 4)  # first
+            z = batch["mask"] + torch.ones(5)  # second
+            return y.sum() + z.sum()
+    """
+    args = (torch.ones(3, 4), {"ids": [torch.ones(2)], "mask": torch.ones(5)})
+    wanted = {"x": {0: Dim("rows")}, "batch": {"ids": [None], "mask": {0: Dim.DYNAMIC}}}
+    outcome = run(load(net(forward)).Net(), args, dynamic_shapes=wanted)
+    assert outcome.found == [("SpecializedDynamicDim", marked("first")[0]), ("SpecializedDynamicDim", marked("second")[0])]
+    assert [finding.rule.dim for finding in outcome.log.findings] == ["rows", "batch['mask'].shape[0]"]  # type: ignore[attr-defined]
+
+
+def test_auto_is_only_a_wish(load: Load, marked: Marked) -> None:
+    model = load(net("def forward(self, x):\n    return x.reshape(3, 4)  # here")).Net()
+    outcome = run(model, (torch.ones(3, 4),), dynamic_shapes={"x": {0: Dim.AUTO}})
+    assert outcome.found == [("DimsFixed", marked("here")[0])]
+    assert outcome.program.graph.find_nodes(op="placeholder")[0].meta["val"].shape == (3, 4)
+
+
+def test_dims_that_must_be_equal(load: Load, marked: Marked) -> None:
+    forward = "def forward(self, x, y):\n    return (x + y).relu()  # here"
+    wanted = {"x": {0: Dim("a", max=64)}, "y": {0: Dim("b", max=64)}}
+    outcome = run(load(net(forward)).Net(), (torch.ones(4, 3), torch.ones(4, 3)), dynamic_shapes=wanted)
+    assert outcome.found == [("ConstraintViolated", marked("here")[0])]
+    assert outcome.only.rule.constraint == "b == a"  # type: ignore[attr-defined]
+    assert not outcome.only.blocking
+    assert isinstance(outcome.program.graph.find_nodes(op="placeholder")[0].meta["val"].shape[0], torch.SymInt)
+    snippet: dict[str, Any] = {"torch": torch}
+    exec(outcome.only.fixes[0].snippet, snippet)
+    assert run(load(net(forward)).Net(), (torch.ones(4, 3), torch.ones(4, 3)), dynamic_shapes=snippet["dynamic_shapes"]).found == []
+
+
+@pytest.mark.parametrize(
+    ("forward", "constraint"),
+    [
+        ("def forward(self, x):\n    return x.reshape(-1, 4).sum(1)  # here", "n % 4 == 0"),
+        ("def forward(self, x):\n    return x.view(x.shape[0] // 4, 4, -1).sum(1)  # here", "n % 4 == 0"),
+        ("def forward(self, x):\n    return x + torch.arange(10)[: x.shape[0]]  # here", "n <= 10"),
+        ("def forward(self, x):\n    torch._check(x.shape[0] <= 32)  # here\n    return x * 2", "n <= 32"),
+        ("def forward(self, x):\n    return x * 2 if x.shape[0] > 5 else x  # here", "n >= 6"),
+    ],
+    ids=["reshape", "view", "positions", "check", "branch"],
+)
+def test_limit_of_a_dim(load: Load, marked: Marked, forward: str, constraint: str) -> None:
+    model, args = load(net(forward)).Net(), (torch.ones(8),)
+    outcome = run(model, args, dynamic_shapes={"x": {0: Dim("n")}})
+    assert outcome.found == [("ConstraintViolated", marked("here")[0])]
+    assert outcome.only.rule.constraint == constraint  # type: ignore[attr-defined]
+    assert outcome.captured is not None
+    snippet: dict[str, Any] = {"torch": torch}
+    exec(outcome.only.fixes[0].snippet, snippet)
+    assert run(model, args, dynamic_shapes=snippet["dynamic_shapes"]).found == []
+    if constraint != "n >= 6":
+        assert run(model, args, dynamic_shapes={"x": {0: Dim.DYNAMIC}}).found == []
+
+
+def test_sizes_below_a_kernel_need_no_word() -> None:
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, 2), torch.nn.BatchNorm2d(4), torch.nn.MaxPool2d(2), torch.nn.AdaptiveAvgPool2d(1))
+    wanted = {"input": {0: Dim("batch"), 2: Dim("height"), 3: Dim("width")}}
+    program = run(model, (torch.randn(2, 3, 32, 32),), dynamic_shapes=wanted).program
+    assert program.module()(torch.randn(1, 3, 40, 36)).shape == (1, 4, 1, 1)
+    assert run(model, (torch.randn(2, 3, 32, 32),), dynamic_shapes=wanted).found == []
+
+
+def test_dim_that_only_the_solver_gives_up_stays_dynamic(load: Load) -> None:
+    model = load(net("def forward(self, x):\n    return torch.cat([x, x], 1).chunk(2, 1)[0]")).Net()
+    outcome = run(model, (torch.randn(2, 5, 8),), dynamic_shapes={"x": {0: Dim("n"), 1: Dim("t")}})
+    assert outcome.found == []
+    assert outcome.program.module()(torch.randn(3, 7, 8)).shape == (3, 7, 8)
+
+
+@pytest.mark.parametrize(
+    ("relation", "expected"),
+    [
+        (sympy.Eq(SIZE % 4, 0), Limit(factor=4)),
+        (sympy.Eq(SIZE, sympy.Min(1024, SIZE)), Limit(most=1024)),
+        (SIZE <= 8, Limit(most=8)),
+        (SIZE >= 5, None),
+        (sympy.Ne(SIZE, 1), None),
+        (sympy.Ne(SIZE, 12), None),
+        (sympy.Eq((3 * SIZE - 1) // SIZE, 2), None),
+    ],
+    ids=str,
+)
+def test_limit_of_a_relation(relation: sympy.Basic, expected: Limit | None) -> None:
+    assert limit_of(relation, SIZE, 8, 0, sys.maxsize) == expected
+
+
+def test_limit_that_is_promised_is_none() -> None:
+    assert limit_of(SIZE <= 64, SIZE, 8, 2, 64) is None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected", "actual"),
+    [
+        ({"tokens": {0: Dim("n")}, "pair": [None, None]}, "x, pair", "tokens, pair"),
+        ({"x": {0: Dim("n")}}, "x, pair", "x"),
+        (({0: Dim("n")},), None, "1 entries"),
+        ({"x": {0: Dim("n")}, "pair": [None]}, None, "1 entries"),
+        ({"x": [Dim("n")], "pair": [None, None]}, None, "1 dims"),
+        ({"x": {0: Dim("n")}, "pair": {"a": None}}, None, "a"),
+        ({"x": {0: Dim("n")}, "pair": None}, None, "None"),
+        ({"x": {2: Dim("n")}, "pair": [None, None]}, None, "dim 2"),
+        ({"x": Dim("n"), "pair": [None, None]}, None, "Dim('n', min=0)"),
+    ],
+    ids=["name", "missing", "tuple", "nested", "rank", "kind", "container", "axis", "tensor"],
+)
+def test_dynamic_shapes_of_another_structure(load: Load, wanted: Any, expected: str | None, actual: str) -> None:
+    model = load(net("def forward(self, x, pair):\n    return x + pair[0] + pair[1]")).Net()
+    args = (torch.ones(3, 4), [torch.ones(3, 4), torch.ones(3, 4)])
+    outcome = run(model, args, dynamic_shapes=wanted)
+    assert [rule for rule, _ in outcome.found] == ["DynamicShapesMismatch"]
+    finding = outcome.only
+    rule: Any = finding.rule
+    assert rule.actual == actual
+    assert expected is None or rule.expected == expected
+    assert finding.location is not None
+    assert finding.location.file == __file__
+    snippet: dict[str, Any] = {"torch": torch}
+    exec(finding.fixes[0].snippet, snippet)
+    assert "DynamicShapesMismatch" not in [name for name, _ in run(model, args, dynamic_shapes=snippet["dynamic_shapes"]).found]
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [{"x": {0: Dim("n", min=4)}, "y": None}, {"x": {0: Dim("n", max=9)}, "y": {0: Dim("n", max=10)}}],
+    ids=["example", "definitions"],
+)
+def test_dynamic_shapes_that_contradict(load: Load, wanted: Any) -> None:
+    model = load(net("def forward(self, x, y):\n    return x + y")).Net()
+    outcome = run(model, (torch.ones(3), torch.ones(3)), dynamic_shapes=wanted)
+    assert [rule for rule, _ in outcome.found] == ["DynamicShapesMismatch"]
+    assert outcome.only.location is not None
+    assert outcome.only.location.file == __file__
+
+
+# The model's and the call's own faults
+
+
+def test_exception_of_the_users_code(load: Load, marked: Marked) -> None:
+    forward = """
+        def forward(self, x):
+            self.check(x)
+            return x
+
+        def check(self, x):
+            if x.shape[0] != 4:
+                raise ValueError("four, please")  # here
+    """
+    outcome = run(load(net(forward)).Net(), (torch.ones(3),))
+    assert outcome.found == [("UserCodeRaised", marked("here")[0])]
+    assert "strict" not in "".join(outcome.only.notes)
+
+
+def test_eager_run_leaves_no_trace(load: Load) -> None:
+    module = load(
+        """
+        import torch
+
+
+        class Training(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.norm = torch.nn.BatchNorm1d(3)
+
+            def forward(self, x):
+                x.add_(1)
+                return self.norm(x) @ torch.ones(7, 7)
+        """
+    )
+    model, x = module.Training(), torch.ones(2, 3)
+    state = torch.random.get_rng_state()
+    assert [rule for rule, _ in run(model, (x,)).found] == ["UserCodeRaised"]
+    assert torch.equal(x, torch.ones(2, 3))
+    assert int(model.norm.num_batches_tracked) == 0
+    assert torch.equal(model.norm.running_mean, torch.zeros(3))
+    assert torch.equal(state, torch.random.get_rng_state())
+
+
+def test_layer_of_torch_that_fails(load: Load, marked: Marked) -> None:
+    module = load(
+        """
+        import torch
+
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.head = torch.nn.Linear(8, 4)
+
+            def forward(self, x):
+                return self.head(x)  # here
+        """
+    )
+    outcome = run(module.Net(), (torch.ones(2, 6),))
+    assert outcome.found == [("UserCodeRaised", marked("here")[0])]
+    assert outcome.only.location is not None
+    assert outcome.only.location.module == "head"
+
+
+def test_arguments_that_do_not_fit(load: Load, marked: Marked) -> None:
+    model = load(net("def forward(self, x, y):  # here\n    return x + y")).Net()
+    outcome = run(model, (torch.ones(3),))
+    assert [rule for rule, _ in outcome.found] == ["UserCodeRaised"]
+    assert outcome.only.location is not None
+    assert outcome.only.location.file == __file__
+    assert [place.line for place in outcome.only.related] == marked("here")
+
+
+@pytest.mark.parametrize("strategy", ["non_strict", "strict"])
+def test_operator_without_fake_kernel(load: Load, marked: Marked, strategy: str) -> None:
+    source = """
+        import torch
+
+        library = torch.library.Library("onnxplain_SPACE", "FRAGMENT")
+        library.define("defined(Tensor x, int k=2) -> Tensor")
+        library.impl("defined", lambda x, k=2: x * k, "CPU")
+
+
+        @torch.library.custom_op("onnxplain_SPACE::decorated", mutates_args=())
+        def decorated(x: torch.Tensor, k: int) -> torch.Tensor:
+            return x * k
+
+
+        class Defined(torch.nn.Module):
+            def forward(self, x):
+                return torch.ops.onnxplain_SPACE.defined(x)  # defined
+
+
+        class Decorated(torch.nn.Module):
+            def forward(self, x):
+                return decorated(x, 3)  # decorated
+    """
+    # NOTE: an operator can be defined only once in a process, and TorchDynamo remembers modules by name.
+    name = f"operators_{strategy}"
+    module = load(source.replace("SPACE", strategy), name)
+    strategies = (strategy.replace("_", "-"),)
+    for model, mark in ((module.Defined(), "defined"), (module.Decorated(), "decorated")):
+        outcome = run(model, (torch.ones(3),), strategies=strategies)
+        assert outcome.found == [("FakeKernelMissing", marked(mark, name)[0])]
+        exec(outcome.only.fixes[0].edits[0].replacement, {"torch": torch})
+        assert run(model, (torch.ones(3),), strategies=strategies).found == []
+
+
+def test_method_of_a_module_keeps_its_parameters(load: Load) -> None:
+    module = load(net("def encode(self, x):\n    return x + self.weight")).Net()
+    module.weight = torch.nn.Parameter(torch.ones(3))
+    assert list(run(module.encode, (torch.ones(3),)).program.state_dict) == ["model.weight"]
+
+
+def test_graph_break(load: Load, marked: Marked) -> None:
+    forward = "def forward(self, x):\n    torch._dynamo.graph_break()  # here\n    return x * 2"
+    outcome = run(load(net(forward)).Net(), (torch.ones(3),), strategies=("strict",))
+    assert outcome.found == [("GraphBreak", marked("here")[0])]
+    assert run(load(net(forward)).Net(), (torch.ones(3),)).found == []
+
+
+def test_numpy_is_unknown_to_the_non_strict_strategy(load: Load, marked: Marked) -> None:
+    forward = "def forward(self, x):\n    return x * float(x.numpy().max())  # here"
+    outcome = run(load(net(forward)).Net(), (torch.ones(3),), strategies=("non-strict",))
+    assert outcome.found == [("NumpyUsed", marked("here")[0])]
+    assert "numpy" in outcome.only.cause
+
+
+def test_unsupported_input(load: Load, marked: Marked) -> None:
+    module = load(
+        """
+        import dataclasses
+
+        import torch
+
+
+        @dataclasses.dataclass
+        class Batch:  # class
+            tokens: torch.Tensor
+            mask: torch.Tensor
+
+
+        class Cache:
+            def __init__(self, k, v):
+                self.k, self.v = k, v
+
+
+        class Net(torch.nn.Module):
+            def forward(self, batch, caches):
+                return batch.tokens * batch.mask + caches[0].k
+        """
+    )
+    args = (module.Batch(torch.ones(3), torch.ones(3)), [module.Cache(torch.ones(3), torch.ones(3))])
+    outcome = run(module.Net(), args)
+    assert [rule for rule, _ in outcome.found] == ["UnsupportedInputType", "UnsupportedInputType"]
+    assert [finding.rule.argument for finding in outcome.log.findings] == ["batch", "caches[0]"]  # type: ignore[attr-defined]
+    batch, cache = outcome.log.findings
+    assert batch.location is not None
+    assert batch.location.file == __file__
+    assert [place.line for place in batch.related][:1] == marked("class")
+    for finding in (batch, cache):
+        exec(
+            (finding.fixes[0].snippet or finding.fixes[0].edits[0].replacement),
+            {"torch": torch, "Batch": module.Batch, "Cache": module.Cache},
+        )
+    assert run(module.Net(), args).found == []
+
+
+def test_training_mode(load: Load, marked: Marked) -> None:
+    module = load(
+        """
+        import torch
+
+
+        class Training(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.block = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Dropout(0.1), torch.nn.Dropout(0.0))
+                self.norm = torch.nn.BatchNorm1d(3)
+                self.still = torch.nn.Dropout(0.5).eval()
+                self.rnn = torch.nn.GRU(3, 3)
+
+            def forward(self, x):
+                x = self.block(x)  # first
+                return self.rnn(torch.nn.functional.dropout(self.still(self.norm(x)), 0.5, self.training))[0]
+        """
+    )
+    outcome = run(module.Training(), (torch.ones(2, 3),))
+    assert outcome.captured is not None
+    assert outcome.found == [("TrainingMode", marked("first")[0])]
+    layers = outcome.only.rule.layers  # type: ignore[attr-defined]
+    assert layers == ("block.1", "norm", "Training")
+    assert run(module.Training().eval(), (torch.ones(2, 3),)).found == []
+
+
+def test_training_mode_without_effect(load: Load) -> None:
+    module = load("import torch\n\n\nclass Training(torch.nn.Linear):\n    pass\n")
+    assert run(module.Training(2, 2), (torch.ones(1, 2),)).found == []
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_torchscript(load: Load, marked: Marked) -> None:
+    module = load(
+        """
+        import torch
+
+
+        class Part(torch.nn.Module):
+            def forward(self, x):
+                return x * 2
+
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.blocks = torch.nn.ModuleList([torch.jit.script(Part())])
+
+            def forward(self, x):
+                return self.blocks[0](x) + 1  # here
+        """
+    )
+    outcome = run(module.Net(), (torch.ones(3),))
+    assert outcome.found == [("ScriptedModel", marked("here")[0])]
+    assert outcome.only.rule.module == "blocks.0"  # type: ignore[attr-defined]
+    whole = run(torch.jit.script(module.Part()), (torch.ones(3),))
+    assert [rule for rule, _ in whole.found] == ["ScriptedModel"]
+    assert whole.only.location is not None
+    assert whole.only.location.file == __file__
+
+
+# Silence
+
+
+def test_torch_says_nothing_on_standard_error(load: Load, capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder) -> None:
+    forward = """
+        def forward(self, x):
+            for row in range(x.shape[0]):
+                if x.sum() > row:
+                    x = x + 1
+            return x
+    """
+    run(load(net(forward)).Net(), (torch.ones(3, 4),), dynamic_shapes={"x": {0: Dim("batch")}})
+    assert capsys.readouterr() == ("", "")
+    assert [str(each.message) for each in recwarn] == []
+
+
+def test_the_models_own_words_go_out(load: Load, capsys: pytest.CaptureFixture[str]) -> None:
+    module = load(
+        """
+        import sys
+        import warnings
+
+        import torch
+
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                print("on standard error", file=sys.stderr)
+                warnings.warn("of the model", UserWarning, stacklevel=1)
+                return x
+        """
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert run(module.Net(), (torch.ones(3),)).found == []
+    assert capsys.readouterr().err == "on standard error\n"
+    assert [str(each.message) for each in caught] == ["of the model"]
+
+
+def test_each_strategy_is_an_event(load: Load) -> None:
+    model = load(net("def forward(self, x):\n    return x / float(x.max())")).Net()
+    texts = [event.text for event in run(model, (torch.ones(3),)).log.events if event.level == logging.INFO]
+    assert ["non-strict" in text for text in texts] == [True, True, False, False]
+
+
+# Another torch
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "value"),
+    [
+        (frames, "_TRACER", None),
+        (guards, "_SHAPE_ENVIRONMENT", None),
+        (guards, "_TRACING_CONTEXT", None),
+        (data_dependence, "_DATA_DEPENDENT", ()),
+        (recurrent_shapes, "_KEYS", ("NoSuchKey",)),
+    ],
+    ids=["tracer", "shape environment", "tracing context", "exception", "dispatch key"],
+)
+def test_missing_private_names_never_fail_an_export(
+    load: Load, marked: Marked, module: ModuleType, name: str, value: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, name, value)
+    healthy = load(net("def forward(self, x):\n    return x + 1"), "healthy").Net()
+    assert run(healthy, (torch.ones(3, 4),), dynamic_shapes={"x": {0: Dim("batch")}}).found == []
+    branch = load(net("def forward(self, x):\n    if x.sum() > 0:  # here\n        return x\n    return -x"), "branch").Net()
+    expected = "CaptureFailed" if name == "_DATA_DEPENDENT" else "DataDependentBranch"
+    assert run(branch, (torch.ones(3),)).found == [(expected, marked("here", "branch")[0])]
+
+
+def test_frozen_dim_without_the_shape_environment(load: Load, marked: Marked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guards, "_SHAPE_ENVIRONMENT", None)
+    model = load(net("def forward(self, x):  # forward\n    return x.reshape(3, 4)")).Net()
+    outcome = run(model, (torch.ones(3, 4),), dynamic_shapes={"x": {0: Dim("batch")}})
+    assert outcome.found == [("SpecializedDynamicDim", marked("forward")[0])]

@@ -1,0 +1,131 @@
+"""The markdown report: its words (golden files), and that nothing from a model can change its structure."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import re
+
+import pytest
+from logs import SOURCE, context, exported, failed, hostile
+from markdown_it import MarkdownIt
+
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, ExportFailed, Fix, Graph, Location, Node, Region, markdown
+from onnxplain.rules import DataDependentBranch, TrainingMode, UnsupportedOperator
+
+GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+COMMENT_LIMIT = 65_536
+
+
+@pytest.fixture
+def source(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The path of a source file in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "flip.py"
+    path.write_text(SOURCE, encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("name", ["failed", "exported"])
+def test_golden(name: str, source: str, tmp_path: pathlib.Path) -> None:
+    report = markdown.to_markdown(failed(source) if name == "failed" else exported(tmp_path))
+    golden = GOLDEN / f"report_{name}.md"
+    if os.environ.get("UPDATE_GOLDEN"):
+        golden.write_text(report, encoding="utf-8", newline="\n")
+    assert report == golden.read_text(encoding="utf-8")
+
+
+def test_what_comes_from_a_model_is_text_only(source: str) -> None:
+    report = markdown.to_markdown(hostile(source))
+    assert "\x1b" not in report
+    assert "\u202e" not in report
+    tokens = [token for block in MarkdownIt().parse(report) for token in (block, *(block.children or ()))]
+    html = "".join(token.content for token in tokens if token.type in ("html_block", "html_inline"))
+    assert set(re.findall(r"</?\w+", html)) == {"<details", "</details", "<summary", "</summary"}
+    assert not {token.type for token in tokens} & {"link_open", "image"}
+    assert "alert(1)" not in html
+    (picture,) = [token.content for token in tokens if token.type == "fence" and token.info == "mermaid"]
+    first, node, other, edge, style = picture.splitlines()
+    label = r"""\["([A-Za-z0-9_ .,()\[\]=]|#\d+;|<br>)+"\]"""
+    assert re.fullmatch(rf"    n0{label}:::blamed", node)
+    assert re.fullmatch(rf"    n1{label}", other)
+    assert (first, edge, style[:20]) == ("flowchart TD", "    n0 --> n1", "    classDef blamed ")
+    headings = [tokens[index + 1].content for index, token in enumerate(tokens) if token.type == "heading_open"]
+    assert headings == ["The export of Flip failed in capture", "Findings", "Error OXP3001: UnsupportedOperator"]
+
+
+def test_many_long_findings_fit_into_a_comment(source: str) -> None:
+    made = context()
+    with contextlib.suppress(ExportFailed), made.stage("dispatch"):
+        for number in range(30):
+            made.report(UnsupportedOperator(operator=f"aten::foo_{number}", nearest="aten::foo"), at=Location(source, Region(6)))
+        for number in range(1000):
+            made.event(f"Step {number}.")
+        raise made.fail(DataDependentBranch(condition="x"), cause=RuntimeError("why " * 25_000))
+    report = markdown.to_markdown(made.log())
+    assert len(report) < COMMENT_LIMIT
+    assert "characters are left out here" in report
+    assert "earlier steps are left out here" in report
+    assert report.count("### Error OXP3001") == 30
+
+
+def long_finding(made: DiagnosticContext, number: int, source: str, text: str) -> None:
+    at = Location(source, Region(6), text, text)
+    nodes = tuple(Node(f"{index}{text}", text, text) for index in range(12))
+    graph = Graph(nodes, tuple((nodes[0].id, node.id) for node in nodes), nodes[0].id)
+    made.report(
+        UnsupportedOperator(operator=f"{number}{text}", nearest=text),
+        at=Evidence(at, (at, at), related=(at,) * 20, node=graph),
+        notes=[text] * 3,
+        fixes=[Fix(text, Confidence.GUESS, snippet=text)],
+        cause=RuntimeError(text),
+    )
+
+
+@pytest.mark.parametrize("text", ["x", "|*" * 300, "模型" * 1_000], ids=["short", "escaped", "wide"])
+def test_any_number_of_findings_of_any_length_is_told_or_counted(source: str, text: str) -> None:
+    made = context()
+    for number in range(5):
+        long_finding(made, number, source, text)
+        made.report(TrainingMode(layers=(f"{number}{text}",)), at=Location(source, Region(11)))
+    made.environment["text"] = text
+    log = made.log()
+    report = markdown.to_markdown(dataclasses.replace(log, findings=log.findings * 100))
+    assert len(report.encode("utf-16-le")) // 2 < COMMENT_LIMIT
+    whole, brief = report.count("### Error OXP3001"), report.count("- Error OXP3001")
+    assert whole >= 1
+    left_out = re.findall(r"^- And (\d+) more, which", report, re.MULTILINE)
+    assert [500 - whole - brief, 500 - report.count("- Warning OXP1007")] == list(map(int, left_out))
+
+
+def test_every_place_of_a_folded_finding_is_told_or_counted(source: str) -> None:
+    made = context()
+    for line in range(1, 31):
+        made._add(UnsupportedOperator(operator="aten::foo", nearest=""), Location(source, Region(1, line)))
+    report = markdown.to_markdown(made.log())
+    assert report.count("- Also at `flip.py:1:") == 10
+    assert "- And at 19 more places" in report
+
+
+def test_write_makes_folders_and_leaves_no_draft(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "reports" / "flip.md"
+    markdown.write(exported(tmp_path), path)
+    assert path.read_text(encoding="utf-8").startswith("# Exported Flip in ")
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_write_that_fails_keeps_the_old_report(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "flip.md"
+    path.write_text("old", encoding="utf-8")
+    log = exported(tmp_path)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError("no")
+
+    monkeypatch.setattr(pathlib.Path, "replace", refuse)
+    with pytest.raises(PermissionError):
+        markdown.write(log, path)
+    assert path.read_text(encoding="utf-8") == "old"
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["flip.md", "flip.onnx"]

@@ -1,0 +1,148 @@
+"""The recipes work as pasted: their steps are run, with the real commands, in a repository of somebody's models."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from sarif_checks import check_log
+
+SAMPLES = pathlib.Path(__file__).resolve().parents[2] / "vscode-samples"
+RECIPES = SAMPLES / "recipes"
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash to run the recipes with")]
+
+
+class Repository:
+    """A clone of somebody's models, with `main` of its origin where it was cloned from."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder = folder / "clone"
+        commands = folder / "bin"
+        commands.mkdir()
+        for name, script in {"onnxplain": f'exec "{sys.executable}" -m onnxplain "$@"', "pip": "exit 0"}.items():
+            (commands / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+            (commands / name).chmod(0o755)
+        self._environment = {**os.environ, "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}", "CI_DEFAULT_BRANCH": "main"}
+        origin = folder / "origin"
+        (origin / "models").mkdir(parents=True)
+        shutil.copy(SAMPLES / "healthy.py", origin / "models")
+        self.run("git init --quiet --initial-branch=main && git add . && " + COMMIT, origin)
+        self.run(f"git clone --quiet --depth=1 file://{origin} clone", folder)
+        self.origin = origin
+
+    def run(self, script: str, folder: pathlib.Path | None = None, options: str = "-e") -> subprocess.CompletedProcess[str]:
+        """Runs `script` with bash, as CI does. What it printed is in `stdout`."""
+        command = ["bash", *options.split(), "-c", script]
+        where = folder or self.folder
+        return subprocess.run(command, cwd=where, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def add_flawed_model(self) -> None:
+        shutil.copy(SAMPLES / "data_dependent.py", self.folder / "models")
+
+    def accept_on_main(self) -> None:
+        """Accepts what the logs tell, and commits that to main of the origin."""
+        done = self.run("onnxplain baseline accept .sarif/*.sarif")
+        assert done.returncode == 0, done.stdout
+        shutil.move(self.folder / "onnxplain-baseline.sarif", self.origin)
+        assert self.run("git add . && " + COMMIT, self.origin).returncode == 0
+
+
+COMMIT = "git -c user.name=somebody -c user.email=somebody@example.com commit --quiet --message models"
+
+
+@pytest.fixture
+def repository(tmp_path: pathlib.Path) -> Repository:
+    return Repository(tmp_path)
+
+
+def recipe(name: str) -> Any:
+    return yaml.safe_load((RECIPES / name).read_text(encoding="utf-8"))
+
+
+def test_shell(repository: Repository) -> None:
+    check = f'bash "{RECIPES / "check.sh"}"'
+    repository.add_flawed_model()
+    done = repository.run(check)
+    assert done.returncode == 1, done.stdout
+    assert "data_dependent.py:7:8" in done.stdout
+    assert (repository.folder / "out/healthy.onnx").exists()
+    assert repository.run("onnxplain baseline accept .sarif/*.sarif").returncode == 0
+    done = repository.run(f"{check} models/data_dependent.py")
+    assert done.returncode == 0, done.stdout
+    # What is no model is a mistake, whatever the baseline says.
+    (repository.folder / "models/empty.py").touch()
+    assert repository.run(f"{check} models/empty.py").returncode != 0
+
+
+def test_github_actions(repository: Repository) -> None:
+    workflow = recipe("github-actions.yml")
+    assert workflow["permissions"]["security-events"] == "write"
+    (job,) = workflow["jobs"].values()
+    steps = {step.get("name", step.get("uses")): step for step in job["steps"]}
+    repository.add_flawed_model()
+    for name in ("Install", "Export"):
+        done = repository.run(steps[name]["run"])
+        assert done.returncode == 0, done.stdout
+    upload = steps["Upload"]
+    assert upload["uses"].startswith("github/codeql-action/upload-sarif@")
+    assert upload["if"].startswith("always()")
+    uploaded = sorted((repository.folder / upload["with"]["sarif_file"]).glob("*.sarif"))
+    assert [path.stem for path in uploaded] == ["data_dependent", "healthy"]
+    runs = [run for path in uploaded for run in check_log(path)["runs"]]
+    assert len({run["automationDetails"]["id"] for run in runs}) == len(runs), "GitHub takes one log of a category"
+    for run in runs:
+        for result in run["results"]:
+            assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "models/data_dependent.py"
+    gate = repository.run(steps["Gate"]["run"])
+    assert gate.returncode == 1, gate.stdout
+    assert "::error " in gate.stdout
+    assert "file=models/data_dependent.py" in gate.stdout
+    repository.accept_on_main()
+    done = repository.run(steps["Gate"]["run"])
+    assert done.returncode == 0, done.stdout
+    assert "::error " not in done.stdout
+
+
+def test_gitlab(repository: Repository) -> None:
+    job = recipe("gitlab-ci.yml")["onnx"]
+    assert job["artifacts"]["when"] == "always"
+    reports = {name: repository.folder / path for name, path in job["artifacts"]["reports"].items()}
+    # GitLab runs the lines of a script in one shell, which stops at the first that fails.
+    script = "\n".join(job["script"])
+    repository.add_flawed_model()
+    done = repository.run(script, None, "-eo pipefail")
+    assert done.returncode == 1, done.stdout
+    (issue,) = json.loads(reports["codequality"].read_text(encoding="utf-8"))
+    assert issue["check_name"] == "OXP1001"
+    assert issue["location"]["path"] == "models/data_dependent.py"
+    assert ElementTree.parse(reports["junit"]).findall(".//failure")
+    repository.accept_on_main()
+    done = repository.run(script, None, "-eo pipefail")
+    assert done.returncode == 0, done.stdout
+    assert not ElementTree.parse(reports["junit"]).findall(".//failure")
+
+
+def test_pre_commit(repository: Repository) -> None:
+    (source,) = recipe("pre-commit-config.yaml")["repos"]
+    (hook,) = source["hooks"]
+    assert hook["require_serial"], "two hooks at once would judge each other's logs"
+    entry = shlex.join(shlex.split(hook["entry"]))
+    repository.add_flawed_model()
+    done = repository.run(f"{entry} models/data_dependent.py models/healthy.py")
+    assert done.returncode == 1, done.stdout
+    assert "data_dependent.py:7:8" in done.stdout
+    assert (repository.folder / "out/healthy.onnx").exists()
+    assert repository.run("onnxplain baseline accept .sarif/*.sarif").returncode == 0
+    done = repository.run(f"{entry} models/data_dependent.py")
+    assert done.returncode == 0, done.stdout
+    assert repository.run(f"{entry} models/nothing.py").returncode != 0
