@@ -13,6 +13,7 @@ import torch
 
 from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.rules import UnsupportedOperator, UnsupportedOverload
+from onnxplain.torch_internals.operators import OpOverload, schema
 
 from .ops import control_flow
 from .passes import Prepared, graph_modules
@@ -65,7 +66,7 @@ def _report(
     """Reports an operator under the name that the user's line called, and what it became."""
     called = node.meta.get("original_aten")
     notes = []
-    if isinstance(found, UnsupportedOperator) and isinstance(called, torch._ops.OpOverload) and called is not node.target:
+    if isinstance(found, UnsupportedOperator) and isinstance(called, OpOverload) and called is not node.target:
         notes = [f"It is made of {found.operator}, which has none."]
         found = dataclasses.replace(found, operator=qualified_name(called))
     at = locations.at_node(node)
@@ -112,24 +113,24 @@ def _translation(node: torch.fx.Node, registry: OnnxRegistry) -> Translation | N
 
 def _call(node: torch.fx.Node, name: str, translation: Translation) -> Call | UnsupportedOverload:
     names, defaults, takes_any = _parameters(translation)
-    schema = node.target._schema.arguments if isinstance(node.target, torch._ops.OpOverload) else ()
-    given = {argument.name: node.kwargs.get(argument.name, argument.default_value) for argument in schema}
+    expected_arguments = schema(node.target).arguments if isinstance(node.target, OpOverload) else ()
+    given = {argument.name: node.kwargs.get(argument.name, argument.default_value) for argument in expected_arguments}
     args: list[Any] = []
     for position, argument in enumerate(node.args):
         if takes_any or position < len(names):
             args.append(defaults.get(names[position], argument) if argument is None and position < len(names) else argument)
         else:
-            given[schema[position].name] = argument
+            given[expected_arguments[position].name] = argument
     kwargs = {}
     for keyword, argument in node.kwargs.items():
         if keyword in names and not (argument is None and keyword in defaults):
             kwargs[keyword] = argument
     # Arguments that the graph leaves out have the schema's defaults, of which the translation may know nothing.
-    for expected in schema:
+    for expected in expected_arguments:
         if expected.name in names[len(args) :] and expected.name not in (*kwargs, *defaults) and expected.has_default_value():
             kwargs[expected.name] = expected.default_value
     # A translation that takes no notice of an argument would be silently wrong.
-    for position, expected in enumerate(schema):
+    for position, expected in enumerate(expected_arguments):
         if position < len(args) or expected.name in names or expected.name in _MEANINGLESS:
             continue
         if given[expected.name] != expected.default_value:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.nn.modules.module import (
     register_module_buffer_registration_hook,
     register_module_module_registration_hook,
@@ -17,7 +16,10 @@ from torch.nn.modules.module import (
 )
 from torch.utils.weak import WeakTensorKeyDictionary
 
-# NOTE: `torch._subclasses.fake_tensor` is private; read in torch 2.11, 2.13 and 2.15. There is no public fake mode.
+from onnxplain.torch_internals import pytree
+from onnxplain.torch_internals.fake_tensors import FakeTensorMode, forget_converted, is_fake
+from onnxplain.torch_internals.modules import buffers, without_state
+from onnxplain.torch_internals.operators import OpOverload, schema
 
 LARGE = 2**26
 """Bytes above which a tensor that is made within `enable_fake_mode` has no data from the start."""
@@ -74,19 +76,19 @@ class _Mode(FakeTensorMode):
         self._building = True
 
     def __torch_dispatch__(self, func: Any, types: Sequence[Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
-        tensors = [each for each in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
-        fake = [isinstance(each, FakeTensor) for each in tensors]
+        tensors = [each for each in pytree.tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
+        fake = [is_fake(each) for each in tensors]
         if tensors and not any(fake):
             return func(*args, **(kwargs or {}))
-        if fake and not fake[0] and isinstance(func, torch._ops.OpOverload) and func._schema.is_mutable:
+        if fake and not fake[0] and isinstance(func, OpOverload) and schema(func).is_mutable:
             # NOTE: what is written into a real tensor here is not known, so its data is wrong from now on.
             self._unknown[tensors[0].untyped_storage().data_ptr()] = tensors[0].untyped_storage()
         with self._all_fake():
             result = super().__torch_dispatch__(func, types, args, kwargs or {})
         if self._building and not self._everything:
             # NOTE: `Module.to` exchanges parameters, which torch refuses while its converter has a weak reference to one.
-            self.fake_tensor_converter.tensor_memo.clear()
-        small = not tensors and isinstance(result, FakeTensor) and result.device.type != "meta" and result.nbytes <= LARGE
+            forget_converted(self)
+        small = not tensors and is_fake(result) and result.device.type != "meta" and result.nbytes <= LARGE
         return func(*args, **(kwargs or {})) if small and not self._everything else result
 
     def __deepcopy__(self, _: object) -> _Mode:
@@ -105,7 +107,7 @@ class _Mode(FakeTensorMode):
     def registered(self, module: torch.nn.Module, _: str, parameter: torch.nn.Parameter | None) -> torch.nn.Parameter | None:
         """Takes the data from a parameter that a module gets."""
         self._modules.add(module)
-        if parameter is None or isinstance(parameter, FakeTensor) or torch.nn.parameter.is_lazy(parameter):
+        if parameter is None or is_fake(parameter) or torch.nn.parameter.is_lazy(parameter):
             return None
         made: torch.nn.Parameter = self._without_data(parameter)
         return made
@@ -122,11 +124,12 @@ class _Mode(FakeTensorMode):
         """Takes the data from the persistent buffers, and from those that fake tensors were written to."""
         self._building = False
         for module in self._modules:
-            for name, buffer in module._buffers.items():
-                if buffer is None or isinstance(buffer, FakeTensor) or buffer.is_meta:
+            registered, volatile = buffers(module), without_state(module)
+            for name, buffer in registered.items():
+                if buffer is None or is_fake(buffer) or buffer.is_meta:
                     continue
-                if name not in module._non_persistent_buffers_set or buffer.untyped_storage().data_ptr() in self._unknown:
-                    module._buffers[name] = self._without_data(buffer)
+                if name not in volatile or buffer.untyped_storage().data_ptr() in self._unknown:
+                    registered[name] = self._without_data(buffer)
 
     def _without_data(self, tensor: torch.Tensor) -> Any:
         # NOTE: tied weights are registered twice, and must stay one tensor.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 
 import torch
 
@@ -21,6 +22,7 @@ from .request import Request, signature_of
 from .runtime import verify
 from .source import locations
 from .storage import Staging, open_destination, save, serialize, write
+from .torch_internals import symbols
 
 
 def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry) -> ONNXProgram:
@@ -34,6 +36,8 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry) ->
             opset.check(context, request)
             open_destination(context, staging, request)
         with context.stage("capture"):
+            for lacking in symbols.told():
+                context.event(lacking, logging.WARNING)
             captured = capture(context, request, lambda program: look_ahead(context, program, registry))
         with without_collection():
             with context.stage("passes"):

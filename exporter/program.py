@@ -16,9 +16,10 @@ import onnx
 import onnx_ir as ir
 import torch
 from onnx_ir.tensor_adapters import TorchTensor, from_torch_dtype, to_torch_dtype
-from torch.utils import _pytree as pytree
 
 from onnxplain.diagnostics import InvalidArgument, Log, OnnxExporterError
+from onnxplain.torch_internals import pytree
+from onnxplain.torch_internals.fake_tensors import has_no_data
 
 from . import runtime, storage
 from . import weights as model_weights
@@ -369,7 +370,7 @@ def _explained() -> Iterator[None]:
 
 def _unfit(tensor: torch.Tensor) -> str:
     """What keeps a tensor from being an input, if anything does."""
-    if tensor.is_meta or hasattr(tensor, "fake_mode"):
+    if has_no_data(tensor):
         return "a meta or fake"
     if tensor.is_nested or tensor.is_quantized or tensor.layout is not torch.strided:
         return "a nested, quantized or sparse"

@@ -13,6 +13,7 @@ import torch
 
 from onnxplain import ops
 from onnxplain.diagnostics import InvalidArgument
+from onnxplain.torch_internals.operators import HigherOrderOperator, OpOverload, OpOverloadPacket
 
 from .request import DEFAULT_OPSET
 
@@ -49,9 +50,9 @@ def qualified_name(target: object) -> str:
 
     Higher-order operators are in the namespace `higher_order`.
     """
-    if isinstance(target, torch._ops.OpOverload):
+    if isinstance(target, OpOverload):
         return str(target.name())
-    if isinstance(target, torch._ops.HigherOrderOperator):
+    if isinstance(target, HigherOrderOperator):
         return f"higher_order::{target.name()}"
     return f"{getattr(target, '__module__', '')}::{getattr(target, '__name__', target)}"
 
@@ -114,9 +115,9 @@ class OnnxRegistry:
             InvalidArgument: `target` is not an overload such as `torch.ops.aten.add.Tensor`, nor a Python function that graphs hold, or a
                 translation is not callable.
         """
-        if isinstance(target, torch._ops.OpOverloadPacket):
+        if isinstance(target, OpOverloadPacket):
             raise InvalidArgument(f"custom_translation_table: expected an overload, such as {target}.default, got the packet {target}")
-        in_graphs = isinstance(target, torch._ops.OpOverload | torch._ops.HigherOrderOperator)
+        in_graphs = isinstance(target, OpOverload | HigherOrderOperator)
         if not in_graphs and getattr(target, "__module__", None) not in ("_operator", "math", "torch"):
             raise InvalidArgument(f"custom_translation_table: expected an overload such as torch.ops.aten.add.Tensor, got {target!r}")
         if not all(map(callable, functions)):

@@ -10,10 +10,11 @@ import contextlib
 import gzip
 import pathlib
 
-from .. import atomic, checkout, encode
-from ..flow import GRAPHS
-from ..log import Log
-from ..options import SarifProfile
+from onnxplain.diagnostics import atomic, checkout, encode
+from onnxplain.diagnostics.flow import GRAPHS
+from onnxplain.diagnostics.log import Log
+from onnxplain.diagnostics.options import SarifProfile
+
 from .run import build
 
 _UPLOAD_LIMIT = 10 * 10**6

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import sarif_om
 
-from ..history import Added, Deprecated, Renamed, told
-from ..level import Level
-from ..log import Tool
-from ..rule import Rule
+from onnxplain.diagnostics.history import Added, Deprecated, Renamed, told
+from onnxplain.diagnostics.level import Level
+from onnxplain.diagnostics.log import Tool
+from onnxplain.diagnostics.rule import Rule
 
 _SEVERITIES = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "recommendation"}
 _DESCRIPTION_LIMIT = 1024

@@ -10,9 +10,9 @@ import urllib.parse
 
 import sarif_om
 
-from .. import fingerprint
-from ..location import Location, Region
-from ..source import column_to_utf16
+from onnxplain.diagnostics import fingerprint
+from onnxplain.diagnostics.location import Location, Region
+from onnxplain.diagnostics.source import column_to_utf16
 
 ROOT = "SRCROOT"
 """The base of all URIs below the source root."""

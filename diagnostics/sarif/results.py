@@ -9,13 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import sarif_om
 
-from .. import fingerprint
-from ..finding import SAME, UNLINKED, Diagnostic
-from ..fix import Edit, Fix
-from ..flow import GraphText, Step
-from ..graph import Graph
-from ..location import Location, Region
-from ..rule import Rule
+from onnxplain.diagnostics import fingerprint
+from onnxplain.diagnostics.finding import SAME, UNLINKED, Diagnostic
+from onnxplain.diagnostics.fix import Edit, Fix
+from onnxplain.diagnostics.flow import GraphText, Step
+from onnxplain.diagnostics.graph import Graph
+from onnxplain.diagnostics.location import Location, Region
+from onnxplain.diagnostics.rule import Rule
+
 from .descriptors import some
 from .places import SNIPPET_LIMIT, Sources, snippet_of
 

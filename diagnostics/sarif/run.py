@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 
 import sarif_om
 
-from .. import checkout, encode
-from ..finding import Diagnostic
-from ..level import Level
-from ..location import Location
-from ..log import PROFILE, Artifact, Event, Log
-from ..text import summary
+from onnxplain.diagnostics import checkout, encode
+from onnxplain.diagnostics.finding import Diagnostic
+from onnxplain.diagnostics.level import Level
+from onnxplain.diagnostics.location import Location
+from onnxplain.diagnostics.log import PROFILE, Artifact, Event, Log
+from onnxplain.diagnostics.text import summary
+
 from .descriptors import descriptor, some
 from .places import ROOT, Sources, artifact_location, folder_uri
 from .results import Results, rule_of

@@ -23,6 +23,7 @@ from onnxplain.registry import qualified_name
 from onnxplain.request import Request
 from onnxplain.rules import ComplexAsReal, ConstantOutput, NameChanged, NameUnused, NanWeight, OutputLeftOut, TranslationFailed, UnusedInput
 from onnxplain.source import call_sites, locations, stubs
+from onnxplain.torch_internals.operators import OpOverload
 from onnxplain.weights import Weight
 
 from . import dim_names, faulty_translations
@@ -234,7 +235,7 @@ class _Builder:
     def _describe(self, node: torch.fx.Node, made: Iterable[ir.Node]) -> None:
         facts = {"fx_node": node.name, "operator": qualified_name(node.target)}
         called = node.meta.get("original_aten")
-        if isinstance(called, torch._ops.OpOverload) and called is not node.target:
+        if isinstance(called, OpOverload) and called is not node.target:
             facts["parent"] = qualified_name(called)
         place = locations.at_node(node).location
         if place is not None:
@@ -339,7 +340,7 @@ def _dtype(expected: Any) -> ir.DataType | None:
 
 def _with_definition(evidence: Evidence, function: Callable[..., Any]) -> Evidence:
     """`evidence` with the place where the translation is defined."""
-    place = stubs.definition(function)
+    place = locations.definition_of(function)
     return evidence if place is None else dataclasses.replace(evidence, related=(*evidence.related, place.saying("the translation")))
 
 

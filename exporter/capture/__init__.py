@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import inspect
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -218,7 +219,7 @@ def _as_module(model: Callable[..., Any]) -> torch.nn.Module:
         # NOTE: a method's weights are parameters then, with names, and not constants.
         module.add_module("model", owner)
     # NOTE: torch.export reads the signature and the code object of `forward`; builtins and objects with `__call__` lack one of them.
-    module.forward = model if inspect.isroutine(model) and hasattr(model, "__code__") else _forwarding(model)
+    module.forward = model if isinstance(model, types.FunctionType | types.MethodType) else _forwarding(model)
     return module
 
 

@@ -10,6 +10,7 @@ import torch
 from onnxplain.diagnostics import Evidence, Fix, Rule
 from onnxplain.request import Request
 from onnxplain.source import locations
+from onnxplain.torch_internals import dynamo
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,4 +72,4 @@ def module_of(request: Request) -> torch.nn.Module | None:
 
 def graph_break_type(error: BaseException) -> str:
     """TorchDynamo's name for what it cannot trace; empty for other errors."""
-    return next((gb for each in chain(error) if isinstance(gb := getattr(each, "gb_type", None), str) and gb), "")
+    return next(filter(None, map(dynamo.graph_break_type, chain(error))), "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import torch
@@ -13,7 +13,7 @@ import torch
 from onnxplain import process
 from onnxplain.diagnostics import InvalidArgument
 from onnxplain.request import FXGraphExtractor, Request, fitted, signature_of
-from onnxplain.torch_internals import loop_gradients, recurrent_shapes
+from onnxplain.torch_internals import config, loop_gradients, recurrent_shapes
 
 from .observe.frames import Frames
 
@@ -64,7 +64,7 @@ class Draft:
     def __call__(self, model: torch.nn.Module, request: Request, frames: Frames) -> torch.export.ExportedProgram:
         """See `CaptureStrategy`."""
         # NOTE: read in torch 2.11, 2.13 and 2.15, export/_draft_export.py. Without this setting it is the non-strict strategy.
-        with frames.on_nodes(), _set("torch._functorch.config", fake_tensor_propagate_real_tensors=True):
+        with frames.on_nodes(), config.switched_on(config.REAL_TENSORS):
             return _export(model, request, strict=False)
 
 
@@ -119,12 +119,12 @@ def _load() -> None:
 
 def _export(model: torch.nn.Module, request: Request, *, strict: bool) -> torch.export.ExportedProgram:
     _load()
-    # NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/_config.py: an example of size 1 says nothing then about a dynamic dim.
     with (
         process.capturing(),
         recurrent_shapes.by_shape(),
         loop_gradients.left_out(),
-        _set("torch.fx.experimental._config", backed_size_oblivious=True),
+        # NOTE: an example of size 1 says nothing then about a dynamic dim.
+        config.switched_on(config.SIZE_ONE),
     ):
         return torch.export.export(
             model,
@@ -135,18 +135,3 @@ def _export(model: torch.nn.Module, request: Request, *, strict: bool) -> torch.
             # NOTE: relations between sizes that a Dim cannot state, such as `seq <= 10`, then are no reason to refuse the model.
             prefer_deferred_runtime_asserts_over_guards=True,
         )
-
-
-@contextlib.contextmanager
-def _set(module: str, **options: bool) -> Iterator[None]:
-    """Sets options of one of torch's config modules for a while, as far as this torch knows them."""
-    try:
-        config: Any = importlib.import_module(module)
-    except ImportError:
-        config = None
-    known = {name: value for name, value in options.items() if hasattr(config, name)}
-    if not known:
-        yield
-        return
-    with config.patch(**known):
-        yield

@@ -9,6 +9,7 @@ import torch
 
 from onnxplain.diagnostics import Graph, Node
 from onnxplain.diagnostics.graph import LEFT_OUT
+from onnxplain.torch_internals.operators import OpOverload
 
 # NOTE: totals, so that the room that one step leaves is the next one's.
 _STEPS = (("above", 5), ("below", 7), ("above", 9), ("below", 10))
@@ -42,7 +43,7 @@ def label_of(node: torch.fx.Node) -> str:
     if node.op != "call_function":
         return {"placeholder": "input", "get_attr": "constant"}.get(node.op, node.op)
     target = node.target
-    return str(target) if isinstance(target, torch._ops.OpOverload) else getattr(target, "__name__", str(target))
+    return str(target) if isinstance(target, OpOverload) else getattr(target, "__name__", str(target))
 
 
 def value_of(value: Any) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import torch
 
+from onnxplain.torch_internals.operators import OpOverload, is_composite, schema
+
 # fmt: off
 _FRESH = frozenset({
     "aten::adaptive_avg_pool1d", "aten::adaptive_avg_pool2d", "aten::adaptive_avg_pool3d", "aten::avg_pool1d", "aten::batch_norm",
@@ -71,13 +73,12 @@ def _shares_memory_with(node: torch.fx.Node) -> Iterable[torch.fx.Node]:
     target = node.target
     if node.op != "call_function":
         return ()
-    if not isinstance(target, torch._ops.OpOverload):
+    if not isinstance(target, OpOverload):
         # getitem of several results, and higher-order operators
         return node.all_input_nodes
-    schema = target._schema
-    if any(returned.alias_info is not None for returned in schema.returns):
-        named = dict(zip((argument.name for argument in schema.arguments), node.args, strict=False)) | dict(node.kwargs)
-        shared = [named.get(argument.name) for argument in schema.arguments if argument.alias_info is not None]
+    described = schema(target)
+    if any(returned.alias_info is not None for returned in described.returns):
+        named = dict(zip((argument.name for argument in described.arguments), node.args, strict=False)) | dict(node.kwargs)
+        shared = [named.get(argument.name) for argument in described.arguments if argument.alias_info is not None]
         return [source for source in shared if isinstance(source, torch.fx.Node)] or node.all_input_nodes
-    is_composite = target.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd)
-    return node.all_input_nodes if is_composite and schema.name not in _FRESH else ()
+    return node.all_input_nodes if is_composite(target) and described.name not in _FRESH else ()

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.fx.experimental.proxy_tensor import make_fx
 
 from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.registry import OnnxRegistry, complex_dtype, qualified_name
 from onnxplain.rules import CustomOperatorInlined, DecompositionFailed
 from onnxplain.source import locations, stubs
+from onnxplain.torch_internals.decompositions import Decompositions, decomposition_of, known_decompositions, make_fx
+from onnxplain.torch_internals.fake_tensors import mode_of
+from onnxplain.torch_internals.operators import OpOverload
 from onnxplain.torch_internals.python_kernels import WithoutData, python_kernel
 
 from .inline import inline
-
-Decompositions = Mapping[torch._ops.OpOverload, Callable[..., Any]]
 
 _KEPT_META = ("stack_trace", "nn_module_stack", "torch_fn", "from_node", "custom")
 
@@ -31,7 +31,7 @@ def decompose(context: DiagnosticContext, module: torch.fx.GraphModule, registry
     needing = [node for node in module.graph.nodes if _needs_decomposition(node, registry)]
     if not needing:
         return
-    everything = _decompositions()
+    everything = known_decompositions()
     table = {
         target: function
         for target, function in everything.items()
@@ -50,19 +50,10 @@ def decompose(context: DiagnosticContext, module: torch.fx.GraphModule, registry
 
 
 def _needs_decomposition(node: torch.fx.Node, registry: OnnxRegistry) -> bool:
-    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload) or node.target in node.meta.get(_WAY, ()):
+    if node.op != "call_function" or not isinstance(node.target, OpOverload) or node.target in node.meta.get(_WAY, ()):
         return False
     # NOTE: what has a translation for real tensors only may be made of operators that have one for complex tensors, too.
     return registry.translation(qualified_name(node.target), is_complex=complex_dtype(node) is not None) is None
-
-
-def _decompositions() -> Decompositions:
-    """What torch knows. NOTE: core ATen's table lacks what eager never decomposes but ONNX does not have, and users register
-    decompositions of their own at any time."""
-    # Read in torch 2.13: private, but the only place with all of them; `default_decompositions` is its public part.
-    everything = getattr(getattr(torch, "_decomp", None), "decomposition_table", {})
-    table = {**everything, **torch.export.default_decompositions()}
-    return {target: function for target, function in table.items() if isinstance(target, torch._ops.OpOverload)}
 
 
 def _decomposed(
@@ -70,8 +61,8 @@ def _decomposed(
 ) -> torch.fx.GraphModule | None:
     """The graph that torch says the node's operator is made of; None if it does not say. `table` is for what stands in that graph."""
     target = node.target
-    assert isinstance(target, torch._ops.OpOverload)
-    function = everything.get(target) or (target.decompose if target._can_decompose() else None)
+    assert isinstance(target, OpOverload)
+    function = everything.get(target) or decomposition_of(target)
     if function is None:
         return None
     try:
@@ -90,7 +81,7 @@ def _decomposed(
 def _implementation(context: DiagnosticContext, node: torch.fx.Node, table: Decompositions) -> torch.fx.GraphModule | None:
     """The graph of what the operator's implementation in Python calls; None if there is none, or if it needs data."""
     target = node.target
-    assert isinstance(target, torch._ops.OpOverload)
+    assert isinstance(target, OpOverload)
     kernel = python_kernel(target)
     if kernel is None:
         return None
@@ -104,7 +95,7 @@ def _implementation(context: DiagnosticContext, node: torch.fx.Node, table: Deco
         return None
     if any(each.target is target for each in made.graph.nodes):
         return None
-    if locations.origin(kernel.file) is not locations.Origin.INTERNAL or target.namespace not in ("aten", "prims"):
+    if not locations.is_internal(kernel.file) or target.namespace not in ("aten", "prims"):
         context.report(CustomOperatorInlined(operator=qualified_name(target)), at=locations.at_node(node), fixes=[stubs.skeleton(target)])
     return made
 
@@ -130,8 +121,8 @@ def _fake_mode(node: torch.fx.Node) -> Any:
     for each in (node, *node.all_input_nodes):
         values = each.meta.get("val")
         for value in values if isinstance(values, list | tuple) else (values,):
-            if hasattr(value, "fake_mode"):
-                return value.fake_mode
+            if (mode := mode_of(value)) is not None:
+                return mode
     raise ValueError(f"{node.name} has no fake value to decompose it on")
 
 

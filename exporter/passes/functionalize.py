@@ -11,6 +11,8 @@ from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.registry import qualified_name
 from onnxplain.rules import MutationDropped, MutationNotRemoved
 from onnxplain.source import locations
+from onnxplain.torch_internals import functorch
+from onnxplain.torch_internals.operators import OpOverload, schema
 
 from . import aliases
 
@@ -44,7 +46,7 @@ def functionalize(
 
 def mutates(node: torch.fx.Node) -> bool:
     """True if the node's operator writes to one of its arguments."""
-    return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
+    return isinstance(node.target, OpOverload) and schema(node.target).is_mutable
 
 
 def _without_idle_dropout(program: torch.export.ExportedProgram) -> torch.fx.GraphModule:
@@ -104,20 +106,20 @@ def _rewrite(root: torch.fx.GraphModule) -> torch.fx.Node | None:
     return None
 
 
-def _functional(node: torch.fx.Node) -> torch._ops.OpOverload | None:
+def _functional(node: torch.fx.Node) -> OpOverload | None:
     """`aten::relu` for `aten::relu_`; None for operators that write to anything but their first argument."""
     target = node.target
-    assert isinstance(target, torch._ops.OpOverload)
+    assert isinstance(target, OpOverload)
     written = [
-        position for position, each in enumerate(target._schema.arguments) if each.alias_info is not None and each.alias_info.is_write
+        position for position, each in enumerate(schema(target).arguments) if each.alias_info is not None and each.alias_info.is_write
     ]
-    name = target._schema.name.partition("::")[2]
+    name = schema(target).name.partition("::")[2]
     plain = name.removesuffix("_") if not name.startswith("__i") else f"__{name[3:]}"
     packet = getattr(getattr(torch.ops, target.namespace), plain, None)
-    found = getattr(packet, target._overloadname, None) if plain != name else None
-    if written != [0] or not isinstance(found, torch._ops.OpOverload) or found._schema.is_mutable:
+    found = getattr(packet, schema(target).overload_name, None) if plain != name else None
+    if written != [0] or not isinstance(found, OpOverload) or schema(found).is_mutable:
         return None
-    same = [str(each.type) for each in found._schema.arguments] == [str(each.type) for each in target._schema.arguments]
+    same = [str(each.type) for each in schema(found).arguments] == [str(each.type) for each in schema(target).arguments]
     return found if same else None
 
 
@@ -169,6 +171,6 @@ def _resolved_by_tracing(program: torch.export.ExportedProgram) -> torch.fx.Node
     inside a torch.vmap their old shapes (read in torch 2.11, 2.13 and 2.15)."""
     for node in _nodes(program):
         name = qualified_name(node.target)
-        if name == "higher_order::wrap_with_autocast" or name.startswith("torch._functorch.predispatch::"):
+        if name == "higher_order::wrap_with_autocast" or name.startswith(functorch.PREDISPATCH):
             return node
     return None

@@ -9,6 +9,7 @@ from torch.fx.node import map_aggregate
 
 from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.registry import OnnxRegistry
+from onnxplain.torch_internals.operators import TO_COPY, OpOverload, schema
 
 aten = torch.ops.aten
 
@@ -38,7 +39,7 @@ def promote_dtypes(context: DiagnosticContext, module: torch.fx.GraphModule, reg
     del context, registry
     for node in list(module.graph.nodes):
         target = node.target
-        if not isinstance(target, torch._ops.OpOverload) or not (_promotes(target) or _makes_complex(node)):
+        if not isinstance(target, OpOverload) or not (_promotes(target) or _makes_complex(node)):
             continue
         dtype = _compute_dtype(node)
         if target is aten.stft.default:
@@ -47,8 +48,8 @@ def promote_dtypes(context: DiagnosticContext, module: torch.fx.GraphModule, reg
             _cast_operands(module.graph, node, dtype)
 
 
-def _promotes(target: torch._ops.OpOverload) -> bool:
-    name = target._schema.name
+def _promotes(target: OpOverload) -> bool:
+    name = schema(target).name
     return name in _COMPUTE_IN_RESULT_DTYPE or (torch.Tag.pointwise in target.tags and name not in _EXEMPT)
 
 
@@ -61,9 +62,9 @@ def _say_onesided(node: torch.fx.Node) -> None:
 
 
 def _makes_complex(node: torch.fx.Node) -> bool:
-    assert isinstance(node.target, torch._ops.OpOverload)
+    assert isinstance(node.target, OpOverload)
     result = node.meta.get("val")
-    return node.target._schema.name in _BECOMES_COMPLEX and isinstance(result, torch.Tensor) and result.is_complex()
+    return schema(node.target).name in _BECOMES_COMPLEX and isinstance(result, torch.Tensor) and result.is_complex()
 
 
 def _compute_dtype(node: torch.fx.Node) -> torch.dtype | None:
@@ -83,8 +84,8 @@ def _compute_dtype(node: torch.fx.Node) -> torch.dtype | None:
 
 
 def _arguments(node: torch.fx.Node) -> list[tuple[str, Any]]:
-    assert isinstance(node.target, torch._ops.OpOverload)
-    names = [argument.name for argument in node.target._schema.arguments]
+    assert isinstance(node.target, OpOverload)
+    names = [argument.name for argument in schema(node.target).arguments]
     return [*zip(names, node.args, strict=False), *node.kwargs.items()]
 
 
@@ -103,27 +104,27 @@ def _cast_operands(graph: torch.fx.Graph, node: torch.fx.Node, dtype: torch.dtyp
         if value.dtype == dtype or (value.is_complex() and not dtype.is_complex):
             return argument
         if value.is_complex() or not dtype.is_complex:
-            return insert(aten._to_copy.default, (argument,), {"dtype": dtype}, value.to(dtype))
+            return insert(TO_COPY, (argument,), {"dtype": dtype}, value.to(dtype))
         real = value.to(dtype.to_real())
         if value.dtype != real.dtype or not isinstance(_value(argument), torch.Tensor):
-            argument = insert(aten._to_copy.default, (argument,), {"dtype": real.dtype}, real)
+            argument = insert(TO_COPY, (argument,), {"dtype": real.dtype}, real)
         imaginary = insert(aten.zeros_like.default, (argument,), {}, real)
         return insert(aten.complex.default, (argument, imaginary), {}, value.to(dtype))
 
-    def insert(target: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], value: torch.Tensor) -> torch.fx.Node:
+    def insert(target: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], value: torch.Tensor) -> torch.fx.Node:
         with graph.inserting_before(node):
             made = graph.call_function(target, args, kwargs)
         made.meta.update({key: entry for key, entry in node.meta.items() if key not in ("val", "tensor_meta")})
         made.meta["val"] = value
         return made
 
-    assert isinstance(node.target, torch._ops.OpOverload)
-    schema = node.target._schema.arguments
+    assert isinstance(node.target, OpOverload)
+    arguments = schema(node.target).arguments
     node.args = tuple(
         map_aggregate(argument, cast) if expected.name not in _MASKS and _is_operand(expected) else argument
-        for expected, argument in zip(schema, node.args, strict=False)
+        for expected, argument in zip(arguments, node.args, strict=False)
     )
-    operands = {expected.name for expected in schema if expected.name not in _MASKS and _is_operand(expected)}
+    operands = {expected.name for expected in arguments if expected.name not in _MASKS and _is_operand(expected)}
     node.kwargs = {name: map_aggregate(argument, cast) if name in operands else argument for name, argument in node.kwargs.items()}
 
 

@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils import _pytree as pytree
 
 from onnxplain.diagnostics import Diagnostic, DiagnosticOptions, Log
 from onnxplain.diagnostics.text import visible
 from onnxplain.request import DEFAULT_OPSET, STRATEGIES, Request
+from onnxplain.torch_internals import pytree
+from onnxplain.torch_internals.fake_tensors import is_fake
+from onnxplain.torch_internals.operators import OpOverload, OpOverloadPacket
 
 from . import values
 from .expression import INDEX, Expression, Items, Ref, Text, call, literal, parts, render
@@ -277,7 +278,7 @@ class Script:
             return None
         if not isinstance(expression, Ref):
             return self._factories[expression] + "()" if expression in self._factories else None
-        if isinstance(expression.value, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
+        if isinstance(expression.value, OpOverload | OpOverloadPacket):
             return f"torch.ops.{expression.value}"
         if is_users(expression.value):
             found = self._sources.need(expression.value)
@@ -338,7 +339,7 @@ class Script:
         if "kwargs" in keywords:
             made.append(f"kwargs = {self._render(keywords['kwargs'], before=9)}")
             keywords["kwargs"] = Text("kwargs")
-        if any(isinstance(each, FakeTensor) for each in _tensors(self._request.model)):
+        if any(is_fake(each) for each in _tensors(self._request.model)):
             body = textwrap.indent("\n".join(made), "    ")
             made = ["with torch._subclasses.fake_tensor.FakeTensorMode():", body]
         exported = call(Text("onnxplain.export"), Text("model"), Text("args"), keywords=keywords)

@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
 
 from onnxplain.request import Request
+from onnxplain.torch_internals import modules
+from onnxplain.torch_internals.fake_tensors import is_fake
+from onnxplain.torch_internals.operators import OpOverload, OpOverloadPacket
 
 from .expression import Expression, Items, Ref, Text, call, in_a_row, literal, parts
 from .sources import is_users
@@ -27,7 +29,6 @@ RANDOM = Text("random")
 
 # NOTE: transformers marks each module whose weights it has drawn.
 _INTERNALS = frozenset({*vars(torch.nn.Module()), "_is_hf_initialized"})
-_HOOKS = {"_forward_pre_hooks": "register_forward_pre_hook", "_forward_hooks": "register_forward_hook"}
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that is no part of the interpreter
 _LONGEST = 1000
 _LARGEST_MASK = 64
@@ -120,7 +121,9 @@ class _Writer:
         """The expression for `module`, which is at `path` of the model."""
         if isinstance(module, torch.jit.ScriptModule):
             return call(Text("torch.jit.script"), self._made(_scripted_class(module), module, path))
-        if type(module) in (torch.nn.ModuleList, torch.nn.Sequential) and list(module._modules) == [*map(str, range(len(module._modules)))]:
+        if type(module) in (torch.nn.ModuleList, torch.nn.Sequential) and list(modules.children(module)) == [
+            *map(str, range(len(modules.children(module))))
+        ]:
             return self._sequence(module, path)
         short = _from_config(module)
         if short is None and self._constructors:
@@ -227,20 +230,20 @@ class _Writer:
             raise Unknown(f"{path} ({kind_of(module)})")
         state: dict[str, Any] = {} if isinstance(module, torch.jit.ScriptModule) else dict(vars(module))
         plain = {name: value for name, value in state.items() if name not in _INTERNALS}
-        volatile = module._non_persistent_buffers_set if state else set()
+        volatile = modules.without_state(module) if state else set()
         items: list[tuple[str, Expression]] = list(self._state(plain, path, cls).items)
         for name, parameter in module.named_parameters(recurse=False, remove_duplicate=False):
             items += self._entry(path, name, functools.partial(self._weight, parameter, path, name))
         for name, buffer in module.named_buffers(recurse=False, remove_duplicate=False):
             items += self._entry(path, name, functools.partial(self._buffer, buffer, path, name, name not in volatile))
-        empty = {**(module._parameters if state else {}), **(module._buffers if state else {})}
+        empty = {**(modules.parameters(module) if state else {}), **(modules.buffers(module) if state else {})}
         items += [(f"{name!r}: ", Text("None")) for name, value in empty.items() if value is None]
-        for name, child in module.named_children() if not state else module._modules.items():
+        for name, child in module.named_children() if not state else modules.children(module).items():
             items.append((f"{name!r}: ", self._child(child, path, name)))
         if parametrized:
             utility = "torch.nn.utils.parametrize._inject"
             self.afterwards.append(call(Text(f"{utility}_new_class"), _at(path)))
-            names = dict(module.named_children())["parametrizations"]._modules
+            names = modules.children(dict(module.named_children())["parametrizations"])
             self.afterwards += [call(Text(f"{utility}_property"), _at(path), literal(name)) for name in names]
         self._hooks(module, path)
         return call(MAKE, Ref(cls), Items(None, ("{", "}"), tuple(items)))
@@ -295,7 +298,7 @@ class _Writer:
             yield f"{name!r}: ", made
 
     def _sequence(self, module: torch.nn.Module, path: str) -> Expression:
-        items = in_a_row([self._child(child, path, name) for name, child in module._modules.items()])
+        items = in_a_row([self._child(child, path, name) for name, child in modules.children(module).items()])
         self._hooks(module, path)
         if type(module) is torch.nn.Sequential:
             return Items(Text("torch.nn.Sequential"), ("(", ")"), items)
@@ -312,7 +315,7 @@ class _Writer:
         return made
 
     def _hooks(self, module: torch.nn.Module, path: str) -> None:
-        for attribute, register in _HOOKS.items() if self._constructors else ():
+        for attribute, register in modules.HOOKS.items() if self._constructors else ():
             with_kwargs = getattr(module, f"{attribute}_with_kwargs", {})
             for key, hook in getattr(module, attribute, {}).items():
                 keywords = {"with_kwargs": Text("True")} if key in with_kwargs else {}
@@ -345,14 +348,14 @@ class _Writer:
         for name, inner in module.named_modules():
             owner = ".".join(part for part in (path, name) if part)
             self._hooks(inner, owner)
-            for each, value in (*inner._parameters.items(), *inner._buffers.items(), *inner._modules.items()):
+            for each, value in (*modules.parameters(inner).items(), *modules.buffers(inner).items(), *modules.children(inner).items()):
                 if value is not None and (reference := self._reference(value, _joined(owner, each))) is not None:
                     self._set(owner, each, reference)
 
 
 def named(value: Any) -> Ref | None:
     """A class, function or operator that has a name, in an installed package or in the user's sources."""
-    if isinstance(value, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
+    if isinstance(value, OpOverload | OpOverloadPacket):
         return Ref(value)
     if not isinstance(value, type | types.FunctionType | types.BuiltinFunctionType | types.MethodDescriptorType):
         return None
@@ -382,12 +385,13 @@ def _like(tensor: torch.Tensor, path: str, *, as_input: bool) -> Expression:
     """A tensor of the same shape, strides, dtype and device."""
     if tensor.layout is not torch.strided or tensor.is_quantized:
         raise Unknown(f"{path} (a tensor of layout {tensor.layout})")
-    if type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer, FakeTensor) and not hasattr(tensor, "_is_buffer"):
+    known = type(tensor) in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) or is_fake(tensor)
+    if not known and not hasattr(tensor, "_is_buffer"):
         raise Unknown(f"{path} ({kind_of(tensor)})")
     shape = tuple(tensor.shape)
     dtype = {} if tensor.dtype is torch.float32 else {"dtype": literal(tensor.dtype)}
     plain = tensor.is_contiguous() and tensor.device.type == "cpu"
-    if plain and type(tensor) is not FakeTensor and not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
+    if plain and not is_fake(tensor) and not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
         return _integers(tensor, as_input=as_input)
     if plain and as_input and tensor.dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
         return call(Text("torch.randn"), *(map(literal, shape) if shape else [Text("()")]), keywords=dtype)
@@ -541,7 +545,7 @@ def _configuration(config: Any) -> Expression:
 
 def _scripted_class(module: torch.jit.ScriptModule) -> type:
     """The Python class that TorchScript was made of: it remembers its name only."""
-    names = [name for name in module._c._type().qualified_name().split(".")[1:] if not name.startswith("___torch_mangle")]
+    names = [name for name in modules.scripted_name(module).split(".")[1:] if not name.startswith("___torch_mangle")]
     found = getattr(sys.modules.get(".".join(names[:-1])), names[-1], None)
     if not isinstance(found, type):
         raise Unknown(f"TorchScript of {'.'.join(names)}")

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 from torch.export.graph_signature import ConstantArgument, InputKind
-from torch.utils import _pytree as pytree
 
 from onnxplain.diagnostics import InvalidArgument
+from onnxplain.torch_internals import pytree
 
 
 def signature_of(model: Callable[..., Any] | torch.export.ExportedProgram) -> inspect.Signature | None:

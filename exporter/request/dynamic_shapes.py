@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import torch
 from torch.export import Dim
-from torch.utils import _pytree as pytree
 
 from onnxplain.diagnostics import InvalidArgument
+from onnxplain.torch_internals import pytree
 
 
 def for_torch(spec: Any) -> Any:

@@ -11,9 +11,9 @@ import sympy
 import torch
 from torch.export import Dim
 from torch.export.graph_signature import InputKind
-from torch.utils import _pytree as pytree
 
 from onnxplain.request.request import Request
+from onnxplain.torch_internals import pytree
 
 
 @dataclasses.dataclass(frozen=True)

@@ -164,5 +164,5 @@ def _to_ort(value: torch.Tensor | float | bool) -> ort.OrtValue:
 def _to_torch(value: ort.OrtValue) -> torch.Tensor:
     dtype = to_torch_dtype(ir.DataType(value.element_type()))
     if dtype in (torch.bfloat16,) or (dtype.itemsize == 1 and dtype.is_floating_point):
-        return torch.utils.dlpack.from_dlpack(value._ortvalue.to_dlpack()).view(dtype)
+        return torch.utils.dlpack.from_dlpack(value).view(dtype)
     return torch.from_numpy(value.numpy())

@@ -18,7 +18,7 @@ from onnxplain.recording import RANDOM
 from onnxplain.request import Request, flat_inputs, signature_of
 from onnxplain.rules import EagerFailed, KernelMissing, NotRun, OutputsDiffer, RuntimeRejected
 from onnxplain.source import locations, volatile_calls
-from onnxplain.torch_internals import loop_gradients
+from onnxplain.torch_internals import loop_gradients, pytree
 
 from . import sessions
 
@@ -122,7 +122,7 @@ def _eager(program: torch.export.ExportedProgram, request: Request) -> list[torc
     args, kwargs = copy.deepcopy((request.args, dict(request.kwargs)))
     with loop_gradients.left_out():
         results = model(*args, **kwargs)
-    leaves = torch.utils._pytree.tree_leaves(results)
+    leaves = pytree.tree_leaves(results)
     return [leaf if isinstance(leaf, torch.Tensor) else torch.tensor(leaf) for leaf in leaves if not isinstance(leaf, str | None)]
 
 

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from onnxplain.diagnostics import Edit, Evidence, Location
 from onnxplain.diagnostics.source import line_text
 from onnxplain.request import Request
+from onnxplain.torch_internals import pytree
 
 from . import locations, syntax
 

@@ -9,25 +9,24 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
-import itertools
 import os
+import pathlib
 import re
-import sys
 import sysconfig
 import traceback
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import onnx_ir as ir
 import torch
 
-import onnxplain
 import onnxplain.diagnostics
 import onnxplain.rules
 from onnxplain.diagnostics import Evidence, Location, Region, Step
 from onnxplain.diagnostics.source import line_text
+from onnxplain.torch_internals import code_objects, dynamo, python_frames, torch_frames
 
 FX_NODE = "fx_node"
 """Key of the FX node in the `meta` of ONNX nodes and of values that are its whole result; it is not saved."""
@@ -52,7 +51,7 @@ def _folders(*paths: str) -> tuple[str, ...]:
     return tuple(path + os.sep for path in paths)
 
 
-_OUR_FOLDERS = _folders(*onnxplain.__path__, *onnxplain.diagnostics.__path__, *onnxplain.rules.__path__)
+_OUR_FOLDERS = _folders(str(pathlib.Path(__file__).parents[1]), *onnxplain.diagnostics.__path__, *onnxplain.rules.__path__)
 _TORCH_FOLDERS = _folders(*torch.__path__)
 _PYTHON_FOLDERS = _folders(*(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "scripts")))
 
@@ -77,6 +76,11 @@ def origin(file: str) -> Origin:
 def is_users(file: str) -> bool:
     """Whether `file` is the user's."""
     return origin(file) is Origin.USER
+
+
+def is_internal(file: str) -> bool:
+    """Whether `file` is Python's, torch's or onnxplain's."""
+    return origin(file) is Origin.INTERNAL
 
 
 def is_standard_library(file: str) -> bool:
@@ -146,10 +150,10 @@ def at_stack(frames: Iterable[Location], module: str = "") -> Evidence:
 
 def caller() -> Location | None:
     """The user's line that called into onnxplain; None when no file of the user's did, as from the command line."""
-    frame: types.FrameType | None = sys._getframe(1)
+    frame = python_frames.current()
     while frame is not None:
-        if origin(frame.f_code.co_filename) is Origin.USER:
-            return location(frame.f_code, frame.f_lasti, frame.f_lineno)
+        if is_users(frame.f_code.co_filename):
+            return location(*python_frames.entry_of(frame))
         frame = frame.f_back
     return None
 
@@ -160,10 +164,10 @@ def user_speaks(above: int = 0) -> bool:
     Args:
         above: How many frames above the function that asks to begin.
     """
-    frame: types.FrameType | None = sys._getframe(1 + above)
+    frame = python_frames.current(above)
     while frame is not None and is_standard_library(frame.f_code.co_filename):
         frame = frame.f_back
-    return frame is not None and origin(frame.f_code.co_filename) is Origin.USER
+    return frame is not None and is_users(frame.f_code.co_filename)
 
 
 def module_definition(model: torch.nn.Module | Callable[..., Any]) -> Location | None:
@@ -171,7 +175,7 @@ def module_definition(model: torch.nn.Module | Callable[..., Any]) -> Location |
     if isinstance(model, torch.jit.ScriptModule):
         return None
     forward = type(model).forward if isinstance(model, torch.nn.Module) else model
-    code = getattr(inspect.unwrap(forward), "__code__", None)
+    code = code_objects.code_of(forward)
     if code is not None and origin(code.co_filename) is not Origin.INTERNAL:
         return _definition(code.co_filename, code.co_firstlineno, code.co_name, "def ")
     return class_definition(type(model))
@@ -201,14 +205,20 @@ def class_definition(cls: type) -> Location | None:
     return _definition(file, line, cls.__name__, "class ")
 
 
-def location(code: types.CodeType, instruction: int, line: int | None) -> Location:
-    """The place of byte `instruction` of `code`, with columns where Python knows them (3.11 and later)."""
-    if hasattr(code, "co_positions"):
-        start, end, column, end_column = next(itertools.islice(code.co_positions(), instruction // 2, None), (None,) * 4)
-        # NOTE: columns are counted in the source's text, which generated code may lack.
-        if start and end and column is not None and end_column is not None and line_text(code.co_filename, start):
-            return Location(code.co_filename, Region.from_utf8(code.co_filename, start, column, end, end_column), code.co_name)
+def location(frame: types.FrameType, instruction: int, line: int | None) -> Location:
+    """The place of a frame, or of a traceback's entry, with columns where Python knows them (3.11 and later)."""
+    code = frame.f_code
+    start, end, column, end_column = code_objects.position(code, instruction)
+    # NOTE: columns are counted in the source's text, which generated code may lack.
+    if start and end and column is not None and end_column is not None and line_text(code.co_filename, start):
+        return Location(code.co_filename, Region.from_utf8(code.co_filename, start, column, end, end_column), code.co_name)
     return Location(code.co_filename, Region(line) if line else None, code.co_name)
+
+
+def definition_of(function: Any) -> Location | None:
+    """The line where a function begins; None for what is not written in Python."""
+    code = code_objects.code_of(function)
+    return None if code is None else Location(code.co_filename, Region(code.co_firstlineno), code.co_name)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -287,31 +297,17 @@ def _frames_of(error: BaseException) -> tuple[Location, ...]:
 
 
 def _own_frames(error: BaseException) -> list[Location]:
-    frames = [location(frame.f_code, instruction, line) for frame, instruction, line in walk(error)]
+    frames = [location(*entry) for entry in python_frames.of_traceback(error)]
     # NOTE: what called onnxplain is not what failed inside of it.
     ours = next((number for number, frame in enumerate(frames) if frame.file.startswith(_OUR_FOLDERS)), 0)
-    # NOTE: TorchDynamo interprets the user's frames, so they are not in its traceback: it notes them in `real_stack`
-    # (torch 2.11 and 2.13, _dynamo/exc.py, Unsupported and UserError).
-    real: Sequence[traceback.FrameSummary] = getattr(error, "real_stack", None) or ()
-    return [*frames[ours:], *(summarized(frame) for frame in real)]
-
-
-def walk(error: BaseException) -> Iterator[tuple[types.FrameType, int, int]]:
-    """The frames of the traceback of `error`, outermost first, each with its instruction and line at that time."""
-    entry = error.__traceback__
-    while entry is not None:
-        yield entry.tb_frame, entry.tb_lasti, entry.tb_lineno
-        entry = entry.tb_next
+    return [*frames[ours:], *map(summarized, dynamo.interpreted_frames(error))]
 
 
 def _failing_module(error: BaseException, model: torch.nn.Module) -> str:
     """Path of the innermost submodule of `model` whose method was running."""
     paths = {id(module): path for path, module in model.named_modules()}
-    found = ""
-    for frame, _, _ in walk(error):
-        owner = frame.f_locals.get("self")
-        found = paths.get(id(owner), found) if isinstance(owner, torch.nn.Module) else found
-    return found
+    running = [paths[id(module)] for module in torch_frames.modules_running(error) if id(module) in paths]
+    return running[-1] if running else ""
 
 
 def _definition(file: str, line: int, name: str, keyword: str) -> Location:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
-import torch
+from onnxplain.diagnostics import Confidence, Evidence, Fix, Location
+from onnxplain.torch_internals.operators import OpOverload, schema
 
-from onnxplain.diagnostics import Confidence, Evidence, Fix, Location, Region
+from . import locations
 
 
 def skeleton(target: object) -> Fix:
     """A translation of the operator `target` for the user to fill in."""
-    if not isinstance(target, torch._ops.OpOverload):
+    if not isinstance(target, OpOverload):
         return Fix("Rewrite the line without this operator; it is not one that a translation can be given for.", Confidence.GUESS)
-    parameters = ", ".join(argument.name for argument in target._schema.arguments)
-    name = target._schema.name.replace("::", "_").replace(".", "_")
+    parameters = ", ".join(argument.name for argument in schema(target).arguments)
+    name = schema(target).name.replace("::", "_").replace(".", "_")
     return Fix(
         "Rewrite the line with other operators, or write a translation and pass it to the export.",
         Confidence.GUESS,
@@ -25,15 +25,9 @@ def skeleton(target: object) -> Fix:
     )
 
 
-def definition(function: Callable[..., Any]) -> Location | None:
-    """The line where a translation is defined."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    return None if code is None else Location(code.co_filename, Region(code.co_firstlineno), code.co_name)
-
-
 def at(function: Callable[..., Any], called: Location | None) -> Evidence | None:
     """The user's translation `function` as a place, if its source is known; `called` is the model's line that called the operator."""
-    place = definition(function)
+    place = locations.definition_of(function)
     return None if place is None else Evidence(place, related=related(called))
 
 

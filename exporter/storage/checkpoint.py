@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from onnxplain.diagnostics import InvalidArgument
+from onnxplain.torch_internals.fake_tensors import FakeTensorMode, checkpoint_offset
 from onnxplain.weights import Stored, version_of
 
 _LARGEST_HEADER = 100_000_000
@@ -124,7 +124,7 @@ def _of_torch(argument: str, path: pathlib.Path) -> Mapping[str, Stored]:
             raise _damaged(argument, path, "it is no safetensors file, no index of them and no zip file of torch.save")
         file.seek(0)
         try:
-            # NOTE: fake tensors know where in the file their data is (torch 2.11 to 2.15, serialization.py).
+            # NOTE: fake tensors know where in the file their data is.
             with FakeTensorMode():
                 state = torch.load(file, weights_only=True)
         except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError, ValueError) as error:
@@ -139,7 +139,7 @@ def _of_torch(argument: str, path: pathlib.Path) -> Mapping[str, Stored]:
     stored = {}
     for name, each in state.items():
         plain = each.layout is torch.strided and not each.is_nested
-        start = getattr(each.untyped_storage(), "_checkpoint_offset", None) if plain else None
+        start = checkpoint_offset(each) if plain else None
         if start is None:
             raise _damaged(argument, path, f"{name!r} is not stored as plain numbers")
         offset = start + int(each.storage_offset()) * each.element_size()

@@ -11,6 +11,7 @@ import torch
 
 from onnxplain import weights
 from onnxplain.diagnostics import InvalidArgument
+from onnxplain.torch_internals.fake_tensors import has_no_data
 from onnxplain.weights import Stored, Weight, as_real
 
 from .checkpoint import read
@@ -72,7 +73,7 @@ def _given(source: object) -> Mapping[str, torch.Tensor | Stored]:
 
 def _misfit(name: str, weight: Weight, data: torch.Tensor | Stored) -> str:
     """What is wrong with data for a weight; nothing if it fits."""
-    if isinstance(data, torch.Tensor) and (data.is_meta or hasattr(data, "fake_mode")):
+    if isinstance(data, torch.Tensor) and has_no_data(data):
         return f"{name!r} has no data"
     like = data.as_real() if isinstance(data, Stored) else as_real(data)
     if tuple(like.shape) != tuple(weight.like.shape):

@@ -12,38 +12,31 @@ from typing import Any
 
 import torch
 
+from . import kernels
+from .patching import wrapped
+from .symbols import Symbol
+
 _LOOPS = ("associative_scan", "map_impl", "scan", "while_loop")
+_BELOW = Symbol("torch._C:_AutoDispatchBelowAutograd", without="loops over weights take longer, and some are refused")
 
 
 @contextlib.contextmanager
 def left_out() -> Iterator[None]:
     """While it is open, loops are run as if no tensor needed a gradient."""
-    # NOTE: read in torch 2.13, _ops.py: `py_autograd_impl` puts a kernel there that goes below autograd by itself where
-    # no gradient is needed. Without it torch's own way remains.
-    key = getattr(torch._C.DispatchKey, "Autograd", None)
-    below = getattr(torch._C, "_AutoDispatchBelowAutograd", None)
-    saved = []
-    try:
-        for operator in (getattr(torch.ops.higher_order, name, None) for name in _LOOPS):
-            kernels: dict[Any, Any] = getattr(operator, "py_kernels", {})
-            if key in kernels and below is not None:
-                saved.append((operator, kernels[key]))
-                _put(operator, key, _below(below, operator))
+    # NOTE: read in torch 2.13, _ops.py: `py_autograd_impl` puts a kernel there that goes below autograd by itself where no gradient is
+    # needed.
+    below = _BELOW.value
+    loops = [loop for name in _LOOPS if (loop := getattr(torch.ops.higher_order, name, None)) is not None]
+    with contextlib.ExitStack() as stack:
+        for slot in kernels.slots(loops, "Autograd") if below is not None else ():
+            stack.enter_context(wrapped(slot, _below(below, slot.owner)))
         yield
-    finally:
-        for operator, kernel in saved:
-            _put(operator, key, kernel)
 
 
 def _below(below: Any, operator: Any) -> Any:
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run(original: Any, *args: Any, **kwargs: Any) -> Any:
+        del original
         with below():
             return operator(*args, **kwargs)
 
     return run
-
-
-def _put(operator: Any, key: Any, kernel: Any) -> None:
-    operator.py_kernels[key] = kernel
-    # NOTE: resolved kernels are cached.
-    getattr(operator, "_dispatch_cache", {}).clear()

@@ -7,10 +7,14 @@ takes long, and it fixes the length of the sequence. The shapes follow from the 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
+
+from . import kernels
+from .fake_tensors import is_fake
+from .patching import wrapped
 
 _KEYS = ("CompositeImplicitAutograd", "Autograd")
 
@@ -18,36 +22,22 @@ _KEYS = ("CompositeImplicitAutograd", "Autograd")
 @contextlib.contextmanager
 def by_shape() -> Iterator[None]:
     """While it is open, recurrent operators on fake tensors are computed from their shapes."""
-    # NOTE: read in torch 2.11, 2.13 and 2.15, _ops.py (`OpOverload.py_kernels`, `_dispatch_cache`) and export/_patches.py, which replaces
-    # the same kernels. Without them torch's own way remains.
-    saved = []
-    try:
-        for operator, kernel in _kernels().items():
-            kernels: dict[Any, Any] = getattr(operator, "py_kernels", {})
-            for key in (getattr(torch._C.DispatchKey, name, None) for name in _KEYS):
-                if key in kernels:
-                    saved.append((operator, key, kernels[key]))
-                    _put(operator, key, _on_fake_tensors(kernel, kernels[key]))
+    # NOTE: read in torch 2.11, 2.13 and 2.15, export/_patches.py, which replaces the same kernels.
+    with contextlib.ExitStack() as stack:
+        for operator, shapes in _shapes().items():
+            for slot in kernels.slots([operator], *_KEYS):
+                stack.enter_context(wrapped(slot, _on_fake_tensors(shapes)))
         yield
-    finally:
-        for operator, key, kernel in saved:
-            _put(operator, key, kernel)
 
 
-def _kernels() -> dict[Any, Any]:
+def _shapes() -> dict[Any, Callable[..., Any]]:
     aten = torch.ops.aten
     return {aten.lstm.input: _lstm, aten.gru.input: _gru, aten.rnn_tanh.input: _gru, aten.rnn_relu.input: _gru}
 
 
-def _put(operator: Any, key: Any, kernel: Any) -> None:
-    operator.py_kernels[key] = kernel
-    # NOTE: resolved kernels are cached.
-    getattr(operator, "_dispatch_cache", {}).clear()
-
-
-def _on_fake_tensors(kernel: Any, otherwise: Any) -> Any:
-    def compute(*args: Any) -> Any:
-        return kernel(*args) if isinstance(args[0], torch._subclasses.FakeTensor) else otherwise(*args)
+def _on_fake_tensors(shapes: Callable[..., Any]) -> Any:
+    def compute(otherwise: Any, *args: Any) -> Any:
+        return shapes(*args) if is_fake(args[0]) else otherwise(*args)
 
     return compute
 
@@ -69,6 +59,6 @@ def _gru(
 
 
 def _lstm(input: torch.Tensor, hx: Sequence[torch.Tensor], *rest: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """As `_gru`, with the last cell state, too. A projection makes the hidden state smaller than the cell state."""
+    """As `_gru`, and the last cell state. A projection makes the hidden state smaller than the cell state."""
     output, hidden = _gru(input, hx[0], *rest)
     return output, hidden, torch.empty_like(hx[1])

@@ -9,6 +9,8 @@ import onnx_ir as ir
 import torch
 from onnx_ir.tensor_adapters import TorchTensor
 
+from onnxplain.torch_internals.fake_tensors import has_no_data
+
 from .stored import Stored
 
 _BLOCK = 2**20
@@ -45,7 +47,7 @@ class Weight(TorchTensor):
     @property
     def has_data(self) -> bool:
         """False for a weight that was made in fake mode or on the meta device, until it is given some."""
-        return self.stored is not None or not (self._raw.is_meta or hasattr(self._raw, "fake_mode"))
+        return self.stored is not None or not has_no_data(self._raw)
 
     def give(self, data: torch.Tensor | Stored) -> None:
         """Other data, of the same shape and dtype."""

@@ -18,15 +18,13 @@ import torch
 from torch.export import Dim
 
 from onnxplain.capture import Captured, capture
-from onnxplain.capture.explain import data_dependence
-from onnxplain.capture.observe import frames, guards
 from onnxplain.capture.observe.size_limits import Limit, limit_of
 from onnxplain.diagnostics import Confidence, Diagnostic, DiagnosticContext, DiagnosticOptions, Edit, ExportFailed, Log, Region, Tool
 from onnxplain.request import STRATEGIES, Request
 from onnxplain.request import dynamic_shapes as shapes
 from onnxplain.rules import InternalError
 from onnxplain.source import locations
-from onnxplain.torch_internals import recurrent_shapes
+from onnxplain.torch_internals import shape_env
 
 Load = Callable[..., ModuleType]
 Marked = Callable[..., list[int]]
@@ -885,30 +883,10 @@ def test_each_strategy_is_an_event(load: Load) -> None:
 # Another torch
 
 
-@pytest.mark.parametrize(
-    ("module", "name", "value"),
-    [
-        (frames, "_TRACER", None),
-        (guards, "_SHAPE_ENVIRONMENT", None),
-        (guards, "_TRACING_CONTEXT", None),
-        (data_dependence, "_DATA_DEPENDENT", ()),
-        (recurrent_shapes, "_KEYS", ("NoSuchKey",)),
-    ],
-    ids=["tracer", "shape environment", "tracing context", "exception", "dispatch key"],
-)
-def test_missing_private_names_never_fail_an_export(
-    load: Load, marked: Marked, module: ModuleType, name: str, value: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, name, value)
-    healthy = load(net("def forward(self, x):\n    return x + 1"), "healthy").Net()
-    assert run(healthy, (torch.ones(3, 4),), dynamic_shapes={"x": {0: Dim("batch")}}).found == []
-    branch = load(net("def forward(self, x):\n    if x.sum() > 0:  # here\n        return x\n    return -x"), "branch").Net()
-    expected = "CaptureFailed" if name == "_DATA_DEPENDENT" else "DataDependentBranch"
-    assert run(branch, (torch.ones(3),)).found == [(expected, marked("here", "branch")[0])]
-
-
 def test_frozen_dim_without_the_shape_environment(load: Load, marked: Marked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guards, "_SHAPE_ENVIRONMENT", None)
+    monkeypatch.setitem(vars(shape_env.GUARD_MADE), "is_present", False)
+    monkeypatch.setitem(vars(shape_env.SIZE_MADE), "is_present", False)
+    monkeypatch.setitem(vars(shape_env.SIZE_REPLACED), "is_present", False)
     model = load(net("def forward(self, x):  # forward\n    return x.reshape(3, 4)")).Net()
     outcome = run(model, (torch.ones(3, 4),), dynamic_shapes={"x": {0: Dim("batch")}})
     assert outcome.found == [("SpecializedDynamicDim", marked("forward")[0])]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Iterator
 
 import torch
@@ -14,6 +13,7 @@ from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix, 
 from onnxplain.request import Request
 from onnxplain.rules import InputBaked, InputLeftOut
 from onnxplain.source import locations, syntax
+from onnxplain.torch_internals.code_objects import code_of
 
 _LONGEST = 60
 
@@ -37,8 +37,8 @@ def report(context: DiagnosticContext, request: Request, program: torch.export.E
 def _first_use(request: Request, name: str) -> Evidence | None:
     """Where `forward` first reads the parameter that the input `name` is, or is a part of."""
     forward = request.model.forward if isinstance(request.model, torch.nn.Module) else request.model
-    code = getattr(inspect.unwrap(forward), "__code__", None)
-    if code is None or locations.origin(code.co_filename) is locations.Origin.INTERNAL:
+    code = code_of(forward)
+    if code is None or locations.is_internal(code.co_filename):
         return None
     definition = next((node for node in _functions(code.co_filename) if _first_line(node) == code.co_firstlineno), None)
     if definition is None:

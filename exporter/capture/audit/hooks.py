@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
@@ -14,6 +12,8 @@ from onnxplain.diagnostics.source import line_text
 from onnxplain.request import Request
 from onnxplain.rules import ExportOnlyBranch, GradientTraced, HookTraced
 from onnxplain.source import locations, syntax, volatile_calls
+from onnxplain.torch_internals.code_objects import code_of_call, lines_of
+from onnxplain.torch_internals.modules import forward_hooks
 
 _GRADIENTS = frozenset({"backward", "grad", "grad_and_value", "hessian", "jacfwd", "jacobian", "jacrev", "jvp", "vjp"})
 
@@ -38,20 +38,14 @@ def report(context: DiagnosticContext, request: Request, frames: Sequence[Locati
 
 def _report_hooks(context: DiagnosticContext, model: torch.nn.Module, frames: Sequence[Location]) -> None:
     for path, module in model.named_modules():
-        for hook in (*module._forward_pre_hooks.values(), *module._forward_hooks.values()):
-            code = _code_of(hook)
+        for hook in forward_hooks(module):
+            code = code_of_call(hook)
             if code is None or not locations.is_users(code.co_filename):
                 continue
-            lines = [line for *_, line in code.co_lines() if line]
+            lines = lines_of(code)
             inside = (frame for frame in frames if frame.file == code.co_filename and frame.line in lines)
             place = next(inside, Location(code.co_filename, Region(code.co_firstlineno), code.co_name))
             context.report(HookTraced(function=code.co_name, module=path or type(model).__name__), at=Evidence(place))
-
-
-def _code_of(function: Any) -> Any:
-    function = getattr(function, "func", function)  # functools.partial
-    found = getattr(inspect.unwrap(function), "__code__", None)
-    return found or getattr(type(function).__call__, "__code__", None)
 
 
 def _gradient(place: Location) -> str:

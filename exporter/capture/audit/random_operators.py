@@ -8,6 +8,7 @@ from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.registry import qualified_name
 from onnxplain.rules import RandomOperator
 from onnxplain.source import locations
+from onnxplain.torch_internals.operators import OpOverload, schema
 
 _SWITCHES = frozenset({"train", "training", "dropout_p"})
 """Arguments of operators that draw in training only, which has a rule of its own."""
@@ -17,7 +18,7 @@ def report(context: DiagnosticContext, program: torch.export.ExportedProgram) ->
     """Reports each operator of `program` that draws."""
     for node in program.graph.nodes:
         target = node.target
-        if not isinstance(target, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded not in target.tags:
+        if not isinstance(target, OpOverload) or torch.Tag.nondeterministic_seeded not in target.tags:
             continue
-        if not any(argument.name in _SWITCHES for argument in target._schema.arguments):
+        if not any(argument.name in _SWITCHES for argument in schema(target).arguments):
             context.report(RandomOperator(operator=qualified_name(target)), at=locations.at_node(node))

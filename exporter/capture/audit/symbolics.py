@@ -11,6 +11,7 @@ import torch
 from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.rules import SymbolicIgnored
 from onnxplain.source import locations
+from onnxplain.torch_internals.code_objects import code_of, lines_of
 
 
 def report(context: DiagnosticContext, program: torch.export.ExportedProgram) -> None:
@@ -19,7 +20,7 @@ def report(context: DiagnosticContext, program: torch.export.ExportedProgram) ->
         (code.co_filename, code.co_name, code.co_firstlineno): cls
         for cls in _subclasses(torch.autograd.Function)
         if "symbolic" in vars(cls)
-        and (code := getattr(cls.forward, "__code__", None)) is not None
+        and (code := code_of(cls.forward)) is not None
         # NOTE: transformers has some, which are none of the user's business.
         and locations.is_users(code.co_filename)
     }
@@ -44,5 +45,5 @@ def _subclasses(cls: Any) -> Iterator[Any]:
 
 def _last_line(cls: Any) -> int:
     """The last line of code of `forward`."""
-    lines = [line for *_, line in cls.forward.__code__.co_lines() if line]
-    return max(lines, default=0)
+    code = code_of(cls.forward)
+    return max(lines_of(code), default=0) if code is not None else 0

@@ -14,6 +14,7 @@ from onnxplain.request import Request
 from onnxplain.rules import TrainingMode
 from onnxplain.source import call_sites, locations, syntax
 from onnxplain.source.call_sites import SourceExpression
+from onnxplain.torch_internals.operators import OpOverload, schema
 
 _FLAGS = ("train", "training")
 _PROBABILITIES = ("p", "dropout", "dropout_p")
@@ -36,7 +37,7 @@ def report(context: DiagnosticContext, request: Request, program: torch.export.E
 
 
 def _behaves_differently(node: torch.fx.Node) -> bool:
-    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+    if node.op != "call_function" or not isinstance(node.target, OpOverload):
         return False
     values = _arguments(node)
     flags = [values[name] for name in _FLAGS if name in values]
@@ -47,10 +48,10 @@ def _behaves_differently(node: torch.fx.Node) -> bool:
 
 def _arguments(node: torch.fx.Node) -> dict[str, Any]:
     """Every argument of the operator's schema with its value."""
-    assert isinstance(node.target, torch._ops.OpOverload)
-    schema = node.target._schema.arguments
-    given = {argument.name: value for argument, value in zip(schema, node.args, strict=False)}
-    return {argument.name: argument.default_value for argument in schema if argument.has_default_value()} | given | dict(node.kwargs)
+    assert isinstance(node.target, OpOverload)
+    arguments = schema(node.target).arguments
+    given = {argument.name: value for argument, value in zip(arguments, node.args, strict=False)}
+    return {argument.name: argument.default_value for argument in arguments if argument.has_default_value()} | given | dict(node.kwargs)
 
 
 def _evaluating(made: SourceExpression) -> tuple[Edit, ...]:

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from onnxplain.capture.finding import chain
-from onnxplain.diagnostics import Confidence, Edit, Fix, Location, Region
+from onnxplain.diagnostics import Confidence, Edit, Fix, Location
 from onnxplain.source import locations, syntax
+from onnxplain.torch_internals import pytree, torch_frames
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,10 +33,7 @@ class Difference:
 
 def difference(error: Exception) -> Difference | None:
     """How the results of the branches differ, if `error` comes from a torch.cond that cannot join them."""
-    # NOTE: read in torch 2.11, 2.13 and 2.15, _higher_order_ops/cond.py: the parameters of torch.cond.
-    names = ("true_fn", "false_fn", "operands")
-    frames = [frame for each in chain(error) for frame, _, _ in locations.walk(each) if frame.f_code.co_name == "cond"]
-    given = next(([frame.f_locals[name] for name in names] for frame in frames if all(name in frame.f_locals for name in names)), None)
+    given = next(filter(None, map(torch_frames.branches_of_cond, chain(error))), None)
     if given is None:
         return None
     *branches, operands = given
@@ -60,10 +57,8 @@ def difference(error: Exception) -> Difference | None:
 
 
 def _place(branch: Callable[..., Any]) -> Location | None:
-    code = getattr(branch, "__code__", None)
-    if code is None or not locations.is_users(code.co_filename):
-        return None
-    return Location(code.co_filename, Region(code.co_firstlineno), code.co_name)
+    place = locations.definition_of(branch)
+    return place if place is not None and locations.is_users(place.file) else None
 
 
 def _kind(result: object) -> str:
@@ -89,13 +84,13 @@ def _converted(branches: list[Callable[..., Any]], results: tuple[Any, Any]) -> 
 
 def _returned(branch: Callable[..., Any]) -> tuple[str, ast.expr] | None:
     """The only expression that `branch` returns, with its file."""
-    code = getattr(branch, "__code__", None)
-    if code is None or not locations.is_users(code.co_filename):
+    place = _place(branch)
+    if place is None:
         return None
     found: list[ast.expr] = []
-    for node in ast.walk(syntax.tree(code.co_filename) or ast.Module([], [])):
-        if isinstance(node, ast.FunctionDef) and (node.name, node.lineno) == (code.co_name, code.co_firstlineno):
+    for node in ast.walk(syntax.tree(place.file) or ast.Module([], [])):
+        if isinstance(node, ast.FunctionDef) and (node.name, node.lineno) == (place.function, place.line):
             found += [each.value for each in ast.walk(node) if isinstance(each, ast.Return) and each.value is not None]
-        elif isinstance(node, ast.Lambda) and code.co_name == "<lambda>" and node.lineno == code.co_firstlineno:
+        elif isinstance(node, ast.Lambda) and place.function == "<lambda>" and node.lineno == place.line:
             found.append(node.body)
-    return (code.co_filename, found[0]) if len(found) == 1 else None
+    return (place.file, found[0]) if len(found) == 1 else None

@@ -5,10 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Iterator
-from typing import Any
-
-from torch._subclasses import fake_tensor
-from torch.fx.experimental import symbolic_shapes
 
 from onnxplain.capture.finding import Finding, chain, fallback, graph_break_type, module_of
 from onnxplain.capture.observe import eager
@@ -19,33 +15,30 @@ from onnxplain.diagnostics import Evidence, Fix, Location
 from onnxplain.request import Request
 from onnxplain.rules import DataDependentBranch, DataDependentValue
 from onnxplain.source import locations, syntax
+from onnxplain.torch_internals import dynamo, python_frames
+from onnxplain.torch_internals.fake_tensors import ANSWER_DEPENDS_ON_DATA
+from onnxplain.torch_internals.shape_env import DATA_NEEDED
 
 from . import remedies
-
-# NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/symbolic_shapes.py.
-_DATA_DEPENDENT: Any = getattr(symbolic_shapes, "GuardOnDataDependentSymNode", ())
-# NOTE: read in torch 2.11, 2.13 and 2.15, _subclasses/fake_tensor.py: an operator that returns a Python bool, such as torch.equal.
-_ANSWER_DEPENDENT: Any = getattr(fake_tensor, "DataDependentOutputException", ())
 
 
 def kinds() -> tuple[type[BaseException], ...]:
     """The exceptions about data that has to be known, as far as this torch has them."""
-    return tuple(each for each in (_DATA_DEPENDENT, _ANSWER_DEPENDENT) if isinstance(each, type))
+    return tuple(each.value for each in (DATA_NEEDED, ANSWER_DEPENDS_ON_DATA) if each.is_present)
 
 
 def dependence(request: Request, error: Exception) -> Iterator[Finding]:
     """The finding about data that had to be known, if that is what `error` says."""
     guard = next((each for each in chain(error) if isinstance(each, kinds())), None)
-    # NOTE: TorchDynamo's own name for a branch on a tensor (torch 2.11 to 2.15, _dynamo/symbolic_convert.py).
-    branches = graph_break_type(error) == "Data-dependent branching"
+    branches = graph_break_type(error) == dynamo.DATA_DEPENDENT_BRANCH
     if guard is None and not branches:
         return
     evidence = locations.at_exception(error, module_of(request))
-    site = site_of(list(locations.walk(guard))) if guard is not None else None
+    site = site_of(list(python_frames.of_traceback(guard))) if guard is not None else None
     if site is None or not site.stack:
         # NOTE: TorchDynamo interprets the frames, so there are no local variables to look at.
         site = Site(evidence.stack, evidence.location, branches, None)
-    if isinstance(guard, _ANSWER_DEPENDENT) and site.stack and syntax.test_at(site.stack[-1]) is not None:
+    if isinstance(guard, ANSWER_DEPENDS_ON_DATA.value) and site.stack and syntax.test_at(site.stack[-1]) is not None:
         site = dataclasses.replace(site, asks_truth_of_tensor=True)
     yield _finding(request, site, evidence)
 

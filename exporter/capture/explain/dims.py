@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from torch.export import Dim
-from torch.utils import _pytree as pytree
 
 from onnxplain.capture.finding import Finding
 from onnxplain.capture.observe.guards import Guard, Guards
@@ -21,6 +20,7 @@ from onnxplain.request import Request, inputs
 from onnxplain.request.inputs import DynamicDim
 from onnxplain.rules import ArgumentIgnored, ConstraintViolated, DimsFixed, ExampleOfSizeOne, SpecializedDynamicDim
 from onnxplain.source import call_sites, locations
+from onnxplain.torch_internals import dynamo, pytree, torch_frames
 
 from . import arguments, assumptions, shapes_argument
 
@@ -56,8 +56,7 @@ def constraints(request: Request, error: Exception, guards: Guards) -> Iterator[
 
 def violates(error: BaseException) -> bool:
     """Whether `error` says that dims cannot have every size."""
-    # NOTE: for a Dim.DYNAMIC torch says it with a ValueError instead (torch 2.11 to 2.15, _export/non_strict_utils.py).
-    return _user_error_type(error) == "CONSTRAINT_VIOLATION" or _raised_in(error, "make_constraints")
+    return dynamo.user_error_type(error) == "CONSTRAINT_VIOLATION" or torch_frames.makes_constraints(error)
 
 
 def undelivered(request: Request, guards: Guards, program: torch.export.ExportedProgram) -> list[Finding]:
@@ -265,12 +264,3 @@ def _same_name(request: Request, dim: DynamicDim) -> list[DynamicDim]:
 
 def _place_note(dim: DynamicDim) -> tuple[str, ...]:
     return () if dim.name == dim.place else (f"The dim '{dim.name}' is {dim.place}.",)
-
-
-def _user_error_type(error: BaseException) -> str:
-    """The name of torch's `UserErrorType`, as far as `error` has one."""
-    return str(getattr(getattr(error, "error_type", None), "name", ""))
-
-
-def _raised_in(error: BaseException, function: str) -> bool:
-    return any(frame.f_code.co_name == function for frame, _, _ in locations.walk(error))

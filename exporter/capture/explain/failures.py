@@ -14,6 +14,7 @@ from onnxplain.diagnostics import Confidence, Evidence, Fix
 from onnxplain.request import Request
 from onnxplain.rules import CaptureFailed, GraphBreak, QuantizedWeights, ScriptedModel
 from onnxplain.source import locations, syntax
+from onnxplain.torch_internals import dynamo, functorch
 
 from . import arguments, data_dependence, dims, eager_failures, fake_kernels, remedies
 
@@ -32,7 +33,7 @@ def explain(request: Request, strategy: str, error: Exception, guards: Guards) -
     if found := recognised(request, error, guards):
         return found
     # NOTE: a torch.cond captures its branches in eager mode, too.
-    if (without_capture := eager.error_of(request)) is not None and graph_break_type(without_capture) != remedies.ALIASING:
+    if (without_capture := eager.error_of(request)) is not None and graph_break_type(without_capture) != dynamo.ALIASING:
         return [eager_failures.finding(request, without_capture)]
     return [_scripted(request, error) or _packed(request) or _not_one_graph(request, strategy, error) or _unknown(request, strategy, error)]
 
@@ -52,8 +53,7 @@ def recognised(request: Request, error: Exception, guards: Guards) -> list[Findi
 def lost(request: Request, program: torch.export.ExportedProgram) -> list[Finding]:
     """The findings about tensors without data that torch.export took for constants, as it does with those inside of torch.func.grad."""
     # NOTE: seen in torch 2.13, in both strategies: what the model computes is lost then.
-    wrapped = getattr(getattr(torch._C, "_functorch", None), "is_functorch_wrapped_tensor", lambda _: False)
-    names = {name for name, value in program.constants.items() if isinstance(value, torch.Tensor) and wrapped(value)}
+    names = {name for name, value in program.constants.items() if isinstance(value, torch.Tensor) and functorch.is_wrapped(value)}
     specs = [spec.arg.name for spec in program.graph_signature.input_specs if spec.target in names]
     uses = [user for node in program.graph.nodes if node.name in specs for user in node.users]
     if not uses:

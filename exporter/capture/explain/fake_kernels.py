@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from onnxplain.capture.finding import Finding, chain, fallback, module_of
 from onnxplain.capture.observe import eager
@@ -15,26 +14,28 @@ from onnxplain.diagnostics import Confidence, Fix
 from onnxplain.request import Request
 from onnxplain.rules import FakeKernelMissing
 from onnxplain.source import call_sites, locations, syntax
+from onnxplain.torch_internals import dispatch_modes, torch_frames
+from onnxplain.torch_internals.operators import OpOverload, schema
 
 
 def without_fake_kernel(request: Request, error: Exception) -> Iterator[Finding]:
     """The finding about an operator without a fake kernel, if that is what `error` says."""
-    operator = _operator_of(error)
+    operator = next(filter(None, map(torch_frames.operator_without_fake_kernel, chain(error))), None)
     if operator is None:
         return
     at = locations.at_exception(error, module_of(request))
-    rule = FakeKernelMissing(operator=operator._schema.name)
+    rule = FakeKernelMissing(operator=schema(operator).name)
     yield Finding(rule, at if at.location else fallback(request), fixes=(_fake_kernel(request, operator),), final=True)
 
 
-def _fake_kernel(request: Request, operator: torch._ops.OpOverload) -> Fix:
+def _fake_kernel(request: Request, operator: OpOverload) -> Fix:
     """A fake kernel that returns what the operator returned for the example, behind the operator's definition if that is found."""
     advice = "Say what the operator returns, without computing it."
-    definition = call_sites.only(request, lambda node: _definitions(node, operator._schema.name))
+    definition = call_sites.only(request, lambda node: _definitions(node, schema(operator).name))
     torch_name = "torch" if definition is None else syntax.name_of_torch(definition.file)
     result = _like_example(request, operator).replace("torch.", f"{torch_name}.")
     signature = ", ".join(_parameters(operator))
-    code = f'@{torch_name}.library.register_fake("{operator._schema.name}")\ndef _({signature}):\n    return {result}'
+    code = f'@{torch_name}.library.register_fake("{schema(operator).name}")\ndef _({signature}):\n    return {result}'
     if definition is None or torch_name is None or not locations.is_users(definition.file):
         return Fix(advice, Confidence.GUESS, snippet=code)
     tree = syntax.tree(definition.file)
@@ -51,21 +52,17 @@ def _definitions(node: ast.AST, name: str) -> Iterator[ast.expr]:
                 yield named
 
 
-def _like_example(request: Request, operator: torch._ops.OpOverload) -> str:
+def _like_example(request: Request, operator: OpOverload) -> str:
     """What the operator returns for the example, as tensors without data that are made from its arguments."""
     seen: list[tuple[Any, Any]] = []
 
-    class Seeing(TorchDispatchMode):
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            del types
-            result = func(*args, **(kwargs or {}))
-            if func is operator:
-                seen.append((args, result))
-            return result
+    def see(called: Any, args: tuple[Any, ...], result: Any) -> None:
+        if called is operator:
+            seen.append((args, result))
 
-    with Seeing():  # type: ignore[no-untyped-call]
+    with dispatch_modes.each_call(see):
         eager.error_of(request)
-    names = [argument.name for argument in operator._schema.arguments]
+    names = [argument.name for argument in schema(operator).arguments]
     if not seen:
         return f"torch.empty_like({names[0]})"
     args, result = seen[0]
@@ -87,23 +84,9 @@ def _empty(result: torch.Tensor, tensors: Mapping[str, torch.Tensor]) -> str:
     return f"torch.empty([{shape}], dtype={result.dtype})"
 
 
-def _operator_of(error: Exception) -> torch._ops.OpOverload | None:
-    for each in chain(error):
-        # NOTE: read in torch 2.11, 2.13 and 2.15: _subclasses/fake_tensor.py raises the exception for operators of torch.library.define,
-        # _library/custom_ops.py an anonymous one, in `fake_impl`, for those of torch.library.custom_op.
-        operators = [getattr(each, "func", None)] if type(each).__name__ == "UnsupportedOperatorException" else []
-        frames = [frame for frame, _, _ in locations.walk(each)]
-        if frames and frames[-1].f_code.co_name == "fake_impl":
-            operators += [frame.f_locals.get("op") for frame in frames]
-        for operator in operators:
-            if isinstance(operator, torch._ops.OpOverload):
-                return operator
-    return None
-
-
-def _parameters(operator: torch._ops.OpOverload) -> Iterator[str]:
+def _parameters(operator: OpOverload) -> Iterator[str]:
     by_keyword_only = False
-    for argument in operator._schema.arguments:
+    for argument in schema(operator).arguments:
         if argument.kwarg_only and not by_keyword_only:
             by_keyword_only = True
             yield "*"

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import cast
 
 import torch
-from torch.utils import _pytree as pytree
 
 from onnxplain.capture.finding import chain, fallback, graph_break_type, headline
 from onnxplain.capture.rewrite.scope import fresh
@@ -25,6 +24,8 @@ from onnxplain.rules import (
     UserCodeRaised,
 )
 from onnxplain.source import call_sites, locations, syntax
+from onnxplain.torch_internals import dynamo, pytree, torch_frames
+from onnxplain.torch_internals.operators import OpOverload
 
 IN_A_LIBRARY = Fix(
     "The test stands in a library's code: set the module up so that it is not reached (an observer or a check can often be turned off), "
@@ -37,9 +38,6 @@ IN_TENSORS = Fix(
 )
 
 GRADIENT = "x = x.requires_grad_()\n(slope,) = torch.autograd.grad(function(x), x)"
-
-ALIASING = "Encountered aliasing during higher order op tracing"
-"""TorchDynamo's name for a branch that returns its input (torch 2.11 to 2.15)."""
 
 _ELSEWHERE = Fix("Write the line with other operators, or compute it outside of the model and pass the result in.", Confidence.GUESS)
 
@@ -58,9 +56,6 @@ _IN_FLOAT = Fix(
 
 _IN_TORCH = Fix("Compute it with PyTorch: most functions of numpy have one of the same name there.", Confidence.GUESS)
 
-_LOST_SIZE = "PendingUnbackedSymbolNotFound"
-"""The name of the exception about a size that depends on data and is in no output; its class is private to torch (2.11 to 2.15)."""
-
 
 def for_error(error: Exception, place: Location | None, holds: Callable[[Location, str], bool | None]) -> tuple[Rule, Fix]:
     """The rule of an error of torch.export's, recognised by types on its way, and the way out.
@@ -70,15 +65,15 @@ def for_error(error: Exception, place: Location | None, holds: Callable[[Locatio
         place: The user's line.
         holds: Tells what an expression is for the example at a place: true, false, or not known.
     """
-    known = [value for each in chain(error) for frame, _, _ in locations.walk(each) for value in list(frame.f_locals.values())]
+    known = [value for each in chain(error) for value in torch_frames.values_on_the_way(each)]
     expression = syntax.expression_at(place) if place is not None else ""
     if any(isinstance(value, torch.nn.utils.rnn.PackedSequence) for value in known):
         return PackedSequenceUsed(error=headline(error)), _PADDED
-    if any(isinstance(value, torch._ops.OpOverload) and value.namespace == "quantized" for value in known):
+    if any(isinstance(value, OpOverload) and value.namespace == "quantized" for value in known):
         return QuantizedWeights(module=expression), _IN_FLOAT
-    if any(type(each).__name__ == _LOST_SIZE for each in chain(error)):
+    if any(type(each).__name__ == dynamo.LOST_SIZE for each in chain(error)):
         return SizeLost(expression=expression), _with_positions(place, holds)
-    if graph_break_type(error) == ALIASING:
+    if graph_break_type(error) == dynamo.ALIASING:
         return BranchesMismatch(problem="one returns its input or a part of it"), _with_copies(place)
     if any(value is torch.Tensor.numpy or value is torch.Tensor.__array__ for value in known):
         return NumpyUsed(expression=expression), _IN_TORCH

@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 from torch.export import Dim
-from torch.utils import _pytree as pytree
 
 from onnxplain.diagnostics import Confidence, Fix
 from onnxplain.request import Request, inputs
 from onnxplain.source import call_sites, locations, syntax
+from onnxplain.torch_internals import pytree
 
 
 def mismatch(request: Request) -> tuple[str, str] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dis
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -12,10 +11,10 @@ import torch
 from onnxplain.diagnostics import DiagnosticContext, Evidence, Location
 from onnxplain.rules import AttributeChanged
 from onnxplain.source import locations
+from onnxplain.torch_internals.code_objects import code_of, stored_attributes
 
 from . import line_watch
 
-_STORE = dis.opmap["STORE_ATTR"]
 _LOOKED_AT = 10_000
 """Length up to which a list, dict or set is watched."""
 _State = dict[str, tuple[int, ...]]
@@ -37,8 +36,8 @@ class Attributes:
             if cls not in classes:
                 # NOTE: not `cls.forward`, which torch.jit's classes compute.
                 forward = next((vars(base)["forward"] for base in cls.__mro__ if "forward" in vars(base)), None)
-                code = getattr(forward, "__code__", None)
-                classes[cls] = code is not None and locations.is_users(code.co_filename)
+                place = None if forward is None else locations.definition_of(forward)
+                classes[cls] = place is not None and locations.is_users(place.file)
                 if classes[cls]:
                     namespace = getattr(forward, "__globals__", {})
                     namespaces[id(namespace)] = namespace
@@ -102,14 +101,14 @@ def _assigned(modules: Sequence[tuple[str, torch.nn.Module]], frames: Sequence[L
     """The names of the attributes that methods of `modules` assign to, as far as they are among `frames`."""
     ran = {(frame.file, frame.function) for frame in frames}
     codes = {
-        function.__code__
+        code
         for cls in {base for _, module in modules for base in type(module).__mro__}
         for function in vars(cls).values()
-        if isinstance(function, types.FunctionType) and (function.__code__.co_filename, function.__name__) in ran
+        if isinstance(function, types.FunctionType)
+        and (code := code_of(function)) is not None
+        and (code.co_filename, function.__name__) in ran
     }
-    # NOTE: the opcode is looked for before instructions are taken apart, which is slow.
-    storing = [code for code in codes if _STORE in code.co_code[::2]]
-    return {each.argval for code in storing for each in dis.get_instructions(code) if each.opname == "STORE_ATTR"}
+    return {name for code in codes for name in stored_attributes(code)}
 
 
 def _containers(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

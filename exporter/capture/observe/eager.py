@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import random
-import sys
 import types
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from onnxplain.diagnostics import Location
 from onnxplain.request import Request
+from onnxplain.torch_internals import python_frames, pytree
 
 
 def holds(request: Request, place: Location, test: str) -> bool | None:
@@ -24,23 +23,13 @@ def truth_of(request: Request, file: str, line: int, test: str) -> bool | None:
     """What the expression `test` is for the example when the model first comes to that line; None if it does not, or if that raises."""
     found: list[bool] = []
 
-    def on_line(frame: types.FrameType, event: str, argument: Any) -> Any:
-        del argument
+    def on_line(frame: types.FrameType, event: str) -> None:
         if event == "line" and frame.f_lineno == line and not found:
             with contextlib.suppress(Exception):
-                found.append(bool(eval(test, frame.f_globals, frame.f_locals)))
-        return on_line
+                found.append(bool(python_frames.evaluate(test, frame)))
 
-    def on_call(frame: types.FrameType, event: str, argument: Any) -> Any:
-        del event, argument
-        return on_line if frame.f_code.co_filename == file else None
-
-    before = sys.gettrace()
-    sys.settrace(on_call)
-    try:
+    with python_frames.each_line(on_line, lambda each: each == file):
         error_of(request)
-    finally:
-        sys.settrace(before)
     return found[0] if found else None
 
 

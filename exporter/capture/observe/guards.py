@@ -9,26 +9,20 @@ import contextlib
 import dataclasses
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import sympy
-import torch
-from torch.fx.experimental import symbolic_shapes
-from torch.utils._sympy.functions import FloorDiv, Mod, PythonMod
-from torch.utils._sympy.printers import PythonPrinter
 
 from onnxplain.diagnostics import Location
 from onnxplain.request.inputs import DynamicDim
 from onnxplain.source import locations
+from onnxplain.torch_internals import dynamo, shape_env
+from onnxplain.torch_internals.symbolic_expressions import DIVISIONS, REMAINDERS, as_python
 
 from .frames import Frames, Site
 from .replays import Call
 from .size_limits import Limit, limit_of
-
-# NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/symbolic_shapes.py and _guards.py.
-_SHAPE_ENVIRONMENT: Any = getattr(symbolic_shapes, "ShapeEnv", None)
-_TRACING_CONTEXT: Any = getattr(torch._guards, "TracingContext", None)
 
 _TRIES = 4
 
@@ -68,26 +62,22 @@ class Guards:
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[Guards]:
-        """Watches all shape environments. Without one of these private methods the findings only lose their line."""
-        # NOTE: `create_symbol` is called for each size, `_log_guard` for each new guard with what it is for and the guard,
-        # `_set_replacement` with a symbol and what it equals, `_log_real_tensor_propagation` where draft export goes on with the example's
-        # value.
+        """Watches all shape environments of this thread. Where torch lacks one of these methods, findings lose their line."""
         with (
-            _before("create_symbol", self._begin),
-            _before("_log_guard", self._log_guard),
-            _before("_set_replacement", lambda environment, symbol, target, *_: self._note(environment, sympy.Eq(symbol, target))),
-            _before("_log_real_tensor_propagation", lambda *_: self.assumed.append(self._frames.site())),
+            shape_env.observed(shape_env.SIZE_MADE, self._begin),
+            shape_env.observed(shape_env.GUARD_MADE, self._log_guard),
+            shape_env.observed(shape_env.SIZE_REPLACED, self._log_replacement),
+            shape_env.observed(shape_env.DATA_ASSUMED, lambda *_: self.assumed.append(self._frames.site())),
         ):
             yield self
 
     def constant(self, dim: DynamicDim) -> int | None:
         """The only size that `dim` can still have; None if it is dynamic or nothing is known."""
-        # NOTE: `replacements` holds what each symbol equals, `var_to_range` from where to where it goes (torch 2.11 to 2.15).
         symbol = self._symbol(dim)
-        known = [getattr(self._environment, "replacements", {}).get(symbol)]
-        sizes = getattr(self._environment, "var_to_range", {}).get(symbol)
-        if sizes is not None and sizes.lower == sizes.upper:
-            known.append(sizes.lower)
+        known = [None if symbol is None else self._replaced().get(symbol)]
+        bounds = shape_env.range_of(self._environment, symbol)
+        if bounds is not None and bounds[0] == bounds[1]:
+            known.append(bounds[0])
         known += [_fixed(guard.relation, symbol) for guard in self.made if guard.asked_by_python]
         known += [_fixed(relation, symbol) for relation in self._asserted()]
         return next((int(size) for size in known if size is not None and size.is_Integer), None)
@@ -101,7 +91,7 @@ class Guards:
         """The guard that made `dim` constant; or else the first one that the graph keeps as a check; or else the first about it."""
         symbol = self._symbol(dim)
         # NOTE: where a dim equals another one, guards may be about that one.
-        symbols = {symbol, getattr(self._environment, "replacements", {}).get(symbol)}
+        symbols = {symbol, None if symbol is None else self._replaced().get(symbol)}
         about = [guard for guard in self.made if guard.stack and symbols & guard.relation.free_symbols]
         kept = self._asserted()
         return next(
@@ -162,7 +152,7 @@ class Guards:
 
         Most operators refuse them, such as a `view`: the graph need not say what happens then.
         """
-        if guard.operator is None or not guard.relation.has(Mod, PythonMod):
+        if guard.operator is None or not guard.relation.has(*REMAINDERS):
             return False
         sizes, relation = self.sizes(dims), guard.relation.xreplace(self._replaced())
         returned = guard.operator.symbolic()
@@ -217,12 +207,11 @@ class Guards:
 
     def of_data(self) -> list[Guard]:
         """The guards about numbers that come from data, and not from the inputs' sizes."""
-        sizes = set(getattr(self._environment, "source_to_var", {}).values())
+        sizes = set(shape_env.symbols_by_source(self._environment).values())
         return [guard for guard in self.made if guard.relation.free_symbols and not guard.relation.free_symbols & sizes]
 
     def _asserted(self) -> list[sympy.Basic]:
-        # NOTE: relations that torch cannot state as a dim's range (torch 2.11 to 2.15).
-        return [each.expr for each in itertools.chain.from_iterable(getattr(self._environment, "deferred_runtime_asserts", {}).values())]
+        return shape_env.assertions(self._environment)
 
     def _begin(self, environment: Any, *_: Any) -> None:
         # NOTE: there may be no guard at all; and what captures a part of the model has an environment of its own.
@@ -231,16 +220,19 @@ class Guards:
     def _log_guard(self, environment: Any, purpose: str, relation: sympy.Basic, *_: Any) -> None:
         # NOTE: what torch only asks for itself, as about the strides of a fake tensor, the graph does not assume.
         if "suppressed" not in purpose:
-            self._note(environment, relation, self._frames.operator() if relation.has(Mod, PythonMod, FloorDiv) else None)
+            self._note(environment, relation, self._frames.operator() if relation.has(*DIVISIONS) else None)
+
+    def _log_replacement(self, environment: Any, symbol: sympy.Symbol, target: sympy.Basic, *_: Any) -> None:
+        self._note(environment, sympy.Eq(symbol, target))
 
     def _note(self, environment: Any, relation: sympy.Basic, operator: Call | None = None) -> None:
         # NOTE: TorchDynamo may begin again, with a new environment: the last one counts.
         self._environment = environment
-        stack, interpreted = self._frames.stack(), tuple(_dynamo_stack())
+        stack, interpreted = self._frames.stack(), tuple(map(locations.summarized, dynamo.interpreted_stack()))
         self.made.append(Guard(relation, (*stack, *interpreted), self._frames.python_asks(), operator, bool(interpreted)))
 
     def _replaced(self) -> dict[sympy.Symbol, sympy.Basic]:
-        return getattr(self._environment, "replacements", {})
+        return shape_env.replacements(self._environment)
 
     def _named(self, names: Mapping[DynamicDim, str]) -> dict[sympy.Basic, sympy.Symbol]:
         named = {symbol: sympy.Symbol(name) for dim, name in names.items() if (symbol := self._symbol(dim)) is not None}
@@ -248,33 +240,11 @@ class Guards:
 
     def _symbol(self, dim: DynamicDim) -> sympy.Symbol | None:
         # NOTE: sources are named `L['x'][0].size()[1]` (non-strict) or `L['flat_args'][3].size()[1]` (TorchDynamo; torch 2.11 to 2.15).
-        symbols: dict[str, sympy.Symbol] = getattr(self._environment, "source_to_var", {})
-        for source, symbol in symbols.items():
+        for source, symbol in shape_env.symbols_by_source(self._environment).items():
             tensor, _, axis = source.rpartition(".size()")
             if axis == f"[{dim.axis}]" and tensor in (_source(dim.place), f"L['flat_args'][{dim.flat_index}]"):
                 return symbol
         return None
-
-
-@contextlib.contextmanager
-def _before(name: str, observer: Callable[..., None]) -> Iterator[None]:
-    """Calls `observer` before each call of that method of ShapeEnv."""
-    method = getattr(_SHAPE_ENVIRONMENT, name, None)
-    if method is None:
-        yield
-        return
-
-    def observed(*args: Any, **kwargs: Any) -> Any:
-        # NOTE: a capture must not fail because an observer met other arguments than it knows.
-        with contextlib.suppress(Exception):
-            observer(*args)
-        return method(*args, **kwargs)
-
-    setattr(_SHAPE_ENVIRONMENT, name, observed)
-    try:
-        yield
-    finally:
-        setattr(_SHAPE_ENVIRONMENT, name, method)
 
 
 def _source(place: str) -> str:
@@ -298,10 +268,4 @@ def _is_number(relation: sympy.Basic) -> bool:
 def _as_text(relation: sympy.Basic) -> str:
     if isinstance(relation, sympy.Rel):
         return f"{_as_text(relation.lhs)} {relation.rel_op} {_as_text(relation.rhs)}"
-    return PythonPrinter().doprint(relation) if relation.has(Mod, PythonMod) else str(relation)
-
-
-def _dynamo_stack() -> Iterator[Location]:
-    """The frames that TorchDynamo is interpreting, which are not on Python's stack."""
-    extract = getattr(_TRACING_CONTEXT, "extract_stack", None)
-    return (locations.summarized(frame) for frame in (extract() if extract else ()))
+    return as_python(relation) if relation.has(*REMAINDERS) else str(relation)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sys
+import contextlib
 import types
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from onnxplain.diagnostics import Location, Region
 from onnxplain.source import locations
+from onnxplain.torch_internals import python_frames
 
 _Result = TypeVar("_Result")
 
@@ -27,30 +28,20 @@ def changes(run: Callable[[], object], state: Callable[[], Mapping[str, object]]
             place = Location(running.f_code.co_filename, Region(line), running.f_code.co_name)
             found.extend((key, place) for key in now if now[key] != past[key])
 
-    def on_line(frame: types.FrameType, event: str, argument: Any) -> Any:
+    def on_line(frame: types.FrameType, event: str) -> None:
         nonlocal running, line
-        del argument
+        if event == "call":
+            return
         compare()
         # After a function has returned, the line that called it goes on.
         running = frame.f_back if event == "return" else frame
         line = running.f_lineno if running is not None else 0
         if running is not None and not locations.is_users(running.f_code.co_filename):
             running = None
-        return on_line
 
-    def on_call(frame: types.FrameType, event: str, argument: Any) -> Any:
-        del event, argument
-        return on_line if locations.is_users(frame.f_code.co_filename) else None
-
-    before = sys.gettrace()
-    sys.settrace(on_call)
-    try:
+    # NOTE: the same run has just succeeded, so if this one fails, what was seen up to there still happened.
+    with contextlib.suppress(Exception), python_frames.each_line(on_line, locations.is_users):
         run()
-    except Exception:
-        # NOTE: the same run has just succeeded; what was seen up to here still happened.
-        return found
-    finally:
-        sys.settrace(before)
     return found
 
 
@@ -58,17 +49,9 @@ def lines(run: Callable[[], _Result]) -> tuple[_Result, set[tuple[str, int]]]:
     """What `run` returns, and the lines of the user's that ran, each with its file."""
     ran: set[tuple[str, int]] = set()
 
-    def on_line(frame: types.FrameType, event: str, argument: Any) -> Any:
-        del event, argument
+    def on_line(frame: types.FrameType, event: str) -> None:
+        del event
         ran.add((frame.f_code.co_filename, frame.f_lineno))
-        return on_line
 
-    def on_call(frame: types.FrameType, event: str, argument: Any) -> Any:
-        return on_line(frame, event, argument) if locations.is_users(frame.f_code.co_filename) else None
-
-    before = sys.gettrace()
-    sys.settrace(on_call)
-    try:
+    with python_frames.each_line(on_line, locations.is_users):
         return run(), ran
-    finally:
-        sys.settrace(before)

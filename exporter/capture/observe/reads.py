@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from torch.fx.experimental import symbolic_shapes
 from torch.overrides import TorchFunctionMode
 
 from onnxplain.diagnostics import DiagnosticContext, Location
 from onnxplain.rules import TensorRead
 from onnxplain.source import locations, syntax
+from onnxplain.torch_internals import shape_env
+from onnxplain.torch_internals.fake_tensors import is_fake
+from onnxplain.torch_internals.modules import REGISTERED
 
 _READERS = frozenset({"__array__", "__bool__", "__float__", "__index__", "__int__", "item", "numpy", "tolist"})
-_FAKE: type = torch._subclasses.FakeTensor
 
-with contextlib.suppress(AttributeError):
-    # NOTE: torch's messages name the innermost frame that it does not know as its own (read in torch 2.11, 2.13 and 2.15); a mode's frame
-    # is on the stack of every function, and none of the user's business.
-    symbolic_shapes.uninteresting_files().add(__file__)
+# NOTE: a mode's frame is on the stack of every function.
+shape_env.leave_out(__file__)
 
 
 def holds_tensors(model: torch.nn.Module) -> bool:
@@ -29,7 +27,7 @@ def holds_tensors(model: torch.nn.Module) -> bool:
         isinstance(part, torch.Tensor)
         for module in model.modules()
         for name, value in vars(module).items()
-        if name not in ("_parameters", "_buffers", "_modules")
+        if name not in REGISTERED
         for part in (value if isinstance(value, list | tuple) else value.values() if isinstance(value, dict) else (value,))
     )
 
@@ -52,7 +50,7 @@ class Reads(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Notes where a real tensor is read, and calls `func`."""
         del types
-        if getattr(func, "__name__", "") in _READERS and args and isinstance(args[0], torch.Tensor) and not isinstance(args[0], _FAKE):
+        if getattr(func, "__name__", "") in _READERS and args and isinstance(args[0], torch.Tensor) and not is_fake(args[0]):
             self._made.append(self._stack())
         return func(*args, **(kwargs or {}))
 

@@ -9,11 +9,15 @@ from typing import Any
 
 import sympy
 import torch
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.utils import _pytree as pytree
+
+from onnxplain.torch_internals import pytree, shape_env
+from onnxplain.torch_internals.fake_tensors import FakeTensorMode, is_fake
+from onnxplain.torch_internals.operators import OpOverload, schema
 
 Sizes = Mapping[sympy.Basic, int]
 """The size that each of torch's symbols stands for."""
+
+_SQUEEZES = frozenset({"aten::squeeze", "aten::squeeze_copy", "aten::squeeze_"})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,12 +38,12 @@ class Call:
 
     def symbolic(self) -> Any:
         """What the operator returns in the graph; None if that cannot be told."""
-        environment = next((each.fake_mode.shape_env for each in _tensors((self.args, self.kwargs)) if isinstance(each, FakeTensor)), None)
+        environment = next((each.fake_mode.shape_env for each in _tensors((self.args, self.kwargs)) if is_fake(each)), None)
         if environment is None:
             return None
         try:
             # NOTE: the graph is made: what is asked here must not become a guard of it.
-            with torch.no_grad(), environment.suppress_guards():
+            with torch.no_grad(), shape_env.without_guards(environment):
                 return self.operator(*self.args, **self.kwargs)
         except Exception:
             return None
@@ -76,14 +80,14 @@ class Call:
     @property
     def counts(self) -> bool:
         """Whether how many results it has may vary by the sizes of its arguments."""
-        if not isinstance(self.operator, torch._ops.OpOverload):
+        if not isinstance(self.operator, OpOverload):
             return False
-        return any(isinstance(each.type, torch.ListType) for each in self.operator._schema.returns)
+        return any(isinstance(each.type, torch.ListType) for each in schema(self.operator).returns)
 
     @property
     def squeezes(self) -> bool:
         """Whether it drops dims of size 1."""
-        return isinstance(self.operator, torch._ops.OpOverload) and self.operator._opname in ("squeeze", "squeeze_copy", "squeeze_")
+        return isinstance(self.operator, OpOverload) and schema(self.operator).name in _SQUEEZES
 
     def ones(self, sizes: Sizes) -> set[sympy.Basic]:
         """The dims of the arguments that the graph leaves open and that are 1 at `sizes`."""
@@ -97,7 +101,7 @@ def calls(program: torch.export.ExportedProgram) -> Iterator[tuple[torch.fx.Node
     seen: set[object] = set()
     for graph_module in program.graph_module.modules():
         for node in graph_module.graph.nodes if isinstance(graph_module, torch.fx.GraphModule) else ():
-            if isinstance(node.target, torch._ops.OpOverload):
+            if isinstance(node.target, OpOverload):
                 args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: each.meta.get("val"))
                 used = _used(node)
                 key = (node.target, str(pytree.tree_map(_description, (args, kwargs))), used)

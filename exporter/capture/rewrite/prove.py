@@ -11,7 +11,6 @@ import types
 from collections.abc import Iterator, Sequence
 
 import torch
-from torch.utils import _pytree as pytree
 
 from onnxplain import process
 from onnxplain.capture import strategies
@@ -25,6 +24,7 @@ from onnxplain.diagnostics import Confidence, DiagnosticContext, Edit, Fix
 from onnxplain.request import Request, inputs
 from onnxplain.rules import SpecializedDynamicDim
 from onnxplain.source import locations, syntax
+from onnxplain.torch_internals import pytree
 
 from . import blocks
 
@@ -78,7 +78,7 @@ def _code_of(finding: Finding, edits: Sequence[Edit]) -> dict[types.FunctionType
         new = {(code.co_name, code.co_firstlineno): code for code in _codes(compile(text, file, "exec", dont_inherit=True))}
     except (SyntaxError, ValueError):
         return {}
-    functions = [each for each in gc.get_objects() if type(each) is types.FunctionType and each.__code__.co_filename == file]
+    functions = [each for each in gc.get_objects() if type(each) is types.FunctionType and each.__code__.co_filename == file]  # noqa: TID251
     keys = {each: (each.__code__.co_name, each.__code__.co_firstlineno) for each in functions}
     return {
         each: new[key]

@@ -1,0 +1,32 @@
+"""Options of torch's config modules, set for a while."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Iterator
+from typing import Any
+
+from .symbols import Symbol
+
+SIZE_ONE = Symbol(
+    "torch.fx.experimental._config:backed_size_oblivious",
+    without="a dynamic dim of size 1 in the example is taken for one that is always 1",
+)
+REAL_TENSORS = Symbol(
+    "torch._functorch.config:fake_tensor_propagate_real_tensors",
+    without="an export that fails shows the first data-dependent decision of the model, and none behind it",
+)
+
+
+@contextlib.contextmanager
+def switched_on(option: Symbol) -> Iterator[None]:
+    """While it is open, an option is True, as far as the installed torch knows it."""
+    # NOTE: read in torch 2.11, 2.13 and 2.15, utils/_config_module.py: values belong to a context from 2.12 on.
+    if not option.is_present:
+        yield
+        return
+    module, _, name = option.path.partition(":")
+    config: Any = importlib.import_module(module)
+    with config.patch(**{name: True}):
+        yield

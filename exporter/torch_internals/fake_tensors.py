@@ -1,0 +1,56 @@
+"""Tensors without data, the mode that makes them, and what they raise where data is asked for. There is no public fake mode."""
+
+from __future__ import annotations
+
+from typing import Any, TypeGuard
+
+import torch
+
+# NOTE: read in torch 2.11, 2.13 and 2.15, _subclasses/fake_tensor.py. torch.export itself is built on these two.
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+from .symbols import Symbol
+
+__all__ = ["FakeTensor", "FakeTensorMode", "checkpoint_offset", "forget_converted", "has_no_data", "is_fake", "mode_of"]
+
+_CONVERTED = Symbol(
+    "torch._subclasses.fake_tensor:FakeTensorConverter",
+    without="models that were built within enable_fake_mode may not be converted to another dtype",
+)
+
+ANSWER_DEPENDS_ON_DATA = Symbol(
+    "torch._subclasses.fake_tensor:DataDependentOutputException",
+    without="an operator that returns a Python bool, such as torch.equal, is not told from other failures",
+    otherwise=(),
+)
+UNSUPPORTED = Symbol(
+    "torch._subclasses.fake_tensor:UnsupportedOperatorException",
+    without="an operator without a fake kernel is not told from other failures",
+    otherwise=(),
+)
+
+
+def is_fake(value: object) -> TypeGuard[FakeTensor]:
+    """Whether `value` is a tensor without data that knows its mode."""
+    return isinstance(value, FakeTensor)
+
+
+def has_no_data(tensor: torch.Tensor) -> bool:
+    """Whether `tensor` is fake, or on the meta device."""
+    return tensor.is_meta or hasattr(tensor, "fake_mode")
+
+
+def mode_of(value: object) -> Any:
+    """The mode of a fake tensor; None for all else."""
+    return getattr(value, "fake_mode", None)
+
+
+def forget_converted(mode: FakeTensorMode) -> None:
+    """Drops the weak references that `mode` has to the tensors that it made fake ones of."""
+    mode.fake_tensor_converter.tensor_memo.clear()
+
+
+def checkpoint_offset(tensor: torch.Tensor) -> int | None:
+    """Where in its file the storage begins of a fake tensor that torch.load made, in bytes; None where that is not known."""
+    # NOTE: read in torch 2.11, 2.13 and 2.15, serialization.py.
+    return getattr(tensor.untyped_storage(), "_checkpoint_offset", None)

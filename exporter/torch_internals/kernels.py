@@ -1,0 +1,35 @@
+"""Kernels in Python that an operator has for a dispatch key, exchanged for a while."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .patching import Slot
+from .symbols import Symbol
+
+_KEYS = Symbol("torch._C:DispatchKey", without="recurrent layers fix their length, and loops over weights may be refused")
+
+# NOTE: read in torch 2.11, 2.13 and 2.15, _ops.py: `py_kernels` of an operator, and `_dispatch_cache`, which keeps resolved kernels.
+
+
+class KernelSlot(Slot):
+    """The kernel of an operator for a dispatch key."""
+
+    def __init__(self, operator: Any, key: Any) -> None:
+        super().__init__(operator, str(key))
+        self._key = key
+
+    def get(self) -> Any:
+        """The kernel."""
+        return self.owner.py_kernels[self._key]
+
+    def put(self, function: Any) -> None:
+        """Another kernel."""
+        self.owner.py_kernels[self._key] = function
+        getattr(self.owner, "_dispatch_cache", {}).clear()
+
+
+def slots(operators: list[Any], *keys: str) -> list[KernelSlot]:
+    """The kernels that `operators` have for dispatch keys of these names, as far as the installed torch has them."""
+    known = [key for name in keys if (key := getattr(_KEYS.value, name, None)) is not None]
+    return [KernelSlot(operator, key) for operator in operators for key in known if key in getattr(operator, "py_kernels", {})]

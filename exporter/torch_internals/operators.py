@@ -1,0 +1,38 @@
+"""Operators as objects: their classes, which have no public name, and their schemas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from .symbols import Symbol
+
+if TYPE_CHECKING:
+    from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
+else:
+    # NOTE: read in torch 2.11, 2.13 and 2.15, _ops.py: the classes of public objects.
+    OpOverload = type(torch.ops.aten.add.Tensor)
+    OpOverloadPacket = type(torch.ops.aten.add)
+    HigherOrderOperator = next(each for each in type(torch.ops.higher_order.cond).__mro__ if each.__name__ == "HigherOrderOperator")
+
+__all__ = ["TO_COPY", "HigherOrderOperator", "OpOverload", "OpOverloadPacket", "is_composite", "schema"]
+
+TO_COPY = torch.ops.aten._to_copy.default
+"""What `Tensor.to` is for another dtype."""
+
+_COMPOSITE = Symbol(
+    "torch._C:DispatchKey.CompositeImplicitAutograd",
+    without="operators that write to their arguments may share memory with more values than they do",
+)
+
+
+def schema(operator: OpOverload) -> Any:
+    """The schema of `operator`: `name` without the overload, `overload_name`, `arguments`, `returns`, `is_mutable`."""
+    return operator._schema
+
+
+def is_composite(operator: OpOverload) -> bool:
+    """Whether torch makes `operator` of other operators, gradients included. True where that is not known."""
+    key = _COMPOSITE.value
+    return key is None or bool(operator.has_kernel_for_dispatch_key(key))

@@ -1,0 +1,112 @@
+"""Functions of torch that run through ours for a while, whatever else runs beside it.
+
+A patched function dispatches on a context variable: who has not asked for the wrapper, in another thread or after leaving, gets the
+function as it is. It is installed when the first one asks, and the last one who leaves puts the original back, in whatever order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import functools
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+Wrapper = Callable[..., Any]
+"""Called with the original function and its arguments."""
+
+_LOCK = threading.RLock()
+
+
+class Slot:
+    """Where a function lives that can be exchanged: an attribute of a class or a module.
+
+    Args:
+        owner: The class or module.
+        name: The attribute.
+    """
+
+    def __init__(self, owner: Any, name: str) -> None:
+        self.owner = owner
+        self.name = name
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """The same for equal slots."""
+        return id(self.owner), self.name
+
+    def get(self) -> Any:
+        """What is there."""
+        return getattr(self.owner, self.name)
+
+    def put(self, function: Any) -> None:
+        """Puts something else there."""
+        setattr(self.owner, self.name, function)
+
+
+class _Patch:
+    """The state of one slot while anybody has it patched."""
+
+    def __init__(self, slot: Slot) -> None:
+        self.slot = slot
+        self.original = _unpatched(slot.get())
+        self.users: set[Wrapper] = set()
+        self.wrappers: contextvars.ContextVar[tuple[Wrapper, ...]] = contextvars.ContextVar("wrappers", default=())
+
+        @functools.wraps(self.original)
+        def dispatch(*args: Any, **kwargs: Any) -> Any:
+            for wrapper in reversed(self.wrappers.get()):
+                if wrapper in self.users:
+                    return wrapper(self.original, *args, **kwargs)
+            return self.original(*args, **kwargs)
+
+        self.dispatch = dispatch
+        _ORIGINALS[dispatch] = self.original
+
+
+_PATCHES: dict[tuple[object, ...], _Patch] = {}
+_ORIGINALS: weakref.WeakKeyDictionary[Callable[..., Any], Any] = weakref.WeakKeyDictionary()
+
+
+def _unpatched(function: Any) -> Any:
+    """`function` without a dispatcher of ours that somebody else kept and put back."""
+    while callable(function) and function in _ORIGINALS:
+        function = _ORIGINALS[function]
+    return function
+
+
+@contextlib.contextmanager
+def wrapped(slot: Slot, wrapper: Wrapper) -> Iterator[None]:
+    """While it is open, calls of the function in `slot` from this context go to `wrapper`, which gets the original first.
+
+    Where several are open in one context, the one that was opened last counts.
+    """
+    # NOTE: an object of its own, since one function may be given twice.
+    own: Wrapper = functools.partial(wrapper)
+    patch = None
+    try:
+        with _LOCK:
+            patch = _PATCHES.get(slot.key)
+            if patch is None:
+                patch = _PATCHES[slot.key] = _Patch(slot)
+                slot.put(patch.dispatch)
+            patch.users.add(own)
+        patch.wrappers.set((*patch.wrappers.get(), own))
+        yield
+    finally:
+        # NOTE: an interrupt may come at any line: what follows is right after each of them.
+        if patch is not None:
+            _leave(patch, own)
+
+
+def _leave(patch: _Patch, own: Wrapper) -> None:
+    patch.wrappers.set(tuple(each for each in patch.wrappers.get() if each is not own))
+    with _LOCK:
+        patch.users.discard(own)
+        if not patch.users and _PATCHES.get(patch.slot.key) is patch:
+            del _PATCHES[patch.slot.key]
+            # NOTE: who has patched the same function since keeps ours, which passes all calls on from now.
+            if patch.slot.get() is patch.dispatch:
+                patch.slot.put(patch.original)

@@ -1,0 +1,70 @@
+"""Python's frames: those that are running, those of a traceback, and a function that is called at each line."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+Entry = tuple[types.FrameType, int, int]
+"""A frame with its instruction (in bytes) and its line."""
+
+OnLine = Callable[[types.FrameType, str], None]
+"""Called before a line runs, with the frame and `line`; also as a function is called or returns, with `call` or `return`."""
+
+
+def current(above: int = 0) -> types.FrameType | None:
+    """The frame that called the function that asks, or the one so many above that."""
+    # NOTE: `sys._getframe` is private by name; `inspect.currentframe` does the same, and only for the frame itself.
+    try:
+        return sys._getframe(2 + above)
+    except ValueError:
+        return None
+
+
+def of_traceback(error: BaseException) -> Iterator[Entry]:
+    """The frames of the traceback of `error`, outermost first, each with its instruction and line at that time."""
+    entry = error.__traceback__
+    while entry is not None:
+        yield entry.tb_frame, entry.tb_lasti, entry.tb_lineno
+        entry = entry.tb_next
+
+
+def entry_of(frame: types.FrameType) -> Entry:
+    """A frame that is running with where it is now."""
+    return frame, frame.f_lasti, frame.f_lineno
+
+
+def variables(frame: types.FrameType) -> Mapping[str, Any]:
+    """The local variables of a frame."""
+    return frame.f_locals
+
+
+def evaluate(expression: str, frame: types.FrameType) -> Any:
+    """What an expression is in a frame. Raises whatever it raises."""
+    return eval(expression, frame.f_globals, frame.f_locals)
+
+
+@contextlib.contextmanager
+def each_line(on_line: OnLine, wanted: Callable[[str], bool]) -> Iterator[None]:
+    """Calls `on_line` in the functions of files that are `wanted`, in this thread. What it raises goes up from that line.
+
+    A debugger or a coverage tool that traces this thread is put back at the end.
+    """
+
+    def local(frame: types.FrameType, event: str, argument: Any) -> Any:
+        del argument
+        on_line(frame, event)
+        return local
+
+    def on_call(frame: types.FrameType, event: str, argument: Any) -> Any:
+        return local(frame, event, argument) if wanted(frame.f_code.co_filename) else None
+
+    before = sys.gettrace()
+    sys.settrace(on_call)
+    try:
+        yield
+    finally:
+        sys.settrace(before)

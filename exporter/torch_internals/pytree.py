@@ -1,0 +1,30 @@
+"""torch's trees of containers. The module is private by name, and the only one that knows the classes that users register."""
+
+from __future__ import annotations
+
+# NOTE: read in torch 2.11, 2.13 and 2.15, utils/_pytree.py. Nothing can stand for it: without it no input can be taken apart.
+from torch.utils._pytree import (
+    SequenceKey,
+    TreeSpec,
+    keystr,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_leaves,
+    tree_map,
+    tree_map_only,
+    tree_map_with_path,
+    tree_unflatten,
+)
+
+__all__ = [
+    "SequenceKey",
+    "TreeSpec",
+    "keystr",
+    "tree_flatten",
+    "tree_flatten_with_path",
+    "tree_leaves",
+    "tree_map",
+    "tree_map_only",
+    "tree_map_with_path",
+    "tree_unflatten",
+]

@@ -1,0 +1,90 @@
+"""torch's symbolic shapes: the environment that decides over sizes, what it decided, and what it raises where data would have to decide."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import sympy
+
+from .patching import Slot, wrapped
+from .symbols import Symbol
+
+# NOTE: `create_symbol` is called for each size, `_log_guard` for each new guard with what it is for and the guard, `_set_replacement`
+# with a symbol and what it equals, `_log_real_tensor_propagation` where draft export goes on with the example's value.
+_SHAPE_ENVIRONMENT = "torch.fx.experimental.symbolic_shapes:ShapeEnv"
+SIZE_MADE = Symbol(f"{_SHAPE_ENVIRONMENT}.create_symbol", without="sizes that nothing is assumed of are not known")
+GUARD_MADE = Symbol(f"{_SHAPE_ENVIRONMENT}._log_guard", without="findings about dims do not stand at the line that decided")
+SIZE_REPLACED = Symbol(f"{_SHAPE_ENVIRONMENT}._set_replacement", without="a dim that equals another one does not stand at its line")
+DATA_ASSUMED = Symbol(
+    f"{_SHAPE_ENVIRONMENT}._log_real_tensor_propagation", without="a failed export shows the first data-dependent line only"
+)
+DATA_NEEDED = Symbol(
+    "torch.fx.experimental.symbolic_shapes:GuardOnDataDependentSymNode",
+    without="a line that decides by data is not told from other failures",
+    otherwise=(),
+)
+_OWN_FILES = Symbol(
+    "torch.fx.experimental.symbolic_shapes:uninteresting_files",
+    without="messages of torch may name a line of onnxplain",
+)
+
+
+@contextlib.contextmanager
+def observed(method: Symbol, observer: Callable[..., None]) -> Iterator[None]:
+    """Calls `observer` before each call of a method of the shape environments of this thread, with the environment and its arguments."""
+    if not method.is_present:
+        yield
+        return
+
+    def observe(original: Any, *args: Any, **kwargs: Any) -> Any:
+        # NOTE: a capture must not fail because an observer met other arguments than it knows.
+        with contextlib.suppress(Exception):
+            observer(*args)
+        return original(*args, **kwargs)
+
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    with wrapped(Slot(ShapeEnv, method.path.rpartition(".")[2]), observe):
+        yield
+
+
+def leave_out(file: str) -> None:
+    """Keeps torch's messages from naming `file` as the innermost one that is not torch's own."""
+    if _OWN_FILES.is_present:
+        _OWN_FILES.value().add(file)
+
+
+# NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/symbolic_shapes.py: the attributes of ShapeEnv below. A capture that made no
+# environment has None.
+
+
+def replacements(environment: Any) -> dict[sympy.Symbol, sympy.Basic]:
+    """What each symbol equals."""
+    return getattr(environment, "replacements", {})
+
+
+def range_of(environment: Any, symbol: sympy.Basic | None) -> tuple[sympy.Basic, sympy.Basic] | None:
+    """The least and the largest value of a symbol, if they are known."""
+    found = getattr(environment, "var_to_range", {}).get(symbol)
+    return None if found is None else (found.lower, found.upper)
+
+
+def symbols_by_source(environment: Any) -> dict[str, sympy.Symbol]:
+    """The symbol of each size by where it comes from, such as `L['x'][0].size()[1]`."""
+    return getattr(environment, "source_to_var", {})
+
+
+def assertions(environment: Any) -> list[sympy.Basic]:
+    """The relations that cannot be stated as a dim's range; the graph checks them when it runs."""
+    deferred = getattr(environment, "deferred_runtime_asserts", {}).values()
+    return [each.expr for each in itertools.chain.from_iterable(deferred)]
+
+
+def without_guards(environment: Any) -> contextlib.AbstractContextManager[None]:
+    """While it is open, what `environment` is asked does not become a guard of the graph."""
+    suppress = getattr(environment, "suppress_guards", contextlib.nullcontext)
+    manager: contextlib.AbstractContextManager[None] = suppress()
+    return manager

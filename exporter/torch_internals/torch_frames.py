@@ -1,0 +1,78 @@
+"""What torch's own functions are doing, by their names and local variables (torch 2.11 to 2.15): none of it is in any interface."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from . import python_frames
+from .operators import OpOverload
+
+Calling = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+"""An operator with its positional and keyword arguments."""
+
+
+def asks_for_number(frame: types.FrameType) -> bool:
+    """Whether a symbolic size is asked for its value as a Python number or bool."""
+    return isinstance(python_frames.variables(frame).get("self"), torch.SymInt | torch.SymFloat | torch.SymBool)
+
+
+def asks_for_truth(frame: types.FrameType) -> bool:
+    """Whether a tensor is asked whether it is true."""
+    # NOTE: a torch function mode (torch/overrides.py) is called with the function that Python asked for.
+    return python_frames.variables(frame).get("func") is torch.Tensor.__bool__
+
+
+def operator_at_work(frame: types.FrameType) -> Calling | None:
+    """The operator that torch's dispatch, or `run_node` of TorchDynamo, is calling."""
+    known = python_frames.variables(frame)
+    node = known.get("node")
+    called = node.target if isinstance(node, torch.fx.Node) else known.get("func")
+    called = getattr(torch.Tensor, called, None) if isinstance(called, str) else called
+    if callable(called) and isinstance(known.get("args"), tuple) and isinstance(known.get("kwargs"), dict):
+        return called, known["args"], known["kwargs"]
+    return None
+
+
+def branches_of_cond(error: BaseException) -> tuple[Callable[..., Any], Callable[..., Any], Sequence[Any]] | None:
+    """Both branches and the operands of the torch.cond that raised `error`."""
+    # NOTE: _higher_order_ops/cond.py: the parameters of torch.cond.
+    for frame, _, _ in python_frames.of_traceback(error):
+        known = python_frames.variables(frame)
+        if frame.f_code.co_name == "cond" and all(name in known for name in ("true_fn", "false_fn", "operands")):
+            return known["true_fn"], known["false_fn"], known["operands"]
+    return None
+
+
+def operator_without_fake_kernel(error: BaseException) -> OpOverload | None:
+    """The operator that `error` says has no fake kernel."""
+    # NOTE: _subclasses/fake_tensor.py raises UnsupportedOperatorException for operators of torch.library.define, _library/custom_ops.py an
+    # anonymous exception, in `fake_impl`, for those of torch.library.custom_op.
+    candidates = [getattr(error, "func", None)] if type(error).__name__ == "UnsupportedOperatorException" else []
+    frames = [frame for frame, _, _ in python_frames.of_traceback(error)]
+    if frames and frames[-1].f_code.co_name == "fake_impl":
+        candidates += [python_frames.variables(frame).get("op") for frame in frames]
+    return next((each for each in candidates if isinstance(each, OpOverload)), None)
+
+
+def makes_constraints(error: BaseException) -> bool:
+    """Whether `error` was raised where torch checks what `dynamic_shapes` promises."""
+    # NOTE: for a Dim.DYNAMIC torch says it with a ValueError from `make_constraints` (_export/non_strict_utils.py).
+    return any(frame.f_code.co_name == "make_constraints" for frame, _, _ in python_frames.of_traceback(error))
+
+
+def values_on_the_way(error: BaseException) -> Iterator[Any]:
+    """The local variables of all functions on the way to `error`."""
+    for frame, _, _ in python_frames.of_traceback(error):
+        yield from list(python_frames.variables(frame).values())
+
+
+def modules_running(error: BaseException) -> Iterator[torch.nn.Module]:
+    """The modules whose methods were running, outermost first."""
+    for frame, _, _ in python_frames.of_traceback(error):
+        owner = python_frames.variables(frame).get("self")
+        if isinstance(owner, torch.nn.Module):
+            yield owner

@@ -1,0 +1,61 @@
+"""FX nodes as torch's tracers make them, and the lines of the code that torch generates from graphs."""
+
+from __future__ import annotations
+
+import itertools
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from .patching import Slot, wrapped
+from .symbols import Symbol
+
+# NOTE: every tracer makes its nodes in TracerBase.create_node.
+_CREATE_NODE = Symbol(
+    "torch.fx.proxy:TracerBase.create_node",
+    without="findings stand at the line of forward where a helper function has the line",
+)
+
+
+@contextmanager
+def each_new_node(on_node: Callable[[torch.fx.Node, str], None]) -> Iterator[None]:
+    """Calls `on_node` with every FX node that a tracer makes and its kind, such as `call_function`, without the stack that torch records.
+
+    Nodes of TorchDynamo, which also traces the branches of torch.cond, keep the whole stacks that it writes by itself.
+    """
+    if not _CREATE_NODE.is_present:
+        yield
+        return
+
+    def create_node(original: Any, tracer: Any, kind: str, *args: Any, **kwargs: Any) -> Any:
+        if type(tracer).__module__.startswith("torch._dynamo"):
+            return original(tracer, kind, *args, **kwargs)
+        # NOTE: torch's own stack is poorer, and slow: it looks up the source of every frame for every node.
+        tracer.record_stack_traces = False
+        node: torch.fx.Node = original(tracer, kind, *args, **kwargs)
+        on_node(node, kind)
+        return node
+
+    with wrapped(Slot(torch.fx.proxy.TracerBase, "create_node"), create_node):
+        yield
+
+
+def is_generated(code: types.CodeType) -> bool:
+    """Whether torch generated `code` from a graph."""
+    return code.co_filename.startswith("<eval_with_key>")
+
+
+def node_of_generated(frame: types.FrameType) -> torch.fx.Node | None:
+    """The FX node whose line of generated code `frame` is at.
+
+    TorchDynamo turns a branch of torch.cond into a graph, which then runs as Python instead of the user's lines.
+    """
+    # NOTE: read in torch 2.11, 2.13 and 2.15, fx/graph.py: `_lineno_map` leads from a line below the `def` to the index of a node.
+    graph_module = frame.f_locals.get("self")
+    index = (getattr(graph_module, "_lineno_map", None) or {}).get(frame.f_lineno - frame.f_code.co_firstlineno)
+    if not isinstance(graph_module, torch.fx.GraphModule) or index is None:
+        return None
+    return next(itertools.islice(graph_module.graph.nodes, index, None), None)
