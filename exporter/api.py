@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import cProfile
-import dataclasses
+import functools
 import io
 import logging
 import os
-import pathlib
 import platform
 import pstats
 from collections.abc import Callable, Mapping, Sequence
@@ -19,34 +17,40 @@ from typing import Any, Literal
 import torch
 
 from onnxplain.diagnostics import (
-    SARIF_PROFILES,
     Confidence,
     DiagnosticContext,
     DiagnosticOptions,
-    Event,
     Evidence,
     ExportFailed,
     Fix,
     InvalidArgument,
     Location,
     Log,
-    LogNotSaved,
     SarifProfile,
     Tool,
-    atomic,
 )
 from onnxplain.diagnostics.log import PROFILE
-from onnxplain.process import without_collection
 from onnxplain.rules import ArgumentIgnored, InternalError, LegacyDynamicAxes
 
 from . import graph_views, pipeline
-from .capture.explain import shapes_argument
+from .outputs import Outputs
+from .process import exporting
 from .program import ONNXProgram
 from .registry import OnnxRegistry, checked_opset
-from .request import DEFAULT_OPSET, STRATEGIES, FXGraphExtractor, Request, checked_strategies, fitted
-from .request import dynamic_shapes as shapes
+from .request import (
+    DEFAULT_OPSET,
+    STRATEGIES,
+    DimNames,
+    DynamicShapes,
+    FXGraphExtractor,
+    Request,
+    as_shapes,
+    checked_strategies,
+    fitted,
+)
+from .request.checks import checked, checked_model, checked_names, checked_shapes, checked_subject
 from .source import call_sites, locations
-from .storage import Staging, checked_folder, checked_path, sha256
+from .storage import checked_path
 
 URI = "https://github.com/onnxplain/onnxplain"
 """The project's page, which logs refer to."""
@@ -154,38 +158,24 @@ def export(
         "keep_initializers_as_inputs": keep_initializers_as_inputs,
     }
     for switch, value in switches.items():
-        _checked(switch, value, bool)
+        checked(switch, value, bool)
     for switch, choice in {"verbose": verbose, "external_data": external_data}.items():
-        _checked(switch, choice, bool, NoneType)
-    options = DiagnosticOptions() if diagnostic_options is None else _checked("diagnostic_options", diagnostic_options, DiagnosticOptions)
-    unknown = [name for name in old if name not in _OLD]
+        checked(switch, choice, bool, NoneType)
+    unknown = [each for each in old if each not in _OLD]
     if unknown:
         raise InvalidArgument(f"export() got an unexpected keyword argument {unknown[0]!r}")
-    positional = (args,) if isinstance(args, torch.Tensor) else tuple(_checked("args", args, tuple, list))
-    keywords: Mapping[str, Any] = dict(_checked("kwargs", kwargs, Mapping, NoneType) or {})
-    names = _checked_names("input_names", input_names)
-    outputs = _checked_names("output_names", output_names)
-    axes = _checked("dynamic_axes", dynamic_axes, Mapping, NoneType)
-    obsolete = dynamic_shapes is not None or isinstance(model, torch.export.ExportedProgram)
-    if axes and not obsolete:
-        dynamic_shapes = shapes.from_dynamic_axes(model, positional, keywords, names, outputs, axes)
-    everything = dynamic_shapes is True and isinstance(model, torch.export.ExportedProgram)
-    if everything:
-        dynamic_shapes = None
-    if isinstance(model, torch.export.ExportedProgram):
-        if verify and not (positional or keywords):
-            positional, keywords = model.example_inputs or ((), {})
-        if verify or positional or keywords:
-            positional, keywords = fitted(model, positional, keywords)
+    options = DiagnosticOptions() if diagnostic_options is None else checked("diagnostic_options", diagnostic_options, DiagnosticOptions)
+    positional, keywords = _example(model, args, kwargs, verify=verify)
+    names, named_outputs = checked_names("input_names", input_names), checked_names("output_names", output_names)
+    axes = checked("dynamic_axes", dynamic_axes, Mapping, NoneType)
     request = Request(
-        model=_checked_model(model),
+        model=checked_model(model),
         args=positional,
         kwargs=keywords,
-        dynamic_shapes=shapes.for_torch(_checked_shapes(dynamic_shapes)),
-        dim_names=shapes.named(model, positional, keywords) if dynamic_shapes is True else dynamic_shapes,
+        shapes=_shapes(model, positional, keywords, checked_shapes(dynamic_shapes), axes, names, named_outputs),
         input_names=names,
-        output_names=outputs,
-        opset_version=_checked_opset(opset_version),
+        output_names=named_outputs,
+        opset_version=DEFAULT_OPSET if opset_version is None else checked_opset(opset_version),
         strategies=checked_strategies(strategies),
         destination=None if f is None else checked_path("f", f),
         external_data=external_data,
@@ -195,68 +185,123 @@ def export(
         verify=verify,
         caller=_caller or locations.caller(),
     )
-    registry = _registry or OnnxRegistry(request.opset_version)
-    translations = _checked("custom_translation_table", custom_translation_table, Mapping, NoneType) or {}
+    translations = checked("custom_translation_table", custom_translation_table, Mapping, NoneType) or {}
+    registry = _with_translations(_registry or OnnxRegistry(request.opset_version), translations)
+    subject = subject_of(model) if name is None else checked_subject(name)
+    outputs = Outputs.checked(
+        request,
+        subject,
+        sarif=sarif,
+        sarif_profile=sarif_profile,
+        report=report,
+        repro=repro,
+        dump_exported_program=dump_exported_program,
+        artifacts_dir=artifacts_dir,
+    )
+    with exporting():
+        dim_names = DimNames(request.shapes)
+        context = _context(request, subject, options, dim_names, _on_stage, _command_line)
+        _note_arguments(context, request, old, dynamo=dynamo, dynamic_axes=axes, dynamic_shapes=dynamic_shapes)
+        run = functools.partial(pipeline.run, context, request, registry, dim_names)
+        try:
+            program = _profiled(context, run) if profile else run()
+        except ExportFailed as failed:
+            outputs.write_repro(context, request, failed, translations)
+            failed.log = _told(outputs.write(failed.log), verbose=verbose)
+            raise
+        program.diagnostics = _told(outputs.write(program.diagnostics), verbose=verbose)
+        outputs.write_captured(program)
+        return program
+
+
+def _example(
+    model: object, args: tuple[Any, ...] | torch.Tensor, kwargs: Mapping[str, Any] | None, *, verify: bool
+) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    """The example inputs; those that an ExportedProgram keeps, if it is to be verified and none were given."""
+    positional = (args,) if isinstance(args, torch.Tensor) else tuple(checked("args", args, tuple, list))
+    keywords: Mapping[str, Any] = dict(checked("kwargs", kwargs, Mapping, NoneType) or {})
+    if not isinstance(model, torch.export.ExportedProgram):
+        return positional, keywords
+    if verify and not (positional or keywords):
+        positional, keywords = model.example_inputs or ((), {})
+    return fitted(model, positional, keywords) if verify or positional or keywords else (positional, keywords)
+
+
+def _shapes(
+    model: Any,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    dynamic_shapes: Any,
+    dynamic_axes: Mapping[str, Any] | None,
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+) -> DynamicShapes:
+    """Which dims are dynamic, in whichever of the two arguments that is said."""
+    if isinstance(model, torch.export.ExportedProgram):
+        return DynamicShapes.parse(None, model, args, kwargs)
+    if dynamic_shapes is not None or not dynamic_axes:
+        return DynamicShapes.parse(dynamic_shapes, model, args, kwargs)
+    structure = as_shapes(model, args, kwargs, input_names, output_names, dynamic_axes)
+    return DynamicShapes.parse(structure, model, args, kwargs, argument="dynamic_axes")
+
+
+def _with_translations(registry: OnnxRegistry, translations: Mapping[Any, Any]) -> OnnxRegistry:
     for target, functions in translations.items():
         registry.register_target(target, functions if isinstance(functions, Sequence) else [functions])
-    if sarif_profile not in SARIF_PROFILES:
-        raise InvalidArgument(f"sarif_profile: expected one of {SARIF_PROFILES}, got {sarif_profile!r}")
-    folder = None if artifacts_dir is None else checked_folder("artifacts_dir", artifacts_dir)
-    subject = subject_of(model) if name is None else _checked_name(name)
-    unnamed = request.destination or (folder or pathlib.Path()) / f"{subject}.onnx"
-    report_path = _path_of("report", report, unnamed.with_suffix(".md"))
-    repro_path = _path_of("repro", repro, unnamed.with_suffix(".repro.py"))
-    sarif_path = None if sarif is None else checked_path("sarif", sarif, make_folder=True)
-    dump_path = _path_of("dump_exported_program", dump_exported_program, (folder or pathlib.Path()) / f"{subject}.pt2")
-    if dump_path is not None:
-        checked_folder("dump_exported_program", dump_path.parent)
-    _check_distinct(f=request.destination, sarif=sarif_path, report=report_path, repro=repro_path, dump_exported_program=dump_path)
-    if repro_path is not None and request.caller is not None and repro_path.absolute() == pathlib.Path(request.caller.file).absolute():
-        raise InvalidArgument(f"repro: expected another file than the source, got {str(repro_path)!r}")
+    return registry
+
+
+def _context(
+    request: Request,
+    subject: str,
+    options: DiagnosticOptions,
+    dim_names: DimNames,
+    on_stage: Callable[[str], None] | None,
+    command_line: str,
+) -> DiagnosticContext:
     context = DiagnosticContext(
         tool=Tool("onnxplain", metadata.version("onnxplain"), URI),
         subject=subject,
         options=options,
         internal_error=lambda stage, error: InternalError(stage=stage, error=f"{type(error).__name__}: {error}"),
         locate=lambda error: _located(error, request),
-        on_stage=_on_stage,
-        command_line=_command_line,
+        on_stage=on_stage,
+        command_line=command_line,
         places=lambda: _places(request),
-        draw=graph_views.around,
+        draw=lambda node: graph_views.around(node, dim_names),
     )
     context.environment.update(_environment())
-    if axes and not obsolete:
-        inputs = tuple(dict.fromkeys(axes))
-        instead = Fix("Say it as dynamic_shapes.", Confidence.SAFE, snippet=shapes_argument.code(dynamic_shapes))
+    return context
+
+
+def _note_arguments(
+    context: DiagnosticContext,
+    request: Request,
+    old: Mapping[str, Any],
+    *,
+    dynamo: bool,
+    dynamic_axes: Mapping[str, Any] | None,
+    dynamic_shapes: Any,
+) -> None:
+    """Reports arguments that have no meaning any more, or that are said in another way by now."""
+    captured = isinstance(request.model, torch.export.ExportedProgram)
+    reasons = {name: _OLD[name] for name in old}
+    if not dynamo:
+        reasons["dynamo"] = "capture is always torch.export's"
+    if dynamic_axes and request.shapes.argument != "dynamic_axes":
+        reasons["dynamic_axes"] = "dynamic_shapes, or the ExportedProgram, says which dims are dynamic"
+    elif dynamic_axes:
+        instead = Fix("Say it as dynamic_shapes.", Confidence.SAFE, snippet=request.shapes.as_source())
         place = call_sites.at(call_sites.argument(request, "dynamic_axes"), request)
-        context.report(LegacyDynamicAxes(inputs=inputs), at=place, fixes=[instead])
-    _note_old_arguments(context, request, old, dynamo=dynamo, dynamic_axes=axes if obsolete else None, dynamic_shapes=everything)
-    try:
-        program = _profiled(context, request, registry) if profile else pipeline.run(context, request, registry)
-    except ExportFailed as failed:
-        if repro_path is not None:
-            _write_repro(context, request, failed, translations, repro_path)
-        failed.log = _write(failed.log, sarif_path, sarif_profile, report_path, folder, verbose=verbose)
-        raise
-    program.diagnostics = _write(program.diagnostics, sarif_path, sarif_profile, report_path, folder, verbose=verbose)
-    if dump_path is not None:
-        _dump(program, dump_path)
-    return program
-
-
-def _dump(program: ONNXProgram, path: pathlib.Path) -> None:
-    """Saves what torch.export captured, whole or not at all."""
-    try:
-        with Staging(path) as staging:
-            torch.export.save(program.exported_program, staging.path)  # type: ignore[arg-type]
-            staging.commit()
-    except Exception as error:
-        # NOTE: torch raises a RuntimeError where a disk is full, and others about programs that it cannot save.
-        raise LogNotSaved(program.diagnostics, error) from error
+        context.report(LegacyDynamicAxes(inputs=tuple(dynamic_axes)), at=place, fixes=[instead])
+    if captured and dynamic_shapes is not None:
+        reasons["dynamic_shapes"] = "the ExportedProgram says which dims are dynamic"
+    for name, reason in reasons.items():
+        context.report(ArgumentIgnored(argument=name, reason=reason), at=request.caller)
 
 
 def _places(request: Request) -> tuple[Location, ...]:
-    """Where the model is defined, and where its export is asked for, those in files of the user's first."""
+    """Where the model is defined, and where its export is asked for, those in the user's files first."""
     definition = locations.module_definition(request.model) if callable(request.model) else None
     places = [place for place in (definition, request.caller) if place is not None]
     return tuple(sorted(places, key=lambda place: not locations.is_users(place.file)))
@@ -268,8 +313,8 @@ def _located(error: BaseException, request: Request) -> Evidence:
     return found if found.location is not None else Evidence(request.caller)
 
 
-def _profiled(context: DiagnosticContext, request: Request, registry: OnnxRegistry) -> ONNXProgram:
-    """Runs the pipeline and attaches where its time went, to the log of a failed export, too."""
+def _profiled(context: DiagnosticContext, run: Callable[[], ONNXProgram]) -> ONNXProgram:
+    """Runs the pipeline and attaches where its time went, also to the log of a failed export."""
     profiler = cProfile.Profile()
 
     def log() -> Log:
@@ -279,7 +324,7 @@ def _profiled(context: DiagnosticContext, request: Request, registry: OnnxRegist
         return context.log()
 
     try:
-        program = profiler.runcall(pipeline.run, context, request, registry)
+        program = profiler.runcall(run)
     except ExportFailed as failed:
         failed.log = log()
         raise
@@ -287,32 +332,8 @@ def _profiled(context: DiagnosticContext, request: Request, registry: OnnxRegist
     return program
 
 
-def _write(
-    log: Log,
-    sarif: pathlib.Path | None,
-    sarif_profile: SarifProfile,
-    report: pathlib.Path | None,
-    folder: pathlib.Path | None,
-    *,
-    verbose: bool | None,
-) -> Log:
-    """Writes what was asked for. Returns the log with what the SARIF log leaves out as events."""
-    try:
-        if sarif is not None:
-            from onnxplain.diagnostics import sarif as sarif_sink
-
-            with without_collection():
-                left_out = sarif_sink.write(log, sarif, profile=sarif_profile)
-            events = (Event(logging.WARNING, "sarif", text, log.ended.timestamp()) for text in left_out)
-            log = dataclasses.replace(log, events=(*log.events, *events))
-        if report is not None:
-            from onnxplain.diagnostics import markdown
-
-            markdown.write(log, report)
-        for attachment in log.attachments if folder is not None else ():
-            atomic.replace(folder / attachment.name, attachment.text.encode())  # type: ignore[operator]
-    except OSError as error:
-        raise LogNotSaved(log, error) from error
+def _told(log: Log, *, verbose: bool | None) -> Log:
+    """`log`, which `verbose` writes to standard error."""
     if verbose:
         from rich.console import Console
 
@@ -320,53 +341,6 @@ def _write(
 
         console.render(log, Console(stderr=True))
     return log
-
-
-def _write_repro(
-    context: DiagnosticContext, request: Request, failed: ExportFailed, translations: Mapping[Any, Any], path: pathlib.Path
-) -> None:
-    """Writes a script that fails like `failed`, whose log tells of it from now on."""
-    from . import repro
-
-    text = ""
-    # NOTE: a fault in here becomes a finding of its own; what failed the export stays the first.
-    with contextlib.suppress(ExportFailed), context.stage("repro"):
-        text = repro.source(context, request, failed.log, translations)
-    try:
-        if text:
-            atomic.replace(path, text.encode(errors="backslashreplace"))
-            context.wrote(path, "debugOutputFile", sha256(path))
-    except OSError as error:
-        raise LogNotSaved(context.log(), error) from error
-    failed.log = context.log()
-
-
-def _note_old_arguments(context: DiagnosticContext, request: Request, old: Mapping[str, Any], **others: Any) -> None:
-    reasons = {name: _OLD[name] for name in old}
-    if not others["dynamo"]:
-        reasons["dynamo"] = "capture is always torch.export's"
-    if others["dynamic_axes"]:
-        reasons["dynamic_axes"] = "dynamic_shapes, or the ExportedProgram, says which dims are dynamic"
-    if others["dynamic_shapes"]:
-        reasons["dynamic_shapes"] = "the ExportedProgram says which dims are dynamic"
-    for name, reason in reasons.items():
-        context.report(ArgumentIgnored(argument=name, reason=reason), at=request.caller)
-
-
-def _path_of(argument: str, value: bool | str | os.PathLike[str], unnamed: pathlib.Path) -> pathlib.Path | None:
-    """Where to write a file that may go to a place of its own choice, `unnamed`."""
-    if value is False:
-        return None
-    return checked_path(argument, unnamed) if value is True else checked_path(argument, value, make_folder=True)
-
-
-def _check_distinct(**paths: pathlib.Path | None) -> None:
-    """Raises `InvalidArgument` if two arguments name one file."""
-    seen: dict[pathlib.Path, str] = {}
-    for argument, path in paths.items():
-        other = None if path is None else seen.setdefault(path.absolute(), argument)
-        if other not in (None, argument):
-            raise InvalidArgument(f"{argument}: expected another file than that of {other}, got {str(path)!r}")
 
 
 def _environment() -> Mapping[str, str]:
@@ -379,40 +353,3 @@ def _environment() -> Mapping[str, str]:
 def subject_of(model: object) -> str:
     """What the log calls a model: the name of its class, or of the function."""
     return str(getattr(model, "__name__", type(model).__name__))
-
-
-def _checked_name(name: str) -> str:
-    subject = str(_checked("name", name, str))
-    if not subject.isprintable() or not subject.strip() or set(subject) & set("/\\"):
-        raise InvalidArgument(f"name: expected a word or two without slashes, got {subject!r}")
-    return subject
-
-
-def _checked(name: str, value: Any, *types: type) -> Any:
-    if not isinstance(value, types):
-        expected = " or ".join("None" if each is NoneType else each.__name__ for each in types)
-        raise InvalidArgument(f"{name}: expected {expected}, got {type(value).__name__}: {value!r}")
-    return value
-
-
-def _checked_names(argument: str, names: Sequence[str] | None) -> list[str]:
-    for name in _checked(argument, names, list, tuple, NoneType) or ():
-        _checked(argument, name, str)
-    return list(names or ())
-
-
-def _checked_model(model: Any) -> Any:
-    if isinstance(model, type) or not (callable(model) or isinstance(model, torch.export.ExportedProgram)):
-        raise InvalidArgument(f"model: expected a torch.nn.Module, a function or an ExportedProgram, got {model!r}")
-    return model
-
-
-def _checked_opset(version: int | None) -> int:
-    return DEFAULT_OPSET if version is None else checked_opset(version)
-
-
-def _checked_shapes(dynamic_shapes: Any) -> Any:
-    # NOTE: torch's collections of shapes, and of further examples, have a method of that name.
-    if dynamic_shapes is True or isinstance(dynamic_shapes, Mapping | list | tuple | None) or hasattr(dynamic_shapes, "dynamic_shapes"):
-        return dynamic_shapes
-    raise InvalidArgument(f"dynamic_shapes: expected a dict, a tuple, a list, True or None, got {dynamic_shapes!r}")

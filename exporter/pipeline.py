@@ -18,15 +18,21 @@ from .optimize import optimize
 from .process import kept, without_collection
 from .program import ONNXProgram
 from .registry import OnnxRegistry
-from .request import Request, signature_of
+from .request import DimNames, Request, signature_of
 from .runtime import verify
 from .source import locations
 from .storage import Staging, open_destination, save, serialize, write
 from .torch_internals import symbols
 
 
-def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry) -> ONNXProgram:
+def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry, dim_names: DimNames) -> ONNXProgram:
     """Exports what `request` asks for.
+
+    Args:
+        context: Where every stage reports.
+        request: What is asked for.
+        registry: The translations.
+        dim_names: The names of dims; they are learned from what is captured.
 
     Raises:
         ExportFailed: A stage could not go on, or its findings fail the export. Then no file has been written.
@@ -38,14 +44,14 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry) ->
         with context.stage("capture"):
             for lacking in symbols.told():
                 context.event(lacking, logging.WARNING)
-            captured = capture(context, request, lambda program: look_ahead(context, program, registry))
+            captured = capture(context, request, dim_names, lambda program: look_ahead(context, program, registry, dim_names))
         with without_collection():
             with context.stage("passes"):
-                prepared = passes.run(context, captured.program, registry)
+                prepared = passes.run(context, captured.program, registry, dim_names)
             with context.stage("dispatch"):
                 planned = plan(context, prepared, registry)
             with context.stage("build"):
-                model = build(context, planned, request)
+                model = build(context, planned, request, dim_names)
                 context.graph("onnx", lambda: graph_views.of_onnx("onnx", model))
             if request.optimize:
                 with context.stage("optimize"):
@@ -61,10 +67,10 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry) ->
     return ONNXProgram(model, captured.program, context.log(), signature_of(request.model))
 
 
-def look_ahead(context: DiagnosticContext, program: torch.export.ExportedProgram, registry: OnnxRegistry) -> None:
+def look_ahead(context: DiagnosticContext, program: torch.export.ExportedProgram, registry: OnnxRegistry, dim_names: DimNames) -> None:
     """Reports what the next stages lack for a program that is no result, so that one run lists all that is in the way."""
     try:
-        plan(context, passes.run(context, program, registry), registry)
+        plan(context, passes.run(context, program, registry, dim_names), registry)
     except StageFailed:
         # NOTE: its findings are in the context.
         return

@@ -20,13 +20,13 @@ from onnxplain.ops import control_flow
 from onnxplain.opset import bring_to
 from onnxplain.recording import FIXED, Recorder, Tensor, op, recording
 from onnxplain.registry import qualified_name
-from onnxplain.request import Request
+from onnxplain.request import DimNames, Request
 from onnxplain.rules import ComplexAsReal, ConstantOutput, NameChanged, NameUnused, NanWeight, OutputLeftOut, TranslationFailed, UnusedInput
 from onnxplain.source import call_sites, locations, stubs
 from onnxplain.torch_internals.operators import OpOverload
 from onnxplain.weights import Weight
 
-from . import dim_names, faulty_translations
+from . import faulty_translations
 
 METADATA = "onnxplain"
 """Prefix of the keys in each ONNX node's `metadata_props`: `.source`, `.module`, `.fx_node`, `.operator`, and `.parent`, the
@@ -37,9 +37,11 @@ _LOOKED_AT = 1 << 20
 """Elements of a weight up to which it is searched for NaN. Where training has gone wrong, small weights have some, too."""
 
 
-def build(context: DiagnosticContext, plan: Plan, request: Request) -> ir.Model:
+def build(context: DiagnosticContext, plan: Plan, request: Request, dim_names: DimNames) -> ir.Model:
     """Builds the model. Its values are named after the FX nodes, its initializers after the model's parameters and buffers."""
-    builder = _Builder(context, plan, request)
+    # NOTE: tracing again may have given sizes other symbols.
+    dim_names.learn(plan.prepared.program)
+    builder = _Builder(context, plan, request, dim_names)
     others = any(call.translation.origin != "onnxplain" for call in plan.calls.values())
     with recording(builder.recorder, onnxscript=others):
         graph = builder.graph()
@@ -54,7 +56,7 @@ def build(context: DiagnosticContext, plan: Plan, request: Request) -> ir.Model:
 
 
 class _Builder:
-    def __init__(self, context: DiagnosticContext, plan: Plan, request: Request) -> None:
+    def __init__(self, context: DiagnosticContext, plan: Plan, request: Request, dim_names: DimNames) -> None:
         self.context = context
         self.plan = plan
         self.request = request
@@ -62,7 +64,7 @@ class _Builder:
         self.recorder = Recorder(request.opset_version)
         self.failed = False
         self.values: dict[torch.fx.Node, Any] = {}
-        self.dims = dim_names.Names(self.program, request)
+        self.dims = dim_names
 
     def graph(self) -> ir.Graph:
         """The whole graph."""

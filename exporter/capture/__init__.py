@@ -14,7 +14,7 @@ import torch
 
 from onnxplain import process
 from onnxplain.diagnostics import DiagnosticContext, Evidence
-from onnxplain.request import Request, inputs
+from onnxplain.request import DimNames, InputDim, Request, inputs
 from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue
 from onnxplain.source import locations, volatile_calls
 
@@ -56,7 +56,9 @@ class _Attempt:
     reads: Reads
 
 
-def capture(context: DiagnosticContext, request: Request, look_ahead: Callable[[torch.export.ExportedProgram], None]) -> Captured:
+def capture(
+    context: DiagnosticContext, request: Request, dim_names: DimNames, look_ahead: Callable[[torch.export.ExportedProgram], None]
+) -> Captured:
     """Captures the model with the first strategy of `request.strategies` that can.
 
     If none can, the findings tell what stopped the first one, at the user's line, and what else is in the way.
@@ -64,16 +66,19 @@ def capture(context: DiagnosticContext, request: Request, look_ahead: Callable[[
     Args:
         context: The context.
         request: The export.
+        dim_names: Learns the names of the program's sizes.
         look_ahead: Reports what the next stages would, about a program that is not what was asked for.
 
     Raises:
         StageFailed: There is no program; the findings are in the context.
     """
     if isinstance(request.model, torch.export.ExportedProgram):
+        dim_names.learn(request.model)
         return Captured(request.model, "given")
-    model, request = _as_module(request.model), inputs.distinct(dims.opened(request))
-    some_open = any(inputs.open_dims(request))
-    fixed: dict[inputs.DynamicDim, Evidence] = {}
+    args, kwargs = inputs.distinct(request.args, request.kwargs)
+    model, request = _as_module(request.model), dataclasses.replace(request, args=args, kwargs=kwargs)
+    some_open = bool(request.shapes.open)
+    fixed: dict[InputDim, Evidence] = {}
     findings: list[Finding] = []
     error: Exception | None = None
     partial: torch.export.ExportedProgram | None = None
@@ -93,6 +98,7 @@ def capture(context: DiagnosticContext, request: Request, look_ahead: Callable[[
         if attempt.program is not None and not any(finding.blocking for finding in found):
             if some_open:
                 dims.report_open(context, request, attempt.guards, attempt.program, fixed)
+            dim_names.learn(attempt.program)
             _report(context, found, None)
             _report_baked(context, request, attempt, functools.partial(strategy, model, request, Frames()))
             return Captured(attempt.program, attempt.strategy)
@@ -103,6 +109,7 @@ def capture(context: DiagnosticContext, request: Request, look_ahead: Callable[[
     findings = [_tested(context, request, model, finding) for finding in findings]
     _report(context, findings, error)
     if partial is not None:
+        dim_names.learn(partial)
         look_ahead(partial)
     raise context.stop(error)
 

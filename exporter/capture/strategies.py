@@ -49,6 +49,8 @@ class Strict:
 
     def __call__(self, model: torch.nn.Module, request: Request, frames: Frames) -> torch.export.ExportedProgram:  # noqa: ARG002
         """See `CaptureStrategy`. TorchDynamo writes whole stacks on the nodes by itself."""
+        # NOTE: TorchDynamo then calls the function, whose answer depends on the thread, and does not look into it.
+        torch.compiler.assume_constant_result(process.is_in_onnx_export)
         return _export(model, request, strict=True)
 
 
@@ -90,7 +92,7 @@ class _Extractor:
     def __call__(self, model: torch.nn.Module, request: Request, frames: Frames) -> torch.export.ExportedProgram:
         """See `CaptureStrategy`."""
         with frames.on_nodes(), process.capturing():
-            program = self._extractor.generate_fx(model, request.args, dict(request.kwargs), request.dynamic_shapes)
+            program = self._extractor.generate_fx(model, request.args, dict(request.kwargs), request.shapes.for_torch())
         generate_fx = self._extractor.generate_fx
         if not isinstance(program, torch.export.ExportedProgram):
             raise UnfitProgram(generate_fx, f"expected an ExportedProgram, got {type(program).__name__}")
@@ -130,7 +132,7 @@ def _export(model: torch.nn.Module, request: Request, *, strict: bool) -> torch.
             model,
             request.args,
             dict(request.kwargs),
-            dynamic_shapes=request.dynamic_shapes,
+            dynamic_shapes=request.shapes.for_torch(),
             strict=strict,
             # NOTE: relations between sizes that a Dim cannot state, such as `seq <= 10`, then are no reason to refuse the model.
             prefer_deferred_runtime_asserts_over_guards=True,

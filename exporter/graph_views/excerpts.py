@@ -9,6 +9,7 @@ import torch
 
 from onnxplain.diagnostics import Graph, Node
 from onnxplain.diagnostics.graph import LEFT_OUT
+from onnxplain.request import DimNames
 from onnxplain.torch_internals.operators import OpOverload
 
 # NOTE: totals, so that the room that one step leaves is the next one's.
@@ -19,7 +20,7 @@ _ABOVE, _BELOW = "(above)", "(below)"
 _VALUE_LIMIT = 3
 
 
-def around(node: torch.fx.Node) -> Graph:
+def around(node: torch.fx.Node, dim_names: DimNames) -> Graph:
     """What feeds `node` and what it feeds, two levels each: at most ten nodes, and two that stand for what is left out."""
     reached = {"above": [node], "below": [node]}
     ends = {"above": [node], "below": [node]}
@@ -33,7 +34,7 @@ def around(node: torch.fx.Node) -> Graph:
     edges += [(_ABOVE, each.name) for each in reached["above"] if any(source not in shown for source in each.all_input_nodes)]
     edges += [(each.name, _BELOW) for each in reached["below"] if any(user not in shown for user in each.users)]
     ends_of_edges = {id for edge in edges for id in edge}
-    nodes = [Node(each.name, label_of(each), value_of(each.meta.get("val"))) for each in shown]
+    nodes = [Node(each.name, label_of(each), value_of(each.meta.get("val"), dim_names)) for each in shown]
     nodes += [Node(id, LEFT_OUT) for id in (_ABOVE, _BELOW) if id in ends_of_edges]
     return Graph(tuple(nodes), tuple(edges), node.name)
 
@@ -46,13 +47,15 @@ def label_of(node: torch.fx.Node) -> str:
     return str(target) if isinstance(target, OpOverload) else getattr(target, "__name__", str(target))
 
 
-def value_of(value: Any) -> str:
+def value_of(value: Any, dim_names: DimNames) -> str:
     """Dtype and shape of a fake value; those of the first few of a list."""
     if isinstance(value, torch.Tensor):
-        return f"{str(value.dtype).removeprefix('torch.')}[{', '.join(map(str, value.shape))}]"
+        return f"{str(value.dtype).removeprefix('torch.')}[{', '.join(str(dim_names.of(size)) for size in value.shape)}]"
     if isinstance(value, list | tuple):
-        return _joined(map(value_of, value[:_VALUE_LIMIT]), more=len(value) > _VALUE_LIMIT)
-    return str(value) if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool) else ""
+        return _joined((value_of(each, dim_names) for each in value[:_VALUE_LIMIT]), more=len(value) > _VALUE_LIMIT)
+    if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
+        return dim_names.text(value.node.expr)
+    return ""
 
 
 def _joined(texts: Iterable[str], *, more: bool) -> str:

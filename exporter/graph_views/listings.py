@@ -10,6 +10,7 @@ import onnx_ir as ir
 import torch
 
 from onnxplain.diagnostics import GraphText
+from onnxplain.request import DimNames
 from onnxplain.source import locations
 
 from .excerpts import label_of, value_of
@@ -18,7 +19,7 @@ _WIDTH = 300
 """Characters of a line; arguments may be lists of thousands of numbers."""
 
 
-def of_fx(name: str, module: torch.fx.GraphModule) -> GraphText:
+def of_fx(name: str, module: torch.fx.GraphModule, dim_names: DimNames) -> GraphText:
     """The graph of `module`, then those of its control flow operators."""
     lines: list[str] = []
     nodes: dict[str, tuple[int, str]] = {}
@@ -27,7 +28,7 @@ def of_fx(name: str, module: torch.fx.GraphModule) -> GraphText:
             continue
         lines.append(f"# The graph {path}, which a control flow operator runs." if path else f"# The {name} graph.")
         for node in graph_module.graph.nodes:
-            lines.append(_fx_line(node))
+            lines.append(_fx_line(node, dim_names))
             nodes.setdefault(node.name, (len(lines), ""))
     return _text(name, lines, nodes)
 
@@ -49,10 +50,10 @@ def of_onnx(name: str, model: ir.Model) -> GraphText:
     return _text(name, lines, nodes)
 
 
-def _fx_line(node: torch.fx.Node) -> str:
+def _fx_line(node: torch.fx.Node, dim_names: DimNames) -> str:
     if node.op == "output":
         return f"return {node.args[0]}"
-    value = value_of(node.meta.get("val"))
+    value = value_of(node.meta.get("val"), dim_names)
     target = label_of(node) if node.op == "call_function" else f"{label_of(node)} {node.target}"
     arguments = ", ".join([*map(str, node.args), *(f"{key}={value}" for key, value in node.kwargs.items())])
     source = next(_sources(node), "")

@@ -10,6 +10,7 @@ import torch
 from onnxplain import graph_views
 from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.registry import OnnxRegistry
+from onnxplain.request import DimNames
 
 from . import decompose, functionalize, inline, promote, prune
 
@@ -39,12 +40,12 @@ PASSES: tuple[Pass, ...] = (
 """In order, with the reason for the place. Functionalization comes before all: it may make a new program."""
 
 
-def run(context: DiagnosticContext, program: torch.export.ExportedProgram, registry: OnnxRegistry) -> Prepared:
+def run(context: DiagnosticContext, program: torch.export.ExportedProgram, registry: OnnxRegistry, dim_names: DimNames) -> Prepared:
     """Runs all passes on a copy of the program's graph."""
     captured = program.graph_module
-    context.graph("captured", lambda: graph_views.of_fx("captured", captured))
+    context.graph("captured", lambda: graph_views.of_fx("captured", captured, dim_names))
     program, graph_module = functionalize.functionalize(context, program)
-    context.graph("prepared", lambda: graph_views.of_fx("prepared", graph_module))
+    context.graph("prepared", lambda: graph_views.of_fx("prepared", graph_module, dim_names))
     for change in PASSES:
         for module in graph_modules(graph_module):
             change(context, module, registry)

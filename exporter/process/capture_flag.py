@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 
-# NOTE: a plain global, which TorchDynamo can read, too, when it interprets a model that asks.
-_capturing = False
+_capturing: int | None = None
+"""The thread that captures a model."""
 
 
 def is_in_onnx_export() -> bool:
@@ -15,14 +16,14 @@ def is_in_onnx_export() -> bool:
     `torch.compiler.is_exporting()` answers alike for each use of torch.export. What a model computes only then is not what it computes
     otherwise: the export notes such a call.
     """
-    return _capturing
+    return _capturing is not None and _capturing == threading.get_ident()
 
 
 @contextlib.contextmanager
 def capturing() -> Iterator[None]:
-    """The time in which a model is captured."""
+    """The time in which this thread captures a model."""
     global _capturing
-    before, _capturing = _capturing, True
+    before, _capturing = _capturing, threading.get_ident()
     try:
         yield
     finally:

@@ -87,10 +87,7 @@ def data(value: Any, place: str = "") -> Expression:
 
 def shapes_of(request: Request) -> Any:
     """`dynamic_shapes` with the names that the user gave; as a structure where they were collected, or shown by further examples."""
-    shapes = request.dim_names
-    if hasattr(shapes, "dynamic_shapes"):
-        return shapes.dynamic_shapes(request.model, request.args, dict(request.kwargs))
-    return shapes
+    return request.shapes.given
 
 
 class _Writer:

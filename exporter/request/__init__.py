@@ -1,14 +1,22 @@
 """What an export was asked for: the arguments as one frozen value, the example inputs, and which of their dims are dynamic."""
 
 from .binding import fitted, flat_inputs, signature_of
+from .dim_names import DimNames
+from .dynamic_axes import as_shapes
+from .dynamic_shapes import DynamicShapes, InputDim, Kind
 from .request import DEFAULT_OPSET, Request
 from .strategies import STRATEGIES, FXGraphExtractor, checked_strategies
 
 __all__ = [
     "DEFAULT_OPSET",
     "STRATEGIES",
+    "DimNames",
+    "DynamicShapes",
     "FXGraphExtractor",
+    "InputDim",
+    "Kind",
     "Request",
+    "as_shapes",
     "checked_strategies",
     "fitted",
     "flat_inputs",

@@ -1,95 +1,251 @@
-"""The two ways to say which dims are dynamic, as torch.export wants them."""
+"""Which dims of the inputs are dynamic: every form in which a user can say it, as one frozen value."""
 
 from __future__ import annotations
 
-import inspect
+import dataclasses
+import enum
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch.export import Dim
 
-from onnxplain.diagnostics import InvalidArgument
 from onnxplain.torch_internals import pytree
 
+from . import inputs
+from .inputs import Leaf, Path
+from .shapes_source import code
 
-def for_torch(spec: Any) -> Any:
+
+class Kind(enum.Enum):
+    """What a user says of a dim."""
+
+    STATIC = "static"
+    """It has the size of the example: nothing, None or a number."""
+    NAMED = "named"
+    """It stays dynamic, and has this name: a string."""
+    DIM = "Dim"
+    """It stays dynamic within a range: a `torch.export.Dim`."""
+    DERIVED = "derived Dim"
+    """It is computed from another dim, such as `2 * batch`."""
+    DYNAMIC = "DYNAMIC"
+    """It stays dynamic: `Dim.DYNAMIC`."""
+    AUTO = "AUTO"
+    """It is dynamic as far as the model leaves it open: `Dim.AUTO`."""
+    OPEN = "open"
+    """The same, since `dynamic_shapes=True` says so of all dims."""
+
+
+_MUST_STAY = frozenset({Kind.NAMED, Kind.DIM, Kind.DERIVED, Kind.DYNAMIC})
+_MAY_STAY = frozenset({Kind.AUTO, Kind.OPEN})
+
+
+@dataclasses.dataclass(frozen=True)
+class InputDim:
+    """A dim of an input. Two are equal if they are the same dim, whatever is said of it.
+
+    Attributes:
+        flat_index: Position of its tensor among the flattened inputs.
+        axis: Its axis there.
+        way: How its tensor is reached.
+        place: How code in `forward` reads it, such as `batch['tokens'].shape[0]`.
+        size: Its size in the example.
+        kind: What the user says of it.
+        given: The user's words: a string, a `Dim`, a hint, a number or None.
+        label: Its name in the exported model, if the user gave one, or asked for all dims.
+        least: The least size that it may have.
+        most: The largest one.
+    """
+
+    flat_index: int
+    axis: int
+    way: Path = dataclasses.field(compare=False)
+    place: str = dataclasses.field(compare=False)
+    size: int = dataclasses.field(compare=False)
+    kind: Kind = dataclasses.field(compare=False)
+    given: Any = dataclasses.field(compare=False)
+    label: str = dataclasses.field(compare=False)
+    least: int = dataclasses.field(default=0, compare=False)
+    most: int = dataclasses.field(default=sys.maxsize, compare=False)
+
+    @property
+    def name(self) -> str:
+        """The user's name for it; its place where it has none."""
+        return self.label if self.label and self.kind is not Kind.OPEN else self.place
+
+    @property
+    def stays(self) -> bool:
+        """Whether it must stay dynamic."""
+        return self.kind in _MUST_STAY
+
+    @property
+    def may_stay(self) -> bool:
+        """Whether it may be dynamic, as far as the model leaves it open."""
+        return self.kind in _MAY_STAY
+
+    def allows(self, size: int) -> bool:
+        """Whether it may have this size, as far as the user says."""
+        return self.least <= size <= self.most
+
+
+@dataclasses.dataclass(frozen=True)
+class DynamicShapes:
+    """What a user says of the dims of the inputs.
+
+    Attributes:
+        argument: The argument that says it: `dynamic_shapes` or `dynamic_axes`.
+        given: The user's structure, names of dims as strings in it; True for all dims.
+        parameters: The inputs by parameter of `forward`, in the order of its signature; empty if they do not fit that.
+        leaves: The inputs, taken apart, in torch's order.
+        dims: Every dim of every tensor among them.
+    """
+
+    argument: str
+    given: Any
+    parameters: tuple[tuple[str, Any], ...]
+    leaves: tuple[Leaf, ...]
+    dims: tuple[InputDim, ...]
+    _order: tuple[str, ...] = ()
+    _raw: Any = None
+
+    @classmethod
+    def parse(
+        cls,
+        given: Any,
+        model: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        *,
+        argument: str = "dynamic_shapes",
+    ) -> DynamicShapes:
+        """Reads the argument `dynamic_shapes` in any form that it has.
+
+        Args:
+            given: A dict or sequence of what torch.export takes for each input, names of dims as strings; one of torch's collections of
+                shapes or of further examples; True; or None.
+            model: What is exported.
+            args: Positional example inputs.
+            kwargs: Keyword example inputs.
+            argument: The argument that it was given as.
+        """
+        raw = given
+        if hasattr(given, "dynamic_shapes"):
+            # NOTE: torch's collections of shapes, and of further examples, have a method of that name.
+            given = given.dynamic_shapes(model, tuple(args), dict(kwargs))
+        by_parameter = inputs.bound(model, args, kwargs)
+        order = tuple(inputs.in_torch_order(by_parameter, kwargs))
+        leaves = tuple(leaf for parameter in order for leaf in inputs.leaves(parameter, by_parameter[parameter]))
+        empty = cls(argument, given, tuple(by_parameter.items()), leaves, (), order)
+        return dataclasses.replace(empty.reread(given), _raw=raw)
+
+    @property
+    def dynamic(self) -> tuple[InputDim, ...]:
+        """The dims that must stay dynamic."""
+        return tuple(dim for dim in self.dims if dim.stays)
+
+    @property
+    def open(self) -> tuple[InputDim, ...]:
+        """The dims that may be dynamic, as far as the model leaves them open."""
+        return tuple(dim for dim in self.dims if dim.may_stay)
+
+    def spec_of(self, leaf: Leaf) -> Any:
+        """What the user's structure, which is no True, says of a leaf."""
+        parameter, *keys = leaf.way
+        spec = part(self.given, parameter, next(index for index, (name, _) in enumerate(self.parameters) if name == parameter))
+        for entry, position in zip(keys, leaf.positions, strict=True):
+            spec = part(spec, inputs.key_of(entry), position)
+        return spec
+
+    def names(self) -> dict[InputDim, str]:
+        """The dims that must stay dynamic, with their names."""
+        return {dim: dim.name for dim in self.dynamic}
+
+    def same_name(self, dim: InputDim) -> list[InputDim]:
+        """The dims that must stay dynamic and that have the name of `dim`."""
+        return [each for each in self.dynamic if each.name == dim.name]
+
+    def by_parameter(self, specs: Mapping[InputDim, Any] | None = None) -> dict[str, Any]:
+        """The same as a dict by parameter, and by axis for each tensor.
+
+        Args:
+            specs: What to say of some dims instead; None leaves a dim out.
+        """
+        said = {dim: dim.given for dim in self.dims} | dict(specs or {})
+        by_leaf: dict[int, dict[int, Any]] = {}
+        for dim, spec in said.items():
+            if spec is not None:
+                by_leaf.setdefault(dim.flat_index, {})[dim.axis] = spec
+        parts = iter([by_leaf.get(index, {}) if isinstance(leaf.value, torch.Tensor) else None for index, leaf in enumerate(self.leaves)])
+        values = dict(self.parameters)
+        return {parameter: pytree.tree_map(lambda _: next(parts), values[parameter]) for parameter in self._order}
+
+    def replaced(self, specs: Mapping[InputDim, Any]) -> DynamicShapes:
+        """The same with something else said of some dims; None makes a dim static."""
+        dims = tuple(_said(dim, specs[dim]) if dim in specs else dim for dim in self.dims)
+        changed = dataclasses.replace(self, dims=dims, _raw=None)
+        return dataclasses.replace(changed, given=changed.by_parameter())
+
+    def reread(self, given: Any) -> DynamicShapes:
+        """The same inputs with another structure that says which of their dims are dynamic."""
+        other = dataclasses.replace(self, given=given, _raw=None)
+        return dataclasses.replace(other, dims=tuple(dim for index, leaf in enumerate(self.leaves) for dim in _dims(other, leaf, index)))
+
+    def for_torch(self) -> Any:
+        """What `torch.export.export` takes as `dynamic_shapes`."""
+        if self.given is True or (self._raw is None and self.given is not None):
+            return _for_torch(self.by_parameter()) or None
+        return _for_torch(self._raw)
+
+    def as_source(self, specs: Mapping[InputDim, Any] | None = None) -> str:
+        """The same as Python to paste. `specs` as for `by_parameter`."""
+        return code(self.by_parameter(specs) if specs is not None or self.given is True else self.given)
+
+
+def part(spec: Any, key: Any, position: int) -> Any:
+    """What a dict, sequence or registered class says of a part; None where it says nothing."""
+    if isinstance(spec, Mapping):
+        return spec.get(key)
+    parts = spec if isinstance(spec, list | tuple) else [child for _, child in inputs.children(spec)]
+    return parts[position] if position < len(parts) else None
+
+
+def _dims(shapes: DynamicShapes, leaf: Leaf, flat_index: int) -> Iterator[InputDim]:
+    """The dims of a leaf; none if it is no tensor."""
+    if not isinstance(leaf.value, torch.Tensor):
+        return
+    spec = None if shapes.given is True else shapes.spec_of(leaf)
+    tensor = re.sub(r"\W+", "_", leaf.path).strip("_")
+    for axis, size in enumerate(leaf.value.shape):
+        dim = InputDim(flat_index, axis, leaf.way, f"{leaf.path}.shape[{axis}]", size, Kind.STATIC, None, "")
+        if shapes.given is True:
+            yield dataclasses.replace(dim, kind=Kind.OPEN, given=Dim.AUTO, label=f"{tensor}_dim_{axis}")
+        else:
+            yield _said(dim, part(spec, axis, axis))
+
+
+def _said(dim: InputDim, given: Any) -> InputDim:
+    """`dim` with what a user says of it."""
+    kind, label, least, most = Kind.STATIC, "", 0, sys.maxsize
+    if isinstance(given, str):
+        kind, label = Kind.NAMED, given
+    elif isinstance(given, Dim):
+        kind = Kind.DERIVED if hasattr(given, "root") else Kind.DIM
+        label, least = str(given.__name__), int(given.min)
+        # NOTE: torch's infinity is no int.
+        most = given.max if isinstance(given.max, int) else sys.maxsize
+    elif isinstance(given, type(Dim.AUTO)):
+        kind = {Dim.AUTO.type: Kind.AUTO, Dim.DYNAMIC.type: Kind.DYNAMIC}.get(given.type, Kind.STATIC)
+    return dataclasses.replace(dim, kind=kind, given=given, label=label, least=least, most=most)
+
+
+def _for_torch(spec: Any) -> Any:
     """`spec` with names (strings) as dims that torch has to keep dynamic; all else as it is."""
     if isinstance(spec, str):
         return Dim.DYNAMIC
     if isinstance(spec, Mapping):
-        return {key: for_torch(each) for key, each in spec.items()}
+        return {key: _for_torch(each) for key, each in spec.items()}
     if isinstance(spec, list | tuple) and not hasattr(spec, "_fields"):
-        return type(spec)(for_torch(each) for each in spec)
+        return type(spec)(_for_torch(each) for each in spec)
     return spec
-
-
-def named(model: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A name for every dim of every tensor among the inputs, such as `x_dim_0`; None if they do not fit the model.
-
-    Args:
-        model: What is exported.
-        args: Positional example inputs.
-        kwargs: Keyword example inputs.
-    """
-
-    def dims(path: Any, leaf: Any) -> Any:
-        if not isinstance(leaf, torch.Tensor):
-            return None
-        tensor = re.sub(r"\W+", "_", pytree.keystr(path)).strip("_")
-        # NOTE: as Dim objects, because of two that turn out to be one nobody need be told: nobody asked for two.
-        return {axis: Dim(f"{tensor}_dim_{axis}") for axis in range(leaf.dim())}
-
-    try:
-        bound = inspect.signature(model.forward if isinstance(model, torch.nn.Module) else model).bind(*args, **kwargs)
-    except (TypeError, ValueError):
-        return None
-    return cast("dict[str, Any]", pytree.tree_map_with_path(dims, dict(bound.arguments)))
-
-
-def from_dynamic_axes(
-    model: Callable[..., Any],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    input_names: Sequence[str],
-    output_names: Sequence[str],
-    dynamic_axes: Mapping[str, Mapping[int, str] | Sequence[int]],
-) -> dict[str, Any]:
-    """The old argument `dynamic_axes` as `dynamic_shapes`.
-
-    Args:
-        model: What is exported.
-        args: Positional example inputs.
-        kwargs: Keyword example inputs.
-        input_names: Names of the graph's inputs in order; parameter names stand for those that are missing.
-        output_names: Names of the graph's outputs; their dims follow from the inputs'.
-        dynamic_axes: Input name to `{axis: name}` or `[axis]`.
-
-    Raises:
-        InvalidArgument: There is no input of a name, or its axes are neither of the two.
-    """
-    forward = model.forward if isinstance(model, torch.nn.Module) else model
-    bound = inspect.signature(forward).bind(*args, **kwargs).arguments
-    known = {*input_names, *output_names, *bound}
-    unknown = [name for name in dynamic_axes if name not in known]
-    if unknown:
-        raise InvalidArgument(f"dynamic_axes: expected names of inputs ({', '.join([*input_names, *bound])}), got {unknown[0]!r}")
-    names = list(input_names)
-    shapes = {}
-    for parameter, value in bound.items():
-        leaves, structure = pytree.tree_flatten(value)
-        specs = [_axes(dynamic_axes, names.pop(0) if names else parameter) for _ in leaves]
-        shapes[parameter] = pytree.tree_unflatten(specs, structure)
-    return shapes
-
-
-def _axes(dynamic_axes: Mapping[str, Any], name: str) -> dict[int, Any] | None:
-    axes = dynamic_axes.get(name)
-    if axes is None:
-        return None
-    if isinstance(axes, Mapping):
-        return dict(axes)
-    if isinstance(axes, list | tuple):
-        return dict.fromkeys(axes, Dim.DYNAMIC)
-    raise InvalidArgument(f"dynamic_axes[{name!r}]: expected {{axis: name}} or [axis, ...], got {axes!r}")

@@ -11,6 +11,7 @@ import torch
 
 from onnxplain.diagnostics import Location
 
+from .dynamic_shapes import DynamicShapes
 from .strategies import FXGraphExtractor
 
 DEFAULT_OPSET = 20
@@ -30,9 +31,7 @@ class Request:
         model: What is exported.
         args: Positional example inputs.
         kwargs: Keyword example inputs.
-        dynamic_shapes: As in `torch.export.export`: `Dim` objects, `Dim.AUTO`, `Dim.DYNAMIC`, numbers or None per input dim. True stands
-            for every dim of every tensor, as far as the model leaves it open.
-        dim_names: As `dynamic_shapes`, with the names that the user gave as strings.
+        shapes: Which dims of the inputs are dynamic.
         input_names: Names for the graph's inputs, in order.
         output_names: Names for the graph's outputs, in order.
         opset_version: The ONNX opset to write.
@@ -49,8 +48,7 @@ class Request:
     model: torch.nn.Module | torch.export.ExportedProgram | Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
-    dynamic_shapes: Any
-    dim_names: Any
+    shapes: DynamicShapes
     input_names: Sequence[str]
     output_names: Sequence[str]
     opset_version: int

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import sympy
 
 from .patching import Slot, wrapped
+from .pytree import keystr
 from .symbols import Symbol
 
 # NOTE: `create_symbol` is called for each size, `_log_guard` for each new guard with what it is for and the guard, `_set_replacement`
@@ -88,3 +89,19 @@ def without_guards(environment: Any) -> contextlib.AbstractContextManager[None]:
     suppress = getattr(environment, "suppress_guards", contextlib.nullcontext)
     manager: contextlib.AbstractContextManager[None] = suppress()
     return manager
+
+
+def symbol_of(environment: Any, way: Sequence[Any], flat_index: int, axis: int) -> sympy.Symbol | None:
+    """The symbol of a dim of an input; None if it has none, or if `environment` has none.
+
+    Args:
+        environment: The environment.
+        way: How the tensor is reached: the name of the parameter, then pytree's keys.
+        flat_index: Its position among the flattened inputs.
+        axis: The dim.
+    """
+    # NOTE: a size is named after its source (_dynamo/source.py): non-strict export takes the parameter, TorchDynamo the flattened inputs.
+    parameter, *keys = way
+    symbols = symbols_by_source(environment)
+    tensors = (f"L['{parameter}']{keystr(tuple(keys))}", f"L['flat_args'][{flat_index}]")
+    return next((symbols[size] for tensor in tensors if (size := f"{tensor}.size()[{axis}]") in symbols), None)

@@ -20,8 +20,7 @@ from torch.export import Dim
 from onnxplain.capture import Captured, capture
 from onnxplain.capture.observe.size_limits import Limit, limit_of
 from onnxplain.diagnostics import Confidence, Diagnostic, DiagnosticContext, DiagnosticOptions, Edit, ExportFailed, Log, Region, Tool
-from onnxplain.request import STRATEGIES, Request
-from onnxplain.request import dynamic_shapes as shapes
+from onnxplain.request import STRATEGIES, DimNames, DynamicShapes, Request
 from onnxplain.rules import InternalError
 from onnxplain.source import locations
 from onnxplain.torch_internals import shape_env
@@ -69,8 +68,7 @@ def run(
         "model": model.eval() if type(model).__name__ != "Training" and isinstance(model, torch.nn.Module) else model,
         "args": args,
         "kwargs": kwargs or {},
-        "dynamic_shapes": shapes.for_torch(dynamic_shapes),
-        "dim_names": dynamic_shapes,
+        "shapes": DynamicShapes.parse(dynamic_shapes, model, args, kwargs or {}),
         "strategies": strategies,
         "caller": locations.caller(),
     }
@@ -85,7 +83,7 @@ def run(
     )
     try:
         with context.stage("capture"):
-            captured = capture(context, request, lambda program: None)
+            captured = capture(context, request, DimNames(request.shapes), lambda program: None)
     except ExportFailed as failed:
         return Outcome(None, failed.log)
     return Outcome(captured, context.log())

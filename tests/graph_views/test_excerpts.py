@@ -12,12 +12,15 @@ import torch
 import onnxplain
 from onnxplain import graph_views
 from onnxplain.diagnostics import Graph, Rule
+from onnxplain.request import DimNames, DynamicShapes
 from onnxplain.rules import OutputsDiffer, TranslationFailed, UnsupportedOperator, UnsupportedOverload
+
+UNNAMED = DimNames(DynamicShapes.parse(None, torch.nn.Identity(), (), {}))
 
 
 def graph_around(model: torch.nn.Module, args: tuple[Any, ...], operator: str) -> Graph:
     program = torch.export.export(model, args)
-    return graph_views.around(next(node for node in program.graph.nodes if str(node.target) == operator))
+    return graph_views.around(next(node for node in program.graph.nodes if str(node.target) == operator), UNNAMED)
 
 
 class Chain(torch.nn.Module):
@@ -62,7 +65,7 @@ def test_several_results_and_dynamic_dims() -> None:
 
     program = torch.export.export(Parts(), (torch.ones(4, 3),), dynamic_shapes=({1: torch.export.Dim.DYNAMIC},))
     node = next(node for node in program.graph.nodes if "split" in str(node.target))
-    values = {each.id: each.value for each in graph_views.around(node).nodes}
+    values = {each.id: each.value for each in graph_views.around(node, UNNAMED).nodes}
     size = str(program.graph.find_nodes(op="placeholder")[0].meta["val"].shape[1])
     assert values["x"] == f"float32[4, {size}]"
     assert values[node.name] == ", ".join([f"float32[1, {size}]"] * 3 + ["..."])
@@ -82,7 +85,7 @@ def test_findings_on_a_node_have_a_picture(rule: type[Rule], tmp_path: pathlib.P
 
 
 def test_a_clean_export_draws_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(node: torch.fx.Node) -> Graph:
+    def refuse(node: torch.fx.Node, dim_names: DimNames) -> Graph:
         raise AssertionError(f"a picture of {node}")
 
     monkeypatch.setattr(graph_views, "around", refuse)

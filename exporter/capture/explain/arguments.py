@@ -27,7 +27,7 @@ def faults(request: Request, error: Exception) -> Iterator[Finding]:
         made = scripting(request)
         yield Finding(ScriptedModel(module="the model"), call_sites.at(made, request), fixes=(without_scripting(made),), final=True)
         return
-    unsupported = [leaf for leaf in inputs.leaves(request) if not inputs.is_supported(leaf.value)]
+    unsupported = [leaf for leaf in request.shapes.leaves if not inputs.is_supported(leaf.value)]
     for leaf in unsupported:
         cls = type(leaf.value)
         definition = locations.class_definition(cls)
@@ -38,16 +38,16 @@ def faults(request: Request, error: Exception) -> Iterator[Finding]:
     before_the_model_ran = locations.at_exception(error).location is None
     if unsupported or not before_the_model_ran:
         return
-    if difference := shapes_argument.mismatch(request):
+    if difference := shapes_argument.mismatch(request.shapes):
         yield misfit(request, *difference)
-    elif contradiction := shapes_argument.contradiction(request):
+    elif contradiction := shapes_argument.contradiction(request.shapes):
         rule = DynamicShapesMismatch(expected=contradiction[0], actual=contradiction[1])
         yield Finding(rule, _at_shapes(request), final=True)
 
 
 def misfit(request: Request, expected: str, actual: str) -> Finding:
     """The finding about `dynamic_shapes` of another structure than the inputs."""
-    fix = shapes_argument.fix(request, "Mirror the parameters of forward.", Confidence.SAFE, shapes_argument.fitting(request))
+    fix = shapes_argument.fix(request, "Mirror the parameters of forward.", Confidence.SAFE, shapes_argument.fitting(request.shapes))
     return Finding(DynamicShapesMismatch(expected=expected, actual=actual), _at_shapes(request), fixes=(fix,), final=True)
 
 

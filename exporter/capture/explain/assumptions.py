@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 import sympy
 import torch
-from torch.export import Dim
 
 from onnxplain.capture.finding import Finding, fallback
 from onnxplain.capture.observe import replays, size_limits
 from onnxplain.capture.observe.guards import Guard, Guards
 from onnxplain.capture.observe.replays import Call
 from onnxplain.diagnostics import Confidence, Evidence, Fix, Location
-from onnxplain.request import Request, inputs
-from onnxplain.request.inputs import DynamicDim
+from onnxplain.request import InputDim, Request
 from onnxplain.rules import ConstraintViolated, SpecializedDynamicDim
 from onnxplain.source import locations, syntax
 
@@ -25,15 +22,15 @@ _PARTS = "Rewrite the line so that the number of parts does not depend on the si
 _REWRITE = "Rewrite the line so that it holds for all sizes, such as with torch.where in place of the branch."
 
 
-def findings(request: Request, guards: Guards, program: torch.export.ExportedProgram, names: Mapping[DynamicDim, str]) -> Iterator[Finding]:
+def findings(request: Request, guards: Guards, program: torch.export.ExportedProgram, names: Mapping[InputDim, str]) -> Iterator[Finding]:
     """What Python and operators decided by the sizes of dims, which have those names."""
     yield from _branches(request, guards, names)
-    yield from _decided(request, guards, program, names)
+    yield from _decided(guards, program, names)
 
 
 def ones(request: Request, guards: Guards, program: torch.export.ExportedProgram) -> Iterator[Finding]:
     """What an operator does with a size of 1 in eager mode only, such as `squeeze`: the graph holds for the other sizes."""
-    dims = [*inputs.dynamic_dims(request), *inputs.open_dims(request)]
+    dims = [*request.shapes.dynamic, *request.shapes.open]
     for node, expression in kept_ones(guards, program, dims):
         related = guards.places([expression], dims)
         fix = Fix(_EXAMPLE, Confidence.CHANGES_BEHAVIOUR)
@@ -47,7 +44,7 @@ def ones(request: Request, guards: Guards, program: torch.export.ExportedProgram
 
 
 def kept_ones(
-    guards: Guards, program: torch.export.ExportedProgram, dims: Sequence[DynamicDim]
+    guards: Guards, program: torch.export.ExportedProgram, dims: Sequence[InputDim]
 ) -> Iterator[tuple[torch.fx.Node, sympy.Basic]]:
     """The operators that return other shapes for the example than the graph says, each with an expression of sizes that is 1 there."""
     sizes = guards.sizes(dims)
@@ -61,7 +58,7 @@ def kept_ones(
         yield from ((node, each) for each in sorted(decisive or ones, key=str))
 
 
-def _branches(request: Request, guards: Guards, names: Mapping[DynamicDim, str]) -> list[Finding]:
+def _branches(request: Request, guards: Guards, names: Mapping[InputDim, str]) -> list[Finding]:
     """A finding for each line that took a branch by the sizes of dims, which have those names.
 
     Args:
@@ -85,17 +82,17 @@ def _branches(request: Request, guards: Guards, names: Mapping[DynamicDim, str])
     return found
 
 
-def _decided(request: Request, guards: Guards, program: torch.export.ExportedProgram, names: Mapping[DynamicDim, str]) -> Iterator[Finding]:
+def _decided(guards: Guards, program: torch.export.ExportedProgram, names: Mapping[InputDim, str]) -> Iterator[Finding]:
     """What operators decided by the sizes of dims: into how many parts to split, which dims to leave out."""
-    for node, dim, most in other_sizes(request, guards, program, list(names)):
+    for node, dim, most in other_sizes(guards, program, list(names)):
         constraint = f"{names[dim]} != 1" if most is None else f"{names[dim]} <= {most}"
         fix = Fix(_ONE if most is None else _PARTS, Confidence.CHANGES_BEHAVIOUR)
         yield Finding(ConstraintViolated(dim=names[dim], constraint=constraint), locations.at_node(node), fixes=(fix,), blocking=False)
 
 
 def other_sizes(
-    request: Request, guards: Guards, program: torch.export.ExportedProgram, dims: Sequence[DynamicDim]
-) -> Iterator[tuple[torch.fx.Node, DynamicDim, int | None]]:
+    guards: Guards, program: torch.export.ExportedProgram, dims: Sequence[InputDim]
+) -> Iterator[tuple[torch.fx.Node, InputDim, int | None]]:
     """The operators that return other shapes for other sizes of a dim than the graph says, each with the dim and the largest size for which
     they do not; None where that is size 1.
     """
@@ -108,10 +105,10 @@ def other_sizes(
             if dim is None or call.differs(node.meta.get("val"), sizes):
                 continue
             one = {**sizes, symbol: 1}
-            if call.squeezes and _may_be(request, dim, 1) and call.differs(node.meta.get("val"), one):
+            if call.squeezes and dim.allows(1) and call.differs(node.meta.get("val"), one):
                 yield node, dim, None
             most = _most(node, call, guards, symbol, sizes) if call.counts else None
-            if most is not None and _may_be(request, dim, most + 1):
+            if most is not None and dim.allows(most + 1):
                 yield node, dim, most
 
 
@@ -133,11 +130,6 @@ def _most(node: torch.fx.Node, call: Call, guards: Guards, symbol: sympy.Basic, 
             return most
         most = first
     return None
-
-
-def _may_be(request: Request, dim: DynamicDim, size: int) -> bool:
-    stated = inputs.dim_spec(request, inputs.shapes_of(request), dim)
-    return not isinstance(stated, Dim) or int(stated.min) <= size <= (stated.max if isinstance(stated.max, int) else sys.maxsize)
 
 
 def is_branch(guard: Guard) -> bool:

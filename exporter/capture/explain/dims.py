@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import contextlib
 import dataclasses
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -14,13 +13,13 @@ from torch.export import Dim
 
 from onnxplain.capture.finding import Finding
 from onnxplain.capture.observe.guards import Guard, Guards
+from onnxplain.capture.observe.program_sizes import constant_dims, sizes_in
 from onnxplain.capture.rewrite import control_flow, literals, row_loops
 from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix, Location
-from onnxplain.request import Request, inputs
-from onnxplain.request.inputs import DynamicDim
+from onnxplain.request import InputDim, Kind, Request
 from onnxplain.rules import ArgumentIgnored, ConstraintViolated, DimsFixed, ExampleOfSizeOne, SpecializedDynamicDim
 from onnxplain.source import call_sites, locations
-from onnxplain.torch_internals import dynamo, pytree, torch_frames
+from onnxplain.torch_internals import dynamo, torch_frames
 
 from . import arguments, assumptions, shapes_argument
 
@@ -31,23 +30,24 @@ def constraints(request: Request, error: Exception, guards: Guards) -> Iterator[
     """The findings about dims that cannot have every size, if that is what `error` says."""
     if not violates(error):
         return
-    shapes = inputs.shapes_of(request)
-    refined = _refined(error, shapes)
+    refined = _refined(error, request)
     constants = _constants(request, guards)
-    given_up: dict[DynamicDim, int] = {}
+    given_up: dict[InputDim, int] = {}
     relations: dict[str, Finding] = {}
-    for dim in inputs.dynamic_dims(request):
-        before, after = (inputs.dim_spec(request, each, dim) for each in (shapes, refined))
+    for dim in request.shapes.dynamic:
         if dim in constants:
             continue
-        if isinstance(after, int) and not isinstance(before, int):
+        before, after = dim.given, refined.get(dim)
+        if isinstance(after, int):
             (given_up if guards.varies(dim) else constants)[dim] = after
         elif isinstance(before, Dim) and isinstance(after, Dim) and (relation := _relation(before, after)):
             guard = guards.decisive(dim)
             only_lower = before.__name__ == after.__name__ and before.max == after.max
             # NOTE: what is smaller than a kernel or a window fails by itself; what a branch of the model's decides does not.
             negligible = only_lower and not (guard is not None and assumptions.is_branch(guard))
-            finding = dataclasses.replace(_violated(request, guards, dim, relation, refined), negligible=negligible)
+            finding = dataclasses.replace(
+                _violated(request, guards, dim, relation, request.shapes.by_parameter(refined)), negligible=negligible
+            )
             relations.setdefault(dim.name, finding)
     yield from _frozen_dims(request, guards, constants)
     yield from (dataclasses.replace(finding, negligible=True) for finding in _frozen_dims(request, guards, given_up))
@@ -61,28 +61,28 @@ def violates(error: BaseException) -> bool:
 
 def undelivered(request: Request, guards: Guards, program: torch.export.ExportedProgram) -> list[Finding]:
     """The findings about a program that is not what `dynamic_shapes` asks for."""
-    if (difference := shapes_argument.beyond_rank(request)) is not None:
+    if (difference := shapes_argument.beyond_rank(request.shapes)) is not None:
         return [arguments.misfit(request, *difference)]
-    constants = inputs.constant_dims(request, program) | _constants(request, guards)
+    constants = constant_dims(request.shapes, program) | _constants(request, guards)
     limited = list(_limits(request, guards))
     places = {finding.place for finding in limited}
-    names = {dim: dim.name for dim in inputs.dynamic_dims(request) if dim not in constants}
+    names = {dim: name for dim, name in request.shapes.names().items() if dim not in constants}
     others = [*assumptions.ones(request, guards, program), *assumptions.findings(request, guards, program, names)]
     return [*_frozen_dims(request, guards, constants), *limited, *(finding for finding in others if finding.place not in places)]
 
 
 def broadcast(request: Request, guards: Guards) -> list[Finding]:
     """The findings about dims of size 1 that the model broadcasts, if that is what ended the capture."""
-    return _frozen_dims(request, guards, {dim: dim.size for dim in guards.broadcast(list(inputs.dynamic_dims(request)))})
+    return _frozen_dims(request, guards, {dim: dim.size for dim in guards.broadcast(request.shapes.dynamic)})
 
 
 def report_ones(context: DiagnosticContext, request: Request) -> None:
     """Reports dynamic dims that have size 1 in the example, where the example is made if only one place in the user's files can do that."""
-    ones: dict[int, list[DynamicDim]] = {}
-    for dim in inputs.dynamic_dims(request):
+    ones: dict[int, list[InputDim]] = {}
+    for dim in request.shapes.dynamic:
         if dim.size == 1:
             ones.setdefault(dim.flat_index, []).append(dim)
-    shapes = {index: list(leaf.value.shape) for index, leaf in enumerate(inputs.leaves(request)) if index in ones}
+    shapes = {index: list(leaf.value.shape) for index, leaf in enumerate(request.shapes.leaves) if index in ones}
     for index, dims in ones.items():
 
         def makes(call: ast.Call, shape: list[int] = shapes[index]) -> bool:
@@ -93,19 +93,7 @@ def report_ones(context: DiagnosticContext, request: Request) -> None:
         context.report(ExampleOfSizeOne(dims=tuple(dim.place for dim in dims)), at=call_sites.at(made, request))
 
 
-def opened(request: Request) -> Request:
-    """`request` with every dim of every tensor as dynamic as the model leaves it, if that is what it asks for."""
-    if request.dynamic_shapes is not True:
-        return request
-
-    def dims(leaf: Any) -> Any:
-        return dict.fromkeys(range(leaf.dim()), Dim.AUTO) if isinstance(leaf, torch.Tensor) else None
-
-    shapes = {parameter: pytree.tree_map(dims, value) for parameter, value in inputs.bound(request).items()}
-    return dataclasses.replace(request, dynamic_shapes=shapes or None)
-
-
-def fixed(request: Request, guards: Guards, program: torch.export.ExportedProgram | None, *, own: bool) -> dict[DynamicDim, Evidence]:
+def fixed(request: Request, guards: Guards, program: torch.export.ExportedProgram | None, *, own: bool) -> dict[InputDim, Evidence]:
     """The dims that may be dynamic and that the model fixes, each with the line where it does.
 
     Args:
@@ -114,11 +102,11 @@ def fixed(request: Request, guards: Guards, program: torch.export.ExportedProgra
         program: The program; None if the dims ended the capture.
         own: Whether the strategy is one of the user's own, which may have asked torch for fewer dims.
     """
-    open_dims = list(inputs.open_dims(request))
+    open_dims = request.shapes.open
     if program is None:
         return {dim: assumptions.evidence_about(request, guard) for dim, guard in guards.broadcast(open_dims).items()}
-    sizes = {dim: size for dim, size in inputs.sizes_in(program, open_dims).items() if not own or guards.knows(dim)}
-    found: dict[DynamicDim, Evidence] = {}
+    sizes = {dim: size for dim, size in sizes_in(program, open_dims).items() if not own or guards.knows(dim)}
+    found: dict[InputDim, Evidence] = {}
     for dim, size in sizes.items():
         fixing = guards.fixing(dim)
         # NOTE: the model broadcasts along a dim of size 1 that equals another dim in the graph: with another size it would not.
@@ -128,15 +116,15 @@ def fixed(request: Request, guards: Guards, program: torch.export.ExportedProgra
     for node, expression in assumptions.kept_ones(guards, program, open_dims):
         for dim in guards.places([expression], open_dims):
             found.setdefault(dim, locations.at_node(node))
-    for node, dim, most in assumptions.other_sizes(request, guards, program, open_dims):
+    for node, dim, most in assumptions.other_sizes(guards, program, open_dims):
         if most is not None:
             found.setdefault(dim, locations.at_node(node))
     return {dim: found[dim] for dim in open_dims if dim in found}
 
 
-def closed(request: Request, dims: Iterable[DynamicDim]) -> Request:
+def closed(request: Request, dims: Iterable[InputDim]) -> Request:
     """`request` with those dims at the size of the example."""
-    return dataclasses.replace(request, dynamic_shapes=inputs.with_dims(request, request.dynamic_shapes, dict.fromkeys(dims)))
+    return dataclasses.replace(request, shapes=request.shapes.replaced(dict.fromkeys(dims)))
 
 
 def report_open(
@@ -144,7 +132,7 @@ def report_open(
     request: Request,
     guards: Guards,
     program: torch.export.ExportedProgram,
-    fixed: Mapping[DynamicDim, Evidence],
+    fixed: Mapping[InputDim, Evidence],
 ) -> None:
     """Reports where a program that was to have all dims dynamic is less general than that.
 
@@ -155,54 +143,50 @@ def report_open(
         program: The program.
         fixed: The dims that the model fixes.
     """
-    static = [dim.place for dim, size in inputs.sizes_in(program, inputs.open_dims(request)).items() if isinstance(size, int)]
+    static = [dim.place for dim, size in sizes_in(program, request.shapes.open).items() if isinstance(size, int)]
     if static:
         # NOTE: a strategy of the user's own did not ask torch for them to vary: that is not the model's doing.
         reason = f"the strategy made a program in which {', '.join(static)} cannot vary"
         context.report(ArgumentIgnored(argument="dynamic_shapes", reason=reason), at=request.caller)
-    by_place: dict[Location | None, list[DynamicDim]] = {}
+    by_place: dict[Location | None, list[InputDim]] = {}
     for dim, at in fixed.items():
         by_place.setdefault(at.location, []).append(dim)
     for dims in by_place.values():
         sizes = tuple(f"{dim.place} == {dim.size}" for dim in dims)
         context.report(DimsFixed(sizes=sizes), at=fixed[dims[0]], fixes=[Fix(_KEEP, Confidence.CHANGES_BEHAVIOUR)])
-    names = {dim: dim.place for dim in inputs.open_dims(request)}
+    names = {dim: dim.place for dim in request.shapes.open}
     for finding in assumptions.findings(request, guards, program, names):
         context.report(finding.rule, at=finding.at, fixes=finding.fixes)
 
 
 def narrowed(request: Request, error: Exception | None, guards: Guards) -> Request | None:
     """`request` with the `dynamic_shapes` that torch's solver suggests after `error`; None if it suggests nothing."""
-    shapes = None if error is None else _refined(error, inputs.shapes_of(request))
-    if shapes is None:
+    refined = {} if error is None else _refined(error, request)
+    if not refined:
         return None
-    given_up = {
-        dim: Dim.AUTO
-        for dim in inputs.dynamic_dims(request)
-        # NOTE: the solver takes a number for a dim where it cannot simplify the guards, even if none of them fixes the dim.
-        if isinstance(inputs.dim_spec(request, shapes, dim), int) and guards.varies(dim)
-    }
-    return dataclasses.replace(request, dynamic_shapes=inputs.with_dims(request, shapes, given_up))
+    # NOTE: the solver takes a number for a dim where it cannot simplify the guards, even if none of them fixes the dim.
+    given_up = {dim: Dim.AUTO for dim in request.shapes.dynamic if isinstance(refined.get(dim), int) and guards.varies(dim)}
+    return dataclasses.replace(request, shapes=request.shapes.replaced(refined | given_up))
 
 
-def _constants(request: Request, guards: Guards) -> dict[DynamicDim, int]:
-    return {dim: value for dim in inputs.dynamic_dims(request) if (value := guards.constant(dim)) is not None}
+def _constants(request: Request, guards: Guards) -> dict[InputDim, int]:
+    return {dim: value for dim in request.shapes.dynamic if (value := guards.constant(dim)) is not None}
 
 
-def _frozen_dims(request: Request, guards: Guards, constants: dict[DynamicDim, int]) -> list[Finding]:
+def _frozen_dims(request: Request, guards: Guards, constants: dict[InputDim, int]) -> list[Finding]:
     """A finding for each dim that was asked to be dynamic and has only one size; a name counts once."""
     once = {dim.name: (dim, value) for dim, value in reversed(constants.items())}
     if not once:
         return []
     # NOTE: all of them, so that the fixes of several findings are one edit.
-    all_frozen = [each for dim, _ in once.values() for each in _same_name(request, dim)]
-    without = inputs.with_dims(request, inputs.written_shapes(request), dict.fromkeys(all_frozen))
+    all_frozen = [each for dim, _ in once.values() for each in request.shapes.same_name(dim)]
+    without = request.shapes.by_parameter(dict.fromkeys(all_frozen))
     advice = "If the size is meant to be fixed, leave the dim out of dynamic_shapes."
     static = shapes_argument.fix(request, advice, Confidence.CHANGES_BEHAVIOUR, without)
     return [_frozen_dim(request, guards, dim, value, static) for dim, value in reversed(once.values())]
 
 
-def _frozen_dim(request: Request, guards: Guards, dim: DynamicDim, value: int, static: Fix) -> Finding:
+def _frozen_dim(request: Request, guards: Guards, dim: InputDim, value: int, static: Fix) -> Finding:
     at = assumptions.evidence_about(request, guards.decisive(dim))
     remedies = []
     if at.location is not None:
@@ -217,21 +201,20 @@ def _frozen_dim(request: Request, guards: Guards, dim: DynamicDim, value: int, s
 def _limits(request: Request, guards: Guards) -> Iterator[Finding]:
     """What the graph takes for granted about named dims. A hint such as Dim.DYNAMIC promises no particular size."""
     seen: set[str] = set()
-    for dim in inputs.dynamic_dims(request):
-        named = inputs.dim_spec(request, inputs.shapes_of(request), dim)
-        if not isinstance(named, Dim) or hasattr(named, "root") or named.__name__ in seen:
+    for dim in request.shapes.dynamic:
+        if dim.kind is not Kind.DIM or dim.name in seen:
             continue
-        for limit, guard in guards.limits(dim, int(named.min), named.max if isinstance(named.max, int) else sys.maxsize):
-            seen.add(named.__name__)
-            most = named.max if limit.most is None else limit.most
-            stated = Dim(named.__name__, min=named.min, max=most if isinstance(most, int) else None) if limit.factor == 1 else None
-            stated = stated or limit.factor * Dim(f"_{named.__name__}")
-            shapes = inputs.with_dims(request, inputs.written_shapes(request), dict.fromkeys(_same_name(request, dim), stated))
-            yield dataclasses.replace(_violated(request, guards, dim, limit.of(dim.name), shapes, guard), blocking=False)
+        for limit, guard in guards.limits(dim, dim.least, dim.most):
+            seen.add(dim.name)
+            most = dim.given.max if limit.most is None else limit.most
+            stated = Dim(dim.name, min=dim.given.min, max=most if isinstance(most, int) else None) if limit.factor == 1 else None
+            stated = stated or limit.factor * Dim(f"_{dim.name}")
+            structure = request.shapes.by_parameter(dict.fromkeys(request.shapes.same_name(dim), stated))
+            yield dataclasses.replace(_violated(request, guards, dim, limit.of(dim.name), structure, guard), blocking=False)
             break
 
 
-def _violated(request: Request, guards: Guards, dim: DynamicDim, relation: str, stated: Any, guard: Guard | None = None) -> Finding:
+def _violated(request: Request, guards: Guards, dim: InputDim, relation: str, stated: Any, guard: Guard | None = None) -> Finding:
     fix = shapes_argument.fix(request, "State it in dynamic_shapes.", Confidence.SAFE, stated)
     at = assumptions.evidence_about(request, guard or guards.decisive(dim))
     return Finding(ConstraintViolated(dim=dim.name, constraint=relation), at, _place_note(dim), (fix,))
@@ -251,16 +234,24 @@ def _relation(before: Dim, after: Dim) -> str:
     return " and ".join(bounds)
 
 
-def _refined(error: Exception, shapes: Any) -> Any:
-    """`dynamic_shapes` with what torch's solver suggests, where it suggests something."""
+def _refined(error: Exception, request: Request) -> dict[InputDim, Any]:
+    """What torch's solver suggests for dims in place of what the user says, where it suggests something."""
+    shapes = request.shapes
     with contextlib.suppress(Exception):
-        return torch.export.dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes(error.msg, shapes)  # type: ignore[attr-defined]
-    return None
+        torch_shapes = shapes.for_torch()
+        suggested = torch.export.dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes(error.msg, torch_shapes)  # type: ignore[attr-defined]
+        said = {dim: dim.given for dim in shapes.reread(suggested).dims}
+        before = {dim: dim.given for dim in shapes.reread(torch_shapes).dims}
+        return {dim: said[dim] for dim in shapes.dynamic if said[dim] is not None and not _equal(said[dim], before[dim])}
+    return {}
 
 
-def _same_name(request: Request, dim: DynamicDim) -> list[DynamicDim]:
-    return [each for each in inputs.dynamic_dims(request) if each.name == dim.name]
+def _equal(one: Any, other: Any) -> bool:
+    """Whether two specs of a dim mean the same."""
+    if isinstance(one, Dim) and isinstance(other, Dim):
+        return (one.__name__, one.min, one.max) == (other.__name__, other.min, other.max)
+    return one is other or (type(one) is type(other) and bool(one == other))
 
 
-def _place_note(dim: DynamicDim) -> tuple[str, ...]:
+def _place_note(dim: InputDim) -> tuple[str, ...]:
     return () if dim.name == dim.place else (f"The dim '{dim.name}' is {dim.place}.",)

@@ -10,49 +10,58 @@ import torch
 from torch.export import Dim
 
 from onnxplain.diagnostics import Confidence, Fix
-from onnxplain.request import Request, inputs
+from onnxplain.request import DynamicShapes, Kind, Request, inputs, shapes_source
+from onnxplain.request.dynamic_shapes import part
 from onnxplain.source import call_sites, locations, syntax
 from onnxplain.torch_internals import pytree
 
 
-def mismatch(request: Request) -> tuple[str, str] | None:
+def mismatch(shapes: DynamicShapes) -> tuple[str, str] | None:
     """What was expected of `dynamic_shapes` and what it is, at the first place where they differ; None if it fits."""
-    shapes, bound = inputs.shapes_of(request), inputs.bound(request)
-    if isinstance(shapes, Mapping) and shapes and set(shapes) != set(bound):
-        return _listed(bound), _listed(shapes)
-    if isinstance(shapes, list | tuple) and len(shapes) != len(bound):
-        return f"{len(bound)} entries: {_listed(bound)}", f"{len(shapes)} entries"
+    given, bound = shapes.given, dict(shapes.parameters)
+    if given is True:
+        return None
+    if isinstance(given, Mapping) and given and set(given) != set(bound):
+        return _listed(bound), _listed(given)
+    if isinstance(given, list | tuple) and len(given) != len(bound):
+        return f"{len(bound)} entries: {_listed(bound)}", f"{len(given)} entries"
     for position, (parameter, value) in enumerate(bound.items()):
-        for difference in _differences(parameter, value, inputs.part(shapes, parameter, position)):
+        for difference in _differences(parameter, value, part(given, parameter, position)):
             return difference
     return None
 
 
-def contradiction(request: Request) -> tuple[str, str] | None:
+def contradiction(shapes: DynamicShapes) -> tuple[str, str] | None:
     """What a named dim says of its size, and what an example or another definition of the same name says; None if all agree."""
     ranges: dict[str, str] = {}
-    for dim in inputs.dynamic_dims(request):
-        spec = inputs.dim_spec(request, inputs.shapes_of(request), dim)
-        if not isinstance(spec, Dim):
+    for dim in shapes.dynamic:
+        if dim.kind not in (Kind.DIM, Kind.DERIVED):
             continue
-        promised = f"{spec.__name__} from {spec.min} to {spec.max}"
-        if ranges.setdefault(spec.__name__, promised) != promised:
-            return ranges[spec.__name__], promised
-        if not spec.min <= dim.size <= spec.max:
+        promised = f"{dim.name} from {dim.given.min} to {dim.given.max}"
+        if ranges.setdefault(dim.name, promised) != promised:
+            return ranges[dim.name], promised
+        if not dim.given.min <= dim.size <= dim.given.max:
             return promised, f"{dim.place} == {dim.size}"
     return None
 
 
-def beyond_rank(request: Request) -> tuple[str, str] | None:
+def beyond_rank(shapes: DynamicShapes) -> tuple[str, str] | None:
     """As `mismatch`, but only for dims that no tensor has, which torch.export passes over."""
-    tensors = (leaf for leaf in inputs.leaves(request) if isinstance(leaf.value, torch.Tensor) and isinstance(leaf.spec, Mapping))
-    return next((difference for leaf in tensors for difference in _tensor_differences(leaf.path, leaf.value, leaf.spec)), None)
+    if shapes.given is True:
+        return None
+    found = (
+        difference
+        for leaf in shapes.leaves
+        if isinstance(leaf.value, torch.Tensor) and isinstance(spec := shapes.spec_of(leaf), Mapping)
+        for difference in _tensor_differences(leaf.path, leaf.value, spec)
+    )
+    return next(found, None)
 
 
-def fitting(request: Request) -> dict[str, Any]:
+def fitting(shapes: DynamicShapes) -> dict[str, Any]:
     """`dynamic_shapes` by parameter name, with the entries that are under a wrong name moved to the parameters that lack one."""
-    shapes, bound = inputs.written_shapes(request), inputs.bound(request)
-    given = dict(shapes) if isinstance(shapes, Mapping) else dict(zip(bound, shapes, strict=False))
+    bound = dict(shapes.parameters)
+    given = dict(shapes.given) if isinstance(shapes.given, Mapping) else dict(zip(bound, shapes.given, strict=False))
     lost = [entry for name, entry in given.items() if name not in bound]
     fixed = {}
     for name, value in bound.items():
@@ -64,27 +73,19 @@ def fitting(request: Request) -> dict[str, Any]:
     return fixed
 
 
-def code(shapes: Any) -> str:
-    """`dynamic_shapes` as Python: the named dims, then the structure."""
-    named: dict[str, Dim] = {}
-    text = _text(shapes, named)
-    lines = [f"{name} = {_definition(dim)}" for name, dim in named.items()]
-    return "\n".join([*lines, f"dynamic_shapes = {text}"])
-
-
-def fix(request: Request, description: str, confidence: Confidence, shapes: Any) -> Fix:
-    """The fix that makes `dynamic_shapes` say `shapes`: where they are written if that is known, or else as code to paste.
+def fix(request: Request, description: str, confidence: Confidence, structure: Any) -> Fix:
+    """The fix that makes `dynamic_shapes` say `structure`: where they are written if that is known, or else as code to paste.
 
     What stays as it is keeps the user's words, names of dims and their definitions included.
     """
     place = call_sites.argument(request, "dynamic_shapes", lambda node: isinstance(node, ast.Dict | ast.Tuple | ast.List))
     torch_name = None if place is None else syntax.name_of_torch(place.file)
     if place is None or torch_name is None or not locations.is_users(place.file):
-        return Fix(description, confidence, snippet=code(shapes))
-    before = inputs.written_shapes(request)
+        return Fix(description, confidence, snippet=shapes_source.code(structure))
+    before = request.shapes.given
     known: dict[tuple[str, Any, Any], str] = {}
     _words(place.file, place.node, before, known)
-    text = _rewritten(place.file, place.node, before, shapes, known, torch_name)
+    text = _rewritten(place.file, place.node, before, structure, known, torch_name)
     return Fix(description, confidence, edits=place.replaced(text))
 
 
@@ -92,8 +93,8 @@ def _words(file: str, node: ast.expr, value: Any, known: dict[tuple[str, Any, An
     """Collects how the user writes each named dim of `value`, which `node` stands for."""
     if isinstance(value, Dim):
         known.setdefault((value.__name__, value.min, value.max), syntax.text(file, node))
-    for key, part in _parts(node).items():
-        _words(file, part, inputs.part(value, key, key if isinstance(key, int) else 0), known)
+    for key, inner in _parts(node).items():
+        _words(file, inner, part(value, key, key if isinstance(key, int) else 0), known)
 
 
 def _rewritten(
@@ -104,21 +105,21 @@ def _rewritten(
     parts = {} if node is None else _parts(node)
 
     def text(key: Any, value: Any) -> str:
-        part = inputs.part(before, key, key if isinstance(key, int) else 0) if isinstance(before, Mapping | list | tuple) else None
-        return _rewritten(file, parts.get(key), part, value, known, torch_name)
+        inner = part(before, key, key if isinstance(key, int) else 0) if isinstance(before, Mapping | list | tuple) else None
+        return _rewritten(file, parts.get(key), inner, value, known, torch_name)
 
     match after:
         case Mapping():
             keyed = isinstance(before, Mapping) and isinstance(node, ast.Dict)
             parts = parts if keyed else {}
-            return "{" + ", ".join(f"{_key(key)}: {text(key, each)}" for key, each in after.items()) + "}"
+            return "{" + ", ".join(f"{shapes_source.key(key)}: {text(key, each)}" for key, each in after.items()) + "}"
         case list():
             return "[" + ", ".join(text(index, each) for index, each in enumerate(after)) + "]"
         case tuple():
             return "(" + "".join(f"{text(index, each)}, " for index, each in enumerate(after)).removesuffix(" ") + ")"
         case Dim():
-            return known.get((after.__name__, after.min, after.max)) or _definition(after)
-    return _text(after, {}).replace("torch.", f"{torch_name}.", 1)
+            return known.get((after.__name__, after.min, after.max)) or shapes_source.definition(after)
+    return shapes_source.expression(after, {}).replace("torch.", f"{torch_name}.", 1)
 
 
 def _parts(node: ast.expr) -> dict[Any, ast.expr]:
@@ -149,7 +150,7 @@ def _differences(path: str, value: Any, spec: Any) -> Iterator[tuple[str, str]]:
         yield f"{len(parts)} entries for {path}", f"{len(spec)} entries"
         return
     for position, (entry, child) in enumerate(parts):
-        yield from _differences(path + pytree.keystr((entry,)), child, inputs.part(spec, inputs.key_of(entry), position))
+        yield from _differences(path + pytree.keystr((entry,)), child, part(spec, inputs.key_of(entry), position))
 
 
 def _tensor_differences(path: str, tensor: torch.Tensor, spec: Any) -> Iterator[tuple[str, str]]:
@@ -168,40 +169,6 @@ def _tensor_differences(path: str, tensor: torch.Tensor, spec: Any) -> Iterator[
 
 def _nothing_dynamic(value: Any) -> Any:
     return pytree.tree_map(lambda leaf: {} if isinstance(leaf, torch.Tensor) else None, value)
-
-
-def _text(spec: Any, named: dict[str, Dim]) -> str:
-    if isinstance(spec, Mapping):
-        return "{" + ", ".join(f"{_key(key)}: {_text(each, named)}" for key, each in spec.items()) + "}"
-    if isinstance(spec, list):
-        return "[" + ", ".join(_text(each, named) for each in spec) + "]"
-    if isinstance(spec, tuple):
-        return "(" + "".join(f"{_text(each, named)}, " for each in spec).removesuffix(" ") + ")"
-    if isinstance(spec, Dim):
-        root = getattr(spec, "root", spec)
-        named.setdefault(root.__name__, root)
-        return str(spec.__name__)
-    if isinstance(spec, type(Dim.AUTO)):
-        bounds = _bounds(spec.min, spec.max)
-        return f"torch.export.Dim.{spec.type.name}" + (f"({bounds})" if bounds else "")
-    return repr(spec)
-
-
-def _key(key: Any) -> str:
-    return f'"{key}"' if isinstance(key, str) else repr(key)
-
-
-def _definition(dim: Dim) -> str:
-    if (root := getattr(dim, "root", None)) is not None:
-        # NOTE: a derived dim is called after what it is computed by, such as `2*_n` (torch 2.11 to 2.15).
-        return dim.__name__.replace(root.__name__, _definition(root)).replace("*", " * ")
-    bounds = _bounds(dim.min or None, dim.max)
-    return f'torch.export.Dim("{dim.__name__}"' + (f", {bounds})" if bounds else ")")
-
-
-def _bounds(least: Any, most: Any) -> str:
-    # NOTE: torch's infinity is no int.
-    return ", ".join(f"{name}={bound}" for name, bound in (("min", least), ("max", most)) if isinstance(bound, int))
 
 
 def _listed(names: Any) -> str:

@@ -8,14 +8,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import sympy
 
 from onnxplain.diagnostics import Location
-from onnxplain.request.inputs import DynamicDim
+from onnxplain.request import InputDim
 from onnxplain.source import locations
 from onnxplain.torch_internals import dynamo, shape_env
 from onnxplain.torch_internals.symbolic_expressions import DIVISIONS, REMAINDERS, as_python
@@ -71,7 +70,7 @@ class Guards:
         ):
             yield self
 
-    def constant(self, dim: DynamicDim) -> int | None:
+    def constant(self, dim: InputDim) -> int | None:
         """The only size that `dim` can still have; None if it is dynamic or nothing is known."""
         symbol = self._symbol(dim)
         known = [None if symbol is None else self._replaced().get(symbol)]
@@ -82,12 +81,12 @@ class Guards:
         known += [_fixed(relation, symbol) for relation in self._asserted()]
         return next((int(size) for size in known if size is not None and size.is_Integer), None)
 
-    def varies(self, dim: DynamicDim) -> bool:
+    def varies(self, dim: InputDim) -> bool:
         """Whether it is certain that no guard fixes `dim`."""
         symbol = self._symbol(dim)
         return symbol is not None and self.constant(dim) is None and all(_fixed(guard.relation, symbol) is None for guard in self.made)
 
-    def decisive(self, dim: DynamicDim) -> Guard | None:
+    def decisive(self, dim: InputDim) -> Guard | None:
         """The guard that made `dim` constant; or else the first one that the graph keeps as a check; or else the first about it."""
         symbol = self._symbol(dim)
         # NOTE: where a dim equals another one, guards may be about that one.
@@ -103,7 +102,7 @@ class Guards:
             None,
         )
 
-    def fixing(self, dim: DynamicDim) -> Guard | None:
+    def fixing(self, dim: InputDim) -> Guard | None:
         """The first guard that fixes `dim`, alone or with others as the number of elements in `x.view(3, 4)`; None if none does."""
         symbol = self._symbol(dim)
         # NOTE: into how many parts something is split is looked at in the graph, which may use only some of them.
@@ -116,30 +115,30 @@ class Guards:
         )
         return next(iter(sorted(about, key=lambda guard: not guard.stack)), None)
 
-    def knows(self, dim: DynamicDim) -> bool:
+    def knows(self, dim: InputDim) -> bool:
         """Whether the capture asked torch for a size of `dim` that may vary."""
         return self._symbol(dim) is not None
 
-    def sizes(self, dims: Iterable[DynamicDim]) -> dict[sympy.Basic, int]:
+    def sizes(self, dims: Iterable[InputDim]) -> dict[sympy.Basic, int]:
         """The example's sizes of `dims`, by torch's symbols in the graph."""
         known = {symbol: dim.size for dim in dims if (symbol := self._symbol(dim)) is not None}
         replaced = self._replaced()
         return known | {target: size for symbol, size in known.items() if isinstance(target := replaced.get(symbol), sympy.Symbol)}
 
-    def places(self, expressions: Iterable[sympy.Basic], dims: Iterable[DynamicDim]) -> list[DynamicDim]:
+    def places(self, expressions: Iterable[sympy.Basic], dims: Iterable[InputDim]) -> list[InputDim]:
         """Those of `dims` by which the expressions of torch's symbols in the graph vary."""
         symbols = {symbol for expression in expressions for symbol in expression.free_symbols}
         return [dim for dim in dims if (symbol := self._symbol(dim)) is not None and {symbol, self._replaced().get(symbol)} & symbols]
 
-    def text(self, expression: sympy.Basic, names: Mapping[DynamicDim, str]) -> str:
+    def text(self, expression: sympy.Basic, names: Mapping[InputDim, str]) -> str:
         """`expression` of torch's symbols in the graph in terms of the names of dims."""
         return _as_text(expression.xreplace(self._named(names)))
 
-    def broadcast(self, dims: Sequence[DynamicDim]) -> dict[DynamicDim, Guard]:
+    def broadcast(self, dims: Sequence[InputDim]) -> dict[InputDim, Guard]:
         """Those of `dims` that have size 1 in the example and another one by a guard, which therefore ended the capture."""
         # NOTE: capture takes an example of size 1 for any size, which must be that of the tensor it meets; in eager mode it is broadcast.
         sizes = self.sizes(dims)
-        found: dict[DynamicDim, Guard] = {}
+        found: dict[InputDim, Guard] = {}
         for guard in self.made:
             if guard.relation.xreplace(sizes) == sympy.false:
                 for dim in self.places([guard.relation], dims):
@@ -147,7 +146,7 @@ class Guards:
                         found.setdefault(dim, guard)
         return found
 
-    def decided(self, guard: Guard, dims: Iterable[DynamicDim]) -> bool:
+    def decided(self, guard: Guard, dims: Iterable[InputDim]) -> bool:
         """Whether the operator that made `guard` takes other sizes of `dims`, too, and then returns other shapes than the graph says.
 
         Most operators refuse them, such as a `view`: the graph need not say what happens then.
@@ -166,7 +165,7 @@ class Guards:
         further = (size << doublings for doublings in range(1, 5) if size << doublings > size + 32)
         return ({**sizes, symbol: other} for other in itertools.chain(range(size + 1, size + 33), further))
 
-    def asked(self, names: Mapping[DynamicDim, str]) -> Iterator[tuple[str, Guard]]:
+    def asked(self, names: Mapping[InputDim, str]) -> Iterator[tuple[str, Guard]]:
         """What was decided by the sizes of dims, as relations between their names; a relation counts once."""
         known = self._named(names)
         # NOTE: a Dim such as `2 * half` promises what is true of each `half`.
@@ -184,7 +183,7 @@ class Guards:
                 seen.add(relation)
                 yield _as_text(relation.xreplace(known)), guard
 
-    def limits(self, dim: DynamicDim, least: int, most: int) -> Iterator[tuple[Limit, Guard]]:
+    def limits(self, dim: InputDim, least: int, most: int) -> Iterator[tuple[Limit, Guard]]:
         """What the graph takes for granted about the size of `dim` alone, and `dynamic_shapes` does not say.
 
         Args:
@@ -234,23 +233,12 @@ class Guards:
     def _replaced(self) -> dict[sympy.Symbol, sympy.Basic]:
         return shape_env.replacements(self._environment)
 
-    def _named(self, names: Mapping[DynamicDim, str]) -> dict[sympy.Basic, sympy.Symbol]:
+    def _named(self, names: Mapping[InputDim, str]) -> dict[sympy.Basic, sympy.Symbol]:
         named = {symbol: sympy.Symbol(name) for dim, name in names.items() if (symbol := self._symbol(dim)) is not None}
         return {self._replaced().get(symbol, symbol): name for symbol, name in reversed(named.items())} | named
 
-    def _symbol(self, dim: DynamicDim) -> sympy.Symbol | None:
-        # NOTE: sources are named `L['x'][0].size()[1]` (non-strict) or `L['flat_args'][3].size()[1]` (TorchDynamo; torch 2.11 to 2.15).
-        for source, symbol in shape_env.symbols_by_source(self._environment).items():
-            tensor, _, axis = source.rpartition(".size()")
-            if axis == f"[{dim.axis}]" and tensor in (_source(dim.place), f"L['flat_args'][{dim.flat_index}]"):
-                return symbol
-        return None
-
-
-def _source(place: str) -> str:
-    """`ys['a'][0].shape[1]` as torch names its tensor: `L['ys']['a'][0]`."""
-    tensor = place.rpartition(".shape[")[0]
-    return re.sub(r"^\w+", lambda parameter: f"L['{parameter[0]}']", tensor)
+    def _symbol(self, dim: InputDim) -> sympy.Symbol | None:
+        return shape_env.symbol_of(self._environment, dim.way, dim.flat_index, dim.axis)
 
 
 def _fixed(relation: sympy.Basic, symbol: sympy.Basic | None) -> sympy.Integer | None:

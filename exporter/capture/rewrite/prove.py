@@ -19,9 +19,10 @@ from onnxplain.capture.finding import Finding, chain, module_of
 from onnxplain.capture.observe import eager
 from onnxplain.capture.observe.attributes import Attributes
 from onnxplain.capture.observe.frames import Frames
+from onnxplain.capture.observe.program_sizes import constant_dims
 from onnxplain.capture.strategies import CaptureStrategy
 from onnxplain.diagnostics import Confidence, DiagnosticContext, Edit, Fix
-from onnxplain.request import Request, inputs
+from onnxplain.request import Request
 from onnxplain.rules import SpecializedDynamicDim
 from onnxplain.source import locations, syntax
 from onnxplain.torch_internals import pytree
@@ -127,7 +128,7 @@ def _goes_on(request: Request, model: torch.nn.Module, finding: Finding, edits: 
     except Exception as error:
         return _stopped_elsewhere(request, finding, error, edits)
     frozen = isinstance(finding.rule, SpecializedDynamicDim) and finding.rule.dim
-    return frozen not in {dim.name for dim in inputs.constant_dims(request, program)}
+    return frozen not in {dim.name for dim in constant_dims(request.shapes, program)}
 
 
 @contextlib.contextmanager

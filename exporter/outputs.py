@@ -1,0 +1,165 @@
+"""What an export writes beside the model: the log, the report, a script that fails alike, what torch.export captured."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import os
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from onnxplain.diagnostics import (
+    SARIF_PROFILES,
+    DiagnosticContext,
+    Event,
+    ExportFailed,
+    InvalidArgument,
+    Log,
+    LogNotSaved,
+    SarifProfile,
+    atomic,
+)
+
+from . import repro as repro_script
+from .process import without_collection
+from .program import ONNXProgram
+from .request import Request
+from .storage import Staging, checked_folder, checked_path, sha256
+
+_Place = bool | str | os.PathLike[str]
+"""Whether to write a file, or where to."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Outputs:
+    """Where to write what; None for what is not asked for.
+
+    Attributes:
+        sarif: The log.
+        sarif_profile: What the log has.
+        report: The markdown report.
+        repro: The script, which only an export that fails writes.
+        captured: What torch.export captured.
+        attachments: The folder for the log's attachments.
+    """
+
+    sarif: pathlib.Path | None
+    sarif_profile: SarifProfile
+    report: pathlib.Path | None
+    repro: pathlib.Path | None
+    captured: pathlib.Path | None
+    attachments: pathlib.Path | None
+
+    @classmethod
+    def checked(
+        cls,
+        request: Request,
+        subject: str,
+        *,
+        sarif: str | os.PathLike[str] | None,
+        sarif_profile: SarifProfile,
+        report: _Place,
+        repro: _Place,
+        dump_exported_program: bool,
+        artifacts_dir: str | os.PathLike[str] | None,
+    ) -> Outputs:
+        """Reads the arguments of `export` with these names.
+
+        Raises:
+            InvalidArgument: An argument is no path, nothing can be written there, or two arguments name one file.
+        """
+        if sarif_profile not in SARIF_PROFILES:
+            raise InvalidArgument(f"sarif_profile: expected one of {SARIF_PROFILES}, got {sarif_profile!r}")
+        folder = None if artifacts_dir is None else checked_folder("artifacts_dir", artifacts_dir)
+        beside = request.destination or (folder or pathlib.Path()) / f"{subject}.onnx"
+        outputs = cls(
+            sarif=None if sarif is None else checked_path("sarif", sarif, make_folder=True),
+            sarif_profile=sarif_profile,
+            report=_path("report", report, beside.with_suffix(".md")),
+            repro=_path("repro", repro, beside.with_suffix(".repro.py")),
+            captured=_path("dump_exported_program", dump_exported_program, (folder or pathlib.Path()) / f"{subject}.pt2"),
+            attachments=folder,
+        )
+        if outputs.captured is not None:
+            checked_folder("dump_exported_program", outputs.captured.parent)
+        outputs._check_distinct(request)
+        return outputs
+
+    def write(self, log: Log) -> Log:
+        """Writes log, report and attachments. Returns the log with an event for what the SARIF log omits.
+
+        Raises:
+            LogNotSaved: A file could not be written.
+        """
+        try:
+            if self.sarif is not None:
+                from onnxplain.diagnostics import sarif as sarif_sink
+
+                with without_collection():
+                    left_out = sarif_sink.write(log, self.sarif, profile=self.sarif_profile)
+                events = (Event(logging.WARNING, "sarif", text, log.ended.timestamp()) for text in left_out)
+                log = dataclasses.replace(log, events=(*log.events, *events))
+            if self.report is not None:
+                from onnxplain.diagnostics import markdown
+
+                markdown.write(log, self.report)
+            for attachment in log.attachments if self.attachments is not None else ():
+                atomic.replace(self.attachments / attachment.name, attachment.text.encode())  # type: ignore[operator]
+        except OSError as error:
+            raise LogNotSaved(log, error) from error
+        return log
+
+    def write_repro(self, context: DiagnosticContext, request: Request, failed: ExportFailed, translations: Mapping[Any, Any]) -> None:
+        """Writes a script that fails like `failed`, if one is asked for; the log of `failed` tells of it from then on."""
+        if self.repro is None:
+            return
+        text = ""
+        # NOTE: a fault in here becomes a finding of its own; what failed the export stays the first.
+        with contextlib.suppress(ExportFailed), context.stage("repro"):
+            text = repro_script.source(context, request, failed.log, translations)
+        try:
+            if text:
+                atomic.replace(self.repro, text.encode(errors="backslashreplace"))
+                context.wrote(self.repro, "debugOutputFile", sha256(self.repro))
+        except OSError as error:
+            raise LogNotSaved(context.log(), error) from error
+        failed.log = context.log()
+
+    def write_captured(self, program: ONNXProgram) -> None:
+        """Saves what torch.export captured, whole or not at all, if that is asked for."""
+        if self.captured is None:
+            return
+        try:
+            with Staging(self.captured) as staging:
+                torch.export.save(program.exported_program, staging.path)  # type: ignore[arg-type]
+                staging.commit()
+        except Exception as error:
+            # NOTE: torch raises a RuntimeError where a disk is full, and others about programs that it cannot save.
+            raise LogNotSaved(program.diagnostics, error) from error
+
+    def _check_distinct(self, request: Request) -> None:
+        paths = {
+            "f": request.destination,
+            "sarif": self.sarif,
+            "report": self.report,
+            "repro": self.repro,
+            "dump_exported_program": self.captured,
+        }
+        seen: dict[pathlib.Path, str] = {}
+        for argument, path in paths.items():
+            other = None if path is None else seen.setdefault(path.absolute(), argument)
+            if other not in (None, argument):
+                raise InvalidArgument(f"{argument}: expected another file than that of {other}, got {str(path)!r}")
+        if self.repro is not None and request.caller is not None and self.repro.absolute() == pathlib.Path(request.caller.file).absolute():
+            raise InvalidArgument(f"repro: expected another file than the source, got {str(self.repro)!r}")
+
+
+def _path(argument: str, value: _Place, default: pathlib.Path) -> pathlib.Path | None:
+    """Where to write a file that may go to a path that the user chooses, or to `default`."""
+    if value is False:
+        return None
+    return checked_path(argument, default) if value is True else checked_path(argument, value, make_folder=True)

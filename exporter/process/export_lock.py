@@ -1,0 +1,49 @@
+"""One export at a time: what torch.export and an export change in the process is not made for several at once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+
+from onnxplain.diagnostics import OnnxExporterError
+
+
+class _Lock:
+    """A lock that knows who holds it."""
+
+    def __init__(self) -> None:
+        self.free = threading.Lock()
+        self.owner: int | None = None
+
+
+_lock = _Lock()
+
+
+def _renew() -> None:
+    """Frees the lock in a process that was forked while another thread held it: that thread is not there."""
+    global _lock
+    _lock = _Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
+
+
+@contextlib.contextmanager
+def exporting() -> Iterator[None]:
+    """The time of an export. Exports of other threads wait until it ends.
+
+    Raises:
+        OnnxExporterError: This thread is exporting already: the call comes from the model that is exported, or from a translation.
+    """
+    lock, here = _lock, threading.get_ident()
+    if lock.owner == here:
+        raise OnnxExporterError("An export cannot begin within another one: the model, a hook or a translation calls onnxplain.")
+    with lock.free:
+        lock.owner = here
+        try:
+            yield
+        finally:
+            lock.owner = None

@@ -1,0 +1,82 @@
+"""Names of sizes: the user's where there are any, torch's symbols elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import sympy
+import torch
+from torch.export.graph_signature import ConstantArgument, InputKind
+
+from .dynamic_shapes import DynamicShapes, InputDim, Kind
+
+
+class DimNames:
+    """Tells sizes of fake tensors by the names that the user gave to dims of the inputs.
+
+    Args:
+        shapes: What the user says of the dims.
+
+    Attributes:
+        dropped: Names that were asked for, and what those dims are called instead: one size has one name.
+    """
+
+    def __init__(self, shapes: DynamicShapes) -> None:
+        self._shapes = shapes
+        self._symbols: dict[Any, sympy.Symbol] = {}
+        # NOTE: a few expressions are the sizes of thousands of values, and putting names into one takes sympy long.
+        self._texts: dict[Any, str] = {}
+        self.dropped: dict[str, str] = {}
+
+    def learn(self, program: torch.export.ExportedProgram) -> None:
+        """Reads the symbols off the inputs of a captured program, in place of what was known before."""
+        sizes = list(_sizes(program, self._shapes))
+        self._symbols, self._texts = {}, {}
+        for dim, expression in sizes:
+            if expression.is_Symbol and dim.kind is not Kind.DERIVED:
+                self._symbols.setdefault(expression, _symbol(dim.label))
+        for dim, expression in sizes:
+            if dim.kind is Kind.DERIVED and (root := _root(dim, expression)) is not None:
+                self._symbols.setdefault(root, _symbol(dim.given.root.__name__))
+        # NOTE: capture reports that two Dim objects are one.
+        told = ((dim.label, self.text(expression)) for dim, expression in sizes if dim.kind is Kind.NAMED)
+        self.dropped = {asked: given for asked, given in told if asked != given}
+
+    def text(self, expression: sympy.Basic) -> str:
+        """An expression of torch's symbols, such as `batch` or `2*batch + 1`."""
+        if expression not in self._texts:
+            self._texts[expression] = str(expression.subs(self._symbols) if self._symbols else expression)
+        return self._texts[expression]
+
+    def of(self, size: int | torch.SymInt) -> int | str:
+        """A size: a number, or an expression of names."""
+        if isinstance(size, int):
+            return size
+        expression = size.node.expr
+        return int(expression) if expression.is_number else self.text(expression)
+
+
+def _symbol(name: str) -> sympy.Symbol:
+    return sympy.Symbol(name, integer=True, positive=True)
+
+
+def _sizes(program: torch.export.ExportedProgram, shapes: DynamicShapes) -> Iterator[tuple[InputDim, sympy.Expr]]:
+    """The dims with a name that vary in `program`, each with its size."""
+    placeholders = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+    specs = [spec.arg for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
+    values = [None if isinstance(arg, ConstantArgument) else placeholders.get(arg.name) for arg in specs]
+    for dim in shapes.dims:
+        tensor = values[dim.flat_index] if dim.label and dim.flat_index < len(values) else None
+        size = tensor.shape[dim.axis] if isinstance(tensor, torch.Tensor) and dim.axis < tensor.ndim else None
+        if isinstance(size, torch.SymInt) and not size.node.expr.is_number:
+            yield dim, size.node.expr
+
+
+def _root(dim: InputDim, expression: sympy.Expr) -> sympy.Symbol | None:
+    """The symbol of what `dim` is computed from, if `expression` computes it alike."""
+    symbols = list(expression.free_symbols)
+    if len(symbols) != 1:
+        return None
+    # NOTE: a dim that is computed from another is a linear function of it (torch 2.11 to 2.15, export/dynamic_shapes.py).
+    return symbols[0] if all(expression.subs(symbols[0], each) == dim.given.fn(each) for each in (5, 7)) else None
