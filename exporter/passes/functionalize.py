@@ -116,7 +116,7 @@ def _functional(node: torch.fx.Node) -> OpOverload | None:
     name = schema(target).name.partition("::")[2]
     plain = name.removesuffix("_") if not name.startswith("__i") else f"__{name[3:]}"
     packet = getattr(getattr(torch.ops, target.namespace), plain, None)
-    found = getattr(packet, schema(target).overload_name, None) if plain != name else None
+    found = getattr(packet, schema(target).overload_name or "default", None) if plain != name else None
     if written != [0] or not isinstance(found, OpOverload) or schema(found).is_mutable:
         return None
     same = [str(each.type) for each in schema(found).arguments] == [str(each.type) for each in schema(target).arguments]

@@ -30,7 +30,9 @@ def known_decompositions() -> Decompositions:
     NOTE: core ATen's table lacks what eager never decomposes but ONNX does not have, and users register decompositions of their own at any
     time. `default_decompositions` is the public part.
     """
-    table = {**_TABLE.value, **torch.export.default_decompositions()}
+    # NOTE: this loads what adds to the whole table, so it comes first.
+    public = torch.export.default_decompositions()
+    table = {**_TABLE.value, **public}
     return {target: function for target, function in table.items() if isinstance(target, OpOverload)}
 
 
