@@ -34,7 +34,7 @@ from onnxplain.rules import ArgumentIgnored, InternalError, LegacyDynamicAxes
 
 from . import graph_views, pipeline
 from .outputs import Outputs
-from .process import exporting
+from .process import Budget, exporting
 from .program import ONNXProgram
 from .registry import OnnxRegistry, checked_opset
 from .request import (
@@ -85,6 +85,7 @@ def export(
     repro: bool | str | os.PathLike[str] = False,
     optimize: bool = True,
     verify: bool = False,
+    try_fixes: bool = True,
     profile: bool = False,
     dump_exported_program: bool = False,
     artifacts_dir: str | os.PathLike[str] | None = None,
@@ -124,6 +125,9 @@ def export(
             numbers of the inputs; see `onnxplain.repro`. It is run once, to see that it fails as it should: events of the log tell.
         optimize: Whether the ONNX graph is cleaned up.
         verify: Whether the result is compared with eager PyTorch in ONNX Runtime.
+        try_fixes: Whether an export that fails may run the model to explain the failure and to try fixes, on copies of its modules: at most
+            12 times, and for at most 15 seconds, or as long as the capture took if that is longer. False forbids it: the model runs in
+            captures only, and fixes are guesses.
         profile: Attaches to the log in which functions the time was spent.
         dump_exported_program: Saves what torch.export captured to `artifacts_dir`.
         artifacts_dir: Where `report`, `repro` and `dump_exported_program` go, the current folder by default. If given, the log's
@@ -152,6 +156,7 @@ def export(
         "dynamo": dynamo,
         "optimize": optimize,
         "verify": verify,
+        "try_fixes": try_fixes,
         "profile": profile,
         "dump_exported_program": dump_exported_program,
         "export_params": export_params,
@@ -199,14 +204,14 @@ def export(
         artifacts_dir=artifacts_dir,
     )
     with exporting():
-        dim_names = DimNames(request.shapes)
+        dim_names, budget = DimNames(), Budget() if try_fixes else Budget(runs=0)
         context = _context(request, subject, options, dim_names, _on_stage, _command_line)
         _note_arguments(context, request, old, dynamo=dynamo, dynamic_axes=axes, dynamic_shapes=dynamic_shapes)
-        run = functools.partial(pipeline.run, context, request, registry, dim_names)
+        run = functools.partial(pipeline.run, context, request, registry, dim_names, budget)
         try:
             program = _profiled(context, run) if profile else run()
         except ExportFailed as failed:
-            outputs.write_repro(context, request, failed, translations)
+            outputs.write_repro(context, request, failed, translations, budget)
             failed.log = _told(outputs.write(failed.log), verbose=verbose)
             raise
         program.diagnostics = _told(outputs.write(program.diagnostics), verbose=verbose)

@@ -15,6 +15,7 @@ from .fake import ONNXFakeContext
 from .program import ONNXProgram
 from .registry import OnnxRegistry
 from .request import STRATEGIES, FXGraphExtractor, checked_strategies
+from .request.checks import checked
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -29,6 +30,7 @@ class ExportOptions:
         onnx_registry: Translations of your own, and the opset; None has those of onnxplain and the default opset.
         diagnostic_options: What counts as a finding, and how much is recorded.
         strategies: Which capture strategies to try, in order: names, and `FXGraphExtractor`s of your own. `export` tells more.
+        try_fixes: Whether an export that fails may run the model to explain the failure and to try fixes. `export` tells more.
 
     Raises:
         InvalidArgument: An option has the wrong type, or there is no strategy of a name.
@@ -39,6 +41,7 @@ class ExportOptions:
     onnx_registry: OnnxRegistry | None = None
     diagnostic_options: DiagnosticOptions | None = None
     strategies: Sequence[str | FXGraphExtractor] = STRATEGIES
+    try_fixes: bool = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.dynamic_shapes, bool | None):
@@ -50,6 +53,7 @@ class ExportOptions:
             if not isinstance(value, kind | None):
                 raise InvalidArgument(f"{name}: expected {kind.__name__} or None, got {value!r}")
         checked_strategies(self.strategies)
+        checked("try_fixes", self.try_fixes, bool)
 
 
 def dynamo_export(
@@ -86,5 +90,6 @@ def dynamo_export(
         opset_version=registry.opset_version,
         diagnostic_options=options.diagnostic_options,
         strategies=options.strategies,
+        try_fixes=options.try_fixes,
         _registry=registry,
     )

@@ -25,7 +25,7 @@ from onnxplain.diagnostics import (
 )
 
 from . import repro as repro_script
-from .process import without_collection
+from .process import Budget, without_collection
 from .program import ONNXProgram
 from .request import Request
 from .storage import Staging, checked_folder, checked_path, sha256
@@ -113,14 +113,16 @@ class Outputs:
             raise LogNotSaved(log, error) from error
         return log
 
-    def write_repro(self, context: DiagnosticContext, request: Request, failed: ExportFailed, translations: Mapping[Any, Any]) -> None:
+    def write_repro(
+        self, context: DiagnosticContext, request: Request, failed: ExportFailed, translations: Mapping[Any, Any], budget: Budget
+    ) -> None:
         """Writes a script that fails like `failed`, if one is asked for; the log of `failed` tells of it from then on."""
         if self.repro is None:
             return
         text = ""
         # NOTE: a fault in here becomes a finding of its own; what failed the export stays the first.
         with contextlib.suppress(ExportFailed), context.stage("repro"):
-            text = repro_script.source(context, request, failed.log, translations)
+            text = repro_script.source(context, request, failed.log, translations, budget)
         try:
             if text:
                 atomic.replace(self.repro, text.encode(errors="backslashreplace"))

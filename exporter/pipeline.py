@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import logging
 
@@ -15,7 +16,7 @@ from .build import build
 from .capture import capture
 from .dispatch import plan
 from .optimize import optimize
-from .process import kept, without_collection
+from .process import Budget, kept, without_collection
 from .program import ONNXProgram
 from .registry import OnnxRegistry
 from .request import DimNames, Request, signature_of
@@ -25,7 +26,7 @@ from .storage import Staging, open_destination, save, serialize, write
 from .torch_internals import symbols
 
 
-def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry, dim_names: DimNames) -> ONNXProgram:
+def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry, dim_names: DimNames, budget: Budget) -> ONNXProgram:
     """Exports what `request` asks for.
 
     Args:
@@ -33,6 +34,7 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry, di
         request: What is asked for.
         registry: The translations.
         dim_names: The names of dims; they are learned from what is captured.
+        budget: How often the model may be run to explain a failure.
 
     Raises:
         ExportFailed: A stage could not go on, or its findings fail the export. Then no file has been written.
@@ -44,7 +46,8 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry, di
         with context.stage("capture"):
             for lacking in symbols.told():
                 context.event(lacking, logging.WARNING)
-            captured = capture(context, request, dim_names, lambda program: look_ahead(context, program, registry, dim_names))
+            captured = capture(context, request, dim_names, budget, lambda program: look_ahead(context, program, registry, dim_names))
+            request = dataclasses.replace(request, shapes=captured.shapes)
         with without_collection():
             with context.stage("passes"):
                 prepared = passes.run(context, captured.program, registry, dim_names)

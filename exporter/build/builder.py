@@ -40,7 +40,7 @@ _LOOKED_AT = 1 << 20
 def build(context: DiagnosticContext, plan: Plan, request: Request, dim_names: DimNames) -> ir.Model:
     """Builds the model. Its values are named after the FX nodes, its initializers after the model's parameters and buffers."""
     # NOTE: tracing again may have given sizes other symbols.
-    dim_names.learn(plan.prepared.program)
+    dim_names.learn(plan.prepared.program, request.shapes)
     builder = _Builder(context, plan, request, dim_names)
     others = any(call.translation.origin != "onnxplain" for call in plan.calls.values())
     with recording(builder.recorder, onnxscript=others):

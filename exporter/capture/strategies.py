@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import inspect
+import types
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -23,9 +25,11 @@ class CaptureStrategy(Protocol):
 
     Attributes:
         name: What the option `strategies` calls it.
+        is_survey: True if the example's data decides in what it captures, so that it only serves to find places.
     """
 
     name: str
+    is_survey: bool
 
     def __call__(self, model: torch.nn.Module, request: Request, frames: Frames) -> torch.export.ExportedProgram:
         """Captures `model` with the inputs of `request`, or raises what torch raises."""
@@ -35,6 +39,7 @@ class NonStrict:
     """Runs `forward` in Python on fake tensors and records the operators. Python that torch need not see just runs."""
 
     name = "non-strict"
+    is_survey = False
 
     def __call__(self, model: torch.nn.Module, request: Request, frames: Frames) -> torch.export.ExportedProgram:
         """See `CaptureStrategy`."""
@@ -46,6 +51,7 @@ class Strict:
     """Lets TorchDynamo interpret the bytecode of `forward`, which sees what Python decides from."""
 
     name = "strict"
+    is_survey = False
 
     def __call__(self, model: torch.nn.Module, request: Request, frames: Frames) -> torch.export.ExportedProgram:  # noqa: ARG002
         """See `CaptureStrategy`. TorchDynamo writes whole stacks on the nodes by itself."""
@@ -62,6 +68,7 @@ class Draft:
     """
 
     name = "draft"
+    is_survey = True
 
     def __call__(self, model: torch.nn.Module, request: Request, frames: Frames) -> torch.export.ExportedProgram:
         """See `CaptureStrategy`."""
@@ -84,6 +91,8 @@ class UnfitProgram(Exception):
 
 class _Extractor:
     """The user's own way."""
+
+    is_survey = False
 
     def __init__(self, extractor: FXGraphExtractor) -> None:
         self.name = extractor.name
@@ -110,6 +119,28 @@ ALL: dict[str, CaptureStrategy] = {strategy.name: strategy for strategy in (NonS
 def of(each: str | FXGraphExtractor) -> CaptureStrategy:
     """The strategy that a user names or brings."""
     return ALL[each] if isinstance(each, str) else _Extractor(each)
+
+
+def as_module(model: Callable[..., Any]) -> torch.nn.Module:
+    """`model` as the module that torch.export wants, with the signature that the user wrote."""
+    if isinstance(model, torch.nn.Module):
+        return model
+    module = torch.nn.Module()
+    if isinstance(owner := getattr(model, "__self__", None), torch.nn.Module):
+        # NOTE: a method's weights are parameters then, with names, and not constants.
+        module.add_module("model", owner)
+    # NOTE: torch.export reads the signature and the code object of `forward`; builtins and objects with `__call__` lack one of them.
+    module.forward = model if isinstance(model, types.FunctionType | types.MethodType) else _forwarding(model)
+    return module
+
+
+def _forwarding(function: Callable[..., Any]) -> Callable[..., Any]:
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    with contextlib.suppress(ValueError):
+        forward.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    return forward
 
 
 @functools.cache

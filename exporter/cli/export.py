@@ -69,6 +69,7 @@ def _levels(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 @click.option("--no-optimize", is_flag=True, help="Leave the ONNX graph as it was built.")
 @click.option("--external-data/--no-external-data", default=None, help="Weights in a file beside the model.  [default: if too large]")
 @click.option("--verify", is_flag=True, help="Compare ONNX Runtime's outputs with PyTorch's.")
+@click.option("--no-try-fixes", is_flag=True, help="If the export fails, do not run the model again to explain it and to try fixes.")
 @click.option("--profile", is_flag=True, help="Say in the report where the time went; implies --report.")
 @click.option("--select", metavar="RULE[,RULE]", callback=_rules, multiple=True, help="Report these rules only; OXP1 stands for a chapter.")
 @click.option("--ignore", metavar="RULE[,RULE]", callback=_rules, multiple=True, help="Do not report these rules.")
@@ -92,6 +93,7 @@ def command(
     no_optimize: bool,
     external_data: bool | None,
     verify: bool,
+    no_try_fixes: bool,
     profile: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
@@ -158,6 +160,7 @@ def command(
                 external_data=external_data,
                 optimize=not no_optimize,
                 verify=verify,
+                try_fixes=not no_try_fixes,
                 profile=profile,
                 sarif=sarif,
                 sarif_profile=sarif_profile,

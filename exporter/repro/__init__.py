@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from onnxplain.diagnostics import DiagnosticContext, Log
+from onnxplain.process import Budget
 from onnxplain.request import Request
 
 from . import trial
@@ -18,7 +19,7 @@ from .values import Unknown
 _LARGEST = 2**30
 
 
-def source(context: DiagnosticContext, request: Request, log: Log, translations: Mapping[Any, Any]) -> str:
+def source(context: DiagnosticContext, request: Request, log: Log, translations: Mapping[Any, Any], budget: Budget) -> str:
     """The text of a script that fails with the first finding of `log`, at the same line of source.
 
     It holds the parts of the user's sources that the model needs, a description of the model, inputs, and the call of the export. It was
@@ -32,6 +33,7 @@ def source(context: DiagnosticContext, request: Request, log: Log, translations:
         request: The export that failed.
         log: What it reported.
         translations: Its `custom_translation_table`.
+        budget: How long the script may run.
 
     Returns:
         Python source; empty where there can be none, which an event explains.
@@ -49,7 +51,7 @@ def source(context: DiagnosticContext, request: Request, log: Log, translations:
     if size > _LARGEST:
         remark = f"This script was not tried out: the model has {size / 2**30:.1f} GiB of weights."
     else:
-        remark = trial.difference(made.text(), failing(log))
+        remark = trial.difference(made.text(), failing(log), budget)
     if remark:
         context.event(remark, logging.WARNING)
     else:

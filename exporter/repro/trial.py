@@ -10,35 +10,46 @@ import sys
 import tempfile
 
 from onnxplain.diagnostics import Diagnostic
+from onnxplain.process import Budget
+from onnxplain.rules import BranchesMismatch, DeviceMismatch, UserCodeRaised
 from onnxplain.source import locations
 
-LIMIT = 180
-"""Seconds that a script may take."""
+_LEAST_SECONDS = 30.0
+"""How long a script may take, or what is left of the budget if that is more: a process of its own loads torch anew."""
+
+_WITHOUT_TRIALS = """\
+import functools, runpy, onnxplain
+onnxplain.export = functools.partial(onnxplain.export, try_fixes=False)
+runpy.run_path("repro.py", run_name="__main__")
+"""
+_RAISED_BY_MODEL = (UserCodeRaised, DeviceMismatch, BranchesMismatch)
+"""What only a run of the model without a capture tells."""
 
 _FINDING = re.compile(r"ExportFailed: error\[(OXP\d+)\]")
 _PLACE = re.compile(r"^\s*--> (.+?):(\d+)", re.MULTILINE)
 
 
-def difference(script: str, finding: Diagnostic) -> str:
-    """Runs `script`; returns what it does instead of ending with `finding`, a sentence, or nothing."""
+def difference(script: str, finding: Diagnostic, budget: Budget) -> str:
+    """Runs `script`, as long as `budget` says; returns what it does instead of ending with `finding`, a sentence, or nothing."""
     wanted = finding.rule.id
+    limit = max(_LEAST_SECONDS, budget.seconds)
     with tempfile.TemporaryDirectory(prefix="onnxplain-") as folder:
         path = pathlib.Path(folder, "repro.py")
         path.write_text(script, encoding="utf-8", errors="backslashreplace")
         try:
             ran = subprocess.run(
-                [sys.executable, path.name],
+                [sys.executable, *([path.name] if isinstance(finding.rule, _RAISED_BY_MODEL) else ["-c", _WITHOUT_TRIALS])],
                 cwd=folder,
                 env=_environment(),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 encoding="utf-8",
                 errors="replace",
-                timeout=LIMIT,
+                timeout=limit,
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return f"This script was stopped after {LIMIT} s; whether it fails with {wanted} is not known."
+            return f"This script was stopped after {limit:.0f} s; whether it fails with {wanted} is not known."
     found = _FINDING.search(ran.stderr)
     if found is None:
         ended = (ran.stderr.strip().splitlines() or ["no exception"])[-1]

@@ -15,23 +15,24 @@ from .dynamic_shapes import DynamicShapes, InputDim, Kind
 class DimNames:
     """Tells sizes of fake tensors by the names that the user gave to dims of the inputs.
 
-    Args:
-        shapes: What the user says of the dims.
-
     Attributes:
         dropped: Names that were asked for, and what those dims are called instead: one size has one name.
     """
 
-    def __init__(self, shapes: DynamicShapes) -> None:
-        self._shapes = shapes
+    def __init__(self) -> None:
         self._symbols: dict[Any, sympy.Symbol] = {}
         # NOTE: a few expressions are the sizes of thousands of values, and putting names into one takes sympy long.
         self._texts: dict[Any, str] = {}
         self.dropped: dict[str, str] = {}
 
-    def learn(self, program: torch.export.ExportedProgram) -> None:
-        """Reads the symbols off the inputs of a captured program, in place of what was known before."""
-        sizes = list(_sizes(program, self._shapes))
+    def learn(self, program: torch.export.ExportedProgram, shapes: DynamicShapes) -> None:
+        """Reads the symbols off the inputs of a captured program, in place of what was known before.
+
+        Args:
+            program: The program.
+            shapes: What the user says of the dims of its inputs.
+        """
+        sizes = list(_sizes(program, shapes))
         self._symbols, self._texts = {}, {}
         for dim, expression in sizes:
             if expression.is_Symbol and dim.kind is not Kind.DERIVED:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -22,6 +24,14 @@ def current(above: int = 0) -> types.FrameType | None:
         return sys._getframe(2 + above)
     except ValueError:
         return None
+
+
+def caller_outside(frame: types.FrameType, internal: Callable[[str], bool]) -> types.FrameType | None:
+    """The frame that called `frame`, those of `internal` files in between left out; None if there is no other."""
+    caller = frame.f_back
+    while caller is not None and internal(caller.f_code.co_filename):
+        caller = caller.f_back
+    return caller
 
 
 def of_traceback(error: BaseException) -> Iterator[Entry]:
@@ -51,20 +61,41 @@ def evaluate(expression: str, frame: types.FrameType) -> Any:
 def each_line(on_line: OnLine, wanted: Callable[[str], bool]) -> Iterator[None]:
     """Calls `on_line` in the functions of files that are `wanted`, in this thread. What it raises goes up from that line.
 
-    A debugger or a coverage tool that traces this thread is put back at the end.
+    Several may be open. A debugger or a coverage tool that traces this thread sees nothing meanwhile, and is put back at the end.
     """
-
-    def local(frame: types.FrameType, event: str, argument: Any) -> Any:
-        del argument
-        on_line(frame, event)
-        return local
-
-    def on_call(frame: types.FrameType, event: str, argument: Any) -> Any:
-        return local(frame, event, argument) if wanted(frame.f_code.co_filename) else None
-
+    watch = _Watch(on_line, wanted)
+    watches = getattr(_HERE, "watches", ())
     before = sys.gettrace()
-    sys.settrace(on_call)
     try:
+        _HERE.watches = (*watches, watch)
+        sys.settrace(_on_call)
         yield
     finally:
         sys.settrace(before)
+        _HERE.watches = watches
+
+
+class _Watch:
+    def __init__(self, on_line: OnLine, wanted: Callable[[str], bool]) -> None:
+        self.on_line = on_line
+        self.wanted = functools.cache(wanted)
+
+
+_HERE = threading.local()
+"""This thread's watches, as `watches`."""
+
+
+def _on_call(frame: types.FrameType, event: str, argument: Any) -> Any:
+    del argument
+    file = frame.f_code.co_filename
+    concerned = [watch for watch in _HERE.watches if watch.wanted(file)]
+    if not concerned:
+        return None
+
+    def local(frame: types.FrameType, event: str, argument: Any) -> Any:
+        del argument
+        for watch in concerned:
+            watch.on_line(frame, event)
+        return local
+
+    return local(frame, event, None)

@@ -43,9 +43,9 @@ def each_new_node(on_node: Callable[[torch.fx.Node, str], None]) -> Iterator[Non
         yield
 
 
-def is_generated(code: types.CodeType) -> bool:
-    """Whether torch generated `code` from a graph."""
-    return code.co_filename.startswith("<eval_with_key>")
+def is_generated(file: str) -> bool:
+    """Whether torch generated the code of a `file` from a graph."""
+    return file.startswith("<eval_with_key>")
 
 
 def node_of_generated(frame: types.FrameType) -> torch.fx.Node | None:

@@ -12,10 +12,10 @@ import torch
 import onnxplain
 from onnxplain import graph_views
 from onnxplain.diagnostics import Graph, Rule
-from onnxplain.request import DimNames, DynamicShapes
+from onnxplain.request import DimNames
 from onnxplain.rules import OutputsDiffer, TranslationFailed, UnsupportedOperator, UnsupportedOverload
 
-UNNAMED = DimNames(DynamicShapes.parse(None, torch.nn.Identity(), (), {}))
+UNNAMED = DimNames()
 
 
 def graph_around(model: torch.nn.Module, args: tuple[Any, ...], operator: str) -> Graph:

@@ -19,6 +19,7 @@ from torch import nn
 
 import onnxplain
 from onnxplain.diagnostics import Diagnostic, Log
+from onnxplain.process import Budget
 from onnxplain.repro import trial
 
 Load = Callable[..., types.ModuleType]
@@ -29,7 +30,7 @@ CORPUS = pathlib.Path(__file__).parents[3] / "shared" / "corpus"
 @pytest.fixture
 def untried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves out the run of the script, which the test does itself."""
-    monkeypatch.setattr(trial, "difference", lambda script, finding: "")
+    monkeypatch.setattr(trial, "difference", lambda script, finding, budget: "")
 
 
 def failed(model: Any, args: tuple[Any, ...], path: pathlib.Path, **options: Any) -> tuple[str, Log]:
@@ -451,13 +452,13 @@ def test_the_script_is_tried_out(load: Load, tmp_path: pathlib.Path) -> None:
     assert "OXP1001" in event
     assert "NOTE" not in script
     assert [(artifact.path, artifact.role) for artifact in log.artifacts] == [(tmp_path / "repro.py", "debugOutputFile")]
-    assert trial.difference(script.replace("x.sum() > 0", "True"), first(log)).endswith("no exception")
-    assert "NameError" in trial.difference(f"undefined\n{script}", first(log))
-    assert "another line" in trial.difference(script.replace("x.sum() > 0", "x.sum() > 1"), first(log))
+    assert trial.difference(script.replace("x.sum() > 0", "True"), first(log), Budget()).endswith("no exception")
+    assert "NameError" in trial.difference(f"undefined\n{script}", first(log), Budget())
+    assert "another line" in trial.difference(script.replace("x.sum() > 0", "x.sum() > 1"), first(log), Budget())
 
 
 def test_a_script_that_does_not_fail_alike_says_so(load: Load, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial, "difference", lambda script, finding: "This script does something else.")
+    monkeypatch.setattr(trial, "difference", lambda script, finding, budget: "This script does something else.")
     script, log = failed(load(HELPERS.replace("open(path).read()", "path")).Net(""), (torch.randn(2, 4),), tmp_path / "repro.py")
     assert "# NOTE: This script does something else.\n" in script
     assert [event.text for event in log.events if event.stage == "repro"] == ["This script does something else."]

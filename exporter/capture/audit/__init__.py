@@ -1,1 +1,48 @@
-"""What a finished program does not say of itself: randomness, constants, training mode, hooks, dropped checks."""
+"""What a finished program does not say of itself: values that are constants now, numbers that are drawn, checks that are dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from onnxplain.capture.finding import Finding
+
+from . import (
+    baked_inputs,
+    changed_attributes,
+    dropped_checks,
+    examples_of_one,
+    hooks,
+    host_values,
+    random_operators,
+    symbolics,
+    tensor_reads,
+    training_mode,
+    unrolled_loops,
+)
+from .finished import Finished
+
+Check = Callable[[Finished], Iterator[Finding]]
+
+CHECKS: tuple[Check, ...] = (
+    examples_of_one.findings,
+    training_mode.findings,
+    baked_inputs.findings,
+    unrolled_loops.findings,
+    symbolics.findings,
+    host_values.findings,
+    changed_attributes.findings,
+    tensor_reads.findings,
+    random_operators.findings,
+    dropped_checks.findings,
+    hooks.findings,
+)
+"""Every check, in the order in which its findings are told. To add one, write its file and its line here."""
+
+
+def findings(finished: Finished) -> Iterator[Finding]:
+    """What all checks find."""
+    for check in CHECKS:
+        yield from check(finished)
+
+
+__all__ = ["CHECKS", "Check", "Finished", "findings"]

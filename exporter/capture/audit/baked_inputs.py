@@ -8,30 +8,33 @@ from collections.abc import Iterator
 import torch
 from torch.export.graph_signature import ConstantArgument, InputKind
 
-from onnxplain.capture.finding import fallback
-from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix, Location
+from onnxplain.capture.finding import Finding, fallback
+from onnxplain.diagnostics import Confidence, Evidence, Fix, Location
 from onnxplain.request import Request
 from onnxplain.rules import InputBaked, InputLeftOut
 from onnxplain.source import locations, syntax
 from onnxplain.torch_internals.code_objects import code_of
 
+from .finished import Finished
+
 _LONGEST = 60
 
 
-def report(context: DiagnosticContext, request: Request, program: torch.export.ExportedProgram) -> None:
-    """Reports each input of `program` that is no tensor, where `forward` first uses it."""
-    for spec in program.graph_signature.input_specs:
+def findings(finished: Finished) -> Iterator[Finding]:
+    """Each input of the program that is no tensor, where `forward` first uses it."""
+    request = finished.request
+    for spec in finished.program.graph_signature.input_specs:
         if spec.kind is not InputKind.USER_INPUT or not isinstance(spec.arg, ConstantArgument):
             continue
         name, value = spec.arg.name, spec.arg.value
         at = _first_use(request, name) or fallback(request)
         if value is None or isinstance(value, bool):
-            context.report(InputLeftOut(name=name, value=repr(value)), at=at)
+            yield Finding(InputLeftOut(name=name, value=repr(value)), at)
             continue
-        fixes = []
+        fixes: tuple[Fix, ...] = ()
         if isinstance(value, int | float):
-            fixes = [Fix("Pass a tensor.", Confidence.CHANGES_BEHAVIOUR, snippet=f"torch.tensor({value!r})")]
-        context.report(InputBaked(name=name, value=repr(value)[:_LONGEST]), at=at, fixes=fixes)
+            fixes = (Fix("Pass a tensor.", Confidence.CHANGES_BEHAVIOUR, snippet=f"torch.tensor({value!r})"),)
+        yield Finding(InputBaked(name=name, value=repr(value)[:_LONGEST]), at, fixes=fixes)
 
 
 def _first_use(request: Request, name: str) -> Evidence | None:

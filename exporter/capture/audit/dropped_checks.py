@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import sympy
-import torch
+from collections.abc import Iterator
 
-from onnxplain.capture.observe.guards import Guards
-from onnxplain.diagnostics import DiagnosticContext, Location
+import sympy
+
+from onnxplain.capture.finding import Finding
+from onnxplain.diagnostics import Location
 from onnxplain.registry import qualified_name
 from onnxplain.rules import CheckDropped
 from onnxplain.source import locations
 
+from .finished import Finished
+
 _TENSOR_CHECKS = frozenset({"aten::_assert_async", "aten::_assert_async.msg"})
 
 
-def report(context: DiagnosticContext, guards: Guards, program: torch.export.ExportedProgram) -> None:
-    """Reports the checks of numbers that depend on data, and of tensors. What only says how large a size may be is no news to anybody."""
+def findings(finished: Finished) -> Iterator[Finding]:
+    """The checks of numbers that depend on data, and of tensors. What only says how large a size may be is no news to anybody."""
     # NOTE: of several relations at one line the later ones mostly follow from the first.
     first: dict[Location, sympy.Basic] = {}
-    for relation, stack in guards.checks():
+    for relation, stack in finished.attempt.guards.checks():
         if not _is_range(relation) and stack[-1] not in first:
             first[stack[-1]] = relation
-            context.report(CheckDropped(check=str(relation)), at=locations.at_stack(stack))
-    for node in program.graph.nodes:
+            yield Finding(CheckDropped(check=str(relation)), locations.at_stack(stack))
+    for node in finished.program.graph.nodes:
         if qualified_name(node.target) in _TENSOR_CHECKS:
             message = node.args[1] if len(node.args) > 1 else ""
-            context.report(CheckDropped(check=str(message) or "a tensor is true"), at=locations.at_node(node))
+            yield Finding(CheckDropped(check=str(message) or "a tensor is true"), locations.at_node(node))
 
 
 def _is_range(relation: sympy.Basic) -> bool:

@@ -3,40 +3,36 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 
-from onnxplain.diagnostics import DiagnosticContext, Evidence, Location, Region
+from onnxplain.capture.finding import Finding
+from onnxplain.diagnostics import Evidence, Location, Region
 from onnxplain.diagnostics.source import line_text
-from onnxplain.request import Request
 from onnxplain.rules import ExportOnlyBranch, GradientTraced, HookTraced
 from onnxplain.source import locations, syntax, volatile_calls
 from onnxplain.torch_internals.code_objects import code_of_call, lines_of
 from onnxplain.torch_internals.modules import forward_hooks
 
+from .finished import Finished
+
 _GRADIENTS = frozenset({"backward", "grad", "grad_and_value", "hessian", "jacfwd", "jacobian", "jacrev", "jvp", "vjp"})
 
 
-def report(context: DiagnosticContext, request: Request, frames: Sequence[Location]) -> None:
-    """Reports what went into a program, or was left out, by other ways than the operators that `forward` calls.
-
-    Args:
-        context: The context.
-        request: The export.
-        frames: The user's frames that made the program.
-    """
-    if isinstance(request.model, torch.nn.Module):
-        _report_hooks(context, request.model, frames)
-    for place in frames:
+def findings(finished: Finished) -> Iterator[Finding]:
+    """What went into a program, or was left out, by other ways than the operators that `forward` calls."""
+    if isinstance(finished.request.model, torch.nn.Module):
+        yield from _of_hooks(finished.request.model, finished.frames)
+    for place in finished.frames:
         text = line_text(place.file, place.line or 0)
         if any(name in text for name in ("grad", "backward", "func.")) and (function := _gradient(place)):
-            context.report(GradientTraced(function=function), at=Evidence(place))
-    for call in volatile_calls.phases(frames):
-        context.report(ExportOnlyBranch(test=call.text), at=call.place)
+            yield Finding(GradientTraced(function=function), Evidence(place))
+    for call in volatile_calls.phases(finished.frames):
+        yield Finding(ExportOnlyBranch(test=call.text), Evidence(call.place))
 
 
-def _report_hooks(context: DiagnosticContext, model: torch.nn.Module, frames: Sequence[Location]) -> None:
+def _of_hooks(model: torch.nn.Module, frames: Sequence[Location]) -> Iterator[Finding]:
     for path, module in model.named_modules():
         for hook in forward_hooks(module):
             code = code_of_call(hook)
@@ -45,7 +41,7 @@ def _report_hooks(context: DiagnosticContext, model: torch.nn.Module, frames: Se
             lines = lines_of(code)
             inside = (frame for frame in frames if frame.file == code.co_filename and frame.line in lines)
             place = next(inside, Location(code.co_filename, Region(code.co_firstlineno), code.co_name))
-            context.report(HookTraced(function=code.co_name, module=path or type(model).__name__), at=Evidence(place))
+            yield Finding(HookTraced(function=code.co_name, module=path or type(model).__name__), Evidence(place))
 
 
 def _gradient(place: Location) -> str:

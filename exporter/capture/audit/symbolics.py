@@ -8,14 +8,16 @@ from typing import Any
 
 import torch
 
-from onnxplain.diagnostics import DiagnosticContext
+from onnxplain.capture.finding import Finding
 from onnxplain.rules import SymbolicIgnored
 from onnxplain.source import locations
 from onnxplain.torch_internals.code_objects import code_of, lines_of
 
+from .finished import Finished
 
-def report(context: DiagnosticContext, program: torch.export.ExportedProgram) -> None:
-    """Reports each line that applies a torch.autograd.Function of the user's which has a `symbolic`."""
+
+def findings(finished: Finished) -> Iterator[Finding]:
+    """Each line that applies a torch.autograd.Function of the user's which has a `symbolic`."""
     functions = {
         (code.co_filename, code.co_name, code.co_firstlineno): cls
         for cls in _subclasses(torch.autograd.Function)
@@ -27,14 +29,14 @@ def report(context: DiagnosticContext, program: torch.export.ExportedProgram) ->
     if not functions:
         return
     told: set[object] = set()
-    for node in program.graph.nodes:
+    for node in finished.program.graph.nodes:
         stack = locations.at_node(node).stack
         for outer, inner in itertools.pairwise(stack):
             for (file, name, first), cls in functions.items():
                 inside = (inner.file, inner.function) == (file, name) and first <= (inner.line or 0) <= _last_line(cls)
                 if inside and (outer.file, outer.line, cls) not in told:
                     told.add((outer.file, outer.line, cls))
-                    context.report(SymbolicIgnored(function=cls.__name__), at=locations.at_stack((outer,)))
+                    yield Finding(SymbolicIgnored(function=cls.__name__), locations.at_stack((outer,)))
 
 
 def _subclasses(cls: Any) -> Iterator[Any]:

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 
-from onnxplain.capture.finding import fallback
-from onnxplain.diagnostics import Confidence, DiagnosticContext, Edit, Evidence, Fix
+from onnxplain.capture.finding import Finding, fallback
+from onnxplain.diagnostics import Confidence, Edit, Evidence, Fix
 from onnxplain.request import Request
 from onnxplain.rules import TrainingMode
 from onnxplain.source import call_sites, locations, syntax
 from onnxplain.source.call_sites import SourceExpression
 from onnxplain.torch_internals.operators import OpOverload, schema
 
+from .finished import Finished
+
 _FLAGS = ("train", "training")
 _PROBABILITIES = ("p", "dropout", "dropout_p")
 
 
-def report(context: DiagnosticContext, request: Request, program: torch.export.ExportedProgram) -> None:
-    """Reports a model that is in training mode and has operators that behave differently there."""
+def findings(finished: Finished) -> Iterator[Finding]:
+    """A model that is in training mode and has operators that behave differently there."""
+    request = finished.request
     if not getattr(request.model, "training", False):
         return
-    evidence = [locations.at_node(node) for node in program.graph.nodes if _behaves_differently(node)]
+    evidence = [locations.at_node(node) for node in finished.program.graph.nodes if _behaves_differently(node)]
     if not evidence:
         return
     layers = dict.fromkeys(each.location.module for each in evidence if each.location)
@@ -33,7 +37,7 @@ def report(context: DiagnosticContext, request: Request, program: torch.export.E
     edits = () if made is None else _evaluating(made)
     fix = Fix(advice, Confidence.CHANGES_BEHAVIOUR, edits, snippet="" if edits else "model.eval()")
     rule = TrainingMode(layers=tuple(path or type(request.model).__name__ for path in layers))
-    context.report(rule, at=_first_in_a_file(evidence, made, request), fixes=(fix,))
+    yield Finding(rule, _first_in_a_file(evidence, made, request), fixes=(fix,))
 
 
 def _behaves_differently(node: torch.fx.Node) -> bool:

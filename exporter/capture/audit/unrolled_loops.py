@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import collections
+from collections.abc import Iterator
 
 import torch
 
-from onnxplain.diagnostics import DiagnosticContext
+from onnxplain.capture.finding import Finding
 from onnxplain.rules import LoopUnrolled
 from onnxplain.source import locations
+
+from .finished import Finished
 
 _MANY = 100
 """Rounds from which on it is worth a word."""
 
 
-def report(context: DiagnosticContext, program: torch.export.ExportedProgram) -> None:
-    """Reports each line of the user's that made one operator very often, within one module."""
+def findings(finished: Finished) -> Iterator[Finding]:
+    """Each line of the user's that made one operator very often, within one module."""
     made: collections.defaultdict[tuple[object, ...], list[torch.fx.Node]] = collections.defaultdict(list)
-    for node in program.graph.nodes:
+    for node in finished.program.graph.nodes:
         if node.op == "call_function" and node.meta.get("stack_trace"):
             # NOTE: equal text stands for equal frames, and is cheaper to compare.
             made[node.target, node.meta["stack_trace"], str(node.meta.get("nn_module_stack"))].append(node)
@@ -29,4 +32,4 @@ def report(context: DiagnosticContext, program: torch.export.ExportedProgram) ->
         place = at.location and (at.location.file, at.location.line)
         if place and locations.is_users(place[0]) and place not in lines:
             lines.add(place)
-            context.report(LoopUnrolled(rounds=len(nodes)), at=at)
+            yield Finding(LoopUnrolled(rounds=len(nodes)), at)

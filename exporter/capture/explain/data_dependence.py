@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Iterator
 
+from onnxplain.capture.eager import EagerRuns
 from onnxplain.capture.finding import Finding, chain, fallback, graph_break_type, module_of
-from onnxplain.capture.observe import eager
 from onnxplain.capture.observe.frames import Site, site_of
 from onnxplain.capture.observe.guards import Guards
 from onnxplain.capture.rewrite import control_flow
@@ -27,7 +26,7 @@ def kinds() -> tuple[type[BaseException], ...]:
     return tuple(each.value for each in (DATA_NEEDED, ANSWER_DEPENDS_ON_DATA) if each.is_present)
 
 
-def dependence(request: Request, error: Exception) -> Iterator[Finding]:
+def dependence(request: Request, error: Exception, runs: EagerRuns) -> Iterator[Finding]:
     """The finding about data that had to be known, if that is what `error` says."""
     guard = next((each for each in chain(error) if isinstance(each, kinds())), None)
     branches = graph_break_type(error) == dynamo.DATA_DEPENDENT_BRANCH
@@ -40,27 +39,34 @@ def dependence(request: Request, error: Exception) -> Iterator[Finding]:
         site = Site(evidence.stack, evidence.location, branches, None)
     if isinstance(guard, ANSWER_DEPENDS_ON_DATA.value) and site.stack and syntax.test_at(site.stack[-1]) is not None:
         site = dataclasses.replace(site, asks_truth_of_tensor=True)
-    yield _finding(request, site, evidence)
+    yield _finding(request, site, evidence, runs)
 
 
-def assumptions(request: Request, guards: Guards) -> list[Finding]:
+def assumptions(request: Request, guards: Guards, runs: EagerRuns) -> list[Finding]:
     """A finding for each place where only the example's data let a capture go on."""
-    return [_finding(request, site, locations.at_stack(site.stack)) for site in guards.assumed if site.stack]
+    sites = [site for site in guards.assumed if site.stack]
+    # NOTE: all at once, so that the model runs once for them.
+    runs.ask(filter(None, (control_flow.question(_place(site)) for site in sites if not site.asks_truth_of_tensor)))
+    return [_finding(request, site, locations.at_stack(site.stack), runs) for site in sites]
 
 
-def _finding(request: Request, site: Site, evidence: Evidence) -> Finding:
-    if not site.stack:
-        return Finding(DataDependentValue(expression=""), evidence if evidence.location else fallback(request))
+def _place(site: Site) -> Location:
+    """Where the data was needed, as narrow as the source tells."""
     place = syntax.without_body(site.stack[-1])
     test = syntax.test_at(place)
-    if test is not None:
-        place = dataclasses.replace(place, region=syntax.region(place.file, test))
+    return place if test is None else dataclasses.replace(place, region=syntax.region(place.file, test))
+
+
+def _finding(request: Request, site: Site, evidence: Evidence, runs: EagerRuns) -> Finding:
+    if not site.stack:
+        return Finding(DataDependentValue(expression=""), evidence if evidence.location else fallback(request))
+    place = _place(site)
     expression = _asked_for(site.asking or place) or "an expression without source"
     at = _pointing_at(evidence, place)
     if site.asks_truth_of_tensor:
         ways = control_flow.for_branch(place, site) or [_elsewhere(site, place)]
         return Finding(DataDependentBranch(condition=expression), at, fixes=tuple(ways))
-    ways = control_flow.for_value(place, site, functools.partial(eager.truth_of, request))
+    ways = control_flow.for_value(place, site, runs.truth_of)
     return Finding(DataDependentValue(expression=expression), at, fixes=tuple(ways))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,10 +14,10 @@ from onnxplain.capture.finding import Finding
 from onnxplain.capture.observe.guards import Guard, Guards
 from onnxplain.capture.observe.program_sizes import constant_dims, sizes_in
 from onnxplain.capture.rewrite import control_flow, literals, row_loops
-from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix, Location
+from onnxplain.diagnostics import Confidence, Evidence, Fix, Location
 from onnxplain.request import InputDim, Kind, Request
-from onnxplain.rules import ArgumentIgnored, ConstraintViolated, DimsFixed, ExampleOfSizeOne, SpecializedDynamicDim
-from onnxplain.source import call_sites, locations
+from onnxplain.rules import ArgumentIgnored, ConstraintViolated, DimsFixed, SpecializedDynamicDim
+from onnxplain.source import locations
 from onnxplain.torch_internals import dynamo, torch_frames
 
 from . import arguments, assumptions, shapes_argument
@@ -76,23 +75,6 @@ def broadcast(request: Request, guards: Guards) -> list[Finding]:
     return _frozen_dims(request, guards, {dim: dim.size for dim in guards.broadcast(request.shapes.dynamic)})
 
 
-def report_ones(context: DiagnosticContext, request: Request) -> None:
-    """Reports dynamic dims that have size 1 in the example, where the example is made if only one place in the user's files can do that."""
-    ones: dict[int, list[InputDim]] = {}
-    for dim in request.shapes.dynamic:
-        if dim.size == 1:
-            ones.setdefault(dim.flat_index, []).append(dim)
-    shapes = {index: list(leaf.value.shape) for index, leaf in enumerate(request.shapes.leaves) if index in ones}
-    for index, dims in ones.items():
-
-        def makes(call: ast.Call, shape: list[int] = shapes[index]) -> bool:
-            sizes = [call_sites.literal(argument) for argument in call.args]
-            return sizes == shape or (bool(sizes) and isinstance(sizes[0], list | tuple) and list(sizes[0]) == shape)
-
-        made = call_sites.call_of(request, "randn", "rand", "zeros", "ones", "randint", "full", "empty", matches=makes)
-        context.report(ExampleOfSizeOne(dims=tuple(dim.place for dim in dims)), at=call_sites.at(made, request))
-
-
 def fixed(request: Request, guards: Guards, program: torch.export.ExportedProgram | None, *, own: bool) -> dict[InputDim, Evidence]:
     """The dims that may be dynamic and that the model fixes, each with the line where it does.
 
@@ -127,17 +109,12 @@ def closed(request: Request, dims: Iterable[InputDim]) -> Request:
     return dataclasses.replace(request, shapes=request.shapes.replaced(dict.fromkeys(dims)))
 
 
-def report_open(
-    context: DiagnosticContext,
-    request: Request,
-    guards: Guards,
-    program: torch.export.ExportedProgram,
-    fixed: Mapping[InputDim, Evidence],
-) -> None:
-    """Reports where a program that was to have all dims dynamic is less general than that.
+def left_open(
+    request: Request, guards: Guards, program: torch.export.ExportedProgram, fixed: Mapping[InputDim, Evidence]
+) -> Iterator[Finding]:
+    """Where a program that was to have all dims dynamic is less general than that.
 
     Args:
-        context: The context.
         request: The export, without the fixed dims.
         guards: What was decided when it was captured.
         program: The program.
@@ -147,16 +124,15 @@ def report_open(
     if static:
         # NOTE: a strategy of the user's own did not ask torch for them to vary: that is not the model's doing.
         reason = f"the strategy made a program in which {', '.join(static)} cannot vary"
-        context.report(ArgumentIgnored(argument="dynamic_shapes", reason=reason), at=request.caller)
+        yield Finding(ArgumentIgnored(argument="dynamic_shapes", reason=reason), Evidence(request.caller), blocking=False)
     by_place: dict[Location | None, list[InputDim]] = {}
     for dim, at in fixed.items():
         by_place.setdefault(at.location, []).append(dim)
     for dims in by_place.values():
         sizes = tuple(f"{dim.place} == {dim.size}" for dim in dims)
-        context.report(DimsFixed(sizes=sizes), at=fixed[dims[0]], fixes=[Fix(_KEEP, Confidence.CHANGES_BEHAVIOUR)])
-    names = {dim: dim.place for dim in request.shapes.open}
-    for finding in assumptions.findings(request, guards, program, names):
-        context.report(finding.rule, at=finding.at, fixes=finding.fixes)
+        keep = Fix(_KEEP, Confidence.CHANGES_BEHAVIOUR)
+        yield Finding(DimsFixed(sizes=sizes), fixed[dims[0]], fixes=(keep,), blocking=False)
+    yield from assumptions.findings(request, guards, program, {dim: dim.place for dim in request.shapes.open})
 
 
 def narrowed(request: Request, error: Exception | None, guards: Guards) -> Request | None:

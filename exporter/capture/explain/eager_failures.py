@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 
-from onnxplain.capture.finding import Finding, module_of
-from onnxplain.capture.observe import eager
+from onnxplain.capture.eager import EagerRuns
+from onnxplain.capture.finding import Finding
 from onnxplain.diagnostics import Evidence, Rule
 from onnxplain.request import Request
 from onnxplain.rules import BranchesMismatch
@@ -15,9 +14,9 @@ from onnxplain.source import locations
 from . import branch_results, remedies
 
 
-def finding(request: Request, error: Exception) -> Finding:
+def finding(request: Request, error: Exception, runs: EagerRuns) -> Finding:
     """The finding about `error`, which the model raises without a capture."""
-    at = locations.at_exception(error, module_of(request))
+    at = locations.at_exception(error, runs.module)
     if at.location is None:
         # NOTE: `forward` never began: the arguments do not fit it.
         definition = locations.module_definition(request.model)
@@ -26,5 +25,5 @@ def finding(request: Request, error: Exception) -> Finding:
     if (differing := branch_results.difference(error)) is not None:
         rule: Rule = BranchesMismatch(problem=differing.text)
         return Finding(rule, dataclasses.replace(at, related=(*at.related, *differing.related)), notes, (differing.fix,), final=True)
-    rule, fix, related = remedies.for_eager_error(error, at.location, request, functools.partial(eager.holds, request))
+    rule, fix, related = remedies.for_eager_error(error, at.location, request, runs.holds)
     return Finding(rule, dataclasses.replace(at, related=(*at.related, *related)), notes, (fix,), final=True)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-
 import torch
 
+from onnxplain.capture.eager import EagerRuns
 from onnxplain.capture.finding import Finding, fallback, graph_break_type, headline, module_of
-from onnxplain.capture.observe import eager
 from onnxplain.capture.observe.guards import Guards
 from onnxplain.capture.strategies import ALL, UnfitProgram
 from onnxplain.diagnostics import Confidence, Evidence, Fix
@@ -25,27 +23,28 @@ _OWN = Fix(
 )
 
 
-def explain(request: Request, strategy: str, error: Exception, guards: Guards) -> list[Finding]:
+def explain(request: Request, strategy: str, error: Exception, guards: Guards, runs: EagerRuns) -> list[Finding]:
     """The findings behind `error`, which ended a capture; never none. The model is run once without a capture if it has to be."""
     if isinstance(error, UnfitProgram):
         place = locations.module_definition(error.generate_fx)
         return [Finding(CaptureFailed(error=headline(error)), Evidence(place) if place else fallback(request), fixes=(_OWN,))]
-    if found := recognised(request, error, guards):
+    if found := recognised(request, error, guards, runs):
         return found
     # NOTE: a torch.cond captures its branches in eager mode, too.
-    if (without_capture := eager.error_of(request)) is not None and graph_break_type(without_capture) != dynamo.ALIASING:
-        return [eager_failures.finding(request, without_capture)]
-    return [_scripted(request, error) or _packed(request) or _not_one_graph(request, strategy, error) or _unknown(request, strategy, error)]
+    if (without_capture := runs.error()) is not None and graph_break_type(without_capture) != dynamo.ALIASING:
+        return [eager_failures.finding(request, without_capture, runs)]
+    known = _scripted(request, error) or _packed(request) or _not_one_graph(request, strategy, error)
+    return [known or _unknown(request, strategy, error, runs)]
 
 
-def recognised(request: Request, error: Exception, guards: Guards) -> list[Finding]:
+def recognised(request: Request, error: Exception, guards: Guards, runs: EagerRuns) -> list[Finding]:
     """The findings behind `error`, as far as its type tells."""
     kinds = (
         arguments.faults(request, error),
-        data_dependence.dependence(request, error),
+        data_dependence.dependence(request, error, runs),
         dims.constraints(request, error, guards),
         dims.broadcast(request, guards),
-        fake_kernels.without_fake_kernel(request, error),
+        fake_kernels.without_fake_kernel(request, error, runs),
     )
     return next(filter(None, map(list, kinds)), [])
 
@@ -98,9 +97,9 @@ def _not_one_graph(request: Request, strategy: str, error: Exception) -> Finding
     return Finding(GraphBreak(construct=construct or reason, reason=reason), at, fixes=(remedy,))
 
 
-def _unknown(request: Request, strategy: str, error: Exception) -> Finding:
+def _unknown(request: Request, strategy: str, error: Exception, runs: EagerRuns) -> Finding:
     at = locations.at_exception(error, module_of(request))
-    rule, fix = remedies.for_error(error, at.location, functools.partial(eager.holds, request))
+    rule, fix = remedies.for_error(error, at.location, runs.holds)
     if strategy not in ALL and isinstance(rule, CaptureFailed):
         fix = _OWN
     return Finding(rule, at if at.location else fallback(request), fixes=(fix,))

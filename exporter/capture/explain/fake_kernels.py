@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
+from onnxplain.capture.eager import EagerRuns
 from onnxplain.capture.finding import Finding, chain, fallback, module_of
-from onnxplain.capture.observe import eager
 from onnxplain.diagnostics import Confidence, Fix
 from onnxplain.request import Request
 from onnxplain.rules import FakeKernelMissing
@@ -18,22 +18,22 @@ from onnxplain.torch_internals import dispatch_modes, torch_frames
 from onnxplain.torch_internals.operators import OpOverload, schema
 
 
-def without_fake_kernel(request: Request, error: Exception) -> Iterator[Finding]:
+def without_fake_kernel(request: Request, error: Exception, runs: EagerRuns) -> Iterator[Finding]:
     """The finding about an operator without a fake kernel, if that is what `error` says."""
     operator = next(filter(None, map(torch_frames.operator_without_fake_kernel, chain(error))), None)
     if operator is None:
         return
     at = locations.at_exception(error, module_of(request))
     rule = FakeKernelMissing(operator=schema(operator).name)
-    yield Finding(rule, at if at.location else fallback(request), fixes=(_fake_kernel(request, operator),), final=True)
+    yield Finding(rule, at if at.location else fallback(request), fixes=(_fake_kernel(request, operator, runs),), final=True)
 
 
-def _fake_kernel(request: Request, operator: OpOverload) -> Fix:
+def _fake_kernel(request: Request, operator: OpOverload, runs: EagerRuns) -> Fix:
     """A fake kernel that returns what the operator returned for the example, behind the operator's definition if that is found."""
     advice = "Say what the operator returns, without computing it."
     definition = call_sites.only(request, lambda node: _definitions(node, schema(operator).name))
     torch_name = "torch" if definition is None else syntax.name_of_torch(definition.file)
-    result = _like_example(request, operator).replace("torch.", f"{torch_name}.")
+    result = _like_example(operator, runs).replace("torch.", f"{torch_name}.")
     signature = ", ".join(_parameters(operator))
     code = f'@{torch_name}.library.register_fake("{schema(operator).name}")\ndef _({signature}):\n    return {result}'
     if definition is None or torch_name is None or not locations.is_users(definition.file):
@@ -52,7 +52,7 @@ def _definitions(node: ast.AST, name: str) -> Iterator[ast.expr]:
                 yield named
 
 
-def _like_example(request: Request, operator: OpOverload) -> str:
+def _like_example(operator: OpOverload, runs: EagerRuns) -> str:
     """What the operator returns for the example, as tensors without data that are made from its arguments."""
     seen: list[tuple[Any, Any]] = []
 
@@ -60,8 +60,7 @@ def _like_example(request: Request, operator: OpOverload) -> str:
         if called is operator:
             seen.append((args, result))
 
-    with dispatch_modes.each_call(see):
-        eager.error_of(request)
+    runs.watched(dispatch_modes.each_call(see))
     names = [argument.name for argument in schema(operator).arguments]
     if not seen:
         return f"torch.empty_like({names[0]})"

@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-from onnxplain.diagnostics import DiagnosticContext, Evidence, Location
-from onnxplain.rules import AttributeChanged
+from onnxplain.diagnostics import Location
 from onnxplain.source import locations
 from onnxplain.torch_internals.code_objects import code_of, stored_attributes
 
@@ -49,11 +48,10 @@ class Attributes:
         self._contents = {id(value): (value, value.copy()) for value in containers}
         self._before = self._state()
 
-    def report(self, context: DiagnosticContext, frames: Sequence[Location], again: Callable[[], object]) -> None:
-        """Reports the user's lines that changed an attribute since this was made, and puts all of them back.
+    def changes(self, frames: Sequence[Location], again: Callable[[], object]) -> Iterator[tuple[str, Location]]:
+        """The attributes that were changed since this was made, each with the user's line that did it. All of them are put back.
 
         Args:
-            context: The context.
             frames: The user's frames that made the program.
             again: Runs the model once more, watched: only then it is known which line did it.
         """
@@ -72,8 +70,7 @@ class Attributes:
         seen = line_watch.changes(again, states)
         self.put_back()
         # NOTE: of a line that each of many layers runs, it is said once.
-        for name, place in dict.fromkeys((name.rpartition(".")[2], place) for name, place in seen):
-            context.report(AttributeChanged(attribute=name), at=Evidence(place))
+        yield from dict.fromkeys((name.rpartition(".")[2], place) for name, place in seen)
 
     def _state(self) -> _State:
         """Something for each attribute that is another thing when the attribute is."""

@@ -110,7 +110,9 @@ class Frames:
         for frame in self._others_than_torchs(generated=True):
             key = (id(frame.f_code), frame.f_lasti)
             if key not in texts:
-                texts[key] = _stack_of_generated(frame) if tracing.is_generated(frame.f_code) else _traceback_text(self._place(frame))
+                texts[key] = (
+                    _stack_of_generated(frame) if tracing.is_generated(frame.f_code.co_filename) else _traceback_text(self._place(frame))
+                )
             parts.append(texts[key])
         return "".join(parts)
 
@@ -122,7 +124,7 @@ class Frames:
             code = frame.f_code
             known = codes.get(id(code))
             if known is None:
-                known = codes[id(code)] = (code, not locations.is_internal(code.co_filename), tracing.is_generated(code))
+                known = codes[id(code)] = (code, not locations.is_internal(code.co_filename), tracing.is_generated(code.co_filename))
             if known[1] or (generated and known[2]):
                 frames.append(frame)
             frame = frame.f_back

@@ -8,9 +8,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from onnxplain.diagnostics import DiagnosticContext, Location
-from onnxplain.rules import TensorRead
-from onnxplain.source import locations, syntax
+from onnxplain.diagnostics import Location
 from onnxplain.torch_internals import shape_env
 from onnxplain.torch_internals.fake_tensors import is_fake
 from onnxplain.torch_internals.modules import REGISTERED
@@ -54,8 +52,6 @@ class Reads(TorchFunctionMode):
             self._made.append(self._stack())
         return func(*args, **(kwargs or {}))
 
-    def report(self, context: DiagnosticContext) -> None:
-        """Reports the user's lines that read a tensor."""
-        for stack in dict.fromkeys(self._made):
-            if stack and locations.is_users(stack[-1].file):
-                context.report(TensorRead(expression=syntax.expression_at(stack[-1])), at=locations.at_stack(stack))
+    def made(self) -> tuple[tuple[Location, ...], ...]:
+        """The stacks that read a tensor, each once."""
+        return tuple(dict.fromkeys(self._made))

@@ -150,6 +150,15 @@ def for_value(place: Location, site: Site, truth_of: Callable[[str, int, str], b
     return [*ways, *_statements(place, test, truth_of)]
 
 
+def question(place: Location) -> tuple[str, int, str] | None:
+    """What `for_value` asks `truth_of` at `place`: file, line and expression; None if it asks nothing."""
+    test = syntax.test_at(place)
+    statement = None if test is None else syntax.innermost(place.file, syntax.region(place.file, test), ast.stmt)
+    if test is None or statement is None or isinstance(statement, ast.While):
+        return None
+    return place.file, statement.lineno, syntax.text(place.file, test)
+
+
 def _for_use(place: Location, scope: Scope | None) -> list[Fix]:
     """Ways out of a number that is needed by something else than a branch."""
     if scope is not None and place.region is not None:

@@ -35,11 +35,12 @@ def rewritten(where: Scope, statement: ast.For | ast.While) -> Rewrite | None:
     loop = _range(where, statement) if isinstance(statement, ast.For) else _while(where, statement)
     if loop is None or where.tensors is None or not scope.is_plain(loop.statements) or scope.has_return(loop.statements):
         return None
-    again = [ast.Expr(statement.test)] if isinstance(statement, ast.While) else []
+    # NOTE: the test comes first: what it reads must be what the round before has set.
+    asked = [ast.Expr(statement.test)] if isinstance(statement, ast.While) else []
     carried, results = [], []
     for name in scope.stored(loop.statements):
         after = blocks.read_after(where, region, name)
-        before = scope.read_first([*loop.statements, *again], name)
+        before = scope.read_first([*asked, *loop.statements], name)
         if not after and not before:
             continue
         if name not in where.tensors | where.numbers or (result := blocks.result(where, loop.statements, name)) is None:

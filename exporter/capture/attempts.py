@@ -1,0 +1,71 @@
+"""One capture with one strategy, watched."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+
+import torch
+
+from onnxplain import process
+from onnxplain.diagnostics import DiagnosticContext
+from onnxplain.request import Request
+from onnxplain.source import locations
+
+from .finding import headline
+from .observe.attributes import Attributes
+from .observe.frames import Frames
+from .observe.guards import Guards
+from .observe.host_values import Draws
+from .observe.reads import Reads, holds_tensors
+from .strategies import CaptureStrategy
+
+
+@dataclasses.dataclass(frozen=True)
+class Attempt:
+    """What one strategy came to, and what was seen meanwhile.
+
+    Attributes:
+        strategy: The strategy.
+        request: What was asked of it.
+        program: The program as torch.export made it; None if it raised.
+        error: What it raised.
+        seconds: How long it took.
+        guards: What torch decided by sizes.
+        draws: Random numbers that Python drew.
+        attributes: The model's attributes as they were.
+        reads: Tensors that Python read.
+    """
+
+    strategy: CaptureStrategy
+    request: Request
+    program: torch.export.ExportedProgram | None
+    error: Exception | None
+    seconds: float
+    guards: Guards
+    draws: Draws
+    attributes: Attributes
+    reads: Reads
+
+
+def attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch.nn.Module, request: Request) -> Attempt:
+    """Captures `model`. Raises nothing but what is no `Exception`."""
+    context.event(f"Capturing with the strategy {strategy.name}.")
+    began, program, error = time.monotonic(), None, None
+    with Frames() as frames:
+        guards, draws, attributes, reads = Guards(frames), Draws(), Attributes(model), Reads(frames.stack)
+        # NOTE: TorchDynamo would look at the mode itself; and each function of torch's costs a little more in it.
+        reading = reads if strategy.name != "strict" and holds_tensors(model) else contextlib.nullcontext()
+        try:
+            with process.kept(context, locations.user_speaks), guards.watched(), reading:
+                program = strategy(model, request, frames)
+        except Exception as raised:
+            error = raised
+            context.event(f"The strategy {strategy.name} failed: {headline(raised)}")
+        finally:
+            if program is None:
+                attributes.put_back()
+    if program is not None:
+        context.event(f"The strategy {strategy.name} captured {len(program.graph.nodes)} nodes.")
+    return Attempt(strategy, request, program, error, time.monotonic() - began, guards, draws, attributes, reads)

@@ -1,0 +1,42 @@
+"""A capture that succeeded, as the checks of this room look at it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+
+import torch
+
+from onnxplain.capture.attempts import Attempt
+from onnxplain.capture.observe.frames import Frames
+from onnxplain.diagnostics import Location
+from onnxplain.request import Request
+from onnxplain.source import volatile_calls
+
+
+@dataclasses.dataclass(frozen=True)
+class Finished:
+    """A capture whose program is the result.
+
+    Attributes:
+        request: The export.
+        program: The program.
+        attempt: What was seen while it was made.
+        model: The model, as a module.
+    """
+
+    request: Request
+    program: torch.export.ExportedProgram
+    attempt: Attempt
+    model: torch.nn.Module
+
+    @functools.cached_property
+    def frames(self) -> tuple[Location, ...]:
+        """The user's frames that made the program."""
+        return tuple(volatile_calls.frames(self.program))
+
+    @property
+    def again(self) -> Callable[[], torch.export.ExportedProgram]:
+        """Captures the model once more."""
+        return functools.partial(self.attempt.strategy, self.model, self.request, Frames())

@@ -1,0 +1,37 @@
+"""Random numbers that Python or numpy draws while the model runs, and clocks: what they say then is a constant of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from onnxplain.capture.finding import Finding
+from onnxplain.capture.observe import line_watch
+from onnxplain.capture.observe.host_values import states
+from onnxplain.diagnostics import Evidence
+from onnxplain.rules import HostValueBaked
+from onnxplain.source import volatile_calls
+
+from .finished import Finished
+
+
+def findings(finished: Finished) -> Iterator[Finding]:
+    """The lines of the user's that drew a number or asked a clock."""
+    # NOTE: watching every line costs time, so it happens only after something was drawn; the generators' functions are not replaced for it,
+    # since TorchDynamo knows them by identity.
+    if finished.attempt.draws.were_made():
+        for generator, place in dict.fromkeys(line_watch.changes(finished.again, states)):
+            yield Finding(HostValueBaked(generator=generator), Evidence(place))
+    yield from _clocks(finished)
+
+
+def _clocks(finished: Finished) -> Iterator[Finding]:
+    """Calls of clocks, if a second capture gives another program."""
+    suspects = volatile_calls.clocks(finished.frames)
+    if not suspects:
+        return
+    other, ran = line_watch.lines(finished.again)
+    if str(other.graph) == str(finished.program.graph):
+        return
+    for call in suspects:
+        if (call.file, call.place.line) in ran:
+            yield Finding(HostValueBaked(generator=call.text.partition("(")[0]), Evidence(call.place))

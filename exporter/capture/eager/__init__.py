@@ -1,0 +1,164 @@
+"""The model without any capture, run on a copy: what it computes or raises, and what an expression is when it comes to a line."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import random
+import time
+import types
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from onnxplain import process
+from onnxplain.diagnostics import DiagnosticContext, Location
+from onnxplain.process import Budget, BudgetSpent, Stopped
+from onnxplain.request import Request
+from onnxplain.source import locations
+from onnxplain.torch_internals import python_frames, pytree, tracing
+
+from .copies import Copies
+
+Question = tuple[str, int, str]
+"""File, line, and an expression that is asked for there."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What a run came to.
+
+    Attributes:
+        result: What the model returned.
+        error: What it raised.
+        seconds: How long it took.
+        model: The copy that ran.
+        calls: Which function called which, both by their code; those of torch and Python in between do not count.
+    """
+
+    result: Any
+    error: Exception | None
+    seconds: float
+    model: Any
+    calls: frozenset[tuple[types.CodeType | None, types.CodeType]] = frozenset()
+
+
+class EagerRuns:
+    """Runs the model of an export, as often as a budget allows, with random numbers that are always the same.
+
+    Each run has copies of the modules, their buffers and the inputs, so that nothing of the user's changes.
+
+    Args:
+        context: Where torch's own words go.
+        request: The export.
+        budget: How often and how long.
+    """
+
+    def __init__(self, context: DiagnosticContext, request: Request, budget: Budget) -> None:
+        self._context = context
+        self._request = request
+        self._answers: dict[Question, bool | None] = {}
+        self.budget = budget
+
+    @functools.cached_property
+    def baseline(self) -> Outcome | None:
+        """The model as it is; None if it may not be run, or does not come to an end."""
+        calls: dict[tuple[int, int], tuple[types.CodeType | None, types.CodeType]] = {}
+
+        def on_line(frame: types.FrameType, event: str) -> None:
+            if event == "call":
+                caller = python_frames.caller_outside(frame, locations.is_internal)
+                edge = (None if caller is None else caller.f_code, frame.f_code)
+                calls.setdefault((id(edge[0]), id(edge[1])), edge)
+
+        with python_frames.each_line(on_line, lambda file: not locations.is_internal(file)):
+            outcome = self.run(Copies().of(self._request.model))
+        return None if outcome is None else dataclasses.replace(outcome, calls=frozenset(calls.values()))
+
+    @property
+    def module(self) -> torch.nn.Module | None:
+        """The copy that ran as it is, if the model is a module and no function."""
+        model = None if self.baseline is None else self.baseline.model
+        return model if isinstance(model, torch.nn.Module) else None
+
+    def error(self) -> Exception | None:
+        """What the model raises; None if it does not, or if that is not known."""
+        return None if self.baseline is None else self.baseline.error
+
+    def run(self, model: Any, most: float | None = None) -> Outcome | None:
+        """Runs a copy of the model.
+
+        Args:
+            model: The copy.
+            most: Seconds that it may take.
+
+        Returns:
+            What it came to; None if it was stopped, or if nothing may be run any more.
+        """
+        args, kwargs = pytree.tree_map_only(torch.Tensor, torch.clone, (self._request.args, dict(self._request.kwargs)))
+        pythons, began = random.getstate(), time.monotonic()
+        result, error = None, None
+        try:
+            with (
+                process.kept(self._context, locations.user_speaks),
+                self.budget.one(stoppable, most),
+                torch.no_grad(),
+                torch.random.fork_rng(devices=[]),
+            ):
+                torch.manual_seed(0)
+                random.seed(0)
+                result = model(*args, **kwargs)
+        except BudgetSpent:
+            return None
+        except Stopped as stopped:
+            self._context.event(f"A run of the model was stopped: {stopped}.")
+            return None
+        except Exception as raised:
+            error = raised
+        finally:
+            random.setstate(pythons)
+        return Outcome(result, error, time.monotonic() - began, model)
+
+    def holds(self, place: Location, test: str) -> bool | None:
+        """As `truth_of`, for a place."""
+        return None if place.line is None else self.truth_of(place.file, place.line, test)
+
+    def truth_of(self, file: str, line: int, test: str) -> bool | None:
+        """What the expression `test` is for the example when the model first comes to that line; None if it does not, or if that raises."""
+        self.ask([(file, line, test)])
+        return self._answers.get((file, line, test))
+
+    def ask(self, questions: Iterable[Question]) -> None:
+        """Runs the model once for all of `questions` that were not asked before."""
+        new = [question for question in questions if question not in self._answers]
+        files = {file for file, _, _ in new}
+
+        def on_line(frame: types.FrameType, event: str) -> None:
+            for question in new if event == "line" else ():
+                file, line, test = question
+                if frame.f_lineno == line and frame.f_code.co_filename == file and question not in self._answers:
+                    self._answers[question] = _truth(test, frame)
+
+        if new:
+            with python_frames.each_line(on_line, lambda file: file in files):
+                self.run(Copies().of(self._request.model))
+            self._answers.update({question: None for question in new if question not in self._answers})
+
+    def watched(self, by: contextlib.AbstractContextManager[object]) -> None:
+        """Runs the model once within a context manager."""
+        with by:
+            self.run(Copies().of(self._request.model))
+
+
+def stoppable(file: str) -> bool:
+    """Whether a run of the model may be stopped at the lines of `file`: the model's own, and what torch has made of them."""
+    return not locations.is_internal(file) or tracing.is_generated(file)
+
+
+def _truth(test: str, frame: types.FrameType) -> bool | None:
+    try:
+        return bool(python_frames.evaluate(test, frame))
+    except Exception:
+        return None

@@ -1,0 +1,207 @@
+"""Edits of the model's source, tried before they are offered: a copy of the model is run and captured with the edited functions."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import textwrap
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from onnxplain import process
+from onnxplain.capture import strategies
+from onnxplain.capture.eager import EagerRuns, Outcome, stoppable
+from onnxplain.capture.eager.copies import Copies
+from onnxplain.capture.explain import data_dependence, dims
+from onnxplain.capture.finding import Finding, chain, module_of
+from onnxplain.capture.observe.frames import Frames
+from onnxplain.capture.observe.program_sizes import constant_dims
+from onnxplain.capture.rewrite.blocks import Rewrite, spliced
+from onnxplain.capture.strategies import CaptureStrategy, as_module
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Edit, Fix
+from onnxplain.process import BudgetSpent, Stopped
+from onnxplain.request import Request
+from onnxplain.rules import SpecializedDynamicDim
+from onnxplain.source import locations, syntax
+from onnxplain.torch_internals import python_frames, pytree
+from onnxplain.torch_internals.code_objects import compiled, key_of
+
+_UNTRIED = "It was not tried out."
+_SLOWER = 10.0
+"""How much longer than the model as it is an edited one may take, from two seconds on."""
+_LEAST_SECONDS = 2.0
+
+
+class Trials:
+    """Tries the fixes of findings, one after another, as far as a budget allows.
+
+    Args:
+        context: Where torch's own words go.
+        request: The export.
+        runs: The runs of the model without a capture.
+    """
+
+    def __init__(self, context: DiagnosticContext, request: Request, runs: EagerRuns) -> None:
+        self._context = context
+        self._request = request
+        self._runs = runs
+
+    def tested(self, finding: Finding) -> Finding:
+        """`finding` with the edits that let the model be captured further than without them, and that compute the same.
+
+        What was tried in vain is offered as code to look at, what could not be tried as a guess that says so.
+        """
+        if finding.final:
+            # NOTE: the model does not run as it is: there is nothing to compare with.
+            return finding
+        fixes: list[Fix] = []
+        proved: set[str] = set()
+        for fix in finding.fixes:
+            if not _is_about(finding, fix.edits):
+                fixes.append(fix)
+                continue
+            if fix.description in proved:
+                continue
+            works = self._works(finding, fix.edits)
+            if works is None:
+                fixes.append(dataclasses.replace(fix, description=f"{fix.description} {_UNTRIED}", confidence=Confidence.GUESS))
+            elif works:
+                proved.add(fix.description)
+                fixes.append(fix)
+            elif "(" in fix.edits[0].replacement:
+                fixes.append(dataclasses.replace(fix, edits=(), snippet=_as_snippet(fix.edits[0]), confidence=Confidence.GUESS))
+        return dataclasses.replace(finding, fixes=tuple(fixes))
+
+    def _works(self, finding: Finding, edits: Sequence[Edit]) -> bool | None:
+        """Whether a model with `edits` computes the same and is captured further; None where that cannot be tried."""
+        new = _new_code(edits)
+        if not new:
+            return False
+        before = self._runs.baseline
+        if before is None or before.error is not None or not self._runs.budget.allows():
+            return None
+        edited = {code: new[key_of(code)] for _, code in before.calls if key_of(code) in new}
+        if not edited:
+            return None
+        copied = self._copy(edited, before)
+        if copied is None:
+            return None
+        ran: set[int] = set()
+
+        def on_line(frame: types.FrameType, event: str) -> None:
+            del event
+            ran.add(id(frame.f_code))
+
+        file = edits[0].file
+        with python_frames.each_line(on_line, lambda each: each == file):
+            most = max(_LEAST_SECONDS, _SLOWER * before.seconds)
+            after = self._runs.run(copied, most)
+        if after is None:
+            return False if self._runs.budget.allows() else None
+        if not ran & {id(code) for code in edited.values()}:
+            return None
+        return after.error is None and _same(before.result, after.result) and self._goes_on(finding, edits, edited, before)
+
+    def _copy(self, edited: Mapping[types.CodeType, types.CodeType], before: Outcome) -> Callable[..., Any] | None:
+        """A copy of the model with edited functions; None if there can be none, as where they use other names of functions around them."""
+        try:
+            copied: Callable[..., Any] = Copies(edited, _callers(edited, before)).of(self._request.model)
+        except Exception:
+            return None
+        return copied
+
+    def _goes_on(
+        self, finding: Finding, edits: Sequence[Edit], edited: Mapping[types.CodeType, types.CodeType], before: Outcome
+    ) -> bool | None:
+        """Whether a capture passes the edited lines; None where that could not be tried."""
+        for name in [name for name in self._request.strategies if not strategies.of(name).is_survey] or ["non-strict"]:
+            model = self._copy(edited, before)
+            try:
+                if model is not None and self._passes(finding, edits, as_module(model), strategies.of(name)):
+                    return True
+            except BudgetSpent:
+                return None
+        return False
+
+    def _passes(self, finding: Finding, edits: Sequence[Edit], model: torch.nn.Module, strategy: CaptureStrategy) -> bool:
+        try:
+            with process.kept(self._context, locations.user_speaks), self._runs.budget.one(stoppable), Frames() as frames:
+                program = strategy(model, self._request, frames)
+        except BudgetSpent:
+            raise
+        except Stopped:
+            return False
+        except Exception as error:
+            return self._stopped_elsewhere(finding, error, edits)
+        frozen = isinstance(finding.rule, SpecializedDynamicDim) and finding.rule.dim
+        return frozen not in {dim.name for dim in constant_dims(self._request.shapes, program)}
+
+    def _stopped_elsewhere(self, finding: Finding, error: Exception, edits: Sequence[Edit]) -> bool:
+        if dims.violates(error):
+            return not isinstance(finding.rule, SpecializedDynamicDim)
+        if not any(isinstance(each, data_dependence.kinds()) for each in chain(error)):
+            return False
+        location = locations.at_exception(error, module_of(self._request)).location
+        if location is None or location.line is None:
+            return False
+        first, last = edits[0].region.line, edits[0].region.line + edits[0].replacement.count("\n")
+        return location.file != edits[0].file or not first <= location.line <= last
+
+
+def _is_about(finding: Finding, edits: Sequence[Edit]) -> bool:
+    """Whether `edits` change the function that `finding` is about."""
+    place = finding.at.location
+    if not edits or place is None or place.region is None or {edit.file for edit in edits} != {place.file}:
+        return False
+    function = syntax.innermost(place.file, place.region, ast.FunctionDef)
+    return function is not None and all(function in syntax.around(place.file, edit.region) for edit in edits)
+
+
+def _new_code(edits: Sequence[Edit]) -> dict[tuple[str, str, int], types.CodeType]:
+    """The code of the functions that `edits` change, by their keys; empty if that is no Python."""
+    file, source = edits[0].file, syntax.source(edits[0].file)
+    lines = source.split("\n")
+    everything = dataclasses.replace(edits[0].region, line=1, column=1, end_line=len(lines), end_column=len(lines[-1]) + 1)
+    text = spliced(source, everything, [Rewrite(edit.region, edit.replacement) for edit in edits])
+    names = {
+        (file, node.name, min([node.lineno, *(each.lineno for each in node.decorator_list)]))
+        for edit in edits
+        for node in syntax.around(file, edit.region)
+        if isinstance(node, ast.FunctionDef)
+    }
+    try:
+        return {key_of(code): code for code in compiled(text, file) if key_of(code) in names}
+    except (SyntaxError, ValueError):
+        return {}
+
+
+def _callers(edited: Mapping[types.CodeType, types.CodeType], outcome: Outcome) -> list[types.CodeType]:
+    """The functions that led to `edited` ones in a run."""
+    found: dict[int, types.CodeType] = {}
+    reached = {id(code) for code in edited}
+    while reached:
+        calling = {id(caller): caller for caller, callee in outcome.calls if caller is not None and id(callee) in reached}
+        reached = calling.keys() - found.keys()
+        found |= calling
+    return list(found.values())
+
+
+def _as_snippet(edit: Edit) -> str:
+    return textwrap.dedent(" " * ((edit.region.column or 1) - 1) + edit.replacement).strip()
+
+
+def _same(before: object, after: object) -> bool:
+    """Whether two results of the model are equal, up to rounding."""
+    try:
+        torch.testing.assert_close(_leaves(after), _leaves(before), equal_nan=True)
+    except Exception:
+        return False
+    return True
+
+
+def _leaves(result: object) -> list[object]:
+    # NOTE: eager torch.while_loop makes tensors of the numbers that it carries.
+    return [torch.as_tensor(leaf) if isinstance(leaf, torch.Tensor | int | float) else str(leaf) for leaf in pytree.tree_leaves(result)]
