@@ -135,7 +135,7 @@ class _Search:
     def _is_worthwhile(self, strategy: CaptureStrategy) -> bool:
         """Whether a strategy may do better than those before it: sizes and data decide alike in all of them, so that may not cost much."""
         alike = (SpecializedDynamicDim, ConstraintViolated, DataDependentBranch, DataDependentValue)
-        if not self.findings or not isinstance(self.findings[0].rule, alike) or self.runs.budget.allows(_SLOWER * self._seconds):
+        if not self.findings or not isinstance(self.findings[0].rule, alike) or self.runs.budget.has(_SLOWER * self._seconds):
             return True
         self._context.event(
             f"The strategy {strategy.name} was not tried: what stopped the first one, in {self._seconds:.0f} s, stops it, too."
@@ -146,7 +146,7 @@ class _Search:
         """Adds what only a survey comes to see, if data stopped the other strategies."""
         if self.findings and not _depend_on_data(self.findings):
             return
-        if self.findings and not self.runs.budget.allows(self._seconds):
+        if self.findings and not self.runs.budget.has(self._seconds):
             self._context.event(f"The strategy {strategy.name} was not tried: the capture takes long.")
             return
         made, found = self._without_fixed_dims(strategy)

@@ -45,9 +45,14 @@ class Budget:
         self.seconds += max(0.0, seconds - self._least)
         self._least = max(seconds, self._least)
 
-    def allows(self, seconds: float = 0.0) -> bool:
-        """Whether something may be run that will take so long."""
-        return self.runs > 0 and self.seconds > seconds
+    @property
+    def is_open(self) -> bool:
+        """Whether anything may be run."""
+        return self.runs > 0 and self.has(0.0)
+
+    def has(self, seconds: float) -> bool:
+        """Whether so much time is left."""
+        return self.seconds > seconds
 
     def spend(self, seconds: float) -> None:
         """Counts a run that was not made with `one`."""
@@ -65,7 +70,7 @@ class Budget:
             BudgetSpent: Nothing may be run any more. Then nothing was.
             Stopped: It took too long.
         """
-        if not self.allows():
+        if not self.is_open:
             raise BudgetSpent
         self.runs -= 1
         began = time.monotonic()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import sys
 import threading
 import types
@@ -63,39 +62,39 @@ def each_line(on_line: OnLine, wanted: Callable[[str], bool]) -> Iterator[None]:
 
     Several may be open. A debugger or a coverage tool that traces this thread sees nothing meanwhile, and is put back at the end.
     """
-    watch = _Watch(on_line, wanted)
-    watches = getattr(_HERE, "watches", ())
-    before = sys.gettrace()
+    watches = (*getattr(_HERE, "watches", ()), (on_line, wanted))
+    before, outer = sys.gettrace(), dict(vars(_HERE))
     try:
-        _HERE.watches = (*watches, watch)
+        _HERE.watches, _HERE.by_file = watches, {}
         sys.settrace(_on_call)
         yield
     finally:
         sys.settrace(before)
-        _HERE.watches = watches
-
-
-class _Watch:
-    def __init__(self, on_line: OnLine, wanted: Callable[[str], bool]) -> None:
-        self.on_line = on_line
-        self.wanted = functools.cache(wanted)
+        vars(_HERE).clear()
+        vars(_HERE).update(outer)
 
 
 _HERE = threading.local()
-"""This thread's watches, as `watches`."""
+"""This thread's watches, as `watches`, and what is called in the functions of a file, as `by_file`."""
 
 
 def _on_call(frame: types.FrameType, event: str, argument: Any) -> Any:
+    # NOTE: it is called for every function of torch's, too, which are far more than those that are wanted.
     del argument
     file = frame.f_code.co_filename
-    concerned = [watch for watch in _HERE.watches if watch.wanted(file)]
-    if not concerned:
-        return None
+    local = _HERE.by_file.get(file, _HERE)
+    if local is _HERE:
+        local = _HERE.by_file[file] = _told([on_line for on_line, wanted in _HERE.watches if wanted(file)])
+    return None if local is None else local(frame, event, None)
+
+
+def _told(concerned: list[OnLine]) -> Any:
+    """A local trace function that calls those who are concerned; None if nobody is."""
 
     def local(frame: types.FrameType, event: str, argument: Any) -> Any:
         del argument
-        for watch in concerned:
-            watch.on_line(frame, event)
+        for on_line in concerned:
+            on_line(frame, event)
         return local
 
-    return local(frame, event, None)
+    return local if concerned else None

@@ -327,7 +327,7 @@ def test_the_script_needs_no_path(args: list[str], path: str, calls: list[Any]) 
 
 @pytest.mark.parametrize("remark", ["", "This script does something else."])
 def test_a_script_is_shown_among_the_files(remark: str, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onnxplain.repro.trial.difference", lambda script, finding: remark)
+    monkeypatch.setattr("onnxplain.repro.trial.difference", lambda script, finding, budget: remark)
     result = run("export", "models.py:flip", "--repro")
     assert result.exit_code == 1
     assert "  repro   Flip.repro.py\n" in result.stdout

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from onnxplain import process
+from onnxplain.capture.observe.attributes import Attributes
 from onnxplain.diagnostics import DiagnosticContext, Location
 from onnxplain.process import Budget, BudgetSpent, Stopped
 from onnxplain.request import Request
@@ -98,7 +99,7 @@ class EagerRuns:
             What it came to; None if it was stopped, or if nothing may be run any more.
         """
         args, kwargs = pytree.tree_map_only(torch.Tensor, torch.clone, (self._request.args, dict(self._request.kwargs)))
-        pythons, began = random.getstate(), time.monotonic()
+        pythons, attributes, began = random.getstate(), _attributes(model), time.monotonic()
         result, error = None, None
         try:
             with (
@@ -119,6 +120,8 @@ class EagerRuns:
             error = raised
         finally:
             random.setstate(pythons)
+            # NOTE: the lists, dicts and sets of the modules' files, which only edited functions have copies of.
+            attributes.put_back()
         return Outcome(result, error, time.monotonic() - began, model)
 
     def holds(self, place: Location, test: str) -> bool | None:
@@ -150,6 +153,10 @@ class EagerRuns:
         """Runs the model once within a context manager."""
         with by:
             self.run(Copies().of(self._request.model))
+
+
+def _attributes(model: Any) -> Attributes:
+    return Attributes(model if isinstance(model, torch.nn.Module) else torch.nn.Module())
 
 
 def stoppable(file: str) -> bool:

@@ -117,7 +117,7 @@ class Copies:
             return function
         made = code_objects.bare_copy(function, code, self._globals(function.__globals__))
         self._keep(function, made)
-        code_objects.name_outside(made, {name: self.of(each) for name, each in code_objects.named_outside(function).items()})
+        code_objects.name_outside(made, {name: self._named(each) for name, each in code_objects.named_outside(function).items()})
         made.__dict__.update({name: self.of(each) for name, each in vars(function).items()})
         return made
 
@@ -135,8 +135,12 @@ class Copies:
             made: dict[str, Any] = self._made[id(namespace)][1]
             return made
         made = self._keep(namespace, dict(namespace))
-        made.update({name: self.of(value) for name, value in namespace.items() if not name.startswith("__")})
+        made.update({name: self._named(value) for name, value in namespace.items() if not name.startswith("__")})
         return made
+
+    def _named(self, value: Any) -> Any:
+        # NOTE: `super` begins behind the class that it is given, which stands behind its copies in the order of resolution.
+        return value if isinstance(value, type) and issubclass(value, torch.nn.Module) else self.of(value)
 
     def _method(self, method: types.MethodType) -> types.MethodType:
         return types.MethodType(self.of(method.__func__), self.of(method.__self__))

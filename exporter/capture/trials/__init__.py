@@ -81,7 +81,7 @@ class Trials:
         if not new:
             return False
         before = self._runs.baseline
-        if before is None or before.error is not None or not self._runs.budget.allows():
+        if before is None or before.error is not None or not self._runs.budget.is_open:
             return None
         edited = {code: new[key_of(code)] for _, code in before.calls if key_of(code) in new}
         if not edited:
@@ -100,7 +100,7 @@ class Trials:
             most = max(_LEAST_SECONDS, _SLOWER * before.seconds)
             after = self._runs.run(copied, most)
         if after is None:
-            return False if self._runs.budget.allows() else None
+            return False if self._runs.budget.is_open else None
         if not ran & {id(code) for code in edited.values()}:
             return None
         return after.error is None and _same(before.result, after.result) and self._goes_on(finding, edits, edited, before)

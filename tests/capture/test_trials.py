@@ -1,0 +1,340 @@
+"""Fixes are tried before they are offered: on copies that nobody else can call, within a budget, not at all if that is forbidden."""
+
+from __future__ import annotations
+
+import copy
+import pathlib
+import textwrap
+import threading
+import time
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+import onnxplain
+from onnxplain.diagnostics import Confidence, Fix, Log
+
+Load = Callable[..., ModuleType]
+
+BRANCH = "    if x.sum() > 0:\n        return x + 1\n    return x - 1\n"
+HEAD = "import contextlib\nimport functools\n\nimport torch\n\n\n"
+
+
+def failed(model: Any, args: tuple[Any, ...], **options: Any) -> Log:
+    with pytest.raises(onnxplain.ExportFailed) as failure:
+        onnxplain.export(model, args, **options)
+    return failure.value.log
+
+
+def first_fix(log: Log) -> Fix:
+    return log.findings[0].fixes[0]
+
+
+def noting(path: pathlib.Path, rest: str) -> str:
+    """A model that writes a line to a file whenever it runs: `capture` in a capture, or else `eager`."""
+    return f"""\
+import torch
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        with open({str(path)!r}, "a") as file:
+            file.write("capture\\n" if torch.compiler.is_exporting() else "eager\\n")
+{textwrap.indent(rest, "        ")}
+"""
+
+
+FOUR = """\
+if x.sum() > 0:
+    x = x + 1
+if x.min() > 0:
+    x = x * 2
+if x.max() > 3:
+    x = x - 1
+if x.mean() > 1:
+    x = -x
+return x
+"""
+
+
+def test_the_model_runs_once_for_all_fixes_and_once_for_each(load: Load, tmp_path: pathlib.Path) -> None:
+    runs = tmp_path / "runs"
+    log = failed(load(noting(runs, FOUR)).Net(), (torch.ones(3),))
+    assert [finding.rule.id for finding in log.findings] == ["OXP1001"] * 4
+    assert all(finding.fixes[0].confidence is Confidence.SAFE for finding in log.findings)
+    said = runs.read_text().split()
+    assert said.count("eager") == 1 + 4
+    # The strategies non-strict and draft, and a capture for each fix; the strict one does not run Python.
+    assert said.count("capture") == 2 + 4
+
+
+def test_nothing_runs_if_that_is_forbidden(load: Load, tmp_path: pathlib.Path) -> None:
+    runs = tmp_path / "runs"
+    log = failed(load(noting(runs, FOUR)).Net(), (torch.ones(3),), try_fixes=False)
+    assert [finding.rule.id for finding in log.findings] == ["OXP1001"] * 4
+    assert all(finding.fixes[0].confidence is Confidence.GUESS and finding.fixes[0].edits for finding in log.findings)
+    assert runs.read_text().split() == ["capture"] * 2
+
+
+def test_the_older_interface_forbids_it_too(load: Load, tmp_path: pathlib.Path) -> None:
+    runs = tmp_path / "runs"
+    options = onnxplain.ExportOptions(try_fixes=False)
+    with pytest.raises(onnxplain.ExportFailed):
+        onnxplain.dynamo_export(load(noting(runs, FOUR)).Net(), torch.ones(3), export_options=options)
+    assert "eager" not in runs.read_text().split()
+    with pytest.raises(onnxplain.InvalidArgument):
+        onnxplain.ExportOptions(try_fixes=1)  # type: ignore[arg-type]
+
+
+def test_what_is_not_tried_for_lack_of_runs_says_so(load: Load) -> None:
+    many = "".join(f"        if x.sum() > {number}:\n            x = x + {number}\n" for number in range(10))
+    log = failed(load(f"{HEAD}class Net(torch.nn.Module):\n    def forward(self, x):\n{many}        return x\n").Net(), (torch.ones(3),))
+    fixes = [finding.fixes[0] for finding in log.findings]
+    tried = [fix for fix in fixes if fix.confidence is Confidence.SAFE]
+    assert len(fixes) == 10
+    assert 3 <= len(tried) < 10
+    # What was tried in vain would have lost its edits.
+    untried = [fix for fix in fixes if fix.confidence is Confidence.GUESS and fix.edits]
+    assert len(tried) + len(untried) == 10
+    assert all(fix.description.startswith(tried[0].description) and fix.description != tried[0].description for fix in untried)
+
+
+def test_a_loop_that_ends_in_python_is_offered_as_a_loop(load: Load) -> None:
+    module = load(
+        """
+        import torch
+
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                s = x.sum()
+                while s > 1:
+                    x = x / 2
+                    s = x.sum()
+                return x
+        """
+    )
+    began = time.monotonic()
+    fix = first_fix(failed(module.Net(), (torch.ones(3),)))
+    assert time.monotonic() - began < 20
+    assert fix.confidence is Confidence.SAFE
+    assert fix.edits
+
+
+def test_a_run_that_never_ends_is_stopped(load: Load) -> None:
+    module = load(
+        """
+        import torch
+
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                while not torch.compiler.is_exporting():
+                    try:
+                        x = x + 1
+                    except Exception:
+                        pass
+                if x.sum() > 0:
+                    return x + 1
+                return x
+        """
+    )
+    began = time.monotonic()
+    log = failed(module.Net(), (torch.ones(3),))
+    assert time.monotonic() - began < 20
+    (finding,) = log.findings
+    assert (finding.rule.id, finding.location and finding.location.line) == ("OXP1001", 12)
+    assert first_fix(log).confidence is Confidence.GUESS
+    assert any("stopped" in event.text for event in log.events)
+
+
+def test_an_edited_loop_that_never_ends_is_stopped(load: Load) -> None:
+    # The edit carries what the source tells, and not what `shrink` changes.
+    module = load(
+        """
+        import torch
+
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                self.left = 3
+                while self.more(x):
+                    x = x / 2
+                return x
+
+            def more(self, x):
+                self.left = self.left - 1
+                return x.sum() > 0 if self.left else x.sum() < 0
+        """
+    )
+    began = time.monotonic()
+    log = failed(module.Net(), (torch.ones(3),))
+    assert time.monotonic() - began < 20
+    assert log.findings[0].rule.id.startswith("OXP1")
+    assert not any(fix.confidence is Confidence.SAFE and fix.edits for fix in log.findings[0].fixes)
+
+
+MADE = "class Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+NET = "class Net(torch.nn.Module):\n    def forward(self, x):\n"
+
+WAYS = {
+    "method": f"{NET}        return self.choose(x)\n\n    def choose(self, x):\n{{method}}",
+    "function": f"def choose(x):\n{{function}}\n\n{NET}        return choose(x)\n",
+    "static": f"class Tools:\n    @staticmethod\n    def choose(x):\n{{method}}\n\n{NET}        return Tools.choose(x)\n",
+    "class method": f"class Tools:\n    @classmethod\n    def choose(cls, x):\n{{method}}\n\n{NET}        return Tools.choose(x)\n",
+    "made while it runs": f"class Tools:\n    def choose(self, x):\n{{method}}\n\n{NET}        return Tools().choose(x)\n",
+    "object": (
+        f"class Tools:\n    def choose(self, x):\n{{method}}\n\n{MADE}        self.tools = {{{{'one': [Tools()]}}}}\n\n"
+        "    def forward(self, x):\n        return self.tools['one'][0].choose(x)\n"
+    ),
+    "inherited": (
+        "class Base(torch.nn.Module):\n    def forward(self, x):\n{method}\n\nclass Middle(Base):\n    def forward(self, x):\n"
+        "        return super().forward(x * 2)\n\nclass Net(Middle):\n    def forward(self, x):\n        return super().forward(x) + 1\n"
+    ),
+    "inherited by name": (
+        "class Base(torch.nn.Module):\n    def forward(self, x):\n{method}\n\n"
+        "class Net(Base):\n    def forward(self, x):\n        return super(Net, self).forward(x) + 1\n"
+    ),
+    "submodule": (
+        f"class Part(torch.nn.Module):\n    def forward(self, x):\n{{method}}\n\n{MADE}"
+        "        self.parts = torch.nn.Sequential(torch.nn.Linear(3, 3), Part())\n\n"
+        "    def forward(self, x):\n        return self.parts(x)\n"
+    ),
+    "closure": (
+        "def make(step):\n    def choose(x):\n        x = x + step\n{method}\n    return choose\n\nCHOOSE = make(2)\n\n"
+        f"{NET}        return CHOOSE(x)\n"
+    ),
+    "decorated": (
+        "def plain(function):\n    @functools.wraps(function)\n    def call(*args):\n        return function(*args)\n    return call\n\n"
+        f"@plain\n@torch.no_grad()\ndef choose(x):\n{{function}}\n\n{NET}        return choose(x)\n"
+    ),
+    "partial": (
+        f"def choose(step, x):\n    x = x + step\n{{function}}\n\n{MADE}        self.choose = functools.partial(choose, 2)\n\n"
+        "    def forward(self, x):\n        return self.choose(x)\n"
+    ),
+    "registry": f"def choose(x):\n{{function}}\n\nTABLE = {{{{'choose': choose}}}}\n\n{NET}        return TABLE['choose'](x)\n",
+    "property": (
+        f"{NET}        self.x = x\n        return self.chosen\n\n    @property\n    def chosen(self):\n        x = self.x\n{{method}}"
+    ),
+    "set on the instance": f"def choose(self, x):\n{{function}}\n\n{MADE}        self.forward = choose.__get__(self)\n",
+    "model is a function": "def choose(x):\n{function}\n\ndef Net():\n    return choose\n",
+    "model is a method": "class Part(torch.nn.Module):\n    def run(self, x):\n{method}\n\ndef Net():\n    return Part().run\n",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_edits_are_proven_wherever_the_function_is(way: str, load: Load) -> None:
+    source = HEAD + WAYS[way].format(function=BRANCH, method=textwrap.indent(BRANCH, "    "))
+    log = failed(load(source).Net(), (torch.ones(3),))
+    assert [finding.rule.id for finding in log.findings] == ["OXP1001"]
+    assert first_fix(log).confidence is Confidence.SAFE, first_fix(log)
+    assert first_fix(log).edits
+
+
+def test_edits_are_proven_in_another_file(load: Load, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "toolbox"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "choices.py").write_text(f"import torch\n\n\ndef choose(x):\n{BRANCH}")
+    monkeypatch.syspath_prepend(tmp_path)
+    for imported, call in (("import toolbox.choices", "toolbox.choices.choose"), ("from toolbox import choices", "choices.choose")):
+        source = f"{HEAD}{imported}\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return {call}(x)\n"
+        log = failed(load(source).Net(), (torch.ones(3),))
+        assert first_fix(log).confidence is Confidence.SAFE
+        assert {edit.file for edit in first_fix(log).edits} == {str(package / "choices.py")}
+
+
+STATEFUL = """
+import torch
+
+
+class Tools:
+    def __init__(self):
+        self.calls = 0
+
+
+SEEN = []
+
+
+class Net(torch.nn.Module):
+    announced = []
+
+    def __init_subclass__(cls):
+        Net.announced.append(cls)
+
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(3)
+        self.calls = 0
+        self.history = []
+        self.tools = Tools()
+        self.register_buffer("total", torch.zeros(3))
+        self.plain = torch.zeros(3)
+
+    def forward(self, x):
+        if not torch.compiler.is_exporting():
+            self.calls += 1
+            self.history.append(self.calls)
+            self.tools.calls += 1
+            self.total += 1
+            self.plain += 1
+            self.new = 1
+            SEEN.append(1)
+        x = self.norm(x)
+        if x.sum() > 0:
+            return x + 1
+        return x
+"""
+
+
+def test_a_failed_export_leaves_the_model_alone(load: Load) -> None:
+    module = load(STATEFUL)
+    model, x = module.Net().train(), torch.ones(4, 3)
+    before = copy.deepcopy(vars(model))
+    log = failed(model, (x,))
+    assert first_fix(log).edits
+    assert vars(model).keys() == before.keys()
+    assert (model.calls, model.history, model.tools.calls, module.SEEN) == (0, [], 0, [])
+    assert torch.equal(model.total, torch.zeros(3))
+    assert torch.equal(model.plain, torch.zeros(3))
+    assert int(model.norm.num_batches_tracked) == 0
+    assert torch.equal(x, torch.ones(4, 3))
+    assert module.Net.announced == []
+    assert type(model) is module.Net
+
+
+def test_another_thread_never_runs_edited_code(load: Load) -> None:
+    source = f"""
+import torch
+
+
+def choose(x):
+{BRANCH}
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return choose(x)
+"""
+    module = load(source)
+    code = module.choose.__code__
+    seen, results, done = set(), [], threading.Event()
+
+    def other() -> None:
+        while not done.is_set():
+            seen.add(module.choose.__code__)
+            seen.add(module.Net.forward.__globals__["choose"].__code__)
+            results.append(module.choose(torch.ones(3)))
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    try:
+        fix = first_fix(failed(module.Net(), (torch.ones(3),)))
+    finally:
+        done.set()
+        thread.join()
+    assert fix.confidence is Confidence.SAFE
+    assert seen == {code}
+    assert all(torch.equal(each, torch.full((3,), 2.0)) for each in results)
