@@ -6,6 +6,8 @@ import contextlib
 import threading
 from collections.abc import Iterator
 
+from onnxplain.torch_internals.put_back import put_back
+
 _capturing: int | None = None
 """The thread that captures a model."""
 
@@ -23,8 +25,12 @@ def is_in_onnx_export() -> bool:
 def capturing() -> Iterator[None]:
     """The time in which this thread captures a model."""
     global _capturing
-    before, _capturing = _capturing, threading.get_ident()
-    try:
-        yield
-    finally:
+    before = _capturing
+
+    def undo() -> None:
+        global _capturing
         _capturing = before
+
+    with put_back(undo):
+        _capturing = threading.get_ident()
+        yield

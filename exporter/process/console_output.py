@@ -6,11 +6,14 @@ import contextlib
 import logging
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TextIO, cast
 
 from onnxplain.diagnostics import DiagnosticContext
+from onnxplain.torch_internals.patching import Slot, wrapped
+from onnxplain.torch_internals.put_back import put_back
 
 UserSpeaks = Callable[[int], bool]
 """Whether the model's own code speaks, so many frames above the function that asks."""
@@ -18,30 +21,50 @@ UserSpeaks = Callable[[int], bool]
 
 @contextlib.contextmanager
 def kept(context: DiagnosticContext, user_speaks: UserSpeaks) -> Iterator[None]:
-    """Turns torch's warnings, log records and prints into events of `context`. Inside of itself it does nothing."""
-    if isinstance(sys.stderr, _Filtered):
+    """Turns what torch warns, logs and prints in this thread into events of `context`. Inside of itself it does nothing."""
+    if isinstance(sys.stderr, _Filtered) and sys.stderr.thread == threading.get_ident():
         yield
         return
-    filtered = cast(TextIO, _Filtered(sys.stderr, context, user_speaks))
-    with _warnings_kept(context, user_speaks), _logs_kept(context), contextlib.redirect_stderr(filtered):
+    with _warnings_kept(context, user_speaks), _logs_kept(context), _prints_kept(context, user_speaks):
+        yield
+
+
+@contextlib.contextmanager
+def _prints_kept(context: DiagnosticContext, user_speaks: UserSpeaks) -> Iterator[None]:
+    filtered = _Filtered(sys.stderr, context, user_speaks)
+
+    def undo() -> None:
+        # NOTE: who has replaced it since may put it back: then it filters nothing.
+        filtered.thread = None
+        if sys.stderr is filtered:
+            sys.stderr = filtered.stream
+
+    with put_back(undo):
+        sys.stderr = cast(TextIO, filtered)
         yield
 
 
 @contextlib.contextmanager
 def _warnings_kept(context: DiagnosticContext, user_speaks: UserSpeaks) -> Iterator[None]:
-    with warnings.catch_warnings():
-        show, stream = warnings.showwarning, sys.stderr
+    stream = sys.stderr
 
-        def keep(
-            message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None, line: str | None = None
-        ) -> None:
-            if user_speaks(1):
-                # NOTE: to the real stream: the filtered one would take us for the speaker.
-                show(message, category, filename, lineno, file or stream, line)
-            else:
-                context.event(f"{category.__name__}: {message}", logging.DEBUG if _is_moot(str(message), category) else logging.WARNING)
+    def keep(
+        show: Callable[..., None],
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        # NOTE: above this function is the one that sends the call here.
+        if user_speaks(2):
+            # NOTE: to the real stream: the filtered one would take us for the speaker.
+            show(message, category, filename, lineno, file or stream, line)
+        else:
+            context.event(f"{category.__name__}: {message}", logging.DEBUG if _is_moot(str(message), category) else logging.WARNING)
 
-        warnings.showwarning = keep
+    with wrapped(Slot(warnings, "showwarning"), keep):
         yield
 
 
@@ -53,52 +76,63 @@ def _logs_kept(context: DiagnosticContext) -> Iterator[None]:
         return
     # NOTE: `torch.__trace` writes files for tools, and only if the user asks.
     names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] == "torch" and name != "torch.__trace"]
-    loggers = [logger for logger in map(logging.getLogger, names) if logger.handlers]
-    saved = [list(logger.handlers) for logger in loggers]
-    ours = _EventHandler(context)
+    handlers = {id(handler): handler for name in names for handler in logging.getLogger(name).handlers}.values()
+    keep = _Keep(context)
     # NOTE: pytest (9.2) listens to it, too, and would show hundreds of empty lines; torch writes them as soon as anybody listens.
     trace = logging.getLogger("torch.__trace")
     listeners = [handler for handler in trace.handlers if not type(handler).__module__.startswith("torch.")]
-    try:
-        for logger in loggers:
-            logger.handlers = [ours]
+
+    def undo() -> None:
+        for handler in listeners:
+            trace.addHandler(handler)
+        for handler in handlers:
+            handler.removeFilter(keep)
+
+    with put_back(undo):
+        for handler in handlers:
+            handler.addFilter(keep)
         for handler in listeners:
             trace.removeHandler(handler)
         yield
-    finally:
-        for handler in listeners:
-            trace.addHandler(handler)
-        for logger, handlers in zip(loggers, saved, strict=True):
-            logger.handlers = handlers
 
 
-class _EventHandler(logging.Handler):
+class _Keep(logging.Filter):
+    """Keeps the records of this thread from handlers: each is an event."""
+
     def __init__(self, context: DiagnosticContext) -> None:
         super().__init__()
         self._context = context
+        self._thread = threading.get_ident()
+        self._last: logging.LogRecord | None = None
 
-    def emit(self, record: logging.LogRecord) -> None:
-        # NOTE: at whatever level: what torch logs is written for its developers, and what it logs before an exception is in that, too.
-        self._context.event(f"{record.name}: {record.getMessage()}", logging.DEBUG)
+    def filter(self, record: logging.LogRecord) -> bool:
+        if threading.get_ident() != self._thread:
+            return True
+        if record is not self._last:
+            # NOTE: at whatever level: what torch logs is written for its developers, and what it logs before an exception is in that, too.
+            self._context.event(f"{record.name}: {record.getMessage()}", logging.DEBUG)
+        self._last = record
+        return False
 
 
 class _Filtered:
-    """Standard error as it is, without what torch's own code prints there."""
+    """Standard error as it is, without what torch's own code prints there in this thread."""
 
     def __init__(self, stream: TextIO, context: DiagnosticContext, user_speaks: UserSpeaks) -> None:
-        self._stream = stream
+        self.stream = stream
+        self.thread: int | None = threading.get_ident()
         self._context = context
         self._user_speaks = user_speaks
 
     def write(self, text: str) -> int:
-        if self._user_speaks(1):
-            return self._stream.write(text)
+        if threading.get_ident() != self.thread or self._user_speaks(1):
+            return self.stream.write(text)
         if text.strip():
             self._context.event(text.strip(), logging.DEBUG)
         return len(text)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+        return getattr(self.stream, name)
 
 
 def _is_moot(message: str, category: type[Warning]) -> bool:

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Iterator
 
 from onnxplain.diagnostics import OnnxExporterError
+from onnxplain.torch_internals import tracing
+from onnxplain.torch_internals.put_back import put_back_all
 
 
 class _Lock:
@@ -44,6 +46,10 @@ def exporting() -> Iterator[None]:
     with lock.free:
         lock.owner = here
         try:
-            yield
+            with tracing.hidden_from_other_threads():
+                yield
         finally:
-            lock.owner = None
+            try:
+                put_back_all()
+            finally:
+                lock.owner = None

@@ -7,8 +7,10 @@ import gc
 import threading
 from collections.abc import Iterator
 
+from onnxplain.torch_internals.put_back import put_back
+
 _lock = threading.Lock()
-_open = 0
+_open: set[object] = set()
 _was_enabled = False
 
 
@@ -18,16 +20,19 @@ def without_collection() -> Iterator[None]:
 
     The last one to leave puts things back, whichever thread that is.
     """
-    global _open, _was_enabled
-    with _lock:
-        if _open == 0:
-            _was_enabled = gc.isenabled()
-            gc.disable()
-        _open += 1
-    try:
-        yield
-    finally:
+    global _was_enabled
+    own = object()
+
+    def undo() -> None:
         with _lock:
-            _open -= 1
-            if _open == 0 and _was_enabled:
+            if _open == {own} and _was_enabled:
                 gc.enable()
+            _open.discard(own)
+
+    with put_back(undo):
+        with _lock:
+            if not _open:
+                _was_enabled = gc.isenabled()
+            _open.add(own)
+            gc.disable()
+        yield

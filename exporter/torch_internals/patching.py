@@ -14,6 +14,8 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .put_back import put_back
+
 Wrapper = Callable[..., Any]
 """Called with the original function and its arguments."""
 
@@ -85,28 +87,27 @@ def wrapped(slot: Slot, wrapper: Wrapper) -> Iterator[None]:
     """
     # NOTE: an object of its own, since one function may be given twice.
     own: Wrapper = functools.partial(wrapper)
-    patch = None
-    try:
+    with put_back(functools.partial(_leave, slot, own)):
         with _LOCK:
             patch = _PATCHES.get(slot.key)
             if patch is None:
                 patch = _PATCHES[slot.key] = _Patch(slot)
-                slot.put(patch.dispatch)
             patch.users.add(own)
+            if len(patch.users) == 1:
+                slot.put(patch.dispatch)
         patch.wrappers.set((*patch.wrappers.get(), own))
         yield
-    finally:
-        # NOTE: an interrupt may come at any line: what follows is right after each of them.
-        if patch is not None:
-            _leave(patch, own)
 
 
-def _leave(patch: _Patch, own: Wrapper) -> None:
-    patch.wrappers.set(tuple(each for each in patch.wrappers.get() if each is not own))
+def _leave(slot: Slot, own: Wrapper) -> None:
     with _LOCK:
+        patch = _PATCHES.get(slot.key)
+        if patch is None:
+            return
+        patch.wrappers.set(tuple(each for each in patch.wrappers.get() if each is not own))
         patch.users.discard(own)
-        if not patch.users and _PATCHES.get(patch.slot.key) is patch:
-            del _PATCHES[patch.slot.key]
+        if not patch.users:
             # NOTE: who has patched the same function since keeps ours, which passes all calls on from now.
             if patch.slot.get() is patch.dispatch:
                 patch.slot.put(patch.original)
+            del _PATCHES[slot.key]

@@ -9,6 +9,8 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from .put_back import put_back
+
 Entry = tuple[types.FrameType, int, int]
 """A frame with its instruction (in bytes) and its line."""
 
@@ -64,14 +66,16 @@ def each_line(on_line: OnLine, wanted: Callable[[str], bool]) -> Iterator[None]:
     """
     watches = (*getattr(_HERE, "watches", ()), (on_line, wanted))
     before, outer = sys.gettrace(), dict(vars(_HERE))
-    try:
-        _HERE.watches, _HERE.by_file = watches, {}
-        sys.settrace(_on_call)
-        yield
-    finally:
+
+    def undo() -> None:
         sys.settrace(before)
         vars(_HERE).clear()
         vars(_HERE).update(outer)
+
+    with put_back(undo):
+        _HERE.watches, _HERE.by_file = watches, {}
+        sys.settrace(_on_call)
+        yield
 
 
 _HERE = threading.local()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import threading
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +13,7 @@ from typing import Any
 import torch
 
 from .patching import Slot, wrapped
+from .put_back import put_back
 from .symbols import Symbol
 
 # NOTE: every tracer makes its nodes in TracerBase.create_node.
@@ -40,6 +43,42 @@ def each_new_node(on_node: Callable[[torch.fx.Node, str], None]) -> Iterator[Non
         return node
 
     with wrapped(Slot(torch.fx.proxy.TracerBase, "create_node"), create_node):
+        yield
+
+
+# NOTE: while a tracer runs, torch.nn.Module has another `__call__` and another `__getattr__`, for all threads.
+_PATCH_METHOD = Symbol(
+    "torch.fx._symbolic_trace:_Patcher.patch_method",
+    without="modules that other threads run during an export may fail",
+)
+
+
+@contextmanager
+def hidden_from_other_threads() -> Iterator[None]:
+    """Keeps what tracers of this thread patch from other threads, which get the originals."""
+    if not _PATCH_METHOD.is_present:
+        yield
+        return
+
+    replaced: list[tuple[type, str, Any, Any]] = []
+
+    def patch_method(original: Any, patcher: Any, cls: type, name: str, new: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        here, old = threading.get_ident(), getattr(cls, name)
+
+        @functools.wraps(new)
+        def only_here(*args: Any, **kwargs: Any) -> Any:
+            return (new if threading.get_ident() == here else old)(*args, **kwargs)
+
+        replaced.append((cls, name, old, only_here))
+        return original(patcher, cls, name, only_here, *args, **kwargs)
+
+    def undo() -> None:
+        # NOTE: torch puts them back by itself, but for an interrupt that comes just then.
+        for cls, name, old, new in reversed(replaced):
+            if vars(cls).get(name) is new:
+                setattr(cls, name, old)
+
+    with put_back(undo), wrapped(Slot(torch.fx._symbolic_trace._Patcher, "patch_method"), patch_method):
         yield
 
 

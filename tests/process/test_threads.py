@@ -1,0 +1,330 @@
+"""Exports beside other code: in several threads, within each other, failing and interrupted. All of them leave torch as it was."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch_state
+
+import onnxplain
+from onnxplain.torch_internals.patching import Slot, wrapped
+
+Load = Callable[..., ModuleType]
+THREADS = 8
+
+
+class Recurrent(torch.nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+        self.layer = torch.nn.Linear(width, width)
+        self.rnn = torch.nn.GRU(width, width, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.rnn(self.layer(x))[0] + self.width
+        return result
+
+
+class Branching(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + 1 if x.sum() > 0 else x
+
+
+@pytest.fixture
+def torch_stays() -> Iterator[None]:
+    """Loads what torch loads late, and compares torch before and after a test."""
+    check(Recurrent(2))
+    with pytest.raises(onnxplain.ExportFailed):
+        onnxplain.export(Branching(), (torch.ones(2),))
+    before = torch_state.state()
+    yield
+    assert torch_state.changes(before, torch_state.state()) == []
+
+
+def in_threads(work: Callable[[int], None]) -> None:
+    errors: list[BaseException] = []
+
+    def run(number: int) -> None:
+        try:
+            work(number)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+
+
+def check(model: Recurrent) -> None:
+    """Exports with two dynamic dims, and compares on other sizes."""
+    compare(model, *expected(model))
+
+
+def expected(model: Recurrent) -> tuple[torch.Tensor, torch.Tensor]:
+    x = torch.randn(3, 5, model.width)
+    with torch.no_grad():
+        return x, model(x)
+
+
+def compare(model: Recurrent, x: torch.Tensor, result: torch.Tensor) -> None:
+    program = onnxplain.export(model, (torch.randn(2, 4, model.width),), dynamic_shapes=({0: "batch", 1: "time"},))
+    np.testing.assert_allclose(program(x)[0].numpy(), result.numpy(), atol=1e-4)
+
+
+@pytest.mark.usefixtures("torch_stays")
+def test_threads_export_models_of_their_own() -> None:
+    in_threads(lambda number: check(Recurrent(number + 2)))
+
+
+@pytest.mark.usefixtures("torch_stays")
+def test_threads_export_the_same_model() -> None:
+    # torch.export exchanges a model's parameters while it runs, so nobody can call the same model meanwhile.
+    model = Recurrent(5)
+    example = expected(model)
+    in_threads(lambda number: compare(model, *example))
+
+
+@pytest.mark.usefixtures("torch_stays")
+def test_threads_succeed_beside_others_that_fail() -> None:
+    def work(number: int) -> None:
+        if number % 2:
+            return check(Recurrent(number))
+        with pytest.raises(onnxplain.ExportFailed) as failed:
+            onnxplain.export(Branching(), (torch.ones(3),))
+        assert [finding.rule.id for finding in failed.value.findings] == ["OXP1001"]
+        return None
+
+    in_threads(work)
+
+
+@pytest.mark.usefixtures("torch_stays")
+def test_other_threads_speak_as_ever(capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder) -> None:
+    # A library of its own, which no file of the user's called: only the thread tells that it is not torch.
+    said, ready = threading.Event(), threading.Event()
+    code = compile("print('said', file=sys.stderr); warnings.warn('warned'); logger.error('logged')", "<string>", "exec")
+    records: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    handler.emit = records.append  # type: ignore[method-assign]
+    logger = logging.getLogger("torch._dynamo")
+    logger.addHandler(handler)
+
+    def other() -> None:
+        ready.wait(60)
+        exec(code, {"sys": sys, "warnings": warnings, "logger": logger})
+        said.set()
+
+    class Waiting(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            ready.set()
+            assert said.wait(60)
+            return x + 1
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    try:
+        program = onnxplain.export(Waiting(), (torch.ones(2),), strategies=("non-strict",))
+    finally:
+        thread.join()
+        logger.removeHandler(handler)
+    assert capsys.readouterr().err == "said\n"
+    assert [str(each.message) for each in recwarn if str(each.message) == "warned"] == ["warned"]
+    assert [record.getMessage() for record in records] == ["logged"]
+    assert not any(event.text in ("said", "UserWarning: warned", "torch._dynamo: logged") for event in program.diagnostics.events)
+
+
+@pytest.mark.usefixtures("torch_stays")
+def test_an_export_within_an_export_is_refused(load: Load, marked: Callable[..., list[int]]) -> None:
+    source = """
+        import torch
+
+        import onnxplain
+
+
+        class Inner(torch.nn.Module):
+            def forward(self, x):
+                return x + 1
+
+
+        def inner():
+            onnxplain.export(Inner(), (torch.ones(2),))  # here
+
+
+        class Outer(torch.nn.Module):
+            def forward(self, x):
+                inner()
+                return x
+
+
+        def hook(module, args):
+            inner()
+
+
+        def translation(x):
+            inner()
+            return x
+    """
+    module = load(source)
+    hooked = module.Inner()
+    hooked.register_forward_pre_hook(module.hook)
+    for model in (module.Outer(), hooked):
+        with pytest.raises(onnxplain.ExportFailed) as failed:
+            onnxplain.export(model, (torch.ones(2),))
+        (finding,) = failed.value.findings
+        assert (finding.rule.id, finding.location and finding.location.line) == ("OXP1005", marked("here")[0])
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(module.Inner(), (torch.ones(2),), custom_translation_table={torch.ops.aten.add.Tensor: module.translation})
+    assert [finding.rule.id for finding in failed.value.findings] == ["OXP3002"]
+
+
+def test_after_an_export_is_refused_another_may_begin() -> None:
+    def calling(x: torch.Tensor) -> torch.Tensor:
+        with contextlib.suppress(onnxplain.OnnxExporterError):
+            onnxplain.export(Recurrent(2), (torch.randn(1, 2, 2),))
+        return x + 1
+
+    onnxplain.export(calling, (torch.ones(2),), strategies=("non-strict",))
+    check(Recurrent(2))
+
+
+@pytest.mark.usefixtures("torch_stays")
+def test_interrupts_of_the_model() -> None:
+    class Interrupted(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            raise KeyboardInterrupt
+
+    for strategy in ("non-strict", "draft"):
+        with pytest.raises(KeyboardInterrupt):
+            onnxplain.export(Interrupted(), (torch.ones(2),), strategies=(strategy,))
+    check(Recurrent(2))
+
+
+INTERRUPTED = """
+import random
+import signal
+import sys
+
+import torch
+import torch_state
+
+import onnxplain
+
+class Model(torch.nn.Module):
+    def __init__(self, fails):
+        super().__init__()
+        self.fails = fails
+        self.layer = torch.nn.GRU(4, 4)
+
+    def forward(self, x):
+        x = self.layer(x)[0]
+        if self.fails and x.sum() > 0:
+            return x + 1
+        return x
+
+def export(fails):
+    return onnxplain.export(Model(fails), (torch.randn(2, 3, 4),), verify=True, dynamic_shapes=({0: "time"},))
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+def main():
+    export(False)
+    try:
+        export(True)
+    except onnxplain.ExportFailed:
+        pass
+    before = torch_state.state()
+    signal.signal(signal.SIGALRM, interrupt)
+    numbers, interrupted = random.Random(0), 0
+    for number in range(40):
+        try:
+            signal.setitimer(signal.ITIMER_REAL, numbers.uniform(0.001, 0.4))
+            export(number % 2 == 1)
+        except KeyboardInterrupt:
+            interrupted += 1
+        except onnxplain.ExportFailed:
+            pass
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        changed = torch_state.changes(before, torch_state.state())
+        if changed:
+            sys.exit(f"{number}: {changed}")
+    export(False)
+    print(interrupted)
+
+main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers that interrupt on this system")
+def test_interrupts_at_any_time(tmp_path: pathlib.Path) -> None:
+    script = tmp_path / "interrupted.py"
+    script.write_text(textwrap.dedent(INTERRUPTED), encoding="utf-8")
+    paths = {"PYTHONPATH": str(pathlib.Path(torch_state.__file__).parent)}
+
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, env={**os.environ, **paths}, check=False, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    assert int(ran.stdout) >= 10
+
+
+class Owner:
+    @staticmethod
+    def method(value: int) -> int:
+        return value
+
+
+def test_patches_are_left_in_any_order() -> None:
+    original = Owner.method
+    slot = Slot(Owner, "method")
+    first = wrapped(slot, lambda function, value: function(value) + 10)
+    second = wrapped(slot, lambda function, value: function(value) + 100)
+    first.__enter__()
+    assert Owner.method(1) == 11
+    second.__enter__()
+    assert Owner.method(1) == 101
+    first.__exit__(None, None, None)
+    assert Owner.method(1) == 101
+    second.__exit__(None, None, None)
+    assert Owner.method is original
+
+
+def test_a_patch_is_this_thread_s_alone() -> None:
+    seen: list[int] = []
+    with wrapped(Slot(Owner, "method"), lambda function, value: function(value) + 10):
+        thread = threading.Thread(target=lambda: seen.append(Owner.method(1)))
+        thread.start()
+        thread.join()
+        assert Owner.method(1) == 11
+    assert seen == [1]
+
+
+def test_a_patch_over_ours_keeps_nothing_of_it() -> None:
+    original: Any = Owner.method
+    with wrapped(Slot(Owner, "method"), lambda function, value: function(value) + 10):
+        kept = Owner.method
+        Owner.method = lambda value: kept(value) + 1000  # type: ignore[method-assign, assignment, misc]
+        assert Owner.method(1) == 1011
+    assert Owner.method(1) == 1001
+    Owner.method = kept  # type: ignore[method-assign]
+    with wrapped(Slot(Owner, "method"), lambda function, value: function(value) + 10):
+        assert Owner.method(1) == 11
+    assert Owner.method(1) == 1
+    Owner.method = original  # type: ignore[method-assign]
