@@ -126,7 +126,7 @@ def export(
         optimize: Whether the ONNX graph is cleaned up.
         verify: Whether the result is compared with eager PyTorch in ONNX Runtime.
         try_fixes: Whether an export that fails may run the model to explain the failure and to try fixes, on copies of its modules: at most
-            12 times, and for at most 15 seconds, or as long as the capture took if that is longer. False forbids it: the model runs in
+            12 times, and for at most 20 seconds, or as long as the capture took if that is longer. False forbids it: the model runs in
             captures only, and fixes are guesses.
         profile: Attaches to the log in which functions the time was spent.
         dump_exported_program: Saves what torch.export captured to `artifacts_dir`.
@@ -188,7 +188,7 @@ def export(
         keep_initializers_as_inputs=keep_initializers_as_inputs,
         optimize=optimize,
         verify=verify,
-        caller=_caller or locations.caller(),
+        callers=locations.callers() if _caller is None else (_caller,),
     )
     translations = checked("custom_translation_table", custom_translation_table, Mapping, NoneType) or {}
     registry = _with_translations(_registry or OnnxRegistry(request.opset_version), translations)

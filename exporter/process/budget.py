@@ -11,7 +11,7 @@ from onnxplain.torch_internals import python_frames
 
 RUNS = 12
 """How often the model is run, all in all, after a capture has failed: without a capture, and in captures that only repeat it."""
-SECONDS = 15.0
+SECONDS = 20.0
 """How long that may take, or as long as the capture that failed, whichever is more."""
 
 

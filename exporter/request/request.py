@@ -42,7 +42,7 @@ class Request:
         keep_initializers_as_inputs: True lists initializers among the graph's inputs, too.
         optimize: Whether the ONNX graph is cleaned up.
         verify: Whether the result is compared with eager PyTorch in ONNX Runtime.
-        caller: The user's line that called the export; findings about arguments stand there.
+        callers: The user's lines that called the export, innermost first; or the line that defines what is exported.
     """
 
     model: torch.nn.Module | torch.export.ExportedProgram | Callable[..., Any]
@@ -59,4 +59,9 @@ class Request:
     keep_initializers_as_inputs: bool
     optimize: bool
     verify: bool
-    caller: Location | None
+    callers: tuple[Location, ...]
+
+    @property
+    def caller(self) -> Location | None:
+        """The line that called the export, if it is known; findings about arguments stand there."""
+        return next(iter(self.callers), None)

@@ -19,7 +19,7 @@ from onnxplain.diagnostics.source import line_text
 from onnxplain.request import Request
 from onnxplain.torch_internals import pytree
 
-from . import locations, syntax
+from . import given_arguments, locations, syntax
 
 _SCRIPTED = re.compile(r"# (.+):\d+:\d+$", re.MULTILINE)
 """Where an operator of a TorchScript graph comes from, at the end of its line (torch 2.11 to 2.15)."""
@@ -60,17 +60,18 @@ class SourceExpression:
 
 
 def argument(request: Request, name: str, matches: Callable[[ast.expr], bool] = lambda _: True) -> SourceExpression | None:
-    """The value of the export's argument `name`: in its call, or where else the user's files give something of that name a value.
+    """The value of the export's argument `name`: in its call, or where the name that stands there got its value.
 
     Args:
         request: The export.
         name: The argument.
         matches: Tells what can be meant from what cannot.
     """
-    given = _in_call(request, name)
-    if given is not None and matches(given.node):
-        return given
-    return only(request, lambda node: (value for value in _values(node, name) if matches(value)))
+    try:
+        given = given_arguments.found(request.callers, name)
+    except given_arguments.FromElsewhere:
+        return only(request, lambda node: (value for value in _values(node, name) if matches(value)))
+    return SourceExpression(*given) if given is not None and matches(given[1]) else None
 
 
 def call_of(request: Request, *names: str, matches: Callable[[ast.Call], bool] = lambda _: True) -> SourceExpression | None:
@@ -99,39 +100,13 @@ def literal(node: ast.expr) -> Any:
         return None
 
 
-def _in_call(request: Request, name: str) -> SourceExpression | None:
-    place = request.caller
-    if place is None or place.region is None:
-        return None
-    # NOTE: before Python 3.11 only the call's line is known, on which there may be others.
-    calls = [node for node in syntax.around(place.file, place.region) if isinstance(node, ast.Call)]
-    given = [keyword.value for call in calls for keyword in call.keywords if keyword.arg == name]
-    return SourceExpression(place.file, _definition(place.file, given[-1])) if given else None
-
-
-def _definition(file: str, value: ast.expr) -> ast.expr:
-    """What was assigned to `value` last before it is used, if it is a name; or else itself."""
-    if not isinstance(value, ast.Name):
-        return value
-    region = syntax.region(file, value)
-    scope = syntax.innermost(file, region, ast.FunctionDef) or syntax.tree(file)
-    assigned = [
-        node
-        for node in (ast.walk(scope) if scope is not None else ())
-        if isinstance(node, ast.Assign)
-        and node.lineno < region.line
-        and any(isinstance(target, ast.Name) and target.id == value.id for target in node.targets)
-    ]
-    return max(assigned, key=lambda node: node.lineno).value if assigned else value
-
-
 def _values(node: ast.AST, name: str) -> Iterator[ast.expr]:
-    """What `node` gives to something called `name`: a key of a dict, a keyword, a variable."""
+    """What `node` gives to something called `name`: a key of a dict, or a variable. The arguments of other calls are not meant."""
     match node:
         case ast.Dict(keys=keys, values=values):
             yield from (value for key, value in zip(keys, values, strict=True) if isinstance(key, ast.Constant) and key.value == name)
-        case ast.keyword(arg=arg, value=value) if arg == name:
-            yield value
+        case ast.Call(func=ast.Name(id="dict"), keywords=keywords):
+            yield from (each.value for each in keywords if each.arg == name)
         case ast.Assign(targets=[ast.Name(id=target)], value=value) if target == name:
             yield value
         case ast.Assign(targets=[ast.Subscript(slice=ast.Constant(value=key))], value=value) if key == name:

@@ -55,6 +55,9 @@ _OUR_FOLDERS = _folders(str(pathlib.Path(__file__).parents[1]), *onnxplain.diagn
 _TORCH_FOLDERS = _folders(*torch.__path__)
 _PYTHON_FOLDERS = _folders(*(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "scripts")))
 
+_CALLERS = 10
+"""Lines of the user's that are kept of those that called an export."""
+
 _FRAME = re.compile(r'\s*File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)')
 _CARETS = re.compile(r"\s*[~^]+\s*")
 _OVERLOAD = re.compile(r"\w+\.\w+\.\w+")
@@ -148,14 +151,15 @@ def at_stack(frames: Iterable[Location], module: str = "") -> Evidence:
     return Evidence(replace(place, module=module), tuple(stack), related=inside)
 
 
-def caller() -> Location | None:
-    """The user's line that called into onnxplain; None when no file of the user's did, as from the command line."""
+def callers() -> tuple[Location, ...]:
+    """The user's lines that called into onnxplain, innermost first; empty when no file of the user's did, as from the command line."""
+    found: list[Location] = []
     frame = python_frames.current()
-    while frame is not None:
+    while frame is not None and len(found) < _CALLERS:
         if is_users(frame.f_code.co_filename):
-            return location(*python_frames.entry_of(frame))
+            found.append(location(*python_frames.entry_of(frame)))
         frame = frame.f_back
-    return None
+    return tuple(found)
 
 
 def user_speaks(above: int = 0) -> bool:

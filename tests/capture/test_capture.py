@@ -71,7 +71,7 @@ def run(
         "kwargs": kwargs or {},
         "shapes": DynamicShapes.parse(dynamic_shapes, model, args, kwargs or {}),
         "strategies": strategies,
-        "caller": locations.caller(),
+        "callers": locations.callers(),
     }
     others = {field.name: None for field in dataclasses.fields(Request)}
     request = Request(**(others | given))

@@ -31,8 +31,8 @@ from onnxplain.torch_internals.code_objects import compiled, key_of
 
 _UNTRIED = "It was not tried out."
 _SLOWER = 10.0
-"""How much longer than the model as it is an edited one may take, from two seconds on."""
-_LEAST_SECONDS = 2.0
+"""How much longer than the model as it is an edited one may take, from five seconds on."""
+_LEAST_SECONDS = 5.0
 
 
 class Trials:

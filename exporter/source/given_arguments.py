@@ -1,0 +1,153 @@
+"""Follows an argument of a call back to where its value was written: through names, dicts of options, and the functions around the call."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+
+from onnxplain.diagnostics import Location
+
+from . import syntax
+
+_RETURNED = {"model": 0, "args": 1, "kwargs": 2, "dynamic_shapes": 3}
+"""What a target of the command line returns, by position."""
+
+
+class FromElsewhere(Exception):
+    """The value comes from a function that is not known."""
+
+
+def found(places: Iterable[Location], name: str) -> tuple[str, ast.expr] | None:
+    """The file and the expression that the argument `name` of a call got its value from; None where the source does not tell.
+
+    Args:
+        places: The call, then the call of the function that it stands in, and so on; or the function that returns the argument.
+        name: The argument.
+
+    Raises:
+        FromElsewhere: The value is handed in by what called the last of `places`.
+    """
+    function: ast.FunctionDef | None = None
+    for place in places:
+        if place.region is None:
+            return None
+        # NOTE: before Python 3.11 only the call's line is known, on which there may be others.
+        call = syntax.innermost(place.file, place.region, ast.Call)
+        within = syntax.innermost(place.file, place.region, ast.FunctionDef)
+        scopes = [each for each in (within, syntax.tree(place.file)) if each is not None]
+        if call is None:
+            return _returned(place.file, within, name) if within is not None and function is None else None
+        value = _given(scopes, call, function, name)
+        if value is None and within is not None and _hands_on(call, within):
+            function = within
+            continue
+        if value is None and any(keyword.arg is None for keyword in call.keywords):
+            raise FromElsewhere
+        if value is None:
+            return None if function is None else _default(place.file, function, name)
+        value = _definition(scopes, _entry(scopes, value))
+        if not isinstance(value, ast.Name):
+            return place.file, value
+        if within is None or value.id not in _parameters(within):
+            return None
+        function, name = within, value.id
+    if function is not None:
+        raise FromElsewhere
+    return None
+
+
+def _hands_on(call: ast.Call, function: ast.FunctionDef) -> bool:
+    """Whether `call` passes on the `**options` of the function that it stands in."""
+    options = function.args.kwarg
+    named = [each.value for each in call.keywords if each.arg is None]
+    return options is not None and any(isinstance(each, ast.Name) and each.id == options.arg for each in named)
+
+
+def _given(scopes: Sequence[ast.AST], call: ast.Call, function: ast.FunctionDef | None, name: str) -> ast.expr | None:
+    """What `call` gives to the parameter `name`, which is one of `function` if that is known."""
+    for keyword in call.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    if function is not None and name in (parameters := _parameters(function)):
+        # NOTE: a method gets its first argument from the object.
+        bound = isinstance(call.func, ast.Attribute) and parameters[0] in ("self", "cls")
+        position = parameters.index(name) - bound
+        if position < len(call.args) and not any(isinstance(each, ast.Starred) for each in call.args):
+            return call.args[position]
+    options = (entry for keyword in call.keywords if keyword.arg is None for entry in _entries(scopes, keyword.value, name))
+    return max(options, key=lambda node: node.lineno, default=None)
+
+
+def _entry(scopes: Sequence[ast.AST], value: ast.expr) -> ast.expr:
+    """What was put into a dict, if that is what `value` reads; or else itself."""
+    match value:
+        case ast.Subscript(value=ast.Name() as options, slice=ast.Constant(value=str(key))):
+            return max(_entries(scopes, options, key), key=lambda node: node.lineno, default=value)
+    return value
+
+
+def _entries(scopes: Sequence[ast.AST], options: ast.expr, name: str) -> Iterator[ast.expr]:
+    """What is put under `name` into a dict."""
+    if isinstance(options, ast.Name):
+        for node in (each for scope in scopes for each in _before(scope, options)):
+            match node:
+                case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=owner), slice=ast.Constant(value=key))], value=value):
+                    yield from [value] if (owner, key) == (options.id, name) else []
+        options = _definition(scopes, options)
+    match options:
+        case ast.Dict(keys=keys, values=values):
+            yield from (value for key, value in zip(keys, values, strict=True) if isinstance(key, ast.Constant) and key.value == name)
+        case ast.Call(func=ast.Name(id="dict"), keywords=keywords):
+            yield from (each.value for each in keywords if each.arg == name)
+
+
+def _definition(scopes: Sequence[ast.AST], value: ast.expr) -> ast.expr:
+    """What was assigned to `value` last before it is used, if it is a name; or else itself."""
+    if not isinstance(value, ast.Name):
+        return value
+    for scope in scopes:
+        assigned = [node for node in _before(scope, value) if value.id in _targets(node)]
+        if assigned:
+            return max(assigned, key=lambda node: node.lineno).value
+    return value
+
+
+def _targets(node: ast.Assign) -> list[str]:
+    return [target.id for target in node.targets if isinstance(target, ast.Name)]
+
+
+def _before(scope: ast.AST, value: ast.expr) -> Iterator[ast.Assign]:
+    # NOTE: other functions have other names.
+    inside = _own(scope) if isinstance(scope, ast.Module) else ast.walk(scope)
+    return (node for node in inside if isinstance(node, ast.Assign) and node.lineno < value.lineno)
+
+
+def _own(node: ast.AST) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            yield child
+            yield from _own(child)
+
+
+def _parameters(function: ast.FunctionDef) -> list[str]:
+    given = function.args
+    return [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+
+
+def _default(file: str, function: ast.FunctionDef, name: str) -> tuple[str, ast.expr] | None:
+    given = function.args
+    positional = [*given.posonlyargs, *given.args]
+    defaults = dict(zip([each.arg for each in positional[len(positional) - len(given.defaults) :]], given.defaults, strict=True))
+    defaults |= {each.arg: value for each, value in zip(given.kwonlyargs, given.kw_defaults, strict=True) if value is not None}
+    return (file, defaults[name]) if name in defaults else None
+
+
+def _returned(file: str, function: ast.FunctionDef, name: str) -> tuple[str, ast.expr] | None:
+    """What a function returns for `name`, if it returns once."""
+    position = _RETURNED.get(name)
+    returned = [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]
+    match returned:
+        case [ast.Tuple(elts=parts)] if position is not None and position < len(parts):
+            value = _definition([function], parts[position])
+            return None if isinstance(value, ast.Name) else (file, value)
+    return None
