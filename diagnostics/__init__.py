@@ -1,21 +1,40 @@
-"""Rules, findings, the context that collects them, and the sinks that write them. Knows neither torch nor ONNX."""
+"""Rules, findings, the context that collects them, the sinks that write them, and the gate. Knows neither torch nor ONNX.
 
-from .context import DiagnosticContext, Evidence, Reported
-from .errors import InvalidArgument, OnnxExporterError
-from .failure import ExportFailed, LogNotSaved, UnreadableLog
-from .finding import Diagnostic, Suppression
+Other rooms import from here, and from the sinks `console`, `markdown` and `sarif`, whose libraries load only when they are needed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from .atomic_files import replace_file, write_file
+from .code_flow import GraphText, Step
+from .context import DiagnosticContext, Evidence, StageFailed
+from .diagnostic import Diagnostic, Suppression
+from .display import Span, describe, excerpt, shown_path, visible
+from .errors import InvalidArgument, OnnxExporterError, UnreadableLog
+from .export_errors import ExportFailed, LogNotSaved
 from .fix import Confidence, Edit, Fix
-from .flow import GraphText, Step
-from .graph import Graph, Node
-from .history import Added, ArgumentsChanged, Deprecated, LevelChanged, MeaningChanged, Renamed, Retired
+from .graph import LEFT_OUT, Graph, Node
 from .level import Level
 from .location import Location, Region
-from .log import Artifact, Attachment, Event, Log, Stage, Tool
+from .log import PROFILE, Artifact, Attachment, Event, Log, Stage, Tool
 from .options import SARIF_PROFILES, DiagnosticOptions, SarifProfile
 from .rule import CHAPTERS, Page, Recorded, Rule
+from .rule_history import Added, ArgumentsChanged, Deprecated, HistoryEvent, LevelChanged, MeaningChanged, Renamed, Retired, State
+from .source_text import line_text
+
+if TYPE_CHECKING:
+    from .gate import GATE_FORMATS, Verdict, accept_findings, judge_logs
+    from .log_reader import read_log
+    from .sarif_file import file_of, opened_sarif, present_results
 
 __all__ = [
     "CHAPTERS",
+    "GATE_FORMATS",
+    "LEFT_OUT",
+    "PROFILE",
     "SARIF_PROFILES",
     "Added",
     "ArgumentsChanged",
@@ -33,6 +52,7 @@ __all__ = [
     "Fix",
     "Graph",
     "GraphText",
+    "HistoryEvent",
     "InvalidArgument",
     "Level",
     "LevelChanged",
@@ -46,13 +66,51 @@ __all__ = [
     "Recorded",
     "Region",
     "Renamed",
-    "Reported",
     "Retired",
     "Rule",
     "SarifProfile",
+    "Span",
     "Stage",
+    "StageFailed",
+    "State",
     "Step",
     "Suppression",
     "Tool",
     "UnreadableLog",
+    "Verdict",
+    "accept_findings",
+    "describe",
+    "excerpt",
+    "file_of",
+    "judge_logs",
+    "line_text",
+    "opened_sarif",
+    "present_results",
+    "read_log",
+    "replace_file",
+    "shown_path",
+    "visible",
+    "write_file",
 ]
+
+_LATE = {
+    "GATE_FORMATS": "gate",
+    "Verdict": "gate",
+    "accept_findings": "gate",
+    "file_of": "sarif_file",
+    "judge_logs": "gate",
+    "opened_sarif": "sarif_file",
+    "present_results": "sarif_file",
+    "read_log": "log_reader",
+}
+"""Names for reading logs, with their modules. These import at first use: they take 0.1 s, which exports and other commands save."""
+
+# NOTE: type checkers would take every name for one that a module-level __getattr__ resolves.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name not in _LATE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(f".{_LATE[name]}", __name__), name)
+        globals()[name] = value
+        return value

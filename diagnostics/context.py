@@ -1,4 +1,4 @@
-"""The context: stands beside the pipeline, and every stage writes to it."""
+"""The context stands beside the pipeline; every stage reports to it."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from . import source
-from .failure import ExportFailed
-from .finding import Diagnostic, Suppression
+from .code_flow import GRAPHS, GraphText, Step
+from .diagnostic import Diagnostic, Suppression
+from .export_errors import ExportFailed
 from .fix import Confidence, Fix
-from .flow import GRAPHS, GraphText, Step
 from .graph import Graph
 from .level import Level
 from .location import Location, Region
 from .log import Artifact, Attachment, Event, Log, Stage, Tool
 from .options import DiagnosticOptions
 from .rule import Rule
+from .source_text import IGNORE, line_text
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Evidence:
-    """Where a finding stands and how the program came there. `onnxplain.source` makes it from nodes, frames and exceptions.
+    """The place of a finding and how the program got there. `onnxplain.source` makes it from nodes, frames and exceptions.
 
     Attributes:
-        location: The user's innermost line, if there is one.
-        stack: Python frames that lead there, outermost first.
-        code_flow: The way from the source line through the graphs.
+        location: The innermost line of the user's code, if there is one.
+        stack: Python frames that lead to that line, outermost first.
+        code_flow: The path from the source line through the graphs.
         related: Other places that explain the finding.
-        node: The node of a graph that the finding is about, for the context's `draw`.
+        node: The node of a graph that the finding is about; the context's `draw` takes it.
     """
 
     location: Location | None = None
@@ -44,22 +44,8 @@ class Evidence:
     node: object = None
 
 
-class Reported:
-    """Proof that something was reported: later code skips what carries it. Only a context makes one."""
-
-    __slots__ = ("rule",)
-
-    def __init__(self, rule: Rule, key: object) -> None:
-        if key is not _KEY:
-            raise TypeError("only DiagnosticContext.report makes a Reported")
-        self.rule = rule
-
-
-_KEY = object()
-
-
 class StageFailed(Exception):
-    """Ends a stage. Made by `DiagnosticContext.fail` and `stop`; becomes `ExportFailed` at the stage's boundary."""
+    """Ends a stage. `DiagnosticContext.fail` and `stop` make it; at the end of the stage it becomes `ExportFailed`."""
 
     def __init__(self, cause: BaseException | None) -> None:
         super().__init__()
@@ -70,16 +56,16 @@ class DiagnosticContext:
     """Collects what an export reports.
 
     Args:
-        tool: What makes the log.
+        tool: What writes the log.
         subject: Name of the model.
-        options: What counts, and how much is recorded.
+        options: Which findings count, and how much the log records.
         internal_error: Makes the finding for an exception that escapes a stage: `(stage, exception) -> rule`.
         locate: Makes the evidence for such an exception.
-        on_stage: Called with each stage's name as it begins.
-        clock: Seconds since the epoch; tests pass their own.
+        on_stage: The context calls it with the name of each stage that begins.
+        clock: Returns seconds since the epoch.
         command_line: The command, if there is one.
-        places: Gives the places that stand for the whole export; called only for a log with findings.
-        draw: Makes the graph around a node that a finding is about; called only for a finding that is kept.
+        places: Returns the places that stand for the whole export. The context calls it only for a log with findings.
+        draw: Makes the graph around the node that a finding is about. The context calls it once per finding.
     """
 
     def __init__(
@@ -124,8 +110,8 @@ class DiagnosticContext:
         """Runs one stage of the pipeline.
 
         Raises:
-            ExportFailed: The stage could not go on: it called `fail` or `stop`, or an exception escaped it, which becomes an internal
-                finding that carries it.
+            ExportFailed: The stage could not go on: it raised `fail` or `stop`, or another exception escaped it, which the context
+                turns into an internal finding.
         """
         self._stage, started, completed = name, self._clock(), False
         cause: BaseException | None = None
@@ -146,7 +132,7 @@ class DiagnosticContext:
             self._stages.append(Stage(name, round(self._clock() - started, 6), completed))
             self._stage = ""
         if not completed:
-            # NOTE: a recognised failure says all in its finding; torch's own page of traceback above it would bury it.
+            # NOTE: the finding of a recognized failure tells everything; a page of torch's traceback would bury it.
             raise ExportFailed(self.log(), cause) from (None if known else cause)
 
     def report(
@@ -158,10 +144,9 @@ class DiagnosticContext:
         fixes: Sequence[Fix] = (),
         cause: BaseException | None = None,
         blocking: bool = False,
-    ) -> Reported:
-        """Adds a finding and goes on. `blocking` says that the stage will end with `stop`, because it has no result without this."""
+    ) -> None:
+        """Adds a finding; the stage goes on. A `blocking` finding leaves the stage without a result, so the stage must end with `stop`."""
         self._add(rule, at, notes=notes, fixes=fixes, cause=cause, blocking=blocking)
-        return Reported(rule, _KEY)
 
     def fail(
         self,
@@ -177,31 +162,31 @@ class DiagnosticContext:
         return StageFailed(cause)
 
     def stop(self, cause: BaseException | None = None) -> StageFailed:
-        """Ends the stage after blocking findings were reported: `raise context.stop()`. `cause` is the first one's by default."""
+        """Ends the stage after blocking findings: `raise context.stop()`. By default `cause` is that of the first blocking finding."""
         if not any(finding.blocking for finding in self._findings.values()):
             raise AssertionError("stop() without a blocking finding would fail the export with an empty log")
         return StageFailed(cause or self._first_cause)
 
     def finish(self) -> Log:
-        """The log of an export that came to its end. Raises `ExportFailed` if its findings fail it all the same."""
+        """The log of an export that ran all its stages. Raises `ExportFailed` if a finding fails it nevertheless."""
         log = self.log()
         if not log.succeeded:
             raise ExportFailed(log)
         return log
 
     def event(self, text: str, level: int = logging.INFO) -> None:
-        """Records that something happened which asks for no action. `text` becomes a sentence if it is none: SARIF wants one."""
+        """Records something that happened and needs no action. `text` gets the period that SARIF wants, if it lacks one."""
         text = text.strip()
         if level >= self.options.verbosity_level and text:
             self._events.append(Event(level, self._stage, text if text.endswith(".") else f"{text}.", self._clock()))
 
     def attach(self, name: str, text: Callable[[], str], level: int = logging.DEBUG) -> None:
-        """Keeps a text of interest; `text` is called only when the verbosity asks for `level`."""
+        """Attaches a text to the log. The context calls `text` only if the verbosity includes `level`."""
         if level >= self.options.verbosity_level:
             self._attachments.append(Attachment(name, text()))
 
     def graph(self, name: str, text: Callable[[], GraphText]) -> None:
-        """Keeps a graph of the export, out of `GRAPHS`; `text` is called only for a log with a finding whose way leads through it."""
+        """Adds a graph, one of `GRAPHS`. The context calls `text` only for a log with a finding whose path leads through the graph."""
         self._graphs[name] = text
 
     def wrote(self, path: pathlib.Path, role: str, sha256: str) -> None:
@@ -209,7 +194,7 @@ class DiagnosticContext:
         self._artifacts.append(Artifact(path.absolute(), role, path.stat().st_size, sha256))
 
     def log(self) -> Log:
-        """What was reported until now, frozen."""
+        """Everything that was reported until now, frozen."""
         places = self._places() if self._findings else ()
         findings = [_with_occurrences(finding, self._occurrences[key], places) for key, finding in self._findings.items()]
         named = {step.graph for finding in findings for step in finding.code_flow}
@@ -257,7 +242,7 @@ class DiagnosticContext:
             code_flow=evidence.code_flow,
             related=evidence.related,
             notes=tuple(notes),
-            # NOTE: a finding always names an action: where the reporter knows none for this one, it is the first of the rule's page.
+            # NOTE: a finding always names an action. If the reporter gives none, it is the first one on the rule's page.
             fixes=tuple(fixes) or (Fix(rule.page.first_way, Confidence.GUESS),),
             cause=f"{type(cause).__name__}: {cause}" if cause is not None else "",
             suppression=_suppression(rule, evidence.location),
@@ -284,7 +269,7 @@ def _fold(seen: Diagnostic, again: Diagnostic) -> Diagnostic:
 
 
 def _with_occurrences(finding: Diagnostic, found: Sequence[Location | None], places: Sequence[Location]) -> Diagnostic:
-    """`finding` at every place where it was found; one in no file stands where the model does, so that readers have a line to go to."""
+    """`finding` with every place where it was found. A place outside all files becomes that of the model: readers need a line to go to."""
     standing = (_standing(place, places) for place in found)
     known = tuple(dict.fromkeys(place for place in standing if place is not None))
     return dataclasses.replace(finding, location=known[0] if known else None, occurrences=known, count=len(found))
@@ -300,12 +285,12 @@ def _suppression(rule: Rule, place: Location | None) -> Suppression | None:
     if place is None or place.region is None:
         return None
     for number in range(place.region.line, place.region.last_line + 1):
-        found = source.IGNORE.search(source.line_text(place.file, number))
+        found = IGNORE.search(line_text(place.file, number))
         if found and rule.id in re.split(r"[\s,]+", found[1].strip()):
             return Suppression(Location(place.file, Region(number)), found[2].strip())
     return None
 
 
 def _utc(seconds: float) -> datetime.datetime:
-    # NOTE: SARIF tells milliseconds (2.1.0, section 3.9); more would make a report on the log another one than that on the export.
+    # NOTE: SARIF records milliseconds (2.1.0, section 3.9). With more, a report made from the log would differ from that of the export.
     return datetime.datetime.fromtimestamp(round(seconds, 3), tz=datetime.timezone.utc)

@@ -1,4 +1,4 @@
-"""What tells a finding again in a later log: GitHub's hash of its line, and a hash of our own over what it says."""
+"""Fingerprints recognize a finding in a later log: GitHub's hash of its line, and our hash of its rule, arguments and line."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import json
 import re
 import uuid
 
+from .display import without_folders
 from .location import Location
 from .rule import Rule
-from .source import IGNORE
-from .text import without_folders
+from .source_text import IGNORE
 
 NAME = "onnxplain/v1"
-"""What our fingerprint is called in a log; a change to how it is computed asks for another version."""
+"""Name of our fingerprint in a log. Another computation needs another version."""
 
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "onnxplain")
 _GENERATED = re.compile(r"0x[0-9a-fA-F]+|_?\d+")
@@ -27,8 +27,8 @@ _END_OF_FILE = "\uffff"
 def line_hashes(text: str) -> list[str]:
     """The `primaryLocationLineHash` of every line of `text`, as GitHub code scanning computes it.
 
-    It reads the first 100 UTF-16 code units from the line's start on, without blanks and with `\\n` for every line end, as the digits of a
-    number in base 37, modulo 2**64 (github/codeql-action, src/fingerprints.ts, which rolls it over the file). Equal hashes are counted.
+    The hash reads 100 UTF-16 code units from the start of the line, without blanks and with LF for every line end, as the digits of a
+    number in base 37, modulo 2**64. A counter tells equal hashes apart. Source: github/codeql-action, src/fingerprints.ts.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n").translate({ord(" "): None, ord("\t"): None}) + _END_OF_FILE
     data = text.encode("utf-16-le", "surrogatepass")
@@ -49,33 +49,33 @@ def digest(*parts: object) -> str:
 
 
 def of_finding(rule: Rule, file: str, place: Location) -> str:
-    """What stays of a finding from export to export: the rule, its arguments, the file and the text of the line.
+    """A hash that stays equal from export to export: of the rule, its arguments, the file and the text of the line.
 
-    It does not change when lines move, nor by what differs between two exports of one model: volatile arguments, and within a text with
+    It ignores the number of the line, and whatever differs between two exports of one model: volatile arguments, and in arguments with
     blanks (an error, a symbolic expression) numbers, addresses, folders and the numbers of generated names such as `add_12` and `s77`.
 
     Args:
-        rule: The finding's.
+        rule: The finding's rule.
         file: Name of its file, the same on every machine.
-        place: Where it stands. Only where that is in no file its module counts: a line may run in several modules.
+        place: Its place. The module counts only for a place without a file, because one line may run in several modules.
     """
     arguments = [_stable(value) for value in rule.identity()]
     if rule.everywhere:
         return digest(rule.id, arguments)
-    # NOTE: a comment that accepts one finding of a line must not make another of the same line a new one.
+    # NOTE: a comment that suppresses one finding of a line must not turn another finding of that line into a new one.
     line = IGNORE.sub("", place.snippet).rstrip()
     return digest(rule.id, arguments, _stable(file), line, "" if file else place.module)
 
 
 def guid(subject: str, fingerprint: str) -> str:
-    """The guid of the finding with `fingerprint` in the log of the model `subject`."""
+    """The guid of the finding with `fingerprint` in a log of the model `subject`."""
     return str(uuid.uuid5(_NAMESPACE, digest(subject, fingerprint)))
 
 
 def _stable(value: object) -> object:
     if isinstance(value, tuple):
         return [_stable(each) for each in value]
-    # NOTE: a name, which has no blanks, counts in full: the inputs `x_1` and `x_2` are two.
+    # NOTE: a name has no blanks and counts in full: `x_1` and `x_2` are different inputs.
     return _GENERATED.sub("", without_folders(value)) if isinstance(value, str) and " " in value else value
 
 

@@ -9,7 +9,7 @@ from .location import Region
 
 
 class Confidence(enum.Enum):
-    """What applying a fix does to the model's results."""
+    """What a fix does to the model's results."""
 
     SAFE = "safe"
     CHANGES_BEHAVIOUR = "changes behaviour"
@@ -18,22 +18,30 @@ class Confidence(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Edit:
-    """Replaces `region` of `file` by `replacement`, byte for byte."""
+    """Replaces `region` of `file` with `replacement`, byte for byte."""
 
     file: str
     region: Region
     replacement: str
 
+    def lines(self) -> tuple[list[str], list[str]]:
+        """The whole lines that the edit touches, before and after it."""
+        region = self.region
+        before = list(region.texts(self.file))
+        head = before[0][: (region.column or 1) - 1]
+        tail = before[-1][region.end_column - 1 :] if region.end_column else ""
+        return before, (head + self.replacement + tail).splitlines()
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Fix:
-    """One way out: edits that a tool can apply, or code for the user to paste, or just advice.
+    """One solution: edits that a tool can apply, code for the user to paste, or plain advice.
 
     Attributes:
-        description: What to do, a sentence.
-        confidence: What it does to the model's results.
+        description: What to do, as a sentence.
+        confidence: What the fix does to the model's results.
         edits: Edits to apply together.
-        snippet: Python code to paste where no edit is exact enough.
+        snippet: Python code to paste, where no exact edit is possible.
     """
 
     description: str

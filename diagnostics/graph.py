@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 LEFT_OUT = "..."
-"""Label of a node that stands for all that are left out at its place."""
+"""Label of a node that stands for all nodes omitted at its place."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -13,9 +13,9 @@ class Node:
     """A node of a graph.
 
     Attributes:
-        id: Its name; no other node of the graph has it.
+        id: Its name, unique within the graph.
         label: What it is, such as an operator or an input; or `LEFT_OUT`.
-        value: Dtype and shape of what it gives, such as `float32[batch, 3]`; empty where they are unknown.
+        value: Dtype and shape of its result, such as `float32[batch, 3]`; empty if unknown.
     """
 
     id: str
@@ -25,11 +25,11 @@ class Node:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Graph:
-    """The neighbourhood of a node.
+    """The nodes around one node.
 
     Attributes:
         nodes: The nodes.
-        edges: What feeds what: the ids of two nodes each.
+        edges: Pairs of node ids; the first node feeds the second.
         blamed: The id of the node that the finding is about.
     """
 

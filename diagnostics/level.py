@@ -1,4 +1,4 @@
-"""How bad a finding is."""
+"""How severe a finding is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class Level(enum.Enum):
-    """The SARIF 2.1.0 level of a finding (section 3.27.10); `none` is not used."""
+    """The SARIF 2.1.0 level of a finding (section 3.27.10); onnxplain never uses `none`."""
 
     ERROR = "error"
     WARNING = "warning"

@@ -1,10 +1,10 @@
-"""Where a finding stands: a region of a file, and the part of the model that it belongs to."""
+"""The place of a finding: a region of a file, and the part of the model that it belongs to."""
 
 from __future__ import annotations
 
 import dataclasses
 
-from . import source
+from . import source_text
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Region:
         column: First column; `None` stands for the whole line.
         end_line: Last line; `None` stands for `line`.
         end_column: Column after the last one; `None` stands for the end of the line.
-        lines: The text of its lines as a log tells it; empty stands for what the file holds now.
+        lines: The text of its lines as a log recorded them. If it is empty, the file's present text counts.
     """
 
     line: int
@@ -27,34 +27,34 @@ class Region:
 
     @property
     def last_line(self) -> int:
-        """`end_line`, or `line` where there is none."""
+        """`end_line`, or `line` if that is `None`."""
         return self.line if self.end_line is None else self.end_line
 
     def texts(self, file: str) -> tuple[str, ...]:
-        """Its lines in `file`, whole; empty texts where there are none."""
-        return self.lines or tuple(source.line_text(file, number) for number in range(self.line, max(self.line, self.last_line) + 1))
+        """Its whole lines in `file`; empty strings for lines that do not exist."""
+        return self.lines or tuple(source_text.line_text(file, number) for number in range(self.line, max(self.line, self.last_line) + 1))
 
     @classmethod
     def from_utf8(cls, file: str, line: int, offset: int, end_line: int, end_offset: int) -> Region:
         """A region from the positions of `ast` and `co_positions()`: UTF-8 byte offsets from 0, the end exclusive."""
         return cls(
             line,
-            source.column_from_utf8(source.line_text(file, line), offset),
+            source_text.column_from_utf8(source_text.line_text(file, line), offset),
             end_line,
-            source.column_from_utf8(source.line_text(file, end_line), end_offset),
+            source_text.column_from_utf8(source_text.line_text(file, end_line), end_offset),
         )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Location:
-    """A place in the user's sources or model. A frame of a Python stack is one, too.
+    """A place in the user's source or model. A frame of a Python stack is a place as well.
 
     Attributes:
-        file: Path as Python knows it; empty when only the part of the model is known.
+        file: Path as Python knows it; empty if only the part of the model is known.
         region: `None` stands for the whole file.
         function: Name of the enclosing Python function.
-        module: Path of the enclosing submodule, such as `encoder.layers.3`; empty for the root or when unknown.
-        message: What this place has to do with the finding, for related places and steps.
+        module: Path of the enclosing submodule, such as `encoder.layers.3`; empty for the root or if unknown.
+        message: How this place relates to the finding, for related places and steps.
     """
 
     file: str
@@ -65,7 +65,7 @@ class Location:
 
     @property
     def line(self) -> int | None:
-        """The first line, if one is known."""
+        """The first line, if it is known."""
         return self.region.line if self.region else None
 
     @property

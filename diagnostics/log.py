@@ -6,19 +6,19 @@ import dataclasses
 import datetime
 import pathlib
 
-from .finding import Diagnostic
-from .flow import GraphText
+from .code_flow import GraphText
+from .diagnostic import Diagnostic
 from .level import Level
 from .location import Location
 from .options import DiagnosticOptions
 
 PROFILE = "profile.txt"
-"""Name of the attachment that tells in which functions the time was spent."""
+"""Name of the attachment that lists the functions in which the export spent its time."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tool:
-    """What made the log: a name of at most three words, a semantic version, a page about it."""
+    """What wrote the log: a name of at most three words, a semantic version, the address of its page."""
 
     name: str
     version: str
@@ -27,12 +27,12 @@ class Tool:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened and asks for no action: a step, a choice, a time. Never a finding.
+    """Something that happened and needs no action: a step, a choice, a time. Never a finding.
 
     Attributes:
         level: A level of `logging`, such as `logging.INFO`.
-        stage: The stage that it belongs to; empty between stages.
-        text: What happened, a sentence.
+        stage: The stage in which it happened; empty between stages.
+        text: What happened, as a sentence.
         at: When, in seconds since the epoch.
     """
 
@@ -44,7 +44,7 @@ class Event:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stage:
-    """One stage of the pipeline as it ran: how long in seconds, and whether it came to its end."""
+    """One stage of the pipeline: its name, how many seconds it ran, and whether it completed."""
 
     name: str
     seconds: float
@@ -53,7 +53,7 @@ class Stage:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Attachment:
-    """A text of interest, such as a graph dump; written beside the log when a folder was asked for."""
+    """A text beside the findings, such as a graph dump. The export writes it to `artifacts_dir`, if given."""
 
     name: str
     text: str
@@ -61,7 +61,7 @@ class Attachment:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Artifact:
-    """A file that the export wrote. `role` is SARIF's (2.1.0, section 3.24.6), such as `resultFile`; `sha256` in hex."""
+    """A file that the export wrote: its role in SARIF (2.1.0, section 3.24.6) such as `resultFile`, its size in bytes, its hash in hex."""
 
     path: pathlib.Path
     role: str
@@ -74,20 +74,20 @@ class Log:
     """What one export reported.
 
     Attributes:
-        tool: What made it.
+        tool: What wrote it.
         subject: Name of the exported model.
         findings: Worst first, then in the order of the stages.
         events: Steps and choices, in order of time.
         stages: The stages that ran, in order.
-        attachments: Texts of interest.
-        artifacts: The files that were written.
-        environment: Names and versions of what the result depends on.
+        attachments: Texts beside the findings.
+        artifacts: The files that the export wrote.
+        environment: Names and versions of the software that the result depends on.
         options: The options in force.
         started: When the export began (UTC), to the millisecond.
         ended: When it ended (UTC), to the millisecond.
         command_line: The command, if there was one.
-        graphs: The graphs that steps of the findings stand in, as text.
-        places: Places that stand for the whole export, the most telling first, for findings without one of their own.
+        graphs: The graphs that the findings' steps point to, as text.
+        places: Places that stand for the whole export, the most telling first. A finding without a place gets the first.
     """
 
     tool: Tool
@@ -112,14 +112,32 @@ class Log:
 
     @property
     def exit_code(self) -> int:
-        """0 if exported, 1 if findings failed the export."""
+        """0 if the export succeeded, 1 if findings failed it."""
         return 0 if self.succeeded else 1
 
     @property
     def active(self) -> tuple[Diagnostic, ...]:
-        """The findings that count: those that no comment in the source accepts, and those that stopped the export."""
+        """The findings that count: those that no comment in the source suppresses, and those that stopped the export."""
         return tuple(finding for finding in self.findings if finding.suppression is None or finding.blocking)
 
     def count(self, level: Level) -> int:
-        """How many active findings have `level`."""
+        """The number of active findings of `level`."""
         return sum(finding.level is level for finding in self.active)
+
+    @property
+    def verdict(self) -> str:
+        """The outcome of the export: `Exported Net in 2.3 s`, or `The export of Net failed in capture`."""
+        if self.succeeded:
+            return f"Exported {self.subject} in {(self.ended - self.started).total_seconds():.1f} s"
+        stopped = [stage.name for stage in self.stages if not stage.completed]
+        return f"The export of {self.subject} failed{f' in {stopped[-1]}' if stopped else ''}"
+
+    @property
+    def summary(self) -> str:
+        """The number of findings of each level: `2 errors, 1 warning.`."""
+        counts = [(self.count(level), level.value) for level in Level]
+        told = ", ".join(f"{count} {name}{'s' if count != 1 else ''}" for count, name in counts if count)
+        suppressed = len(self.findings) - len(self.active)
+        if suppressed:
+            told = f"{told or 'no findings'} ({suppressed} suppressed in the source)"
+        return f"{told or 'no findings'}."

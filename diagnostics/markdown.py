@@ -1,4 +1,4 @@
-"""The log as a markdown report, to be read where GitHub renders it: in an issue, a comment, a job summary."""
+"""The log as a markdown report for GitHub: in an issue, a comment or a job summary."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from typing import Any
 
 import jinja2
 
-from . import atomic
-from .finding import Diagnostic
+from .atomic_files import replace_file
+from .diagnostic import Diagnostic
+from .display import describe, shown_path, underlined, visible
 from .fix import Edit
 from .graph import LEFT_OUT, Graph, Node
 from .level import Level
 from .location import Location
 from .log import PROFILE, Event, Log
 from .rule import Recorded, Rule
-from .text import caret, change, describe, shown_path, summary, verdict, visible
 
 _LIMIT = 65_000
-"""Size of a report: a comment on GitHub holds 65,536 characters, which nobody counts as more than the UTF-16 code units."""
+"""Size of a report in UTF-16 code units. A comment on GitHub holds 65,536 characters, however it counts them."""
 _TABLE_ROOM = 5_000
 _SUPPRESSED_ROOM = 5_000
 _BRIEF_ROOM = 5_000
-"""Room for the rows of a table, for findings that the source suppresses, and at least for those that are told in a line each."""
+"""Room for the rows of a table, for suppressed findings, and the least room for findings with one line each."""
 _BLOCK_LIMIT = 8_000
 _PROSE_LIMIT = 2_000
 _CODE_LIMIT = 500
 _CELL_LIMIT = 200
 _LABEL_LIMIT = 60
-"""Characters of a block of code, a sentence, code within a line, a cell of a table, a line in a picture."""
+"""Characters of a code block, a sentence, inline code, a table cell and a line of a picture's node."""
 _EVENT_LIMIT = 100
 _PLACE_LIMIT = 10
 _CELL_PLACE_LIMIT = 5
@@ -46,20 +46,20 @@ _NO_LABEL = re.compile(r"[^A-Za-z0-9_ .,()\[\]=]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-
 
 
 class Markdown(str):
-    """Text that is markdown already. The template escapes all other text."""
+    """Text that is already markdown. The template escapes all other text."""
 
     __slots__ = ()
 
 
 def to_markdown(log: Log) -> str:
-    """The report on `log`, short enough for a comment on GitHub; it says how much is left out."""
+    """The report on `log`, short enough for a comment on GitHub. It counts what it omits."""
     macros: Any = _template("findings").module
     suppressed = [finding for finding in log.findings if finding not in log.active]
     frame = functools.partial(
         _template("report").render,
         log=log,
-        verdict=verdict(log),
-        summary=summary(log),
+        verdict=log.verdict,
+        summary=log.summary,
         tables=list(_tables(log)),
         suppressed=suppressed,
         accepted=_fitting(map(macros.brief, suppressed), _SUPPRESSED_ROOM),
@@ -72,7 +72,7 @@ def to_markdown(log: Log) -> str:
 
 
 def _sections(findings: Sequence[Diagnostic], section: Callable[..., str], room: int) -> Iterator[Markdown]:
-    """The sections on the first of `findings`, as many as there is room for; without what is folded where that is too much."""
+    """The sections for the first findings, as many as fit into `room`. A section loses its folded parts if it does not fit with them."""
     for index, finding in enumerate(findings):
         forms = (section(finding, folded=folded, open=index == 0) for folded in (True, False))
         fitting = next((form for form in forms if _size(form) <= room), None)
@@ -83,7 +83,7 @@ def _sections(findings: Sequence[Diagnostic], section: Callable[..., str], room:
 
 
 def _fitting(texts: Iterable[str], room: int) -> list[Markdown]:
-    """As many of `texts`, from the first on, as there is room for."""
+    """The first of `texts`, as many as fit into `room`."""
     found: list[Markdown] = []
     for text in texts:
         room -= _size(text)
@@ -99,7 +99,7 @@ def _size(text: str) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """What one rule finds, a row each: arguments, how often, where, and the notes of a line."""
+    """The findings of one rule, one row each: arguments, number, places, one-line notes."""
 
     rule: Rule | Recorded
     head: Markdown
@@ -108,7 +108,7 @@ class Table:
 
 
 def _tables(log: Log) -> Iterator[Table]:
-    """A table for each rule that finds things wherever they stand, such as operators."""
+    """A table for each rule whose findings fold across places, such as operators."""
     by_rule: dict[str, list[Diagnostic]] = {}
     for finding in log.active:
         if finding.rule.everywhere:
@@ -145,9 +145,13 @@ def _line(place: Location) -> str:
 
 
 def write(log: Log, path: pathlib.Path) -> None:
-    """Writes the report on `log` to `path` in one step: no reader sees half of it."""
+    """Writes the report on `log` to `path`, whole or not at all. Makes the folders above it.
+
+    Raises:
+        OSError: The file cannot be written; an earlier report is unharmed.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    atomic.replace(path, to_markdown(log).encode())
+    replace_file(path, to_markdown(log).encode())
 
 
 @functools.cache
@@ -166,7 +170,7 @@ def _template(name: str) -> jinja2.Template:
 
 
 def prose(text: str) -> Markdown:
-    """`text` as a part of a paragraph. Backticks in pairs stay code, as in the sentences of rules; all else stands for itself."""
+    """`text` as a part of a paragraph. Pairs of backticks stay code, as in the sentences of rules; everything else is escaped."""
     parts = _CODE_SPAN.split(visible(_shortened(text, _PROSE_LIMIT)))
     return Markdown("".join(part if index % 2 else _escaped(part) for index, part in enumerate(parts)))
 
@@ -180,7 +184,7 @@ def _shortened(text: str, limit: int) -> str:
 
 
 def code(text: str) -> Markdown:
-    """`text` as code within a line."""
+    """`text` as inline code."""
     if not text:
         return prose("''")
     text = visible(_shortened(text, _CODE_LIMIT))
@@ -190,13 +194,13 @@ def code(text: str) -> Markdown:
 
 
 def cell(text: str, how: Callable[[str], Markdown] = code) -> Markdown:
-    """`text` as `how` has it, in a cell of a table, which a bar would end even within code."""
+    """`text`, formatted by `how`, as the cell of a table, which a bar would end even within code."""
     text = _shortened(text, _CELL_LIMIT)
     return Markdown(_escaped(visible(text))) if "|" in text else how(text) if text else Markdown("")
 
 
 def fence(text: str, language: str = "text") -> Markdown:
-    """`text` as a block of code, without its middle if it is long."""
+    """`text` as a code block. A long text loses its middle."""
     text = _middle(text)
     ticks = "`" * max(3, _longest_run(text) + 1)
     return Markdown("\n".join([f"{ticks}{language}", *(visible(line) for line in text.splitlines()), ticks]))
@@ -207,12 +211,12 @@ def _longest_run(text: str) -> int:
 
 
 def shown(path: pathlib.Path | str) -> str:
-    """`path` as a reader in the current folder would write it."""
+    """`path`, relative to the current folder if it lies below that folder."""
     return shown_path(str(path))
 
 
 def message(rule: Rule | Recorded) -> Markdown:
-    """The message of `rule`, its quoted arguments as code."""
+    """The message of `rule`, with its quoted arguments as code."""
     values = rule.argument_texts()
     parts = _ARGUMENT.split(rule.numbered_message())
     for index, part in enumerate(parts):
@@ -222,30 +226,30 @@ def message(rule: Rule | Recorded) -> Markdown:
 
 
 def place(place: Location) -> Markdown:
-    """`place` and what it has to do with the finding."""
+    """`place`, and how it relates to the finding."""
     return Markdown(f"{prose(place.message)}: {code(describe(place))}") if place.message else code(describe(place))
 
 
 def diff(edit: Edit) -> str:
-    """What `edit` does, in the way of `diff`."""
-    before, after = change(edit)
+    """`edit` as the lines of a diff."""
+    before, after = edit.lines()
     return "\n".join([*(f"-{line}" for line in before), *(f"+{line}" for line in after)])
 
 
 def excerpt(place: Location) -> str:
-    """The source line of `place`, underlined; empty where the source is not at hand."""
-    text, underline = caret(place)
+    """The source line of `place`, underlined; empty if the source is not available."""
+    text, underline = underlined(place)
     number = str(place.line)
     return f"{number} | {text}\n{' ' * len(number)} | {underline}" if text else ""
 
 
 def stack(frames: Sequence[Location]) -> str:
-    """`frames` and their source lines, as in a traceback of Python's."""
+    """`frames` and their source lines, as in a Python traceback."""
     return "\n".join(f"{describe(frame)}\n    {frame.snippet}".rstrip() for frame in frames)
 
 
 def times(log: Log) -> list[tuple[str, str, str, str]]:
-    """The stages of `log`, what is between and around them, and the whole: name, seconds, share of the whole, and a remark."""
+    """The stages of `log`, the rest and the whole: name, seconds, share of the whole, remark."""
     whole = (log.ended - log.started).total_seconds()
     rows = [(stage.name, stage.seconds, "" if stage.completed else "failed") for stage in log.stages]
     rows += [("rest", max(0.0, whole - sum(stage.seconds for stage in log.stages)), ""), ("whole", whole, "")]
@@ -253,14 +257,14 @@ def times(log: Log) -> list[tuple[str, str, str, str]]:
 
 
 def steps(events: Sequence[Event]) -> str:
-    """The last of `events`, a line each."""
+    """The last events, one line each."""
     told = [f"{event.stage or 'export'}: {event.text}" for event in events[-_EVENT_LIMIT:]]
     left_out = len(events) - len(told)
-    return "\n".join([f"[{left_out} earlier steps are left out here]", *told] if left_out else told)
+    return "\n".join([f"[{left_out} earlier steps are omitted here]", *told] if left_out else told)
 
 
 def setting(log: Log) -> str:
-    """The versions and options that the export depended on, a line each."""
+    """The versions and options that the export depended on, one line each."""
     versions = [f"{name} {version}" for name, version in {log.tool.name: log.tool.version, **dict(log.environment)}.items()]
     options = [f"{name}={_option(value)}" for name, value in log.options.changed().items()]
     return "\n".join([*versions, *options])
@@ -273,8 +277,8 @@ def _option(value: int | bool | Mapping[str, Level] | tuple[str, ...]) -> str:
 
 
 def mermaid(graph: Graph) -> str:
-    """`graph` as a flowchart of mermaid, from top to bottom."""
-    # NOTE: names of our own: mermaid's grammar stumbles over some ids, such as `end`.
+    """`graph` as a mermaid flowchart, from top to bottom."""
+    # NOTE: generated names, because mermaid's grammar stumbles over some ids, such as `end`.
     names = {node.id: f"n{number}" for number, node in enumerate(graph.nodes)}
     return "\n".join(
         [
@@ -287,7 +291,7 @@ def mermaid(graph: Graph) -> str:
 
 
 def _label(node: Node) -> str:
-    """The lines of `node`. What might mean something to mermaid, to markdown or to HTML is written as mermaid's `#number;`."""
+    """The lines of `node`. Characters with a meaning in mermaid, markdown or HTML become mermaid's `#number;`."""
     texts = [text for text in (node.label, node.id, node.value) if text] if node.label != LEFT_OUT else [LEFT_OUT]
     return "<br>".join(_NO_LABEL.sub(lambda found: f"#{ord(found[0])};", visible(_shortened(text, _LABEL_LIMIT))) for text in texts)
 
@@ -295,4 +299,4 @@ def _label(node: Node) -> str:
 def _middle(text: str) -> str:
     left_out = len(text) - _BLOCK_LIMIT
     half = _BLOCK_LIMIT // 2
-    return text if left_out <= 0 else f"{text[:half]}\n[{left_out} characters are left out here]\n{text[-half:]}"
+    return text if left_out <= 0 else f"{text[:half]}\n[{left_out} characters are omitted here]\n{text[-half:]}"

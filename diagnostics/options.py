@@ -13,7 +13,7 @@ from .level import Level
 from .rule import Rule
 
 SarifProfile = Literal["full", "github"]
-"""What a SARIF log has: all that is known, or what GitHub code scanning accepts."""
+"""What a SARIF log holds: everything that is known, or only what GitHub code scanning accepts."""
 SARIF_PROFILES: tuple[SarifProfile, ...] = get_args(SarifProfile)
 
 _PREFIX = re.compile(r"OXP\d{0,4}")
@@ -21,20 +21,20 @@ _PREFIX = re.compile(r"OXP\d{0,4}")
 
 @dataclasses.dataclass(frozen=True)
 class DiagnosticOptions:
-    """How much is written, and what counts.
+    """How much an export records, and which findings count.
 
     Attributes:
-        verbosity_level: A level of `logging`. It sets how much is recorded beside the findings (at `logging.DEBUG` graphs and
-            per-node steps, too); it never drops a finding.
-        warnings_as_errors: Raises warnings to errors, in the log as well; the export fails on them.
-        levels: Rule id to level: overrides the rule's own level.
-        select: Ids or prefixes of ids (`OXP1` is the whole chapter) of the rules to report; empty means all.
-        ignore: Ids or prefixes of ids of rules not to report. Of `select` and `ignore` the longer match wins, as in ruff.
+        verbosity_level: A level of `logging`. It sets how much the log records beside the findings; at `logging.DEBUG` that includes
+            graphs and per-node steps. It never drops a finding.
+        warnings_as_errors: Raises warnings to errors, also in the log. The export fails on them.
+        levels: Rule id to level: overrides the rule's default level.
+        select: The rules to report, as ids or prefixes of ids (`OXP1` is a whole chapter); empty means all.
+        ignore: The rules not to report, as ids or prefixes of ids. Of `select` and `ignore` the longer match wins, as in ruff.
 
-    What stops an export is always reported, and as an error, whatever these options say: a failed export never has an empty log.
+    A finding that stops the export is always reported as an error, whatever these options say: a failed export never has an empty log.
 
     Raises:
-        InvalidArgument: An option has the wrong type, or a value that is not like a rule's id (a TypeError and a ValueError).
+        InvalidArgument: An option has the wrong type, or a value does not look like the id of a rule (a TypeError and a ValueError).
     """
 
     verbosity_level: int = logging.INFO
@@ -62,20 +62,20 @@ class DiagnosticOptions:
                     raise InvalidArgument(f"{option}: expected a rule id such as OXP1001 or a prefix of one, got {prefix!r}")
 
     def changed(self) -> dict[str, int | bool | Mapping[str, Level] | tuple[str, ...]]:
-        """The options that are not at their defaults, by name."""
+        """The options that differ from their defaults, by name."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return {name: value for name, value in values.items() if value != getattr(DiagnosticOptions(), name)}
 
     def check_known(self) -> None:
-        """Raises `InvalidArgument` if an option names no rule of the book. Needs the rules imported."""
+        """Raises `InvalidArgument` if an option names no rule of the book. Import `onnxplain.rules` first."""
         ids = [rule.id for rule in Rule.all()]
         for option in ("levels", "select", "ignore"):
             for prefix in getattr(self, option):
                 if not any(id.startswith(prefix) for id in ids):
-                    raise InvalidArgument(f"{option}: there is no rule {prefix}; `onnxplain rules` lists them")
+                    raise InvalidArgument(f"{option}: there is no rule {prefix}; `onnxplain rules` lists the rules")
 
     def level_of(self, rule: type[Rule]) -> Level | None:
-        """The level at which findings of `rule` are reported; `None` if they are not."""
+        """The level at which findings of `rule` are reported; `None` if they are not reported."""
         selected = _longest_match(rule.id, self.select) if self.select else 0
         if selected is None:
             return None
@@ -88,4 +88,5 @@ class DiagnosticOptions:
 
 
 def _longest_match(id: str, prefixes: Mapping[str, Level] | tuple[str, ...]) -> int | None:
+    """The length of the longest of `prefixes` that `id` starts with."""
     return max((len(prefix) for prefix in prefixes if id.startswith(prefix)), default=None)

@@ -1,4 +1,4 @@
-"""The base class of all rules. A rule is a class; a finding carries an instance of it, whose fields are the message's arguments."""
+"""The base class of all rules. A rule is a class; a finding holds an instance of it, whose fields are the message's arguments."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 
 from typing_extensions import dataclass_transform
 
-from . import history as _history
-from .history import Event, State
+from . import rule_history
 from .level import Level
+from .rule_history import HistoryEvent, State
 
 CHAPTERS = {
     "0": "internal",
@@ -28,7 +28,7 @@ CHAPTERS = {
     "6": "verify",
     "7": "memory",
 }
-"""First digit of an id to the stage whose findings it holds."""
+"""First digit of a rule's id to the stage that reports the rule."""
 
 _ID = re.compile(r"OXP[0-7]\d{3}")
 _FIELD_TYPES = (str, int, float, bool, tuple[str, ...])
@@ -40,16 +40,16 @@ _NUMBER = re.compile(r"\{(\d{1,3})\}")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Page:
-    """What `onnxplain explain` prints and the SARIF rule metadata carries, read from the rule's docstring (markdown).
+    """The page of a rule, in markdown. `onnxplain explain` prints it and SARIF logs contain it. The rule's docstring is its source.
 
     Attributes:
         summary: The first line: what the rule finds, in one sentence.
         what: What happened.
         why: Why it matters.
         fix: How to fix it.
-        remark: What to know about the example; mostly nothing.
-        failing: A complete program that produces exactly this rule at the line marked with the rule's id.
-        clean: The same program, fixed: it exports without the finding.
+        remark: A remark about the example; usually empty.
+        failing: A complete program that has exactly this finding, at the line marked with the rule's id.
+        clean: The same program, fixed: it exports without findings.
     """
 
     summary: str
@@ -62,7 +62,7 @@ class Page:
 
     @property
     def first_way(self) -> str:
-        """The first of the ways to fix it, on one line."""
+        """The first way to fix it, on one line."""
         ways = re.split(r"^\d+\. ", self.fix, flags=re.MULTILINE)
         return " ".join((ways[1] if len(ways) > 1 else self.fix).split())
 
@@ -77,7 +77,7 @@ class Page:
 
     @classmethod
     def parse(cls, docstring: str) -> Page:
-        """Reads a rule's docstring. Raises `ValueError` that names what is missing."""
+        """Reads a rule's docstring. Raises `ValueError` if a part is missing, with the name of that part."""
         text = inspect.cleandoc(docstring)
         summary, *rest = re.split(rf"^({'|'.join(_SECTIONS)}):\s*$", text, flags=re.MULTILINE)
         if tuple(rest[::2]) != _SECTIONS:
@@ -93,28 +93,31 @@ class Page:
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class Rule:
-    """Derive from it to make a rule; see `onnxplain.rules` for what they look like.
+    """The base class of a rule. `onnxplain.rules` has examples.
 
-    Fields are `str`, `int`, `float`, `bool` or `tuple[str, ...]`. The class is refused (`TypeError`) when its id is taken or malformed, its
-    `message` names something that is not a field, its docstring is not a complete page, or its history does not lead to its present state.
+    Fields are `str`, `int`, `float`, `bool` or `tuple[str, ...]`.
+
+    Raises:
+        TypeError: The class statement has an id that is taken or malformed, a `message` with a name that is not a field, a docstring that
+            is not a complete page, or a history that does not lead to the present state.
     """
 
     id: ClassVar[str]
     level: ClassVar[Level]
-    history: ClassVar[tuple[Event, ...]]
+    history: ClassVar[tuple[HistoryEvent, ...]]
     page: ClassVar[Page]
     message: ClassVar[str]
-    """The template of the message: a sentence with `{field}` in it, quoted as `'{field}'`."""
+    """The template of the message: a sentence that names each field, in quotes, as `'{field}'`."""
     everywhere: ClassVar[bool] = False
-    """True folds findings with equal arguments into one, wherever they stand; otherwise only those at the same place."""
+    """True folds all findings with equal arguments into one; False only those at the same place."""
     volatile: ClassVar[tuple[str, ...]] = ()
-    """Arguments that do not make it another finding: measured numbers, advice, generated names. The fingerprint leaves them out."""
+    """Arguments that do not identify a finding: measured numbers, advice, generated names. The fingerprint omits them."""
     precision: ClassVar[str] = "high"
-    """GitHub code scanning's precision: very-high, high, medium or low."""
+    """Precision for GitHub code scanning: very-high, high, medium or low."""
 
     _book: ClassVar[dict[str, type[Rule]]] = {}
 
-    def __init_subclass__(cls, *, id: str, level: Level, history: Sequence[Event], **kwargs: Any) -> None:
+    def __init_subclass__(cls, *, id: str, level: Level, history: Sequence[HistoryEvent], **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.id, cls.level, cls.history = id, level, tuple(history)
         dataclasses.dataclass(frozen=True, kw_only=True)(cls)
@@ -141,15 +144,15 @@ class Rule:
                 raise ValueError(f"field {name} has type {hints[name]}; expected one of {_FIELD_TYPES}")
         unknown = [name for name in cls.arguments() if name not in cls.fields()]
         if unknown:
-            raise ValueError(f"the message names {unknown}, which are no fields")
+            raise ValueError(f"the message names {unknown}, which are not fields")
         unknown = [name for name in cls.volatile if name not in cls.arguments()]
         if unknown:
-            raise ValueError(f"volatile names {unknown}, which are no arguments of the message")
+            raise ValueError(f"volatile names {unknown}, which are not arguments of the message")
         if any(brace in cls.message for brace in ("{{", "}}")):
-            raise ValueError("the message must have no braces but for fields: readers of SARIF do not agree on how to escape them")
+            raise ValueError("the message must use braces only for fields: SARIF readers disagree on how to escape them")
         if not cls.message.endswith("."):
             raise ValueError("the message must end with a period")
-        _history.check(cls.history, cls.state())
+        rule_history.check(cls.history, cls.state())
 
     @classmethod
     def title(cls) -> str:
@@ -163,7 +166,7 @@ class Rule:
 
     @classmethod
     def arguments(cls) -> tuple[str, ...]:
-        """The names of the fields that the message uses, in order of their first use."""
+        """The names of the fields in the message, in order of their first use."""
         return _named(cls.message)
 
     @classmethod
@@ -173,22 +176,22 @@ class Rule:
 
     @classmethod
     def revision(cls) -> int:
-        """1, plus one for each change of arguments or meaning."""
-        return 1 + sum(isinstance(event, _history.ArgumentsChanged | _history.MeaningChanged) for event in cls.history)
+        """1, plus 1 for each change of the arguments or the meaning."""
+        return 1 + sum(isinstance(event, rule_history.ArgumentsChanged | rule_history.MeaningChanged) for event in cls.history)
 
     @classmethod
     def state(cls) -> State:
-        """The present state, as release tables record it."""
+        """The present state, as a release table records it."""
         return State(cls.__name__, cls.level, cls.fields(), cls.revision())
 
     @classmethod
     def state_at(cls, version: str) -> State | None:
         """The state in release `version`; `None` if the rule did not exist then."""
-        return _history.state_at(version, cls.history, cls.state())
+        return rule_history.state_at(version, cls.history, cls.state())
 
     @classmethod
     def numbered_message(cls) -> str:
-        """The template in SARIF's form, with `{0}`, `{1}` for the arguments (2.1.0, section 3.11.5)."""
+        """The template as SARIF writes it, with `{0}`, `{1}` for the arguments (2.1.0, section 3.11.5)."""
         numbers = {name: f"{{{number}}}" for number, name in enumerate(cls.arguments())}
         return cls.message.format_map(numbers)
 
@@ -197,7 +200,7 @@ class Rule:
         return tuple(_text(getattr(self, name)) for name in self.arguments())
 
     def identity(self) -> tuple[object, ...]:
-        """The arguments that tell this finding from others of its rule: all that are not volatile."""
+        """The arguments that tell this finding from others of the same rule: those that are not volatile."""
         return tuple(getattr(self, name) for name in self.arguments() if name not in self.volatile)
 
     def __str__(self) -> str:
@@ -205,18 +208,18 @@ class Rule:
 
     @staticmethod
     def all() -> Iterator[type[Rule]]:
-        """Every rule that has been defined, by id. Import `onnxplain.rules` first for the whole book."""
+        """Every rule that is defined so far, by id. Import `onnxplain.rules` first to get the whole book."""
         return iter(rule for _, rule in sorted(Rule._book.items()))
 
     @staticmethod
     def find(id: str) -> type[Rule] | None:
-        """The rule of that id, if there is one."""
+        """The rule with that id, if there is one."""
         return Rule._book.get(id)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Recorded:
-    """A rule's instance as a log tells of it: the rule may be retired, changed or newer than the present book. Sinks show it as a `Rule`.
+    """A rule's instance as a log recorded it. The present book may lack the rule or have changed it. Sinks show it as they show a `Rule`.
 
     Attributes:
         id: The rule's id.
@@ -265,5 +268,5 @@ def _text(value: str | int | float | bool | tuple[str, ...]) -> str:
         return shown if len(value) <= _LIST_LIMIT else f"{shown} and {len(value) - _LIST_LIMIT} more"
     if isinstance(value, float):
         return f"{value:.4g}"
-    # NOTE: one line without control characters: a message is shown in tables and terminals, and what comes from a model may hold anything.
+    # NOTE: tables and terminals show messages, and text from a model may hold anything: it becomes one line without control characters.
     return " ".join("".join(char if char.isprintable() else " " for char in str(value)).split())

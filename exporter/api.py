@@ -17,6 +17,7 @@ from typing import Any, Literal
 import torch
 
 from onnxplain.diagnostics import (
+    PROFILE,
     Confidence,
     DiagnosticContext,
     DiagnosticOptions,
@@ -29,7 +30,6 @@ from onnxplain.diagnostics import (
     SarifProfile,
     Tool,
 )
-from onnxplain.diagnostics.log import PROFILE
 from onnxplain.rules import ArgumentIgnored, InternalError, LegacyDynamicAxes
 
 from . import graph_views, pipeline

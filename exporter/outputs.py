@@ -21,7 +21,7 @@ from onnxplain.diagnostics import (
     Log,
     LogNotSaved,
     SarifProfile,
-    atomic,
+    replace_file,
 )
 
 from . import repro as repro_script
@@ -108,7 +108,7 @@ class Outputs:
 
                 markdown.write(log, self.report)
             for attachment in log.attachments if self.attachments is not None else ():
-                atomic.replace(self.attachments / attachment.name, attachment.text.encode())  # type: ignore[operator]
+                replace_file(self.attachments / attachment.name, attachment.text.encode())  # type: ignore[operator]
         except OSError as error:
             raise LogNotSaved(log, error) from error
         return log
@@ -125,7 +125,7 @@ class Outputs:
             text = repro_script.source(context, request, failed.log, translations, budget)
         try:
             if text:
-                atomic.replace(self.repro, text.encode(errors="backslashreplace"))
+                replace_file(self.repro, text.encode(errors="backslashreplace"))
                 context.wrote(self.repro, "debugOutputFile", sha256(self.repro))
         except OSError as error:
             raise LogNotSaved(context.log(), error) from error

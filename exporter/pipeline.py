@@ -8,8 +8,7 @@ import logging
 
 import torch
 
-from onnxplain.diagnostics import DiagnosticContext
-from onnxplain.diagnostics.context import StageFailed
+from onnxplain.diagnostics import DiagnosticContext, StageFailed
 
 from . import graph_views, opset, passes
 from .build import build

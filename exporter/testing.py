@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 from onnxplain.diagnostics import ExportFailed
-from onnxplain.diagnostics.text import summary, verdict
 
 from .api import export
 from .program import ONNXProgram
@@ -44,4 +43,4 @@ def assert_exports(
         return export(model, args, verify=verify, **options)
     except ExportFailed as failed:
         log = failed.log
-    raise AssertionError("\n\n".join([f"{verdict(log)}: {summary(log)}", *map(str, log.active)]))
+    raise AssertionError("\n\n".join([f"{log.verdict}: {log.summary}", *map(str, log.active)]))

@@ -7,8 +7,7 @@ import pathlib
 import re
 from collections.abc import Iterable, Sequence
 
-from onnxplain.diagnostics import Level, Rule
-from onnxplain.diagnostics.history import State
+from onnxplain.diagnostics import Level, Rule, State
 
 FOLDER = pathlib.Path(__file__).parent
 CATALOG = FOLDER / "CATALOG.md"

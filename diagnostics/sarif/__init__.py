@@ -1,7 +1,7 @@
 """The log as SARIF 2.1.0, with the fields that its readers need: VS Code, GitHub code scanning, the multitool, sarif-tools, CI gates.
 
-There are two profiles. `full` has all that is known. `github` has what GitHub code scanning accepts: it refuses a whole file for one result
-without a place in the repository, and shows what is suppressed as if it were not.
+There are two profiles. `full` holds everything that is known. `github` holds what GitHub code scanning accepts: one result without a place
+in the repository makes GitHub refuse the whole file, and GitHub shows suppressed results as if they counted.
 """
 
 from __future__ import annotations
@@ -10,34 +10,35 @@ import contextlib
 import gzip
 import pathlib
 
-from onnxplain.diagnostics import atomic, checkout, encode
-from onnxplain.diagnostics.flow import GRAPHS
+from onnxplain.diagnostics import git_checkout
+from onnxplain.diagnostics.atomic_files import replace_file
+from onnxplain.diagnostics.code_flow import GRAPHS
+from onnxplain.diagnostics.json_text import to_json as json_text
 from onnxplain.diagnostics.log import Log
 from onnxplain.diagnostics.options import SarifProfile
 
 from .run import build
 
 _UPLOAD_LIMIT = 10 * 10**6
-"""Bytes of a gzipped log that GitHub code scanning accepts."""
+"""The largest gzipped log that GitHub code scanning accepts, in bytes."""
 
 
 def write(log: Log, path: pathlib.Path, *, profile: SarifProfile = "full", base: pathlib.Path | None = None) -> tuple[str, ...]:
-    """Writes `log` to `path`, whole or not at all; makes the folders above it.
+    """Writes `log` to `path`, whole or not at all. Makes the folders above it.
 
-    The graphs that its findings lead through are written, too, as text files to `graphs_folder(path)`;
-    those of an earlier log there go.
+    Also writes the graphs that findings lead through, as text files in `graphs_folder(path)`, and removes those of an earlier log.
 
     Args:
-        log: What was reported.
+        log: The log.
         path: The file.
-        profile: What is in it, see above.
+        profile: What the file holds, see the module's docstring.
         base: As for `to_json`.
 
     Returns:
-        What was left out, a sentence each. The written log says it, too.
+        What the file omits, one sentence each. The file itself lists it as notifications.
 
     Raises:
-        OSError: It cannot be written; what was there before is still there.
+        OSError: A file cannot be written; an earlier log is unharmed.
     """
     text, graphs, left_out = _built(log, base, profile, path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -47,13 +48,13 @@ def write(log: Log, path: pathlib.Path, *, profile: SarifProfile = "full", base:
     for name in GRAPHS:
         file = folder / f"{name}.txt"
         if name in graphs:
-            atomic.replace(file, graphs[name].encode("utf-8", "replace"))
+            replace_file(file, graphs[name].encode("utf-8", "replace"))
         else:
             file.unlink(missing_ok=True)
     if not graphs:
         with contextlib.suppress(OSError):
             folder.rmdir()
-    atomic.replace(path, text.encode())
+    replace_file(path, text.encode())
     return left_out
 
 
@@ -61,32 +62,32 @@ def to_json(log: Log, base: pathlib.Path | None = None, *, profile: SarifProfile
     """`log` as the text of a SARIF file.
 
     Args:
-        log: What was reported.
-        base: Source files below it are named relative to it. By default the root of the git checkout around the current folder, or that
-            folder itself.
-        profile: What is in it, see above.
-        path: Where the file will be; without it the text tells no places in the graphs beside it.
+        log: The log.
+        base: Source files below this folder get URIs relative to it. By default the root of the git checkout around the current folder, or
+            that folder itself.
+        profile: What the file holds, see the module's docstring.
+        path: The future place of the file. Without it no step of a code flow points to a graph.
     """
     return _built(log, base, profile, path)[0]
 
 
 def graphs_folder(path: pathlib.Path) -> pathlib.Path:
-    """The folder beside the log at `path` for the graphs that it refers to."""
+    """The folder for the graphs of the log at `path`, beside that log."""
     return path.with_suffix(".graphs")
 
 
 def _built(
     log: Log, base: pathlib.Path | None, profile: SarifProfile, path: pathlib.Path | None
 ) -> tuple[str, dict[str, str], tuple[str, ...]]:
-    """The text of the log, the files with its graphs, and what was left out."""
+    """The text of the log, the text of its graphs by name, and what the log omits."""
     here = pathlib.Path.cwd()
-    base = (base or checkout.root(here) or here).absolute()
+    base = (base or git_checkout.root(here) or here).absolute()
     folder = None if path is None else graphs_folder(path.absolute())
     built = build(log, base, folder, github=profile == "github")
-    text = encode.to_json(built.log)
+    text = json_text(built.log)
     kept = built.results
     while profile == "github" and kept and len(gzip.compress(text.encode(), 1)) > _UPLOAD_LIMIT:
         kept //= 2
         built = build(log, base, folder, github=True, limit=kept)
-        text = encode.to_json(built.log)
+        text = json_text(built.log)
     return text, dict(built.graphs), built.left_out

@@ -1,4 +1,4 @@
-"""Rules as SARIF's reporting descriptors: what viewers and code scanning show of a rule."""
+"""Rules as SARIF's reporting descriptors: what viewers and code scanning show about a rule."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections.abc import Mapping
 
 import sarif_om
 
-from onnxplain.diagnostics.history import Added, Deprecated, Renamed, told
 from onnxplain.diagnostics.level import Level
 from onnxplain.diagnostics.log import Tool
 from onnxplain.diagnostics.rule import Rule
+from onnxplain.diagnostics.rule_history import Added, Deprecated, Renamed, described
 
 _SEVERITIES = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "recommendation"}
 _DESCRIPTION_LIMIT = 1024
-"""Characters of a rule's full description; GitHub code scanning refuses more."""
+"""Characters of a rule's full description. GitHub code scanning refuses more."""
 
 
 def descriptor(rule: type[Rule], tool: Tool, messages: Mapping[str, str]) -> sarif_om.ReportingDescriptor:
-    """All that is known of a rule.
+    """Describes a rule.
 
     Args:
         rule: The rule.
-        tool: What makes the log; its page has the catalogue of rules.
-        messages: The templates that the log's results refer to, by id.
+        tool: What writes the log; its page has the catalogue of rules.
+        messages: The message templates that the log's results refer to, by id.
     """
     page, name = rule.page, rule.__name__
     description = f"{page.what}\n\n{page.why}"
@@ -46,7 +46,7 @@ def descriptor(rule: type[Rule], tool: Tool, messages: Mapping[str, str]) -> sar
                 "problem.severity": _SEVERITIES[rule.level],
                 "revision": rule.revision(),
                 "since": next(event.version for event in rule.history if isinstance(event, Added)),
-                "history": [told(event) for event in rule.history],
+                "history": [described(event) for event in rule.history],
                 "arguments": list(rule.arguments()),
                 "everywhere": rule.everywhere or None,
                 "deprecated": deprecated and {"version": deprecated.version, "replacement": deprecated.replacement},
@@ -56,5 +56,5 @@ def descriptor(rule: type[Rule], tool: Tool, messages: Mapping[str, str]) -> sar
 
 
 def some(values: dict[str, object]) -> dict[str, object]:
-    """The values that say something: no None, no empty text or list."""
+    """Drops None and empty strings, lists and dicts from `values`."""
     return {name: value for name, value in values.items() if isinstance(value, bool | int) or value}

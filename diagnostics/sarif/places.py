@@ -12,12 +12,12 @@ import sarif_om
 
 from onnxplain.diagnostics import fingerprint
 from onnxplain.diagnostics.location import Location, Region
-from onnxplain.diagnostics.source import column_to_utf16
+from onnxplain.diagnostics.source_text import column_to_utf16
 
 ROOT = "SRCROOT"
 """The base of all URIs below the source root."""
 SNIPPET_LIMIT = 10_000
-"""Characters; a longer snippet, of generated code for example, is left out: it would be repeated in every finding there."""
+"""Characters. The log omits a longer snippet, of generated code for example, because every finding there would repeat it."""
 _CONTEXT_LINES = 2
 _PACKAGES = {"site-packages", "dist-packages"}
 
@@ -26,7 +26,7 @@ class Sources:
     """The files of one log, each read once.
 
     Args:
-        base: Files below it are named relative to it.
+        base: Files below this folder get URIs relative to it.
     """
 
     def __init__(self, base: pathlib.Path) -> None:
@@ -40,11 +40,11 @@ class Sources:
         return found
 
     def add(self, file: str, text: str) -> None:
-        """A file that will be there when the log is."""
+        """Adds a file that will exist as soon as the log does."""
         self._sources[file] = Source(file, self.base, text.splitlines())
 
     def has(self, place: Location | None) -> bool:
-        """Whether `place` is a line of a file below the base that is at hand and no installed package's."""
+        """Whether `place` is an existing line of a file in the repository: below the base and outside installed packages."""
         if place is None or not place.file or place.region is None:
             return False
         source = self[place.file]
@@ -52,7 +52,7 @@ class Sources:
 
 
 class Source:
-    """A source file: its name, its lines, and what counts in them."""
+    """A source file: its name, its lines, and regions in them."""
 
     def __init__(self, file: str, base: pathlib.Path, lines: list[str]) -> None:
         self.file = file
@@ -65,20 +65,20 @@ class Source:
         self.in_repository = self.location.uri_base_id is not None and not _PACKAGES & set(pathlib.PurePath(file).parts)
 
     def hash_of(self, line: int) -> str | None:
-        """GitHub's hash of a line; None where the file has no such line."""
+        """GitHub's hash of a line; None if the file has no such line."""
         return self._hashes[line - 1] if 1 <= line <= len(self.lines) and line <= len(self._hashes) else None
 
     @functools.cached_property
     def _hashes(self) -> list[str]:
         try:
-            # NOTE: GitHub reads UTF-8 whatever the file declares, and it matters whether the last line has an end.
+            # NOTE: GitHub reads UTF-8 whatever the file declares, and its hashes depend on the end of the last line.
             text = pathlib.Path(self.file).read_bytes().decode("utf-8", "replace")
         except (OSError, ValueError):
             text = "\n".join([*self.lines, ""])
         return fingerprint.line_hashes(text)
 
     def fit(self, region: Region) -> Region | None:
-        """`region` with all its numbers, inside the file; None where the file has no such line: it is not the one that ran."""
+        """`region` with all its numbers, cut to the file. None if the file lacks the line, because another version of it ran."""
         if not 1 <= region.line <= len(self.lines):
             return None
         if region in self._fitted:
@@ -110,7 +110,7 @@ class Source:
         )
 
     def physical(self, region: Region | None, *, context: bool = False) -> sarif_om.PhysicalLocation:
-        """The file, its region with the text there, and on request the lines around it. One place is one object: leave it as it is."""
+        """The file, the region with its text, and with `context` the lines around it. Equal places share one object: never modify it."""
         key = (region, context)
         if key not in self._made:
             self._made[key] = self._physical(region, context)
@@ -137,7 +137,7 @@ class Source:
 
 
 def artifact_location(file: str, base: pathlib.Path) -> sarif_om.ArtifactLocation:
-    """`file` relative to the source root if it lies below it, else as an absolute URI."""
+    """`file` relative to the source root if it lies below that folder, else as an absolute URI."""
     if not _is_path(file):
         return sarif_om.ArtifactLocation(uri=urllib.parse.quote(file, errors="replace"))
     path = pathlib.Path(file).absolute()
@@ -155,7 +155,7 @@ def folder_uri(folder: pathlib.Path) -> str:
 
 
 def snippet_of(text: str) -> sarif_om.ArtifactContent | None:
-    """`text` as content, unless it is empty or too long."""
+    """`text` as SARIF content; None if it is empty or too long."""
     return sarif_om.ArtifactContent(text=text) if 0 < len(text) <= SNIPPET_LIMIT else None
 
 
@@ -163,12 +163,12 @@ def _lines(file: str) -> list[str]:
     try:
         return [line.rstrip("\r\n") for line in linecache.getlines(file)]
     except ValueError:
-        # NOTE: what linecache says to a name that no file can have, with NUL or half a surrogate pair.
+        # NOTE: linecache raises this for a name that no file can have, with NUL or half a surrogate pair.
         return []
 
 
 def _is_path(file: str) -> bool:
-    """False for Python's names of source that is in no file, such as `<stdin>`, and for what no file can be called."""
+    """False for Python's names of source outside all files, such as `<stdin>`, and for names that no file can have."""
     try:
         os.fsencode(file)
     except UnicodeEncodeError:
@@ -177,7 +177,7 @@ def _is_path(file: str) -> bool:
 
 
 def _unseen(region: Region) -> sarif_om.Region | None:
-    """`region` of a file whose text is not at hand: its lines, as columns in UTF-16 are unknown."""
+    """The lines of `region` in a file that cannot be read. Columns in UTF-16 need the text."""
     return sarif_om.Region(start_line=region.line, end_line=max(region.line, region.last_line)) if region.line >= 1 else None
 
 

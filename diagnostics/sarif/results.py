@@ -1,4 +1,4 @@
-"""Findings as SARIF's results: message, places, way through the graphs, fixes, fingerprints."""
+"""Findings as SARIF's results: message, places, code flow, fixes, fingerprints."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from collections.abc import Iterator, Mapping, Sequence
 import sarif_om
 
 from onnxplain.diagnostics import fingerprint
-from onnxplain.diagnostics.finding import SAME, UNLINKED, Diagnostic
+from onnxplain.diagnostics.code_flow import GraphText, Step
+from onnxplain.diagnostics.diagnostic import Diagnostic
 from onnxplain.diagnostics.fix import Edit, Fix
-from onnxplain.diagnostics.flow import GraphText, Step
 from onnxplain.diagnostics.graph import Graph
 from onnxplain.diagnostics.location import Location, Region
 from onnxplain.diagnostics.rule import Rule
+from onnxplain.diagnostics.sarif_file import SAME, UNLINKED
 
 from .descriptors import some
 from .places import SNIPPET_LIMIT, Sources, snippet_of
 
 _LINK_LIMIT = 5
 _PLACE_LIMIT = 100
-"""Related places of a result; GitHub code scanning keeps as many."""
+"""Links in a message, and related places of a result. GitHub code scanning keeps as many places."""
 
 
 class Results:
@@ -31,8 +32,8 @@ class Results:
     Args:
         subject: Name of the model.
         sources: The files of the log.
-        graphs: The graphs that stand in files beside the log: name to file and text.
-        github: Leaves out what GitHub code scanning refuses, or shows wrongly.
+        graphs: The graphs in files beside the log: name to file and text.
+        github: Omits what GitHub code scanning refuses or shows wrongly.
     """
 
     def __init__(self, subject: str, sources: Sources, graphs: Mapping[str, tuple[pathlib.Path, GraphText]], *, github: bool) -> None:
@@ -42,12 +43,12 @@ class Results:
         self._github = github
         self._seen: collections.Counter[str] = collections.Counter()
         self.messages: dict[type[Rule], dict[str, str]] = {}
-        """The templates that the results refer to, by rule and id."""
+        """The message templates that the results refer to, by rule and id."""
         self.modules: dict[str, int] = {"": 0}
-        """Paths of submodules, each after that around it, to the index of the run's logical location."""
+        """Path of a submodule to the index of its logical location in the run. Every module comes after the one around it."""
 
     def fingerprint(self, finding: Diagnostic) -> str:
-        """Ours, which stays when lines move. What it cannot tell apart is counted, so every finding is to be asked for once, in order."""
+        """Our fingerprint, with a counter for equal ones: ask for each finding once, in order."""
         rule, place = rule_of(finding), finding.location or Location("")
         source = self._sources[place.file] if place.file else None
         digest = fingerprint.of_finding(rule, source.name if source else "", place)
@@ -55,7 +56,7 @@ class Results:
         return f"{digest}:{self._seen[digest]}"
 
     def result(self, finding: Diagnostic, place: Location | None, own: str) -> sarif_om.Result:
-        """The result for `finding`, shown at `place`, whose fingerprint is `own`. Its rule has no index yet."""
+        """The result for `finding` at `place`, with the fingerprint `own`. The caller sets the index of its rule."""
         occurrences = finding.count if finding.count > 1 else None
         edits = {fix: edit for fix in finding.fixes if (edit := self._fix(fix))}
         related = self._related(finding, place)
@@ -97,7 +98,7 @@ class Results:
         )
 
     def stack(self, frames: Sequence[Location]) -> sarif_om.Stack | None:
-        """A Python stack, given outermost first; None if nothing is known of it."""
+        """A Python stack, whose `frames` come outermost first; None if nothing is known about any frame."""
         shown = [sarif_om.StackFrame(location=self._location(frame, message=frame.message)) for frame in reversed(frames) if label(frame)]
         if not shown:
             return None
@@ -105,10 +106,10 @@ class Results:
         return sarif_om.Stack(message=sarif_om.Message(text="The Python stack, innermost call first."), frames=shown)
 
     def _message(self, finding: Diagnostic, related: Sequence[Location]) -> sarif_om.Message:
-        """The rule's message, then how often, then where else, as links: VS Code shows related places nowhere but there.
+        """The rule's message, the number of occurrences, and links to related places, which VS Code shows nowhere else.
 
-        Viewers render the template where there is one, and the multitool wants all that is put into it in quotes, so the numbers are part
-        of the template, and of its id.
+        Viewers render the template if there is one, and the multitool wants every argument in quotes. So the numbers are part of the
+        template and of its id.
         """
         rule = rule_of(finding)
         id, template = "default", rule.numbered_message()
@@ -130,7 +131,7 @@ class Results:
         where = pathlib.PurePath(place.file).name + (f":{place.line}" if place.line else "")
         more = place.module if place.message == SAME else place.message.rstrip(".")
         text = f"{where} ({more})" if more else where
-        # NOTE: a bracket would end the link, and readers know no way to escape it.
+        # NOTE: a bracket would end the link, and readers know no escape.
         return "".join(char if char.isprintable() else " " for char in text).translate({ord("["): "(", ord("]"): ")"})
 
     def _related(self, finding: Diagnostic, shown: Location | None) -> list[Location]:
@@ -144,10 +145,10 @@ class Results:
         if not steps or place is None:
             return None
         if self._github:
-            # NOTE: the graphs are in no repository, so what they would tell is told at the line; the calls stand for the stack.
+            # NOTE: no repository contains the graphs, so their steps become one step at the source line. The calls replace the stack.
             calls = [frame for frame in finding.stack if self._sources.has(frame) and frame.line != place.line]
             steps = [*((f"in {frame.function}", frame) for frame in calls), ("; ".join(message for message, _ in steps), None)]
-        # NOTE: VS Code shows the first thread flow of the first code flow, and level 0 outside of its panel.
+        # NOTE: VS Code shows the first thread flow of the first code flow, and steps of level 0 outside its panel.
         locations = [
             sarif_om.ThreadFlowLocation(location=self._location(there or place, message=message), nesting_level=1)
             for message, there in steps
@@ -155,7 +156,7 @@ class Results:
         return [sarif_om.CodeFlow(thread_flows=[sarif_om.ThreadFlow(locations=locations)])]
 
     def _step(self, step: Step) -> tuple[str, Location | None] | None:
-        """What a step says, and where it stands in the text of a graph; None where it is left to a text that does not have it."""
+        """The message of a step and its place in the text of a graph; None if the step relies on a text that lacks its node."""
         file, text = self._graphs.get(step.graph, (None, None))
         line, what = text.nodes.get(step.node, (0, "")) if text else (0, "")
         if not (step.message or what):
@@ -167,7 +168,7 @@ class Results:
         return [stack] if stack else None
 
     def _suppressions(self, finding: Diagnostic) -> Iterator[sarif_om.Suppression]:
-        # NOTE: no comment can accept what stopped the export: a reader that hides what is suppressed would show a failure without cause.
+        # NOTE: no comment can suppress a finding that stopped the export: a reader that hides it would show a failure without a cause.
         if finding.suppression and not finding.blocking:
             yield sarif_om.Suppression(
                 kind="inSource",
@@ -177,7 +178,7 @@ class Results:
             )
 
     def _fix(self, fix: Fix) -> sarif_om.Fix | None:
-        """The edits of `fix`; None if it has none, or if one of them does not fit its file."""
+        """The edits of `fix`; None if it has no edits, or if an edit does not fit its file."""
         changes: dict[str, list[sarif_om.Replacement]] = {}
         for edit in fix.edits:
             replacement = self._replacement(edit)
@@ -203,12 +204,12 @@ class Results:
         replaced, inserted = source.text(region), edit.replacement
         indentation = replaced[: len(replaced) - len(replaced.lstrip(" \t"))]
         if inserted.startswith(indentation):
-            # NOTE: VS Code moves the start of an edit past the line's indentation, so what stays of it must not be in the edit.
+            # NOTE: VS Code moves the start of an edit past the indentation of the line, so an edit must not contain indentation that stays.
             inserted = inserted.removeprefix(indentation)
             region = dataclasses.replace(region, column=(region.column or 1) + len(indentation))
         deleted = source.region(region)
         deleted.snippet = snippet_of(source.text(region))
-        # NOTE: an insertion deletes nothing, so no snippet tells where it goes.
+        # NOTE: an insertion deletes nothing, so only these lines tell its place.
         lines = "\n".join(source.lines[region.line - 1 : region.last_line])
         return sarif_om.Replacement(
             deleted_region=deleted,
@@ -230,7 +231,7 @@ class Results:
         )
 
     def _module(self, path: str) -> int:
-        """The index of a submodule among the run's logical locations; the modules around it get theirs before."""
+        """The index of a submodule among the run's logical locations. The modules around it get theirs first."""
         if path not in self.modules:
             self._module(path.rpartition(".")[0])
             self.modules[path] = len(self.modules)
@@ -238,19 +239,19 @@ class Results:
 
 
 def rule_of(finding: Diagnostic) -> Rule:
-    """The rule's instance. Raises TypeError for a finding of a log that was read."""
+    """The rule's instance. Raises TypeError for a finding of a restored log."""
     if not isinstance(finding.rule, Rule):
-        raise TypeError("a log that was read lacks what SARIF needs; the file that it comes from is that log")
+        raise TypeError("a restored log lacks fields that SARIF needs; use the file that it was read from")
     return finding.rule
 
 
 def label(place: Location) -> str:
-    """The most telling thing that is known of `place`; empty if nothing is."""
+    """The most telling text about `place`; empty if nothing is known."""
     return place.message or place.snippet or place.function or place.module or place.file
 
 
 def _graph(graph: Graph) -> sarif_om.Graph:
-    # NOTE: none of the known readers shows graphs; `onnxplain report` does.
+    # NOTE: no known viewer shows graphs; `onnxplain report` does.
     return sarif_om.Graph(
         description=sarif_om.Message(text=f"The graph around {graph.blamed}."),
         nodes=[

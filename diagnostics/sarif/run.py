@@ -1,4 +1,4 @@
-"""The one run of a log: tool, invocation, files, and which findings become results."""
+"""The one run of a log: tool, invocation, files, and the findings that become results."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from collections.abc import Mapping, Sequence
 
 import sarif_om
 
-from onnxplain.diagnostics import checkout, encode
-from onnxplain.diagnostics.finding import Diagnostic
+from onnxplain.diagnostics import git_checkout
+from onnxplain.diagnostics.diagnostic import Diagnostic
 from onnxplain.diagnostics.level import Level
 from onnxplain.diagnostics.location import Location
 from onnxplain.diagnostics.log import PROFILE, Artifact, Event, Log
-from onnxplain.diagnostics.text import summary
+from onnxplain.diagnostics.sarif_file import SCHEMA
 
 from .descriptors import descriptor, some
 from .places import ROOT, Sources, artifact_location, folder_uri
 from .results import Results, rule_of
 
 _LIMITS = {False: 1_000, True: 5_000}
-"""Results of a run, by whether it is for GitHub, which keeps as many; VS Code's panel takes 3 s for 1,000, 26 s for 10,000."""
+"""`github` to the most results of a run. VS Code's panel takes 3 s for 1,000 results and 26 s for 10,000. GitHub keeps 5,000."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Built:
-    """A SARIF log and what belongs to it.
+    """A SARIF log, its graphs, and what it omits.
 
     Attributes:
         log: The log.
         graphs: The text of the graphs that it refers to, by name.
-        results: How many results it has.
-        left_out: What it does not have, a sentence each.
+        results: The number of its results.
+        left_out: What it omits, one sentence each.
     """
 
     log: sarif_om.SarifLog
@@ -46,11 +46,11 @@ def build(log: Log, base: pathlib.Path, folder: pathlib.Path | None, *, github: 
     """The SARIF log of `log`.
 
     Args:
-        log: What was reported.
+        log: The log.
         base: The source root, absolute.
-        folder: Where the graphs will stand; without it no step of a finding's way stands in one.
-        github: Whether it is for GitHub code scanning.
-        limit: How many results it may have at most; the worst are kept.
+        folder: The future folder of the graphs. Without it no step of a code flow points to a graph.
+        github: Whether the log is for GitHub code scanning.
+        limit: The most results that it may have. The worst findings come first.
     """
     sources = Sources(base)
     graphs = {} if github or folder is None else {graph.name: (folder / f"{graph.name}.txt", graph) for graph in log.graphs}
@@ -59,7 +59,7 @@ def build(log: Log, base: pathlib.Path, folder: pathlib.Path | None, *, github: 
     run = _Run(log, sources, Results(log.subject, sources, graphs, github=github), github=github)
     made = run.build(_LIMITS[github] if limit is None else limit)
     return Built(
-        sarif_om.SarifLog(schema_uri=encode.SCHEMA, version="2.1.0", runs=[made]),
+        sarif_om.SarifLog(schema_uri=SCHEMA, version="2.1.0", runs=[made]),
         {name: graph.text for name, (_, graph) in graphs.items()},
         len(made.results),
         tuple(run.left_out_told),
@@ -99,7 +99,7 @@ class _Run:
             version_control_provenance=self._provenance(),
             column_kind="utf16CodeUnits",
             original_uri_base_ids={ROOT: sarif_om.ArtifactLocation(uri=folder_uri(base))},
-            # NOTE: before what follows: stacks may name further modules.
+            # NOTE: this must precede `logical_locations`, because stacks may name further modules.
             invocations=[self._invocation([finding for finding, _, _ in chosen], indices)],
             # NOTE: GitHub code scanning ignores them.
             artifacts=[self._artifact(artifact) for artifact in files] or None if not self._github else None,
@@ -121,23 +121,23 @@ class _Run:
         )
 
     def _chosen(self, limit: int) -> list[tuple[Diagnostic, Location | None, str]]:
-        """The findings that become results, the worst first, each with where it is shown and its fingerprint. Counts what is left out."""
+        """The findings that become results, worst first, each with its place and its fingerprint. Counts the findings that it omits."""
         log = self._log
         chosen: list[tuple[Diagnostic, Location | None, str]] = []
-        homeless: list[Diagnostic] = []
+        without_place: list[Diagnostic] = []
         for finding in log.findings:
             own = self._results.fingerprint(finding)
             if self._github and finding.suppression is not None and not finding.blocking:
                 continue
             place = self._place(finding) if self._github else finding.location
             if self._github and place is None:
-                homeless.append(finding)
+                without_place.append(finding)
             else:
                 chosen.append((finding, place, own))
         cut = [finding for finding, _, _ in chosen[limit:] if finding.suppression is None or finding.blocking]
-        who = "GitHub code scanning keeps" if self._github else "viewers are slow beyond"
-        self._leave_out(homeless, "they have no place in the repository")
-        self._leave_out(cut, f"{who} {limit:,} findings of a log")
+        reason = "GitHub code scanning keeps" if self._github else "viewers are slow beyond"
+        self._leave_out(without_place, "they have no place in the repository")
+        self._leave_out(cut, f"{reason} {limit:,} findings per log")
         return chosen[:limit]
 
     def _leave_out(self, findings: Sequence[Diagnostic], reason: str) -> None:
@@ -148,15 +148,15 @@ class _Run:
             if count:
                 self._left_out[level] = self._left_out.get(level, 0) + count
         told = ", ".join(f"{count:,} of level {level.value}" for level, count in counts.items() if count)
-        self.left_out_told.append(f"This log leaves out {len(findings):,} findings ({told}): {reason}.")
+        self.left_out_told.append(f"This log omits {len(findings):,} findings ({told}): {reason}.")
 
     def _place(self, finding: Diagnostic) -> Location | None:
-        """The place in the repository that is nearest to a finding."""
+        """The place in the repository that is nearest to the finding."""
         candidates = (finding.location, *reversed(finding.stack), *finding.related, *self._log.places)
         return next((place for place in candidates if self._sources.has(place)), None)
 
     def _provenance(self) -> list[sarif_om.VersionControlDetails] | None:
-        found = checkout.read(self._sources.base)
+        found = git_checkout.read(self._sources.base)
         # NOTE: VS Code throws on an empty list.
         if found is None:
             return None
@@ -194,7 +194,7 @@ class _Run:
         return sarif_om.Invocation(
             execution_successful=log.succeeded,
             exit_code=log.exit_code,
-            exit_code_description=f"The export {'succeeded' if log.succeeded else 'failed'}: {summary(log)}",
+            exit_code_description=f"The export {'succeeded' if log.succeeded else 'failed'}: {log.summary}",
             start_time_utc=_time(log.started),
             end_time_utc=_time(log.ended),
             command_line=log.command_line or None,

@@ -13,8 +13,7 @@ import torch
 from onnx_ir.tensor_adapters import from_torch_dtype
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind
 
-from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix
-from onnxplain.diagnostics.text import shown_path
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix, shown_path
 from onnxplain.dispatch import Call, Plan, is_output_selection
 from onnxplain.ops import control_flow
 from onnxplain.opset import bring_to

@@ -1,4 +1,4 @@
-"""The command line: `onnxplain COMMAND`. Each command is a module of this folder, loaded when it is asked for."""
+"""The command line: `onnxplain COMMAND`. Each command is a module of this folder, which is imported when it is needed."""
 
 from __future__ import annotations
 
@@ -13,26 +13,25 @@ from typing import Any
 import click
 from typing_extensions import override
 
-from onnxplain.diagnostics import UnreadableLog
-from onnxplain.diagnostics.text import visible
+from onnxplain.diagnostics import UnreadableLog, visible
 
 COMMANDS = ("baseline", "explain", "export", "fix", "gate", "report", "rules")
 
 INTERRUPTED = 130
-"""Exit code after Ctrl-C, as of a shell (128 and the number of SIGINT)."""
+"""Exit code after Ctrl-C, as in a shell: 128 plus the number of SIGINT."""
 
 JUDGES = ("baseline", "gate")
-"""Commands whose exit codes 0 and 1 are a verdict: whatever keeps them from one is another."""
+"""Commands whose exit codes 0 and 1 are a verdict. Without a verdict they exit with 2."""
 
 
 class Undecided(click.ClickException):
-    """What keeps a gate from a verdict."""
+    """An error that keeps a gate from a verdict."""
 
     exit_code = 2
 
 
 class Commands(click.Group):
-    """Loads a command when it is asked for, and turns what escapes it into an exit code."""
+    """Imports a command when it is needed, and turns exceptions that escape it into exit codes."""
 
     @override
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -56,7 +55,7 @@ class Commands(click.Group):
         try:
             return super().main(*args, **kwargs)
         except OSError:
-            # NOTE: the error message could not be written. Python's own exit code for that, 1, is one of a verdict.
+            # NOTE: the error message could not be written. Python would exit with 1, which is a verdict.
             _hush()
             sys.exit(Undecided.exit_code)
 
@@ -87,12 +86,12 @@ class Commands(click.Group):
                 raise
             raise click.ClickException(
                 f"onnxplain stopped with an unexpected {type(error).__name__}: {error}\n"
-                "This is a bug of onnxplain. Please report it, with the traceback that `onnxplain export --verbosity debug` shows."
+                "This is a bug in onnxplain. Please report it, with the traceback that `onnxplain export --verbosity debug` shows."
             ) from error
 
 
 def _hush() -> None:
-    """Keeps the interpreter from writing what is left when it ends, to a pipe that nobody reads: that has an exit code of its own."""
+    """Keeps Python from flushing to a closed pipe when it ends, since a failure there would change the exit code."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
@@ -101,8 +100,8 @@ def _hush() -> None:
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="onnxplain")
 def main() -> None:
-    """Exports PyTorch models to ONNX and explains every export."""
+    """Export PyTorch models to ONNX, and explain every export."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A pipe may have an encoding that lacks characters of the user's sources.
+            # The encoding of a pipe may lack characters of the user's source.
             stream.reconfigure(errors="backslashreplace")

@@ -14,9 +14,9 @@ from onnxplain.diagnostics import Rule
 @click.command("explain")
 @click.argument("ids", metavar="RULE...", nargs=-1, required=True)
 def command(ids: tuple[str, ...]) -> None:
-    """Explain rules: what happened, why it matters, and how to fix it.
+    """Explain each RULE and how to fix its findings.
 
-    RULE is an id such as OXP1001, or a name such as DataDependentBranch; `onnxplain rules` lists them.
+    RULE is an id such as OXP1001 or a name such as DataDependentBranch. `onnxplain rules` lists all rules.
     """
     pages = "\n".join(_page(_find(id)) for id in ids)
 
@@ -38,10 +38,10 @@ def _find(id: str) -> type[Rule]:
     names = {name.lower(): rule for rule in Rule.all() for name in (rule.id, rule.__name__)}
     rule = names.get(id.lower())
     if rule is None:
-        # NOTE: of equally similar ids that one comes first that differs at the fewest places.
+        # NOTE: of equally similar ids, those that differ at the fewest positions come first.
         similar = sorted(difflib.get_close_matches(id.lower(), names, n=10), key=lambda name: sum(map(operator.ne, name, id.lower())))
         near = [f"{rule.id} ({rule.__name__})" for rule in map(names.__getitem__, similar[:3])]
-        hint = f"The nearest are {', '.join(near)}." if near else "`onnxplain rules` lists them."
+        hint = f"The nearest are {', '.join(near)}." if near else "`onnxplain rules` lists all rules."
         raise click.UsageError(f"There is no rule {id}. {hint}")
     return rule
 

@@ -1,14 +1,15 @@
-"""`onnxplain export`: exports a model and shows what is to be known about it."""
+"""`onnxplain export`: exports a model and shows the findings."""
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import pathlib
 
 import click
 
 import onnxplain.rules
-from onnxplain.diagnostics import SARIF_PROFILES, DiagnosticOptions, InvalidArgument, Level, LogNotSaved, SarifProfile
+from onnxplain.diagnostics import SARIF_PROFILES, DiagnosticOptions, InvalidArgument, Level, Log, LogNotSaved, SarifProfile, visible
 
 _STRATEGIES = ("non-strict", "strict", "draft")
 
@@ -25,7 +26,7 @@ def _levels(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
             levels[rule.strip().upper()] = Level(level.strip().lower())
         except ValueError:
             known = ", ".join(level.value for level in Level)
-            raise click.BadParameter(f"{value!r} is not RULE=LEVEL, LEVEL one of {known}.", ctx, param) from None
+            raise click.BadParameter(f"expected RULE=LEVEL with one of the levels {known}, got {value!r}.", ctx, param) from None
     return levels
 
 
@@ -33,9 +34,9 @@ def _levels(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     "export",
     epilog="""\b
     Exit codes:
-      0    the model was exported
-      1    findings failed the export, or the log could not be written
-      2    bad usage: the target cannot be loaded or is no model, or an option's value is wrong
+      0    onnxplain exported the model
+      1    findings failed the export, or a file could not be written
+      2    wrong usage: the target cannot be loaded or is not a model, or an option has a wrong value
       130  interrupted""",
 )
 @click.argument("target", required=False)
@@ -46,37 +47,45 @@ def _levels(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     type=click.Choice(SARIF_PROFILES),
     default="full",
     show_default=True,
-    help="What the log has: all, or what GitHub code scanning accepts.",
+    help="What the log holds: everything, or what GitHub code scanning accepts.",
 )
-@click.option("--report", metavar="[PATH]", is_flag=False, flag_value="", help="Write a markdown report, too.  [default: OUTPUT with .md]")
+@click.option("--report", metavar="[PATH]", is_flag=False, flag_value="", help="Also write a markdown report.  [default: OUTPUT with .md]")
 @click.option(
     "--repro",
     metavar="[PATH]",
     is_flag=False,
     flag_value="",
-    help="If the export fails, write a script that fails alike, for an issue.  [default: OUTPUT with .repro.py]",
+    help="If the export fails, write a script that fails in the same way, for an issue.  [default: OUTPUT with .repro.py]",
 )
-@click.option("--name", metavar="MODEL", help="What the log calls the model; gates tell models apart by it.  [default: its class]")
-@click.option("--opset", type=int, metavar="N", help="The ONNX opset version to write.  [default: 20]")
+@click.option("--name", metavar="MODEL", help="The name of the model in the log; gates tell models apart by it.  [default: its class]")
+@click.option("--opset", type=int, metavar="N", help="The ONNX opset version.  [default: 20]")
 @click.option(
     "--strategy",
     "strategies",
     type=click.Choice(_STRATEGIES),
     default=_STRATEGIES,
     multiple=True,
-    help="How to capture; the first that works counts.",
+    help="How to capture the model. Repeat the option to try several; the first that works counts.",
 )
-@click.option("--no-optimize", is_flag=True, help="Leave the ONNX graph as it was built.")
-@click.option("--external-data/--no-external-data", default=None, help="Weights in a file beside the model.  [default: if too large]")
+@click.option("--no-optimize", is_flag=True, help="Do not optimize the ONNX graph.")
+@click.option(
+    "--external-data/--no-external-data",
+    default=None,
+    help="Write the weights to a file beside the model.  [default: over 2 GiB]",
+)
 @click.option("--verify", is_flag=True, help="Compare ONNX Runtime's outputs with PyTorch's.")
 @click.option("--no-try-fixes", is_flag=True, help="If the export fails, do not run the model again to explain it and to try fixes.")
-@click.option("--profile", is_flag=True, help="Say in the report where the time went; implies --report.")
-@click.option("--select", metavar="RULE[,RULE]", callback=_rules, multiple=True, help="Report these rules only; OXP1 stands for a chapter.")
+@click.option("--profile", is_flag=True, help="List in the report where the time went; implies --report.")
+@click.option("--select", metavar="RULE[,RULE]", callback=_rules, multiple=True, help="Report only these rules; OXP1 is a whole chapter.")
 @click.option("--ignore", metavar="RULE[,RULE]", callback=_rules, multiple=True, help="Do not report these rules.")
 @click.option("--level", "levels", metavar="RULE=LEVEL", callback=_levels, multiple=True, help="Report RULE as error, warning or note.")
-@click.option("--warnings-as-errors", is_flag=True, help="Report warnings as errors, which fail the export.")
+@click.option("--warnings-as-errors", is_flag=True, help="Report warnings as errors; they fail the export.")
 @click.option(
-    "--verbosity", type=click.Choice(("debug", "info", "warning", "error")), default="info", show_default=True, help="How much to record."
+    "--verbosity",
+    type=click.Choice(("debug", "info", "warning", "error")),
+    default="info",
+    show_default=True,
+    help="How much to record.",
 )
 @click.pass_context
 def command(
@@ -103,21 +112,17 @@ def command(
 ) -> None:
     """Export TARGET to ONNX and print the findings.
 
-    TARGET is path/to/file.py:NAME or package.module:NAME. NAME is a function without parameters that returns (model, args, kwargs,
-    dynamic_shapes), of which all but the model may be left out, or a model whose forward takes no arguments. Files that are not named
-    are called after MODEL, the model's class or function, or what --name says.
+    TARGET is path/to/file.py:NAME or package.module:NAME. NAME is a function without parameters that returns a model or (model, args,
+    kwargs, dynamic_shapes), of which only the model is required; or it is a model whose forward takes no arguments. Files without a given
+    name are named after MODEL: the class or function of the model, or the value of --name.
     """
     ctx.meta["onnxplain.debug"] = verbosity == "debug"
     if target is None and report:
-        # `--report TARGET`: the parser cannot know that the value is none.
+        # `--report TARGET`: the parser cannot know that --report has no value here.
         target, report = report, ""
     if target is None and repro:
         target, repro = repro, ""
-    source, colon, attribute = (target or "").rpartition(":")
-    if not colon or not source or not attribute:
-        raise click.UsageError("Expected a TARGET such as path/to/file.py:NAME or package.module:NAME.")
-    if profile and report is None:
-        report = ""
+    source, attribute = _parts(target or "")
     try:
         options = DiagnosticOptions(
             verbosity_level=getattr(logging, verbosity.upper()),
@@ -130,9 +135,6 @@ def command(
     except ValueError as error:
         raise click.UsageError(str(error)) from error
 
-    from onnxplain.diagnostics.console import make_console, render
-    from onnxplain.diagnostics.text import visible
-
     from .progress import StageLine
     from .target import load
 
@@ -141,19 +143,14 @@ def command(
     from onnxplain.api import subject_of
 
     model = subject_of(loaded.model) if name is None else name
-    output = output or pathlib.Path(f"{model}.onnx")
-    sarif = sarif or pathlib.Path(".sarif", f"{model}.sarif")
-    markdown = None if report is None else pathlib.Path(report) if report else output.with_suffix(".md")
-    script = None if repro is None else pathlib.Path(repro) if repro else output.with_suffix(".repro.py")
-    for option, path in (("--output", output), ("--sarif", sarif), ("--report", markdown), ("--repro", script)):
-        if path is not None and path.absolute() == pathlib.Path(source).absolute():
-            raise click.UsageError(f"{option}: expected another file than the target's, got {str(path)!r}")
+    files = _Files.of(model, output, sarif, "" if profile and report is None else report, repro)
+    files.check_other_than(source)
     try:
         with stages.active():
             log = onnxplain.export(
                 loaded.model,
                 loaded.args,
-                f=output,
+                f=files.output,
                 kwargs=loaded.kwargs,
                 dynamic_shapes=loaded.dynamic_shapes,
                 opset_version=opset,
@@ -162,11 +159,11 @@ def command(
                 verify=verify,
                 try_fixes=not no_try_fixes,
                 profile=profile,
-                sarif=sarif,
+                sarif=files.sarif,
                 sarif_profile=sarif_profile,
                 name=name,
-                report=markdown or False,
-                repro=script or False,
+                report=files.report or False,
+                repro=files.repro or False,
                 diagnostic_options=options,
                 strategies=strategies,
                 _caller=loaded.definition,
@@ -179,10 +176,53 @@ def command(
         raise click.UsageError(str(error)) from error
     except LogNotSaved as error:
         raise click.ClickException(str(error)) from error
-    render(log, make_console(), {"log": sarif, **({"report": markdown} if markdown else {})})
+    _show(log, files)
+    ctx.exit(log.exit_code)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Files:
+    """The files that the command writes; None for those that it does not."""
+
+    output: pathlib.Path
+    sarif: pathlib.Path
+    report: pathlib.Path | None
+    repro: pathlib.Path | None
+
+    @classmethod
+    def of(cls, model: str, output: pathlib.Path | None, sarif: pathlib.Path | None, report: str | None, repro: str | None) -> _Files:
+        """Names the files that have no name yet after `model`. An empty `report` or `repro` is one without a name."""
+        output = output or pathlib.Path(f"{model}.onnx")
+        return cls(
+            output,
+            sarif or pathlib.Path(".sarif", f"{model}.sarif"),
+            None if report is None else pathlib.Path(report or output.with_suffix(".md")),
+            None if repro is None else pathlib.Path(repro or output.with_suffix(".repro.py")),
+        )
+
+    def check_other_than(self, source: str) -> None:
+        """Raises `UsageError` if a file is that of the target."""
+        for field in dataclasses.fields(self):
+            path = getattr(self, field.name)
+            if path is not None and path.absolute() == pathlib.Path(source).absolute():
+                raise click.UsageError(f"--{field.name}: expected a file other than the target's, got {str(path)!r}")
+
+
+def _parts(target: str) -> tuple[str, str]:
+    """The two parts of TARGET."""
+    source, _, attribute = target.rpartition(":")
+    if not source or not attribute:
+        raise click.UsageError("Expected a TARGET such as path/to/file.py:NAME or package.module:NAME.")
+    return source, attribute
+
+
+def _show(log: Log, files: _Files) -> None:
+    """Prints the findings and the files."""
+    from onnxplain.diagnostics.console import make_console, render
+
+    render(log, make_console(), {"log": files.sarif, **({"report": files.report} if files.report else {})})
     for event in log.events:
         if event.stage in ("repro", "sarif") and event.level >= logging.WARNING:
             click.echo(visible(event.text))
-    if not log.succeeded and output.exists():
-        click.echo(f"{output} is still that of an earlier export.")
-    ctx.exit(log.exit_code)
+    if not log.succeeded and files.output.exists():
+        click.echo(f"{visible(str(files.output))} is still the model of an earlier export.")

@@ -1,4 +1,4 @@
-"""`onnxplain fix`: applies the fixes of a log to the sources."""
+"""`onnxplain fix`: applies the fixes of a log to the source files."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ from typing import Any
 
 import click
 
-from onnxplain.diagnostics import atomic
-from onnxplain.diagnostics.read import file_of, present, reading
-from onnxplain.diagnostics.text import shown_path
+from onnxplain.diagnostics import file_of, opened_sarif, present_results, replace_file, shown_path
 
 _SAFE = "safe"
 
 
 @dataclasses.dataclass(frozen=True, order=True)
 class _Replacement:
-    """Text in place of that between two positions: (line, column in UTF-16 code units), from 1, the end exclusive."""
+    """Replaces the text between two positions. A position is (line, column in UTF-16 code units), from 1; the end is exclusive."""
 
     start: tuple[int, int]
     end: tuple[int, int]
@@ -30,7 +28,7 @@ class _Replacement:
 
 @dataclasses.dataclass(frozen=True)
 class _Fix:
-    """One fix of a log: what it is for, its replacements by file, and text that has to be there still: that of the finding."""
+    """One fix of a log. `changes` are its replacements by file; `still` is the text of the finding, which must not have changed."""
 
     rule: str
     description: str
@@ -40,18 +38,24 @@ class _Fix:
 
 
 class _Changed(Exception):
-    """The file is not any more what it was when the log was written."""
+    """A file has changed since the log was written."""
 
 
-@click.command("fix")
+@click.command(
+    "fix",
+    epilog="""\b
+    Exit codes:
+      0  every chosen fix was applied
+      1  a source file has changed since the log was written; the command left it alone
+      2  LOG is not a log of onnxplain""",
+)
 @click.argument("log", type=click.Path(path_type=pathlib.Path))
-@click.option("--unsafe", is_flag=True, help="Also apply fixes that change what the model computes, or are guesses.")
-@click.option("--diff", "only_diff", is_flag=True, help="Print what would change; write nothing.")
+@click.option("--unsafe", is_flag=True, help="Also apply fixes that change the model's results, and guesses.")
+@click.option("--diff", "only_diff", is_flag=True, help="Print the changes, and write nothing.")
 def command(log: pathlib.Path, unsafe: bool, only_diff: bool) -> None:
-    """Apply the fixes in LOG, a SARIF log of onnxplain, to the sources.
+    """Apply the fixes in LOG to the source files.
 
-    For each finding the first fix that can be applied and is marked safe. Exits with 0 when all went well, with 1 when a source has
-    changed since the log was written (then it is left alone), with 2 when LOG is no log of onnxplain.
+    LOG is a SARIF log of onnxplain. For each finding, the command applies the first fix that has an edit and is marked safe.
     """
     findings = list(_findings(log))
     chosen = [fix for fixes in findings if (fix := _first(fixes, unsafe)) is not None]
@@ -59,7 +63,7 @@ def command(log: pathlib.Path, unsafe: bool, only_diff: bool) -> None:
     replaced: dict[pathlib.Path, list[_Replacement]] = {}
     applied, skipped = 0, []
     for fix in chosen:
-        # NOTE: one edit may be the way out of several findings.
+        # NOTE: one edit may fix several findings.
         new = {path: [each for each in replacements if each not in replaced.get(path, ())] for path, replacements in fix.changes.items()}
         try:
             for path, replacements in new.items():
@@ -84,8 +88,8 @@ def command(log: pathlib.Path, unsafe: bool, only_diff: bool) -> None:
     for problem in skipped:
         click.echo(problem, err=True)
     kept_back = sum(_first(fixes, unsafe) is None for fixes in findings if fixes)
-    hint = f" {kept_back} more with --unsafe." if kept_back and not unsafe else ""
-    done = "would be applied" if only_diff else "applied"
+    hint = f" --unsafe applies {kept_back} more." if kept_back and not unsafe else ""
+    done = "can be applied" if only_diff else "applied"
     click.echo(f"{applied} {'fix' if applied == 1 else 'fixes'} {done}.{hint}", err=only_diff)
     if skipped:
         raise click.exceptions.Exit(1)
@@ -96,10 +100,10 @@ def _first(fixes: Sequence[_Fix], unsafe: bool) -> _Fix | None:
 
 
 def _findings(log: pathlib.Path) -> Iterator[list[_Fix]]:
-    """The fixes of each finding that counts."""
-    with reading(log) as document:
+    """The fixes with edits of each finding that counts."""
+    with opened_sarif(log) as document:
         for run in document["runs"]:
-            for result in present(run):
+            for result in present_results(run):
                 if not result.get("suppressions"):
                     yield [_fix(result, fix, run.get("originalUriBaseIds") or {}) for fix in result.get("fixes") or ()]
 
@@ -135,7 +139,7 @@ def _read(path: pathlib.Path) -> str:
 
 def _write(path: pathlib.Path, text: str) -> None:
     try:
-        atomic.replace(path, text.encode())
+        replace_file(path, text.encode())
     except OSError as error:
         raise click.ClickException(f"{path} cannot be written: {error}") from error
 
@@ -151,7 +155,7 @@ def _check_apart(path: pathlib.Path, replacements: Sequence[_Replacement], other
     for each in replacements:
         if any((each.start < other.end and other.start < each.end) or each.start == other.start for other in others):
             raise _Changed(
-                f"{shown_path(str(path))}, line {each.start[0]}, is changed by another fix already; export again after this one."
+                f"{shown_path(str(path))}, line {each.start[0]}, is already changed by another fix; export again, then apply this one."
             )
 
 
@@ -164,9 +168,9 @@ def _replace(text: str, replacements: Sequence[_Replacement]) -> str:
 
 
 def _offset(text: str, position: tuple[int, int]) -> int:
-    """Where a position is in `text`; its end for a line that it has not."""
+    """The index of a position in `text`; the end of the text for a line that it lacks."""
     line, column = position
-    # NOTE: not `splitlines`, for which a form feed ends a line, too.
+    # NOTE: `splitlines` would end a line at a form feed.
     lines = list(io.StringIO(text, newline=""))
     if line > len(lines):
         return len(text)

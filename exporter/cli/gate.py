@@ -1,4 +1,4 @@
-"""`onnxplain gate`: whether logs hold more new findings than they may."""
+"""`onnxplain gate`: whether logs hold more new findings than the limits allow."""
 
 from __future__ import annotations
 
@@ -6,26 +6,31 @@ import pathlib
 
 import click
 
-from onnxplain.diagnostics import InvalidArgument
-from onnxplain.diagnostics.text import visible
+from onnxplain.diagnostics import GATE_FORMATS, InvalidArgument, judge_logs, visible, write_file
 
-_FORMATS = ("text", "github", "junit", "gitlab", "json")
+_FORMAT_LINES = "\n".join(f"  {each.name:<7} {each.summary}" for each in GATE_FORMATS.values())
 
 
 @click.command(
     "gate",
-    epilog="""\b
-    Exit codes:
-      0  there are no more new findings than there may be
-      1  there are
-      2  no verdict: bad usage, a log that cannot be read or judged, a file that cannot be written, interrupted""",
+    epilog=f"""\b
+Formats:
+{_FORMAT_LINES}
+
+\b
+Exit codes:
+  0  passed: the limits allow the new findings
+  1  failed: there are more new findings than the limits allow
+  2  no verdict: wrong usage, a log that cannot be read or judged, a file that cannot be written, an interrupt""",
 )
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True, type=click.Path(path_type=pathlib.Path))
-@click.option("--baseline", type=click.Path(path_type=pathlib.Path), help="What `onnxplain baseline accept` wrote, or an earlier log.")
-@click.option("--max-errors", type=click.IntRange(min=0), default=0, show_default=True, help="How many new errors may be.")
-@click.option("--max-warnings", type=click.IntRange(min=0), help="How many new warnings may be.  [default: any number]")
-@click.option("--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True, help="What to print.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=pathlib.Path), help="Where to save it; printed by default.")
+@click.option("--baseline", type=click.Path(path_type=pathlib.Path), help="A file of `onnxplain baseline accept`, or an earlier log.")
+@click.option("--max-errors", type=click.IntRange(min=0), default=0, show_default=True, help="The limit for new errors.")
+@click.option("--max-warnings", type=click.IntRange(min=0), help="The limit for new warnings.  [default: none]")
+@click.option("--format", "form", type=click.Choice(tuple(GATE_FORMATS)), default="text", show_default=True, help="What to print.")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=pathlib.Path), help="The file to write.  [default: standard output]"
+)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -36,35 +41,35 @@ def command(
     form: str,
     output: pathlib.Path | None,
 ) -> None:
-    """Count the findings in each LOG, a SARIF log of onnxplain, that are new against the baseline.
+    """Pass or fail the new findings in each LOG.
 
-    Findings that the source suppresses do not count. A finding whose line moved is the same; of equal ones, those beyond the number in the
-    baseline are new, and so is one whose level rose. With --baseline the logs are told what is new, what stays and what was fixed
-    (`baselineState`). Several logs are one gate.
+    Each LOG is a SARIF log of onnxplain. Only new findings count, and none that the source suppresses. With --baseline, a finding is new if
+    the baseline lacks it: it may move to another line, but a raised level makes it new, and of several equal findings those beyond the
+    baseline's number are new. The command writes into the logs what is new, known and fixed (`baselineState`). Several logs are judged
+    together.
     """
     if output is not None and output.resolve() in [path.resolve() for path in (*logs, baseline) if path is not None]:
-        raise click.UsageError(f"--output: expected another file than the logs and the baseline, got {str(output)!r}")
+        raise click.UsageError(f"--output: expected a file other than the logs and the baseline, got {str(output)!r}")
 
-    from onnxplain.diagnostics import atomic, verdicts
     from onnxplain.diagnostics.console import make_console, show_lines
-    from onnxplain.diagnostics.gate import judge
 
+    chosen = GATE_FORMATS[form]
     try:
-        verdict = judge(logs, baseline, max_errors=max_errors, max_warnings=max_warnings)
-        report = verdicts.REPORTS[form](verdict)
+        verdict = judge_logs(logs, baseline, max_errors=max_errors, max_warnings=max_warnings)
+        report = chosen.render(verdict)
         if output is not None:
-            atomic.write(output, report)
+            write_file(output, report)
     except InvalidArgument as error:
         raise click.UsageError(str(error)) from error
     except OSError as error:
         raise click.ClickException(f"{visible(str(error.filename))} cannot be written: {error.strerror}") from error
     if output is not None:
-        show_lines([verdicts.summary(verdict)], make_console())
+        show_lines([verdict.headline()], make_console())
     elif form == "text":
-        show_lines(verdicts.lines(verdict), make_console())
+        show_lines(verdict.lines(), make_console())
     else:
         click.echo(report, nl=False)
-        if form != "github":
-            # What reads the report from a pipe leaves the log of the job without a verdict.
-            click.echo(verdicts.summary(verdict)[0][0], err=True)
+        if not chosen.says_verdict:
+            # A program reads the report from a pipe; the log of the job needs the verdict as well.
+            click.echo(verdict.summary, err=True)
     ctx.exit(0 if verdict.passed else 1)

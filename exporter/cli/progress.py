@@ -1,4 +1,4 @@
-"""Which stage runs, on a line of the terminal that steps aside for the user's own prints."""
+"""The running stage, on a line of the terminal that makes room for the user's prints."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, TextIO, cast
 
 
 class StageLine:
-    """The name of the current stage on the terminal's last line, on stderr. Does nothing where stderr is no terminal.
+    """Shows the name of the current stage on the last line of the terminal, on stderr. Does nothing if stderr is not a terminal.
 
-    While it is active, `sys.stdout` and `sys.stderr` take the line away before they write, and put it back after a line end.
+    While it is active, `sys.stdout` and `sys.stderr` remove the line before they write, and restore it after a line end.
     """
 
-    # NOTE: not rich's live display, which reprints what the user's code prints: on stderr, wrapped, and as markup. What writes past
-    # sys.stdout, such as C++ code and logging handlers from before, finds the cursor at the start of the line here and overwrites it.
+    # NOTE: rich's live display would print the user's output again: on stderr, wrapped, and as markup. C++ code and older logging
+    # handlers bypass sys.stdout; they find the cursor at the start of this line and overwrite it.
 
     def __init__(self) -> None:
         self._terminal = sys.stderr
@@ -38,13 +38,13 @@ class StageLine:
                 self._text = ""
 
     def show(self, stage: str) -> None:
-        """Says that `stage` runs now."""
+        """Shows that `stage` runs now."""
         self._clear()
         self._text = f"{stage} ..."
         self._draw()
 
     def write(self, stream: TextIO, text: str) -> int:
-        """Writes `text` to `stream` where the line stood."""
+        """Writes `text` to `stream` in place of the line."""
         self._clear()
         count = stream.write(text)
         self._at_line_start = text.endswith("\n") if text else self._at_line_start

@@ -6,28 +6,29 @@ import pathlib
 
 import click
 
-from onnxplain.diagnostics.read import read
+from onnxplain.diagnostics import read_log, visible
 
 
-@click.command("report")
+@click.command("report", epilog="Exits with 2 if LOG is not a log of onnxplain.")
 @click.argument("log", type=click.Path(path_type=pathlib.Path))
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=pathlib.Path), help="Where to save it; printed by default.")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=pathlib.Path), help="The file to write.  [default: standard output]"
+)
 def command(log: pathlib.Path, output: pathlib.Path | None) -> None:
-    """Render LOG, a SARIF log of onnxplain, as a markdown report.
+    """Render LOG as a markdown report.
 
-    It is the one that `onnxplain export --report` writes: short enough for an issue on GitHub. Exits with 2 when LOG is no log of
-    onnxplain.
+    LOG is a SARIF log of onnxplain. `onnxplain export --report` writes the same report. It is short enough for an issue on GitHub.
     """
     if output is not None and output.absolute() == log.absolute():
-        raise click.UsageError(f"--output: expected another file than the log, got {str(output)!r}")
-    found = read(log)
+        raise click.UsageError(f"--output: expected a file other than the log, got {str(output)!r}")
+    restored = read_log(log)
 
     from onnxplain.diagnostics import markdown
 
     if output is None:
-        click.echo(markdown.to_markdown(found), nl=False)
+        click.echo(markdown.to_markdown(restored), nl=False)
         return
     try:
-        markdown.write(found, output)
+        markdown.write(restored, output)
     except OSError as error:
-        raise click.ClickException(f"{output} cannot be written: {error.strerror}") from error
+        raise click.ClickException(f"{visible(str(output))} cannot be written: {error.strerror}") from error

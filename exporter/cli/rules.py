@@ -11,12 +11,11 @@ from typing import Any
 import click
 
 import onnxplain.rules  # noqa: F401  (defines the rules)
-from onnxplain.diagnostics import Rule
-from onnxplain.diagnostics.text import Span
+from onnxplain.diagnostics import Rule, Span
 
 
 @click.command("rules")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list, as in rules.schema.json of onnxplain.schemas.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list; see rules.schema.json in onnxplain.schemas.")
 def command(as_json: bool) -> None:
     """List all rules by chapter."""
     if as_json:

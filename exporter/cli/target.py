@@ -1,4 +1,4 @@
-"""What `onnxplain export` exports: the model, and what it is called with, from the user's own code."""
+"""The target of `onnxplain export`: the model and its example inputs, from the user's code."""
 
 from __future__ import annotations
 
@@ -18,28 +18,27 @@ from typing import Any
 import click
 import torch
 
-from onnxplain.diagnostics import Evidence, Location, Region
-from onnxplain.diagnostics.text import describe, excerpt
+from onnxplain.diagnostics import Evidence, Location, Region, describe, excerpt
 from onnxplain.source import locations
 
-_EXPECTED = "a torch.nn.Module or (model, args, kwargs, dynamic_shapes), of which all but the model may be left out"
+_EXPECTED = "a torch.nn.Module or (model, args, kwargs, dynamic_shapes), of which only the model is required"
 
 
 class TargetError(click.ClickException):
-    """The target cannot be exported, because of how it is named or of what the user's code does."""
+    """The target does not exist, the user's code fails, or it returns something other than a model."""
 
     exit_code = 2
 
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """A model and what it is called with.
+    """A model and its example inputs, which `onnxplain.export` checks.
 
     Attributes:
         model: The model.
-        args: Positional example inputs, as for `onnxplain.export`, which checks them; so for the next two.
+        args: Positional example inputs.
         kwargs: Keyword example inputs.
-        dynamic_shapes: Which dims are dynamic.
+        dynamic_shapes: The dynamic dims.
         definition: The line that defines the target.
     """
 
@@ -54,7 +53,7 @@ def load(source: str, name: str) -> Target:
     """Loads `name` from `source`, the path of a Python file or the name of a module, and calls it if it is a function.
 
     Raises:
-        TargetError: There is no such thing, the user's code raised an exception, or the result is no model.
+        TargetError: The target does not exist, the user's code raised an exception, or the result is not a model.
     """
     module = _load_file(source) if source.endswith(".py") else _load_module(source)
     value = _lookup(module, source, name)
@@ -67,7 +66,7 @@ def _load_file(source: str) -> types.ModuleType:
     path = pathlib.Path(source).absolute()
     if not path.is_file():
         raise TargetError(f"There is no file {source}.")
-    # NOTE: inspect and pickle look classes up by their module's name; a file may bear the name of a module that is in use.
+    # NOTE: inspect and pickle look up classes by module name, and the file may have the name of an imported module.
     name = path.stem if path.stem not in sys.modules else f"{path.stem}_as_target"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
@@ -100,7 +99,7 @@ def _call(function: Any, target: str) -> Any:
     try:
         inspect.signature(function).bind()
     except TypeError as error:
-        raise TargetError(f"{target} is called without arguments: {error}.") from error
+        raise TargetError(f"onnxplain calls {target} without arguments: {error}.") from error
     except ValueError:
         pass  # Functions written in C may have no signature.
     with _users_code(f"{target} raised an exception"):
@@ -115,7 +114,7 @@ def _checked(value: Any, target: str, definition: Location | None) -> Target:
     args, kwargs, dynamic_shapes = (*rest, *missing)
     if not rest and isinstance(model, torch.nn.Module) and (parameters := inspect.signature(model.forward).parameters):
         raise TargetError(
-            f"{target} gives no example inputs, and forward takes {', '.join(map(str, parameters.values()))}. "
+            f"{target} has no example inputs, but forward takes {', '.join(map(str, parameters.values()))}. "
             "The target must be a function that returns (model, args)."
         )
     return Target(model, args, kwargs, dynamic_shapes, definition)
@@ -127,7 +126,7 @@ def _told(value: Any) -> str:
 
 
 def _definition(module: types.ModuleType, name: str) -> Location | None:
-    """The line of the module that binds `name`; the file where none does so plainly."""
+    """The line of the module that binds `name`; the whole file if no plain statement binds it."""
     file = getattr(module, "__file__", None)
     if file is None or not file.endswith(".py"):
         return None
@@ -142,7 +141,7 @@ def _definition(module: types.ModuleType, name: str) -> Location | None:
 
 @contextlib.contextmanager
 def _users_code(failure: str) -> Iterator[None]:
-    """Turns what the user's code raises into a message that shows the line."""
+    """Turns an exception of the user's code into a message that shows its line."""
     try:
         yield
     except (Exception, SystemExit) as error:

@@ -12,8 +12,7 @@ from typing import Any
 
 import torch
 
-from onnxplain.diagnostics import Diagnostic, DiagnosticOptions, Log
-from onnxplain.diagnostics.text import visible
+from onnxplain.diagnostics import Diagnostic, DiagnosticOptions, Log, visible
 from onnxplain.request import DEFAULT_OPSET, STRATEGIES, Request
 from onnxplain.torch_internals import pytree
 from onnxplain.torch_internals.fake_tensors import is_fake

@@ -14,8 +14,7 @@ from typing import Any
 
 import torch
 
-from onnxplain.diagnostics import Edit, Evidence, Location
-from onnxplain.diagnostics.source import line_text
+from onnxplain.diagnostics import Edit, Evidence, Location, line_text
 from onnxplain.request import Request
 from onnxplain.torch_internals import pytree
 

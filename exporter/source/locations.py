@@ -24,8 +24,7 @@ import torch
 
 import onnxplain.diagnostics
 import onnxplain.rules
-from onnxplain.diagnostics import Evidence, Location, Region, Step
-from onnxplain.diagnostics.source import line_text
+from onnxplain.diagnostics import Evidence, Location, Region, Step, line_text
 from onnxplain.torch_internals import code_objects, dynamo, python_frames, torch_frames
 
 FX_NODE = "fx_node"

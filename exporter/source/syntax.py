@@ -10,8 +10,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import TypeVar
 
-from onnxplain.diagnostics import Edit, Location, Region
-from onnxplain.diagnostics.source import line_text
+from onnxplain.diagnostics import Edit, Location, Region, line_text
 
 _Node = TypeVar("_Node", bound=ast.AST)
 

@@ -27,8 +27,7 @@ from sarif_checks import check_log, validate
 import onnxplain
 from onnxplain import schemas
 from onnxplain.cli import main
-from onnxplain.diagnostics import DiagnosticOptions, ExportFailed, Level, Location, Region, Rule, gate, sarif
-from onnxplain.diagnostics.read import read
+from onnxplain.diagnostics import DiagnosticOptions, ExportFailed, Level, Location, Region, Rule, judge_logs, read_log, sarif
 from onnxplain.rules import (
     CheckDropped,
     ConstantOutput,
@@ -244,7 +243,7 @@ def test_a_second_gate_says_the_same() -> None:
     assert [state for state, _ in states()].count("absent") == 3
     assert (first[0], verdict(LOG)[1]["new"]) == (1, {"error": 1, "warning": 1, "note": 0})
     # What is fixed is no finding to those that read the log.
-    assert len(read(pathlib.Path(LOG)).findings) == 2
+    assert len(read_log(pathlib.Path(LOG)).findings) == 2
     run("baseline", "accept", LOG)
     assert verdict(LOG, "--baseline", BASELINE)[1]["new"] == {"error": 0, "warning": 0, "note": 0}
 
@@ -492,7 +491,7 @@ def test_whatever_stops_it_is_no_verdict(command: Sequence[str], error: BaseExce
     def stop(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("onnxplain.diagnostics.compare.reading", stop)
+    monkeypatch.setattr("onnxplain.diagnostics.gate.results.opened_sarif", stop)
     assert run(*command, LOG).exit_code == 2
 
 
@@ -911,7 +910,7 @@ def test_a_finding_is_the_same_after_edits_elsewhere(rule: type[Rule], here: pat
 
 def test_judge_from_python() -> None:
     write(["a  # E"])
-    judged = gate.judge([pathlib.Path(LOG)], max_errors=1)
+    judged = judge_logs([pathlib.Path(LOG)], max_errors=1)
     assert (judged.passed, judged.new(Level.ERROR)) == (True, 1)
     with pytest.raises(onnxplain.OnnxExporterError):
-        gate.judge([])
+        judge_logs([])

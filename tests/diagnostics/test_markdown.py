@@ -66,8 +66,8 @@ def test_many_long_findings_fit_into_a_comment(source: str) -> None:
         raise made.fail(DataDependentBranch(condition="x"), cause=RuntimeError("why " * 25_000))
     report = markdown.to_markdown(made.log())
     assert len(report) < COMMENT_LIMIT
-    assert "characters are left out here" in report
-    assert "earlier steps are left out here" in report
+    assert "characters are omitted here" in report
+    assert "earlier steps are omitted here" in report
     assert report.count("### Error OXP3001") == 30
 
 
@@ -96,7 +96,7 @@ def test_any_number_of_findings_of_any_length_is_told_or_counted(source: str, te
     assert len(report.encode("utf-16-le")) // 2 < COMMENT_LIMIT
     whole, brief = report.count("### Error OXP3001"), report.count("- Error OXP3001")
     assert whole >= 1
-    left_out = re.findall(r"^- And (\d+) more, which", report, re.MULTILINE)
+    left_out = re.findall(r"^- And (\d+) more, omitted", report, re.MULTILINE)
     assert [500 - whole - brief, 500 - report.count("- Warning OXP1007")] == list(map(int, left_out))
 
 

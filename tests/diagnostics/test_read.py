@@ -17,6 +17,7 @@ from logs import HOSTILE, SOURCE, context, exported, failed
 
 from onnxplain.cli import main
 from onnxplain.diagnostics import (
+    PROFILE,
     Confidence,
     DiagnosticOptions,
     Edit,
@@ -30,10 +31,9 @@ from onnxplain.diagnostics import (
     Region,
     UnreadableLog,
     markdown,
+    read_log,
     sarif,
 )
-from onnxplain.diagnostics.log import PROFILE
-from onnxplain.diagnostics.read import read
 from onnxplain.rules import DataDependentBranch, NameChanged, TrainingMode, UnsupportedOperator
 
 
@@ -97,7 +97,7 @@ def test_a_log_that_was_read_makes_the_same_report(make: Callable[[str], Log], s
     log = make(source)
     path = saved(log)
     report = markdown.to_markdown(log)
-    assert markdown.to_markdown(read(path)) == report
+    assert markdown.to_markdown(read_log(path)) == report
     told = run(str(path))
     assert (told.exit_code, told.stdout) == (0, report)
     assert run(str(path), "-o", "reports/flip.md").stdout == ""
@@ -114,7 +114,7 @@ def test_the_log_tells_its_sources(make: Callable[[str], Log], now: str | None, 
     pathlib.Path(source).unlink()
     if now is not None:
         pathlib.Path(source).write_text(now, encoding="utf-8")
-    blocks = [markdown.to_markdown(read(path)).split("```text")[1:2], report.split("```text")[1:2]]
+    blocks = [markdown.to_markdown(read_log(path)).split("```text")[1:2], report.split("```text")[1:2]]
     assert blocks[0] == blocks[1]
     diff = "-        if x.sum() < 0:\n"
     assert diff in report
@@ -153,7 +153,7 @@ def test_rules_are_those_of_the_log(source: str) -> None:
                 result["message"]["text"] = "It says 'x.sum() < 0' anew."
 
     path = saved(failed(source), change)
-    first, *_ = read(path).findings
+    first, *_ = read_log(path).findings
     assert first.rule == Recorded("OXP1999", "NewerRule", "It says '{0}' anew.", ("condition",), ("x.sum() < 0",))
     report = run(str(path)).stdout
     assert "### Error OXP1999: NewerRule\n\nIt says `x.sum() < 0` anew.\n" in report
@@ -178,7 +178,7 @@ def test_any_text_makes_the_same_report(source: str) -> None:
             cause=RuntimeError(HOSTILE),
         )
     log = made.log()
-    assert markdown.to_markdown(read(saved(log))) == markdown.to_markdown(log)
+    assert markdown.to_markdown(read_log(saved(log))) == markdown.to_markdown(log)
 
 
 def test_what_others_suppressed_stays_suppressed(source: str) -> None:
@@ -187,7 +187,7 @@ def test_what_others_suppressed_stays_suppressed(source: str) -> None:
             del result["locations"]
             result["suppressions"] = [{"kind": "external", "status": "accepted"}]
 
-    assert read(saved(with_options(source), change)).succeeded
+    assert read_log(saved(with_options(source), change)).succeeded
     assert run(str(saved(with_options(source), change))).exit_code == 0
 
 
@@ -227,7 +227,7 @@ def test_what_is_no_log_is_refused(kind: str, source: str) -> None:
     if text is not None:
         path.write_text(text, encoding="utf-8")
     with pytest.raises(UnreadableLog):
-        read(path)
+        read_log(path)
     told = run(str(path))
     assert (told.exit_code, told.stdout) == (2, "")
     assert str(path) in told.stderr
@@ -237,7 +237,7 @@ def test_what_is_no_log_is_refused(kind: str, source: str) -> None:
 def test_the_log_is_not_overwritten(source: str) -> None:
     path = saved(failed(source))
     assert run(str(path), "-o", str(path)).exit_code == 2
-    assert read(path).findings
+    assert read_log(path).findings
     assert run(str(path), "-o", str(path / "report.md")).exit_code == 1
 
 

@@ -18,17 +18,18 @@ from onnxplain.diagnostics import (
     Added,
     ArgumentsChanged,
     Deprecated,
+    HistoryEvent,
     Level,
     LevelChanged,
     MeaningChanged,
     Renamed,
     Retired,
     Rule,
+    State,
     markdown,
+    read_log,
     sarif,
 )
-from onnxplain.diagnostics.history import Event, State
-from onnxplain.diagnostics.read import read
 from onnxplain.rules import book
 
 RULES = book.rules()
@@ -115,7 +116,7 @@ def test_failing_example_has_the_finding(rule: type[Rule], run: Callable[[str], 
     assert found == [(rule.id, (path, marked_line(rule, rule.page.failing)))], "\n".join(map(str, log.findings))
     saved = pathlib.Path("program.sarif")
     sarif.write(log, saved)
-    assert markdown.to_markdown(read(saved)) == markdown.to_markdown(log)
+    assert markdown.to_markdown(read_log(saved)) == markdown.to_markdown(log)
 
 
 @rule_parameter
@@ -172,7 +173,7 @@ Example:
 def make(
     id: str = "OXP7001",
     level: Level = Level.ERROR,
-    history: Sequence[Event] = (Added("1.0"),),
+    history: Sequence[HistoryEvent] = (Added("1.0"),),
     message: str = "The '{thing}' is odd.",
     doc: str = PAGE,
     fields: dict[str, object] | None = None,
@@ -262,7 +263,7 @@ def test_cells_escape_pipes() -> None:
         ({"id": RULES[0].id}, f"taken by {RULES[0].__name__}"),
         ({"message": "The '{thing}' and the '{other}' are odd."}, "other"),
         ({"message": "The '{thing.name}' is odd."}, "thing.name"),
-        ({"message": "The '{}' is odd."}, "are no fields"),
+        ({"message": "The '{}' is odd."}, "are not fields"),
         ({"message": "The '{thing' is odd."}, "OXP7001"),
         ({"message": "The '{thing}' is odd"}, "period"),
         ({"volatile": ("other",)}, "volatile names ['other']"),

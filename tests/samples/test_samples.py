@@ -23,8 +23,7 @@ from sarif_checks import OASIS_SCHEMA, check_log
 
 import onnxplain
 from onnxplain.cli import main
-from onnxplain.diagnostics import Confidence
-from onnxplain.diagnostics.read import read
+from onnxplain.diagnostics import Confidence, read_log
 
 WORKSPACE = pathlib.Path(__file__).resolve().parents[2] / "vscode-samples"
 README = (WORKSPACE / "README.md").read_text(encoding="utf-8")
@@ -139,7 +138,7 @@ def test_problem_matchers_see_every_finding(regenerated: tuple[pathlib.Path, str
     expected = [
         Problem(finding.level.value, finding.rule.id, finding.location.file, finding.location.line or 0, column, finding.message)
         for name in SAMPLES
-        for finding in read(folder / f".sarif/{name}.sarif").findings
+        for finding in read_log(folder / f".sarif/{name}.sarif").findings
         if finding.location is not None and finding.location.region is not None
         for column in [finding.location.region.column]
     ]
@@ -200,7 +199,7 @@ def run(label: str, file: pathlib.Path) -> int:
     ],
 )
 def test_the_edits_of_a_committed_log_are_the_way_out(name: str, confidence: Confidence, count: int, workspace: pathlib.Path) -> None:
-    findings = read(workspace / f".sarif/{name}.sarif").findings
+    findings = read_log(workspace / f".sarif/{name}.sarif").findings
     assert [finding.fixes[0].confidence for finding in findings] == [confidence] * count
     unsafe = [] if confidence is Confidence.SAFE else ["--unsafe"]
     assert CliRunner().invoke(main, ["fix", f".sarif/{name}.sarif", *unsafe]).exit_code == 0

@@ -145,8 +145,6 @@ def _equal(model: Any, program: Any, args: Any, kwargs: Any) -> bool:
 
 def _fixed(case: Case, edits: Sequence[Any]) -> str:
     """What comes of a case after `edits`, and after the edits of what is found then: exported, or the rule that still fails it."""
-    from onnxplain.diagnostics.text import change
-
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / case.path.name
         shutil.copy(case.path, path)
@@ -156,7 +154,7 @@ def _fixed(case: Case, edits: Sequence[Any]) -> str:
                 return "another file"
             lines = path.read_text(encoding="utf-8").splitlines()
             for edit in sorted(edits, key=lambda edit: (edit.region.line, edit.region.column or 0), reverse=True):
-                lines[edit.region.line - 1 : edit.region.last_line] = change(edit)[1]
+                lines[edit.region.line - 1 : edit.region.last_line] = edit.lines()[1]
             path.write_text("\n".join(lines) + "\n", encoding="utf-8")
             linecache.checkcache(str(path))
             again = _in_process("ours", path)

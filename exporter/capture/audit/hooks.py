@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from onnxplain.capture.finding import Finding
-from onnxplain.diagnostics import Evidence, Location, Region
-from onnxplain.diagnostics.source import line_text
+from onnxplain.diagnostics import Evidence, Location, Region, line_text
 from onnxplain.rules import ExportOnlyBranch, GradientTraced, HookTraced
 from onnxplain.source import locations, syntax, volatile_calls
 from onnxplain.torch_internals.code_objects import code_of_call, lines_of

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from onnxplain.diagnostics import Location
-from onnxplain.diagnostics.source import line_text
+from onnxplain.diagnostics import Location, line_text
 from onnxplain.source import locations
 from onnxplain.torch_internals import python_frames, torch_frames, tracing
 from onnxplain.torch_internals.python_frames import Entry

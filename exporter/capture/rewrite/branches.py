@@ -6,8 +6,7 @@ import ast
 import dataclasses
 from collections.abc import Sequence
 
-from onnxplain.diagnostics import Region
-from onnxplain.diagnostics.source import line_text
+from onnxplain.diagnostics import Region, line_text
 from onnxplain.source import syntax
 
 from . import blocks, scope

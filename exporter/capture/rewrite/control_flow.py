@@ -7,8 +7,7 @@ import dataclasses
 from collections.abc import Callable
 
 from onnxplain.capture.observe.frames import Site
-from onnxplain.diagnostics import Confidence, Edit, Fix, Location, Region
-from onnxplain.diagnostics.source import line_text
+from onnxplain.diagnostics import Confidence, Edit, Fix, Location, Region, line_text
 from onnxplain.source import locations, syntax
 
 from . import branches, loops

@@ -1,4 +1,4 @@
-"""The life of a rule as typed events. Replayed backwards from the present they give its state at any release."""
+"""The life of a rule as typed events. Rewound from the present state, they give the rule's state in any release."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .level import Level
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Added:
-    """The rule came with this version. The first event of every history, and only the first."""
+    """This version introduced the rule. The first event of every history, and only the first."""
 
     version: str
 
@@ -26,7 +26,7 @@ class LevelChanged:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ArgumentsChanged:
-    """The message's arguments changed: what reads them from a log has to know."""
+    """The message's arguments changed. Programs that read them from logs must know."""
 
     version: str
     before: tuple[str, ...]
@@ -35,7 +35,7 @@ class ArgumentsChanged:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MeaningChanged:
-    """The rule finds something else than before: a new revision."""
+    """The rule finds something else than before. This makes a new revision."""
 
     version: str
     reason: str
@@ -43,7 +43,7 @@ class MeaningChanged:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Renamed:
-    """The rule's name changed; its id never does."""
+    """The rule's name changed. Its id never does."""
 
     version: str
     before: str
@@ -52,7 +52,7 @@ class Renamed:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Deprecated:
-    """The rule is still reported, but will be retired."""
+    """The rule is still reported, but a later version will retire it."""
 
     version: str
     replacement: str
@@ -60,17 +60,17 @@ class Deprecated:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Retired:
-    """The rule is no longer reported. Its id stays taken. Always the last event."""
+    """The rule is no longer reported. No other rule may take its id. Always the last event."""
 
     version: str
 
 
-Event = Added | LevelChanged | ArgumentsChanged | MeaningChanged | Renamed | Deprecated | Retired
+HistoryEvent = Added | LevelChanged | ArgumentsChanged | MeaningChanged | Renamed | Deprecated | Retired
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class State:
-    """What a release table records of a rule."""
+    """What a release table records about a rule."""
 
     name: str
     level: Level
@@ -79,14 +79,18 @@ class State:
 
 
 def version_key(version: str) -> tuple[int, ...]:
-    """`"0.10.1"` as `(0, 10, 1)`; `"1.0"` and `"1.0.0"` are equal. Raises `ValueError` for anything but numbers and dots."""
+    """Makes versions comparable: `"0.10.1"` becomes `(0, 10, 1)`, and `"1.0"` equals `"1.0.0"`.
+
+    Raises:
+        ValueError: `version` has anything but numbers and dots.
+    """
     parts = [int(part) for part in version.split(".")]
     while parts and parts[-1] == 0:
         parts.pop()
     return tuple(parts)
 
 
-def check(history: Sequence[Event], present: State) -> None:
+def check(history: Sequence[HistoryEvent], present: State) -> None:
     """Raises `ValueError` unless `history` is in order and leads to `present`."""
     if not history or not isinstance(history[0], Added):
         raise ValueError("the history must begin with Added(version)")
@@ -100,7 +104,7 @@ def check(history: Sequence[Event], present: State) -> None:
     _rewind(present, history)
 
 
-def state_at(version: str, history: Sequence[Event], present: State) -> State | None:
+def state_at(version: str, history: Sequence[HistoryEvent], present: State) -> State | None:
     """The rule's state in release `version`; `None` if it did not exist then."""
     at = version_key(version)
     if version_key(history[0].version) > at:
@@ -108,8 +112,8 @@ def state_at(version: str, history: Sequence[Event], present: State) -> State | 
     return _rewind(present, [event for event in history if version_key(event.version) > at])
 
 
-def told(event: Event) -> str:
-    """`event` in words: `0.2.0: the level changed from note to warning.`"""
+def described(event: HistoryEvent) -> str:
+    """Describes `event` in words: `0.2.0: the level changed from note to warning.`."""
     match event:
         case Added():
             what = "added"
@@ -128,7 +132,8 @@ def told(event: Event) -> str:
     return f"{event.version}: {what}."
 
 
-def _rewind(state: State, events: Sequence[Event]) -> State:
+def _rewind(state: State, events: Sequence[HistoryEvent]) -> State:
+    """The state before `events`, given the state after them."""
     for event in reversed(events):
         match event:
             case LevelChanged(_, before, after):

@@ -1,17 +1,14 @@
-"""What an export raises when it has no result or cannot tell it, and what a log raises that cannot be read."""
+"""The exceptions of an export. Each carries the log."""
 
 from __future__ import annotations
 
-import os
-
+from .diagnostic import Diagnostic
 from .errors import OnnxExporterError
-from .finding import Diagnostic
 from .log import Log
-from .text import plain, summary, verdict
 
 
 class ExportFailed(OnnxExporterError):
-    """An export has no result. Its text begins with the first finding and counts the others.
+    """An export has no result. The text starts with the first finding and counts the others.
 
     Attributes:
         log: Everything that the export reported; never empty.
@@ -30,14 +27,15 @@ class ExportFailed(OnnxExporterError):
 
     def __str__(self) -> str:
         first = next(finding for finding in self.log.findings if finding.fails)
-        return f"{plain(first)}\n{summary(self.log)}"
+        return f"{first}\n{self.log.summary}"
 
 
 class LogNotSaved(OnnxExporterError):
-    """The log of an export, or another file that goes with it, could not be written. Whether the export itself succeeded is in the log.
+    """The log of an export, or another file that belongs to it, could not be written. The log tells whether the export succeeded.
 
     Attributes:
         log: Everything that the export reported.
+        error: The exception that stopped the write.
     """
 
     def __init__(self, log: Log, error: Exception) -> None:
@@ -46,12 +44,5 @@ class LogNotSaved(OnnxExporterError):
         super().__init__(log, error)
 
     def __str__(self) -> str:
-        told = f"Not all files that were asked for could be saved ({self.error}). The log says: {verdict(self.log)}"
-        return "\n".join([told, *(plain(finding) for finding in self.log.findings[:1])])
-
-
-class UnreadableLog(OnnxExporterError, ValueError):
-    """A file is no SARIF log of onnxplain's, or cannot be read. The text names the file and says why."""
-
-    def __init__(self, path: str | os.PathLike[str], why: str) -> None:
-        super().__init__(f"{os.fspath(path)} is no log that onnxplain can read: {why}")
+        told = f"Some of the files that you asked for could not be saved ({self.error}). The log says: {self.log.verdict}"
+        return "\n".join([told, *map(str, self.log.findings[:1])])

@@ -1,4 +1,4 @@
-"""Objects of `sarif_om` -> JSON text: what is set, under the standard's names, in a fixed order, and nothing else."""
+"""JSON text of dicts and of `sarif_om` objects, whose set fields appear under the standard's names in a fixed order."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from typing import Any
 
 import attr
 
-SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-"""The `$schema` of what we write."""
-
 # NOTE: sarif_om 1.0.4 names it `state`; the standard has no such property (2.1.0, section 3.35.3).
 _NAMES = {("Suppression", "state"): "status"}
 
-# NOTE: a reader takes a missing level for the rule's own, so an explicit "warning" is never left out as the class's default.
+# NOTE: readers take a missing level for the rule's default, so "warning", the class's default, must be written.
 _ALWAYS = frozenset({"level"})
 
 _FIRST = (
@@ -36,10 +33,10 @@ _UNSET = object()
 
 
 def to_json(root: object, indent: int | None = None) -> str:
-    """`root` as JSON, valid UTF-8 whatever its strings hold: one compact line, or with `indent` lines that a diff shows well."""
+    """`root` as JSON, valid UTF-8 whatever its strings hold. It is one compact line; with `indent` each value has a line, for diffs."""
     separators = (",", ":") if indent is None else (",", ": ")
     text = json.dumps(root, default=_members, ensure_ascii=False, check_circular=False, separators=separators, indent=indent)
-    # NOTE: half of a surrogate pair, which a Python string may hold, is no character: strict readers refuse it even when escaped.
+    # NOTE: a Python string may hold half a surrogate pair. Strict readers refuse that even when it is escaped.
     return text.encode("utf-8", "replace").decode("utf-8") + "\n"
 
 
@@ -48,7 +45,7 @@ def _members(item: Any) -> dict[str, Any]:
     members = {}
     for name, key, default in _plan(item.__class__):
         value = values[name]
-        # NOTE: most fields have no default to compare with, and comparing objects costs more than all the rest.
+        # NOTE: most fields have no default, and comparing objects costs more than everything else here.
         if value is not None and (default is _UNSET or value != default):
             members[key] = value
     return members
@@ -56,7 +53,7 @@ def _members(item: Any) -> dict[str, Any]:
 
 @functools.cache
 def _plan(cls: type) -> tuple[tuple[str, str, object], ...]:
-    """For each field of `cls`: the attribute, the property, and the default at which it is left out."""
+    """For each field of `cls`: the attribute, the property, and the default that is not written."""
     plan = [(field.name, _property(cls, field), _default(field)) for field in attr.fields(cls)]
     ranks = {key: rank for rank, key in enumerate(_FIRST)}
     return tuple(sorted(plan, key=lambda entry: ranks.get(entry[1], len(ranks))))

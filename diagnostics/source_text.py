@@ -1,6 +1,6 @@
 """The text of source files, and the three ways to count columns in it.
 
-A column of ours counts Unicode code points from 1. Python's `ast` and `co_positions()` give UTF-8 byte offsets from 0, SARIF wants
+onnxplain counts columns in Unicode code points from 1. Python's `ast` and `co_positions()` give UTF-8 byte offsets from 0. SARIF wants
 UTF-16 code units from 1 (2.1.0, section 3.14.27, `columnKind`).
 """
 
@@ -10,15 +10,15 @@ import linecache
 import re
 
 IGNORE = re.compile(r"#\s*onnxplain:\s*ignore\[([^\]]*)\]\s*(.*)")
-"""The comment that accepts findings at its line: the rules' ids, and why."""
+"""The comment that suppresses findings at its line: the ids of rules, and a reason."""
 
 
 def line_text(file: str, line: int) -> str:
-    """Line `line` (from 1) of `file` without its line end; empty when there is no such file or line."""
+    """Line `line` (from 1) of `file` without its line end; empty if there is no such file or line."""
     try:
         return linecache.getline(file, line).rstrip("\r\n")
     except ValueError:
-        # A name that no file can have: with NUL or half a surrogate in it.
+        # No file can have this name: it contains NUL or half a surrogate pair.
         return ""
 
 
@@ -33,5 +33,5 @@ def column_to_utf16(text: str, column: int) -> int:
 
 
 def column_from_utf16(text: str, column: int) -> int:
-    """The code point column (from 1) of UTF-16 column `column` (from 1) of the line `text`: the way back from `column_to_utf16`."""
+    """The code point column (from 1) of UTF-16 column `column` (from 1) of the line `text`; the inverse of `column_to_utf16`."""
     return len(text.encode("utf-16-le", "surrogatepass")[: 2 * (column - 1)].decode("utf-16-le", "ignore")) + 1

@@ -1,107 +1,47 @@
-"""SARIF -> log: the way back from what `sarif` writes, as far as a report needs it; the code flows stay behind.
+"""Restores a log from a SARIF file, as far as a report needs it. It does not restore code flows.
 
-What is read shows no file's text but that which the log carries, or which contains what the log carries.
+A restored log shows text that the file contains. It shows a line of a source file only if that line still contains the recorded text.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import datetime
-import json
 import logging
 import pathlib
-import urllib.parse
-import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from .failure import UnreadableLog
-from .finding import SAME, UNLINKED, Diagnostic, Suppression
+from .diagnostic import Diagnostic, Suppression
 from .fix import Confidence, Edit, Fix
 from .graph import Graph, Node
+from .json_values import integer, string
 from .level import Level
 from .location import Location, Region
 from .log import PROFILE, Artifact, Attachment, Event, Log, Stage, Tool
 from .options import DiagnosticOptions
 from .rule import Recorded
-from .source import column_from_utf16, line_text
-from .typed import items as _list
-from .typed import number as _number
-from .typed import text as _text
-
-Json = Mapping[str, Any]
+from .sarif_file import SAME, UNLINKED, Json, file_of, opened_sarif, present_results
+from .source_text import column_from_utf16, line_text
 
 _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "note": logging.INFO}
 _COLUMN_LIMIT = 10_000
 
 
-def read(path: pathlib.Path) -> Log:
+def read_log(path: pathlib.Path) -> Log:
     """The log in the SARIF file at `path`.
 
     Raises:
-        UnreadableLog: There is no such file, or it is no log of one export by onnxplain.
+        UnreadableLog: The file is missing, or is not the log of one export by onnxplain.
     """
-    with reading(path) as document:
+    with opened_sarif(path) as document:
         runs = document["runs"]
         if len(runs) != 1:
-            raise ValueError(f"it tells of {len(runs)} runs; a log of onnxplain's tells of one")
+            raise ValueError(f"it has {len(runs)} runs; a log of onnxplain has one")
         return _Run(runs[0]).log()
 
 
-@contextlib.contextmanager
-def reading(path: pathlib.Path) -> Iterator[Json]:
-    """The content of the SARIF file at `path`. What goes wrong inside of the block, since it is not as expected, is `UnreadableLog`."""
-    try:
-        yield _parsed(path.read_bytes())
-    except OSError as error:
-        raise UnreadableLog(path, error.strerror or str(error)) from error
-    except RecursionError as error:
-        raise UnreadableLog(path, "it is nested too deeply") from error
-    except KeyError as error:
-        raise UnreadableLog(path, f"it lacks {error}") from error
-    except ValueError as error:
-        raise UnreadableLog(path, str(error)) from error
-    except (TypeError, AttributeError, IndexError, OverflowError) as error:
-        raise UnreadableLog(path, f"it is not like those that onnxplain writes ({error})") from error
-
-
-def _parsed(data: bytes) -> Json:
-    try:
-        document = json.loads(data.decode("utf-8-sig"))
-    except ValueError as error:
-        raise ValueError(f"it is no JSON, or ends too early ({error})") from error
-    if not isinstance(document, dict) or "runs" not in document or "version" not in document:
-        raise ValueError("it is no SARIF")
-    if document["version"] != "2.1.0":
-        raise ValueError(f"it is SARIF {document['version']}; this onnxplain reads SARIF 2.1.0")
-    names = {_text(run["tool"]["driver"]["name"]) for run in _list(document["runs"])}
-    if others := sorted(names - {"onnxplain"}):
-        raise ValueError(f"it was written by {', '.join(others)}")
-    return document
-
-
-def present(run: Json) -> list[Any]:
-    """The results of `run` but those that it has no more: an earlier `onnxplain gate` added them from the baseline."""
-    return [result for result in _list(run["results"]) if result.get("baselineState") != "absent"]
-
-
-def file_of(location: Json, bases: Json) -> str:
-    """The file that an artifact location names, as Python knows it, or Python's name for source in no file, such as `<stdin>`.
-
-    A base without a URI, as SARIF's section 3.14.14 allows, is the current folder.
-    """
-    base = _text(bases[location["uriBaseId"]].get("uri", "")) if "uriBaseId" in location else ""
-    uri = urllib.parse.urlsplit(urllib.parse.urljoin(base, _text(location["uri"])))
-    if uri.scheme == "file":
-        return urllib.request.url2pathname(uri.path)
-    if uri.scheme or base:
-        raise ValueError(f"{location['uri']!r} is no file")
-    return urllib.parse.unquote(location["uri"])
-
-
 class _Run:
-    """The one run of a log, with what its parts share."""
+    """The one run of a log, with the files and lines that its parts share."""
 
     def __init__(self, run: Json) -> None:
         self._run = run
@@ -111,7 +51,7 @@ class _Run:
         self._folder = self._invocation.get("workingDirectory")
         self._files: dict[str, str] = {}
         self._texts: dict[str, dict[int, str]] = {}
-        self._results = present(run)
+        self._results = present_results(run)
         for result in self._results:
             self._learn(result)
 
@@ -119,23 +59,23 @@ class _Run:
         driver, properties = self._run["tool"]["driver"], self._run["properties"]
         profile = properties.get("onnxplain/profile")
         return Log(
-            tool=Tool(_text(driver["name"]), _text(driver["semanticVersion"]), _text(driver["informationUri"])),
-            subject=_text(properties["onnxplain/subject"]),
+            tool=Tool(string(driver["name"]), string(driver["semanticVersion"]), string(driver["informationUri"])),
+            subject=string(properties["onnxplain/subject"]),
             findings=tuple(map(self._finding, self._results)),
             events=tuple(
                 map(_event, (each for each in self._invocation.get("toolExecutionNotifications", ()) if "associatedRule" not in each))
             ),
             stages=tuple(
-                Stage(_text(stage["name"]), float(stage["seconds"]), bool(stage["completed"]))
+                Stage(string(stage["name"]), float(stage["seconds"]), bool(stage["completed"]))
                 for stage in properties.get("onnxplain/stages", ())
             ),
-            attachments=() if profile is None else (Attachment(PROFILE, _text(profile)),),
+            attachments=() if profile is None else (Attachment(PROFILE, string(profile)),),
             artifacts=tuple(map(self._artifact, self._run.get("artifacts", ()))),
-            environment=tuple((_text(name), _text(version)) for name, version in properties.get("onnxplain/environment", {}).items()),
+            environment=tuple((string(name), string(version)) for name, version in properties.get("onnxplain/environment", {}).items()),
             options=_options(properties.get("onnxplain/options", {})),
             started=_time(self._invocation["startTimeUtc"]),
             ended=_time(self._invocation["endTimeUtc"]),
-            command_line=_text(self._invocation.get("commandLine", "")),
+            command_line=string(self._invocation.get("commandLine", "")),
         )
 
     def _finding(self, result: Json) -> Diagnostic:
@@ -146,89 +86,89 @@ class _Run:
         return Diagnostic(
             rule=self._rule(result),
             level=Level(result["level"]),
-            stage=_text(properties.get("stage", "")),
+            stage=string(properties.get("stage", "")),
             blocking=bool(properties["blocking"]),
             location=place,
             occurrences=tuple(each for each in (place, *others) if each is not None),
-            count=_number(result.get("occurrenceCount", 1)),
+            count=integer(result.get("occurrenceCount", 1)),
             stack=tuple(self._location(frame["location"]) for stack in result.get("stacks", ()) for frame in reversed(stack["frames"])),
             related=tuple(each for each in related if each.message != SAME),
-            notes=tuple(map(_text, properties.get("notes", ()))),
+            notes=tuple(map(string, properties.get("notes", ()))),
             fixes=tuple(self._fix(each, result.get("fixes", ())) for each in properties.get("fixes", ())),
-            cause=_text(properties.get("cause", "")),
+            cause=string(properties.get("cause", "")),
             graph=next(map(_graph, result.get("graphs", ())), None),
             suppression=next(map(self._suppression, result.get("suppressions", ())), None),
         )
 
     def _rule(self, result: Json) -> Recorded:
-        """The rule as the log has it. The present book is not asked: it may lack the rule, or have another one under that id by now."""
-        id, message = _text(result["ruleId"]), result["message"]
+        """The rule as the log recorded it. The present book may lack the rule or have changed it, so it does not count here."""
+        id, message = string(result["ruleId"]), result["message"]
         descriptor = self._rules.get(id, {})
         properties = descriptor.get("properties", {})
-        names = tuple(map(_text, properties.get("arguments", ())))
-        # NOTE: what follows the rule's own arguments are the links to other places, which are read as such.
-        values = tuple(_text(each).replace(UNLINKED, "](") for each in message.get("arguments", ()))[: len(names)]
+        names = tuple(map(string, properties.get("arguments", ())))
+        # NOTE: behind the rule's arguments follow the texts of links, which the related locations restore.
+        values = tuple(string(each).replace(UNLINKED, "](") for each in message.get("arguments", ()))[: len(names)]
         template = descriptor.get("messageStrings", {}).get("default", {}).get("text", "")
         told = Recorded(
-            id, _text(descriptor.get("name", "")) or id, _text(template), names, values, properties.get("everywhere", False) is True
+            id, string(descriptor.get("name", "")) or id, string(template), names, values, properties.get("everywhere", False) is True
         )
-        text = _text(message["text"]).replace(UNLINKED, "](")
+        text = string(message["text"]).replace(UNLINKED, "](")
         known = bool(template) and len(names) == len(values) and text.startswith(str(told))
         return told if known else dataclasses.replace(told, template="{0}", names=("message",), values=(text,))
 
     def _suppression(self, suppression: Json) -> Suppression:
-        return Suppression(self._location(suppression.get("location", {})), _text(suppression.get("justification", "")))
+        return Suppression(self._location(suppression.get("location", {})), string(suppression.get("justification", "")))
 
     def _fix(self, fix: Json, changes: Sequence[Json]) -> Fix:
         edits = tuple(
             Edit(
                 self._file(change["artifactLocation"]),
                 self._region(change["artifactLocation"], each["deletedRegion"]),
-                _text(each.get("insertedContent", {}).get("text", "")),
+                string(each.get("insertedContent", {}).get("text", "")),
             )
             for change in (changes[fix["edits"]]["artifactChanges"] if "edits" in fix else ())
             for each in change["replacements"]
         )
-        return Fix(_text(fix["description"]), Confidence(fix["confidence"]), edits, _text(fix.get("snippet", "")))
+        return Fix(string(fix["description"]), Confidence(fix["confidence"]), edits, string(fix.get("snippet", "")))
 
     def _artifact(self, artifact: Json) -> Artifact:
         path = pathlib.Path(self._file(artifact["location"]))
-        return Artifact(path, _text(artifact["roles"][0]), _number(artifact["length"]), _text(artifact["hashes"]["sha-256"]))
+        return Artifact(path, string(artifact["roles"][0]), integer(artifact["length"]), string(artifact["hashes"]["sha-256"]))
 
     def _location(self, location: Json) -> Location:
         physical = location.get("physicalLocation", {})
-        names = {each.get("kind"): _text(each["fullyQualifiedName"]) for each in location.get("logicalLocations", ())}
+        names = {each.get("kind"): string(each["fullyQualifiedName"]) for each in location.get("logicalLocations", ())}
         return Location(
             self._file(physical["artifactLocation"]) if physical else "",
             self._region(physical["artifactLocation"], physical["region"]) if "region" in physical else None,
             names.get("function", ""),
             names.get("module", ""),
-            _text(location.get("message", {}).get("text", "")),
+            string(location.get("message", {}).get("text", "")),
         )
 
     def _learn(self, result: Json) -> None:
-        """Keeps the whole lines that a result tells: those around its place and of its edits. Other places may be among them."""
+        """Keeps the whole lines that a result contains, around its place and of its edits. Other places may need them."""
         places = [location.get("physicalLocation", {}) for location in result.get("locations", ())]
         around = [(place["artifactLocation"], place["contextRegion"]) for place in places if "contextRegion" in place]
-        told = [(artifact, region["startLine"], region["snippet"]["text"]) for artifact, region in around]
-        told += [
+        whole = [(artifact, region["startLine"], region["snippet"]["text"]) for artifact, region in around]
+        whole += [
             (change["artifactLocation"], each["deletedRegion"]["startLine"], each["properties"]["lines"])
             for fix in result.get("fixes", ())
             for change in fix["artifactChanges"]
             for each in change["replacements"]
             if "properties" in each
         ]
-        for artifact, line, text in told:
-            lines = enumerate(_text(text).split("\n"), _number(line, least=1))
+        for artifact, line, text in whole:
+            lines = enumerate(string(text).split("\n"), integer(line, least=1))
             self._texts.setdefault(file_of(artifact, self._bases), {}).update(lines)
 
     def _region(self, artifact: Json, region: Json) -> Region:
         """`region` with the text of its lines."""
-        line, end_line = _number(region["startLine"], least=1), _number(region.get("endLine", region["startLine"]), least=1)
+        line, end_line = integer(region["startLine"], least=1), integer(region.get("endLine", region["startLine"]), least=1)
         if "startColumn" not in region:
             return Region(line, None, end_line, None, lines=("",))
-        column, end_column = (min(_number(region[name], least=1), _COLUMN_LIMIT) for name in ("startColumn", "endColumn"))
-        lines = self._lines(file_of(artifact, self._bases), line, end_line, column, _text(region.get("snippet", {}).get("text", "")))
+        column, end_column = (min(integer(region[name], least=1), _COLUMN_LIMIT) for name in ("startColumn", "endColumn"))
+        lines = self._lines(file_of(artifact, self._bases), line, end_line, column, string(region.get("snippet", {}).get("text", "")))
         whole = region.get("properties", {}).get("wholeLine") is True
         return Region(
             line,
@@ -239,7 +179,7 @@ class _Run:
         )
 
     def _lines(self, file: str, first: int, last: int, column: int, snippet: str) -> tuple[str, ...]:
-        """The lines of a region: as the log has them, else from the file where it still holds the region's text, else that text alone."""
+        """The lines of a region: from the log, else from the file if it still contains the region's text, else that text alone."""
         known = self._texts.get(file, {})
         lines = tuple(known[number] for number in range(first, min(last, first + len(known)) + 1) if number in known)
         if lines and len(lines) == last - first + 1:
@@ -252,7 +192,7 @@ class _Run:
         return (" " * (column - 1) + parts[0] if snippet else "", *parts[1:])
 
     def _file(self, artifact: Json) -> str:
-        """The path of the file; where there is none any more, as a reader in the folder of the export would write it."""
+        """The path of the file. If the file is gone, the path is relative to the folder of the export."""
         file = file_of(artifact, self._bases)
         if file not in self._files:
             folder = file_of(self._folder, {}) if self._folder else ""
@@ -271,18 +211,18 @@ def _same(lines: Sequence[str], snippet: Sequence[str], column: int) -> bool:
 def _graph(graph: Json) -> Graph:
     return Graph(
         tuple(
-            Node(_text(node["id"]), _text(node["label"]["text"]), _text(node.get("properties", {}).get("value", "")))
+            Node(string(node["id"]), string(node["label"]["text"]), string(node.get("properties", {}).get("value", "")))
             for node in graph["nodes"]
         ),
-        tuple((_text(edge["sourceNodeId"]), _text(edge["targetNodeId"])) for edge in graph.get("edges", ())),
-        _text(graph["properties"]["blamed"]),
+        tuple((string(edge["sourceNodeId"]), string(edge["targetNodeId"])) for edge in graph.get("edges", ())),
+        string(graph["properties"]["blamed"]),
     )
 
 
 def _event(notification: Json) -> Event:
-    stage = _text(notification.get("descriptor", {}).get("id", "")).removeprefix("stage/")
+    stage = string(notification.get("descriptor", {}).get("id", "")).removeprefix("stage/")
     at = _time(notification["timeUtc"]).timestamp() if "timeUtc" in notification else 0.0
-    return Event(_LEVELS[notification["level"]], stage, _text(notification["message"]["text"]), at)
+    return Event(_LEVELS[notification["level"]], stage, string(notification["message"]["text"]), at)
 
 
 def _options(options: Json) -> DiagnosticOptions:
@@ -294,5 +234,5 @@ def _options(options: Json) -> DiagnosticOptions:
 
 
 def _time(text: str) -> datetime.datetime:
-    # NOTE: Python 3.10 knows no Z.
-    return datetime.datetime.fromisoformat(_text(text).removesuffix("Z") + "+00:00")
+    # NOTE: Python 3.10 does not parse Z.
+    return datetime.datetime.fromisoformat(string(text).removesuffix("Z") + "+00:00")

@@ -15,12 +15,12 @@ _SCP = re.compile(r"(?:[^@/]+@)?(?P<host>[^:/]+):(?P<path>[^/].*)")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Checkout:
-    """Which version of what is checked out.
+    """A repository and the revision that is checked out.
 
     Attributes:
-        repository: Absolute URI of the remote `origin`, without a user or a password; of the folder where there is no remote.
+        repository: Absolute URI of the remote `origin`, without user and password; without a remote, the URI of the folder.
         revision: The commit's hash.
-        branch: Its branch as `refs/heads/...`; empty on a detached head.
+        branch: The branch as `refs/heads/...`; empty on a detached head.
     """
 
     repository: str
@@ -29,12 +29,12 @@ class Checkout:
 
 
 def root(folder: pathlib.Path) -> pathlib.Path | None:
-    """The root of the checkout around `folder`; None where there is none."""
+    """The root of the checkout around `folder`; None if there is no checkout."""
     return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
 
 
 def read(folder: pathlib.Path) -> Checkout | None:
-    """What is checked out in `folder`, the root of a checkout; None where there is no git, no commit, or no checkout."""
+    """The checkout whose root is `folder`; None without git, a commit or a checkout."""
     head = _git(folder, "rev-parse", "HEAD", "--symbolic-full-name", "HEAD").split()
     if len(head) != 2:
         return None
@@ -54,7 +54,7 @@ def _git(folder: pathlib.Path, *command: str) -> str:
 
 
 def _uri(remote: str, folder: pathlib.Path) -> str:
-    """`remote` as a URI that a browser opens, if it can be one. What stands before an @ may be a secret: it is left out."""
+    """`remote` as a URI that a browser opens, else the URI of `folder`. It omits user and password, which may be secret."""
     if "://" not in remote and (short := _SCP.fullmatch(remote)):
         remote = f"https://{short['host']}/{short['path']}"
     try:

@@ -1,0 +1,78 @@
+"""How sinks show paths, places, source lines and text from a model."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from .location import Location
+
+Span = tuple[str, str]
+"""A piece of text and its role: a level's name, `headline`, `place`, `gutter`, `label`, `code`, `removed`, `added`, `faint` or empty."""
+
+_TAB = " " * 4
+_FOLDERS = re.compile(r"(?<![\w./\\:~-])(?:(?:file://)?(?:/[^\s/'\"<>|:]+)+/|[A-Za-z]:(?:[/\\][^\s/\\'\"<>|:]+)+[/\\])(?=[^\s/\\])")
+
+
+def visible(text: str) -> str:
+    """Writes every character of `text` that is neither printable nor a tab as `repr` does: text from a model must not steer a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char == "\t" else char.encode("unicode_escape").decode() for char in text)
+
+
+def shown_path(path: str) -> str:
+    """`path` relative to the current folder if it lies below that folder."""
+    try:
+        return str(pathlib.Path(path).relative_to(pathlib.Path.cwd()))
+    except ValueError:
+        return path
+
+
+def without_folders(text: str) -> str:
+    """Reduces the absolute paths in `text` to file names, because folders differ between machines."""
+    return _FOLDERS.sub("", text)
+
+
+def describe(place: Location) -> str:
+    """Describes `place` on one line.
+
+    For example `model.py:7:12 in forward (module encoder.layers.3)`.
+    """
+    text = shown_path(place.file) if place.file else ""
+    if place.region:
+        text += f":{place.region.line}" + (f":{place.region.column}" if place.region.column else "")
+    if place.function:
+        text += f" in {place.function}"
+    if place.module:
+        text += f" (module {place.module})" if text else f"module {place.module}"
+    return text
+
+
+def underlined(place: Location) -> tuple[str, str]:
+    """The source line of `place`, and a line that underlines its region. Both are empty if the source is not available."""
+    region = place.region
+    if region is None or not (text := region.texts(place.file)[0].rstrip()):
+        return "", ""
+    start = region.column or len(text) - len(text.lstrip()) + 1
+    end = region.end_column if region.end_column and region.last_line == region.line else len(text) + 1
+    before, marked, after = (visible(part).replace("\t", _TAB) for part in (text[: start - 1], text[start - 1 : end - 1], text[end - 1 :]))
+    return before + marked + after, " " * _width(before) + "^" * max(1, _width(marked))
+
+
+def excerpt(place: Location, role: str) -> Iterator[list[Span]]:
+    """The lines that show `place` and its source line, underlined in `role`."""
+    yield [("  --> ", "gutter"), (describe(place), "place")]
+    text, underline = underlined(place)
+    if text:
+        number = str(place.line)
+        margin = " " * len(number)
+        yield [(f" {number} | ", "gutter"), (text, "code")]
+        yield [(f" {margin} | ", "gutter"), (underline, role)]
+
+
+def _width(text: str) -> int:
+    """The columns of a terminal that `text` takes."""
+    return sum(2 if unicodedata.east_asian_width(char) in "WF" else not unicodedata.combining(char) for char in text)

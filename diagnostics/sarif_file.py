@@ -1,0 +1,80 @@
+"""SARIF files of onnxplain: the conventions that their writer and their readers share, and how to open one."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pathlib
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .errors import UnreadableLog
+from .json_values import array, string
+
+Json = Mapping[str, Any]
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+"""The `$schema` of our files."""
+
+SAME = "The same finding."
+"""The message of a related location where the same finding occurs again. All other related locations explain the finding."""
+
+UNLINKED = "]\u2060("
+"""Replaces `](` in messages, with a word joiner: readers would render a link and know no escape."""
+
+
+@contextlib.contextmanager
+def opened_sarif(path: pathlib.Path) -> Iterator[Json]:
+    """The content of the SARIF file at `path`.
+
+    Raises:
+        UnreadableLog: The file is missing or not a SARIF log of onnxplain, or the block met content that it did not expect.
+    """
+    try:
+        yield _parsed(path.read_bytes())
+    except OSError as error:
+        raise UnreadableLog(path, error.strerror or str(error)) from error
+    except RecursionError as error:
+        raise UnreadableLog(path, "it is nested too deeply") from error
+    except KeyError as error:
+        raise UnreadableLog(path, f"it lacks {error}") from error
+    except ValueError as error:
+        raise UnreadableLog(path, str(error)) from error
+    except (TypeError, AttributeError, IndexError, OverflowError) as error:
+        raise UnreadableLog(path, f"onnxplain does not write such logs ({error})") from error
+
+
+def _parsed(data: bytes) -> Json:
+    try:
+        document = json.loads(data.decode("utf-8-sig"))
+    except ValueError as error:
+        raise ValueError(f"it is not JSON, or is truncated ({error})") from error
+    if not isinstance(document, dict) or "runs" not in document or "version" not in document:
+        raise ValueError("it is not SARIF")
+    if document["version"] != "2.1.0":
+        raise ValueError(f"it is SARIF {document['version']}; this onnxplain reads SARIF 2.1.0")
+    names = {string(run["tool"]["driver"]["name"]) for run in array(document["runs"])}
+    if others := sorted(names - {"onnxplain"}):
+        raise ValueError(f"it was written by {', '.join(others)}")
+    return document
+
+
+def present_results(run: Json) -> list[Any]:
+    """The results of `run`, without those that an earlier `onnxplain gate` added because they were fixed."""
+    return [result for result in array(run["results"]) if result.get("baselineState") != "absent"]
+
+
+def file_of(location: Json, bases: Json) -> str:
+    """The file of an artifact location: a path, or Python's name for source outside all files, such as `<stdin>`.
+
+    A base without a URI, which SARIF allows (2.1.0, section 3.14.14), stands for the current folder.
+    """
+    base = string(bases[location["uriBaseId"]].get("uri", "")) if "uriBaseId" in location else ""
+    uri = urllib.parse.urlsplit(urllib.parse.urljoin(base, string(location["uri"])))
+    if uri.scheme == "file":
+        return urllib.request.url2pathname(uri.path)
+    if uri.scheme or base:
+        raise ValueError(f"{location['uri']!r} is not a file")
+    return urllib.parse.unquote(location["uri"])
