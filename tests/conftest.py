@@ -1,4 +1,4 @@
-"""What tests share: models as files on disk, exports with their log as a user would get them."""
+"""Fixtures that tests share: programs as files on disk, the corpora, and a check of every log."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ _numbers = itertools.count()
 
 @pytest.fixture(autouse=True)
 def every_log_is_valid(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Checks every log that a test makes, as it would be written, whether or not the test writes it."""
-    logs: dict[int, Log] = {}
+    """Checks the last log of every context, as SARIF, whether or not the test writes it."""
+    # NOTE: keyed by the contexts, which it keeps alive: the id of a freed one may become that of another.
+    logs: dict[DiagnosticContext, Log] = {}
     real = DiagnosticContext.log
 
     def recorded(context: DiagnosticContext) -> Log:
-        log = logs[id(context)] = real(context)
+        log = logs[context] = real(context)
         return log
 
     monkeypatch.setattr(DiagnosticContext, "log", recorded)
@@ -38,7 +39,7 @@ def every_log_is_valid(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def load(tmp_path: pathlib.Path) -> Iterator[Callable[..., ModuleType]]:
-    """Writes a program to a file and imports it, as a user's module."""
+    """Writes a program to a file and imports it, as a user does."""
     loaded: list[str] = []
 
     def write_and_import(source: str, name: str = "model") -> ModuleType:
@@ -61,7 +62,7 @@ def load(tmp_path: pathlib.Path) -> Iterator[Callable[..., ModuleType]]:
 
 @pytest.fixture
 def marked(tmp_path: pathlib.Path) -> Callable[[str, str], list[int]]:
-    """The numbers of the lines of a loaded program that carry a comment."""
+    """The numbers of the lines of a loaded program that end with a comment."""
 
     def find(comment: str, name: str = "model") -> list[int]:
         lines = (tmp_path / f"{name}.py").read_text(encoding="utf-8").splitlines()
