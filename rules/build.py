@@ -6,17 +6,17 @@ from onnxplain.diagnostics import Added, Level, Rule
 
 
 class NameChanged(Rule, id="OXP4001", level=Level.WARNING, history=[Added("0.1.0")]):
-    """A name that was asked for is another one in the ONNX model.
+    """A value of the ONNX model has another name than you asked for.
 
     What happened:
-        In an ONNX graph every value has a name of its own. The name that was asked for is taken by another value.
+        Every value in an ONNX graph has a unique name. Another value already has the name that you asked for.
 
     Why it matters:
-        A program that feeds or reads the value by the name asked for fails.
+        A program that feeds or reads the value by the name you asked for fails.
 
     How to fix it:
-        1. Ask for names that differ from each other, in `input_names` and `output_names` together.
-        2. Use the name that was given.
+        1. Use different names throughout `input_names` and `output_names`.
+        2. Use the new name in your program.
 
     Example:
         ```python
@@ -57,15 +57,14 @@ class NameChanged(Rule, id="OXP4001", level=Level.WARNING, history=[Added("0.1.0
 
 
 class UnusedInput(Rule, id="OXP4002", level=Level.WARNING, history=[Added("0.1.0")]):
-    """An input of the model is used by none of its operators.
+    """No operator uses an input of the model.
 
     What happened:
-        `forward` has the parameter, but nothing that it returns depends on it for these arguments. The ONNX model keeps the
-        input, so that its inputs are those of `forward`.
+        `forward` has the parameter, but for these arguments none of its results depends on it. The exported model keeps the input,
+        so that its inputs match those of `forward`.
 
     Why it matters:
-        Every run must feed a value that changes nothing. Often it means that a branch of `forward` was not taken that should have
-        been.
+        Every run must feed a value that changes nothing. Often `forward` did not take a branch that it should have taken.
 
     How to fix it:
         1. Leave the input out of the example inputs, or pass `None` for it.
@@ -104,22 +103,22 @@ class UnusedInput(Rule, id="OXP4002", level=Level.WARNING, history=[Added("0.1.0
 
     name: str
 
-    message = "The input '{name}' is kept, but the model does not use it."
+    message = "The input '{name}' is unused, but the exported model keeps it."
 
 
 class NameUnused(Rule, id="OXP4003", level=Level.WARNING, history=[Added("0.1.0")]):
-    """There are more names for inputs or outputs than inputs or outputs.
+    """You gave more names than the graph has inputs or outputs.
 
     What happened:
-        `input_names` or `output_names` is longer than the list of the graph's inputs or outputs. A Python number or string among the
-        inputs is no input of the graph: it became a constant.
+        `input_names` or `output_names` is longer than the list of the graph's inputs or outputs. A Python number or string among
+        the inputs does not count: it is a constant of the graph.
 
     Why it matters:
         A program that feeds or reads a value by that name fails.
 
     How to fix it:
         1. Remove the name.
-        2. If it was meant for a Python number, make that a tensor: then it is an input.
+        2. If the name is for a Python number, pass the number as a tensor, which makes it an input.
 
     Example:
         ```python
@@ -160,18 +159,18 @@ class NameUnused(Rule, id="OXP4003", level=Level.WARNING, history=[Added("0.1.0"
 
 
 class ConstantOutput(Rule, id="OXP4004", level=Level.NOTE, history=[Added("0.1.0")]):
-    """An output of the model does not depend on its inputs.
+    """An output of the model does not depend on the inputs.
 
     What happened:
-        What `forward` returns there is a weight, or is computed from constants only.
+        `forward` returns a weight, or a value that it computes from constants only.
 
     Why it matters:
-        Every run returns the same. Where that is not meant, a value that should depend on the inputs became a constant on the way, by
-        `.item()`, by numpy, or by a size that is not dynamic.
+        Every run returns the same value. If you do not want that, a value that should depend on the inputs became a constant on the
+        way: through `.item()`, through numpy, or through a size that is not dynamic.
 
     How to fix it:
-        1. Do not return it; the caller can compute it once.
-        2. If it should depend on an input, follow the line back to where it stops being a tensor made of that input.
+        1. Do not return the value; your program can compute it once.
+        2. If it should depend on an input, trace it back to the line where it stops being a tensor computed from that input.
 
     Example:
         ```python
@@ -210,13 +209,13 @@ class ConstantOutput(Rule, id="OXP4004", level=Level.NOTE, history=[Added("0.1.0
 
 
 class OutputLeftOut(Rule, id="OXP4005", level=Level.NOTE, history=[Added("0.1.0")]):
-    """A value that forward returns is no output of the exported model.
+    """A result of `forward` is not an output of the exported model.
 
     What happened:
-        `forward` returns None or text among its results. The outputs of an ONNX model are tensors.
+        `forward` returns None or a string among its results. The outputs of an ONNX model are tensors.
 
     Why it matters:
-        The outputs that follow it have other positions than the results of `forward`.
+        The outputs behind it have other positions than the results of `forward`.
 
     How to fix it:
         Return tensors only.
@@ -253,21 +252,21 @@ class OutputLeftOut(Rule, id="OXP4005", level=Level.NOTE, history=[Added("0.1.0"
 
     values: tuple[str, ...]
 
-    message = "The results '{values}' of forward are no outputs of the exported model."
+    message = "The results '{values}' of forward are not outputs of the exported model."
 
 
 class NanWeight(Rule, id="OXP4006", level=Level.NOTE, history=[Added("0.1.0")]):
-    """A weight or a constant of the model holds NaN.
+    """A weight or a constant of the model contains NaN.
 
     What happened:
-        A parameter, a buffer or a tensor that the model holds has elements that are not a number. They are in the exported model, too.
+        A parameter, a buffer or another tensor of the model contains NaN (not a number), and so does the exported model.
 
     Why it matters:
-        What is computed from NaN is NaN. A model whose training went wrong exports and runs without an error, and gives nothing but NaN.
+        Computing with NaN gives NaN. A model whose training failed exports and runs without an error, and returns only NaN.
 
     How to fix it:
         1. If the weights come from training, find the checkpoint before the loss became NaN.
-        2. If NaN is a mark of the model's own, leave it; or mark with a tensor of bools.
+        2. If your model uses NaN as a marker, ignore this finding, or mark with a tensor of bools.
 
     Example:
         ```python
@@ -310,23 +309,23 @@ class NanWeight(Rule, id="OXP4006", level=Level.NOTE, history=[Added("0.1.0")]):
 
     name: str
 
-    message = "The weight '{name}' holds NaN."
+    message = "The weight '{name}' contains NaN."
     volatile = ("name",)
 
 
 class ComplexAsReal(Rule, id="OXP4007", level=Level.NOTE, history=[Added("0.1.0")]):
-    """A complex input or output is a real one with one more dim in the exported model.
+    """A complex input or output is a real tensor with one more dim in the exported model.
 
     What happened:
-        `forward` takes or returns a complex tensor. ONNX has no operators for complex numbers, so the exported model has the real and the
-        imaginary part side by side, in a last dim of size 2, as `torch.view_as_real` puts them.
+        `forward` takes or returns a complex tensor. ONNX has no operators for complex numbers. The exported model stores the real
+        and the imaginary part in a last dim of size 2, as `torch.view_as_real` does.
 
     Why it matters:
-        Who calls the ONNX model has to pass and to read them so.
+        Callers must pass and read tensors in this layout.
 
     How to fix it:
-        1. Convert at the border: `torch.view_as_real(x)` before, `torch.view_as_complex(y)` behind.
-        2. Let `forward` take and return real tensors: then the signature says what the exported model has.
+        1. Convert outside the model: `torch.view_as_real(x)` before a call, `torch.view_as_complex(y)` after it.
+        2. Let `forward` take and return real tensors, so that its signature matches the exported model.
 
     Example:
         ```python
@@ -361,5 +360,5 @@ class ComplexAsReal(Rule, id="OXP4007", level=Level.NOTE, history=[Added("0.1.0"
     kind: str
     name: str
 
-    message = "The complex '{kind}' '{name}' is a real one with a last dim of size 2 in the exported model."
+    message = "The complex '{kind}' '{name}' is a real tensor with a last dim of size 2 in the exported model."
     volatile = ("name",)

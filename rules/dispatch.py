@@ -6,19 +6,20 @@ from onnxplain.diagnostics import Added, Level, Rule
 
 
 class UnsupportedOperator(Rule, id="OXP3001", level=Level.ERROR, history=[Added("0.1.0")]):
-    """An operator of the model has no translation to ONNX.
+    """An operator has no translation to ONNX.
 
     What happened:
-        Neither onnxplain nor onnxscript's torchlib nor `custom_translation_table` has a translation for the operator, and PyTorch
-        has no decomposition of it into operators that have one.
+        onnxplain, onnxscript's torchlib and your `custom_translation_table` have no translation for the operator. PyTorch has no
+        decomposition of it into operators with a translation.
 
     Why it matters:
-        One such operator keeps the whole model from being exported. All of them are listed in one run.
+        One such operator prevents the export of the whole model. One run lists all of them.
 
     How to fix it:
         1. Write the line with other operators.
-        2. Translate the operator with ONNX operators: `custom_translation_table={torch.ops.namespace.name.overload: function}`.
-        3. If the runtime has an operator for it, translate to that one: a function with an op of the runtime's own domain.
+        2. Translate the operator to ONNX operators: `custom_translation_table={torch.ops.namespace.name.overload: function}`.
+        3. If your runtime has an operator for it, translate to that operator: write a function with an operator of the runtime's
+           domain.
 
     Example:
         ```python
@@ -79,7 +80,7 @@ class UnsupportedOperator(Rule, id="OXP3001", level=Level.ERROR, history=[Added(
     operator: str
     nearest: str
 
-    message = "The operator '{operator}' has no translation to ONNX (the nearest name that has one: '{nearest}')."
+    message = "The operator '{operator}' has no translation to ONNX (the nearest name with a translation: '{nearest}')."
     everywhere = True
     volatile = ("nearest",)
 
@@ -88,14 +89,14 @@ class UnsupportedOverload(Rule, id="OXP3002", level=Level.ERROR, history=[Added(
     """An operator has translations to ONNX, but none for this overload, dtype or argument.
 
     What happened:
-        The operator is known, but not in this form: the finding names the overload, the dtype or the value of an argument for
-        which there is no translation, and those for which there is one.
+        onnxplain can translate the operator, but not in this form. The finding names the overload, the dtype or the value of an
+        argument that has no translation, and those that have one.
 
     Why it matters:
-        Each form computes something else. Taking a translation of another form would give wrong results without a sign of it.
+        Every form computes something else. The translation of another form would be silently wrong.
 
     How to fix it:
-        1. Use one of the supported forms; for a complex dtype, compute with the real and the imaginary part.
+        1. Use a supported form; for a complex dtype, compute with the real and the imaginary part.
         2. Translate this form: `custom_translation_table={torch.ops.aten.name.overload: function}`.
 
     Example:
@@ -136,23 +137,23 @@ class UnsupportedOverload(Rule, id="OXP3002", level=Level.ERROR, history=[Added(
     problem: str
     supported: tuple[str, ...]
 
-    message = "The operator '{operator}' has no translation for '{problem}'; supported are '{supported}'."
+    message = "The operator '{operator}' has no translation for '{problem}'; supported: '{supported}'."
     everywhere = True
     volatile = ("supported",)
 
 
 class OperatorNeedsNewerOpset(Rule, id="OXP3003", level=Level.ERROR, history=[Added("0.1.0")]):
-    """An operator can only be written in a newer ONNX opset than the one asked for.
+    """An operator needs a newer ONNX opset than the one you asked for.
 
     What happened:
-        `opset_version` asks for an opset in which ONNX has no operator for this, or one that lacks what is needed here.
+        In the opset that `opset_version` asks for, ONNX has no operator for this, or only one that lacks a feature.
 
     Why it matters:
-        Each ONNX file names one opset version for all its operators, and runtimes read the operators by it.
+        An ONNX file has one opset version for all its operators, and runtimes interpret the operators by it.
 
     How to fix it:
         1. Ask for the opset that the finding names, or leave `opset_version` out.
-        2. If the runtime cannot read that opset, write the line with other operators.
+        2. If your runtime cannot read that opset, write the line with other operators.
 
     Example:
         ```python
@@ -188,26 +189,26 @@ class OperatorNeedsNewerOpset(Rule, id="OXP3003", level=Level.ERROR, history=[Ad
     needed: int
     asked: int
 
-    message = "The operator '{operator}' needs ONNX opset '{needed}' or newer, but opset '{asked}' was asked for."
+    message = "The operator '{operator}' needs ONNX opset '{needed}' or newer, but you asked for opset '{asked}'."
     everywhere = True
 
 
 class TranslationFailed(Rule, id="OXP3004", level=Level.ERROR, history=[Added("0.1.0")]):
-    """The function that translates an operator raised an exception, or returned something else than the operator does.
+    """The translation of an operator raised an exception, or its results do not match the operator's.
 
     What happened:
-        There is a translation for the operator, but it raised when it was called for this node of the graph, or it returned more
-        values than the operator, too few, or what is no ONNX value. The finding stands at the line of a translation of your own,
-        or else at the line of the model; the exception is its cause.
+        The operator has a translation. But for this node the translation raised an exception, or it returned too many values, too
+        few values, or something that is not an ONNX value. The finding points to the line of your translation, or else to the line
+        of the model. It holds the exception as its cause.
 
     Why it matters:
-        This part of the model has no form in ONNX.
+        ONNX cannot express this part of the model without a translation.
 
     How to fix it:
-        1. If the translation is from `custom_translation_table`, fix the function: its parameters are those of the ATen schema,
+        1. If the translation is in your `custom_translation_table`, fix the function: its parameters are those of the ATen schema,
            and it returns ONNX values.
-        2. Otherwise give a translation that works: `custom_translation_table={torch.ops.aten.name.overload: function}`, and
-           report the failure of the built-in one.
+        2. Otherwise pass a working translation, `custom_translation_table={torch.ops.aten.name.overload: function}`, and report the
+           failure of the built-in one.
 
     Example:
         ```python

@@ -6,18 +6,17 @@ from onnxplain.diagnostics import Added, Level, Rule
 
 
 class InternalError(Rule, id="OXP0001", level=Level.ERROR, history=[Added("0.1.0")]):
-    """A stage of the export stopped with an exception that onnxplain did not expect.
+    """A stage of the export raised an exception that onnxplain did not expect.
 
     What happened:
-        An exception escaped a stage of the export. Neither the model nor its arguments explain it: it is a bug of onnxplain.
+        An exception escaped a stage of the export. Neither your model nor your arguments explain it: this is a bug in onnxplain.
 
     Why it matters:
-        The export has no result, and the exception says nothing about the model. Findings that were reported before it still
-        hold.
+        The export has no result, and the exception says nothing about your model. Earlier findings in the log still hold.
 
     How to fix it:
-        Report it, with the SARIF log of the export: the log holds the exception, its stack and the versions of all packages
-        involved. Until it is fixed, another capture strategy (`strategies=("strict",)`) or `optimize=False` may go around it.
+        Report the bug and attach the SARIF log of the export: it holds the exception, its stack and the versions of all packages
+        involved. Until it is fixed, another capture strategy (`strategies=("strict",)`) or `optimize=False` may avoid it.
 
     Example:
         ```python
@@ -56,4 +55,4 @@ class InternalError(Rule, id="OXP0001", level=Level.ERROR, history=[Added("0.1.0
     stage: str
     error: str
 
-    message = "The stage '{stage}' stopped with an unexpected '{error}', which is a bug of onnxplain."
+    message = "The stage '{stage}' raised an unexpected '{error}'; this is a bug in onnxplain."

@@ -6,19 +6,19 @@ from onnxplain.diagnostics import Added, Level, Rule
 
 
 class MutationNotRemoved(Rule, id="OXP2001", level=Level.ERROR, history=[Added("0.1.0")]):
-    """An in-place operator could not be replaced by one without side effects.
+    """No operator without side effects can replace an in-place operator.
 
     What happened:
-        ONNX operators never change their inputs, so every in-place operator must give way to one that returns a new tensor. For
-        PyTorch's own operators PyTorch knows which one; for this operator it does not. It never does for a custom operator that
-        returns its input.
+        ONNX operators never change their inputs, so onnxplain replaces every in-place operator with one that returns a new tensor.
+        PyTorch knows the replacements for its operators. It knows none for this operator, and never knows one for a custom operator
+        that returns its input.
 
     Why it matters:
-        What reads the tensor after the operator would see its old data.
+        Operators that read the tensor afterwards would see its old data.
 
     How to fix it:
-        1. Call PyTorch operators instead, in place or not.
-        2. Give a custom operator a form that returns its result as a new tensor, and translate that one.
+        1. Use PyTorch's operators, in place or not.
+        2. Give your custom operator a variant that returns its result as a new tensor, and translate that variant.
 
     Example:
         ```python
@@ -69,23 +69,23 @@ class MutationNotRemoved(Rule, id="OXP2001", level=Level.ERROR, history=[Added("
 
     operator: str
 
-    message = "The in-place operator '{operator}' could not be replaced by one without side effects."
+    message = "The in-place operator '{operator}' has no replacement without side effects."
 
 
 class DecompositionFailed(Rule, id="OXP2002", level=Level.ERROR, history=[Added("0.1.0")]):
-    """The decomposition of an operator into simpler ones raised an exception.
+    """The decomposition of an operator into simpler operators raised an exception.
 
     What happened:
-        The operator has no translation to ONNX of its own, but PyTorch has a decomposition for it: a function that computes the
-        same with simpler operators. Run on this operator's inputs, that function raised.
+        The operator has no translation to ONNX. PyTorch has a decomposition for it: a function that computes the same with simpler
+        operators. That function raised an exception for this operator's inputs.
 
     Why it matters:
-        Without the simpler operators this part of the model has no form in ONNX.
+        Without the simpler operators, ONNX cannot express this part of the model.
 
     How to fix it:
-        1. If the decomposition is your own, correct it: it must hold for all data, like a model that is captured.
-        2. Write the line with other operators, or with other arguments of this one.
-        3. Translate the operator as a whole: `custom_translation_table={torch.ops.aten.name.overload: function}`.
+        1. If you defined the decomposition, correct it: like a captured model, it must work for all data.
+        2. Write the line with other operators, or with other arguments.
+        3. Translate the whole operator: `custom_translation_table={torch.ops.aten.name.overload: function}`.
 
     Example:
         ```python
@@ -156,19 +156,19 @@ class DecompositionFailed(Rule, id="OXP2002", level=Level.ERROR, history=[Added(
 
 
 class MutationDropped(Rule, id="OXP2003", level=Level.WARNING, history=[Added("0.1.0")]):
-    """The model updates an input or a buffer in place, which the exported model does not.
+    """The model updates an input or a buffer in place; the exported model does not.
 
     What happened:
-        `forward` writes into a tensor that lives on after the call: one of its inputs, or a buffer of the model. The exported
-        model computes with the new data, but leaves the tensor as it is.
+        `forward` writes into a tensor that outlives the call: an input or a buffer. The exported model computes with the new data
+        but does not change the tensor.
 
     Why it matters:
-        A buffer starts with the same data in every run: counters, caches and running statistics stand still. A caller who reads
-        an updated input reads the old data.
+        A buffer has the same data at the start of every run: counters, caches and running statistics never change. A caller who
+        reads an updated input reads the old data.
 
     How to fix it:
-        1. Take the state as an input of `forward` and return the new state; the caller feeds it into the next run.
-        2. If the update only matters in training, skip it in evaluation: `if self.training: ...`, and export `model.eval()`.
+        1. Take the state as an input of `forward` and return the new state, which the caller passes to the next run.
+        2. If the update matters only in training, skip it in evaluation, `if self.training: ...`, and export `model.eval()`.
 
     Example:
         ```python
@@ -213,18 +213,20 @@ class MutationDropped(Rule, id="OXP2003", level=Level.WARNING, history=[Added("0
 
 
 class CustomOperatorInlined(Rule, id="OXP2004", level=Level.WARNING, history=[Added("0.1.0")]):
-    """A custom operator has no translation; what its Python implementation calls was exported in its place.
+    """A custom operator has no translation, so onnxplain exported its Python implementation.
 
     What happened:
-        The model calls an operator that was defined with `torch.library`. No translation of it was given. Its implementation is Python
-        that calls other operators, so those were exported.
+        The model calls an operator that was defined with `torch.library` and has no translation. Its implementation is Python code
+        that calls other operators, and onnxplain exported those.
 
     Why it matters:
-        The exported model computes the same. But the operator itself is not in it: a runtime that has a kernel for it will not use that.
+        The exported model computes the same. But it does not contain the operator: a runtime with a kernel for the operator does
+        not use that kernel.
 
     How to fix it:
-        1. If the runtime has the operator, translate to it: `custom_translation_table={torch.ops.namespace.name.default: function}`.
-        2. If the operators of the implementation are fine, ignore the rule for this line: `# onnxplain: ignore[OXP2004]`.
+        1. If the runtime has the operator, translate to it:
+           `custom_translation_table={torch.ops.namespace.name.default: function}`.
+        2. If the operators of the implementation are fine, ignore the rule at this line: `# onnxplain: ignore[OXP2004]`.
 
     Example:
         ```python
@@ -284,4 +286,4 @@ class CustomOperatorInlined(Rule, id="OXP2004", level=Level.WARNING, history=[Ad
 
     operator: str
 
-    message = "The custom operator '{operator}' has no translation; what its Python implementation calls was exported in its place."
+    message = "The custom operator '{operator}' has no translation, so onnxplain exported its Python implementation."

@@ -6,19 +6,19 @@ from onnxplain.diagnostics import Added, Level, Rule
 
 
 class NeedsExternalData(Rule, id="OXP5001", level=Level.ERROR, history=[Added("0.1.0")]):
-    """The model is too large for one ONNX file, and weights beside the file were ruled out.
+    """The model is too large for one ONNX file, but `external_data=False` rules out a second file.
 
     What happened:
         An ONNX file is one protobuf message, which holds less than 2 GiB. The model with its weights is larger, and
-        `external_data=False` asks for one file.
+        `external_data=False` asks for a single file.
 
     Why it matters:
-        Nothing can read such a file, so none is written.
+        No program can read such a file, so onnxplain writes none.
 
     How to fix it:
-        1. Leave `external_data` out, or pass `True`: the weights go into a file beside the model.
-        2. Make the weights smaller: `model.half()` before the export.
-        3. Leave the weights out with `export_params=False`, if the runtime gets them in another way.
+        1. Leave `external_data` out, or pass `True`: onnxplain then writes the weights to a file beside the model.
+        2. Make the weights smaller: call `model.half()` before the export.
+        3. If your runtime gets the weights in another way, omit them with `export_params=False`.
 
     Example:
         ```python
@@ -71,19 +71,18 @@ class NeedsExternalData(Rule, id="OXP5001", level=Level.ERROR, history=[Added("0
 
 
 class CheckerRejected(Rule, id="OXP5002", level=Level.ERROR, history=[Added("0.1.0")]):
-    """The ONNX checker found the exported model to be invalid.
+    """The ONNX checker rejects the exported model.
 
     What happened:
-        The ONNX checker compares every node with the operator's schema. A node does not fit: its attributes, its number of
-        inputs, its types or its shapes. The finding stands at the line of the model that the node comes from.
+        The ONNX checker compares every node with the schema of its operator. The attributes, the number of inputs, the types or the
+        shapes of a node do not fit. The finding points to the line of the model that the node comes from.
 
     Why it matters:
-        Runtimes reject such a model, or read it in different ways.
+        Runtimes reject such a model, or interpret it in different ways.
 
     How to fix it:
-        1. If the node comes from a function of `custom_translation_table`, correct the function by the schema of the ONNX
-           operator.
-        2. Otherwise it is a bug of the translation: report it, and go around it with a translation of your own.
+        1. If the node comes from your `custom_translation_table`, correct the function: follow the schema of the ONNX operator.
+        2. Otherwise this is a bug in a translation of onnxplain: report it, and work around it with your own translation.
 
     Example:
         ```python
@@ -136,14 +135,14 @@ class WriteFailed(Rule, id="OXP5003", level=Level.ERROR, history=[Added("0.1.0")
     """A file of the exported model could not be written.
 
     What happened:
-        The operating system refused to write the file: the folder does not exist, the disk is full, or the rights are missing.
+        The operating system refused to write the file: the folder does not exist, the disk is full, or you lack the permission.
 
     Why it matters:
-        The model was exported, but it is nowhere. A file that stood there before is unharmed: files are replaced only when they
-        are complete.
+        The export worked, but the model was not saved. An earlier file is unharmed, because onnxplain replaces a file only when the
+        new one is complete.
 
     How to fix it:
-        1. Make the folder, or export to another one.
+        1. Create the folder, or export to another one.
         2. Export without a path and save later: `program.save(path)`.
 
     Example:
@@ -184,17 +183,18 @@ class WriteFailed(Rule, id="OXP5003", level=Level.ERROR, history=[Added("0.1.0")
 
 
 class WeightsWithoutData(Rule, id="OXP5004", level=Level.ERROR, history=[Added("0.1.0")]):
-    """Weights have shapes and dtypes, but no data to write.
+    """The weights have shapes and dtypes, but no data to write.
 
     What happened:
-        The model was made in fake mode (`enable_fake_mode`) or on the `meta` device, so its weights take no memory and hold no numbers.
+        You made the model in fake mode (`enable_fake_mode`) or on the `meta` device, so its weights take no memory and hold no
+        numbers.
 
     Why it matters:
-        A file with such weights could not be run.
+        No runtime could run a file with such weights.
 
     How to fix it:
-        1. Export without a path, give the weights with `program.apply_weights("model.safetensors")`, and save then.
-        2. Leave the weights out of the file with `export_params=False`, and give them to the runtime in another way.
+        1. Export without a path, add the weights with `program.apply_weights("model.safetensors")`, and save then.
+        2. Omit the weights from the file with `export_params=False`, and give them to the runtime in another way.
         3. Load the real weights into the model before the export: `model.load_state_dict(torch.load(...), assign=True)`.
 
     Example:
@@ -229,22 +229,22 @@ class WeightsWithoutData(Rule, id="OXP5004", level=Level.ERROR, history=[Added("
 
     names: tuple[str, ...]
 
-    message = "There is no data to write for the weights '{names}'."
+    message = "The weights '{names}' have no data to write."
     volatile = ("names",)
 
 
 class OpsetUnknown(Rule, id="OXP5005", level=Level.ERROR, history=[Added("0.1.0")]):
-    """There is no such ONNX opset, as far as the installed onnx knows.
+    """The installed onnx does not know the opset that you asked for.
 
     What happened:
-        `opset_version` is lower than 1, or higher than the newest opset of the installed onnx package.
+        `opset_version` is below 1, or above the newest opset of the installed onnx package.
 
     Why it matters:
-        Nobody could read the model: an opset says what each operator means.
+        The opset defines what each operator means. No program could read the model.
 
     How to fix it:
-        1. Leave `opset_version` out: the default is one that all current runtimes have.
-        2. For a newer opset, update onnx: `pip install --upgrade onnx`.
+        1. Leave `opset_version` out: all current runtimes support the default.
+        2. To use a newer opset, update onnx: `pip install --upgrade onnx`.
 
     Example:
         ```python
@@ -280,5 +280,5 @@ class OpsetUnknown(Rule, id="OXP5005", level=Level.ERROR, history=[Added("0.1.0"
     newest: int
     onnx: str
 
-    message = "The opset '{asked}' is unknown: onnx '{onnx}' has those from 1 to '{newest}'."
+    message = "The opset '{asked}' is unknown: onnx '{onnx}' supports the opsets 1 to '{newest}'."
     volatile = ("newest", "onnx")

@@ -5,128 +5,20 @@ from __future__ import annotations
 from onnxplain.diagnostics import Added, Level, Rule
 
 
-class EagerFailed(Rule, id="OXP6003", level=Level.ERROR, history=[Added("0.1.0")]):
-    """PyTorch itself fails on the example inputs.
-
-    What happened:
-        The model was captured and built. To compare the results, PyTorch ran it eagerly on the example inputs, and that raised an
-        exception.
-
-    Why it matters:
-        There is nothing to compare with, and the example is none of a use of the model: a condition that capture took for granted,
-        such as a `torch._check`, does not hold for it.
-
-    How to fix it:
-        1. Call the model with these inputs, without an export, and mend what fails.
-        2. Give an example for which the model works.
-
-    Example:
-        ```python
-        import torch
-
-        import onnxplain
-
-
-        class Head(torch.nn.Module):
-            def forward(self, x, count):
-                n = count.item()
-                torch._check(n >= 2)  # OXP6003
-                torch._check(n <= x.shape[0])
-                return x[:n] * 2
-
-
-        program = onnxplain.export(Head(), (torch.ones(3), torch.tensor(1)), verify=True)
-        ```
-
-        ```python
-        import torch
-
-        import onnxplain
-
-
-        class Head(torch.nn.Module):
-            def forward(self, x, count):
-                n = count.item()
-                torch._check(n >= 2)
-                torch._check(n <= x.shape[0])
-                return x[:n] * 2
-
-
-        program = onnxplain.export(Head(), (torch.ones(3), torch.tensor(2)), verify=True)
-        ```
-    """
-
-    error: str
-
-    message = "PyTorch itself fails on the example inputs with '{error}'."
-
-
-class KernelMissing(Rule, id="OXP6004", level=Level.WARNING, history=[Added("0.1.0")]):
-    """ONNX Runtime has no kernel for an operator with these dtypes.
-
-    What happened:
-        The model is valid ONNX. But the CPU execution provider of the installed ONNX Runtime does not implement the operator for the
-        dtypes that it has here, bfloat16 most often. The results were not compared.
-
-    Why it matters:
-        The model runs only where a runtime has that kernel.
-
-    How to fix it:
-        1. Export the model in float32 or float16: `model.float()`; leave `torch.autocast` out.
-        2. Cast around the line: `y = f(x.float()).to(x.dtype)`.
-        3. If another runtime, or another execution provider, is meant to run it, leave it.
-
-    Example:
-        ```python
-        import torch
-
-        import onnxplain
-
-
-        class Product(torch.nn.Module):
-            def forward(self, x, y):
-                return torch.matmul(x, y)  # OXP6004
-
-
-        args = (torch.ones(2, 3, dtype=torch.bfloat16), torch.ones(3, 2, dtype=torch.bfloat16))
-        program = onnxplain.export(Product(), args, verify=True)
-        ```
-
-        ```python
-        import torch
-
-        import onnxplain
-
-
-        class Product(torch.nn.Module):
-            def forward(self, x, y):
-                return torch.matmul(x, y)
-
-
-        program = onnxplain.export(Product(), (torch.ones(2, 3), torch.ones(3, 2)), verify=True)
-        ```
-    """
-
-    operator: str
-    dtypes: tuple[str, ...]
-
-    message = "ONNX Runtime has no kernel on the CPU for '{operator}' with '{dtypes}'."
-
-
 class RuntimeRejected(Rule, id="OXP6001", level=Level.ERROR, history=[Added("0.1.0")]):
     """ONNX Runtime cannot load or run the exported model.
 
     What happened:
-        The model is valid ONNX, but ONNX Runtime refuses to load it, or fails while it runs on the example inputs. The finding stands
-        at the line of the model that the node comes from.
+        The model is valid ONNX, but ONNX Runtime refuses to load it, or fails when it runs the example inputs. The finding points
+        to the line of the model that the node comes from.
 
     Why it matters:
-        The model does not run in ONNX Runtime on this machine. Another runtime or another execution provider may take it.
+        The model does not run in ONNX Runtime on this machine. Another runtime or another execution provider may accept it.
 
     How to fix it:
         1. Write the line with other operators.
-        2. Mend the translation, if it is one of yours.
-        3. If the model is meant for another runtime, export without `verify=True`.
+        2. If you wrote the translation, correct it.
+        3. If the model is for another runtime, export without `verify=True`.
 
     Example:
         ```python
@@ -175,60 +67,20 @@ class RuntimeRejected(Rule, id="OXP6001", level=Level.ERROR, history=[Added("0.1
     message = "ONNX Runtime rejects the model: '{error}'."
 
 
-class NotRun(Rule, id="OXP6005", level=Level.WARNING, history=[Added("0.1.0")]):
-    """The exported model was not compared with PyTorch: weights have no data.
-
-    What happened:
-        `verify=True` asks for a comparison. The model was made in fake mode or on the `meta` device, so its weights hold no numbers, and
-        neither PyTorch nor ONNX Runtime can compute with them.
-
-    Why it matters:
-        The export is not verified.
-
-    How to fix it:
-        1. Leave `verify` out, give the weights with `program.apply_weights(...)`, and run the program.
-        2. Verify a small model of the same architecture, made with real weights.
-
-    Example:
-        ```python
-        import torch
-
-        import onnxplain
-
-        with onnxplain.enable_fake_mode():
-            model = torch.nn.Linear(8, 4)
-        program = onnxplain.export(model, (torch.ones(2, 8),), verify=True)  # OXP6005
-        ```
-
-        ```python
-        import torch
-
-        import onnxplain
-
-        model = torch.nn.Linear(8, 4)
-        program = onnxplain.export(model, (torch.ones(2, 8),), verify=True)
-        ```
-    """
-
-    names: tuple[str, ...]
-
-    message = "The model was not run, as there is no data of the weights '{names}'."
-
-
 class OutputsDiffer(Rule, id="OXP6002", level=Level.ERROR, history=[Added("0.1.0")]):
     """An output of the exported model differs from that of eager PyTorch.
 
     What happened:
-        The model was run with the example inputs, by PyTorch and by ONNX Runtime, and the results differ by more than rounding
-        explains. The finding stands at the line of the first operator whose result differs, as far as it could be found.
+        onnxplain ran the example inputs in PyTorch and in ONNX Runtime. The results differ by more than rounding explains. The
+        finding points to the line of the first operator whose result differs, if onnxplain could find it.
 
     Why it matters:
         The exported model computes something else.
 
     How to fix it:
-        1. If the operator's translation is from `custom_translation_table`, correct the function.
+        1. If the operator's translation is in your `custom_translation_table`, correct the function.
         2. If the model draws random numbers, make it deterministic: `model.eval()`.
-        3. Otherwise it is a bug of the translation: report it, and go around it with a translation of your own.
+        3. Otherwise this is a bug in a translation of onnxplain: report it, and work around it with your own translation.
 
     Example:
         ```python
@@ -278,3 +130,151 @@ class OutputsDiffer(Rule, id="OXP6002", level=Level.ERROR, history=[Added("0.1.0
 
     message = "The output '{output}' differs from eager PyTorch by '{difference}', more than '{tolerance}'."
     volatile = ("output", "difference")
+
+
+class EagerFailed(Rule, id="OXP6003", level=Level.ERROR, history=[Added("0.1.0")]):
+    """PyTorch itself fails on the example inputs.
+
+    What happened:
+        onnxplain captured and built the model. To compare the results, it ran the model in PyTorch on the example inputs, and that
+        raised an exception.
+
+    Why it matters:
+        There is nothing to compare with. And the example is not a valid use of the model: it violates a condition that capture
+        relied on, such as a `torch._check`.
+
+    How to fix it:
+        1. Call the model with these inputs without an export, and fix what fails.
+        2. Use an example for which the model works.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Head(torch.nn.Module):
+            def forward(self, x, count):
+                n = count.item()
+                torch._check(n >= 2)  # OXP6003
+                torch._check(n <= x.shape[0])
+                return x[:n] * 2
+
+
+        program = onnxplain.export(Head(), (torch.ones(3), torch.tensor(1)), verify=True)
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Head(torch.nn.Module):
+            def forward(self, x, count):
+                n = count.item()
+                torch._check(n >= 2)
+                torch._check(n <= x.shape[0])
+                return x[:n] * 2
+
+
+        program = onnxplain.export(Head(), (torch.ones(3), torch.tensor(2)), verify=True)
+        ```
+    """
+
+    error: str
+
+    message = "PyTorch itself fails on the example inputs with '{error}'."
+
+
+class KernelMissing(Rule, id="OXP6004", level=Level.WARNING, history=[Added("0.1.0")]):
+    """ONNX Runtime has no kernel for an operator with these dtypes.
+
+    What happened:
+        The model is valid ONNX. But the CPU execution provider of the installed ONNX Runtime does not implement the operator for
+        these dtypes, most often bfloat16. `verify` did not compare the results.
+
+    Why it matters:
+        The model runs only in runtimes with such a kernel.
+
+    How to fix it:
+        1. Export the model in float32, `model.float()`, and without `torch.autocast`.
+        2. Cast around the line: `y = f(x.float()).to(x.dtype)`.
+        3. If the model is for another runtime or another execution provider, ignore this finding.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Product(torch.nn.Module):
+            def forward(self, x, y):
+                return torch.matmul(x, y)  # OXP6004
+
+
+        args = (torch.ones(2, 3, dtype=torch.bfloat16), torch.ones(3, 2, dtype=torch.bfloat16))
+        program = onnxplain.export(Product(), args, verify=True)
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Product(torch.nn.Module):
+            def forward(self, x, y):
+                return torch.matmul(x, y)
+
+
+        program = onnxplain.export(Product(), (torch.ones(2, 3), torch.ones(3, 2)), verify=True)
+        ```
+    """
+
+    operator: str
+    dtypes: tuple[str, ...]
+
+    message = "ONNX Runtime has no CPU kernel for '{operator}' with '{dtypes}'."
+
+
+class NotRun(Rule, id="OXP6005", level=Level.WARNING, history=[Added("0.1.0")]):
+    """onnxplain did not compare the exported model with PyTorch, because weights have no data.
+
+    What happened:
+        `verify=True` asks for a comparison. You made the model in fake mode or on the `meta` device, so its weights hold no
+        numbers, and neither PyTorch nor ONNX Runtime can compute with them.
+
+    Why it matters:
+        Nothing verified the export.
+
+    How to fix it:
+        1. Leave `verify` out, add the weights with `program.apply_weights(...)`, and run the program.
+        2. Verify a small model of the same architecture with real weights.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+        with onnxplain.enable_fake_mode():
+            model = torch.nn.Linear(8, 4)
+        program = onnxplain.export(model, (torch.ones(2, 8),), verify=True)  # OXP6005
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+        model = torch.nn.Linear(8, 4)
+        program = onnxplain.export(model, (torch.ones(2, 8),), verify=True)
+        ```
+    """
+
+    names: tuple[str, ...]
+
+    message = "The exported model was not compared with PyTorch: the weights '{names}' have no data."

@@ -1,0 +1,331 @@
+"""Rules about Python code that needs the data in a tensor."""
+
+from __future__ import annotations
+
+from onnxplain.diagnostics import Added, Level, Rule
+
+
+class DataDependentBranch(Rule, id="OXP1001", level=Level.ERROR, history=[Added("0.1.0")]):
+    """A Python branch depends on the data in a tensor.
+
+    What happened:
+        A Python `if`, `while`, `assert`, `and` or `or` needs a bool that is computed from a tensor's data. torch.export captures
+        one graph for all inputs. It sees shapes and dtypes but no data, so it cannot choose a branch.
+
+    Why it matters:
+        Every input may take a different branch. A graph with only the example's branch would be silently wrong for other inputs, so
+        torch.export refuses.
+
+    How to fix it:
+        1. Compute both branches and choose per element with `torch.where(condition, a, b)`.
+        2. Keep both branches in the graph with `torch.cond(condition, true_fn, false_fn, operands)`; it becomes an ONNX `If`.
+        3. If the condition is the same for every input, store it in the model as a Python bool before the export.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Flip(torch.nn.Module):
+            def forward(self, x):
+                if x.sum() < 0:  # OXP1001
+                    return -x
+                return x
+
+
+        program = onnxplain.export(Flip(), (torch.ones(3),))
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Flip(torch.nn.Module):
+            def forward(self, x):
+                return torch.where(x.sum() < 0, -x, x)
+
+
+        program = onnxplain.export(Flip(), (torch.ones(3),))
+        ```
+    """
+
+    condition: str
+
+    message = "The branch on '{condition}' depends on the data in a tensor."
+
+
+class DataDependentValue(Rule, id="OXP1002", level=Level.ERROR, history=[Added("0.1.0")]):
+    """A Python number that capture needs depends on the data in a tensor.
+
+    What happened:
+        `.item()`, `.tolist()`, `int(t)` or an operator such as `nonzero` turns a tensor's data into a Python number. Python then
+        needs its value: for the length of a `range`, for a list index, or for a comparison that decides which operators run.
+
+    Why it matters:
+        The graph must hold for all data. Its operators can compute with such a number, but the number of operators cannot depend on
+        it.
+
+    How to fix it:
+        1. Stay in tensors: a mask (`torch.arange(size) < n`) or a closed form replaces most loops.
+        2. If only a bound is missing, state it: `n = t.item(); torch._check(n >= 0); torch._check(n <= x.shape[0])`.
+        3. If the number is the same for every input, store it in the model as a Python int before the export.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Grow(torch.nn.Module):
+            def forward(self, x, steps):
+                for _ in range(steps.item()):  # OXP1002
+                    x = x * 2
+                return x
+
+
+        program = onnxplain.export(Grow(), (torch.ones(3), torch.tensor(2)))
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Grow(torch.nn.Module):
+            def forward(self, x, steps):
+                return x * 2**steps
+
+
+        program = onnxplain.export(Grow(), (torch.ones(3), torch.tensor(2)))
+        ```
+    """
+
+    expression: str
+
+    message = "The Python value '{expression}' depends on the data in a tensor."
+
+
+class CheckDropped(Rule, id="OXP1023", level=Level.WARNING, history=[Added("0.1.0")]):
+    """The exported model does not check a condition that the captured program checks.
+
+    What happened:
+        The model is correct only for some data. For example, a number from a tensor must be even, or a tensor must be true. The
+        captured program stops if the condition is false. ONNX has no operator that stops a run, so the exported model omits the
+        check.
+
+    Why it matters:
+        For other data the exported model fails elsewhere, or is silently wrong.
+
+    How to fix it:
+        1. Check the condition before you run the model, and document it where you deploy the model.
+        2. Write the line so that it works for all data: with a mask, with padding, or with `x[: n // 2 * 2]`.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Pairs(torch.nn.Module):
+            def forward(self, x, n):
+                head = x[: n.item()]
+                return head.reshape(2, -1).sum(1)  # OXP1023
+
+
+        program = onnxplain.export(Pairs(), (torch.ones(12), torch.tensor(6)))
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Pairs(torch.nn.Module):
+            def forward(self, x, n):
+                weights = (torch.arange(12) < n).float()
+                return (x * weights).reshape(2, -1).sum(1)
+
+
+        program = onnxplain.export(Pairs(), (torch.ones(12), torch.tensor(6)))
+        ```
+    """
+
+    check: str
+
+    message = "The exported model does not check that '{check}'."
+
+
+class PackedSequenceUsed(Rule, id="OXP1030", level=Level.ERROR, history=[Added("0.1.0")]):
+    """The model packs sequences of different lengths.
+
+    What happened:
+        `pack_padded_sequence` stores the elements of a batch one after another, without padding. The number of elements per step
+        depends on the lengths, which are data.
+
+    Why it matters:
+        torch.export sees no data, so it does not know the shapes of a packed sequence.
+
+    How to fix it:
+        1. Run the layer on the padded batch, and mask everything behind the end of each sequence. In a layer with one direction,
+           padding does not change the results before it.
+        2. For the last state, pick the step at `lengths - 1`.
+
+    Example:
+        ```python
+        import torch
+        from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+        import onnxplain
+
+
+        class Encoder(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.rnn = torch.nn.GRU(3, 4, batch_first=True)
+
+            def forward(self, x, lengths):
+                packed = pack_padded_sequence(x, lengths, batch_first=True)
+                out, _ = self.rnn(packed)  # OXP1030
+                return pad_packed_sequence(out, batch_first=True)[0]
+
+
+        program = onnxplain.export(Encoder(), (torch.ones(2, 5, 3), torch.tensor([5, 3])))
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Encoder(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.rnn = torch.nn.GRU(3, 4, batch_first=True)
+
+            def forward(self, x, lengths):
+                out, _ = self.rnn(x)
+                return out * (torch.arange(x.shape[1]) < lengths[:, None])[..., None]
+
+
+        program = onnxplain.export(Encoder(), (torch.ones(2, 5, 3), torch.tensor([5, 3])))
+        ```
+    """
+
+    error: str
+
+    message = "A packed sequence has shapes that depend on data: '{error}'."
+
+
+class SizeLost(Rule, id="OXP1031", level=Level.ERROR, history=[Added("0.1.0")]):
+    """An operator makes a size that depends on data, but no output has that size.
+
+    What happened:
+        An index with a mask selects as many elements as the mask has true ones. Together with an index of integers, PyTorch
+        broadcasts both, and the result has the size of the other index. torch.export requires that some output has the new size.
+
+    Why it matters:
+        Capture ends, although the model works in eager mode.
+
+    How to fix it:
+        Index with integers only: use `mask.nonzero().squeeze(1)` instead of the mask.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Pick(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("rows", torch.tensor([True, False, True]))
+
+            def forward(self, x):
+                return x[self.rows, torch.tensor([0, 1])]  # OXP1031
+
+
+        program = onnxplain.export(Pick(), (torch.ones(3, 4),))
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Pick(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("rows", torch.tensor([0, 2]))
+
+            def forward(self, x):
+                return x[self.rows, torch.tensor([0, 1])]
+
+
+        program = onnxplain.export(Pick(), (torch.ones(3, 4),))
+        ```
+    """
+
+    expression: str
+
+    message = "A size in '{expression}' depends on data, and no output has that size."
+
+
+class NumpyUsed(Rule, id="OXP1033", level=Level.ERROR, history=[Added("0.1.0")]):
+    """The model uses numpy on the data of a tensor.
+
+    What happened:
+        `.numpy()` or a numpy function reads the data of a tensor in `forward`. Capture runs on tensors without data. The strict
+        strategy translates common numpy functions to PyTorch; here it could not, or you did not select it.
+
+    Why it matters:
+        A graph cannot contain what numpy computes.
+
+    How to fix it:
+        1. Compute it with PyTorch: `x.abs().amax()` instead of `np.abs(x.numpy()).max()`.
+        2. If it does not depend on the inputs, compute it in `__init__` and register it as a buffer.
+
+    Example:
+        ```python
+        import numpy as np
+        import torch
+
+        import onnxplain
+
+
+        class Scaled(torch.nn.Module):
+            def forward(self, x):
+                return x / float(np.abs(x.numpy()).max())  # OXP1033
+
+
+        program = onnxplain.export(Scaled(), (torch.ones(3),), strategies=("non-strict",))
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Scaled(torch.nn.Module):
+            def forward(self, x):
+                return x / x.abs().amax()
+
+
+        program = onnxplain.export(Scaled(), (torch.ones(3),), strategies=("non-strict",))
+        ```
+    """
+
+    expression: str
+
+    message = "numpy needs the data of a tensor in '{expression}'."
