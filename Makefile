@@ -9,7 +9,7 @@ INSTALL = rm -rf build && $(BIN)/pip install --quiet --no-deps --force-reinstall
 # Two processes, each with whole files of tests, the long ones not last: what they share is made once, and one process at a time runs npm.
 TWO = --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo samples test test-torch rules clean
+.PHONY: demo samples test test-torch rules release clean
 
 # Exports a healthy sample and one with a problem, and shows the finding. It is expected to fail: that is exit code 1, anything else is wrong.
 demo: $(VENV)/needs-of-demo
@@ -47,6 +47,11 @@ test-torch:
 rules: $(VENV)/needs-of-test
 	$(INSTALL)
 	$(BIN)/python -m onnxplain.rules rules
+
+# Freezes the unshipped table of rules/RELEASES.md: make release VERSION=0.2.0. Checks the version of pyproject.toml, CHANGELOG.md, the pages,
+# the rules' histories, and that everything is committed.
+release: rules
+	$(BIN)/python -m onnxplain.rules --release $(VERSION) rules
 
 $(VENV)/needs-of-demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

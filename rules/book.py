@@ -1,4 +1,4 @@
-"""The rule book as pages: `CATALOG.md` for readers, `RELEASES.md` to hold what was shipped. `make rules` writes both."""
+"""The rule book as pages: `CATALOG.md` shows every rule, `RELEASES.md` records what each release shipped. `make rules` writes both."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _ROW = re.compile(r"^\| (OXP\d{4}) \| (\w+) \| (\w+) \| (.*?) \| (\d+) \|$", re.
 
 
 def rules() -> tuple[type[Rule], ...]:
-    """The rules of the book, by id: those of its chapters, not those that somebody else derived."""
+    """The rules of the book, by id. Rules that are defined elsewhere do not count."""
     return tuple(rule for rule in Rule.all() if rule.__module__.startswith(f"{__package__}."))
 
 
 def refresh(folder: pathlib.Path = FOLDER) -> None:
-    """Writes both pages in `folder` anew."""
+    """Rewrites both pages in `folder`."""
     page = folder / RELEASES.name
     (folder / CATALOG.name).write_text(catalog(rules()), encoding="utf-8")
     page.write_text(releases(rules(), page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def catalog(rules: Iterable[type[Rule]]) -> str:
-    """All rules as one markdown page: a table for each chapter, then each rule's own page."""
+    """All rules as one markdown page: a table for each chapter, then the page of each rule."""
     rules = tuple(rules)
     parts = ["# The rules of onnxplain\n\nWritten by `make rules` from the rules' docstrings.\n"]
     for chapter, members in itertools.groupby(rules, key=lambda rule: rule.chapter()):
@@ -41,12 +41,12 @@ def catalog(rules: Iterable[type[Rule]]) -> str:
 
 
 def anchor(rule: type[Rule]) -> str:
-    """The fragment of the rule's section in `CATALOG.md`, as GitHub makes it from the heading."""
+    """The fragment of the rule's section in `CATALOG.md`, as GitHub derives it from the heading."""
     return f"{rule.id}-{rule.__name__}".lower()
 
 
 def releases(rules: Iterable[type[Rule]], text: str) -> str:
-    """`text`, the page of releases, with its unshipped table written anew: the rules that are new or changed since the last release."""
+    """The page of releases, `text`, with a fresh unshipped table: the rules that are new or changed since the last release."""
     recorded = _last_states(shipped(text))
     changed = [rule for rule in rules if rule.state() != recorded.get(rule.id)]
     head, *sections = _SECTION.split(text)
@@ -57,8 +57,23 @@ def releases(rules: Iterable[type[Rule]], text: str) -> str:
     return f"{head}## {_UNSHIPPED}\n\n{body}" + (f"\n{frozen}" if frozen else "")
 
 
+def frozen(rules: Iterable[type[Rule]], text: str, version: str) -> str:
+    """The page of releases, `text`, with its unshipped table frozen under `version` and a fresh unshipped table."""
+    return releases(rules, text.replace(f"## {_UNSHIPPED}\n", f"## {version}\n", 1))
+
+
+def disagreements(rules: Iterable[type[Rule]], text: str) -> list[tuple[str, str]]:
+    """Compares the histories of `rules` with the frozen tables of `text`. Returns version and id for each difference."""
+    rules, found, recorded = tuple(rules), list[tuple[str, str]](), dict[str, State]()
+    for version, table in reversed(shipped(text).items()):
+        recorded |= table
+        states = {rule.id: state for rule in rules if (state := rule.state_at(version)) is not None}
+        found += [(version, id) for id in sorted(recorded | states) if recorded.get(id) != states.get(id)]
+    return found
+
+
 def shipped(text: str) -> dict[str, dict[str, State]]:
-    """The frozen tables of the page of releases, newest first: version to the rules that were new or changed in it, by id."""
+    """The frozen tables of the page of releases, `text`, newest first: version to the rules that it added or changed, by id."""
     _, *sections = _SECTION.split(text)
     return {
         version: {

@@ -30,7 +30,7 @@ class UnsupportedOperator(Rule, id="OXP3001", level=Level.ERROR, history=[Added(
 
         @torch.library.custom_op("demo::double", mutates_args=())
         def double(x: torch.Tensor) -> torch.Tensor:
-            return torch.from_numpy(x.numpy() * 2)  # numpy cannot be exported in its place
+            return torch.from_numpy(x.numpy() * 2)  # onnxplain cannot export numpy instead
 
 
         @double.register_fake
@@ -55,7 +55,7 @@ class UnsupportedOperator(Rule, id="OXP3001", level=Level.ERROR, history=[Added(
 
         @torch.library.custom_op("demo::double", mutates_args=())
         def double(x: torch.Tensor) -> torch.Tensor:
-            return torch.from_numpy(x.numpy() * 2)  # numpy cannot be exported in its place
+            return torch.from_numpy(x.numpy() * 2)  # onnxplain cannot export numpy instead
 
 
         @double.register_fake

@@ -30,7 +30,7 @@ class NeedsExternalData(Rule, id="OXP5001", level=Level.ERROR, history=[Added("0
         class Lookup(torch.nn.Module):
             def __init__(self):
                 super().__init__()
-                # 2 GiB on paper only: all elements share one.
+                # 2 GiB that take no memory: all elements share one.
                 self.register_buffer("table", torch.zeros(1).expand(2**29))
 
             def forward(self, index):
@@ -50,7 +50,7 @@ class NeedsExternalData(Rule, id="OXP5001", level=Level.ERROR, history=[Added("0
         class Lookup(torch.nn.Module):
             def __init__(self):
                 super().__init__()
-                # 2 GiB on paper only: all elements share one.
+                # 2 GiB that take no memory: all elements share one.
                 self.register_buffer("table", torch.zeros(1).expand(2**29))
 
             def forward(self, index):
@@ -58,7 +58,7 @@ class NeedsExternalData(Rule, id="OXP5001", level=Level.ERROR, history=[Added("0
 
 
         index = torch.tensor([0, 1])
-        # Without its weights, to write no 2 GiB here; mostly `external_data=True` is the way.
+        # Omits the weights, to save 2 GiB of disk here. `external_data=True` is usually better.
         program = onnxplain.export(Lookup(), (index,), "lookup.onnx", external_data=False, export_params=False)
         ```
     """

@@ -1,4 +1,4 @@
-"""The rule book: its pages, its history, and that its examples do what they say."""
+"""The rule book: its pages, its histories, and its examples."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import onnxplain.rules
 from onnxplain.diagnostics import (
     Added,
     ArgumentsChanged,
@@ -72,6 +73,14 @@ def test_summary_is_one_sentence(rule: type[Rule]) -> None:
     assert ". " not in rule.page.summary
 
 
+def test_every_class_of_the_chapters_is_in_the_book() -> None:
+    folder = pathlib.Path(__file__).parents[2] / "rules"
+    bodies = (ast.parse(path.read_text(encoding="utf-8")).body for path in folder.rglob("*.py"))
+    defined = {node.name for body in bodies for node in body if isinstance(node, ast.ClassDef) and node.keywords}
+    assert defined == {rule.__name__ for rule in RULES}
+    assert all(getattr(onnxplain.rules, name).__name__ == name for name in defined)
+
+
 def test_every_rule_is_reported_somewhere() -> None:
     made = set()
     for file in EXPORTER.rglob("*.py"):
@@ -128,18 +137,8 @@ def test_clean_example_has_no_finding(rule: type[Rule], run: Callable[[str], tup
 # Releases
 
 
-def disagreements(rules: Sequence[type[Rule]], text: str) -> list[tuple[str, str]]:
-    """Version and id wherever the frozen tables of `text` and the rules' histories tell different stories."""
-    found, recorded = [], dict[str, State]()
-    for version, table in reversed(book.shipped(text).items()):
-        recorded |= table
-        told = {rule.id: state for rule in rules if (state := rule.state_at(version)) is not None}
-        found += [(version, id) for id in sorted(recorded | told) if recorded.get(id) != told.get(id)]
-    return found
-
-
 def test_shipped_tables_agree_with_the_histories() -> None:
-    assert disagreements(RULES, book.RELEASES.read_text(encoding="utf-8")) == []
+    assert book.disagreements(RULES, book.RELEASES.read_text(encoding="utf-8")) == []
 
 
 @pytest.fixture
@@ -220,11 +219,11 @@ def test_history_replays_to_any_version(version: str, state: State | None) -> No
 def test_a_release_freezes_its_table() -> None:
     first = make(history=[Added("1.0")])
     new = book.releases([first], "# Releases\n\n")
-    shipped = book.releases([first], new.replace("Unshipped", "1.0"))
+    shipped = book.frozen([first], new, "1.0")
     assert shipped.startswith("# Releases\n\n## Unshipped\n\nNothing.\n\n## 1.0\n\n| Id |")
     assert book.shipped(shipped) == {"1.0": {"OXP7001": State("Odd", Level.ERROR, ("thing",), 1)}}
     assert book.releases([first], shipped) == shipped
-    assert disagreements([first], shipped) == []
+    assert book.disagreements([first], shipped) == []
 
     second = make(id="OXP7002", name="Even", history=[Added("1.1")])
     grown = book.releases([first, second], shipped)
@@ -236,12 +235,12 @@ def test_a_release_freezes_its_table() -> None:
 @pytest.mark.usefixtures("scratch")
 def test_a_change_without_its_event_is_found() -> None:
     before = make(level=Level.WARNING)
-    shipped = book.releases([before], "# Releases\n\n").replace("Unshipped", "1.0")
+    shipped = book.frozen([before], book.releases([before], "# Releases\n\n"), "1.0")
     silently = make(id="OXP7002", name="Odd")
     told = make(id="OXP7003", name="Odd", history=[Added("1.0"), LevelChanged("1.1", Level.WARNING, Level.ERROR)])
-    assert disagreements([silently], shipped.replace("OXP7001", "OXP7002")) == [("1.0", "OXP7002")]
-    assert disagreements([told], shipped.replace("OXP7001", "OXP7003")) == []
-    assert disagreements([], shipped) == [("1.0", "OXP7001")]
+    assert book.disagreements([silently], shipped.replace("OXP7001", "OXP7002")) == [("1.0", "OXP7002")]
+    assert book.disagreements([told], shipped.replace("OXP7001", "OXP7003")) == []
+    assert book.disagreements([], shipped) == [("1.0", "OXP7001")]
 
 
 @pytest.mark.usefixtures("scratch")
