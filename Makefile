@@ -49,7 +49,7 @@ rules: $(VENV)/needs-of-test
 	$(BIN)/python -m onnxplain.rules rules
 
 # Freezes the unshipped table of rules/RELEASES.md: make release VERSION=0.2.0. Checks the version of pyproject.toml, CHANGELOG.md, the pages,
-# the rules' histories, and that everything is committed.
+# the rules' histories, and that everything is committed. Afterwards commit, and raise the version in pyproject.toml and CHANGELOG.md.
 release: rules
 	$(BIN)/python -m onnxplain.rules --release $(VERSION) rules
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import dataclasses
+import importlib.metadata
 import json
 import linecache
 import os
@@ -41,6 +42,7 @@ from onnxplain.rules import (
     WriteFailed,
 )
 
+VERSION = importlib.metadata.version("onnxplain")
 LOG = "net.sarif"
 BASELINE = "onnxplain-baseline.sarif"
 STATES = ("new", "unchanged", "updated", "absent")
@@ -336,7 +338,7 @@ CORRUPT: dict[str, Callable[[], str | bytes]] = {
     "no version": changed("version", value=None),
     "another tool's": changed("runs", 0, "tool", "driver", "name", value="ruff"),
     "a newer onnxplain's": changed("runs", 0, "tool", "driver", "semanticVersion", value="999.0.0"),
-    "a later onnxplain's": changed("runs", 0, "tool", "driver", "semanticVersion", value="0.1.1-rc.1"),
+    "a later onnxplain's": changed("runs", 0, "tool", "driver", "semanticVersion", value=f"{VERSION}.1-rc.1"),
     "of no onnxplain": changed("runs", 0, "tool", "driver", "semanticVersion", value="x.y"),
     "of an unknown onnxplain": changed("runs", 0, "tool", "driver", "semanticVersion", value=None),
     "no runs": changed("runs", value=[]),
@@ -432,7 +434,7 @@ def test_a_missing_baseline_is_explained() -> None:
     assert "onnxplain baseline accept" in run("gate", LOG, "--baseline", "missing.sarif").stderr
 
 
-@pytest.mark.parametrize("version", ["0.0.1", "0.1.0"])
+@pytest.mark.parametrize("version", ["0.0.1", "0.1.0", VERSION])
 def test_older_logs_are_judged(version: str) -> None:
     write([])
     pathlib.Path(LOG).write_text(changed("runs", 0, "tool", "driver", "semanticVersion", value=version)(), encoding="utf-8")
