@@ -1,4 +1,4 @@
-"""JSON Schemas of what onnxplain writes: the profile of SARIF 2.1.0 in its logs, the baseline, and the output of commands as JSON."""
+"""JSON Schemas of the files that onnxplain writes: its logs, a closed profile of SARIF 2.1.0; the baseline; the JSON output of commands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def load(name: str) -> dict[str, Any]:
-    """The schema `name`: `sarif-onnxplain`, `baseline`, `gate` or `rules`. Raises `FileNotFoundError` if there is no such schema."""
+    """The schema `name`: `sarif-onnxplain`, `baseline`, `gate` or `rules`. Raises `FileNotFoundError` for any other name."""
     text = importlib.resources.files(__name__).joinpath(f"{name}.schema.json").read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)
     return schema
