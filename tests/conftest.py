@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import json
+import os
 import pathlib
 import sys
 import textwrap
@@ -16,6 +17,8 @@ from corpora import OWN, SHARED, Corpus, export
 from sarif_checks import check_log
 
 from onnxplain.diagnostics import DiagnosticContext, Log, sarif
+
+GOLDEN = pathlib.Path(__file__).parent / "golden"
 
 _numbers = itertools.count()
 
@@ -83,3 +86,16 @@ def shared_corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     if not SHARED.exists():
         pytest.skip(f"the shared corpus is not there: {SHARED.name}")
     return export(SHARED, tmp_path_factory.mktemp("shared"))
+
+
+@pytest.fixture
+def golden() -> Callable[[str, str], None]:
+    """Compares a text with a file of `tests/golden`. With UPDATE_GOLDEN set, it writes the file first."""
+
+    def check(name: str, text: str) -> None:
+        path = GOLDEN / name
+        if os.environ.get("UPDATE_GOLDEN"):
+            path.write_text(text, encoding="utf-8", newline="\n")
+        assert text == path.read_text(encoding="utf-8")
+
+    return check

@@ -1,0 +1,43 @@
+"""Fixtures for tests of the command line."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from cli_models import MODELS
+from logs import context
+
+import onnxplain
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pathlib.Path]:
+    """The current folder, with `models.py` in it. What the command line does to the process is undone."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    before = {*sys.modules}
+    (tmp_path / "models.py").write_text(MODELS, encoding="utf-8")
+    yield tmp_path
+    for name in {*sys.modules} - before:
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def calls(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """Puts something that only records its calls in place of `onnxplain.export`."""
+    recorded: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+
+    class Program:
+        diagnostics = context().log()
+
+    def export(*args: Any, **kwargs: Any) -> Program:
+        recorded.append((args, kwargs))
+        return Program()
+
+    monkeypatch.setitem(vars(onnxplain), "export", export)
+    return recorded

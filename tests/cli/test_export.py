@@ -1,0 +1,306 @@
+"""`onnxplain export`: options, targets, files and exit codes."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+import shlex
+import sys
+from typing import Any
+
+import click
+import pytest
+from cli_models import MODELS
+from click.testing import CliRunner, Result
+
+import onnxplain
+from onnxplain.cli import main
+from onnxplain.diagnostics import DiagnosticOptions, InvalidArgument, Level, Location, Region
+
+
+def run(*args: str) -> Result:
+    """The result of `onnxplain ARGS`."""
+    return CliRunner().invoke(main, args)
+
+
+def test_help_tells_the_exit_codes() -> None:
+    text = run("export", "--help").stdout
+    assert [int(code) for code in re.findall(r"^ +(\d+)  +\w", text, re.MULTILINE)] == [0, 1, 2, 130]
+
+
+def test_the_options_name_the_strategies_that_there_are() -> None:
+    from onnxplain.request import STRATEGIES
+
+    command = main.get_command(click.Context(main), "export")
+    assert command is not None
+    option = next(param for param in command.params if param.name == "strategies")
+    assert isinstance(option.type, click.Choice)
+    assert tuple(option.type.choices) == STRATEGIES
+
+
+def test_what_export_is_called_with(folder: pathlib.Path, calls: list[Any]) -> None:
+    assert run("export", "models.py:double").exit_code == 0
+    (model, (example,)), kwargs = calls[0]
+    assert type(model).__name__ == "Double"
+    assert example.shape == (3,)
+    assert kwargs["f"] == pathlib.Path("Double.onnx")
+    assert kwargs["sarif"] == pathlib.Path(".sarif", "Double.sarif")
+    assert kwargs["report"] is False
+    assert kwargs["external_data"] is None
+    assert kwargs["opset_version"] is None
+    assert kwargs["optimize"] is True
+    assert kwargs["strategies"] == ("non-strict", "strict", "draft")
+    assert kwargs["diagnostic_options"] == DiagnosticOptions()
+    assert kwargs["_command_line"] == "onnxplain export models.py:double"
+    line = MODELS.splitlines().index("def double():") + 1
+    assert kwargs["_caller"] == Location(str(folder / "models.py"), Region(line))
+
+
+def test_options_reach_export(calls: list[Any]) -> None:
+    given = (
+        "models.py:with_all -o out/a.onnx --sarif s.sarif --report=r.md --opset 18 --verify --warnings-as-errors --select OXP1,oxp2 "
+        "--select OXP3 --ignore oxp1003 --level OXP1007=note --level oxp4=ERROR --verbosity debug --external-data --no-optimize "
+        "--strategy strict --strategy draft --profile"
+    )
+    assert run("export", *shlex.split(given)).exit_code == 0
+    (_, args), kwargs = calls[0]
+    assert args == ()
+    assert kwargs["kwargs"]["x"].shape == (3, 4)
+    assert kwargs["dynamic_shapes"] == {"x": {0: "batch"}}
+    assert [str(kwargs[name]) for name in ("f", "sarif", "report")] == [str(pathlib.Path("out/a.onnx")), "s.sarif", "r.md"]
+    assert (kwargs["opset_version"], kwargs["verify"], kwargs["external_data"], kwargs["optimize"]) == (18, True, True, False)
+    assert (kwargs["strategies"], kwargs["profile"]) == (("strict", "draft"), True)
+    assert kwargs["diagnostic_options"] == DiagnosticOptions(
+        verbosity_level=10,
+        warnings_as_errors=True,
+        levels={"OXP1007": Level.NOTE, "OXP4": Level.ERROR},
+        select=("OXP1", "OXP2", "OXP3"),
+        ignore=("OXP1003",),
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "path"),
+    [
+        (["models.py:double", "--report"], "Double.md"),
+        (["--report", "models.py:double"], "Double.md"),
+        (["--report", "models.py:double", "-o", "a/b.onnx"], "a/b.md"),
+        (["--report", "c.md", "models.py:double"], "c.md"),
+        (["--profile", "models.py:double"], "Double.md"),
+    ],
+)
+def test_the_report_needs_no_path(args: list[str], path: str, calls: list[Any]) -> None:
+    assert run("export", *args).exit_code == 0
+    assert calls[0][1]["report"] == pathlib.Path(path)
+
+
+@pytest.mark.parametrize(
+    ("args", "path"),
+    [
+        (["models.py:double", "--repro"], "Double.repro.py"),
+        (["--repro", "models.py:double"], "Double.repro.py"),
+        (["--report", "--repro", "models.py:double", "-o", "a/b.onnx"], "a/b.repro.py"),
+        (["--repro=c.py", "models.py:double"], "c.py"),
+    ],
+)
+def test_the_script_needs_no_path(args: list[str], path: str, calls: list[Any]) -> None:
+    assert run("export", *args).exit_code == 0
+    assert calls[0][1]["repro"] == pathlib.Path(path)
+
+
+@pytest.mark.parametrize("remark", ["", "This script does something else."])
+def test_a_script_is_shown_among_the_files(remark: str, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onnxplain.repro.trial.difference", lambda script, finding: remark)
+    result = run("export", "models.py:flip", "--repro")
+    assert result.exit_code == 1
+    assert "  repro   Flip.repro.py\n" in result.stdout
+    assert (result.stdout.splitlines()[-1] == remark) is bool(remark)
+    assert "if x.sum() < 0:" in (folder / "Flip.repro.py").read_text(encoding="utf-8")
+    assert "  repro" not in run("export", "models.py:double", "--repro").stdout
+    assert not (folder / "Double.repro.py").exists()
+
+
+@pytest.mark.parametrize("option", ["--repro", "--report"])
+def test_the_target_is_not_overwritten(option: str, folder: pathlib.Path) -> None:
+    result = run("export", "models.py:flip", f"{option}=models.py")
+    assert result.exit_code == 2
+    assert option in result.stderr
+    assert (folder / "models.py").read_text(encoding="utf-8") == MODELS
+
+
+def test_a_folder_is_no_script(folder: pathlib.Path) -> None:
+    result = run("export", "models.py:flip", "--repro=.")
+    assert result.exit_code == 2
+    assert "repro: " in result.stderr
+
+
+@pytest.mark.parametrize("target", ["models.py:model", "models:model", "models:Constant", "models:Holder.model"])
+def test_models_that_need_no_inputs(target: str, folder: pathlib.Path, calls: list[Any]) -> None:
+    assert run("export", target).exit_code == 0
+    (model, args), kwargs = calls[0]
+    assert type(model).__name__ == "Constant"
+    assert args == ()
+    assert kwargs["_caller"].file == str(folder / "models.py")
+
+
+def test_neighbours_of_the_file_can_be_imported(folder: pathlib.Path, calls: list[Any]) -> None:
+    package = folder / "code"
+    package.mkdir()
+    (package / "neighbour.py").write_text(MODELS, encoding="utf-8")
+    (package / "entry.py").write_text("from neighbour import double\n", encoding="utf-8")
+    assert run("export", "code/entry.py:double").exit_code == 0
+    assert calls[0][1]["_caller"] == Location(str(package / "entry.py"))
+
+
+@pytest.mark.usefixtures("calls")
+def test_a_file_may_have_the_name_of_a_module(folder: pathlib.Path) -> None:
+    (folder / "json.py").write_text(MODELS, encoding="utf-8")
+    assert run("export", "json.py:double").exit_code == 0
+    assert sys.modules["json"] is json
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        ("models.py", "path/to/file.py:NAME"),
+        ("models.py:", "path/to/file.py:NAME"),
+        ("other.py:double", "other.py"),
+        ("other:double", "'other'"),
+        ("models.py:duble", "double"),
+        ("models.py:needs", "'size'"),
+        ("models.py:number", "int"),
+        ("models.py:returns_numbers", "(int, int)"),
+        ("models.py:bare", "forward"),
+        ("models.py:Double", "(model, args)"),
+    ],
+)
+def test_targets_that_are_none(target: str, told: str, calls: list[Any]) -> None:
+    result = run("export", target)
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert not calls
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_the_users_code_raises_is_shown_with_its_line() -> None:
+    lines = MODELS.splitlines()
+    raised = lines.index('    raise LookupError("no such layer")') + 1
+    called = lines.index("    return helper()") + 1
+    result = run("export", "models.py:raises")
+    assert result.exit_code == 2
+    assert "LookupError: no such layer" in result.stderr
+    assert f"--> models.py:{raised}" in result.stderr
+    assert f": models.py:{called}" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "place", "told"),
+    [
+        ("import torch\nimport no_such_module\n", "broken.py:2", "No module named 'no_such_module'"),
+        ("import torch\nx = (\n", "broken.py:2", "SyntaxError"),
+        ("raise SystemExit('stop')\n", "broken.py:1", "stop"),
+    ],
+)
+def test_a_file_that_cannot_be_loaded(code: str, place: str, told: str, folder: pathlib.Path) -> None:
+    (folder / "broken.py").write_text(code, encoding="utf-8")
+    result = run("export", "broken.py:x")
+    assert result.exit_code == 2
+    assert f"--> {place}" in result.stderr
+    assert told in result.stderr
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--level", "OXP9999=note"],
+        ["--level", "OXP1001=fatal"],
+        ["--level", "OXP1001"],
+        ["--select", "OXP1999"],
+        ["--ignore", "everything"],
+        ["--opset", "many"],
+        ["--strategy", "lucky"],
+    ],
+)
+def test_option_values_that_are_wrong(args: list[str], calls: list[Any]) -> None:
+    assert run("export", "models.py:double", *args).exit_code == 2
+    assert not calls
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "told"),
+    [
+        (InvalidArgument("opset_version: expected an int"), 2, "opset_version: expected an int"),
+        (KeyboardInterrupt(), 130, ""),
+        (ZeroDivisionError("a fault"), 1, "ZeroDivisionError: a fault"),
+        (PermissionError(13, "Permission denied", "a.sarif"), 1, "a.sarif"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_how_export_may_end(error: BaseException, code: int, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def export(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setitem(vars(onnxplain), "export", export)
+    result = run("export", "models.py:double")
+    assert result.exit_code == code
+    assert told in result.stderr
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_crash_shows_its_traceback_at_debug(monkeypatch: pytest.MonkeyPatch) -> None:
+    def export(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError("a fault")
+
+    monkeypatch.setitem(vars(onnxplain), "export", export)
+    result = run("export", "models.py:double", "--verbosity", "debug")
+    assert result.exit_code == 1
+    assert isinstance(result.exception, ZeroDivisionError)
+
+
+def test_an_export_writes_and_names_its_files(folder: pathlib.Path) -> None:
+    result = run("export", "models.py:double", "--report")
+    assert result.exit_code == 0, result.output
+    for path in ("Double.onnx", ".sarif/Double.sarif", "Double.md"):
+        assert (folder / path).is_file()
+        assert str(pathlib.Path(path)) in result.stdout
+    assert result.stderr == ""
+
+
+def test_findings_that_fail_the_export_are_shown(folder: pathlib.Path) -> None:
+    line = MODELS.splitlines().index("        if x.sum() < 0:") + 1
+    result = run("export", "models.py:flip")
+    assert result.exit_code == 1
+    assert "error[OXP1001]" in result.stdout
+    assert f"--> models.py:{line}" in result.stdout
+    assert not (folder / "Flip.onnx").exists()
+    assert (folder / ".sarif" / "Flip.sarif").is_file()
+
+
+@pytest.mark.usefixtures("folder")
+def test_warnings_fail_the_export_if_asked() -> None:
+    assert run("export", "models.py:drop").exit_code == 0
+    failed = run("export", "models.py:drop", "--warnings-as-errors")
+    assert failed.exit_code == 1
+    assert "error[OXP1007]" in failed.stdout
+    assert run("export", "models.py:drop", "--warnings-as-errors", "--ignore", "OXP1007").exit_code == 0
+
+
+def test_wrong_arguments_of_the_target_are_bad_usage(folder: pathlib.Path) -> None:
+    (folder / "wrong.py").write_text(f"{MODELS}\ndef wrong():\n    return Double(), 3\n", encoding="utf-8")
+    result = run("export", "wrong.py:wrong")
+    assert result.exit_code == 2
+    assert "args" in result.stderr
+
+
+def test_name_tells_models_of_one_class_apart(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.py").write_text("import torch\n\ndef build():\n    return torch.nn.ReLU(), (torch.ones(2),)\n", encoding="utf-8")
+    assert CliRunner().invoke(main, ["export", "model.py:build", "--name", "relu-small"]).exit_code == 0
+    log = json.loads((tmp_path / ".sarif/relu-small.sarif").read_text(encoding="utf-8"))
+    assert log["runs"][0]["automationDetails"]["id"] == "onnx-export/relu-small/"
+    assert (tmp_path / "relu-small.onnx").exists()
+    for name in ("a/b", "", "a\nb"):
+        assert CliRunner().invoke(main, ["export", "model.py:build", "--name", name]).exit_code == 2

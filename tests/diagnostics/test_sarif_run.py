@@ -1,0 +1,170 @@
+"""The run of a SARIF log: rules, invocation, notifications, artifacts, checkout, and the schemas."""
+
+from __future__ import annotations
+
+import logging
+import pathlib
+import subprocess
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jsonschema
+import pytest
+from sarif_logs import Read, at, make_context, source
+
+from onnxplain import schemas
+from onnxplain.diagnostics import Added, Deprecated, ExportFailed, Level, Renamed, Rule
+from onnxplain.rules import DataDependentBranch, NameChanged, UnsupportedOperator
+
+
+def test_rules_are_those_reported_by_id(read: Read) -> None:
+    context = make_context()
+    context.report(NameChanged(kind="input", asked="x", given="x_1"))
+    context.report(UnsupportedOperator(operator="my::op", nearest="aten::add"))
+    context.report(NameChanged(kind="output", asked="x", given="x_2"))
+    run = read(context.log())["runs"][0]
+    rules = run["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules] == ["OXP3001", "OXP4001"]
+    assert [result["ruleIndex"] for result in run["results"]] == [0, 1, 1]
+    assert rules[0]["messageStrings"]["default"]["text"].count("{") == 2
+    assert rules[0]["helpUri"] == "https://example.com/blob/main/rules/CATALOG.md#oxp3001-unsupportedoperator"
+    assert rules[1]["properties"] == {
+        "tags": ["build", "onnx"],
+        "precision": "high",
+        "problem.severity": "warning",
+        "revision": 1,
+        "since": "0.1.0",
+        "history": ["0.1.0: added."],
+        "arguments": ["kind", "asked", "given"],
+    }
+
+
+def test_history_and_long_pages(monkeypatch: pytest.MonkeyPatch, read: Read) -> None:
+    monkeypatch.setattr(Rule, "_book", {})
+    example = "```python\npass\n```"
+    page = (
+        f"It aged.\n\nWhat happened:\n    {'So much. ' * 200}\n\nWhy it matters:\n    It does.\n\n"
+        f"How to fix it:\n    Wait.\n\nExample:\n    {example}\n\n    {example}\n"
+    )
+    history = [Added("0.1.0"), Renamed("0.2.0", "Young", "Aged"), Deprecated("0.3.0", "OXP7001")]
+    body = {"__doc__": page, "message": "It aged.", "__annotations__": {}, "__module__": __name__}
+    aged = type("Aged", (Rule,), body, id="OXP7999", level=Level.NOTE, history=history)
+
+    context = make_context()
+    context.report(aged())
+    run = read(context.log())["runs"][0]
+    (rule,) = run["tool"]["driver"]["rules"]
+    assert rule["deprecatedNames"] == ["Young"]
+    assert rule["properties"]["deprecated"] == {"version": "0.3.0", "replacement": "OXP7001"}
+    assert rule["properties"]["problem.severity"] == "recommendation"
+    assert len(rule["fullDescription"]["text"]) == 1024
+    assert run["results"][0]["message"] == {"id": "default", "text": "It aged."}
+
+
+def test_an_internal_error_is_also_a_notification(read: Read) -> None:
+    context = make_context()
+    with pytest.raises(ExportFailed) as failed, context.stage("build"):
+        raise KeyError("boom: x")
+    run = read(failed.value.log)["runs"][0]
+    (notification,) = run["invocations"][0]["toolExecutionNotifications"]
+    assert notification["level"] == "error"
+    assert notification["associatedRule"] == {"id": "OXP0001", "index": 0}
+    assert notification["exception"] == {"kind": "KeyError", "message": "'boom: x'"}
+    assert (run["results"][0]["ruleId"], run["results"][0]["properties"]["cause"]) == ("OXP0001", "KeyError: 'boom: x'")
+    assert run["properties"]["onnxplain/stages"] == [{"name": "build", "seconds": 0.125, "completed": False}]
+
+
+def test_events_are_notifications(read: Read) -> None:
+    context = make_context(verbosity_level=logging.DEBUG)
+    with context.stage("capture"):
+        context.event("Tried the strategy non-strict", logging.DEBUG)
+        context.event("It failed.", logging.ERROR)
+    context.event(" ")
+    found = read(context.log())["runs"][0]["invocations"][0]["toolExecutionNotifications"]
+    assert [(each["level"], each["message"]["text"], each["descriptor"]["id"]) for each in found] == [
+        ("note", "Tried the strategy non-strict.", "stage/capture"),
+        ("error", "It failed.", "stage/capture"),
+    ]
+    assert found[0]["timeUtc"] == "2026-01-01T00:00:00.250Z"
+
+
+def test_artifacts(tmp_path: pathlib.Path, read: Read) -> None:
+    path = tmp_path / "my model.onnx"
+    context = make_context()
+    context.environment["torch"] = "2.13.0"
+    for text in ("old", "newer"):
+        path.write_text(text)
+        context.wrote(path, "resultFile", "ab" * 32)
+    run = read(context.log())["runs"][0]
+    assert run["artifacts"] == [
+        {
+            "hashes": {"sha-256": "ab" * 32},
+            "length": 5,
+            "location": {"uri": "my%20model.onnx", "uriBaseId": "SRCROOT"},
+            "roles": ["resultFile"],
+        }
+    ]
+    assert run["properties"]["onnxplain/environment"]["torch"] == "2.13.0"
+
+
+def in_checkout(folder: pathlib.Path, remote: str = "") -> str:
+    """Makes `folder` a git checkout with one commit. Returns its hash."""
+
+    def git(*command: str) -> str:
+        done = subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *command], cwd=folder, capture_output=True, check=True)
+        return done.stdout.decode().strip()
+
+    git("init", "-q", "-b", "main")
+    git("commit", "-q", "--allow-empty", "-m", "first")
+    if remote:
+        git("remote", "add", "origin", remote)
+    return git("rev-parse", "HEAD")
+
+
+@pytest.mark.parametrize(
+    ("remote", "uri"),
+    [
+        ("https://github.com/owner/name.git", "https://github.com/owner/name"),
+        ("https://me:secret@example.com:8443/a b/name", "https://example.com:8443/a%20b/name"),
+        ("git@github.com:owner/name.git", "https://github.com/owner/name"),
+        ("ssh://git@example.com:2222/owner/name.git", "https://example.com/owner/name"),
+        ("https://[broken", None),
+        ("../elsewhere", None),
+        ("", None),
+    ],
+)
+def test_the_checkout_is_named_without_secrets(tmp_path: pathlib.Path, read: Read, remote: str, uri: str | None) -> None:
+    revision = in_checkout(tmp_path, remote)
+    context = make_context()
+    context.report(DataDependentBranch(condition="x"), at=at(source(tmp_path), "x.sum()"))
+    (provenance,) = read(context.log())["runs"][0]["versionControlProvenance"]
+    assert provenance == {
+        "repositoryUri": uri or tmp_path.as_uri(),
+        "revisionId": revision,
+        "branch": "refs/heads/main",
+        "mappedTo": {"uriBaseId": "SRCROOT"},
+    }
+    subprocess.run(["git", "checkout", "-q", "--detach"], cwd=tmp_path, check=True)
+    assert "branch" not in read(context.log())["runs"][0]["versionControlProvenance"][0]
+
+
+def test_no_checkout_is_named_where_there_is_none(tmp_path: pathlib.Path, read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "versionControlProvenance" not in read(make_context().log())["runs"][0]
+    (tmp_path / ".git").mkdir()
+    assert "versionControlProvenance" not in read(make_context().log())["runs"][0], "no commit"
+    monkeypatch.setenv("PATH", "")
+    assert "versionControlProvenance" not in read(make_context().log())["runs"][0], "no git"
+
+
+@pytest.mark.parametrize("name", ["sarif-onnxplain", "baseline", "gate", "rules"])
+def test_schemas_are_valid_and_closed(name: str) -> None:
+    schema = schemas.load(name)
+    jsonschema.Draft202012Validator.check_schema(schema)
+
+    def walk(item: Any) -> Iterator[Mapping[str, Any]]:
+        if isinstance(item, Mapping):
+            yield item
+        for value in item.values() if isinstance(item, Mapping) else item if isinstance(item, list) else ():
+            yield from walk(value)
+
+    assert all("additionalProperties" in item for item in walk(schema) if item.get("type") == "object")
