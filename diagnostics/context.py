@@ -126,8 +126,9 @@ class DiagnosticContext:
         except ExportFailed:
             raise
         except Exception as error:
+            # NOTE: a failed export never has an empty log, so any other exception becomes a finding.
             cause, known = error, False
-            self._add(self._internal_error(name, error), self._locate(error), blocking=True, cause=error)
+            self.report(self._internal_error(name, error), at=self._locate(error), blocking=True, cause=error)
         finally:
             self._stages.append(Stage(name, round(self._clock() - started, 6), completed))
             self._stage = ""
@@ -146,7 +147,35 @@ class DiagnosticContext:
         blocking: bool = False,
     ) -> None:
         """Adds a finding; the stage goes on. A `blocking` finding leaves the stage without a result, so the stage must end with `stop`."""
-        self._add(rule, at, notes=notes, fixes=fixes, cause=cause, blocking=blocking)
+        level = Level.ERROR if blocking else self.options.level_of(type(rule))
+        if level is None:
+            self.event(f"The options ignore a finding of {rule.id}.")
+            return
+        if blocking and self._first_cause is None:
+            self._first_cause = cause
+        evidence = at if isinstance(at, Evidence) else Evidence(at)
+        finding = Diagnostic(
+            rule=rule,
+            level=level,
+            stage=self._stage,
+            blocking=blocking,
+            location=evidence.location,
+            stack=evidence.stack,
+            code_flow=evidence.code_flow,
+            related=evidence.related,
+            notes=tuple(notes),
+            # NOTE: a finding always names an action. If the reporter gives none, it is the first one on the rule's page.
+            fixes=tuple(fixes) or (Fix(rule.page.first_way, Confidence.GUESS),),
+            cause=f"{type(cause).__name__}: {cause}" if cause is not None else "",
+            suppression=_suppression(rule, evidence.location),
+        )
+        place = None if rule.everywhere or finding.location is None else (finding.location.file, finding.location.line)
+        key = (rule, place, finding.suppression is None)
+        seen = self._findings.get(key)
+        if seen is None and evidence.node is not None and self._draw is not None:
+            finding = dataclasses.replace(finding, graph=self._draw(evidence.node))
+        self._findings[key] = _fold(seen, finding) if seen else finding
+        self._occurrences.setdefault(key, []).append(finding.location)
 
     def fail(
         self,
@@ -158,7 +187,7 @@ class DiagnosticContext:
         cause: BaseException | None = None,
     ) -> StageFailed:
         """Adds the finding that ends the stage: `raise context.fail(...)`."""
-        self._add(rule, at, notes=notes, fixes=fixes, cause=cause, blocking=True)
+        self.report(rule, at=at, notes=notes, fixes=fixes, cause=cause, blocking=True)
         return StageFailed(cause)
 
     def stop(self, cause: BaseException | None = None) -> StageFailed:
@@ -215,46 +244,6 @@ class DiagnosticContext:
             places=places,
         )
 
-    def _add(
-        self,
-        rule: Rule,
-        at: Evidence | Location | None,
-        *,
-        notes: Sequence[str] = (),
-        fixes: Sequence[Fix] = (),
-        cause: BaseException | None = None,
-        blocking: bool = False,
-    ) -> None:
-        level = Level.ERROR if blocking else self.options.level_of(type(rule))
-        if level is None:
-            self.event(f"A finding of {rule.id} was ignored, as the options ask.")
-            return
-        if blocking and self._first_cause is None:
-            self._first_cause = cause
-        evidence = at if isinstance(at, Evidence) else Evidence(at)
-        finding = Diagnostic(
-            rule=rule,
-            level=level,
-            stage=self._stage,
-            blocking=blocking,
-            location=evidence.location,
-            stack=evidence.stack,
-            code_flow=evidence.code_flow,
-            related=evidence.related,
-            notes=tuple(notes),
-            # NOTE: a finding always names an action. If the reporter gives none, it is the first one on the rule's page.
-            fixes=tuple(fixes) or (Fix(rule.page.first_way, Confidence.GUESS),),
-            cause=f"{type(cause).__name__}: {cause}" if cause is not None else "",
-            suppression=_suppression(rule, evidence.location),
-        )
-        place = None if rule.everywhere or finding.location is None else (finding.location.file, finding.location.line)
-        key = (rule, place, finding.suppression is None)
-        seen = self._findings.get(key)
-        if seen is None and evidence.node is not None and self._draw is not None:
-            finding = dataclasses.replace(finding, graph=self._draw(evidence.node))
-        self._findings[key] = _fold(seen, finding) if seen else finding
-        self._occurrences.setdefault(key, []).append(finding.location)
-
 
 def _fold(seen: Diagnostic, again: Diagnostic) -> Diagnostic:
     if again.blocking and not seen.blocking:
@@ -270,12 +259,12 @@ def _fold(seen: Diagnostic, again: Diagnostic) -> Diagnostic:
 
 def _with_occurrences(finding: Diagnostic, found: Sequence[Location | None], places: Sequence[Location]) -> Diagnostic:
     """`finding` with every place where it was found. A place outside all files becomes that of the model: readers need a line to go to."""
-    standing = (_standing(place, places) for place in found)
-    known = tuple(dict.fromkeys(place for place in standing if place is not None))
+    places_found = (_in_a_file(place, places) for place in found)
+    known = tuple(dict.fromkeys(place for place in places_found if place is not None))
     return dataclasses.replace(finding, location=known[0] if known else None, occurrences=known, count=len(found))
 
 
-def _standing(place: Location | None, places: Sequence[Location]) -> Location | None:
+def _in_a_file(place: Location | None, places: Sequence[Location]) -> Location | None:
     if (place is not None and place.file) or not places:
         return place
     return dataclasses.replace(places[0], module=place.module if place is not None else "", function="")

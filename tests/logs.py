@@ -1,4 +1,4 @@
-"""Logs for tests of sinks and readers, on a source file of their own."""
+"""Logs for tests of sinks and readers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ model = Flip()  # onnxplain: ignore[OXP1007] Dropout is wanted here.
 """
 
 HOSTILE = "`` ` ``` </details><img src=x onerror=alert(1)> [a](http://evil) **b** _c_ | # \x1b[31m \u202e"
-"""Text that a model may hold, and that no sink may take for anything else."""
+"""Text that a model may contain, and that every sink must show as text."""
 
 
 GRAPH = Graph(
@@ -60,7 +60,7 @@ GRAPH = Graph(
 
 
 def context(options: DiagnosticOptions | None = None, *places: Location) -> DiagnosticContext:
-    """A context whose clock goes on by an eighth of a second each time it is read."""
+    """A context whose clock advances by an eighth of a second with every reading."""
     clock = itertools.count(1_767_225_600, 0.125)
     made = DiagnosticContext(
         tool=Tool("onnxplain", "0.1.0", "https://example.com"),
@@ -108,7 +108,7 @@ def failed(source: str) -> Log:
 
 
 def hostile(source: str) -> Log:
-    """The log of an export whose every text tries to be more than text."""
+    """The log of an export in which every text is hostile."""
     made = context()
     at = Location(source, Region(4), HOSTILE, HOSTILE, HOSTILE)
     graph = Graph((Node(HOSTILE, f'"]\n{HOSTILE}', HOSTILE), Node("end", "style a:b#c;", "%%{init}%%")), ((HOSTILE, "end"),), HOSTILE)
@@ -125,7 +125,7 @@ def hostile(source: str) -> Log:
 
 
 def abroad(source: str) -> Log:
-    """The log of findings on every line of `source`, whose text is not only ASCII, from its first word to its end."""
+    """The log of a finding on every line of `source`, whose text is not only ASCII."""
     made = context()
     made.subject = "模型😀"
     for number, line in enumerate(pathlib.Path(source).read_text(encoding="utf-8").splitlines(), 1):
@@ -136,7 +136,7 @@ def abroad(source: str) -> Log:
 
 
 def many(source: str) -> Log:
-    """The log of many findings: of one rule, at one line, at several places, with long texts, accepted in the source, nowhere."""
+    """The log of many findings: of one rule, at one line, at several places, with long texts, suppressed, without a place."""
     made = context(None, Location(source, Region(4)))
     for number in range(120):
         made.report(UnsupportedOperator(operator=f"aten::foo_{number}", nearest="aten::foo"), at=Location(source, Region(6)))
@@ -149,7 +149,7 @@ def many(source: str) -> Log:
 
 
 def every_rule(source: str, rules: Iterable[type[Rule]]) -> Log:
-    """The log of one finding of each of `rules`."""
+    """The log with one finding of each of `rules`."""
     values: dict[object, Any] = {str: "x", int: 2, float: 0.5, bool: True, tuple[str, ...]: ("x", "y")}
     made = context()
     for rule in rules:

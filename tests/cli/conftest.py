@@ -16,7 +16,7 @@ import onnxplain
 
 @pytest.fixture
 def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pathlib.Path]:
-    """The current folder, with `models.py` in it. What the command line does to the process is undone."""
+    """The current folder, with `models.py` in it. Restores what the command line changes in the process."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     before = {*sys.modules}
@@ -29,7 +29,7 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 @pytest.fixture
 def calls(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
-    """Puts something that only records its calls in place of `onnxplain.export`."""
+    """Replaces `onnxplain.export` with a function that only records its calls."""
     recorded: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
 
     class Program:

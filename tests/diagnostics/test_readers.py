@@ -1,6 +1,6 @@
-"""What others make of our logs: the rules of the standard and of GitHub, a viewer in a browser, sarif-tools.
+"""Other programs read our logs: the validator of the standard and of GitHub, a viewer in a browser, sarif-tools.
 
-Without Node.js, npm, Chromium or git, what needs them is skipped.
+Tests that need Node.js, npm, Chromium or git are skipped without them.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ EXCUSED: Mapping[str, Mapping[str, str]] = {
         r"SARIF2012 .* does not provide a 'rules' property": "a log without findings has no rules to describe",
     },
 }
-"""What the multitool says of the logs of a profile and what they stay as they are for."""
+"""Complaints of the multitool about the logs of a profile, and why the logs stay as they are."""
 
 WIDE = 'class 模型:\n\tdef 前进(self, x):\n\t\treturn x + "😀" \t+ "e\u0301"  # 👍🏽 \u00ad\n\n\n\n\n\n\t\tx = "😀"\n\t\tx = "😀"'
-"""Source with tabs, emoji, combining and invisible characters, equal lines, and no end of the last line.
+"""Source with tabs, emoji, combining and invisible characters, equal lines, and an unfinished last line.
 
-Not with U+200B, which the viewer marks a place with.
+It lacks U+200B, with which the viewer marks a place.
 """
 
 pytestmark = pytest.mark.slow
@@ -47,7 +47,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="session")
 def handmade(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """The folder of logs that try to be difficult."""
+    """The folder of difficult logs."""
     folder = tmp_path_factory.mktemp("handmade")
     flip, wide = folder / "flip.py", folder / "模型 1" / "é😀.py"
     wide.parent.mkdir()
@@ -72,7 +72,7 @@ def handmade(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 @pytest.fixture(scope="session")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """The folder of the samples' logs, as their export in a checkout would have them: those that are committed name no machine."""
+    """The folder of the samples' logs as an export in a checkout writes them. The committed logs name no machine."""
     folder = tmp_path_factory.mktemp("samples")
     shutil.copy(SAMPLES.parent / "README.md", folder)
     commit(folder)
@@ -89,7 +89,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 @pytest.fixture(scope="session", params=("own", "shared", "samples", "handmade"))
 def source(request: pytest.FixtureRequest) -> str:
-    """Where logs come from."""
+    """The source of logs."""
     return str(request.param)
 
 

@@ -102,7 +102,7 @@ def marked_line(rule: type[Rule], program: str) -> int:
 
 @pytest.fixture
 def run(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], tuple[str, Any]]:
-    """Runs a program as a script; gives its path and the log of its export."""
+    """Runs a program as a script. Returns its path and the log of its export."""
 
     def call(program: str) -> tuple[str, Any]:
         import onnxplain
@@ -143,7 +143,7 @@ def test_shipped_tables_agree_with_the_histories() -> None:
 
 @pytest.fixture
 def scratch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets a test define rules without leaving them in the book."""
+    """Removes the rules that a test defines from the book."""
     monkeypatch.setattr(Rule, "_book", dict(Rule._book))
 
 
@@ -179,7 +179,7 @@ def make(
     name: str = "Odd",
     volatile: object = (),
 ) -> type[Rule]:
-    """A rule, as a class statement would make it."""
+    """A rule, as a class statement makes it."""
     annotations = {"thing": str} if fields is None else fields
     body = {"__doc__": doc, "__module__": __name__, "message": message, "volatile": volatile, "__annotations__": annotations}
     return types.new_class(name, (Rule,), {"id": id, "level": level, "history": history}, lambda namespace: namespace.update(body))
