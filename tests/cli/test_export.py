@@ -50,6 +50,7 @@ def test_what_export_is_called_with(folder: pathlib.Path, calls: list[Any]) -> N
     assert kwargs["external_data"] is None
     assert kwargs["opset_version"] is None
     assert kwargs["optimize"] is True
+    assert kwargs["try_fixes"] is True
     assert kwargs["strategies"] == ("non-strict", "strict", "draft")
     assert kwargs["diagnostic_options"] == DiagnosticOptions()
     assert kwargs["_command_line"] == "onnxplain export models.py:double"
@@ -61,7 +62,7 @@ def test_options_reach_export(calls: list[Any]) -> None:
     given = (
         "models.py:with_all -o out/a.onnx --sarif s.sarif --report=r.md --opset 18 --verify --warnings-as-errors --select OXP1,oxp2 "
         "--select OXP3 --ignore oxp1003 --level OXP1007=note --level oxp4=ERROR --verbosity debug --external-data --no-optimize "
-        "--strategy strict --strategy draft --profile"
+        "--strategy strict --strategy draft --profile --no-try-fixes"
     )
     assert run("export", *shlex.split(given)).exit_code == 0
     (_, args), kwargs = calls[0]
@@ -70,7 +71,7 @@ def test_options_reach_export(calls: list[Any]) -> None:
     assert kwargs["dynamic_shapes"] == {"x": {0: "batch"}}
     assert [str(kwargs[name]) for name in ("f", "sarif", "report")] == [str(pathlib.Path("out/a.onnx")), "s.sarif", "r.md"]
     assert (kwargs["opset_version"], kwargs["verify"], kwargs["external_data"], kwargs["optimize"]) == (18, True, True, False)
-    assert (kwargs["strategies"], kwargs["profile"]) == (("strict", "draft"), True)
+    assert (kwargs["strategies"], kwargs["profile"], kwargs["try_fixes"]) == (("strict", "draft"), True, False)
     assert kwargs["diagnostic_options"] == DiagnosticOptions(
         verbosity_level=10,
         warnings_as_errors=True,
@@ -111,7 +112,7 @@ def test_the_script_needs_no_path(args: list[str], path: str, calls: list[Any]) 
 
 @pytest.mark.parametrize("remark", ["", "This script does something else."])
 def test_a_script_is_shown_among_the_files(remark: str, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onnxplain.repro.trial.difference", lambda script, finding: remark)
+    monkeypatch.setattr("onnxplain.repro.trial.difference", lambda *_: remark)
     result = run("export", "models.py:flip", "--repro")
     assert result.exit_code == 1
     assert "  repro   Flip.repro.py\n" in result.stdout
