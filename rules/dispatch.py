@@ -80,7 +80,7 @@ class UnsupportedOperator(Rule, id="OXP3001", level=Level.ERROR, history=[Added(
     operator: str
     nearest: str
 
-    message = "The operator '{operator}' has no translation to ONNX (the nearest name with a translation: '{nearest}')."
+    message = "The operator '{operator}' has no translation to ONNX (the nearest name with one: '{nearest}')."
     everywhere = True
     volatile = ("nearest",)
 
