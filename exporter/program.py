@@ -11,11 +11,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
-import numpy as np
 import onnx
 import onnx_ir as ir
 import torch
-from onnx_ir.tensor_adapters import TorchTensor, from_torch_dtype, to_torch_dtype
+from onnx_ir.tensor_adapters import from_torch_dtype
 
 from onnxplain.diagnostics import InvalidArgument, Log, OnnxExporterError
 from onnxplain.torch_internals import pytree
@@ -31,16 +30,16 @@ if TYPE_CHECKING:
     import onnxruntime as ort
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
-"""A name of a dim, alone or in an expression such as `2*batch + 1`."""
+"""The name of a dim, alone or in an expression such as `2*batch + 1`."""
 
 
 class ONNXProgram:
-    """An exported model with what it was made of and the log of how.
+    """An exported model, the program that it was made from, and the log of the export.
 
     Attributes:
         model: The model as onnx_ir; change it as you like.
-        exported_program: What torch.export captured.
-        diagnostics: Everything that the export reported.
+        exported_program: The program that torch.export captured.
+        diagnostics: The log: everything that the export reported.
     """
 
     def __init__(
@@ -67,21 +66,21 @@ class ONNXProgram:
 
         Args:
             *args: As for the PyTorch model.
-            **kwargs: As for the PyTorch model. `options`, if that is an `ONNXRuntimeOptions`, is how to run it; or else it runs on the
-                CPU, or in the session that `initialize_inference_session` made.
+            **kwargs: As for the PyTorch model. If `options` is an `ONNXRuntimeOptions`, it says how to run the model. Otherwise the model
+                runs in the session that `initialize_inference_session` made, or on the CPU.
 
         Returns:
             The outputs as a flat sequence of tensors on the CPU.
 
         Raises:
-            InvalidArgument: The inputs have another structure, dtype or shape than the model takes, or weights have no data.
+            InvalidArgument: The model does not take inputs of this structure, dtype or shape, or weights have no data.
             OnnxExporterError: ONNX Runtime cannot run the model; its exception is the cause.
         """
         options = kwargs.pop("options") if isinstance(kwargs.get("options"), ONNXRuntimeOptions) else None
         inputs = self._inputs(args, kwargs)
         if options is not None:
             if self._chosen is None or self._chosen[0] != options:
-                self._chosen = (options, self._made(options.make))
+                self._chosen = (options, self._new_session(options.make))
             return _run(self._chosen[1], inputs)
         if self._session is None:
             self.initialize_inference_session()
@@ -89,7 +88,7 @@ class ONNXProgram:
         return _run(self._session, inputs)
 
     def call_reference(self, *args: Any, **kwargs: Any) -> Sequence[torch.Tensor]:
-        """Runs the model in ONNX's reference evaluator: slow, in NumPy, to tell a fault of the model from one of a runtime.
+        """Runs the model in ONNX's reference evaluator, which is slow. It tells a fault of the model from a fault of a runtime.
 
         Args:
             *args: As for the PyTorch model.
@@ -99,21 +98,18 @@ class ONNXProgram:
             The outputs as a flat sequence of tensors on the CPU.
 
         Raises:
-            InvalidArgument: The inputs have another structure, dtype or shape than the model takes.
+            InvalidArgument: The model does not take inputs of this structure, dtype or shape, or weights have no data.
         """
-        from onnx.reference import ReferenceEvaluator
-
-        tensors = zip(self.model.graph.inputs, self._inputs(args, kwargs), strict=True)
-        feeds = {value.name or "": TorchTensor(runtime.as_real(tensor).detach().cpu()).numpy() for value, tensor in tensors}
-        return [_to_torch(np.asarray(each)) for each in ReferenceEvaluator(self.model_proto).run(None, feeds)]
+        inputs = self._inputs(args, kwargs)
+        return runtime.run_reference(self.model_proto, inputs)
 
     def compute_values(
         self, value_names: Sequence[str], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Sequence[torch.Tensor]:
-        """Computes values of the graph by their names, inner ones included, in ONNX Runtime. The model stays as it is.
+        """Computes values of the graph in ONNX Runtime: inputs, weights and the results of nodes. The model does not change.
 
         Args:
-            value_names: Names of values of the main graph.
+            value_names: The names of values of the main graph.
             args: As for the PyTorch model.
             kwargs: As for the PyTorch model.
 
@@ -121,7 +117,7 @@ class ONNXProgram:
             The values in the order of `value_names`, as tensors on the CPU.
 
         Raises:
-            InvalidArgument: There is no value of a name, the inputs have another structure, dtype or shape than the model takes, or weights
+            InvalidArgument: The graph has no value of a name, the model does not take inputs of this structure, dtype or shape, or weights
                 have no data.
             OnnxExporterError: ONNX Runtime cannot run the model; its exception is the cause.
         """
@@ -144,45 +140,45 @@ class ONNXProgram:
         outputs = list(graph.outputs)
         graph.outputs[:] = [values[name] for name in dict.fromkeys(value_names)]
         try:
-            session = self._made()
+            session = self._new_session()
         finally:
             graph.outputs[:] = outputs
         found = dict(zip((each.name for each in session.get_outputs()), _run(session, inputs), strict=True))
         return [found[name] for name in value_names]
 
     def adapt_torch_inputs_to_onnx(self, *model_args: Any, model_with_state_dict: Any = None, **model_kwargs: Any) -> Sequence[Any]:
-        """The inputs of the PyTorch model as those of the exported one: flat, without constants, complex tensors as real ones.
+        """The inputs of the exported model for inputs of the PyTorch model: flat, without constants, complex tensors as real ones.
 
         Args:
             *model_args: As for the PyTorch model.
-            model_with_state_dict: Has no meaning here: weights are never among the inputs.
+            model_with_state_dict: Ignored: weights are never among the inputs.
             **model_kwargs: As for the PyTorch model.
 
         Raises:
-            InvalidArgument: The inputs have another structure, dtype or shape than the model takes.
+            InvalidArgument: The model does not take inputs of this structure, dtype or shape.
         """
         del model_with_state_dict
         return tuple(_real(each) for each in self._inputs(model_args, model_kwargs))
 
     def adapt_torch_outputs_to_onnx(self, model_outputs: Any, model_with_state_dict: Any = None) -> Sequence[Any]:
-        """The outputs of the PyTorch model as those of the exported one: flat, without None and strings, complex tensors as real ones.
+        """The outputs of the exported model for outputs of the PyTorch model: flat, without None and strings, complex tensors as real ones.
 
         Args:
-            model_outputs: What the PyTorch model returned.
-            model_with_state_dict: Has no meaning here: buffers are never among the outputs.
+            model_outputs: The outputs of the PyTorch model.
+            model_with_state_dict: Ignored: buffers are never among the outputs.
         """
         del model_with_state_dict
         return [_real(each) for each in pytree.tree_leaves(model_outputs) if not isinstance(each, str | None)]
 
     @property
     def model_signature(self) -> torch.export.ExportGraphSignature:
-        """Which input and output of the captured program is what. Those of the exported model are its user inputs and user outputs."""
+        """The signature of the captured program. Its user inputs and user outputs are those of the exported model."""
         signature: torch.export.ExportGraphSignature = self.exported_program.graph_signature
         return signature
 
     @property
     def model_proto(self) -> onnx.ModelProto:
-        """The model as a protobuf message. Fails above 2 GiB, as protobuf does: use `save` there.
+        """The model as a protobuf message. Protobuf fails above 2 GiB: use `save` there.
 
         Raises:
             InvalidArgument: Weights have no data; see `apply_weights`.
@@ -191,19 +187,19 @@ class ONNXProgram:
         return ir.to_proto(self.model)
 
     def optimize(self) -> None:
-        """Cleans up the graph, as an export with `optimize=True` has done already."""
+        """Cleans up the graph. An export with `optimize=True` has already done so."""
         clean_up(self.model)
         self.release()
 
     def rename_axes(self, rename_mapping: Mapping[str | ir.SymbolicDim, str]) -> None:
-        """Gives dynamic dims other names, in every shape of the model, also where they are part of an expression such as `2*s1`.
+        """Renames dynamic dims in every shape of the model, and inside expressions such as `2*s1`.
 
         Args:
-            rename_mapping: Names of dims, whole expressions, or dims of the model such as `program.model.graph.inputs[0].shape[0]`, each
-                with its new name. Two that get the same name are from then on said to be equal.
+            rename_mapping: The new name for each dim. A dim is given by its name, by a whole expression, or as an object of the model
+                such as `program.model.graph.inputs[0].shape[0]`. Dims with the same new name must be equal from then on.
 
         Raises:
-            InvalidArgument: `rename_mapping` is no mapping of that kind, or the model has no such dim. Nothing has been renamed then.
+            InvalidArgument: `rename_mapping` is no such mapping, or the model has no such dim. No dim has been renamed then.
         """
         if not isinstance(rename_mapping, Mapping):
             raise InvalidArgument(f"rename_mapping: expected a mapping of names to names, got {rename_mapping!r}")
@@ -224,18 +220,18 @@ class ONNXProgram:
         self.release()
 
     def apply_weights(self, state_dict: Mapping[str, torch.Tensor] | str | os.PathLike[str], *, strict: bool = True) -> None:
-        """Gives the model its weights, or other ones. All of them fit, or nothing changes.
+        """Gives the model new weights. Either all of them fit, or nothing changes.
 
         Args:
             state_dict: Tensors by their names in the PyTorch model's state dict; or the path of a `.safetensors` file, of the
-                `.safetensors.index.json` of several, or of a state dict that `torch.save` wrote. Files are read where and while data is
-                needed, and have to stay as they are until then.
-            strict: Whether all weights have to be given, and nothing else. False replaces those that are given.
+                `.safetensors.index.json` of several, or of a state dict that `torch.save` wrote. Files are read only when their data is
+                needed, and must not change until then.
+            strict: Whether `state_dict` has to contain all weights and nothing else. False replaces the weights that it contains.
 
         Raises:
-            InvalidArgument: Names, shapes or dtypes do not fit; the text lists them. Or the file cannot be read.
+            InvalidArgument: Names, shapes or dtypes do not fit; the message lists them. Or the file cannot be read.
         """
-        storage.apply(self.model, state_dict, self.exported_program.state_dict, strict=strict)
+        model_weights.apply(self.model, state_dict, self.exported_program.state_dict, strict=strict)
         self.release()
 
     def save(
@@ -249,24 +245,24 @@ class ONNXProgram:
         model_state: Mapping[str, torch.Tensor] | str | os.PathLike[str] | None = None,
         model_state_dict: Mapping[str, torch.Tensor] | str | os.PathLike[str] | None = None,
     ) -> None:
-        """Saves the model. The file appears whole or not at all.
+        """Saves the model. The file appears whole or not at all; external data is a file before it.
 
-        Without the weights, or with the weights as inputs, they have the names and layouts of the PyTorch model's state dict.
+        If the weights are left out, or are inputs, they have the names and layouts of the PyTorch model's state dict.
 
         Args:
             destination: The file: its path, or a file that is open for bytes.
-            include_initializers: False leaves the weights out. None includes them, but of a model that was made in fake mode and was
-                given none: that is saved with its weights as inputs.
-            keep_initializers_as_inputs: Lists the weights among the graph's inputs, too.
+            include_initializers: False leaves the weights out. None includes them, unless the model was made in fake mode and has not
+                been given weights: then they become inputs of the saved model.
+            keep_initializers_as_inputs: Whether the weights are also inputs of the graph.
             external_data: True writes the weights to `<destination>.data`, False never does, None does above 2 GiB.
-            weights: "copy" writes them, those of files in one pass; "reference" leaves those of files (see `apply_weights`) where they are
-                and refers to them: the files have to be in the folder of `destination`, or in one within.
-            model_state: What `apply_weights` is called with before, as torch.onnx from 2.3 to 2.5 had it.
-            model_state_dict: The same, as torch.onnx before 2.3 had it.
+            weights: "copy" writes all weights. "reference" leaves weights that lie in files (see `apply_weights`) where they are, and the
+                model refers to them: the files have to be in the folder of `destination`, or below it.
+            model_state: Passed to `apply_weights` first; the name of that argument in torch.onnx from 2.3 to 2.5.
+            model_state_dict: The same; the name of that argument in torch.onnx before 2.3.
 
         Raises:
-            InvalidArgument: `destination` is no file or cannot be written, or is no path where there is external data, or `external_data`
-                is False above 2 GiB, or weights have no data, or cannot be referred to.
+            InvalidArgument: `destination` is no file or cannot be written, or is no path although there is external data; `external_data`
+                is False above 2 GiB; or weights have no data, or the model cannot refer to them.
         """
         if model_state is not None and model_state_dict is not None:
             raise InvalidArgument("model_state_dict: expected None beside model_state, got another state")
@@ -286,11 +282,11 @@ class ONNXProgram:
         """Saves the log as SARIF 2.1.0. The file appears whole or not at all.
 
         Args:
-            destination: The path of the file; folders above it are made. Graphs that findings lead through are saved as text in a folder
+            destination: The path of the file; missing folders are made. Graphs that findings refer to are saved as text in a folder
                 beside it, `<destination without its suffix>.graphs`.
 
         Raises:
-            InvalidArgument: `destination` is no path, or something is there that is no file, or it cannot be written.
+            InvalidArgument: `destination` is no path, leads to something that is no file, or cannot be written.
         """
         from onnxplain.diagnostics import sarif
 
@@ -301,35 +297,34 @@ class ONNXProgram:
             raise storage.not_written("destination", str(path), error) from error
 
     def initialize_inference_session(self, initializer: Callable[[str | bytes], ort.InferenceSession] | None = None) -> None:
-        """Makes the ONNX Runtime session that calls use.
+        """Makes the ONNX Runtime session that calls of the program use.
 
         Args:
             initializer: Makes a session from a path or a serialized model; None makes one for the CPU.
 
         Raises:
             InvalidArgument: `initializer` is not callable or makes something else, or weights have no data; see `apply_weights`.
-            OnnxExporterError: ONNX Runtime refuses the model; its exception is the cause. What else `initializer` raises goes through.
+            OnnxExporterError: ONNX Runtime refuses the model; its exception is the cause. Other exceptions of `initializer` pass.
         """
         if not (initializer is None or callable(initializer)):
             raise InvalidArgument(f"initializer: expected a function of a path or of bytes, got {initializer!r}")
-        session = self._made(initializer)
+        session = self._new_session(initializer)
         if not (hasattr(session, "run_with_ort_values") and hasattr(session, "get_inputs")):
             raise InvalidArgument(f"initializer: expected a function that makes an InferenceSession, got {session!r} from it")
         self._session = session
 
     def release(self) -> None:
-        """Drops the ONNX Runtime sessions and their memory; the next call makes a new one."""
+        """Drops the ONNX Runtime sessions and frees their memory. The next call makes a new session."""
         self._session = None
         self._chosen = None
 
-    def _made(self, make: runtime.Make | None = None) -> ort.InferenceSession:
-        """A session for the model as it is."""
+    def _new_session(self, make: runtime.MakeSession | None = None) -> ort.InferenceSession:
         model_weights.check_data(self.model, "model: expected weights with data")
         with _explained():
             return runtime.session(self.model, make=make, write=functools.partial(storage.write, external_data=True))
 
     def _inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-        """The inputs of the exported model, each checked against its dtype and shape."""
+        """The inputs of the exported model, after a check of their dtypes and shapes."""
         inputs = flat_inputs(self.exported_program, args, kwargs, self._forward)
         sizes: dict[str, tuple[int, str]] = {}
         for value, given in zip(self.model.graph.inputs, inputs, strict=False):
@@ -337,7 +332,7 @@ class ONNXProgram:
                 raise InvalidArgument(f"{value.name}: expected {_described(value)}, got {given!r}")
             if isinstance(given, torch.Tensor) and (unfit := _unfit(given)):
                 raise InvalidArgument(f"{value.name}: expected {_described(value)} in memory, got {unfit} tensor")
-            tensor = runtime.as_real(given)
+            tensor = model_weights.as_real(torch.as_tensor(given))
             dtype, shape = from_torch_dtype(tensor.dtype), tuple(tensor.shape)
             fits = value.dtype in (None, dtype) and (value.shape is None or len(value.shape) == len(shape))
             for dim, size in zip(value.shape or (), shape, strict=False):
@@ -359,17 +354,18 @@ def _run(session: ort.InferenceSession, inputs: Sequence[Any]) -> list[torch.Ten
 
 @contextlib.contextmanager
 def _explained() -> Iterator[None]:
-    """ONNX Runtime's exceptions as ours: they have no base class of their own."""
+    """Raises an exception of ONNX Runtime as the cause of an `OnnxExporterError`."""
     try:
         yield
     except Exception as error:
+        # NOTE: the exceptions of ONNX Runtime have no common base class but Exception.
         if not type(error).__module__.startswith("onnxruntime."):
             raise
         raise OnnxExporterError(f"ONNX Runtime cannot run the model: {error}") from error
 
 
 def _unfit(tensor: torch.Tensor) -> str:
-    """What keeps a tensor from being an input, if anything does."""
+    """The kind of tensor that cannot be an input; an empty text for all others."""
     if has_no_data(tensor):
         return "a meta or fake"
     if tensor.is_nested or tensor.is_quantized or tensor.layout is not torch.strided:
@@ -383,22 +379,14 @@ def _described(value: ir.Value) -> str:
 
 
 def _real(value: Any) -> Any:
-    return runtime.as_real(value) if isinstance(value, torch.Tensor) else value
-
-
-def _to_torch(array: np.ndarray[Any, Any]) -> torch.Tensor:
-    dtype = to_torch_dtype(ir.DataType.from_numpy(array.dtype))
-    if array.dtype.kind == "V":
-        # bfloat16 and the eight-bit floats, which numpy lacks
-        return torch.from_numpy(array.view(f"u{array.itemsize}")).view(dtype)
-    return torch.from_numpy(array)
+    return model_weights.as_real(value) if isinstance(value, torch.Tensor) else value
 
 
 def _values(model: ir.Model) -> list[ir.Value]:
-    """Every value of the model, those of inner graphs included."""
+    """Every value of the model, including those of subgraphs."""
     graphs = (model.graph, *model.graph.subgraphs())
-    held = [value for graph in graphs for value in (*graph.inputs, *graph.initializers.values())]
-    return [*held, *(value for node in model.graph.all_nodes() for value in node.outputs)]
+    given = [value for graph in graphs for value in (*graph.inputs, *graph.initializers.values())]
+    return [*given, *(value for node in model.graph.all_nodes() for value in node.outputs)]
 
 
 def _renamed(dim: int | ir.SymbolicDim, names: Mapping[str, str]) -> int | str | None:

@@ -1,6 +1,8 @@
-"""ONNX Runtime: sessions with torch tensors, and the comparison with eager PyTorch."""
+"""Runs exported models on torch tensors: in ONNX Runtime, in ONNX's reference evaluator, and beside eager PyTorch to compare the two."""
 
-from .sessions import Make, ONNXRuntimeOptions, as_real, run, session
+from .options import ONNXRuntimeOptions
+from .reference import run_reference
+from .sessions import MakeSession, run, session
 from .verification import verify
 
-__all__ = ["Make", "ONNXRuntimeOptions", "as_real", "run", "session", "verify"]
+__all__ = ["MakeSession", "ONNXRuntimeOptions", "run", "run_reference", "session", "verify"]

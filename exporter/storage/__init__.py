@@ -1,16 +1,17 @@
-"""The model as files: serialization, external data, checkpoints. Files appear whole or not at all."""
+"""Writes the model to files.
 
+`export_stages` and `program_saving` decide what an export and `ONNXProgram.save` write, `model_file` writes it into a folder of `staging`,
+and `staging` moves it to its place.
+"""
+
+from .export_stages import open_destination, save, serialize
 from .model_file import write
 from .paths import checked_folder, checked_path, not_written
-from .saving import save as save_program
-from .serializer import check, open_destination, save, serialize
+from .program_saving import save_program
 from .staging import Staging, sha256
-from .state_dicts import apply
 
 __all__ = [
     "Staging",
-    "apply",
-    "check",
     "checked_folder",
     "checked_path",
     "not_written",

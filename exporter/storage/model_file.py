@@ -1,4 +1,4 @@
-"""A model as a file, its weights in it, beside it, or in the files where they are."""
+"""Writes a model to a file. The weights go into the file, into a second file beside it, or stay in the files where they are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnxplain.diagnostics import InvalidArgument
 from . import single_file
 
 _SMALL = 256
-"""Bytes up to which a weight stays in the model's file: it may be a shape, which readers look at."""
+"""The largest weight that stays in the model's file, in bytes: it may be a shape, which readers look at."""
 
 
 def write(
@@ -29,25 +29,27 @@ def write(
     """Writes the model to `path`.
 
     Args:
-        model: What to write; it is the same afterwards.
-        path: The file. Weights in a file of their own go to `<name>.data` beside it.
-        include_initializers: False leaves the weights out: what state dicts have.
-        keep_initializers_as_inputs: Lists the weights among the graph's inputs, too.
-        external_data: True writes the weights to a file of their own, False never does, None does when one file cannot hold them.
-        references: The folder that the model will be in; weights in files there are referred to where they are. None copies them.
+        model: The model; it does not change.
+        path: The file. External data goes to `<name>.data` beside it.
+        include_initializers: False leaves out the weights that a state dict provides, and those without data.
+        keep_initializers_as_inputs: Whether these weights are also inputs of the graph.
+        external_data: True writes the weights as external data, False never does, None does if one file cannot hold them.
+        references: The folder that the model will be in. The model then refers to the weights that already lie in files there.
+            None copies all weights.
 
     Raises:
-        InvalidArgument: Weights are to be referred to that cannot be.
+        InvalidArgument: The model cannot refer to a weight.
+        OSError: A file cannot be written.
     """
     if not include_initializers or keep_initializers_as_inputs:
-        # NOTE: who gives the weights does so by the names and the layouts of the state dict.
-        model = weights.restored(model, lambda _: True)
+        # NOTE: whoever provides the weights has those of the state dict, by its names and in its layouts.
+        model = weights.with_original_weights(model, lambda _: True)
     elif references is not None:
-        model = weights.restored(model, weights.is_stored)
-    values = weights.state(model)
+        model = weights.with_original_weights(model, weights.is_stored)
+    values = weights.in_state_dict(model)
     with contextlib.ExitStack() as stack:
         if not include_initializers:
-            stack.enter_context(weights.apart(model, values, as_inputs=keep_initializers_as_inputs))
+            stack.enter_context(weights.set_aside(model, values, as_inputs=keep_initializers_as_inputs))
         elif keep_initializers_as_inputs:
             model.graph.inputs.extend(values)
             stack.callback(lambda: [model.graph.inputs.pop() for _ in values])
@@ -63,7 +65,7 @@ def write(
 
 @contextlib.contextmanager
 def _exchanged(values: Sequence[ir.Value], tensors: Sequence[ir.TensorProtocol]) -> Iterator[None]:
-    """Other data of initializers for a while."""
+    """Gives initializers other tensors; gives them their own back at the end."""
     before = [value.const_value for value in values]
     try:
         for value, tensor in zip(values, tensors, strict=True):
@@ -75,12 +77,12 @@ def _exchanged(values: Sequence[ir.Value], tensors: Sequence[ir.TensorProtocol])
 
 
 def _refer(model: ir.Model, folder: pathlib.Path) -> None:
-    """Makes weights that lie in files external data there. `model` is a copy, and stays so."""
+    """Turns the weights that lie in files into external data there. `model` is a copy that nobody else has."""
     for value in weights.of(model):
         stored = value.const_value.stored if isinstance(value.const_value, weights.Weight) else None
         if stored is None or stored.nbytes == 0:
             continue
-        location = _reachable(stored.path, folder)
+        location = _location(stored.path, folder)
         if not stored.is_contiguous:
             raise InvalidArgument(f"weights: expected 'copy', got 'reference': {value.name!r} does not lie in one piece in {location!r}")
         tensor = value.const_value
@@ -89,11 +91,14 @@ def _refer(model: ir.Model, folder: pathlib.Path) -> None:
         value.const_value = ir.ExternalTensor(location, stored.offset, stored.nbytes, tensor.dtype, shape=shape, name=name, base_dir=folder)
 
 
-def _reachable(file: pathlib.Path, folder: pathlib.Path) -> str:
-    """The way from a model's folder to a file with its weights.
+def _location(file: pathlib.Path, folder: pathlib.Path) -> str:
+    """The path from a model's folder to a file with weights.
 
-    ONNX Runtime 1.31 and onnx 1.23 read external data from the model's folder and those in it only, whatever links say; onnx reads none
-    that has a second name.
+    ONNX Runtime 1.31 and onnx 1.23 read external data only below the model's folder, after they follow links. onnx refuses a file with
+    several hard links.
+
+    Raises:
+        InvalidArgument: A reader of ONNX would refuse the file.
     """
     real, base = file.resolve(), folder.resolve()
     if not real.is_relative_to(base):

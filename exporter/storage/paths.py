@@ -1,4 +1,4 @@
-"""Paths that a user gives: whether a file can be written there."""
+"""The paths that a user passes: whether a file can be written there."""
 
 from __future__ import annotations
 
@@ -11,21 +11,24 @@ from onnxplain.diagnostics import InvalidArgument
 
 
 def checked_path(argument: str, value: object, *, make_folder: bool = False) -> pathlib.Path:
-    """The path of the file to write that `value` leads to, by links, too; makes its folder if asked.
+    """The path of the file to write, after links are followed.
+
+    Args:
+        argument: The argument that `value` was passed for; exceptions name it.
+        value: A path.
+        make_folder: Whether to make the folder that the file will be in.
 
     Raises:
-        InvalidArgument: `value` is no path, or something is there that is no regular file. The text names `argument`.
+        InvalidArgument: `value` is no path, or there is something at it that is no regular file, or the folder cannot be written to.
     """
-    if not isinstance(value, str | os.PathLike):
-        raise InvalidArgument(f"{argument}: expected a path, got {value!r}")
-    path = pathlib.Path(value)
+    path = _as_path(argument, value)
     try:
         path = path.resolve() if path.is_symlink() else path
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         mode = stat.S_IFREG
     except (OSError, RuntimeError, ValueError) as error:
-        # NOTE: a name that is too long, links that lead back to themselves (a RuntimeError before Python 3.13), a NUL.
+        # NOTE: a name that is too long, links that lead back to themselves (a RuntimeError before Python 3.13), a NUL character.
         raise not_written(argument, str(path), error) from error
     if not stat.S_ISREG(mode):
         raise InvalidArgument(f"{argument}: expected a file, got the {'folder' if stat.S_ISDIR(mode) else 'pipe or device'} {str(path)!r}")
@@ -35,23 +38,35 @@ def checked_path(argument: str, value: object, *, make_folder: bool = False) -> 
 
 
 def checked_folder(argument: str, value: object) -> pathlib.Path:
-    """`value` as a folder to write to, made if it is not there. Raises `InvalidArgument` that names `argument`."""
-    if not isinstance(value, str | os.PathLike):
-        raise InvalidArgument(f"{argument}: expected a path, got {value!r}")
-    folder = pathlib.Path(value)
+    """`value` as a folder to write to; makes it if it does not exist.
+
+    Args:
+        argument: The argument that `value` was passed for; exceptions name it.
+        value: A path.
+
+    Raises:
+        InvalidArgument: `value` is no path, or the folder cannot be made or written to.
+    """
+    folder = _as_path(argument, value)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except (OSError, ValueError) as error:
-        raise InvalidArgument(f"{argument}: expected a folder that can be written to, got {str(folder)!r} ({_why(error)})") from error
+        raise InvalidArgument(f"{argument}: expected a folder that can be written to, got {str(folder)!r} ({_reason(error)})") from error
     return folder
 
 
 def not_written(argument: str, path: str, error: Exception) -> InvalidArgument:
-    """What to raise when a file could not be written."""
-    return InvalidArgument(f"{argument}: expected a file that can be written, got {path!r} ({_why(error)})")
+    """The exception to raise after a file could not be written."""
+    return InvalidArgument(f"{argument}: expected a file that can be written, got {path!r} ({_reason(error)})")
 
 
-def _why(error: Exception) -> object:
+def _as_path(argument: str, value: object) -> pathlib.Path:
+    if not isinstance(value, str | os.PathLike):
+        raise InvalidArgument(f"{argument}: expected a path, got {value!r}")
+    return pathlib.Path(value)
+
+
+def _reason(error: Exception) -> object:
     return getattr(error, "strerror", None) or error

@@ -1,6 +1,6 @@
 """Writes a model and its weights to one file, the weights straight from memory: protobuf's own writer would copy them twice.
 
-A protobuf message is a sequence of fields, each a tag, its length and its content, in any order (protobuf.dev, Encoding). The numbers
+A protobuf message is a sequence of fields in any order; each is a tag, its length and its content (protobuf.dev, Encoding). The numbers
 of the fields are those of onnx.proto3.
 """
 
@@ -19,9 +19,9 @@ _TENSOR_RAW_DATA = 9
 
 
 def write(model: ir.Model, path: pathlib.Path) -> None:
-    """Writes `model` to `path`. It has to be smaller than `weights.PROTOBUF_LIMIT`, as every protobuf message."""
+    """Writes `model` to `path`. Its weights together must stay below `weights.PROTOBUF_LIMIT`, the limit of a protobuf message."""
     values = weights.of(model)
-    with weights.apart(model, values, as_inputs=False):
+    with weights.set_aside(model, values, as_inputs=False):
         message = ir.to_proto(model)
     graph = message.graph.SerializeToString()
     message.ClearField("graph")
@@ -46,12 +46,12 @@ def _initializer(value: ir.Value) -> bytes:
 
 
 def _field(number: int, length: int) -> bytes:
-    """The tag and the length of a field whose content follows."""
+    """The tag and the length of a field; its content follows."""
     return _varint(number << 3 | 2) + _varint(length)
 
 
 def _varint(number: int) -> bytes:
-    """Seven bits in each byte, the lowest first; the eighth says that there are more."""
+    """Seven bits in each byte, the lowest first. The eighth bit says that more bytes follow."""
     parts = bytearray()
     while number > 0x7F:
         parts.append(number & 0x7F | 0x80)

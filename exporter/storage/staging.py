@@ -1,4 +1,4 @@
-"""Files of an export while it is not known yet whether it succeeds."""
+"""The files of an export until it is certain that it succeeds."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ from onnxplain.diagnostics import DiagnosticContext
 
 
 class Staging:
-    """Files of one export while it is not known yet whether it succeeds: in a folder beside the destination, moved there by `commit`.
+    """A folder beside the destination that holds the files of one export until `commit` moves them to their place.
+
+    Each file appears whole or not at all. A model and its external data are two files, and the data appears first.
 
     Args:
-        destination: Where the model will be; None keeps it in memory.
+        destination: The path of the model; None for a model that stays in memory.
+
+    Attributes:
+        destination: As above.
     """
 
     def __init__(self, destination: pathlib.Path | None) -> None:
@@ -27,11 +32,16 @@ class Staging:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._folder is not None:
+            # NOTE: a file that stays behind harms nobody. An error here would replace the one that ended the export.
             shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
     def path(self) -> pathlib.Path | None:
-        """Where to write the model; None when it stays in memory. Weights in files of their own go to the same folder."""
+        """Where to write the model; None if it stays in memory. External data goes to the same folder.
+
+        Raises:
+            OSError: The folder cannot be made.
+        """
         if self.destination is None:
             return None
         self.open()
@@ -39,16 +49,24 @@ class Staging:
         return self._folder / self.destination.name
 
     def open(self) -> None:
-        """Makes the folder, if there is a destination. Raises OSError where nothing can be written."""
+        """Makes the folder if there is a destination. Raises OSError if it cannot."""
         if self.destination is not None and self._folder is None:
             self._folder = pathlib.Path(tempfile.mkdtemp(prefix=".onnxplain-", dir=self.destination.parent))
 
     def commit(self, context: DiagnosticContext | None = None) -> None:
-        """Moves the files to their destination, the model last: it refers to the others. `context` gets to know what was written."""
+        """Moves the files to their destination, the model last: it refers to the others.
+
+        Args:
+            context: Records which files were written.
+
+        Raises:
+            OSError: A file cannot be written or moved.
+        """
         if self._folder is None or self.destination is None:
             return
         name = self.destination.name
-        for staged in sorted(self._folder.iterdir(), key=lambda path: path.name == name):
+        files = sorted(self._folder.iterdir(), key=lambda path: path.name == name)
+        for staged in files:
             final = self.destination.with_name(staged.name)
             staged.replace(final)
             if context is not None:

@@ -1,43 +1,38 @@
-"""The weights of an ONNX model: which initializers they are, how large, where their data is, and a model without them."""
+"""The weights of an ONNX model: which initializers they are, where their data is, and how a state dict or a checkpoint gives them data."""
 
 from .initializers import (
     PROTOBUF_LIMIT,
-    apart,
     check_data,
     files_of,
     has_data,
-    is_hollow,
-    listed,
+    in_state_dict,
+    lacks_all_data,
+    names_without_data,
     of,
+    set_aside,
     size_of,
-    sources,
-    state,
     total_bytes,
-    without_data,
 )
-from .restore import restored
-from .stored import Stored, version_of
+from .original_weights import with_original_weights
+from .state_dict import apply
 from .tensors import Computed, Weight, as_real, is_stored
 
 __all__ = [
     "PROTOBUF_LIMIT",
     "Computed",
-    "Stored",
     "Weight",
-    "apart",
+    "apply",
     "as_real",
     "check_data",
     "files_of",
     "has_data",
-    "is_hollow",
+    "in_state_dict",
     "is_stored",
-    "listed",
+    "lacks_all_data",
+    "names_without_data",
     "of",
-    "restored",
+    "set_aside",
     "size_of",
-    "sources",
-    "state",
     "total_bytes",
-    "version_of",
-    "without_data",
+    "with_original_weights",
 ]

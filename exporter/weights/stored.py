@@ -1,4 +1,4 @@
-"""A tensor in a file: where its data is, read when it is needed."""
+"""A tensor in a file: where its data lies. The data is read when it is needed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 from onnxplain.diagnostics import InvalidArgument
 
 _BLOCK = 2**22
-"""Bytes that are copied at once."""
+"""How many bytes are copied at a time."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,11 +22,11 @@ class Stored:
 
     Attributes:
         path: The file.
-        offset: Where its first element begins, in bytes.
-        dtype: Its dtype.
-        shape: Its sizes.
-        stride: Elements between neighbours along each dim.
-        version: The file's size and time when it was looked at: it must be the same when the data is read.
+        offset: Where the first element begins, in bytes.
+        dtype: The dtype.
+        shape: The size of each dim.
+        stride: For each dim, the distance between neighbours, in elements.
+        version: The size and the modification time of the file when it was examined. They must be the same when the data is read.
     """
 
     path: pathlib.Path
@@ -43,17 +43,21 @@ class Stored:
 
     @property
     def like(self) -> torch.Tensor:
-        """A tensor on the meta device with its dtype and layout."""
+        """A tensor on the meta device with the same dtype and layout."""
         return torch.empty_strided(self.shape, self.stride, dtype=self.dtype, device="meta")
 
     @property
     def nbytes(self) -> int:
-        """Bytes from its first element to the end of its last."""
+        """The number of bytes from the beginning of the first element to the end of the last."""
         last = sum((size - 1) * stride for size, stride in zip(self.shape, self.stride, strict=True))
         return 0 if 0 in self.shape else (last + 1) * self.dtype.itemsize
 
     def tensor(self) -> torch.Tensor:
-        """The data, mapped from the file: it takes memory where and while it is used."""
+        """The data, mapped from the file: it takes memory only where and while it is used.
+
+        Raises:
+            InvalidArgument: The file has changed since it was examined.
+        """
         if self.nbytes == 0:
             return torch.empty(self.shape, dtype=self.dtype)
         before = self.offset % mmap.ALLOCATIONGRANULARITY
@@ -61,12 +65,16 @@ class Stored:
             mapped = mmap.mmap(file.fileno(), before + self.nbytes, offset=self.offset - before, access=mmap.ACCESS_COPY)
         data = torch.frombuffer(mapped, dtype=torch.uint8, offset=before, count=self.nbytes)
         if before % self.dtype.itemsize:
-            # NOTE: torch reads no tensor that is not aligned; a map begins at a page.
+            # NOTE: torch reads only aligned tensors, and a map begins at a page.
             data = data.clone()
         return data.view(self.dtype).as_strided(self.shape, self.stride)
 
     def write_to(self, file: BinaryIO) -> None:
-        """Copies the data, which has to be contiguous, into another file, block by block."""
+        """Copies the data, which has to be contiguous, into another file, block by block.
+
+        Raises:
+            InvalidArgument: The file has changed since it was examined.
+        """
         left = self.nbytes
         with self._open() as source:
             source.seek(self.offset)
@@ -78,14 +86,14 @@ class Stored:
                 left -= len(block)
 
     def as_real(self) -> Stored:
-        """Complex numbers as pairs along a last dim; itself for all else."""
+        """Complex numbers as pairs along a last dim of size 2; the same object for other dtypes."""
         if not self.dtype.is_complex:
             return self
         stride = (*(2 * each for each in self.stride), 1)
         return dataclasses.replace(self, dtype=self.dtype.to_real(), shape=(*self.shape, 2), stride=stride)
 
     def check(self) -> None:
-        """Raises `InvalidArgument` if the file is not as it was when it was looked at."""
+        """Raises `InvalidArgument` if the file has changed since it was examined."""
         self._open().close()
 
     def _open(self) -> BinaryIO:
@@ -102,7 +110,7 @@ class Stored:
 
 
 def version_of(file: BinaryIO) -> tuple[int, int]:
-    """Size and time of an open file: both are others when it has changed."""
+    """The size and the modification time of an open file. A change of the file changes at least one of them."""
     status = os.fstat(file.fileno())
     return status.st_size, status.st_mtime_ns
 

@@ -1,4 +1,4 @@
-"""Tensors of weights: given by the model, lying in a file, or computed from others when they are written."""
+"""The tensors of weights: given by the model, stored in a file, or computed from other weights when they are written."""
 
 from __future__ import annotations
 
@@ -14,17 +14,23 @@ from onnxplain.torch_internals.fake_tensors import has_no_data
 from .stored import Stored
 
 _BLOCK = 2**20
-"""Bytes that are written at once of a weight that does not lie in memory as it is written."""
+"""How many bytes of a weight are written at a time if memory does not hold them as they are written."""
 
 
 class Weight(TorchTensor):
-    """A parameter, a buffer, or a constant of the model's code.
+    """A parameter, a buffer, or a constant in the model's code.
 
     Args:
-        tensor: Its data, or a tensor without: fake, or on the meta device.
-        name: What the model calls it; names of tied weights that come later are appended to `names`.
-        in_state: Whether it is in state dicts: a parameter or a persistent buffer.
-        place: Which of the model's weights it is, in the order of the state dict; -1 for a constant.
+        tensor: The data, or a tensor without data: fake, or on the meta device.
+        name: The name in the model. The later names of a tied weight are appended to `names`.
+        in_state: Whether state dicts contain it: a parameter or a persistent buffer.
+        place: The position among the model's weights, in the order of the state dict; -1 for a constant.
+
+    Attributes:
+        names: Every name that the weight has in the model.
+        in_state: As above.
+        place: As above.
+        stored: Where the data lies, if it lies in a file.
     """
 
     def __init__(self, tensor: torch.Tensor, name: str, *, in_state: bool, place: int = -1) -> None:
@@ -36,28 +42,28 @@ class Weight(TorchTensor):
 
     @property
     def raw(self) -> torch.Tensor:  # type: ignore[override]
-        """The data; mapped from its file if it is in one."""
+        """The data, mapped from its file if it lies in one."""
         return self._raw if self.stored is None else self.stored.tensor()
 
     @property
     def like(self) -> torch.Tensor:
-        """A tensor on the meta device with its shape and dtype."""
+        """A tensor on the meta device with the same shape and dtype."""
         return torch.empty(self._raw.shape, dtype=self._raw.dtype, device="meta")
 
     @property
     def has_data(self) -> bool:
-        """False for a weight that was made in fake mode or on the meta device, until it is given some."""
+        """False for a weight that was made in fake mode or on the meta device and has not been given data yet."""
         return self.stored is not None or not has_no_data(self._raw)
 
     def give(self, data: torch.Tensor | Stored) -> None:
-        """Other data, of the same shape and dtype."""
+        """Sets the data, which must have the same shape and dtype."""
         if isinstance(data, Stored):
             self.stored = data.as_real()
         else:
             self.stored, self._raw = None, as_real(data.detach())
 
     def tofile(self, file: BinaryIO) -> None:
-        """Writes the data; block by block what comes from another file."""
+        """Writes the data. Data from another file is copied block by block."""
         if self.stored is not None and self.stored.is_contiguous:
             self.stored.write_to(file)
         else:
@@ -65,21 +71,21 @@ class Weight(TorchTensor):
 
 
 def as_real(tensor: torch.Tensor) -> torch.Tensor:
-    """`tensor` as ONNX has it: dense, and with complex numbers as pairs along a last dim."""
+    """`tensor` as ONNX represents it: dense, and complex numbers as pairs along a last dim of size 2."""
     dense = tensor if tensor.layout is torch.strided else tensor.to_dense()
     return torch.view_as_real(dense.resolve_conj()) if dense.is_complex() else dense
 
 
 class Computed(TorchTensor):
-    """A weight that is made of the model's own ones each time that it is asked for its data, such as a transposed view: no copy is kept.
+    """A weight that is computed from the model's weights whenever its data is asked for, such as a transposed view. No copy is kept.
 
     Args:
-        compute: Makes it.
-        like: A tensor on the meta device with its shape and dtype.
-        sources: What it is made of.
-        name: Its name.
-        operators: Makes the ONNX operators that would compute it, in order, from values of the model; the last one's output is the weight.
-        by_rows: Makes it in blocks of so many rows, where it need not be made whole to be written.
+        compute: Computes the data.
+        like: A tensor on the meta device with the same shape and dtype.
+        sources: The weights that it is computed from.
+        name: The name.
+        operators: Makes the ONNX operators that would compute it from values of the model, in order. The last output is the weight.
+        by_rows: Computes the data in blocks of so many rows, for a weight that need not be whole in memory to be written.
     """
 
     def __init__(
@@ -99,12 +105,12 @@ class Computed(TorchTensor):
 
     @property
     def raw(self) -> torch.Tensor:  # type: ignore[override]
-        """The data, made anew."""
+        """The data, computed anew."""
         with torch.no_grad():
             return self.compute()
 
     def tofile(self, file: BinaryIO) -> None:
-        """Writes the data in blocks of rows: a transposed weight, which has to be copied into order, is never copied whole."""
+        """Writes the data in blocks of rows: a transposed weight is copied into order, but never as a whole."""
         with torch.no_grad():
             for block in self._blocks():
                 TorchTensor(block.contiguous()).tofile(file)
@@ -119,16 +125,16 @@ class Computed(TorchTensor):
 
     @property
     def like(self) -> torch.Tensor:
-        """A tensor on the meta device with its shape and dtype."""
+        """A tensor on the meta device with the same shape and dtype."""
         like: torch.Tensor = self._raw
         return like
 
     @property
     def has_data(self) -> bool:
-        """Whether all that it is made of has."""
+        """Whether all weights that it is computed from have data."""
         return all(source.has_data for source in self.sources)
 
 
 def is_stored(tensor: Weight | Computed) -> bool:
-    """Whether a part of its data lies in a file."""
+    """Whether at least a part of the data lies in a file."""
     return any(map(is_stored, tensor.sources)) if isinstance(tensor, Computed) else tensor.stored is not None

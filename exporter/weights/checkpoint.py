@@ -1,4 +1,4 @@
-"""Checkpoints that are read lazily: where each tensor lies in which file."""
+"""Reads checkpoints lazily: in which file each tensor lies, and where."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ import torch
 
 from onnxplain.diagnostics import InvalidArgument
 from onnxplain.torch_internals.fake_tensors import FakeTensorMode, checkpoint_offset
-from onnxplain.weights import Stored, version_of
+
+from .stored import Stored, version_of
 
 _LARGEST_HEADER = 100_000_000
-"""Bytes that the header of a safetensors file may have, as its own library has it."""
+"""The largest header of a safetensors file, in bytes; the limit of its own library."""
 
 _DTYPES = {
     "BOOL": torch.bool,
@@ -38,17 +39,21 @@ _DTYPES = {
     "F64": torch.float64,
     "C64": torch.complex64,
 }
-"""The dtypes of safetensors as torch's (huggingface/safetensors, README, Format)."""
+"""The torch dtype for each dtype of safetensors (huggingface/safetensors, README, Format)."""
 
 
 def read(argument: str, path: pathlib.Path) -> Mapping[str, Stored]:
-    """The tensors of a checkpoint by their names: a safetensors file, the index of several, or a state dict of `torch.save`.
+    """The tensors of a checkpoint by their names.
+
+    Args:
+        argument: The argument that `path` was given for; exceptions name it.
+        path: A safetensors file, the index of several, or a state dict that `torch.save` wrote.
 
     Raises:
-        InvalidArgument: There is no such file, or it is none of these, or damaged; names `argument`.
+        InvalidArgument: The file does not exist, is none of these, or is damaged.
     """
     try:
-        # NOTE: files are read later, maybe from within another folder.
+        # NOTE: the data is read later, perhaps when the current folder is another one.
         whole = path.absolute()
         if path.suffix == ".json":
             return _of_index(argument, whole)
@@ -56,7 +61,7 @@ def read(argument: str, path: pathlib.Path) -> Mapping[str, Stored]:
             return _of_safetensors(argument, whole)
         return _of_torch(argument, whole)
     except (OSError, ValueError) as error:
-        # NOTE: an InvalidArgument is a ValueError; another one comes from a path that no file can have.
+        # NOTE: InvalidArgument is a ValueError. Any other ValueError comes from a path that no file can have.
         if isinstance(error, InvalidArgument):
             raise
         shown, reason = getattr(error, "filename", None) or path, getattr(error, "strerror", None) or error
@@ -71,7 +76,7 @@ def _of_index(argument: str, path: pathlib.Path) -> Mapping[str, Stored]:
     folder = path.parent
     shards: dict[str, Mapping[str, Stored]] = {}
     for file in dict.fromkeys(places.values()):
-        # NOTE: an index is data of others; it must not lead out of its folder.
+        # NOTE: the index may come from somebody else. It must not lead out of its folder.
         if pathlib.PurePath(file).name != file:
             raise _damaged(argument, path, f"{file!r} is not the name of a file beside it")
         shards[file] = _of_safetensors(argument, folder / file)
@@ -85,35 +90,34 @@ def _of_safetensors(argument: str, path: pathlib.Path) -> Mapping[str, Stored]:
     with path.open("rb") as file:
         version = version_of(file)
         length = int.from_bytes(file.read(8), "little")
-        # NOTE: checked before it is read, as a damaged file may ask for any number of bytes.
+        # NOTE: the length is checked before the header is read, because a damaged file may ask for any number of bytes.
         if version[0] < 8 or length > min(_LARGEST_HEADER, version[0] - 8):
-            raise _damaged(argument, path, "its header does not fit in")
+            raise _damaged(argument, path, "its header is longer than the file")
         header = _json(argument, path, file.read(length))
     header.pop("__metadata__", None)
     stored = {name: _entry(argument, path, version, 8 + length, name, entry) for name, entry in header.items()}
     end = 8 + length
     for name, each in sorted(stored.items(), key=lambda item: (item[1].offset, item[1].nbytes)):
         if each.offset < end:
-            raise _damaged(argument, path, f"the data of {name!r} lies over that of others")
+            raise _damaged(argument, path, f"the data of {name!r} overlaps that of another tensor")
         end = each.offset + each.nbytes
     return stored
 
 
 def _entry(argument: str, path: pathlib.Path, version: tuple[int, int], start: int, name: str, entry: Any) -> Stored:
-    """One tensor of a safetensors file, which is what a file says of itself and is not to be believed."""
+    """One tensor of a safetensors file. The entry may be wrong: the file's size decides what can be there."""
     described = entry if isinstance(entry, dict) else {}
     dtype, shape, offsets = _DTYPES.get(str(described.get("dtype"))), described.get("shape"), described.get("data_offsets")
     if dtype is None:
-        raise _damaged(argument, path, f"{name!r} has the dtype {described.get('dtype')!r}, which torch has not")
+        raise _damaged(argument, path, f"{name!r} has the dtype {described.get('dtype')!r}, which torch does not have")
     if not _sizes(shape) or not _sizes(offsets) or len(offsets) != 2:
-        raise _damaged(argument, path, f"{name!r} has no shape or no offsets")
+        raise _damaged(argument, path, f"{name!r} has no valid shape or offsets")
     begin, end = offsets
-    if end - begin != math.prod(shape) * dtype.itemsize:
-        raise _damaged(
-            argument, path, f"{name!r} has {end - begin} bytes, but its dtype and shape ask for {math.prod(shape) * dtype.itemsize}"
-        )
+    size = math.prod(shape) * dtype.itemsize
+    if end - begin != size:
+        raise _damaged(argument, path, f"{name!r} has {end - begin} bytes, but its dtype and shape need {size}")
     if start + end > version[0]:
-        raise _damaged(argument, path, f"it ends within {name!r}: {version[0]} bytes of at least {start + end}")
+        raise _damaged(argument, path, f"it ends within {name!r}: it has {version[0]} bytes instead of at least {start + end}")
     return Stored(path, start + begin, dtype, tuple(shape), _stride(shape), version)
 
 
@@ -121,21 +125,21 @@ def _of_torch(argument: str, path: pathlib.Path) -> Mapping[str, Stored]:
     with path.open("rb") as file:
         version = version_of(file)
         if not zipfile.is_zipfile(file):
-            raise _damaged(argument, path, "it is no safetensors file, no index of them and no zip file of torch.save")
+            raise _damaged(argument, path, "it is neither a safetensors file, nor an index of such files, nor a zip file of torch.save")
         file.seek(0)
         try:
-            # NOTE: fake tensors know where in the file their data is.
+            # NOTE: torch.load gives fake tensors their place in the file and reads no data.
             with FakeTensorMode():
                 state = torch.load(file, weights_only=True)
         except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError, ValueError) as error:
-            # NOTE: torch colours what it says of pickles. NotImplementedError, which tensors of other layouts raise, is a RuntimeError.
+            # NOTE: torch colours its messages about pickles. Tensors of other layouts raise NotImplementedError, a RuntimeError.
             first = re.sub(r"\x1b\[\d*m", "", str(error)).strip().partition("\n")[0]
             raise _damaged(argument, path, first or type(error).__name__) from error
     if not isinstance(state, Mapping):
-        raise _damaged(argument, path, f"it holds no state dict, but a {type(state).__name__}")
+        raise _damaged(argument, path, f"it contains a {type(state).__name__} instead of a state dict")
     other = next((name for name, each in state.items() if not isinstance(each, torch.Tensor)), None)
     if other is not None:
-        raise _damaged(argument, path, f"{other!r} is no tensor, but a {type(state[other]).__name__}: expected a state dict")
+        raise _damaged(argument, path, f"{other!r} is a {type(state[other]).__name__} instead of a tensor, so this is no state dict")
     stored = {}
     for name, each in state.items():
         plain = each.layout is torch.strided and not each.is_nested
@@ -153,9 +157,9 @@ def _json(argument: str, path: pathlib.Path, text: bytes) -> dict[str, Any]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _damaged(argument, path, "it holds no JSON where there should be") from error
+        raise _damaged(argument, path, "it contains invalid JSON") from error
     if not isinstance(content, dict):
-        raise _damaged(argument, path, "its JSON is no object")
+        raise _damaged(argument, path, "its JSON is not an object")
     return content
 
 
