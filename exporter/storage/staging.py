@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
 import pathlib
 import shutil
 import tempfile
@@ -14,7 +16,8 @@ from onnxplain.diagnostics import DiagnosticContext
 class Staging:
     """A folder beside the destination that holds the files of one export until `commit` moves them to their place.
 
-    Each file appears whole or not at all. A model and its external data are two files, and the data appears first.
+    Each file appears whole or not at all: even after a crash of the system, its name leads to the old content or to the new one. A
+    model and its external data are two files, and the data appears first.
 
     Args:
         destination: The path of the model; None for a model that stays in memory.
@@ -67,10 +70,25 @@ class Staging:
         name = self.destination.name
         files = sorted(self._folder.iterdir(), key=lambda path: path.name == name)
         for staged in files:
+            with staged.open("rb+") as file:
+                os.fsync(file)
+        for staged in files:
             final = self.destination.with_name(staged.name)
             staged.replace(final)
             if context is not None:
                 context.wrote(final, "resultFile", sha256(final))
+        _sync_folder(self.destination.parent)
+
+
+def _sync_folder(folder: pathlib.Path) -> None:
+    # NOTE: Windows and some network file systems cannot sync a folder. The files in it are complete all the same; at worst, a crash
+    # brings the old ones back.
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def sha256(path: pathlib.Path) -> str:
