@@ -1,4 +1,4 @@
-"""Cleans up the ONNX graph, in time linear in its size."""
+"""Cleans up the ONNX graph in time linear in its size."""
 
 from .optimizer import clean_up, optimize
 

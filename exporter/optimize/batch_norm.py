@@ -1,4 +1,4 @@
-"""Merges operators that are one in the end: a batch normalization is a scale of the convolution before it."""
+"""Merges a batch normalization into the convolution before it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnxplain import weights
 
 
 def batch_norm_into_conv(model: ir.Model) -> None:
-    """Scales and shifts the weights of a Conv by the BatchNormalization behind it, when they are written, and removes that node.
+    """Removes each BatchNormalization that follows a Conv. The weights of the Conv are scaled and shifted when they are written.
 
     y = scale * (conv(x) - mean) / sqrt(var + epsilon) + shift, which is linear in the weights of the convolution.
     """
@@ -35,7 +35,7 @@ def _merge(graph: ir.Graph, conv: ir.Node, norm: ir.Node, tensors: list[weights.
     scale, shift, mean, variance = tensors[-4:]
     epsilon = norm.attributes["epsilon"].as_float() if "epsilon" in norm.attributes else 1e-5
 
-    # NOTE: on the CPU, where they are written: a device may have no room left beside the model and its input.
+    # NOTE: the weights are computed on the CPU, where they are written: a device may have no memory left beside the model.
     def factor() -> torch.Tensor:
         return scale.raw.cpu() / torch.sqrt(variance.raw.cpu() + epsilon)
 
@@ -82,7 +82,7 @@ def _merge(graph: ir.Graph, conv: ir.Node, norm: ir.Node, tensors: list[weights.
 
 
 def _factor(values: Sequence[ir.Value | None], epsilon: float) -> list[ir.Node]:
-    """scale / sqrt(var + epsilon) as operators."""
+    """The operators for scale / sqrt(var + epsilon)."""
     scale, _shift, _mean, variance = values[-4:]
     dtype = ir.DataType.FLOAT if variance is None or variance.dtype is None else variance.dtype
     more = _constant("epsilon", np.array(epsilon, dtype=dtype.numpy()))
@@ -92,6 +92,7 @@ def _factor(values: Sequence[ir.Value | None], epsilon: float) -> list[ir.Node]:
 
 
 def _scaled(values: Sequence[ir.Value | None], epsilon: float) -> list[ir.Node]:
+    """The operators for kernel * factor."""
     kernel = values[0]
     nodes = _factor(values, epsilon)
     ranks = 1 if kernel is None or kernel.shape is None else len(kernel.shape)
@@ -101,6 +102,7 @@ def _scaled(values: Sequence[ir.Value | None], epsilon: float) -> list[ir.Node]:
 
 
 def _shifted(values: Sequence[ir.Value | None], epsilon: float) -> list[ir.Node]:
+    """The operators for shift + factor * (bias - mean)."""
     _scale, shift, mean, _variance = values[-4:]
     bias = values[1] if len(values) > 5 else None
     nodes = _factor(values, epsilon)

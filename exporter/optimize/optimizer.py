@@ -1,4 +1,4 @@
-"""Cleans up the ONNX graph."""
+"""The clean-up of the ONNX graph: its passes in order."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from . import batch_norm, precompute
 
 
 def optimize(context: DiagnosticContext, model: ir.Model) -> None:
-    """Cleans up the graph and tells how much is left of it."""
+    """Cleans up the graph and records how many nodes are left."""
     before = sum(1 for _ in model.graph.all_nodes())
     clean_up(model)
     context.event(f"{sum(1 for _ in model.graph.all_nodes())} of {before} ONNX nodes are left.")
 
 
 def clean_up(model: ir.Model) -> None:
-    """Computes ahead what depends on weights only; removes what does nothing, nobody uses or is there twice. Linear in the graph."""
+    """Removes nodes that only rearrange weights, that compute the same as another node, or that nobody uses."""
     types = [(value.type, value.shape) for value in model.graph.outputs]
     batch_norm.batch_norm_into_conv(model)
     precompute.precompute(model)
-    # NOTE: no Identity is left but those that make outputs. onnx_ir's pass would remove them from branches, too, whose outputs would then
-    # come from the graph around (read in 1.1).
-    # NOTE: onnx_ir's pass takes two equal Bernoullis for one (read in 1.1), but they are two draws.
+    # NOTE: only Identity nodes that make outputs are left, so there is no pass for them. That of onnx_ir would also remove them from
+    # branches, whose outputs would then come from the outer graph (read in 1.1).
+    # NOTE: onnx_ir's pass merges two equal Bernoulli nodes (read in 1.1), but they are two draws.
     if not any(node.op_type in folding.RANDOM for node in model.graph.all_nodes()):
         common.CommonSubexpressionEliminationPass()(model)
     common.RemoveUnusedNodesPass()(model)
-    # NOTE: where an output turns out to equal an inner value, that value takes its place, but has no shape of its own.
+    # NOTE: an inner value that replaces an equal output has no shape yet.
     for value, (type_, shape) in zip(model.graph.outputs, types, strict=True):
         value.type, value.shape = type_, shape

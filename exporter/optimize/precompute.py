@@ -12,23 +12,23 @@ import torch
 from onnxplain import weights
 
 _SMALL = 4096
-"""Bytes up to which a weight may be in the file twice: as it is and rearranged."""
+"""The largest weight that may be in the file twice, as it is and rearranged, in bytes."""
 
 _KINDS = (weights.Weight, weights.Computed)
 
 
 def precompute(model: ir.Model) -> None:
-    """Replaces nodes whose inputs are weights and small constants by weights that are computed when they are written.
+    """Replaces nodes whose inputs are weights and constants by weights that are computed when they are written.
 
-    A large weight that is also used in another way stays as it is, and so do the nodes behind it: the file would hold it twice.
+    A large weight that other nodes also use stays, and so do the nodes that rearrange it: otherwise the file would hold it twice.
     """
     graph = model.graph
     taken = {value.name for node in graph.all_nodes() for value in node.outputs} | set(graph.initializers)
     done: dict[tuple[object, ...], ir.Value] = {}
     for node in list(graph.all_nodes()):
-        if not _only_weights(node) or node.outputs[0].is_graph_output() or not all(map(_may_go, node.inputs)):
+        if not _reads_only_weights(node) or node.outputs[0].is_graph_output() or not all(map(_is_replaceable, node.inputs)):
             continue
-        # NOTE: a loop's test is there twice, but what it makes of a weight must be in the file only once.
+        # NOTE: the test of a loop is in the model twice; what it computes from a weight must be in the file only once.
         key = (node.op_type, *map(id, node.inputs), *((name, str(each.value)) for name, each in node.attributes.items()))
         if key not in done:
             made = _computed(node)
@@ -42,7 +42,7 @@ def precompute(model: ir.Model) -> None:
             done[key] = ir.Value(name=name, shape=ir.Shape(made.like.shape), type=ir.TensorType(made.dtype), const_value=made)
             graph.register_initializer(done[key])
         ir.convenience.replace_all_uses_with(node.outputs[0], done[key])
-        # NOTE: what is computed inside of a loop from weights alone is taken out of it.
+        # NOTE: the node may be inside a loop. It leaves the loop then.
         node.graph.remove(node, safe=True)  # type: ignore[union-attr]
     remove_unused_weights(model)
 
@@ -54,20 +54,23 @@ def remove_unused_weights(model: ir.Model) -> None:
             model.graph.initializers.pop(value.name)  # type: ignore[arg-type]
 
 
-def _only_weights(node: ir.Node) -> bool:
+def _reads_only_weights(node: ir.Node) -> bool:
+    """Whether all inputs are weights and constants, at least one a weight."""
     if node.domain or node.op_type not in _OPERATORS or len(node.outputs) != 1:
         return False
     known = [value is not None and value.const_value is not None for value in node.inputs]
     return all(known) and any(isinstance(value.const_value, _KINDS) for value in node.inputs if value is not None)
 
 
-def _may_go(value: ir.Value | None) -> bool:
+def _is_replaceable(value: ir.Value | None) -> bool:
+    """Whether the file need not hold `value` as it is, or may hold it twice."""
     if value is None or not isinstance(value.const_value, _KINDS) or weights.size_of(value) <= _SMALL:
         return True
-    return not value.is_graph_output() and all(_only_weights(user) for user, _ in value.uses())
+    return not value.is_graph_output() and all(_reads_only_weights(user) for user, _ in value.uses())
 
 
 def _computed(node: ir.Node) -> weights.Computed | None:
+    """The weight that the node computes; None if torch cannot compute it."""
     tensors = [value.const_value for value in node.inputs if value is not None]
     sources = [tensor for tensor in tensors if isinstance(tensor, _KINDS)]
     attributes = {name: attribute.value for name, attribute in node.attributes.items()}
@@ -75,17 +78,17 @@ def _computed(node: ir.Node) -> weights.Computed | None:
     try:
         like = apply(*(tensor.like if isinstance(tensor, _KINDS) else _constant(tensor) for tensor in tensors))
     except (RuntimeError, IndexError, TypeError):
-        # NOTE: the operator means something that torch's does not; it stays in the graph.
+        # NOTE: torch has nothing that means the same, for example for a negative step or without axes. The node stays in the graph.
         return None
 
     def compute() -> torch.Tensor:
         return apply(*(tensor.raw if isinstance(tensor, _KINDS) else _constant(tensor) for tensor in tensors))
 
-    operators = functools.partial(_again, node.op_type, node.inputs, tuple(node.attributes.values()))
+    operators = functools.partial(_new_node, node.op_type, node.inputs, tuple(node.attributes.values()))
     return weights.Computed(compute, like.to("meta"), sources, f"{sources[0].name}.{node.op_type.lower()}", operators)
 
 
-def _again(name: str, inputs: Sequence[ir.Value | None], attributes: Sequence[ir.Attr]) -> list[ir.Node]:
+def _new_node(name: str, inputs: Sequence[ir.Value | None], attributes: Sequence[ir.Attr]) -> list[ir.Node]:
     return [ir.Node("", name, inputs, attributes)]
 
 
@@ -103,11 +106,24 @@ def _slice(_: Mapping[str, Any], data: torch.Tensor, starts: torch.Tensor, ends:
     steps = _ints(rest[1]) if len(rest) > 1 else [1] * starts.numel()
     for axis, start, end, step in zip(axes, _ints(starts), _ints(ends), steps, strict=True):
         if step < 1:
-            raise TypeError("torch slices forward only")
+            raise NotImplementedError("torch slices forward only")
         size = data.shape[axis]
         low, high, _step = slice(start, end).indices(size)
         data = data.narrow(axis, low, max(0, high - low))[(slice(None),) * (axis % data.ndim) + (slice(None, None, step),)]
     return data
+
+
+def _gather(attributes: Mapping[str, Any], data: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
+    axis = attributes.get("axis", 0) % data.ndim
+    return data[(slice(None),) * axis + (indices.to(data.device),)]
+
+
+def _transpose(attributes: Mapping[str, Any], data: torch.Tensor) -> torch.Tensor:
+    return data.permute(tuple(attributes.get("perm", reversed(range(data.ndim)))))
+
+
+def _divide(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a / b if a.is_floating_point() else torch.div(a, b, rounding_mode="trunc")
 
 
 def _unsqueeze(_: Mapping[str, Any], data: torch.Tensor, axes: torch.Tensor) -> torch.Tensor:
@@ -117,9 +133,9 @@ def _unsqueeze(_: Mapping[str, Any], data: torch.Tensor, axes: torch.Tensor) -> 
     return data
 
 
-def _same_dtype(function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> Callable[..., torch.Tensor]:
+def _same_device(function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> Callable[..., torch.Tensor]:
     def apply(_: Mapping[str, Any], a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        # NOTE: for the shape weights are on the meta device, and constants have to follow.
+        # NOTE: when only the shape is computed, weights are on the meta device, and constants have to be there as well.
         device = a.device if a.is_meta else b.device
         return function(a.to(device), b.to(device))
 
@@ -127,18 +143,18 @@ def _same_dtype(function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) 
 
 
 _OPERATORS: Mapping[str, Callable[..., torch.Tensor]] = {
-    "Add": _same_dtype(lambda a, b: a + b),
+    "Add": _same_device(lambda a, b: a + b),
     "Concat": lambda attributes, *tensors: torch.cat(tensors, dim=attributes["axis"]),
-    "Div": _same_dtype(lambda a, b: a / b),
+    "Div": _same_device(_divide),
     "Exp": lambda _, data: data.exp(),
-    "Gather": lambda attributes, data, indices: data[(slice(None),) * (attributes.get("axis") or 0) + (indices.to(data.device),)],
-    "Mul": _same_dtype(lambda a, b: a * b),
+    "Gather": _gather,
+    "Mul": _same_device(lambda a, b: a * b),
     "Reshape": lambda _, data, shape: data.reshape(_ints(shape)),
     "Slice": _slice,
     "Sqrt": lambda _, data: data.sqrt(),
     "Squeeze": lambda _, data, axes: data.squeeze(tuple(_ints(axes))),
-    "Sub": _same_dtype(lambda a, b: a - b),
-    "Transpose": lambda attributes, data: data.permute(tuple(attributes["perm"])),
+    "Sub": _same_device(lambda a, b: a - b),
+    "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,
 }
-"""ONNX operators as torch's, on attributes and inputs. They only move data, or compute with what is small."""
+"""What torch computes for an ONNX operator, from its attributes and inputs. All of them move data or compute elementwise."""
