@@ -1,5 +1,5 @@
-"""Builds the onnx_ir model from the plan: inputs, weights, nodes with their origin, control flow, names of dims."""
+"""Builds the onnx_ir model from the plan: inputs, weights, nodes with their origin, outputs, and the names of all of them."""
 
-from .builder import METADATA, build
+from .builder import build
 
-__all__ = ["METADATA", "build"]
+__all__ = ["build"]

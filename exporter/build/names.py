@@ -1,0 +1,72 @@
+"""The names of all values and nodes of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import onnx_ir as ir
+
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix
+from onnxplain.request import Request
+from onnxplain.rules import NameChanged, NameUnused
+from onnxplain.source import call_sites
+
+
+def name_values(context: DiagnosticContext, model: ir.Model, request: Request) -> None:
+    """Gives every value of the model a different name.
+
+    Inputs and outputs choose first, then weights. Reports names that the user asked for and that no value got.
+    """
+    graph = model.graph
+    taken: dict[str, None] = {}
+
+    def name(value: ir.Value, wanted: str) -> None:
+        value.name = unused(wanted, taken)
+        taken[value.name] = None
+
+    for kind, values, names in (("input", graph.inputs, request.input_names), ("output", graph.outputs, request.output_names)):
+        for index, value in enumerate(values):
+            name(value, (names[index] if index < len(names) else None) or value.name or f"{kind}_{index}")
+        _report_names(context, request, kind, values, names)
+    initializers = list(graph.initializers.values())
+    named = {id(value) for value in (*graph.inputs, *graph.outputs, *initializers)}
+    for value in initializers:
+        graph.initializers.pop(value.name)  # type: ignore[arg-type]
+        name(value, value.name or "weight")
+        graph.register_initializer(value)
+    for value in (value for subgraph in graph.subgraphs() for value in subgraph.inputs):
+        name(value, value.name or "input")
+    for node in graph.all_nodes():
+        for value in node.outputs:
+            if id(value) not in named:
+                name(value, value.name or f"{node.op_type.lower()}_{len(taken)}")
+        node.name = f"{node.op_type}_{node.outputs[0].name}"
+
+
+def unused(wanted: str, taken: Mapping[str, object]) -> str:
+    """`wanted`, with a number behind it if it is taken."""
+    name, number = wanted, 0
+    while name in taken:
+        number += 1
+        name = f"{wanted}_{number}"
+    return name
+
+
+def _report_names(context: DiagnosticContext, request: Request, kind: str, values: Sequence[ir.Value], names: Sequence[str]) -> None:
+    """Reports names without a value, and values that have another name than the user asked for."""
+    for spare in names[len(values) :]:
+        at, fix = _names_at(request, kind, names, len(values))
+        context.report(NameUnused(kind=kind, name=spare, count=len(values)), at=at, fixes=[fix])
+    for value, asked in zip(values, names, strict=False):
+        if asked and value.name != asked:
+            at, _ = _names_at(request, kind, names, len(values))
+            context.report(NameChanged(kind=kind, asked=asked, given=value.name or ""), at=at)
+
+
+def _names_at(request: Request, kind: str, names: Sequence[str], count: int) -> tuple[Evidence, Fix]:
+    """Where `input_names` or `output_names` are written, and the fix that keeps `count` of them."""
+    place = call_sites.argument(request, f"{kind}_names", lambda node: call_sites.literal(node) in (list(names), tuple(names)))
+    fewer = list(names[:count])
+    edits = () if place is None else place.replaced(repr(fewer))
+    fix = Fix("Give as many names as there are values.", Confidence.SAFE, edits, "" if edits else f"{kind}_names={fewer!r}")
+    return call_sites.at(place, request), fix

@@ -1,0 +1,39 @@
+"""The outputs of the model."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+import torch
+from torch.export.graph_signature import OutputKind
+
+from onnxplain.diagnostics import DiagnosticContext
+from onnxplain.dispatch import Plan
+from onnxplain.request import Request
+from onnxplain.rules import ComplexAsReal, ConstantOutput, OutputLeftOut
+from onnxplain.source import locations
+
+from .nodes import NodeBuilder
+
+
+def graph_outputs(context: DiagnosticContext, plan: Plan, request: Request, nodes: NodeBuilder) -> tuple[list[ir.Value], list[ir.Node]]:
+    """The outputs, and the Identity nodes that some of them need.
+
+    Reports outputs that ONNX cannot have, complex outputs, and outputs that are the same for all inputs.
+    """
+    (results,) = plan.prepared.graph_module.graph.output_node().args
+    specs = plan.prepared.program.graph_signature.output_specs
+    wanted = [result for result, spec in zip(results, specs, strict=True) if spec.kind is OutputKind.USER_OUTPUT]  # type: ignore[arg-type]
+    kept = [result for result in wanted if not isinstance(result, str | None)]
+    if len(kept) < len(wanted):
+        left_out = tuple(repr(result) for result in wanted if isinstance(result, str | None))
+        context.report(OutputLeftOut(values=left_out), at=locations.last_return(request.model))
+    outputs, copies = nodes.outputs(kept)
+    for result, value in zip(kept, outputs, strict=True):
+        if isinstance(result, torch.fx.Node) and isinstance(known := result.meta.get("val"), torch.Tensor) and known.is_complex():
+            context.report(ComplexAsReal(kind="output", name=value.name or ""), at=locations.at_node(result))
+        node = value.producer()
+        made = node.inputs[0] if node is not None and node.op_type == "Identity" else value
+        if made is not None and made.const_value is not None:
+            at = locations.at_node(result) if isinstance(result, torch.fx.Node) else locations.last_return(request.model)
+            context.report(ConstantOutput(name=value.name or ""), at=at)
+    return outputs, copies
