@@ -1,4 +1,4 @@
-"""Finds a translation for every operator of the graph before anything is built, and reports all that have none."""
+"""Finds the translation of every operator in the graph before anything is built, and reports all operators that have none."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from .passes import Prepared, graph_modules
 from .registry import OnnxRegistry, Translation, complex_dtype, qualified_name
 from .source import locations, stubs
 
-# NOTE: where a tensor lives and how its memory is laid out means nothing in ONNX.
 _MEANINGLESS = frozenset({"layout", "device", "pin_memory", "memory_format", "generator", "non_blocking", "copy", "implicit"})
+"""Arguments without a meaning in ONNX, such as the device of a tensor and the layout of its memory."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Call:
-    """A translation and the FX arguments that it gets."""
+    """A translation, and the FX arguments that it is called with."""
 
     translation: Translation
     args: tuple[Any, ...]
@@ -35,14 +35,14 @@ class Call:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """A prepared program, and what builds each of its operators."""
+    """A prepared program, and the translation of each of its operators."""
 
     prepared: Prepared
     calls: Mapping[torch.fx.Node, Call]
 
 
 def plan(context: DiagnosticContext, prepared: Prepared, registry: OnnxRegistry) -> Plan:
-    """Plans the whole graph."""
+    """Finds the translation of every operator in all graphs of the program. Ends the stage if one has none."""
     calls: dict[torch.fx.Node, Call] = {}
     missing = False
     for module in graph_modules(prepared.graph_module):
@@ -63,7 +63,7 @@ def plan(context: DiagnosticContext, prepared: Prepared, registry: OnnxRegistry)
 def _report(
     context: DiagnosticContext, node: torch.fx.Node, found: UnsupportedOperator | UnsupportedOverload, registry: OnnxRegistry
 ) -> None:
-    """Reports an operator under the name that the user's line called, and what it became."""
+    """Reports an operator by the name that the user's line called."""
     called = node.meta.get("original_aten")
     notes = []
     if isinstance(found, UnsupportedOperator) and isinstance(called, OpOverload) and called is not node.target:
@@ -72,7 +72,7 @@ def _report(
     at = locations.at_node(node)
     own = _translation(node, registry)
     if own is not None and own.origin == "user":
-        # NOTE: there is one, and what it lacks is its author's to add.
+        # NOTE: the user's translation exists but lacks something, so the finding is at its definition.
         at = stubs.at(own.function, at.location) or at
     context.report(found, at=at, notes=notes, fixes=[stubs.skeleton(called or node.target)], blocking=True)
 
@@ -84,7 +84,7 @@ def _is_operator(node: torch.fx.Node) -> bool:
 
 
 def is_output_selection(node: torch.fx.Node) -> bool:
-    """True if the node picks one of several results of another node."""
+    """Whether the node selects one of several results of another node."""
     return (
         qualified_name(node.target) == "_operator::getitem"
         and isinstance(node.args[0], torch.fx.Node)
@@ -125,11 +125,11 @@ def _call(node: torch.fx.Node, name: str, translation: Translation) -> Call | Un
     for keyword, argument in node.kwargs.items():
         if keyword in names and not (argument is None and keyword in defaults):
             kwargs[keyword] = argument
-    # Arguments that the graph leaves out have the schema's defaults, of which the translation may know nothing.
+    # NOTE: an argument that the graph leaves out has the default of the schema, which the translation may not know.
     for expected in expected_arguments:
         if expected.name in names[len(args) :] and expected.name not in (*kwargs, *defaults) and expected.has_default_value():
             kwargs[expected.name] = expected.default_value
-    # A translation that takes no notice of an argument would be silently wrong.
+    # NOTE: a translation that ignores an argument would be silently wrong.
     for position, expected in enumerate(expected_arguments):
         if position < len(args) or expected.name in names or expected.name in _MEANINGLESS:
             continue
@@ -141,7 +141,7 @@ def _call(node: torch.fx.Node, name: str, translation: Translation) -> Call | Un
 
 @functools.cache
 def _parameters(translation: Translation) -> tuple[list[str], dict[str, Any], bool]:
-    """The names of the translation's parameters, the defaults that they have, and whether it takes any number of arguments."""
+    """The names of the translation's parameters, their defaults, and whether it takes any number of arguments."""
     signature = getattr(translation.function, "op_signature", None)
     if signature is not None:
         names = [parameter.name for parameter in signature.params]

@@ -1,4 +1,4 @@
-"""`dynamo_export` and its options: the interface of the exporter that torch.onnx had from 2.1 to 2.8, on the pipeline of `export`."""
+"""`dynamo_export` and its options, the interface of torch.onnx from 2.1 to 2.8, on the pipeline of `export`."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from .request.checks import checked
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExportOptions:
-    """What `dynamo_export` can be told.
+    """The options of `dynamo_export`.
 
     Attributes:
-        dynamic_shapes: True makes every dim of every input dynamic but those that the model fixes, which become notes at their lines.
-            False keeps the sizes of the example. None chooses what is most compatible, which is the same as False: every runtime takes a
-            model of static shapes, and no line of the model can be in the way.
-        fake_context: What `enable_fake_mode` gave, if the model was made in it.
-        onnx_registry: Translations of your own, and the opset; None has those of onnxplain and the default opset.
+        dynamic_shapes: True makes every dim of every input dynamic, except the dims that the model fixes; each of these becomes a note
+            at its line. False keeps the sizes of the example. None is the same as False: every runtime accepts static shapes, and no
+            line of the model can prevent them.
+        fake_context: The result of `enable_fake_mode`, if the model was made in it.
+        onnx_registry: Your translations and the opset; None has only onnxplain's translations and the default opset.
         diagnostic_options: What counts as a finding, and how much is recorded.
-        strategies: Which capture strategies to try, in order: names, and `FXGraphExtractor`s of your own. `export` tells more.
-        try_fixes: Whether an export that fails may run the model to explain the failure and to try fixes. `export` tells more.
+        strategies: The capture strategies to try, in order: names, and your `FXGraphExtractor`s. See `export`.
+        try_fixes: Whether a failed export may run the model to explain the failure and to try fixes. See `export`.
 
     Raises:
-        InvalidArgument: An option has the wrong type, or there is no strategy of a name.
+        InvalidArgument: An option has the wrong type, or names a strategy that does not exist.
     """
 
     dynamic_shapes: bool | None = None
@@ -45,7 +45,7 @@ class ExportOptions:
 
     def __post_init__(self) -> None:
         if not isinstance(self.dynamic_shapes, bool | None):
-            hint = "which dims are dynamic is said to export(dynamic_shapes=...)"
+            hint = "to choose the dims, use export(dynamic_shapes=...)"
             raise InvalidArgument(f"dynamic_shapes: expected True, False or None ({hint}), got {self.dynamic_shapes!r}")
         kinds = {"fake_context": ONNXFakeContext, "onnx_registry": OnnxRegistry, "diagnostic_options": DiagnosticOptions}
         for name, kind in kinds.items():

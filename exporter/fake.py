@@ -1,4 +1,4 @@
-"""Models larger than memory: within `enable_fake_mode`, parameters have shapes and dtypes, but no data."""
+"""Models larger than memory: within `enable_fake_mode`, parameters have shapes and dtypes but no data."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from onnxplain.torch_internals.modules import buffers, without_state
 from onnxplain.torch_internals.operators import OpOverload, schema
 
 LARGE = 2**26
-"""Bytes above which a tensor that is made within `enable_fake_mode` has no data from the start."""
+"""The largest tensor that gets data when it is made within `enable_fake_mode`, in bytes."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ONNXFakeContext:
-    """What `enable_fake_mode` gives.
+    """The result of `enable_fake_mode`.
 
     Attributes:
-        fake_mode: The mode of its fake tensors.
+        fake_mode: The mode of the fake tensors.
     """
 
     fake_mode: FakeTensorMode
@@ -38,21 +38,22 @@ class ONNXFakeContext:
 
 @contextlib.contextmanager
 def enable_fake_mode() -> Iterator[ONNXFakeContext]:
-    """Within it, models are built that take no memory: their parameters and persistent buffers are fake tensors.
+    """Lets models be built without memory: their parameters and persistent buffers become fake tensors.
 
-    What is in no state dict keeps its data, as nothing could give it back: buffers that are not persistent, such as the frequencies of
-    rotary embeddings, and plain tensors, up to `LARGE` bytes. The dtype has to be set within: torch cannot convert fake parameters outside.
+    Tensors up to `LARGE` bytes that are in no state dict keep their data, since nothing could restore it: buffers that are not
+    persistent, such as the frequencies of rotary embeddings, and plain tensors. Set the dtype of the model within this context: torch
+    cannot convert fake parameters outside.
 
     Yields:
-        A context for `ExportOptions(fake_context=...)`. `export` needs none: it sees that the parameters are fake.
+        A context for `ExportOptions(fake_context=...)`. `export` does not need it: it recognizes fake parameters.
     """
     mode = _Mode()
-    # NOTE: a hook may return another parameter, whatever torch's type says.
+    # NOTE: a hook may return another parameter, although torch's type does not say so.
     registered: Callable[..., Any] = mode.registered
     hooks = (
         register_module_parameter_registration_hook(registered),
         register_module_buffer_registration_hook(mode.seen),
-        # NOTE: copies of modules register nothing but themselves, in another one.
+        # NOTE: a copy of a module does not register its parameters, only itself in another module.
         register_module_module_registration_hook(mode.has),
     )
     try:
@@ -65,7 +66,7 @@ def enable_fake_mode() -> Iterator[ONNXFakeContext]:
 
 
 class _Mode(FakeTensorMode):
-    """Makes parameters fake, and what is computed with them; computes all else as ever, while it is small."""
+    """Makes parameters fake, and with them all results that depend on them. Computes small tensors of real ones."""
 
     def __init__(self) -> None:
         super().__init__(allow_non_fake_inputs=True)
@@ -81,23 +82,23 @@ class _Mode(FakeTensorMode):
         if tensors and not any(fake):
             return func(*args, **(kwargs or {}))
         if fake and not fake[0] and isinstance(func, OpOverload) and schema(func).is_mutable:
-            # NOTE: what is written into a real tensor here is not known, so its data is wrong from now on.
+            # NOTE: a fake tensor is written into a real one, whose data is wrong from now on.
             self._unknown[tensors[0].untyped_storage().data_ptr()] = tensors[0].untyped_storage()
         with self._all_fake():
             result = super().__torch_dispatch__(func, types, args, kwargs or {})
         if self._building and not self._everything:
-            # NOTE: `Module.to` exchanges parameters, which torch refuses while its converter has a weak reference to one.
+            # NOTE: `Module.to` swaps parameters. torch refuses that while its converter holds a weak reference to one.
             forget_converted(self)
         small = not tensors and is_fake(result) and result.device.type != "meta" and result.nbytes <= LARGE
         return func(*args, **(kwargs or {})) if small and not self._everything else result
 
     def __deepcopy__(self, _: object) -> _Mode:
-        # NOTE: a copy of a tensor copies its attributes, of which its mode is one; and tensors of two modes do not mix.
+        # NOTE: a copy of a tensor copies its attributes, including its mode, and tensors of two modes do not mix.
         return self
 
     @contextlib.contextmanager
     def _all_fake(self) -> Iterator[None]:
-        """Makes small tensors fake, too: for those that operators are made of."""
+        """Makes small tensors fake as well, while torch runs the operators that an operator consists of."""
         before, self._everything = self._everything, True
         try:
             yield
@@ -105,7 +106,7 @@ class _Mode(FakeTensorMode):
             self._everything = before
 
     def registered(self, module: torch.nn.Module, _: str, parameter: torch.nn.Parameter | None) -> torch.nn.Parameter | None:
-        """Takes the data from a parameter that a module gets."""
+        """Takes the data from a parameter that a module registers."""
         self._modules.add(module)
         if parameter is None or is_fake(parameter) or torch.nn.parameter.is_lazy(parameter):
             return None
@@ -113,15 +114,15 @@ class _Mode(FakeTensorMode):
         return made
 
     def seen(self, module: torch.nn.Module, _name: str, _buffer: torch.Tensor | None) -> None:
-        """Notes a module with a buffer: whether that is persistent is known later."""
+        """Remembers a module with a buffer. Whether the buffer is persistent is known later."""
         self._modules.add(module)
 
     def has(self, module: torch.nn.Module, _name: str, submodule: torch.nn.Module | None) -> None:
-        """Notes a module, and one in it with all that this has."""
+        """Remembers a module, and a new submodule with all of its submodules."""
         self._modules.update((module, *(submodule.modules() if submodule is not None else ())))
 
     def finish(self) -> None:
-        """Takes the data from the persistent buffers, and from those that fake tensors were written to."""
+        """Takes the data from persistent buffers, and from buffers that a fake tensor was written into."""
         self._building = False
         for module in self._modules:
             registered, volatile = buffers(module), without_state(module)
@@ -132,7 +133,7 @@ class _Mode(FakeTensorMode):
                     registered[name] = self._without_data(buffer)
 
     def _without_data(self, tensor: torch.Tensor) -> Any:
-        # NOTE: tied weights are registered twice, and must stay one tensor.
+        # NOTE: a tied weight is registered twice and must stay one tensor.
         if tensor not in self._fake:
             with self, self._all_fake():
                 made: Any = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)

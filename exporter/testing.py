@@ -1,4 +1,4 @@
-"""For the tests of a model: an assertion that it exports, which fails with the findings."""
+"""An assertion for the tests of a model: it exports. Otherwise the assertion fails with the findings."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def assert_exports(
     verify: bool = True,
     **options: Any,
 ) -> ONNXProgram:
-    """Exports a model, and compares the result with eager PyTorch.
+    """Exports a model and compares the result with eager PyTorch.
 
-    Warnings and notes do not fail it; with `diagnostic_options=DiagnosticOptions(warnings_as_errors=True, ignore=("OXP1007",))` all
-    warnings do but those of the rule OXP1007.
+    Warnings and notes do not fail the assertion. `diagnostic_options=DiagnosticOptions(warnings_as_errors=True, ignore=("OXP1007",))`
+    makes it fail for all warnings except those of the rule OXP1007.
 
     Args:
         model: As for `onnxplain.export`.
-        args: Positional example inputs; a single tensor stands for a tuple of one.
+        args: Positional example inputs; a single tensor is the only one.
         verify: Whether ONNX Runtime's outputs are compared with those of eager PyTorch.
         **options: The other arguments of `onnxplain.export`, such as `kwargs`, `dynamic_shapes` or `sarif`.
 
@@ -35,10 +35,11 @@ def assert_exports(
         The exported model with its log.
 
     Raises:
-        AssertionError: The model does not export; the text holds every finding that counts, worst first.
+        AssertionError: The model does not export. The message contains all findings that are not suppressed, the worst first.
         InvalidArgument: An argument has the wrong type or value.
     """
-    __tracebackhide__ = True  # For pytest: the test's own line is what failed.
+    # NOTE: pytest then shows the line of the test and leaves this function out.
+    __tracebackhide__ = True
     try:
         return export(model, args, verify=verify, **options)
     except ExportFailed as failed:

@@ -1,4 +1,4 @@
-"""Graphs for people: whole listings as text, and the neighbourhood of a node as a picture."""
+"""Graphs for people to read: listings of whole graphs, and pictures of the nodes around one."""
 
 from .excerpts import around
 from .listings import of_fx, of_onnx

@@ -1,26 +1,30 @@
-"""The part of an FX graph around a node, small enough to be drawn."""
+"""The part of an FX graph around a node, small enough to draw."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
-from typing import Any
 
 import torch
 
 from onnxplain.diagnostics import LEFT_OUT, Graph, Node
 from onnxplain.request import DimNames
-from onnxplain.torch_internals.operators import OpOverload
 
-# NOTE: totals, so that the room that one step leaves is the next one's.
+from .labels import label_of, value_of
+
 _STEPS = (("above", 5), ("below", 7), ("above", 9), ("below", 10))
-"""Up from the node and down, twice: how many nodes there may be after each step."""
+"""The steps of the search, and the largest number of nodes after each. If a step finds fewer, the next one may find more."""
 _ABOVE, _BELOW = "(above)", "(below)"
-"""Ids of the nodes that stand for what is left out: no FX node has such a name."""
-_VALUE_LIMIT = 3
+"""The ids of the nodes that stand for omitted ones. No FX node has such a name."""
 
 
 def around(node: torch.fx.Node, dim_names: DimNames) -> Graph:
-    """What feeds `node` and what it feeds, two levels each: at most ten nodes, and two that stand for what is left out."""
+    """The inputs and the users of a node, two levels of each.
+
+    Args:
+        node: The node.
+        dim_names: The names of dynamic dims.
+
+    Returns:
+        At most ten nodes, and two more that stand for omitted ones above and below.
+    """
     reached = {"above": [node], "below": [node]}
     ends = {"above": [node], "below": [node]}
     shown = {node: None}
@@ -36,26 +40,3 @@ def around(node: torch.fx.Node, dim_names: DimNames) -> Graph:
     nodes = [Node(each.name, label_of(each), value_of(each.meta.get("val"), dim_names)) for each in shown]
     nodes += [Node(id, LEFT_OUT) for id in (_ABOVE, _BELOW) if id in ends_of_edges]
     return Graph(tuple(nodes), tuple(edges), node.name)
-
-
-def label_of(node: torch.fx.Node) -> str:
-    """What a node is: its operator, or its part in the graph."""
-    if node.op != "call_function":
-        return {"placeholder": "input", "get_attr": "constant"}.get(node.op, node.op)
-    target = node.target
-    return str(target) if isinstance(target, OpOverload) else getattr(target, "__name__", str(target))
-
-
-def value_of(value: Any, dim_names: DimNames) -> str:
-    """Dtype and shape of a fake value; those of the first few of a list."""
-    if isinstance(value, torch.Tensor):
-        return f"{str(value.dtype).removeprefix('torch.')}[{', '.join(str(dim_names.of(size)) for size in value.shape)}]"
-    if isinstance(value, list | tuple):
-        return _joined((value_of(each, dim_names) for each in value[:_VALUE_LIMIT]), more=len(value) > _VALUE_LIMIT)
-    if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
-        return dim_names.text(value.node.expr)
-    return ""
-
-
-def _joined(texts: Iterable[str], *, more: bool) -> str:
-    return ", ".join([*filter(None, texts), *([LEFT_OUT] if more else [])])

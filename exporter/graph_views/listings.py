@@ -1,4 +1,4 @@
-"""Graphs as text, a line for each node: what the steps of a finding's way point into."""
+"""Graphs as text, one line for each node. The steps of a finding point to these lines."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from onnxplain.diagnostics import GraphText
 from onnxplain.request import DimNames
 from onnxplain.source import locations
 
-from .excerpts import label_of, value_of
+from .labels import label_of, value_of
 
 _WIDTH = 300
-"""Characters of a line; arguments may be lists of thousands of numbers."""
+"""The longest line, in characters: an argument may be a list of thousands of numbers."""
 
 
 def of_fx(name: str, module: torch.fx.GraphModule, dim_names: DimNames) -> GraphText:
-    """The graph of `module`, then those of its control flow operators."""
+    """The graph of `module`, followed by those of its control flow operators."""
     lines: list[str] = []
     nodes: dict[str, tuple[int, str]] = {}
     for path, graph_module in module.named_modules():
@@ -34,7 +34,7 @@ def of_fx(name: str, module: torch.fx.GraphModule, dim_names: DimNames) -> Graph
 
 
 def of_onnx(name: str, model: ir.Model) -> GraphText:
-    """The graph of `model` with its subgraphs; its nodes are named after the FX nodes that they were made from."""
+    """The graph of `model` with its subgraphs. Lines are found by the names of the FX nodes that the ONNX nodes were made from."""
     lines = ["# The ONNX graph."]
     first: dict[str, int] = {}
     made: dict[str, list[str]] = {}
@@ -67,6 +67,6 @@ def _sources(node: torch.fx.Node) -> Iterator[str]:
 
 
 def _text(name: str, lines: list[str], nodes: dict[str, tuple[int, str]]) -> GraphText:
-    # NOTE: names and arguments come from the model: none may begin a line of its own.
+    # NOTE: names and arguments come from the model. None of them may begin a new line.
     plain = (re.sub(r"\s+", " ", line).strip() for line in lines)
     return GraphText(name, "".join(f"{line if len(line) <= _WIDTH else line[: _WIDTH - 3] + '...'}\n" for line in plain), nodes)

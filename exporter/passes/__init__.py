@@ -1,9 +1,9 @@
-"""FX passes: from the captured program to a graph without side effects in which every operator has a translation, if that can be had."""
+"""FX passes: from the captured program to a graph without side effects and, as far as torch can, with translatable operators only."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import torch
 
@@ -13,15 +13,18 @@ from onnxplain.registry import OnnxRegistry
 from onnxplain.request import DimNames
 
 from . import decompose, functionalize, inline, promote, prune
+from .graph_modules import graph_modules
+
+__all__ = ["Prepared", "graph_modules", "run"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Prepared:
-    """What dispatch plans.
+    """A program for which dispatch can plan translations.
 
     Attributes:
-        program: The program that the graph belongs to: its signature, weights and constants.
-        graph_module: The graph, ours to change; graphs of control flow operators hang on it as submodules.
+        program: The program that the graph belongs to, with its signature, weights and constants.
+        graph_module: The graph, a copy that may be changed. The graphs of control flow operators are submodules.
     """
 
     program: torch.export.ExportedProgram
@@ -30,14 +33,14 @@ class Prepared:
 
 Pass = Callable[[DiagnosticContext, torch.fx.GraphModule, OnnxRegistry], None]
 
-PASSES: tuple[Pass, ...] = (
-    inline.inline_grad_mode,  # first: what stands inside must be seen by all others
-    prune.remove_checks,  # before decomposing: a check needs no translation
-    decompose.decompose,  # before promoting: what an operator is made of promotes dtypes by itself
+_PASSES: tuple[Pass, ...] = (
+    inline.inline_grad_mode,  # first: all other passes must see the nodes inside
+    prune.remove_checks,  # before decompose: a check needs no translation
+    decompose.decompose,  # before promote: operators that come from a decomposition are already promoted
     promote.promote_dtypes,
-    prune.remove_unused,  # last: what the others left behind
+    prune.remove_unused,  # last: the other passes leave unused nodes behind
 )
-"""In order, with the reason for the place. Functionalization comes before all: it may make a new program."""
+"""In order, with the reason for the position. Functionalization comes before all of them, since it may make a new program."""
 
 
 def run(context: DiagnosticContext, program: torch.export.ExportedProgram, registry: OnnxRegistry, dim_names: DimNames) -> Prepared:
@@ -46,13 +49,8 @@ def run(context: DiagnosticContext, program: torch.export.ExportedProgram, regis
     context.graph("captured", lambda: graph_views.of_fx("captured", captured, dim_names))
     program, graph_module = functionalize.functionalize(context, program)
     context.graph("prepared", lambda: graph_views.of_fx("prepared", graph_module, dim_names))
-    for change in PASSES:
+    for change in _PASSES:
         for module in graph_modules(graph_module):
             change(context, module, registry)
     context.attach("prepared-graph.txt", lambda: str(graph_module.print_readable(print_output=False)))
     return Prepared(program, graph_module)
-
-
-def graph_modules(root: torch.fx.GraphModule) -> Iterator[torch.fx.GraphModule]:
-    """`root` and the graphs of its control flow operators, however deep."""
-    return (module for module in root.modules() if isinstance(module, torch.fx.GraphModule))

@@ -1,4 +1,4 @@
-"""Which values of a graph may share memory, so that writing to one is seen through another."""
+"""Which values of a graph may share memory, so that a write to one changes another."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _FRESH = frozenset({
     "aten::upsample_nearest2d", "aten::upsample_nearest3d", "aten::upsample_trilinear3d", "aten::var", "aten::where",
 })
 # fmt: on
-"""Operators made of others whose result is new memory. All others made of others may return a view of an argument, or the argument
-itself (`dropout` in evaluation does), even where their schema does not say so."""
+"""Composite operators whose result is new memory. All other composite operators may return a view of an argument, or the argument itself
+(`dropout` in evaluation does), even if their schema does not say so."""
 
 
 class Aliases:
-    """Groups the values of one graph by the memory that they may share.
+    """Groups the values of a graph by the memory that they may share.
 
     Args:
         nodes: All nodes of the graph, in order.
@@ -43,24 +43,24 @@ class Aliases:
                 self._groups[member] = group
 
     def is_later(self, node: torch.fx.Node, than: torch.fx.Node) -> bool:
-        """True if `node` runs after `than`."""
+        """Whether `node` runs after `than`."""
         return self._position[node] > self._position[than]
 
     def seen_later(self, written: torch.fx.Node, writer: torch.fx.Node) -> bool:
-        """True if writing to `written` may be seen after `writer` in another way than through `written` or the writer's result.
+        """Whether a node after `writer` may read the memory of `written` through a value other than `written` and the writer's result.
 
-        The memory of inputs, weights and constants is seen by the caller.
+        The caller may always read the memory of inputs, weights and constants.
         """
         for member in self._groups[written]:
             if member.op != "call_function":
                 return True
-            # What is made later is made of `written`, or of another member that is used later.
+            # NOTE: only values from before the write count. Later ones come from `written`, or from one of them that is used later.
             if member is not written and self.is_later(writer, member) and self._used_after(member, writer):
                 return True
         return False
 
     def renew(self, node: torch.fx.Node) -> None:
-        """Says that the result of `node` is new memory from now on, and what is made of it no longer of its argument's."""
+        """Records that the result of `node` is new memory from now on, and that later values share it instead of the argument's memory."""
         later = {member for member in self._groups[node] if member is node or self.is_later(member, node)}
         for member in later:
             self._groups[member] = later
@@ -74,7 +74,7 @@ def _shares_memory_with(node: torch.fx.Node) -> Iterable[torch.fx.Node]:
     if node.op != "call_function":
         return ()
     if not isinstance(target, OpOverload):
-        # getitem of several results, and higher-order operators
+        # NOTE: the selection of one of several results, or a higher-order operator.
         return node.all_input_nodes
     described = schema(target)
     if any(returned.alias_info is not None for returned in described.returns):

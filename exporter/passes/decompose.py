@@ -1,4 +1,4 @@
-"""Decomposes the operators that have no translation: each alone, on its own fake values, and only those."""
+"""Decomposes the operators that have no translation, each by itself on its own fake values."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from .inline import inline
 _KEPT_META = ("stack_trace", "nn_module_stack", "torch_fn", "from_node", "custom")
 
 _WAY = "decomposed_from"
-"""Key, in the `meta` of a node, of the operators that it was decomposed from: some are made of each other."""
+"""The key in a node's `meta` for the operators that it was decomposed from. Some operators decompose into each other."""
 
 
 def decompose(context: DiagnosticContext, module: torch.fx.GraphModule, registry: OnnxRegistry) -> None:
-    """Replaces each operator without a translation by the operators that it is made of, where torch knows them."""
+    """Replaces each operator without a translation by operators that it decomposes into, if torch knows a decomposition."""
     needing = [node for node in module.graph.nodes if _needs_decomposition(node, registry)]
     if not needing:
         return
@@ -40,34 +40,35 @@ def decompose(context: DiagnosticContext, module: torch.fx.GraphModule, registry
     tried: set[torch.fx.Node] = set()
     while needing:
         for node in needing:
-            made = _decomposed(context, node, everything, table) or _implementation(context, node, table)
+            made = _decomposition(context, node, everything, table) or _implementation(context, node, table)
             if made is not None:
                 inline(module, node, made, node.all_input_nodes, functools.partial(_inherit, node))
                 context.event(f"{qualified_name(node.target)} ({node.name}) was decomposed.", logging.DEBUG)
         tried.update(needing)
-        # NOTE: an implementation in Python may call another operator that has one.
+        # NOTE: an implementation in Python may call another operator that has no translation.
         needing = [node for node in module.graph.nodes if node not in tried and _needs_decomposition(node, registry)]
 
 
 def _needs_decomposition(node: torch.fx.Node, registry: OnnxRegistry) -> bool:
     if node.op != "call_function" or not isinstance(node.target, OpOverload) or node.target in node.meta.get(_WAY, ()):
         return False
-    # NOTE: what has a translation for real tensors only may be made of operators that have one for complex tensors, too.
+    # NOTE: an operator with a translation for real tensors only may decompose into operators that have one for complex tensors.
     return registry.translation(qualified_name(node.target), is_complex=complex_dtype(node) is not None) is None
 
 
-def _decomposed(
+def _decomposition(
     context: DiagnosticContext, node: torch.fx.Node, everything: Decompositions, table: Decompositions
 ) -> torch.fx.GraphModule | None:
-    """The graph that torch says the node's operator is made of; None if it does not say. `table` is for what stands in that graph."""
+    """The graph that the node's operator decomposes into; None if torch does not know it. `table` decomposes the operators in it."""
     target = node.target
     assert isinstance(target, OpOverload)
     function = everything.get(target) or decomposition_of(target)
     if function is None:
         return None
     try:
-        made = _traced(node, function, table)
+        return _traced(node, function, table)
     except Exception as error:
+        # NOTE: a decomposition is code of torch or of the user, and may raise anything.
         context.report(
             DecompositionFailed(operator=qualified_name(target), error=f"{type(error).__name__}: {error}"),
             at=locations.at_node(node),
@@ -75,11 +76,10 @@ def _decomposed(
             blocking=True,
         )
         raise context.stop(error) from error
-    return made
 
 
 def _implementation(context: DiagnosticContext, node: torch.fx.Node, table: Decompositions) -> torch.fx.GraphModule | None:
-    """The graph of what the operator's implementation in Python calls; None if there is none, or if it needs data."""
+    """The graph of the operators that an operator's implementation in Python calls; None if there is none, or if it needs data."""
     target = node.target
     assert isinstance(target, OpOverload)
     kernel = python_kernel(target)
@@ -89,6 +89,7 @@ def _implementation(context: DiagnosticContext, node: torch.fx.Node, table: Deco
         with WithoutData():
             made = _traced(node, kernel.function, table)
     except Exception as error:
+        # NOTE: the implementation is the user's code, and may raise anything. The operator is reported as unsupported then.
         context.event(
             f"{qualified_name(target)} has an implementation in Python, which cannot be exported: {type(error).__name__}: {error}"
         )
@@ -108,16 +109,16 @@ def _traced(node: torch.fx.Node, function: Callable[..., Any], table: Decomposit
         given = dict(zip(node.all_input_nodes, inputs, strict=True))
         args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda each: given[each])
         result = function(*args, **kwargs)
-        # NOTE: results with names, such as aminmax's, would become a call that makes them.
+        # NOTE: a named tuple, such as that of aminmax, would become a call that makes one.
         return tuple(result) if isinstance(result, tuple) else result
 
     with _fake_mode(node):
-        # NOTE: some decompositions write to what they have made themselves.
+        # NOTE: some decompositions write to tensors that they have made.
         return make_fx(torch.func.functionalize(call), decomposition_table=dict(table))(*values)
 
 
 def _fake_mode(node: torch.fx.Node) -> Any:
-    """The fake mode that the program was captured in, so that its symbolic sizes keep their meaning."""
+    """The fake mode of the capture, in which symbolic sizes keep their meaning."""
     for each in (node, *node.all_input_nodes):
         values = each.meta.get("val")
         for value in values if isinstance(values, list | tuple) else (values,):
@@ -127,7 +128,7 @@ def _fake_mode(node: torch.fx.Node) -> Any:
 
 
 def _inherit(node: torch.fx.Node, made: torch.fx.Node) -> None:
-    """What `node` is made of stands at its line and in its module, and remembers which operator the user called."""
+    """Gives `made`, a part of `node`, the line and the module of `node`, and the operator that the user called."""
     made.meta.update({key: node.meta[key] for key in _KEPT_META if key in node.meta})
     made.meta[_WAY] = (*node.meta.get(_WAY, ()), node.target)
     made.meta[locations.CAPTURED_AS] = node.meta.get(locations.CAPTURED_AS, node.name)

@@ -1,4 +1,4 @@
-"""Replaces in-place operators by ones without side effects: one by one where nobody can tell, by re-tracing the program elsewhere."""
+"""Replaces in-place operators by operators without side effects: one by one where that is safe, otherwise by tracing the program again."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from onnxplain.torch_internals import functorch
 from onnxplain.torch_internals.operators import OpOverload, schema
 
 from . import aliases
+from .graph_modules import all_nodes, graph_modules
 
 _DROPOUT = frozenset({"aten::dropout", "aten::feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout"})
 
@@ -27,12 +28,12 @@ _MUTATED_KINDS = {
 def functionalize(
     context: DiagnosticContext, program: torch.export.ExportedProgram
 ) -> tuple[torch.export.ExportedProgram, torch.fx.GraphModule]:
-    """The program and a copy of its graph, both without in-place operators. The program is the given one unless it was re-traced."""
+    """The program and a copy of its graph, which has no in-place operators. The program is a new one if it was traced again."""
     graph_module = _without_idle_dropout(program)
     obstacle = _resolved_by_tracing(program) or _rewrite(graph_module)
     if obstacle is None:
         return program, graph_module
-    # NOTE: this costs as much as the capture did, so it happens only when needed.
+    # NOTE: this costs as much as the capture, so it happens only if it must.
     context.event(f"The whole program is functionalized, because of {qualified_name(obstacle.target)} ({obstacle.name}).", logging.DEBUG)
     functional = _retraced(context, _with_graph(program, _without_idle_dropout(program)))
     for spec in functional.graph_signature.output_specs:
@@ -45,20 +46,20 @@ def functionalize(
 
 
 def mutates(node: torch.fx.Node) -> bool:
-    """True if the node's operator writes to one of its arguments."""
+    """Whether the node's operator writes to one of its arguments."""
     return isinstance(node.target, OpOverload) and schema(node.target).is_mutable
 
 
 def _without_idle_dropout(program: torch.export.ExportedProgram) -> torch.fx.GraphModule:
     """A copy of the graph without dropout in evaluation, which returns its argument.
 
-    NOTE: its schema does not say so, and torch loses what is written to its result when it re-traces (seen in 2.13).
+    NOTE: its schema does not say so, and torch loses writes to its result when it traces again (seen in 2.13).
     """
     copied: torch.fx.GraphModule = copy.deepcopy(program.graph_module)
-    # NOTE: a copy calls a node `input_1` that was `input`, as that is a Python function; the signature knows it by its own name.
+    # NOTE: the copy renames a node `input` to `input_1`, since `input` is a Python function. The signature has the original name.
     for node, original in zip(copied.graph.nodes, program.graph.nodes, strict=True):
         node.name = original.name
-    for module in (module for module in copied.modules() if isinstance(module, torch.fx.GraphModule)):
+    for module in graph_modules(copied):
         for node in list(module.graph.nodes):
             if qualified_name(node.target) in _DROPOUT and not node.args[2]:
                 node.replace_all_uses_with(node.args[0])
@@ -69,7 +70,7 @@ def _without_idle_dropout(program: torch.export.ExportedProgram) -> torch.fx.Gra
 def _with_graph(program: torch.export.ExportedProgram, graph_module: torch.fx.GraphModule) -> torch.export.ExportedProgram:
     graph_module.recompile()
     signature = copy.deepcopy(program.graph_signature)
-    # What the signature calls an output may have been dropout's result.
+    # NOTE: an output in the signature may have been the result of a dropout.
     for spec, result in zip(signature.output_specs, graph_module.graph.output_node().args[0], strict=True):  # type: ignore[arg-type]
         if isinstance(result, torch.fx.Node) and hasattr(spec.arg, "name"):
             spec.arg.name = result.name
@@ -87,8 +88,8 @@ def _with_graph(program: torch.export.ExportedProgram, graph_module: torch.fx.Gr
 
 
 def _rewrite(root: torch.fx.GraphModule) -> torch.fx.Node | None:
-    """Rewrites all in-place operators of a graph; returns the first one for which that is not safe, with the graph half rewritten."""
-    for module in (module for module in root.modules() if isinstance(module, torch.fx.GraphModule)):
+    """Rewrites all in-place operators; returns the first for which that is not safe, and leaves the graph half rewritten then."""
+    for module in graph_modules(root):
         if not any(map(mutates, module.graph.nodes)):
             continue
         nodes: list[torch.fx.Node] = list(module.graph.nodes)
@@ -107,7 +108,7 @@ def _rewrite(root: torch.fx.GraphModule) -> torch.fx.Node | None:
 
 
 def _functional(node: torch.fx.Node) -> OpOverload | None:
-    """`aten::relu` for `aten::relu_`; None for operators that write to anything but their first argument."""
+    """The operator without side effects, such as `aten::relu` for `aten::relu_`; None if none exists or another argument is written."""
     target = node.target
     assert isinstance(target, OpOverload)
     written = [
@@ -124,18 +125,19 @@ def _functional(node: torch.fx.Node) -> OpOverload | None:
 
 
 def _retraced(context: DiagnosticContext, program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
-    mutations = [node for node in _nodes(program) if mutates(node)]
+    mutations = [node for node in all_nodes(program) if mutates(node)]
     try:
         functional: torch.export.ExportedProgram = program.run_decompositions({})
     except Exception as error:
+        # NOTE: torch raises exceptions of many types about mutations that it cannot remove.
         if not mutations:
             raise
         raise context.fail(
             MutationNotRemoved(operator=qualified_name(mutations[0].target)), at=locations.at_node(mutations[0]), cause=error
         ) from error
-    left: dict[torch.fx.Node, object] = {node: node.target for node in _nodes(functional) if mutates(node)}
-    # NOTE: a custom operator that mutates its arguments stays inside one of these; it is what the user wrote.
-    left |= {node: node.args[0] for node in _nodes(functional) if "::auto_functionalized" in qualified_name(node.target)}
+    left: dict[torch.fx.Node, object] = {node: node.target for node in all_nodes(functional) if mutates(node)}
+    # NOTE: torch wraps a custom operator that mutates its arguments in one of these. The user wrote the operator inside.
+    left |= {node: node.args[0] for node in all_nodes(functional) if "::auto_functionalized" in qualified_name(node.target)}
     for node, operator in left.items():
         context.report(MutationNotRemoved(operator=qualified_name(operator)), at=locations.at_node(node), blocking=True)
     if left:
@@ -145,10 +147,10 @@ def _retraced(context: DiagnosticContext, program: torch.export.ExportedProgram)
 
 
 def _restore_origins(before: torch.export.ExportedProgram, after: torch.export.ExportedProgram) -> None:
-    """Gives nodes back the line and module that re-tracing lost: of nodes inside control flow and autocast regions."""
-    origins = {node.name: node for node in _nodes(before) if _has_place(node)}
-    for module in (module for module in after.graph_module.modules() if isinstance(module, torch.fx.GraphModule)):
-        # NOTE: backwards, so that casts that autocast inserted get theirs from the operator that they are for.
+    """Gives nodes inside control flow and autocast regions back the line and the module that they lost when they were traced again."""
+    origins = {node.name: node for node in all_nodes(before) if _has_place(node)}
+    for module in graph_modules(after.graph_module):
+        # NOTE: backwards, so that a cast that autocast inserted takes them from the operator that it is for.
         for node in reversed(module.graph.nodes):
             if node.op != "call_function" or _has_place(node):
                 continue
@@ -161,15 +163,13 @@ def _has_place(node: torch.fx.Node) -> bool:
     return locations.at_node(node).location is not None
 
 
-def _nodes(program: torch.export.ExportedProgram) -> list[torch.fx.Node]:
-    modules = [module for module in program.graph_module.modules() if isinstance(module, torch.fx.GraphModule)]
-    return [node for module in modules for node in module.graph.nodes]
-
-
 def _resolved_by_tracing(program: torch.export.ExportedProgram) -> torch.fx.Node | None:
-    """The first node whose meaning torch works out when it re-traces: inside an autocast region operators still have their old dtypes,
-    inside a torch.vmap their old shapes (read in torch 2.11, 2.13 and 2.15)."""
-    for node in _nodes(program):
+    """The first node that torch resolves only when it traces again.
+
+    Until then, operators inside an autocast region have their old dtypes, and those inside a torch.vmap their old shapes (read in torch
+    2.11, 2.13 and 2.15).
+    """
+    for node in all_nodes(program):
         name = qualified_name(node.target)
         if name == "higher_order::wrap_with_autocast" or name.startswith(functorch.PREDISPATCH):
             return node

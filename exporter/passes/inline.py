@@ -1,4 +1,4 @@
-"""Puts one graph into another; inlines regions that only switch gradients on or off, for an exported model has none."""
+"""Puts one graph into another; inlines regions that only switch gradients, which an exported model does not have."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def inline_grad_mode(context: DiagnosticContext, module: torch.fx.GraphModule, r
         if qualified_name(node.target) == "higher_order::wrap_with_set_grad_enabled":
             _, body, *args = node.args
             inner = getattr(module, body.target)
-            # NOTE: regions nest, and the inner graph is dropped once it is inlined.
+            # NOTE: regions nest, and nobody sees the inner graph after it is inlined.
             inline_grad_mode(context, inner, registry)
             inline(module, node, inner, args)
     module.graph.eliminate_dead_code(is_impure_node=lambda node: node.op in ("placeholder", "output"))
@@ -29,7 +29,15 @@ def inline(
     args: Sequence[torch.fx.node.Argument],
     annotate: Callable[[torch.fx.Node], None] | None = None,
 ) -> None:
-    """Replaces `node` by the nodes of `inner`, whose placeholders become `args`. `annotate` is called with each copy."""
+    """Replaces a node by the nodes of another graph.
+
+    Args:
+        module: The module of the graph that has the node.
+        node: The node.
+        inner: The module of the other graph.
+        args: The values for the placeholders of `inner`.
+        annotate: Called with each copied node.
+    """
     placeholders = [each for each in inner.graph.nodes if each.op == "placeholder"]
     values: dict[torch.fx.Node, torch.fx.node.Argument] = dict(zip(placeholders, args, strict=True))
     outputs: torch.fx.node.Argument = None

@@ -1,4 +1,4 @@
-"""Makes PyTorch's implicit dtype promotion explicit: ONNX operators want equal dtypes."""
+"""Makes PyTorch's type promotion explicit: the operands of an ONNX operator must have equal dtypes."""
 
 from __future__ import annotations
 
@@ -13,29 +13,31 @@ from onnxplain.torch_internals.operators import TO_COPY, OpOverload, schema
 
 aten = torch.ops.aten
 
-# NOTE: not tagged pointwise, but promoting all the same: these compute in the dtype of their result.
 _COMPUTE_IN_RESULT_DTYPE = frozenset(
     {"aten::cat", "aten::stack", "aten::hstack", "aten::vstack", "aten::sum", "aten::prod", "aten::cumsum", "aten::cumprod", "aten::mean"}
 )
-# Pointwise by torch's tag, but their tensors have dtypes of their own.
+"""Operators that compute in the dtype of their result although torch does not tag them as pointwise."""
 _EXEMPT = frozenset(
     {
         *("aten::_to_copy", "aten::to", "aten::copy", "aten::type_as"),
         *("aten::bucketize", "aten::dequantize", "aten::isin", "aten::complex", "aten::polar"),
     }
 )
-# NOTE: real tensors become complex ones here and nowhere else, so that translations for complex tensors get no real ones.
+"""Operators whose operands may have different dtypes although torch tags them as pointwise."""
 _BECOMES_COMPLEX = frozenset(
     {
         *("aten::_to_copy", "aten::to", "aten::type_as", "aten::stft"),
         *("aten::zeros_like", "aten::ones_like", "aten::empty_like", "aten::full_like"),
     }
 )
+"""Operators that make a complex tensor from a real one. The real one is cast before, so that a translation for complex tensors never
+gets a real one."""
 _MASKS = frozenset({"condition", "mask"})
+"""The names of arguments that stay bool."""
 
 
 def promote_dtypes(context: DiagnosticContext, module: torch.fx.GraphModule, registry: OnnxRegistry) -> None:
-    """Inserts a cast before each operand whose dtype is not the one that the operator computes in (torch's type promotion)."""
+    """Inserts a cast before each operand that does not have the dtype in which the operator computes (torch's type promotion)."""
     del context, registry
     for node in list(module.graph.nodes):
         target = node.target
@@ -43,7 +45,7 @@ def promote_dtypes(context: DiagnosticContext, module: torch.fx.GraphModule, reg
             continue
         dtype = _compute_dtype(node)
         if target is aten.stft.default:
-            _say_onesided(node)
+            _set_onesided(node)
         if dtype is not None:
             _cast_operands(module.graph, node, dtype)
 
@@ -53,8 +55,8 @@ def _promotes(target: OpOverload) -> bool:
     return name in _COMPUTE_IN_RESULT_DTYPE or (torch.Tag.pointwise in target.tags and name not in _EXEMPT)
 
 
-def _say_onesided(node: torch.fx.Node) -> None:
-    """Half of the transform does for real signals, which become complex ones now."""
+def _set_onesided(node: torch.fx.Node) -> None:
+    """Sets the argument whose default depends on whether the signal is real, before a cast makes it complex."""
     given = dict(_arguments(node))
     if given.get("onesided") is None:
         node.args = (given.pop("self"),)
@@ -68,13 +70,14 @@ def _makes_complex(node: torch.fx.Node) -> bool:
 
 
 def _compute_dtype(node: torch.fx.Node) -> torch.dtype | None:
+    """The dtype in which the operator computes: that of the result, or for a comparison that of its promoted operands."""
     result = node.meta.get("val")
     if not isinstance(result, torch.Tensor):
         return None
     if result.dtype is not torch.bool:
         return result.dtype
     operands = [_value(argument) for name, argument in _arguments(node) if name not in _MASKS]
-    # Of a number only the kind counts.
+    # NOTE: the type of a number counts, not its value.
     numbers = [0 if isinstance(value, torch.SymInt) else value for value in operands]
     known = [value for value in numbers if isinstance(value, torch.Tensor | int | float | complex)]
     tensors = [value for value in known if isinstance(value, torch.Tensor)]
@@ -97,7 +100,7 @@ def _cast_operands(graph: torch.fx.Graph, node: torch.fx.Node, dtype: torch.dtyp
     def cast(argument: Any) -> Any:
         value = _value(argument)
         if isinstance(argument, torch.fx.Node) and isinstance(value, torch.SymInt | torch.SymFloat):
-            # A size is a scalar tensor in ONNX, whatever it is combined with.
+            # NOTE: ONNX has a size as a scalar tensor of its own dtype.
             value = node.meta["val"].new_empty((), dtype=torch.int64 if isinstance(value, torch.SymInt) else torch.float32)
         if not isinstance(argument, torch.fx.Node) or not isinstance(value, torch.Tensor):
             return argument
@@ -129,5 +132,5 @@ def _cast_operands(graph: torch.fx.Graph, node: torch.fx.Node, dtype: torch.dtyp
 
 
 def _is_operand(argument: torch.Argument) -> bool:
-    # "number" is what the schema's Scalar is called here.
+    # NOTE: the type of a Scalar is "number" here.
     return any(kind in str(argument.type) for kind in ("Tensor", "number"))

@@ -1,4 +1,4 @@
-"""Removes what an ONNX graph has no use for."""
+"""Removes nodes that an ONNX graph does not need."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ def remove_checks(context: DiagnosticContext, module: torch.fx.GraphModule, regi
 def remove_unused(context: DiagnosticContext, module: torch.fx.GraphModule, registry: OnnxRegistry) -> None:
     """Removes nodes whose results nobody uses."""
     del context, registry
-    # NOTE: after functionalization no operator has a side effect, not even those that torch calls impure, such as `aten.bernoulli`.
+    # NOTE: after functionalization no operator has a side effect, not even one that torch calls impure, such as `aten.bernoulli`.
     module.graph.eliminate_dead_code(is_impure_node=lambda node: node.op in ("placeholder", "output"))

@@ -24,7 +24,7 @@ class ONNXRuntimeOptions:
 
     Raises:
         InvalidArgument: An option has the wrong type, there are several `session_options`, the number of `execution_provider_options`
-            differs from that of the providers, they are given in both places, or this ONNX Runtime has no provider of a name.
+            differs from that of the providers, they are given in both places, or this ONNX Runtime lacks a provider.
     """
 
     session_options: ort.SessionOptions | Sequence[ort.SessionOptions] | None = None
