@@ -13,7 +13,7 @@ from onnxplain.registry import OnnxRegistry
 from onnxplain.request import DimNames
 
 from . import decompose, functionalize, inline, promote, prune
-from .graph_modules import graph_modules
+from .graphs import graph_modules
 
 __all__ = ["Prepared", "graph_modules", "run"]
 

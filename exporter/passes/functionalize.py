@@ -15,7 +15,7 @@ from onnxplain.torch_internals import functorch
 from onnxplain.torch_internals.operators import OpOverload, schema
 
 from . import aliases
-from .graph_modules import all_nodes, graph_modules
+from .graphs import all_nodes, graph_modules
 
 _DROPOUT = frozenset({"aten::dropout", "aten::feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout"})
 

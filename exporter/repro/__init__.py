@@ -1,4 +1,4 @@
-"""A script of its own that fails as an export did: small enough to attach to an issue, without the user's data."""
+"""A script that fails as an export did, small enough for an issue and without the user's data."""
 
 from __future__ import annotations
 
@@ -13,30 +13,32 @@ from onnxplain.process import Budget
 from onnxplain.request import Request
 
 from . import trial
+from .expression import Unknown
 from .script import Script, failing
-from .values import Unknown
 
 _LARGEST = 2**30
+"""The largest model whose script is tried out, in bytes of weights."""
 
 
 def source(context: DiagnosticContext, request: Request, log: Log, translations: Mapping[Any, Any], budget: Budget) -> str:
-    """The text of a script that fails with the first finding of `log`, at the same line of source.
+    """The text of a script that fails with the first failing finding of `log`, at the same line of source.
 
-    It holds the parts of the user's sources that the model needs, a description of the model, inputs, and the call of the export. It was
-    run once, in an empty folder; whether it fails as it should is an event of the log, and if not, a comment at its head.
+    The script contains the parts of the user's sources that the model needs, statements that make the model and its inputs, and the call
+    of the export. It is run once, in an empty folder. An event of the log says whether it fails as it should; if it does not, a comment
+    at the top of the script says so as well.
 
-    What is in it of the user's: source, names and Python values of attributes, configurations and inputs. What is not: weights, and the
-    numbers in the inputs; see `values.example` for the few that are kept.
+    Of the user's data, the script contains source, names, and the Python values of attributes, configurations and inputs. It contains
+    neither weights nor the numbers in the inputs; `values.example` names the few that are kept.
 
     Args:
-        context: Where events go.
+        context: Gets the events.
         request: The export that failed.
-        log: What it reported.
-        translations: Its `custom_translation_table`.
+        log: The log of the export.
+        translations: The `custom_translation_table` of the export.
         budget: How long the script may run.
 
     Returns:
-        Python source; empty where there can be none, which an event explains.
+        Python source; an empty text if there can be no script, and an event with the reason.
     """
     model = request.model
     if isinstance(model, torch.export.ExportedProgram):
@@ -55,5 +57,5 @@ def source(context: DiagnosticContext, request: Request, log: Log, translations:
     if remark:
         context.event(remark, logging.WARNING)
     else:
-        context.event(f"A script that fails with {failing(log).rule.id}, too, was written and tried out.")
+        context.event(f"A script that also fails with {failing(log).rule.id} was written and tried out.")
     return made.text(remark)

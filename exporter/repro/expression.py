@@ -1,4 +1,4 @@
-"""Python expressions as trees: compared as a whole, written over as many lines as they need."""
+"""Python expressions as trees, which can be compared and are written over as many lines as they need."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ _WIDTH = 120
 
 @dataclasses.dataclass(frozen=True)
 class Ref:
-    """A class or a function that the script has to have or to import, and what follows its name, such as `.method`."""
+    """A class or function that the script has to contain or to import.
+
+    Attributes:
+        value: The class or function. Equal references have the same object.
+        after: The text after its name, such as `.method`.
+    """
 
     value: Any
     after: str = ""
@@ -26,7 +31,7 @@ class Ref:
 
 @dataclasses.dataclass(frozen=True)
 class Text:
-    """Source text as it stands. What comes from a user's model is in it by `repr` only."""
+    """Source text. Names and texts from the user's model are in it only as `repr` shows them."""
 
     text: str
 
@@ -36,9 +41,9 @@ class Items:
     """Expressions between brackets.
 
     Attributes:
-        head: What is called; None where the brackets stand alone.
+        head: The expression before the brackets, such as the function of a call; None if there is none.
         brackets: The opening and the closing text.
-        items: Each with the text before it, such as `key: ` or `name=`.
+        items: The expressions, each with the text before it, such as `key: ` or `name=`.
     """
 
     head: Expression | None
@@ -48,10 +53,16 @@ class Items:
 
 Expression = Ref | Text | Items
 
+
+class Unknown(Exception):
+    """There is no expression for a value. The text says where the value is and what it is."""
+
+
 INDEX = Text("index")
-"""The number of a repeated part."""
+"""The variable of a comprehension that repeats an expression."""
 
 _REPEATED = 3
+"""How many equal expressions in a row become a comprehension."""
 _NONE: Mapping[str, Expression] = {}
 
 
@@ -64,7 +75,7 @@ def call(head: Expression, *items: Expression, keywords: Mapping[str, Expression
 
 
 def in_a_row(items: Sequence[Expression]) -> tuple[tuple[str, Expression], ...]:
-    """`items` for brackets; those that are equal, or count up in some place, are written once."""
+    """Items for brackets. Neighbours that are equal, or that differ by a number that counts up, become a comprehension."""
     written: list[tuple[str, Expression]] = []
     start = 0
     while start < len(items):
@@ -81,7 +92,7 @@ def in_a_row(items: Sequence[Expression]) -> tuple[tuple[str, Expression], ...]:
 
 
 def _numbered(items: Sequence[Expression]) -> Expression | None:
-    """An expression that is each of `items` in turn, as `INDEX` counts from 0."""
+    """An expression that equals each item in turn while `INDEX` counts from 0; None if there is none."""
     first = items[0]
     if all(item == first for item in items[1:]):
         return first
@@ -102,13 +113,14 @@ def _frame(expression: Items) -> tuple[object, ...]:
 
 
 def literal(value: object) -> Text:
-    """What `repr` says, which for floats that are no numbers is no Python."""
+    """The `repr` of a value."""
     text = repr(value)
+    # NOTE: these floats have no literal in Python.
     return Text(f'float("{text}")' if text in ("nan", "inf", "-inf") else text)
 
 
 def parts(expression: Expression) -> Iterator[Expression]:
-    """`expression` and all that is in it, the inner ones first."""
+    """`expression` and all expressions in it, the inner ones first."""
     if isinstance(expression, Items):
         for inner in (expression.head, *(item for _, item in expression.items)):
             if inner is not None:
@@ -120,10 +132,10 @@ def render(expression: Expression, name: Callable[[Expression], str | None], ind
     """The text of `expression`.
 
     Args:
-        expression: What to write.
-        name: Gives the text for a `Ref`, and for anything else that has a name by now.
-        indent: How far the line is indented, in spaces.
-        before: How much of the line is taken.
+        expression: The expression.
+        name: Gives the text for a `Ref`, and for any other expression that has a name; None for all others.
+        indent: The indentation of the line, in spaces.
+        before: The number of characters on the line before the expression.
     """
     known = name(expression)
     if known is not None:

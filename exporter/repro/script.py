@@ -1,4 +1,4 @@
-"""The script: the user's sources, what makes the model and its inputs, and the call of the export."""
+"""The script: the user's sources, statements that make the model and its inputs, and the call of the export."""
 
 from __future__ import annotations
 
@@ -12,20 +12,27 @@ from typing import Any
 
 import torch
 
-from onnxplain.diagnostics import Diagnostic, DiagnosticOptions, Log, visible
-from onnxplain.request import DEFAULT_OPSET, STRATEGIES, Request
+from onnxplain.diagnostics import Diagnostic, Log, visible
+from onnxplain.request import Request
 from onnxplain.torch_internals import pytree
 from onnxplain.torch_internals.fake_tensors import is_fake
 from onnxplain.torch_internals.operators import OpOverload, OpOverloadPacket
 
 from . import values
-from .expression import INDEX, Expression, Items, Ref, Text, call, literal, parts, render
-from .sources import Bound, File, Sources, inside_strings, is_users
-from .values import Unknown
+from .export_call import keywords_of
+from .expression import INDEX, Expression, Items, Ref, Text, Unknown, call, parts, render
+from .live_objects import is_users, kind_of
+from .references import public_name
+from .source_files import Bound, File
+from .sources import Sources
+from .statements import lines_inside_strings
 
 _OWN = ("torch", "onnxplain", "make", "random", "model", "args", "kwargs")
+"""The names that the script itself binds."""
 _ROUNDS = 10
+"""How often the model is described at most, until the sources that it needs mention no further attribute."""
 _SHORT = 60
+"""The longest expression that is repeated instead of becoming a function, in characters."""
 
 _HELPERS = {
     "make": '''\
@@ -60,18 +67,20 @@ def failing(log: Log) -> Diagnostic:
 
 
 class Script:
-    """Collects what a script needs that fails as an export did.
+    """Collects what a script needs to fail as an export did.
 
     Args:
-        request: The export, not of an ExportedProgram: that has no source.
-        log: What it reported.
-        translations: Its `custom_translation_table`.
+        request: The export. Its model is no ExportedProgram, which has no source.
+        log: The log of the export.
+        translations: The `custom_translation_table` of the export.
+
+    Raises:
+        Unknown: There is no expression for the model.
     """
 
     def __init__(self, request: Request, log: Log, translations: Mapping[Any, Any]) -> None:
         self._request = request
         self._log = log
-        self._finding = failing(log)
         self._sources = Sources()
         self._left_out: dict[str, None] = {}
         self._imports = {"import onnxplain", "import torch"}
@@ -81,11 +90,11 @@ class Script:
         self._repeated = _repeated(request)
         self._shared = {key: Text(f"shared_{number}") for number, key in enumerate(self._repeated, 1)}
         self._args = self._input(request.args)
-        self._keywords = self._options(translations)
+        self._keywords = keywords_of(request, log, failing(log).stage, translations, self._input, self._data)
         self._model, self._afterwards = self._collected()
 
     def text(self, remark: str = "") -> str:
-        """The script; `remark` is said at its head."""
+        """The script. A remark becomes a comment at the top."""
         files = self._sources.in_order()
         taken = self._separated(files)
         self._name_factories(taken)
@@ -99,10 +108,10 @@ class Script:
         return "\n\n".join([f"{self._head(remark)}\n{future}{imports}", *helpers, body])
 
     def _head(self, remark: str) -> str:
-        """Comments that say what this is. What comes from the model is made visible, so that it cannot end its line."""
-        versions = dict(self._log.environment)
+        """The comments at the top. Texts from the model have no control characters, so that they cannot end a comment."""
+        versions, finding = dict(self._log.environment), failing(self._log)
         lines = [
-            f"{self._finding.rule.id}: {self._finding.message}",
+            f"{finding.rule.id}: {finding.message}",
             f"Found by onnxplain {versions.get('onnxplain')} with torch {versions.get('torch')}, Python {versions.get('python')}.",
             "Run it with `python`: it needs no other file. Weights and inputs are random numbers; read the rest before you share it.",
             *(f"Left out: {each}" for each in list(self._left_out)[:5]),
@@ -111,9 +120,9 @@ class Script:
         return "".join(f"# {visible(line)}\n" for line in lines)
 
     def _collected(self) -> tuple[Expression, tuple[Expression, ...]]:
-        """What makes the model and is done to it afterwards, once all sources that this needs are there.
+        """The expression that makes the model, and the statements that follow it. Collects the sources that they need.
 
-        The sources say which attributes are in use, and these may need further sources.
+        The sources tell which attributes the code uses, and the values of these attributes may need further sources.
         """
         options = [self._args, *self._keywords.values()]
         noted = dict(self._left_out)
@@ -160,47 +169,8 @@ class Script:
             self._left_out[str(unknown)] = None
             return Text("None")
 
-    def _options(self, translations: Mapping[Any, Any]) -> dict[str, Expression]:
-        """The keywords of the export that are not as by default, and matter to what failed."""
-        request, stage = self._request, self._finding.stage
-        keywords: dict[str, Expression] = {}
-        if request.kwargs:
-            keywords["kwargs"] = _mapping({name: self._input(value) for name, value in request.kwargs.items()})
-        shapes = values.shapes_of(request)
-        if shapes is not None:
-            keywords["dynamic_shapes"] = self._data(shapes, "dynamic_shapes")
-        if translations:
-            pairs = [Items(None, ("(", ")"), (("", Ref(key)), ("", _translation(value)))) for key, value in translations.items()]
-            table = Items(None, ("[", "]"), tuple(("", pair) for pair in pairs))
-            keywords["custom_translation_table"] = call(Text("dict"), table)
-        # NOTE: a strategy of the user's own stays with the user.
-        strategies = tuple(each for each in request.strategies if isinstance(each, str))
-        saved = stage in ("open", "serialize", "save")
-        given = {
-            "f": "repro.onnx" if saved and request.destination is not None else None,
-            "input_names": list(request.input_names) or None,
-            "output_names": list(request.output_names) or None,
-            "opset_version": None if request.opset_version == DEFAULT_OPSET else request.opset_version,
-            "strategies": None if strategies in (STRATEGIES, ()) else strategies,
-            "optimize": None if request.optimize else False,
-            "verify": True if stage == "verify" else None,
-            "external_data": request.external_data if saved else None,
-            "export_params": None if request.export_params else False,
-            "keep_initializers_as_inputs": request.keep_initializers_as_inputs or None,
-        }
-        keywords |= {name: self._data(value, name) for name, value in given.items() if value is not None}
-        if chosen := self._diagnostic_options(self._log.options):
-            keywords["diagnostic_options"] = call(Text("onnxplain.DiagnosticOptions"), keywords=chosen)
-        return keywords
-
-    def _diagnostic_options(self, options: DiagnosticOptions) -> dict[str, Expression]:
-        default = DiagnosticOptions()
-        names = ("warnings_as_errors", "levels", "select", "ignore")
-        changed = {name: getattr(options, name) for name in names if getattr(options, name) != getattr(default, name)}
-        return {name: self._data(dict(value) if name == "levels" else value, name) for name, value in changed.items()}
-
     def _separated(self, files: list[File]) -> set[str]:
-        """Gives a namespace of its own to each file with a name that another file, or the script, has, too."""
+        """Gives a separate namespace to each file that shares a name with another file or with the script; returns all names."""
         taken: dict[str, str] = dict.fromkeys((*_OWN, *(each.text for each in self._shared.values())), "")
         taken["torch"], taken["onnxplain"] = "import torch", "import onnxplain"
         for file in sorted(files, key=list(self._sources.files.values()).index):
@@ -208,7 +178,7 @@ class Script:
             names = {name: text for name, text in names.items() if not self._is_elsewhere(file, name)}
             if any(name in taken and not (text and text == taken[name]) for name, text in names.items()):
                 stem = re.sub(r"\W", "_", pathlib.Path(file.path).stem)
-                wrapper = _free(f"in_{stem}", {*taken})
+                wrapper = _unused(f"in_{stem}", {*taken})
                 taken[wrapper] = ""
                 self._modules[id(file)] = wrapper
             else:
@@ -216,11 +186,11 @@ class Script:
         return {*taken}
 
     def _is_elsewhere(self, file: File, name: str) -> bool:
-        """Whether a name of `file` is that of the same thing in another file."""
+        """Whether a name of `file` stands for an object that another file has under the same name."""
         return any(each.name == name and each.alias == name and file not in each.members.values() for each in file.bound)
 
     def _section(self, file: File) -> str:
-        """What the script needs of one file of the user's."""
+        """The part of the script that comes from one of the user's files."""
         pieces = [(node.lineno, file.text_of(node)) for node in file.statements]
         pieces += [(bound.line, text) for bound in file.bound if (text := self._binding(file, bound))]
         namespaces = self._namespaces(file)
@@ -238,11 +208,11 @@ class Script:
             return f"# {name}\n{body}"
         self._imports.add("import types")
         inner = "".join(f"{line}\n" for line in imports) + body
-        head = f"# {name}, apart: it has names that are others elsewhere\ndef {wrapper}():\n"
+        head = f"# {name}, in a function: other files use the same names\ndef {wrapper}():\n"
         return f"{head}{_indented(inner)}    return types.SimpleNamespace(**locals())\n\n\n{wrapper} = {wrapper}()\n"
 
     def _binding(self, file: File, bound: Bound) -> str:
-        """A statement for a name that no statement of the file binds in a way that can be copied."""
+        """A statement that binds a name, because no statement that can be copied does."""
         if bound.text:
             return f"{bound.name} = {bound.text}\n"
         if not bound.members:
@@ -253,7 +223,7 @@ class Script:
         return "" if target == bound.name else f"{bound.name} = {target}\n"
 
     def _namespaces(self, file: File) -> list[str]:
-        """Statements for modules of the user's, with what is reached through them."""
+        """Statements that bind the user's modules as namespaces, with the names that are reached through them."""
         roots: dict[str, Any] = {}
         for bound in (each for each in file.bound if each.members and not each.alias):
             inner = roots
@@ -265,7 +235,7 @@ class Script:
         return [f"{name} = {_namespace(members)}\n" for name, members in roots.items()]
 
     def _qualified(self, home: File, name: str, file: File | None) -> str:
-        """How code of `file` reaches a name of `home`."""
+        """The text by which the code of `file` reaches a name of `home`."""
         wrapper = self._modules.get(id(home))
         return f"{wrapper}.{name}" if wrapper and home is not file else name
 
@@ -282,9 +252,9 @@ class Script:
         if is_users(expression.value):
             found = self._sources.need(expression.value)
             return "None" if found is None else self._qualified(*found, file) + expression.after
-        public = values.public_name(expression.value)
+        public = public_name(expression.value)
         if public is None:
-            self._left_out[values.kind_of(expression.value)] = None
+            self._left_out[kind_of(expression.value)] = None
             return "None"
         module, name = public
         if module == "builtins":
@@ -297,7 +267,7 @@ class Script:
         return render(expression, lambda each: self._name(each, file), before=before)
 
     def _inside(self, expression: Expression) -> str:
-        """What a function returns that makes `expression`."""
+        """The text of an expression that a function returns: other functions are called in it, but not the function itself."""
         known = {each: name for each, name in self._factories.items() if each != expression}
         return render(expression, lambda each: f"{known[each]}()" if each in known else self._name_but(each, expression), 4, 11)
 
@@ -305,7 +275,7 @@ class Script:
         return None if expression == itself else self._name(expression, None)
 
     def _name_factories(self, taken: set[str]) -> None:
-        """Names what is made more than once, the inner ones first."""
+        """Makes a function for each expression that occurs several times, the inner ones first."""
         counted: Counter[Expression] = Counter()
         seen: set[Expression] = set()
         ordered: list[Items] = []
@@ -325,12 +295,12 @@ class Script:
             numbered = any(part == INDEX for part in parts(each))
             if counted[each] > 1 and isinstance(made, Ref) and not numbered and len(self._render(each)) > _SHORT:
                 stem = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|\W", "_", made.value.__name__)
-                name = _free(f"make_{stem.lower()}", taken)
+                name = _unused(f"make_{stem.lower()}", taken)
                 taken.add(name)
                 self._factories[each] = name
 
     def _statements(self) -> str:
-        """What makes the model and the inputs, and the export."""
+        """The statements that make the model and its inputs, and the call of the export."""
         made = [f"model = {self._render(self._model, before=8)}", *map(self._render, self._afterwards)]
         made += [f"{self._shared[key].text} = {self._render(values.example(tensor, {}))}" for key, tensor in self._repeated.items()]
         made.append(f"args = {self._render(self._args, before=7)}")
@@ -346,21 +316,10 @@ class Script:
 
 
 def _repeated(request: Request) -> dict[int, torch.Tensor]:
-    """The tensors that are passed more than once, by id."""
+    """The tensors that are passed several times, by their ids."""
     leaves = [leaf for leaf in pytree.tree_leaves((request.args, dict(request.kwargs))) if isinstance(leaf, torch.Tensor)]
     counted = Counter(map(id, leaves))
     return {id(leaf): leaf for leaf in leaves if counted[id(leaf)] > 1}
-
-
-def _translation(value: Any) -> Expression:
-    if isinstance(value, list | tuple):
-        return Items(None, ("[", "]"), tuple(("", _translation(each)) for each in value))
-    # NOTE: onnxscript keeps the Python function that it was given in `function` (0.7).
-    return Ref(getattr(value, "function", value))
-
-
-def _mapping(items: Mapping[str, Expression]) -> Items:
-    return Items(None, ("{", "}"), tuple((f"{literal(name).text}: ", value) for name, value in items.items()))
 
 
 def _namespace(members: Mapping[str, Any]) -> str:
@@ -373,13 +332,13 @@ def _tensors(model: Any) -> list[torch.Tensor]:
 
 
 def _indented(text: str) -> str:
-    """`text` four spaces further in, but for what is inside of strings."""
-    inside = inside_strings(text)
+    """`text`, indented by four spaces, except for lines that begin inside a string."""
+    inside = lines_inside_strings(text)
     lines = text.splitlines(True)
     return "".join(line if number in inside or not line.strip() else f"    {line}" for number, line in enumerate(lines, 1))
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _unused(name: str, taken: set[str]) -> str:
     while name in taken or hasattr(builtins, name):
         name += "_"
     return name

@@ -1,4 +1,4 @@
-"""Runs a script in an empty folder, to see whether it fails as it should."""
+"""Runs a script in an empty folder and compares its failure with that of the export."""
 
 from __future__ import annotations
 
@@ -15,22 +15,29 @@ from onnxplain.rules import BranchesMismatch, DeviceMismatch, UserCodeRaised
 from onnxplain.source import locations
 
 _LEAST_SECONDS = 30.0
-"""How long a script may take, or what is left of the budget if that is more: a process of its own loads torch anew."""
+"""How long a script may run at least, in seconds, even if less of the budget is left: its process has to load torch first."""
 
 _WITHOUT_TRIALS = """\
 import functools, runpy, onnxplain
 onnxplain.export = functools.partial(onnxplain.export, try_fixes=False)
 runpy.run_path("repro.py", run_name="__main__")
 """
+"""A program that runs the script without trials of fixes, which take time and change no finding."""
 _RAISED_BY_MODEL = (UserCodeRaised, DeviceMismatch, BranchesMismatch)
-"""What only a run of the model without a capture tells."""
+"""The findings that only a run of the model without a capture can make."""
 
 _FINDING = re.compile(r"ExportFailed: error\[(OXP\d+)\]")
 _PLACE = re.compile(r"^\s*--> (.+?):(\d+)", re.MULTILINE)
 
 
 def difference(script: str, finding: Diagnostic, budget: Budget) -> str:
-    """Runs `script`, as long as `budget` says; returns what it does instead of ending with `finding`, a sentence, or nothing."""
+    """How the end of a script differs from a finding, in a sentence; an empty text if it ends with that finding.
+
+    Args:
+        script: The script, which is run.
+        finding: The finding.
+        budget: How long the script may run.
+    """
     wanted = finding.rule.id
     limit = max(_LEAST_SECONDS, budget.seconds)
     with tempfile.TemporaryDirectory(prefix="onnxplain-") as folder:
@@ -66,7 +73,7 @@ def difference(script: str, finding: Diagnostic, budget: Budget) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """The environment without what would lead to modules of the user's."""
+    """The environment without the paths that lead to the user's modules."""
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     kept = [path for path in paths if path and locations.origin(str(pathlib.Path(path, "_"))) is not locations.Origin.USER]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(kept), "PYTHONIOENCODING": "utf-8"}

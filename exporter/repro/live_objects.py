@@ -1,0 +1,107 @@
+"""Classes, functions and modules as they are in the running program: where they are defined, and what they refer to."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import inspect
+import pathlib
+import sys
+import types
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from onnxplain.source import locations
+
+
+def file_of(value: Any) -> str | None:
+    """The file that defines a class or function."""
+    codes = vars(value).values() if isinstance(value, type) else [value]
+    for each in codes:
+        code = getattr(inspect.unwrap(each), "__code__", None) if callable(each) else None
+        if code is not None and not code.co_filename.startswith("<string"):
+            return str(code.co_filename)
+    return getattr(sys.modules.get(getattr(value, "__module__", None) or ""), "__file__", None)
+
+
+def is_users(value: Any) -> bool:
+    """Whether a class or function is defined in a file of the user."""
+    file = file_of(value)
+    return file is not None and locations.is_users(file)
+
+
+def users_module(name: str) -> types.ModuleType | None:
+    """The module of this name if it is the user's."""
+    module = sys.modules.get(name)
+    path = getattr(module, "__file__", None)
+    if path is None:
+        # NOTE: a folder without __init__.py is a module without a file.
+        path = next((f"{each}/__init__.py" for each in getattr(module, "__path__", ())), None)
+    return module if path is not None and locations.is_users(path) else None
+
+
+def namespace_of(value: Any) -> Mapping[str, Any] | None:
+    """The global variables of the module that defines a class or function."""
+    for each in vars(value).values() if isinstance(value, type) else [value]:
+        found = getattr(inspect.unwrap(each), "__globals__", None) if callable(each) else None
+        if found is not None and found.get("__name__") == getattr(value, "__module__", None):
+            return dict(found)
+    module = sys.modules.get(getattr(value, "__module__", None) or "")
+    return None if module is None else vars(module)
+
+
+def is_plain(value: Any) -> bool:
+    """Whether `value` is only data: a number, a text, a tensor, a path, or a container of such values."""
+    if type(value) in (list, tuple, set, frozenset):
+        return all(map(is_plain, value))
+    if type(value) is dict:
+        return all(map(is_plain, (*value, *value.values())))
+    kinds = bool | int | float | complex | str | bytes | torch.Tensor | argparse.Namespace | pathlib.PurePath
+    return value is None or isinstance(value, kinds)
+
+
+def functions_of(value: Any) -> list[types.FunctionType]:
+    """The functions of a class; a function itself."""
+    if not isinstance(value, type):
+        value = inspect.unwrap(value)
+        return [value] if isinstance(value, types.FunctionType) else []
+    found = []
+    for each in vars(value).values():
+        each = each.__func__ if isinstance(each, staticmethod | classmethod) else each.fget if isinstance(each, property) else each
+        each = inspect.unwrap(each) if callable(each) else each
+        if isinstance(each, types.FunctionType) and each.__qualname__.startswith(f"{value.__qualname__}."):
+            found.append(each)
+    return found
+
+
+def closure_of(value: Any) -> dict[str, Any]:
+    """The variables of enclosing functions that a class or function uses."""
+    found: dict[str, Any] = {}
+    for each in functions_of(value):
+        for variable, cell in zip(each.__code__.co_freevars, each.__closure__ or (), strict=True):
+            # NOTE: a variable that is not assigned yet has an empty cell.
+            with contextlib.suppress(ValueError):
+                found[variable] = cell.cell_contents
+    found.pop("__class__", None)
+    return found
+
+
+def resolved(namespace: Mapping[str, Any], dotted: list[str]) -> Any:
+    """The object that a dotted name stands for; None if it is not reached through modules and classes."""
+    first, *rest = dotted or [""]
+    found = namespace.get(first)
+    for part in rest:
+        found = getattr(found, part, None) if isinstance(found, types.ModuleType | type) else None
+    return found
+
+
+def is_same(found: Any, value: Any) -> bool:
+    """Whether `found` is `value`, or what a decorator made of it."""
+    return found is value or value in (getattr(found, name, None) for name in ("__wrapped__", "function", "_init_fn"))
+
+
+def kind_of(value: object) -> str:
+    """The class of a value, for a message."""
+    return type(value).__qualname__
