@@ -6,7 +6,7 @@ import onnx_ir as ir
 from onnx_ir.passes import common
 
 from onnxplain.diagnostics import DiagnosticContext
-from onnxplain.recording import folding
+from onnxplain.recording import RANDOM
 
 from . import batch_norm, precompute
 
@@ -26,7 +26,7 @@ def clean_up(model: ir.Model) -> None:
     # NOTE: only Identity nodes that make outputs are left, so there is no pass for them. That of onnx_ir would also remove them from
     # branches, whose outputs would then come from the outer graph (read in 1.1).
     # NOTE: onnx_ir's pass merges two equal Bernoulli nodes (read in 1.1), but they are two draws.
-    if not any(node.op_type in folding.RANDOM for node in model.graph.all_nodes()):
+    if not any(node.op_type in RANDOM for node in model.graph.all_nodes()):
         common.CommonSubexpressionEliminationPass()(model)
     common.RemoveUnusedNodesPass()(model)
     # NOTE: an inner value that replaces an equal output has no shape yet.

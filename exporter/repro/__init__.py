@@ -47,7 +47,7 @@ def source(context: DiagnosticContext, request: Request, log: Log, translations:
     try:
         made = Script(request, log, translations)
     except Unknown as unknown:
-        context.event(f"No script was written: the source of the model is not at hand{unknown}.", logging.WARNING)
+        context.event(f"No script was written: the source of the model cannot be found: {unknown}.", logging.WARNING)
         return ""
     size = sum(each.nbytes for each in model.parameters()) if isinstance(model, torch.nn.Module) else 0
     if size > _LARGEST:

@@ -55,7 +55,15 @@ Expression = Ref | Text | Items
 
 
 class Unknown(Exception):
-    """There is no expression for a value. The text says where the value is and what it is."""
+    """There is no expression for a value.
+
+    Args:
+        place: Where the value is; empty for the whole model or input.
+        what: What it is, such as the name of its class.
+    """
+
+    def __init__(self, place: str, what: str) -> None:
+        super().__init__(f"{place} ({what})" if place else what)
 
 
 INDEX = Text("index")

@@ -79,7 +79,7 @@ def _mapping(value: Any, place: str, write: _Write) -> Expression:
 def _key(key: Any, write: _Write) -> str:
     expression = write(key, "a key")
     if not isinstance(expression, Text):
-        raise Unknown(f"a key ({kind_of(key)})")
+        raise Unknown("a key", kind_of(key))
     return expression.text
 
 

@@ -104,8 +104,8 @@ class Sources:
         if path not in self.files:
             try:
                 self.files[path] = File(path, namespace)
-            except (SyntaxError, ValueError):
-                self.problems.append(f"the source {path!r} cannot be read")
+            except (SyntaxError, ValueError) as error:
+                self.problems.append(f"the source {path!r} cannot be read: {error}")
                 return None
         return self.files[path]
 

@@ -28,10 +28,10 @@ def like(tensor: torch.Tensor, place: str, *, as_input: bool) -> Expression:
         Unknown: It is sparse, quantized, or of a subclass of torch.Tensor.
     """
     if tensor.layout is not torch.strided or tensor.is_quantized:
-        raise Unknown(f"{place} (a tensor of layout {tensor.layout})")
+        raise Unknown(place, f"a tensor of layout {tensor.layout}")
     known = type(tensor) in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) or is_fake(tensor)
     if not known and not hasattr(tensor, "_is_buffer"):
-        raise Unknown(f"{place} ({kind_of(tensor)})")
+        raise Unknown(place, kind_of(tensor))
     shape = tuple(tensor.shape)
     dtype = {} if tensor.dtype is torch.float32 else {"dtype": literal(tensor.dtype)}
     plain = tensor.is_contiguous() and tensor.device.type == "cpu"

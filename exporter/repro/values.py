@@ -150,14 +150,14 @@ class _Writer:
         if value is None or type(value) in (bool, int, float, complex, str, bytes):
             text = literal(value)
             if len(text.text) > _LONGEST:
-                raise Unknown(f"{place} (a long {kind_of(value)})")
+                raise Unknown(place, f"a long {kind_of(value)}")
             return text
         if isinstance(value, torch.device):
             return call(Text("torch.device"), literal(str(value)))
         if value is Ellipsis or isinstance(value, torch.dtype | torch.layout | torch.memory_format):
             return literal(value)
         if any(each is value for each in self._around):
-            raise Unknown(f"{place} (contains itself)")
+            raise Unknown(place, "contains itself")
         self._around.append(value)
         try:
             return named(value) or composite(value, place, self.value) or self._object(value, place)
@@ -178,7 +178,7 @@ class _Writer:
         # NOTE: without its state, an object that C code makes would be empty and might crash.
         new: object = cls.__new__
         if not cls.__flags__ & _HEAP_TYPE or new is not object.__new__ or named(cls) is None:
-            raise Unknown(f"{place} ({kind_of(value)})")
+            raise Unknown(place, kind_of(value))
         return call(MAKE, Ref(cls), self._state(state, place, cls))
 
     def _made(self, cls: type, module: torch.nn.Module, path: str) -> Expression:
@@ -188,7 +188,7 @@ class _Writer:
             # NOTE: torch gives it a new class, derived from the original one (torch 2.13, nn/utils/parametrize.py).
             cls = cls.__bases__[0]
         if named(cls) is None:
-            raise Unknown(f"{path} ({kind_of(module)})")
+            raise Unknown(path, kind_of(module))
         state: dict[str, Any] = {} if isinstance(module, torch.jit.ScriptModule) else dict(vars(module))
         plain = {name: value for name, value in state.items() if name not in _INTERNALS}
         volatile = modules.without_state(module) if state else set()
@@ -271,7 +271,7 @@ class _Writer:
         writer = _Writer(self._wanted, {}, root=module)
         made = writer.module(module, "")
         if writer.afterwards:
-            raise Unknown(f"{place} ({kind_of(module)})")
+            raise Unknown(place, kind_of(module))
         self.left_out += [f"{place}: {each}" for each in writer.left_out]
         return made
 
@@ -336,7 +336,7 @@ def _scripted_class(module: torch.jit.ScriptModule) -> type:
     names = [name for name in modules.scripted_name(module).split(".")[1:] if not name.startswith("___torch_mangle")]
     found = getattr(sys.modules.get(".".join(names[:-1])), names[-1], None)
     if not isinstance(found, type):
-        raise Unknown(f"TorchScript of {'.'.join(names)}")
+        raise Unknown("", f"TorchScript of {'.'.join(names)}")
     return found
 
 

@@ -76,7 +76,7 @@ def _run(
         if (missing := _missing_kernel(error, model)) is not None:
             context.report(missing, at=at)
             return None
-        first = str(error).strip().splitlines()[0]
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
         if path is not None:
             # NOTE: the folder has a different name in each run, and a finding must stay the same.
             first = first.replace(f"{path.parent}/", "")
