@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import copy
-import errno
-import io
-import os
 import pathlib
 import subprocess
 import sys
@@ -18,63 +15,11 @@ import torch
 from benchmarks import llama
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
+from weighted_net import IDS, Net, close, exported, real
 
 import onnxplain
 
 MiB = 2**20
-
-
-class Net(nn.Module):
-    """Weights that are transposed, merged, tied and unused; a buffer of each kind."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.table = nn.Embedding(11, 8)
-        self.conv = nn.Conv1d(8, 8, 3, padding=1)
-        self.norm = nn.BatchNorm1d(8)
-        self.unused = nn.Linear(2, 2)
-        self.out = nn.Linear(8, 11, bias=False)
-        self.out.weight = self.table.weight
-        self.register_buffer("scale", torch.linspace(1, 2, 8))
-        self.register_buffer("steps", torch.arange(8.0) / 8, persistent=False)
-
-    def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        x = self.table(ids) * self.scale + self.steps
-        return self.out(self.norm(self.conv(x.mT)).mT)
-
-
-def real(seed: int = 0) -> Net:
-    torch.manual_seed(seed)
-    net = Net().eval()
-    with torch.no_grad():
-        net.norm.running_mean.normal_()
-        net.norm.running_var.uniform_(0.5, 2)
-        net.norm.bias.normal_()
-        net.scale.normal_()
-    return net
-
-
-IDS = torch.tensor([[1, 2, 3, 10], [0, 5, 5, 7]])
-
-
-def exported(**options: Any) -> onnxplain.ONNXProgram:
-    with onnxplain.enable_fake_mode():
-        net = Net().eval()
-    return onnxplain.export(net, (IDS,), dynamic_shapes=({1: "length"},), **options)
-
-
-def ran(path: pathlib.Path, **more: torch.Tensor) -> torch.Tensor:
-    import onnxruntime as ort
-
-    onnx.checker.check_model(path, full_check=True)
-    session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
-    feeds = {"ids": IDS, **more}
-    wanted = {each.name for each in (*session.get_inputs(), *session.get_overridable_initializers())}
-    return torch.from_numpy(session.run(None, {name: value.numpy() for name, value in feeds.items() if name in wanted})[0])
-
-
-def close(got: torch.Tensor, want: torch.Tensor) -> None:
-    torch.testing.assert_close(got, want.detach(), rtol=1e-4, atol=1e-4)
 
 
 def test_parameters_have_no_data_and_what_is_in_no_state_dict_has() -> None:
@@ -201,75 +146,6 @@ def test_what_documentation_shows(tmp_path: pathlib.Path, monkeypatch: pytest.Mo
     assert onnx_program(torch.ones(2, 2, 2))[0].unique() == torch.tensor([43.0])
 
 
-@pytest.mark.parametrize("optimize", [True, False])
-@pytest.mark.parametrize("as_inputs", [True, False])
-@pytest.mark.parametrize("external", [None, True, False])
-def test_saved_with_weights(tmp_path: pathlib.Path, optimize: bool, as_inputs: bool, external: bool | None) -> None:
-    program, net = exported(optimize=optimize), real()
-    program.apply_weights(net.state_dict())
-    program.save(tmp_path / "m.onnx", keep_initializers_as_inputs=as_inputs, external_data=external)
-    assert (tmp_path / "m.onnx.data").exists() == (external is True)
-    close(ran(tmp_path / "m.onnx"), net(IDS))
-    inputs = {each.name for each in onnx.load(tmp_path / "m.onnx").graph.input}
-    other = real(1).state_dict()
-    if as_inputs:
-        assert set(other) - inputs == {"out.weight", "unused.weight", "unused.bias", "norm.num_batches_tracked"}
-        close(ran(tmp_path / "m.onnx", **other), real(1)(IDS))
-    else:
-        assert inputs == {"ids"}
-
-
-@pytest.mark.parametrize("optimize", [True, False])
-@pytest.mark.parametrize("make", [exported, lambda **options: onnxplain.export(real(2), (IDS,), **options)], ids=["fake", "real"])
-def test_saved_without_weights(tmp_path: pathlib.Path, make: Any, optimize: bool) -> None:
-    program = make(optimize=optimize)
-    before = [node.op_type for node in program.model.graph]
-    program.save(tmp_path / "hollow.onnx", include_initializers=False, keep_initializers_as_inputs=True)
-    program.save(tmp_path / "bare.onnx", include_initializers=False)
-    close(ran(tmp_path / "hollow.onnx", **real().state_dict()), real()(IDS))
-    inputs, bare = ({each.name for each in onnx.load(tmp_path / name).graph.input} for name in ("hollow.onnx", "bare.onnx"))
-    assert inputs >= {"ids", "table.weight", "conv.weight", "norm.running_mean", "scale"}
-    assert "steps" not in inputs
-    assert bare == {"ids"}
-    assert before == [node.op_type for node in program.model.graph]
-
-
-@pytest.mark.parametrize("spoil", ["missing", "unexpected", "shape", "dtype", "fake", "tied"])
-def test_weights_that_do_not_fit_change_nothing(spoil: str) -> None:
-    program, net = exported(), real()
-    program.apply_weights(net.state_dict())
-    state: dict[str, Any] = dict(real(1).state_dict())
-    match spoil:
-        case "missing":
-            del state["conv.bias"]
-        case "unexpected":
-            state["conv.bais"] = state["conv.bias"]
-        case "shape":
-            state["conv.bias"] = torch.zeros(9)
-        case "dtype":
-            state["conv.bias"] = state["conv.bias"].double()
-        case "fake":
-            state["conv.bias"] = torch.zeros(8, device="meta")
-        case "tied":
-            state["out.weight"] = state["out.weight"] + 1
-    with pytest.raises(onnxplain.InvalidArgument, match=r"out\.weight" if spoil == "tied" else r"conv\.b(ia|ai)s"):
-        program.apply_weights(state)
-    close(program(IDS)[0], net(IDS))
-    if spoil in ("missing", "unexpected"):
-        program.apply_weights(state, strict=False)
-        if spoil == "missing":
-            state["conv.bias"] = net.conv.bias
-        other = real(1)
-        other.load_state_dict({name: each for name, each in state.items() if name != "conv.bais"})
-        close(program(IDS)[0], other(IDS))
-
-
-@pytest.mark.parametrize("value", [None, 3, ["weight"], {"weight": 1.0}, {1: torch.ones(1)}])
-def test_no_weights(value: Any) -> None:
-    with pytest.raises(onnxplain.InvalidArgument, match="state_dict"):
-        exported().apply_weights(value)
-
-
 def test_without_data_nothing_is_written_or_run(tmp_path: pathlib.Path) -> None:
     program = exported(verify=True)
     assert [finding.rule.id for finding in program.diagnostics.findings] == ["OXP6005"]
@@ -288,118 +164,6 @@ def test_one_file_of_a_large_model_is_refused_without_a_path() -> None:
     with pytest.raises(onnxplain.ExportFailed) as failed:
         onnxplain.export(net, (torch.ones(1, 30_000),), external_data=False)
     assert [finding.rule.id for finding in failed.value.log.findings] == ["OXP5001"]
-
-
-@pytest.mark.parametrize(
-    ("argument", "value"),
-    [
-        ("destination", 3),
-        ("destination", "."),
-        ("destination", "no_such_folder/m.onnx"),
-        ("destination", None),
-        ("destination", "a\0b"),
-        ("destination", "a" * 300),
-        ("include_initializers", "no"),
-        ("keep_initializers_as_inputs", None),
-        ("external_data", "m.data"),
-        ("weights", "move"),
-    ],
-)
-def test_bad_arguments_of_save(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, argument: str, value: Any) -> None:
-    monkeypatch.chdir(tmp_path)
-    program = onnxplain.export(real(), (IDS,))
-    with pytest.raises(onnxplain.InvalidArgument, match=argument) as refused:
-        program.save(**{"destination": "m.onnx", argument: value})
-    assert isinstance(refused.value, TypeError)
-    assert not list(tmp_path.iterdir())
-
-
-def test_to_a_file_that_is_open(tmp_path: pathlib.Path) -> None:
-    program, net = onnxplain.export(real(), (IDS,)), real()
-    with (tmp_path / "m.onnx").open("wb") as file:
-        program.save(file)
-    close(ran(tmp_path / "m.onnx"), net(IDS))
-    memory = io.BytesIO()
-    with pytest.raises(TypeError, match="destination"):
-        program.save(memory, external_data=True)
-    with pytest.raises(TypeError, match="destination"):
-        program.save(io.StringIO())  # type: ignore[arg-type]
-    with (tmp_path / "m.onnx").open("rb") as unwritable, pytest.raises(onnxplain.InvalidArgument, match="destination"):
-        program.save(unwritable)
-    assert not memory.getvalue()
-
-
-class Refusing(io.BytesIO):
-    def write(self, _: object) -> int:
-        raise ValueError("not today")
-
-
-def test_to_a_file_that_takes_nothing(tmp_path: pathlib.Path) -> None:
-    program = onnxplain.export(real(), (IDS,))
-    with (tmp_path / "m.onnx").open("wb") as closed:
-        pass
-    for file in (closed, Refusing()):
-        with pytest.raises(onnxplain.InvalidArgument, match=r"^destination:"):
-            program.save(file)
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="POSIX")
-def test_only_files_are_replaced(tmp_path: pathlib.Path) -> None:
-    program = onnxplain.export(real(), (IDS,))
-    os.mkfifo(tmp_path / "pipe")
-    for write in (program.save, program.save_diagnostics):
-        with pytest.raises(onnxplain.InvalidArgument, match=r"^destination:"):
-            write(tmp_path / "pipe")
-    assert (tmp_path / "pipe").is_fifo()
-
-
-def test_what_a_link_leads_to_is_written(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "older.onnx").write_text("older")
-    (tmp_path / "m.onnx").symlink_to("older.onnx")
-    onnxplain.export(real(), (IDS,)).save(tmp_path / "m.onnx", external_data=True)
-    assert (tmp_path / "m.onnx").is_symlink()
-    close(ran(tmp_path / "older.onnx"), real()(IDS))
-    close(ran(tmp_path / "m.onnx"), real()(IDS))
-
-
-def test_no_external_data_without_weights(tmp_path: pathlib.Path) -> None:
-    onnxplain.export(real(), (IDS,)).save(tmp_path / "m.onnx", include_initializers=False, external_data=True)
-    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
-
-
-def test_the_longest_name(tmp_path: pathlib.Path) -> None:
-    path = tmp_path / f"{'a' * 250}.onnx"
-    onnxplain.export(real(), (IDS,)).save(path)
-    close(ran(path), real()(IDS))
-    for name in ("a\0b", "a" * 300):
-        with pytest.raises(onnxplain.InvalidArgument, match=r"^destination:"):
-            onnxplain.export(real(), (IDS,)).save_diagnostics(tmp_path / name)
-
-
-@pytest.mark.parametrize("external", [None, True])
-def test_a_full_disk_leaves_what_was_there(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, external: bool | None) -> None:
-    program = onnxplain.export(real(), (IDS,))
-    (tmp_path / "m.onnx").write_text("older")
-
-    def full(*_: Any) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as patch:
-        patch.setattr("onnxplain.weights.Weight.tofile", full)
-        patch.setattr("onnxplain.weights.Computed.tofile", full)
-        with pytest.raises(onnxplain.InvalidArgument, match=r"destination.*No space left"):
-            program.save(tmp_path / "m.onnx", external_data=external)
-    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
-    assert (tmp_path / "m.onnx").read_text() == "older"
-
-
-@pytest.mark.skipif(not pathlib.Path("/sys").is_dir(), reason="the folder that nobody may write to is Linux's")
-def test_a_folder_that_is_read_only() -> None:
-    program = onnxplain.export(real(), (IDS,))
-    with pytest.raises(onnxplain.InvalidArgument, match="destination"):
-        program.save("/sys/m.onnx")
-    with pytest.raises(onnxplain.InvalidArgument, match="destination"):
-        program.save_diagnostics("/sys/m.sarif")
 
 
 def test_llama_in_shards(tmp_path: pathlib.Path) -> None:

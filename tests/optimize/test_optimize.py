@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-import onnx
 import pytest
 import torch
 from torch import nn
@@ -25,58 +24,6 @@ def export(model: Callable[..., Any], *args: torch.Tensor, **options: Any) -> on
 
 def operators(program: onnxplain.ONNXProgram) -> Counter[str]:
     return Counter(node.op_type for node in program.model.graph.all_nodes())
-
-
-class ConvNorm(nn.Module):
-    def __init__(self, bias: bool = False) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(3, 4, 3, bias=bias)
-        self.norm = nn.BatchNorm2d(4)
-        nn.init.uniform_(self.norm.running_mean)  # type: ignore[arg-type]
-        nn.init.uniform_(self.norm.running_var, 0.5, 2)  # type: ignore[arg-type]
-        nn.init.uniform_(self.norm.weight)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.norm(self.conv(x))  # type: ignore[no-any-return]
-
-
-class Twice(ConvNorm):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y = self.conv(x)
-        return self.norm(y) + y  # type: ignore[no-any-return]
-
-
-class Shared(ConvNorm):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.norm(self.conv(x)) + self.conv(x + 1)  # type: ignore[no-any-return]
-
-
-@pytest.mark.parametrize(
-    ("model", "expected"),
-    [
-        (ConvNorm(), {"Conv": 1}),
-        (ConvNorm(bias=True), {"Conv": 1}),
-        (Twice(), {"Conv": 1, "BatchNormalization": 1, "Add": 1}),
-        (Shared(), {"Conv": 2, "BatchNormalization": 1, "Add": 2}),
-    ],
-    ids=["plain", "bias", "used twice", "shared weights"],
-)
-def test_batch_norm_goes_into_the_convolution(model: nn.Module, expected: dict[str, int], tmp_path: pathlib.Path) -> None:
-    model.eval()
-    program = export(model, torch.randn(2, 3, 8, 8))
-    assert operators(program) == expected
-    program.save(tmp_path / "m.onnx", external_data=True)
-    assert Counter(node.op_type for node in onnx.load(tmp_path / "m.onnx").graph.node) == expected
-
-
-def test_optimize_can_be_left_out_and_done_later() -> None:
-    model = ConvNorm().eval()
-    x = torch.randn(2, 3, 8, 8)
-    program = export(model, x, optimize=False)
-    assert operators(program) == {"Conv": 1, "BatchNormalization": 1}
-    program.optimize()
-    assert operators(program) == {"Conv": 1}
-    torch.testing.assert_close(program(x)[0], model(x).detach(), rtol=1e-4, atol=1e-4)
 
 
 class Tied(nn.Module):

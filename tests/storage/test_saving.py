@@ -1,0 +1,160 @@
+"""`ONNXProgram.save`: what is written where, what is refused, and that nothing is half written."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import pathlib
+from typing import Any
+
+import onnx
+import pytest
+from weighted_net import IDS, close, exported, ran, real
+
+import onnxplain
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize("as_inputs", [True, False])
+@pytest.mark.parametrize("external", [None, True, False])
+def test_saved_with_weights(tmp_path: pathlib.Path, optimize: bool, as_inputs: bool, external: bool | None) -> None:
+    program, net = exported(optimize=optimize), real()
+    program.apply_weights(net.state_dict())
+    program.save(tmp_path / "m.onnx", keep_initializers_as_inputs=as_inputs, external_data=external)
+    assert (tmp_path / "m.onnx.data").exists() == (external is True)
+    close(ran(tmp_path / "m.onnx"), net(IDS))
+    inputs = {each.name for each in onnx.load(tmp_path / "m.onnx").graph.input}
+    other = real(1).state_dict()
+    if as_inputs:
+        assert set(other) - inputs == {"out.weight", "unused.weight", "unused.bias", "norm.num_batches_tracked"}
+        close(ran(tmp_path / "m.onnx", **other), real(1)(IDS))
+    else:
+        assert inputs == {"ids"}
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize("make", [exported, lambda **options: onnxplain.export(real(2), (IDS,), **options)], ids=["fake", "real"])
+def test_saved_without_weights(tmp_path: pathlib.Path, make: Any, optimize: bool) -> None:
+    program = make(optimize=optimize)
+    before = [node.op_type for node in program.model.graph]
+    program.save(tmp_path / "hollow.onnx", include_initializers=False, keep_initializers_as_inputs=True)
+    program.save(tmp_path / "bare.onnx", include_initializers=False)
+    close(ran(tmp_path / "hollow.onnx", **real().state_dict()), real()(IDS))
+    inputs, bare = ({each.name for each in onnx.load(tmp_path / name).graph.input} for name in ("hollow.onnx", "bare.onnx"))
+    assert inputs >= {"ids", "table.weight", "conv.weight", "norm.running_mean", "scale"}
+    assert "steps" not in inputs
+    assert bare == {"ids"}
+    assert before == [node.op_type for node in program.model.graph]
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("destination", 3),
+        ("destination", "."),
+        ("destination", "no_such_folder/m.onnx"),
+        ("destination", None),
+        ("destination", "a\0b"),
+        ("destination", "a" * 300),
+        ("include_initializers", "no"),
+        ("keep_initializers_as_inputs", None),
+        ("external_data", "m.data"),
+        ("weights", "move"),
+    ],
+)
+def test_bad_arguments_of_save(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, argument: str, value: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = onnxplain.export(real(), (IDS,))
+    with pytest.raises(onnxplain.InvalidArgument, match=argument) as refused:
+        program.save(**{"destination": "m.onnx", argument: value})
+    assert isinstance(refused.value, TypeError)
+    assert not list(tmp_path.iterdir())
+
+
+def test_to_a_file_that_is_open(tmp_path: pathlib.Path) -> None:
+    program, net = onnxplain.export(real(), (IDS,)), real()
+    with (tmp_path / "m.onnx").open("wb") as file:
+        program.save(file)
+    close(ran(tmp_path / "m.onnx"), net(IDS))
+    memory = io.BytesIO()
+    with pytest.raises(TypeError, match="destination"):
+        program.save(memory, external_data=True)
+    with pytest.raises(TypeError, match="destination"):
+        program.save(io.StringIO())  # type: ignore[arg-type]
+    with (tmp_path / "m.onnx").open("rb") as unwritable, pytest.raises(onnxplain.InvalidArgument, match="destination"):
+        program.save(unwritable)
+    assert not memory.getvalue()
+
+
+class Refusing(io.BytesIO):
+    def write(self, _: object) -> int:
+        raise ValueError("not today")
+
+
+def test_to_a_file_that_takes_nothing(tmp_path: pathlib.Path) -> None:
+    program = onnxplain.export(real(), (IDS,))
+    with (tmp_path / "m.onnx").open("wb") as closed:
+        pass
+    for file in (closed, Refusing()):
+        with pytest.raises(onnxplain.InvalidArgument, match=r"^destination:"):
+            program.save(file)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="POSIX")
+def test_only_files_are_replaced(tmp_path: pathlib.Path) -> None:
+    program = onnxplain.export(real(), (IDS,))
+    os.mkfifo(tmp_path / "pipe")
+    for write in (program.save, program.save_diagnostics):
+        with pytest.raises(onnxplain.InvalidArgument, match=r"^destination:"):
+            write(tmp_path / "pipe")
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_what_a_link_leads_to_is_written(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "older.onnx").write_text("older")
+    (tmp_path / "m.onnx").symlink_to("older.onnx")
+    onnxplain.export(real(), (IDS,)).save(tmp_path / "m.onnx", external_data=True)
+    assert (tmp_path / "m.onnx").is_symlink()
+    close(ran(tmp_path / "older.onnx"), real()(IDS))
+    close(ran(tmp_path / "m.onnx"), real()(IDS))
+
+
+def test_no_external_data_without_weights(tmp_path: pathlib.Path) -> None:
+    onnxplain.export(real(), (IDS,)).save(tmp_path / "m.onnx", include_initializers=False, external_data=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+
+
+def test_the_longest_name(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / f"{'a' * 250}.onnx"
+    onnxplain.export(real(), (IDS,)).save(path)
+    close(ran(path), real()(IDS))
+    for name in ("a\0b", "a" * 300):
+        with pytest.raises(onnxplain.InvalidArgument, match=r"^destination:"):
+            onnxplain.export(real(), (IDS,)).save_diagnostics(tmp_path / name)
+
+
+@pytest.mark.parametrize("external", [None, True])
+def test_a_full_disk_leaves_what_was_there(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, external: bool | None) -> None:
+    program = onnxplain.export(real(), (IDS,))
+    (tmp_path / "m.onnx").write_text("older")
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("onnxplain.weights.Weight.tofile", full)
+        patch.setattr("onnxplain.weights.Computed.tofile", full)
+        with pytest.raises(onnxplain.InvalidArgument, match=r"destination.*No space left"):
+            program.save(tmp_path / "m.onnx", external_data=external)
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+    assert (tmp_path / "m.onnx").read_text() == "older"
+
+
+@pytest.mark.skipif(not pathlib.Path("/sys").is_dir(), reason="the folder that nobody may write to is Linux's")
+def test_a_folder_that_is_read_only() -> None:
+    program = onnxplain.export(real(), (IDS,))
+    with pytest.raises(onnxplain.InvalidArgument, match="destination"):
+        program.save("/sys/m.onnx")
+    with pytest.raises(onnxplain.InvalidArgument, match="destination"):
+        program.save_diagnostics("/sys/m.sarif")
