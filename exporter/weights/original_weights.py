@@ -13,7 +13,7 @@ from .tensors import Computed
 def with_original_weights(model: ir.Model, replaced: Callable[[Computed], bool]) -> ir.Model:
     """A copy in which operators take the place of computed weights.
 
-    The weights that the operators read have the names, layouts and order of the state dict.
+    The weights that the operators read have the names and layouts of the state dict. Parameters come first, then buffers.
 
     Args:
         model: The model; it does not change. The copy shares its tensors.

@@ -24,7 +24,7 @@ class Weight(TorchTensor):
         tensor: The data, or a tensor without data: fake, or on the meta device.
         name: The name in the model. The later names of a tied weight are appended to `names`.
         in_state: Whether state dicts contain it: a parameter or a persistent buffer.
-        place: The position among the model's weights, in the order of the state dict; -1 for a constant.
+        place: The position among the model's parameters, which come first, and buffers; -1 for a constant.
 
     Attributes:
         names: Every name that the weight has in the model.

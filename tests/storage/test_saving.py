@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import io
+import itertools
 import os
 import pathlib
 from typing import Any
 
 import onnx
 import pytest
+import torch
 from weighted_net import IDS, close, exported, ran, real
 
 import onnxplain
@@ -158,3 +160,122 @@ def test_a_folder_that_is_read_only() -> None:
         program.save("/sys/m.onnx")
     with pytest.raises(onnxplain.InvalidArgument, match="destination"):
         program.save_diagnostics("/sys/m.sarif")
+
+
+@pytest.mark.parametrize("external", [False, True])
+def test_files_reach_the_disk_before_they_get_their_names(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, external: bool) -> None:
+    done: list[tuple[str, str]] = []
+    sync, replace = os.fsync, pathlib.Path.replace
+
+    def synced(file: Any) -> None:
+        done.append(("sync", pathlib.Path(f"/proc/self/fd/{file if isinstance(file, int) else file.fileno()}").resolve().name))
+        sync(file)
+
+    def replaced(source: pathlib.Path, target: pathlib.Path) -> pathlib.Path:
+        done.append(("replace", target.name))
+        return replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(pathlib.Path, "replace", replaced)
+    onnxplain.export(real(), (IDS,), tmp_path / "m.onnx", external_data=external)
+    files = ["m.onnx.data", "m.onnx"] if external else ["m.onnx"]
+    assert done == [*(("sync", name) for name in files), *(("replace", name) for name in files), ("sync", tmp_path.name)]
+
+
+def test_a_folder_that_cannot_be_synced(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real_open = os.open
+
+    def refuse(path: Any, *more: Any, **options: Any) -> int:
+        if pathlib.Path(path) == tmp_path:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return real_open(path, *more, **options)
+
+    monkeypatch.setattr(os, "open", refuse)
+    onnxplain.export(real(), (IDS,)).save(tmp_path / "m.onnx")
+    close(ran(tmp_path / "m.onnx"), real()(IDS))
+
+
+def test_external_data_comes_first_and_nothing_else_stays(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model whose weights cannot get their name does not get its own."""
+    replace = pathlib.Path.replace
+
+    def refuse(source: pathlib.Path, target: pathlib.Path) -> pathlib.Path:
+        if target.suffix == ".data":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return replace(source, target)
+
+    (tmp_path / "m.onnx").write_text("older")
+    monkeypatch.setattr(pathlib.Path, "replace", refuse)
+    with pytest.raises(onnxplain.InvalidArgument, match="destination"):
+        onnxplain.export(real(), (IDS,)).save(tmp_path / "m.onnx", external_data=True)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("m.onnx", "older")]
+
+
+class Mixed(torch.nn.Module):
+    """Weights of 64, 65 and 300 elements of 4 bytes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for size in (64, 65, 300):
+            self.register_buffer(f"of_{size}", torch.randn(size))
+
+    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+        return [x + buffer.sum() for buffer in self.buffers()]
+
+
+def test_only_weights_above_256_bytes_are_external(tmp_path: pathlib.Path) -> None:
+    onnxplain.export(Mixed(), (torch.zeros(1),)).save(tmp_path / "m.onnx", external_data=True)
+    saved = onnx.load(tmp_path / "m.onnx", load_external_data=False)
+    assert {each.name: bool(each.external_data) for each in saved.graph.initializer if each.name.startswith("of_")} == {
+        "of_64": False,
+        "of_65": True,
+        "of_300": True,
+    }
+
+
+def test_a_model_of_small_weights_has_no_external_data(tmp_path: pathlib.Path) -> None:
+    onnxplain.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),)).save(tmp_path / "m.onnx", external_data=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+
+
+@pytest.mark.parametrize(("limit", "external"), [(0, False), (-1, True)], ids=["at the limit", "above"])
+def test_external_data_above_the_limit_of_a_message(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, limit: int, external: bool
+) -> None:
+    program = onnxplain.export(torch.nn.Linear(80, 4), (torch.ones(1, 80),))
+    monkeypatch.setattr("onnxplain.weights.PROTOBUF_LIMIT", 4 * (80 * 4 + 4) + limit)
+    if external:
+        with pytest.raises(onnxplain.InvalidArgument, match="external_data"):
+            program.save(tmp_path / "m.onnx", external_data=False)
+        with pytest.raises(onnxplain.InvalidArgument, match="destination"):
+            program.save(io.BytesIO())
+        program.save(tmp_path / "bare.onnx", external_data=False, include_initializers=False)
+        (tmp_path / "bare.onnx").unlink()
+    else:
+        program.save(io.BytesIO(), external_data=False)
+    program.save(tmp_path / "m.onnx")
+    assert (tmp_path / "m.onnx.data").exists() == external
+
+
+def test_a_model_is_saved_many_times(tmp_path: pathlib.Path) -> None:
+    """What a way to save does to the model is undone."""
+    program = onnxplain.export(real(), (IDS,))
+    before = program.model_proto.SerializeToString()
+    for include, as_inputs, external in itertools.product((True, False), (True, False), (True, False)):
+        options = {"include_initializers": include, "keep_initializers_as_inputs": as_inputs, "external_data": external}
+        program.save(tmp_path / "m.onnx", **options)  # type: ignore[arg-type]
+        assert program.model_proto.SerializeToString() == before
+        inputs = {each.name for each in onnx.load(tmp_path / "m.onnx").graph.input}
+        assert ("conv.weight" in inputs) == as_inputs
+
+
+def test_what_has_no_state_in_a_model_without_weights(tmp_path: pathlib.Path) -> None:
+    """Constants of the code stay in the file, the weights of the state dict do not."""
+    program = onnxplain.export(real(), (IDS,))
+    program.save(tmp_path / "m.onnx", include_initializers=False, keep_initializers_as_inputs=True)
+    graph = onnx.load(tmp_path / "m.onnx").graph
+    assert "steps" in {each.name for each in graph.initializer}
+    assert not {each.name for each in graph.initializer} & set(real().state_dict())
+    names = [each.name for each in graph.input][1:]
+    state = [name for name, _ in (*real().named_parameters(), *real().named_buffers())]
+    assert names == [name for name in state if name in names]
