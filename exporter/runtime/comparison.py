@@ -32,9 +32,8 @@ class Comparison:
 
 
 def compare(got: torch.Tensor, want: torch.Tensor) -> Comparison:
-    """Compares an output of ONNX Runtime with that of PyTorch, which may be complex: ONNX has its real form."""
-    if want.is_complex():
-        want = as_real(want)
+    """Compares two tensors. Complex ones are compared as pairs of real numbers, which ONNX has in their place."""
+    got, want = as_real(got), as_real(want)
     tolerance = TOLERANCES.get(want.dtype, 0.0)
     if got.shape != want.shape or got.dtype != want.dtype:
         return Comparison(float("inf"), tolerance)

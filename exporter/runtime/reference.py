@@ -32,7 +32,7 @@ def run_reference(model: onnx.ModelProto, inputs: Sequence[torch.Tensor | comple
 
 
 def _to_torch(array: np.ndarray[Any, Any]) -> torch.Tensor:
-    if array.dtype.kind == "V":
-        # NOTE: numpy lacks bfloat16 and the eight-bit floats; ml_dtypes adds them as kind "V".
+    if array.dtype.isbuiltin != 1:
+        # NOTE: numpy lacks bfloat16 and the eight-bit floats; ml_dtypes registers them.
         return torch.from_numpy(array.view(f"u{array.itemsize}")).view(to_torch_dtype(ir.DataType.from_numpy(array.dtype)))
     return torch.from_numpy(array)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import pathlib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -85,7 +86,10 @@ def _to_ort(value: torch.Tensor | complex) -> ort.OrtValue:
 
 
 def _to_torch(value: ort.OrtValue) -> torch.Tensor:
-    dtype = to_torch_dtype(ir.DataType(value.element_type()))
-    if dtype is torch.bfloat16 or (dtype.itemsize == 1 and dtype.is_floating_point):
-        return torch.utils.dlpack.from_dlpack(value).view(dtype)
-    return torch.from_numpy(value.numpy())
+    dtype, shape = to_torch_dtype(ir.DataType(value.element_type())), value.shape()
+    if dtype is not torch.bfloat16 and not (dtype.itemsize == 1 and dtype.is_floating_point):
+        return torch.from_numpy(value.numpy())
+    # NOTE: neither numpy nor, for the eight-bit floats, DLPack has these dtypes. The outputs of a session are in main memory.
+    size = value.tensor_size_in_bytes()
+    data = bytearray((ctypes.c_uint8 * size).from_address(value.data_ptr()))
+    return torch.frombuffer(data, dtype=dtype).reshape(shape) if size else torch.empty(shape, dtype=dtype)

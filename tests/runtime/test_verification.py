@@ -1,0 +1,269 @@
+"""`verify=True`: what counts as a difference, how large it is, where it begins, and what is not compared."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import onnxruntime
+import pytest
+import torch
+from onnxscript import opset20 as op
+
+import onnxplain
+from onnxplain import ExportFailed, ONNXProgram
+from onnxplain.diagnostics import Diagnostic, Log
+
+Load = Callable[..., ModuleType]
+Marked = Callable[..., list[int]]
+
+
+def verified(model: Any, args: tuple[Any, ...], table: dict[Any, Callable[..., Any]] | None = None, **options: Any) -> Log:
+    """The log of an export that is verified."""
+    try:
+        return onnxplain.export(model, args, custom_translation_table=table, verify=True, **options).diagnostics
+    except ExportFailed as failed:
+        return failed.log
+
+
+def differences(log: Log) -> list[Diagnostic]:
+    return [finding for finding in log.findings if finding.rule.id == "OXP6002"]
+
+
+def shifted(by: float) -> dict[Any, Callable[..., Any]]:
+    """A translation of `abs` that is wrong by a number."""
+    return {torch.ops.aten.abs.default: lambda x: op.Add(op.Abs(x), op.CastLike(op.Constant(value_float=by), x))}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(torch.float64, 1e-7), (torch.float32, 1e-4), (torch.float16, 1e-2), (torch.int32, 0.0), (torch.int64, 0.0)]
+)
+def test_the_tolerance_depends_on_the_dtype(dtype: torch.dtype, tolerance: float) -> None:
+    args = (torch.zeros(3, dtype=dtype),)
+    allowed, refused = (tolerance * 0.9, tolerance * 1.2) if tolerance else (0.0, 1.0)
+    assert not differences(verified(torch.abs, args, shifted(allowed)))
+    (finding,) = differences(verified(torch.abs, args, shifted(refused)))
+    assert finding.rule.tolerance == tolerance  # type: ignore[attr-defined]
+    assert finding.rule.difference == pytest.approx(refused, rel=1e-2)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("value", "difference"), [(0.0, 0.5), (1.0, 0.25), (-3.0, 0.125)])
+def test_the_difference_is_relative_to_large_values(value: float, difference: float) -> None:
+    (finding,) = differences(verified(torch.abs, (torch.tensor([7.0, value]) if value else torch.zeros(2),), shifted(0.5)))
+    assert finding.rule.difference == pytest.approx(difference)  # type: ignore[attr-defined]
+
+
+INF, NAN = math.inf, math.nan
+EQUAL: dict[str, tuple[list[float], bool]] = {
+    "infinite": ([INF, 1.0], True),
+    "negative infinite": ([-INF, 1.0], True),
+    "not a number": ([NAN, 1.0], True),
+}
+
+
+@pytest.mark.parametrize(("values", "equal"), EQUAL.values(), ids=EQUAL)
+def test_equal_values_that_are_no_numbers(values: list[float], equal: bool) -> None:
+    assert (not differences(verified(torch.abs, (torch.tensor(values),)))) == equal
+
+
+WRONG: dict[str, Callable[..., Any]] = {
+    "not a number": lambda x: op.Sqrt(op.Neg(op.Add(op.Abs(x), op.CastLike(op.Constant(value_float=1.0), x)))),
+    "infinite": lambda x: op.Div(op.Abs(x), op.CastLike(op.Constant(value_float=0.0), x)),
+}
+
+
+@pytest.mark.parametrize("translation", WRONG.values(), ids=WRONG)
+def test_values_that_are_no_numbers_are_infinitely_far_from_numbers(translation: Callable[..., Any]) -> None:
+    (finding,) = differences(verified(torch.abs, (torch.ones(3),), {torch.ops.aten.abs.default: translation}))
+    assert finding.rule.difference == INF  # type: ignore[attr-defined]
+
+
+def test_no_elements_are_equal() -> None:
+    assert not verified(torch.abs, (torch.ones(0, 3),)).findings
+
+
+def test_complex_outputs_are_compared_as_pairs() -> None:
+    x = torch.complex(torch.randn(3), torch.randn(3))
+    assert not differences(verified(lambda x: x.conj() * 2, (x,)))
+    (finding,) = differences(verified(lambda x: torch.view_as_complex(torch.view_as_real(x).abs()), (x,), shifted(0.5)))
+    assert finding.rule.tolerance == 1e-4  # type: ignore[attr-defined]
+
+
+STEPS = """
+    import torch
+
+    def step(x):
+        return x.abs()  # wrong
+
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            y = torch.sin(x)
+            z = step(y)
+            return torch.sin(z), z * 2, y
+"""
+
+
+def test_the_finding_is_at_the_first_line_that_differs(load: Load, marked: Marked) -> None:
+    found = differences(verified(load(STEPS).Net(), (torch.ones(3),), shifted(0.5), output_names=["a", "b", "c"]))
+    assert [(each.rule.output, each.location and each.location.line) for each in found] == [  # type: ignore[attr-defined]
+        ("a", *marked("wrong")),
+        ("b", *marked("wrong")),
+    ]
+
+
+def test_later_values_are_compared_with_what_was_not_overwritten(load: Load, marked: Marked) -> None:
+    source = """
+        import torch
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                y = x * 2
+                y[0] = 7.0
+                return (y + 1).abs()  # wrong
+    """
+    (finding,) = differences(verified(load(source).Net(), (torch.ones(3),), shifted(0.5)))
+    assert finding.location is not None
+    assert finding.location.line == marked("wrong")[0]
+
+
+def test_the_model_may_write_to_its_inputs() -> None:
+    class Writer(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.add_(1) * 2
+
+    x = torch.ones(3)
+    assert not differences(verified(Writer(), (x,)))
+    assert x.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_constants_and_missing_outputs_are_left_out() -> None:
+    class Mixed(torch.nn.Module):
+        def forward(self, x: torch.Tensor, scale: float) -> tuple[Any, ...]:
+            return x * scale, None, "text", 3, {"sum": x.sum()}
+
+    log = verified(Mixed(), (torch.ones(3), 2.0))
+    assert not differences(log)
+    assert any(event.text.startswith("3 outputs were compared") for event in log.events)
+
+
+def test_what_changes_by_itself_is_not_compared() -> None:
+    class Clock(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + time.perf_counter_ns() % 1000
+
+    class Draws(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + torch.rand(3)
+
+    for model in (Clock(), Draws()):
+        log = verified(model, (torch.ones(3),))
+        assert not differences(log)
+        assert [event.text.partition(":")[0] for event in log.events if event.stage == "verify"] == ["The outputs were not compared"]
+
+
+def test_a_program_that_was_given_is_compared() -> None:
+    program = torch.export.export(torch.nn.Linear(3, 2), (torch.ones(1, 3),))
+    assert not verified(program, ()).findings
+    assert differences(verified(torch.export.export(torch.nn.Softsign(), (torch.ones(3),)), (), shifted(0.5)))
+
+
+def test_what_onnx_runtime_refuses(load: Load, marked: Marked) -> None:
+    source = """
+        import torch
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                y = x * 2
+                return y.abs()  # refused
+    """
+    table = {torch.ops.aten.abs.default: lambda x: op.Gather(x, op.Constant(value_ints=[99, 98, 97]))}
+    log = verified(load(source).Net(), (torch.ones(3),), table)
+    (finding,) = log.findings
+    assert finding.rule.id == "OXP6001"
+    assert finding.location is not None
+    assert finding.location.line == marked("refused")[0]
+
+
+def test_a_kernel_that_onnx_runtime_lacks() -> None:
+    x = torch.ones(3, dtype=torch.bfloat16)
+    log = verified(lambda x: torch.cumsum(x, 0), (x,))
+    (finding,) = log.findings
+    assert finding.rule.id == "OXP6004"
+    assert (finding.rule.operator, finding.rule.dtypes) == ("CumSum", ("BFLOAT16", "INT64"))  # type: ignore[attr-defined]
+    assert log.exit_code == 0
+
+
+def test_an_exception_of_eager_pytorch(load: Load, marked: Marked) -> None:
+    source = """
+        import torch
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                if not torch.compiler.is_exporting():
+                    raise KeyError("not today")  # raised
+                return x * 2
+    """
+    log = verified(load(source).Net(), (torch.ones(3),))
+    finding = next(finding for finding in log.findings if finding.rule.id == "OXP6003")
+    assert "not today" in finding.cause
+    assert finding.location is not None
+    assert finding.location.line == marked("raised")[0]
+
+
+def test_where_the_model_asks_whether_it_is_exported(load: Load, marked: Marked) -> None:
+    source = """
+        import torch
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                if torch.compiler.is_exporting():  # asked
+                    x = x * 2
+                return x
+    """
+    (finding,) = differences(verified(load(source).Net(), (torch.ones(3),)))
+    assert finding.location is not None
+    assert finding.location.line == marked("asked")[0]
+
+
+EIGHT_BITS = [torch.float8_e4m3fn, torch.float8_e5m2]
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int8, torch.uint8, torch.float16, torch.bfloat16, torch.float64, *EIGHT_BITS])
+def test_dtypes_go_in_and_come_out(dtype: torch.dtype) -> None:
+    x = torch.tensor([[0.0, 1.0, 2.0], [1.0, 0.0, 4.0]]).to(dtype)
+    program = onnxplain.export(lambda x: (x.clone(), x.to(torch.float32)), (x,), verify=True)
+    assert not program.diagnostics.findings
+    for run in (program, program.call_reference):
+        same, widened = run(x)
+        assert same.dtype is dtype
+        assert torch.equal(same.float(), x.float())
+        assert torch.equal(widened, x.float())
+    assert torch.equal(program(x.t().contiguous().t())[1], x.float())
+
+
+def test_a_model_above_the_limit_of_a_message_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, x = torch.nn.Linear(80, 4), torch.randn(2, 80)
+    program = onnxplain.export(model, (x,), verify=True)
+    made: list[type] = []
+
+    def session(given: str | bytes) -> onnxruntime.InferenceSession:
+        made.append(type(given))
+        return onnxruntime.InferenceSession(given, providers=["CPUExecutionProvider"])
+
+    size = 4 * (80 * 4 + 4)
+    for limit in (2 * size + 2, 2 * size):
+        monkeypatch.setattr("onnxplain.weights.PROTOBUF_LIMIT", limit)
+        program.initialize_inference_session(session)
+        torch.testing.assert_close(program(x)[0], model(x).detach(), rtol=1e-4, atol=1e-5)
+    assert made == [bytes, str]
+
+
+def test_numbers_are_inputs() -> None:
+    program: ONNXProgram = onnxplain.export(
+        lambda x, n: x + n, (torch.ones(3), 2), dynamic_shapes=({}, torch.export.Dim.DYNAMIC), verify=True
+    )
+    assert program(torch.ones(3), 5)[0].tolist() == [6.0, 6.0, 6.0]
+    assert program.call_reference(torch.ones(3), 5)[0].tolist() == [6.0, 6.0, 6.0]
