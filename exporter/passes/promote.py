@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -14,16 +15,21 @@ from onnxplain.torch_internals.operators import TO_COPY, OpOverload, schema
 aten = torch.ops.aten
 
 _COMPUTE_IN_RESULT_DTYPE = frozenset(
-    {"aten::cat", "aten::stack", "aten::hstack", "aten::vstack", "aten::sum", "aten::prod", "aten::cumsum", "aten::cumprod", "aten::mean"}
+    {
+        *("aten::cat", "aten::stack", "aten::hstack", "aten::vstack", "aten::where"),
+        *("aten::sum", "aten::prod", "aten::cumsum", "aten::cumprod", "aten::mean"),
+    }
 )
 """Operators that compute in the dtype of their result although torch does not tag them as pointwise."""
 _EXEMPT = frozenset(
     {
         *("aten::_to_copy", "aten::to", "aten::copy", "aten::type_as"),
-        *("aten::bucketize", "aten::dequantize", "aten::isin", "aten::complex", "aten::polar"),
+        *("aten::dequantize", "aten::isin", "aten::complex", "aten::polar"),
     }
 )
 """Operators whose operands may have different dtypes although torch tags them as pointwise."""
+_COMPARES = frozenset({"aten::bucketize"})
+"""Operators that compare their operands although their result is not bool."""
 _BECOMES_COMPLEX = frozenset(
     {
         *("aten::_to_copy", "aten::to", "aten::type_as", "aten::stft"),
@@ -52,7 +58,7 @@ def promote_dtypes(context: DiagnosticContext, module: torch.fx.GraphModule, reg
 
 def _promotes(target: OpOverload) -> bool:
     name = schema(target).name
-    return name in _COMPUTE_IN_RESULT_DTYPE or (torch.Tag.pointwise in target.tags and name not in _EXEMPT)
+    return name in _COMPUTE_IN_RESULT_DTYPE or name in _COMPARES or (torch.Tag.pointwise in target.tags and name not in _EXEMPT)
 
 
 def _set_onesided(node: torch.fx.Node) -> None:
@@ -71,12 +77,14 @@ def _makes_complex(node: torch.fx.Node) -> bool:
 
 def _compute_dtype(node: torch.fx.Node) -> torch.dtype | None:
     """The dtype in which the operator computes: that of the result, or for a comparison that of its promoted operands."""
+    assert isinstance(node.target, OpOverload)
     result = node.meta.get("val")
     if not isinstance(result, torch.Tensor):
         return None
-    if result.dtype is not torch.bool:
+    if result.dtype is not torch.bool and schema(node.target).name not in _COMPARES:
         return result.dtype
-    operands = [_value(argument) for name, argument in _arguments(node) if name not in _MASKS]
+    names = _operands(node.target)
+    operands = [_value(argument) for name, argument in _arguments(node) if name in names]
     # NOTE: the type of a number counts, not its value.
     numbers = [0 if isinstance(value, torch.SymInt) else value for value in operands]
     known = [value for value in numbers if isinstance(value, torch.Tensor | int | float | complex)]
@@ -122,15 +130,20 @@ def _cast_operands(graph: torch.fx.Graph, node: torch.fx.Node, dtype: torch.dtyp
         return made
 
     assert isinstance(node.target, OpOverload)
-    arguments = schema(node.target).arguments
+    operands = _operands(node.target)
     node.args = tuple(
-        map_aggregate(argument, cast) if expected.name not in _MASKS and _is_operand(expected) else argument
-        for expected, argument in zip(arguments, node.args, strict=False)
+        map_aggregate(argument, cast) if expected.name in operands else argument
+        for expected, argument in zip(schema(node.target).arguments, node.args, strict=False)
     )
-    operands = {expected.name for expected in arguments if expected.name not in _MASKS and _is_operand(expected)}
     node.kwargs = {name: map_aggregate(argument, cast) if name in operands else argument for name, argument in node.kwargs.items()}
 
 
-def _is_operand(argument: torch.Argument) -> bool:
+@functools.cache
+def _operands(target: OpOverload) -> frozenset[str]:
+    """The names of the arguments that are tensors or numbers to compute with."""
     # NOTE: the type of a Scalar is "number" here.
-    return any(kind in str(argument.type) for kind in ("Tensor", "number"))
+    return frozenset(
+        argument.name
+        for argument in schema(target).arguments
+        if argument.name not in _MASKS and any(kind in str(argument.type) for kind in ("Tensor", "number"))
+    )

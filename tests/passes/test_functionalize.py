@@ -109,6 +109,115 @@ def split_mutated(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
+def view_used_before(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    before = y.t().sum()
+    y.add_(1)
+    return y + before
+
+
+def view_of_a_view(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    v = y.view(-1)[2:]
+    y.add_(1)
+    return v
+
+
+def write_to_a_view_of_a_view(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    y.t()[1:].add_(1)
+    return y
+
+
+def new_memory_of_a_composite_operator(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    z = torch.softmax(y, -1)
+    y.add_(1)
+    return y + z
+
+
+def maybe_a_view(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    z = y.flatten()
+    y.add_(1)
+    return z
+
+
+def maybe_itself(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    z = y.contiguous()
+    z.add_(1)
+    return y
+
+
+def view_between_two_writes(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    y.add_(1)
+    v = y.t()
+    y.mul_(2)
+    return v
+
+
+def views_before_and_after_a_write(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    before = y.t().sum()
+    y.add_(1)
+    y.t().mul_(2)
+    return y + before
+
+
+def result_written_again(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    z = y.add_(1)
+    z.mul_(3)
+    return z.t()
+
+
+def result_written_and_first_name_used(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    z = y.add_(1)
+    z.mul_(3)
+    return y
+
+
+def of_two_operands(x: torch.Tensor) -> torch.Tensor:
+    y, z = x > 0, x < 1
+    y &= z
+    y |= x > 2
+    return y
+
+
+def shifts(x: torch.Tensor) -> torch.Tensor:
+    y = (x.abs() * 8).to(torch.int32) + 1
+    y <<= 1
+    return y
+
+
+def powers(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    y **= 2
+    return y
+
+
+def written_with_a_list(x: torch.Tensor) -> torch.Tensor:
+    y = x + 0
+    y.index_put_((torch.tensor([0, 2]),), torch.tensor(7.0))
+    return y
+
+
+def in_a_branch(x: torch.Tensor) -> torch.Tensor:
+    def add(y: torch.Tensor) -> torch.Tensor:
+        return (y * 2).add_(1)
+
+    return torch.cond(x.sum() > 0, add, torch.neg, (x,))  # type: ignore[no-any-return]
+
+
+def to_another_place(x: torch.Tensor) -> torch.Tensor:
+    y, z = x * 2, x * 3
+    torch.add(y, 1, out=z)
+    return z
+
+
 LOCAL = [
     chain,
     old_value_used_before,
@@ -119,8 +228,31 @@ LOCAL = [
     broadcast,
     result_used_twice,
     dropout_is_the_same_tensor,
+    maybe_itself,
+    view_used_before,
+    new_memory_of_a_composite_operator,
+    result_written_again,
+    result_written_and_first_name_used,
+    of_two_operands,
+    shifts,
+    written_with_a_list,
+    in_a_branch,
 ]
-WHOLE = [view_mutated, base_mutated, item_assigned, aliased_outputs, split_mutated, dropout_beside_a_view]
+WHOLE = [
+    view_mutated,
+    base_mutated,
+    item_assigned,
+    aliased_outputs,
+    split_mutated,
+    dropout_beside_a_view,
+    view_of_a_view,
+    write_to_a_view_of_a_view,
+    maybe_a_view,
+    powers,
+    view_between_two_writes,
+    views_before_and_after_a_write,
+    to_another_place,
+]
 
 
 @pytest.mark.parametrize("function", [*LOCAL, *WHOLE], ids=lambda function: function.__name__)
