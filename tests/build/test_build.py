@@ -1,0 +1,358 @@
+"""The built model: names, inputs, outputs, weights and the origin of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from onnxscript import opset20 as op
+from torch import nn
+
+import onnxplain
+from onnxplain import ExportFailed, ONNXProgram
+from onnxplain.diagnostics import Diagnostic, Log
+
+Load = Callable[..., ModuleType]
+Marked = Callable[..., list[int]]
+
+
+def export(model: Any, *args: Any, **options: Any) -> ONNXProgram:
+    return onnxplain.export(model, args, **options)
+
+
+def rules(log: Log) -> list[str]:
+    return [finding.rule.id for finding in log.findings]
+
+
+def facts(finding: Diagnostic, *names: str) -> tuple[Any, ...]:
+    return tuple(getattr(finding.rule, name) for name in names)
+
+
+def inputs(program: ONNXProgram) -> list[str]:
+    return [value.name or "" for value in program.model.graph.inputs]
+
+
+def outputs(program: ONNXProgram) -> list[str]:
+    return [value.name or "" for value in program.model.graph.outputs]
+
+
+def all_names(program: ONNXProgram) -> list[str]:
+    graph = program.model.graph
+    values = [*graph.inputs, *graph.initializers.values(), *(value for node in graph.all_nodes() for value in node.outputs)]
+    values += [value for subgraph in graph.subgraphs() for value in subgraph.inputs]
+    return [value.name or "" for value in values]
+
+
+def total(input: torch.Tensor, sum: torch.Tensor, x_1: torch.Tensor) -> torch.Tensor:
+    return input + sum * x_1
+
+
+def test_inputs_have_the_names_of_parameters() -> None:
+    program = export(total, *torch.randn(3, 2))
+    assert inputs(program) == ["input", "sum", "x_1"]
+
+
+def test_names_that_were_asked_for() -> None:
+    program = export(total, *torch.randn(3, 2), input_names=["left", "right"], output_names=["result"])
+    assert (inputs(program), outputs(program)) == (["left", "right", "x_1"], ["result"])
+    assert not program.diagnostics.findings
+    # An empty name is none.
+    assert inputs(export(total, *torch.randn(3, 2), input_names=["", "right"])) == ["input", "right", "x_1"]
+
+
+@pytest.mark.parametrize("kind", ["input", "output"])
+def test_names_without_a_value_are_a_finding_with_an_edit(load: Load, marked: Marked, kind: str) -> None:
+    source = f"""
+        import onnxplain
+        import torch
+
+        def build():
+            return onnxplain.export(
+                torch.relu,
+                (torch.ones(2),),
+                {kind}_names=["a", "b", "c"],  # names
+            )
+    """
+    log = load(source).build().diagnostics
+    assert rules(log) == ["OXP4003"] * 2
+    assert [facts(finding, "kind", "name", "count") for finding in log.findings] == [(kind, "b", 1), (kind, "c", 1)]
+    (edit,) = log.findings[0].fixes[0].edits
+    assert edit.replacement == "['a']"
+    assert edit.region.line == marked("names")[0]
+
+
+def test_names_that_are_taken_change() -> None:
+    def both(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x + y, x - y
+
+    program = export(both, *torch.randn(2, 2), input_names=["a", "a"], output_names=["a", "b"])
+    assert (inputs(program), outputs(program)) == (["a", "a_1"], ["a_2", "b"])
+    assert [facts(finding, "kind", "asked", "given") for finding in program.diagnostics.findings] == [
+        ("input", "a", "a_1"),
+        ("output", "a", "a_2"),
+    ]
+
+
+class Names(nn.Module):
+    """A weight with the name of an input, and nodes in branches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.x = nn.Parameter(torch.randn(3))
+        self.register_buffer("relu", torch.randn(3))
+
+    def forward(self, x: torch.Tensor, relu: torch.Tensor) -> torch.Tensor:
+        y = torch.relu(x + self.x) + relu + self.relu
+        return torch.cond(y.sum() > 0, lambda z: torch.relu(z) + 1, lambda z: torch.relu(z) - 1, (y,))
+
+
+def test_every_value_has_a_different_name() -> None:
+    model = Names()
+    program = export(model, *torch.randn(2, 3))
+    names = all_names(program)
+    assert len({*names}) == len(names)
+    assert "" not in names
+    nodes = [node.name for node in program.model.graph.all_nodes()]
+    assert len({*nodes}) == len(nodes)
+    assert all(node.name == f"{node.op_type}_{node.outputs[0].name}" for node in program.model.graph.all_nodes())
+    for args in (torch.ones(2, 3), -torch.ones(2, 3)):
+        torch.testing.assert_close(program(*args)[0], model(*args).detach())
+
+
+def test_inputs_that_nothing_uses() -> None:
+    program = export(lambda x, y, z: x * 2, *torch.randn(3, 2))
+    assert inputs(program) == ["x", "y", "z"]
+    assert [facts(finding, "name") for finding in program.diagnostics.findings] == [("y",), ("z",)]
+    assert set(rules(program.diagnostics)) == {"OXP4002"}
+
+
+def test_an_input_that_is_a_constant_is_none() -> None:
+    program = export(lambda x, scale, mode: x * scale, torch.ones(2), 3.0, "fast")
+    assert inputs(program) == ["x"]
+    assert program(torch.ones(2), 3.0, "fast")[0].tolist() == [3.0, 3.0]
+
+
+def test_complex_values_become_real(load: Load, marked: Marked) -> None:
+    source = """
+        import torch
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("phase", torch.polar(torch.ones(3), torch.ones(3)).to(torch.complex128))
+
+            def forward(self, x):  # input
+                return x * self.phase  # output
+    """
+    x = torch.complex(*torch.randn(2, 3))
+    program = export(load(source).Net(), x)
+    assert [facts(finding, "kind") for finding in program.diagnostics.findings] == [("input",), ("output",)]
+    assert [finding.location and finding.location.line for finding in program.diagnostics.findings] == [*marked("input"), *marked("output")]
+    (given,), (result,) = program.model.graph.inputs, program.model.graph.outputs
+    assert (str(given.dtype), list(given.shape or ())) == ("FLOAT", [3, 2])
+    assert (str(result.dtype), list(result.shape or ())) == ("DOUBLE", [3, 2])
+
+
+OUTPUTS: dict[str, tuple[Callable[..., Any], int]] = {
+    "an input": (lambda x: x, 1),
+    "an input twice": (lambda x: (x, x), 2),
+    "a value twice": (lambda x: (y := x * 2, y), 1),
+    "a value and its part": (lambda x: (y := x * 2, y + 1), 0),
+}
+
+
+@pytest.mark.parametrize(("function", "copies"), OUTPUTS.values(), ids=OUTPUTS)
+def test_each_output_is_a_value_of_its_own(function: Callable[..., Any], copies: int) -> None:
+    program, x = export(function, torch.ones(3), optimize=False), torch.randn(3)
+    assert len({*outputs(program)}) == len(outputs(program))
+    assert not {*outputs(program)} & {*inputs(program)}
+    assert [node.op_type for node in program.model.graph].count("Identity") == copies
+    assert all(node.metadata_props["onnxplain.fx_node"] for node in program.model.graph)
+    for got, want in zip(program(x), torch.utils._pytree.tree_leaves(function(x)), strict=True):
+        assert torch.equal(got, want)
+
+
+def test_outputs_that_onnx_does_not_have() -> None:
+    program = export(lambda x: {"none": None, "sum": x.sum(), "text": "done", "size": x.shape[0]}, torch.ones(3))
+    (left_out, constant) = program.diagnostics.findings
+    assert (left_out.rule.id, facts(left_out, "values")) == ("OXP4005", (("None", "'done'"),))
+    assert constant.rule.id == "OXP4004"
+    assert [each.tolist() for each in program(torch.ones(3))] == [3.0, 3]
+
+
+def test_an_output_that_is_the_same_for_all_inputs(load: Load, marked: Marked) -> None:
+    source = """
+        import torch
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = torch.nn.Parameter(torch.ones(3))
+
+            def forward(self, x):
+                return x + 1, torch.zeros(2), self.weight  # returned
+    """
+    program = export(load(source).Net(), torch.ones(3))
+    found = [finding for finding in program.diagnostics.findings if finding.rule.id == "OXP4004"]
+    assert [facts(finding, "name") for finding in found] == [(outputs(program)[1],), (outputs(program)[2],)]
+    assert found[0].location is not None
+    assert found[0].location.line == marked("returned")[0]
+
+
+class Weights(nn.Module):
+    def __init__(self, **tensors: torch.Tensor) -> None:
+        super().__init__()
+        for name, tensor in tensors.items():
+            self.register_buffer(name, tensor)
+
+    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+        return [x + buffer.float().sum() for buffer in self.buffers()]
+
+
+INF, NAN = float("inf"), float("nan")
+
+
+def test_weights_that_are_no_numbers(load: Load, marked: Marked) -> None:
+    large = torch.zeros(2**20)
+    larger = torch.zeros(2**20 + 1)
+    large[-1] = larger[-1] = NAN
+    tensors = {
+        "nan": torch.tensor([1.0, NAN]),
+        "infinite": torch.tensor([INF, 1.0]),
+        "both": torch.tensor([INF, -INF]),
+        "integers": torch.tensor([1, 2]),
+        "large": large,
+        "larger": larger,
+        "eight_bits": torch.tensor([NAN, 1.0]).to(torch.float8_e5m2),
+    }
+    log = export(Weights(**tensors), torch.zeros(1)).diagnostics
+    found = [finding for finding in log.findings if finding.rule.id == "OXP4006"]
+    assert [facts(finding, "name") for finding in found] == [("nan",), ("large",), ("eight_bits",)]
+
+
+def test_weights_that_nothing_uses_are_left_out_and_may_be_anything() -> None:
+    model = nn.Sequential(nn.Linear(2, 2))
+    model.register_buffer("spare", torch.tensor([NAN]))
+    program = export(model, torch.ones(1, 2))
+    assert not program.diagnostics.findings
+    assert {*program.model.graph.initializers} == {"0.bias", "0.weight"} or len(program.model.graph.initializers) == 2
+
+
+class Tied(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(3, 3, bias=False), nn.Linear(3, 3, bias=False)
+        self.second.weight = self.first.weight
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.first(x) @ self.second.weight  # type: ignore[no-any-return]
+
+
+def test_a_tied_weight_is_one_initializer_with_two_names() -> None:
+    program, model = export(Tied(), torch.ones(2, 3), optimize=False), Tied()
+    assert [*program.model.graph.initializers] == ["first.weight"]
+    for name in ("first.weight", "second.weight"):
+        program.apply_weights({name: model.first.weight}, strict=False)
+        torch.testing.assert_close(program(torch.ones(2, 3))[0], model(torch.ones(2, 3)).detach())
+
+
+SOURCE = """
+    import torch
+
+    class Inner(torch.nn.Module):
+        def forward(self, x):
+            return torch.diff(x)  # diff
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Inner()
+
+        def forward(self, x):
+            return self.inner(x)
+"""
+
+
+def test_nodes_tell_what_they_were_decomposed_from(load: Load, marked: Marked) -> None:
+    program = export(load(SOURCE).Net(), torch.ones(4))
+    entries = [dict(node.metadata_props) for node in program.model.graph]
+    assert {each["onnxplain.parent"] for each in entries} == {"aten::diff"}
+    assert {each["onnxplain.module"] for each in entries} == {"inner"}
+    assert {each["onnxplain.source"].rpartition(":")[2] for each in entries} == {str(marked("diff")[0])}
+    assert all(each["onnxplain.operator"] != "aten::diff" for each in entries)
+
+
+def test_what_translations_compute_gets_the_dtype_of_pytorch() -> None:
+    table = {torch.ops.aten.abs.default: lambda x: op.Cast(op.Abs(x), to=11)}
+    program = export(lambda x: x.abs() + 1, torch.ones(3), custom_translation_table=table)
+    assert program(-torch.ones(3))[0].dtype is torch.float32
+    assert {str(value.dtype) for value in program.model.graph.outputs} == {"FLOAT"}
+
+
+WRONG: dict[str, Callable[..., Any]] = {
+    "nothing": lambda x, k: None,
+    "one of two": lambda x, k: op.Abs(x),
+    "a number": lambda x, k: (op.Abs(x), 3),
+    "three of two": lambda x, k: (op.Abs(x), op.Shape(x), op.Abs(x)),
+    "an exception": lambda x, k: 1 / 0,
+}
+
+
+@pytest.mark.parametrize("translation", WRONG.values(), ids=WRONG)
+def test_translations_that_return_something_else(translation: Callable[..., Any]) -> None:
+    def model(x: torch.Tensor) -> torch.Tensor:
+        values, indices = torch.topk(x, 2)
+        return values + indices
+
+    with pytest.raises(ExportFailed) as failed:
+        export(model, torch.randn(4), custom_translation_table={torch.ops.aten.topk.default: translation})
+    (finding,) = failed.value.findings
+    assert finding.rule.id == "OXP3004"
+    assert finding.location is not None
+    assert finding.location.file == __file__
+
+
+def test_results_that_nothing_uses_need_no_value() -> None:
+    program = export(
+        lambda x: torch.topk(x, 2)[0], torch.randn(4), custom_translation_table={torch.ops.aten.topk.default: lambda x, k: (top(x), None)}
+    )
+    x = torch.tensor([3.0, 1.0, 4.0, 1.0])
+    assert program(x)[0].tolist() == [4.0, 3.0]
+
+
+def top(x: Any) -> Any:
+    return op.TopK(x, op.Constant(value_ints=[2]))[0]
+
+
+def test_all_translations_that_fail_are_listed(load: Load, marked: Marked) -> None:
+    source = """
+        import torch
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                y = x.abs()  # first
+                values, _ = torch.topk(y, 2)  # second
+                return values.sum() + y
+    """
+
+    def broken(*args: Any, **kwargs: Any) -> Any:
+        raise KeyError("no such thing")
+
+    table = {torch.ops.aten.abs.default: broken, torch.ops.aten.topk.default: broken}
+    with pytest.raises(ExportFailed) as failed:
+        export(load(source).Net(), torch.randn(4), custom_translation_table=table)
+    assert rules(failed.value.log) == ["OXP3004"] * 2
+    called = [finding.related[0].line for finding in failed.value.findings]
+    assert called == [*marked("first"), *marked("second")]
+
+
+def test_sizes_and_their_types() -> None:
+    def sizes(x: torch.Tensor) -> tuple[Any, ...]:
+        return x.shape[0], x.shape[0] * 2, x.shape[0] / 2, x.shape[0] > 3
+
+    program = export(sizes, torch.ones(4, 2), dynamic_shapes=({0: "n"},))
+    assert [each.tolist() for each in program(torch.ones(6, 2))] == [6, 12, 3.0, True]
+    assert [str(value.dtype) for value in program.model.graph.outputs] == ["INT64", "INT64", "FLOAT", "BOOL"]
