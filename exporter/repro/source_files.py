@@ -102,7 +102,7 @@ class File:
         others = [each for each in self.tree.body if each is not node] if node in self.tree.body else []
         if any(each.lineno <= last and (each.end_lineno or 0) >= first for each in others):
             # NOTE: statements may share a line, with a semicolon between them.
-            return ast.get_source_segment("".join(self.lines), node) or ""
+            return (ast.get_source_segment("".join(self.lines), node) or "") + "\n"
         margin = node.col_offset
         inside = self._lines_inside_strings if margin else ()
         text = "".join(line if number in inside else line[margin:] if line[:margin].isspace() else line for number, line in kept)

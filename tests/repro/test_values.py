@@ -1,0 +1,502 @@
+"""Values in a script: what is written makes its like again."""
+
+from __future__ import annotations
+
+import ast
+import collections
+import functools
+import pathlib
+import subprocess
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import onnxplain
+from onnxplain.repro import trial
+
+Load = Callable[..., types.ModuleType]
+
+
+@pytest.fixture(autouse=True)
+def untried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves out the run of the script, which tests do themselves."""
+    monkeypatch.setattr(trial, "difference", lambda script, finding: "")
+
+
+def script_of(model: Any, args: tuple[Any, ...], folder: pathlib.Path, **options: Any) -> str:
+    with pytest.raises(onnxplain.ExportFailed):
+        onnxplain.export(model, args, repro=folder / "repro.py", **options)
+    return (folder / "repro.py").read_text(encoding="utf-8")
+
+
+def made_by(script: str, folder: pathlib.Path) -> dict[str, Any]:
+    """What a script makes before it exports."""
+    module = sys.modules["repro"] = types.ModuleType("repro")
+    try:
+        exec(compile(script.partition("\nonnxplain.export(")[0], str(folder / "repro.py"), "exec"), vars(module))
+    finally:
+        del sys.modules["repro"]
+    return vars(module)
+
+
+KINDS = """
+import collections
+import dataclasses
+import enum
+import functools
+import pathlib
+
+import torch
+
+
+class Color(enum.Enum):
+    RED = "red"
+
+
+Point = collections.namedtuple("Point", ["x", "y"])
+
+
+@dataclasses.dataclass
+class Settings:
+    width: int
+    colors: list
+
+
+class Checked:
+    def __post_init__(self):
+        pass
+
+
+@dataclasses.dataclass
+class Derived:
+    width: int
+    twice: int = dataclasses.field(init=False)
+
+    def __post_init__(self):
+        self.twice = 2 * self.width
+
+
+class Slotted:
+    __slots__ = ("left", "right")
+
+    def __init__(self):
+        self.left, self.right = 1, [2]
+
+
+class Plain:
+    def __init__(self, name):
+        self.name = name
+
+    def scaled(self, x):
+        return x * 2
+
+    @classmethod
+    def of(cls, x):
+        return x
+
+
+class Table(dict):
+    pass
+
+
+def double(x, by=2):
+    return x * by
+
+
+class Net(torch.nn.Module):
+    def __init__(self, state):
+        super().__init__()
+        self.state = state
+
+    def forward(self, x):
+        if x.sum() > 0:
+            return x
+        return -x if self.state else x
+"""
+
+Make = Callable[[types.ModuleType], Any]
+VALUES: dict[str, Make] = {
+    "none": lambda m: None,
+    "numbers": lambda m: [1, 2.5, 3 + 4j, True, -0.0],
+    "texts": lambda m: ["a 'b' \n \"c\"", b"\x00d"],
+    "list": lambda m: [1, [2, []]],
+    "tuple": lambda m: (1, (2,), ()),
+    "set": lambda m: {1},
+    "frozenset": lambda m: frozenset({"a"}),
+    "dict": lambda m: {"a": 1, 2: {"b": (3,)}, None: None},
+    "ordered dict": lambda m: collections.OrderedDict(b=1, a=2),
+    "counter": lambda m: collections.Counter(a=3),
+    "defaultdict": lambda m: collections.defaultdict(list, {"a": [1]}),
+    "table": lambda m: m.Table(a=1),
+    "enum": lambda m: [m.Color.RED],
+    "named tuple": lambda m: m.Point(1, [2]),
+    "dataclass": lambda m: m.Settings(3, [m.Color.RED]),
+    "partial": lambda m: functools.partial(m.double, by=3),
+    "partial of a builtin": lambda m: functools.partial(max, 3),
+    "slice": lambda m: [slice(1, None, 2), slice(None)],
+    "range": lambda m: range(1, 9, 3),
+    "path": lambda m: pathlib.PurePosixPath("weights.bin"),
+    "dtype": lambda m: [torch.float16, torch.int8],
+    "device": lambda m: torch.device("cpu"),
+    "layout": lambda m: [torch.strided, torch.channels_last],
+    "ellipsis": lambda m: (..., 1),
+    "class": lambda m: [m.Plain, torch.nn.ReLU, dict],
+    "function": lambda m: [m.double, torch.relu, torch.nn.functional.gelu, len],
+    "operator": lambda m: [torch.ops.aten.sin.default, torch.ops.aten.sin],
+}
+
+
+def same(left: Any, right: Any) -> bool:
+    """Whether two values are alike, of modules that are alike."""
+    if isinstance(left, functools.partial):
+        return same((left.func, left.args, left.keywords), (right.func, right.args, right.keywords))
+    if type(left).__module__ in ("builtins", "collections", "torch") and isinstance(left, list | tuple):
+        return type(left) is type(right) and len(left) == len(right) and all(map(same, left, right))
+    if type(left) is dict:
+        return same([*left.items()], [*right.items()])
+    if isinstance(left, type | types.FunctionType | types.MethodType):
+        return bool(left is right or left.__qualname__ == right.__qualname__)
+    if type(left).__module__.startswith("model"):
+        names = getattr(left, "__dict__", None) or {name: getattr(left, name) for name in getattr(left, "__slots__", ())}
+        others = getattr(right, "__dict__", None) or {name: getattr(right, name) for name in names}
+        return type(left).__qualname__ == type(right).__qualname__ and same([*names.items()], [*others.items()])
+    return type(left).__qualname__ == type(right).__qualname__ and bool(left == right) and repr(left) == repr(right)
+
+
+@pytest.mark.parametrize("make", VALUES.values(), ids=VALUES)
+def test_attributes_of_many_kinds(load: Load, tmp_path: pathlib.Path, make: Make) -> None:
+    module = load(KINDS)
+    value = make(module)
+    script = script_of(module.Net({"value": value}), (torch.randn(2),), tmp_path)
+    assert "Left out" not in script
+    found = made_by(script, tmp_path)["model"].state["value"]
+    assert same(value, found), f"{value!r} became {found!r}"
+
+
+OBJECTS: dict[str, Make] = {
+    "object": lambda m: m.Plain("a"),
+    "slots": lambda m: m.Slotted(),
+    "fields that are computed": lambda m: m.Derived(3),
+    "method": lambda m: m.Plain("a").scaled,
+    "class method": lambda m: m.Plain.of,
+    "nested": lambda m: {"a": [m.Plain(m.Plain("b"))]},
+}
+
+
+@pytest.mark.parametrize("make", OBJECTS.values(), ids=OBJECTS)
+def test_objects_of_the_users_classes(load: Load, tmp_path: pathlib.Path, make: Make) -> None:
+    module = load(KINDS.replace("self.state else", "self.state.name or self.state.left or self.state.width or self.state.twice else"))
+    value = make(module)
+    script = script_of(module.Net({"value": value}), (torch.randn(2),), tmp_path)
+    assert "Left out" not in script
+    found = made_by(script, tmp_path)["model"].state["value"]
+    if isinstance(value, types.MethodType):
+        assert found(3) == value(3)
+        assert type(found.__self__).__qualname__ == type(value.__self__).__qualname__
+        value, found = value.__self__, found.__self__
+    assert same(value, found), f"{value!r} became {found!r}"
+
+
+def circle() -> list[Any]:
+    made: list[Any] = []
+    made.append(made)
+    return made
+
+
+LEFT_OUT: dict[str, Make] = {
+    "a circle": lambda m: circle(),
+    "a long text": lambda m: "a" * 2000,
+    "an open file": lambda m: sys.stderr,
+    "a generator": lambda m: (each for each in "ab"),
+    "a key that is an object": lambda m: {m.Plain("a"): 1},
+    "a sparse tensor": lambda m: torch.eye(3).to_sparse(),
+}
+
+
+@pytest.mark.parametrize("make", LEFT_OUT.values(), ids=LEFT_OUT)
+def test_values_without_an_expression_are_left_out(load: Load, tmp_path: pathlib.Path, make: Make) -> None:
+    module = load(KINDS.replace("self.state else", "(self.extra, self.width) else"))
+    model = module.Net([])
+    model.extra, model.width = make(module), 3
+    script = script_of(model, (torch.ones(2),), tmp_path)
+    assert "# Left out: extra" in script or "# Left out: a key" in script
+    made = made_by(script, tmp_path)["model"]
+    assert made.width == 3
+    assert not hasattr(made, "extra")
+    # What the code does not mention is left out, too, and not worth a word.
+    assert not hasattr(made, "state")
+
+
+TENSORS: dict[str, tuple[torch.Tensor, str]] = {
+    "floats": (torch.randn(2, 3), "torch.randn(2, 3)"),
+    "a scalar": (torch.tensor(2.5), "torch.randn(())"),
+    "half": (torch.randn(2).half(), "torch.randn(2, dtype=torch.float16)"),
+    "strided": (torch.randn(2, 3).t(), "random(3, 2, stride=(1, 3))"),
+    "complex": (torch.randn(2, dtype=torch.complex64), "random(2, dtype=torch.complex64)"),
+    "an integer": (torch.tensor(7), "torch.tensor(7)"),
+    "equal integers": (torch.full((2, 2), 7, dtype=torch.int32), "torch.full((2, 2), 7, dtype=torch.int32)"),
+    "positions": (torch.arange(3), "torch.arange(3)"),
+    "positions in rows": (torch.arange(6).reshape(2, 3), "torch.arange(6).reshape((2, 3))"),
+    "positions from 1": (torch.arange(1, 4), "torch.randint(1, 4, (3,))"),
+    "indices": (torch.tensor([[4, -9], [2, 2]]), "torch.randint(-9, 5, (2, 2))"),
+    "bytes": (torch.tensor([4, 250], dtype=torch.uint8), "torch.randint(4, 251, (2,), dtype=torch.uint8)"),
+    "no elements": (torch.zeros(0, 3, dtype=torch.int64), "torch.zeros((0, 3), dtype=torch.int64)"),
+    "a mask": (torch.tensor([True, False]), "torch.tensor([True, False])"),
+    "a mask of 64": (torch.arange(64) % 2 == 0, f"torch.tensor({[True, False] * 32}"),
+    "a large mask": (torch.arange(65) % 2 == 0, "torch.rand((65,)) > 0.5"),
+    "a full mask": (torch.ones(100, dtype=torch.bool), "torch.full((100,), True, dtype=torch.bool)"),
+}
+
+
+@pytest.mark.parametrize(("tensor", "text"), TENSORS.values(), ids=TENSORS)
+def test_inputs_by_shape_and_dtype(load: Load, tmp_path: pathlib.Path, tensor: torch.Tensor, text: str) -> None:
+    module = load("import torch\n\n\ndef model(x, y):\n    if x.sum() > 0:\n        return x * y\n    return -x\n")
+    script = script_of(module.model, (torch.ones(1), tensor), tmp_path)
+    assert f" {text}".replace(" ", "").replace("\n", "") in f"{script}".replace(" ", "").replace("\n", "").replace(",]", "]")
+    made = made_by(script, tmp_path)["args"][1]
+    assert (made.shape, made.dtype, made.stride()) == (tensor.shape, tensor.dtype, tensor.stride())
+    if not tensor.is_floating_point() and not tensor.is_complex() and tensor.numel():
+        assert tensor.min() <= made.min()
+        assert made.max() <= tensor.max()
+
+
+def test_an_input_that_is_passed_twice_stays_one(load: Load, tmp_path: pathlib.Path) -> None:
+    module = load("import torch\n\n\ndef model(x, y, *, z):\n    if x.sum() > 0:\n        return x * y + z\n    return -x\n")
+    x = torch.randn(3)
+    made = made_by(script_of(module.model, (x, torch.randn(3)), tmp_path, kwargs={"z": x}), tmp_path)
+    assert made["kwargs"]["z"] is made["args"][0]
+    assert made["args"][1] is not made["args"][0]
+
+
+WEIGHTS = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", torch.tensor([5, 3, 9]))
+        self.register_buffer("positions", torch.arange(4))
+        self.register_buffer("empty", None)
+        self.register_parameter("absent", None)
+        self.quiet = nn.Parameter(torch.ones(2), requires_grad=False)
+        self.plain = torch.randn(3)
+        self.gate = None
+
+    def forward(self, x):
+        if self.empty is None and self.absent is None and self.gate is None:
+            x = x + self.quiet[0] + self.table[0] + self.positions[0] + self.plain[0]
+        if x.sum() > 0:
+            return x
+        return -x
+"""
+
+
+def test_buffers_and_parameters_that_are_special(load: Load, tmp_path: pathlib.Path) -> None:
+    model = load(WEIGHTS).Net()
+    made = made_by(script_of(model, (torch.randn(2),), tmp_path), tmp_path)["model"]
+    assert made.table.tolist() == [0, 0, 0]
+    assert made.positions.tolist() == [0, 1, 2, 3]
+    assert dict(made.named_buffers()).keys() == dict(model.named_buffers()).keys()
+    assert dict(made.named_parameters()).keys() == dict(model.named_parameters()).keys()
+    assert (made.empty, made.absent, made.gate) == (None, None, None)
+    assert not made.quiet.requires_grad
+    assert isinstance(made.plain, torch.Tensor)
+    assert not isinstance(made.plain, nn.Parameter)
+
+
+LAYERS: dict[str, Callable[[], nn.Module]] = {
+    "linear": lambda: nn.Linear(3, 4, bias=False, dtype=torch.float64),
+    "convolution": lambda: nn.Conv2d(2, 4, 3, stride=2, padding=1, groups=2),
+    "lstm": lambda: nn.LSTM(3, 4, 2, batch_first=True, bidirectional=True),
+    "attention": lambda: nn.MultiheadAttention(8, 2, batch_first=True),
+    "norm": lambda: nn.BatchNorm2d(4, eps=0.1),
+    "norm without weights": lambda: nn.BatchNorm2d(4, affine=False),
+    "embedding": lambda: nn.Embedding(5, 3, padding_idx=0),
+    "pool": lambda: nn.MaxPool2d(2, ceil_mode=True),
+    "encoder": lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16), 2, enable_nested_tensor=False),
+    "sequence": lambda: nn.Sequential(nn.Linear(2, 2), nn.ReLU(), *(nn.Linear(2, 2) for _ in range(4))),
+    "named sequence": lambda: nn.Sequential(collections.OrderedDict(first=nn.Linear(2, 2), second=nn.ReLU())),
+    "list": lambda: nn.ModuleList([nn.Linear(2, size) for size in (2, 3, 4, 5)]),
+    "dict": lambda: nn.ModuleDict({"a": nn.ReLU(), "b": nn.Linear(1, 1)}),
+}
+
+
+@pytest.mark.parametrize("make", LAYERS.values(), ids=LAYERS)
+def test_modules_of_torch(load: Load, tmp_path: pathlib.Path, make: Callable[[], nn.Module]) -> None:
+    module = load(
+        """
+        import torch
+
+
+        class Net(torch.nn.Module):
+            def __init__(self, layer):
+                super().__init__()
+                self.layer = layer
+
+            def forward(self, x):
+                if x.sum() > 0:
+                    return x
+                return self.layer(x)
+        """
+    )
+    layer = make().eval()
+    script = script_of(module.Net(layer).eval(), (torch.randn(2),), tmp_path)
+    made = made_by(script, tmp_path)["model"].layer
+    assert repr(made) == repr(layer)
+    assert type(made) is type(layer)
+    state = {name: (tensor.shape, tensor.dtype) for name, tensor in layer.state_dict().items()}
+    assert {name: (tensor.shape, tensor.dtype) for name, tensor in made.state_dict().items()} == state
+    held, wanted = ({name for name, value in vars(each).items() if value is not None} for each in (made, layer))
+    assert held == wanted
+
+
+MODES = """
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Dropout()
+        self.second = torch.nn.Dropout()
+
+    def forward(self, x):
+        if x.sum() > 0:
+            return x
+        return self.second(self.first(x))
+"""
+
+
+@pytest.mark.parametrize("training", [[], ["first"], ["", "first", "second"], ["", "second"]])
+def test_training_and_evaluation(load: Load, tmp_path: pathlib.Path, training: list[str]) -> None:
+    model = load(MODES).Net()
+    for name, module in model.named_modules():
+        module.training = name in training
+    made = made_by(script_of(model, (torch.randn(2),), tmp_path), tmp_path)["model"]
+    assert [name for name, module in made.named_modules() if module.training] == training
+
+
+def test_dims_of_every_kind(load: Load, tmp_path: pathlib.Path) -> None:
+    module = load("import torch\n\n\ndef model(x, y, z):\n    if x.sum() > 0:\n        return x\n    return -x\n")
+    half = torch.export.Dim("half", min=2, max=64)
+    shapes = {
+        "x": {0: 2 * half + 1, 1: torch.export.Dim.AUTO},
+        "y": {0: half, 1: torch.export.Dim.DYNAMIC(min=1, max=9)},
+        "z": {0: torch.export.Dim("free"), 1: torch.export.Dim.STATIC},
+    }
+    args = (torch.randn(9, 3), torch.randn(4, 3), torch.randn(5, 3))
+    script = script_of(module.model, args, tmp_path, dynamic_shapes=shapes)
+    call = ast.parse(script).body[-1].value  # type: ignore[attr-defined]
+    (text,) = [ast.unparse(each.value) for each in call.keywords if each.arg == "dynamic_shapes"]
+    made = eval(text, {"torch": torch, **made_by(script, tmp_path)})
+    assert {name: {axis: str(dim) for axis, dim in dims.items()} for name, dims in made.items()} == {
+        name: {axis: str(dim) for axis, dim in dims.items()} for name, dims in shapes.items()
+    }
+    assert [(made["y"][0].min, made["y"][0].max), made["x"][0].fn(10)] == [(2, 64), 21]
+
+
+def test_a_scripted_module(load: Load, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "scripted_parts.py").write_text(
+        "import torch\n\n\nclass Part(torch.nn.Module):\n    def forward(self, x):\n        return x * 2\n", encoding="utf-8"
+    )
+    module = load(
+        """
+        import torch
+        from scripted_parts import Part
+
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.part = torch.jit.script(Part())
+
+            def forward(self, x):
+                if x.sum() > 0:
+                    return x
+                return self.part(x)
+        """
+    )
+    script = script_of(module.Net(), (torch.randn(2),), tmp_path)
+    monkeypatch.delitem(sys.modules, "scripted_parts")
+    assert "torch.jit.script(make(Part" in script
+    assert "import scripted_parts" not in script
+
+
+FUNCTIONS = """
+import math, torch
+from torch.nn import functional as F
+import os.path
+import torch.nn
+
+if math.pi > 3:
+    SCALE = 2
+else:
+    SCALE = 3
+LIMIT: float = math.sqrt(4.0)
+TABLE = {"a": [1, 2]}; OTHER = 5
+TABLE["b"] = [3]
+first, *rest = 1, 2, 3
+LOADED = torch.load(__file__ + ".pt") if False else 7
+double = lambda x: x * SCALE
+
+
+def decorated(function):
+    def wrapper(*args):
+        return function(*args)
+
+    return wrapper
+
+
+@decorated
+def helper(x):
+    '''Text
+    over lines.'''
+    return F.relu(x) * LIMIT + TABLE["b"][0] + OTHER + rest[0] + first + LOADED
+
+
+class Base(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.size = 3
+
+    def unused(self):
+        return os.path.join("never")
+
+    @property
+    def half(self):
+        return self.size / 2
+
+    @staticmethod
+    def shift(x):
+        return x + 1
+
+
+class Net(Base):
+    def forward(self, x):
+        y = double(helper(x)) * self.half + Net.shift(x)
+        if y.sum() > 0:  # blamed
+            return y
+        return -y
+"""
+
+
+def test_sources_of_many_kinds(load: Load, tmp_path: pathlib.Path) -> None:
+    model, x = load(FUNCTIONS).Net(), torch.randn(3)
+    script = script_of(model, (x,), tmp_path)
+    assert "never" not in script
+    assert "NOTE" not in script
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    made = made_by(script, folder)["model"]
+    torch.testing.assert_close(made(x), model(x))
+    (folder / "repro.py").write_text(script, encoding="utf-8")
+    ran = subprocess.run([sys.executable, "repro.py"], cwd=folder, capture_output=True, text=True, check=False)
+    assert "error[OXP1001]" in ran.stderr
