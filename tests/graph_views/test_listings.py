@@ -9,9 +9,9 @@ import torch
 import onnxplain
 from onnxplain import graph_views
 from onnxplain.diagnostics import GraphText
-from onnxplain.request import DimNames, DynamicShapes
+from onnxplain.request import DimNames
 
-UNNAMED = DimNames(DynamicShapes.parse(None, torch.nn.Identity(), (), {}))
+UNNAMED = DimNames()
 
 
 class Branches(torch.nn.Module):

@@ -25,7 +25,7 @@ Load = Callable[..., types.ModuleType]
 @pytest.fixture(autouse=True)
 def untried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves out the run of the script, which tests do themselves."""
-    monkeypatch.setattr(trial, "difference", lambda script, finding: "")
+    monkeypatch.setattr(trial, "difference", lambda script, finding, budget: "")
 
 
 def script_of(model: Any, args: tuple[Any, ...], folder: pathlib.Path, **options: Any) -> str:
