@@ -67,7 +67,7 @@ def _report(
     called = node.meta.get("original_aten")
     notes = []
     if isinstance(found, UnsupportedOperator) and isinstance(called, OpOverload) and called is not node.target:
-        notes = [f"It is made of {found.operator}, which has none."]
+        notes = [f"It decomposes into {found.operator}, which has no translation."]
         found = dataclasses.replace(found, operator=qualified_name(called))
     at = locations.at_node(node)
     own = _translation(node, registry)

@@ -55,13 +55,13 @@ def fix_for(error: Exception, function: Callable[..., Any], called: Location | N
         The translation's line that raised `error`, or else its definition, if it has a place; and the fix.
     """
     own = locations.at_exception(error)
-    fix = Fix("Mend the translation; the checks of an ONNX operator's arguments are those of its schema.", Confidence.GUESS)
+    fix = Fix("Correct the translation. The arguments of an ONNX operator have to follow its schema.", Confidence.GUESS)
     if own.location is None:
         return stubs.at(function, called), fix
     unknown = next((each for each in (error, error.__cause__) if isinstance(each, UnknownArgument)), None)
     renamed = None if unknown is None else _renamed(own.location, unknown)
     if renamed is not None:
-        fix = Fix("Use the argument that the operator has.", Confidence.GUESS, (renamed,))
+        fix = Fix("Use the name of the argument that the operator has.", Confidence.GUESS, (renamed,))
     return dataclasses.replace(own, related=stubs.related(called)), fix
 
 

@@ -108,7 +108,7 @@ def _cast_operands(graph: torch.fx.Graph, node: torch.fx.Node, dtype: torch.dtyp
     def cast(argument: Any) -> Any:
         value = _value(argument)
         if isinstance(argument, torch.fx.Node) and isinstance(value, torch.SymInt | torch.SymFloat):
-            # NOTE: ONNX has a size as a scalar tensor of its own dtype.
+            # NOTE: in ONNX a size is a scalar tensor.
             value = node.meta["val"].new_empty((), dtype=torch.int64 if isinstance(value, torch.SymInt) else torch.float32)
         if not isinstance(argument, torch.fx.Node) or not isinstance(value, torch.Tensor):
             return argument

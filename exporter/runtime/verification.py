@@ -42,7 +42,7 @@ def verify(
         return
     random = sorted({node.op_type for node in model.graph.all_nodes() if node.op_type in RANDOM})
     if random:
-        context.event(f"The outputs were not compared: {', '.join(random)} gives other numbers in each run.", logging.WARNING)
+        context.event(f"The outputs were not compared: {', '.join(random)} gives different numbers in each run.", logging.WARNING)
         return
     inputs = flat_inputs(prepared.program, request.args, request.kwargs, signature_of(request.model))
     actual = _run(context, model, inputs, path, write)

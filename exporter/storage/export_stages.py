@@ -1,4 +1,4 @@
-"""The stages of an export that write the model: they decide what is written, and report what cannot be."""
+"""The stages of an export that write the model: they decide what is written, and report why a model cannot be written."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def serialize(context: DiagnosticContext, model: ir.Model, staging: Staging, req
     _check(context, model)
     size = weights.total_bytes(model) if request.export_params else 0
     if request.external_data is False and size > weights.PROTOBUF_LIMIT:
-        outside = Fix("Let the weights have a file of their own, beside the model.", Confidence.SAFE, snippet="external_data=True")
+        outside = Fix("Write the weights to a separate file beside the model.", Confidence.SAFE, snippet="external_data=True")
         place = call_sites.at(call_sites.argument(request, "external_data"), request)
         raise context.fail(NeedsExternalData(size=size, limit=weights.PROTOBUF_LIMIT), at=place, fixes=[outside])
     if request.destination is None:

@@ -1,4 +1,4 @@
-"""`ONNXProgram.save`: decides what is written, and raises `InvalidArgument` where it cannot be."""
+"""`ONNXProgram.save`: decides what is written, and raises `InvalidArgument` if it cannot be written."""
 
 from __future__ import annotations
 

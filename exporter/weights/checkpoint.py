@@ -19,7 +19,7 @@ from onnxplain.torch_internals.fake_tensors import FakeTensorMode, checkpoint_of
 from .stored import Stored, version_of
 
 _LARGEST_HEADER = 100_000_000
-"""The largest header of a safetensors file, in bytes; the limit of its own library."""
+"""The largest header of a safetensors file, in bytes; the limit of the safetensors library."""
 
 _DTYPES = {
     "BOOL": torch.bool,

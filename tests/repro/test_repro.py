@@ -510,3 +510,22 @@ def test_most_failures_of_the_corpus_are_reproduced(tmp_path: pathlib.Path) -> N
     missed = {name: text for name, text in told.items() if text}
     assert len(told) > 8
     assert len(missed) <= 0.15 * len(told), missed
+
+
+def test_the_script_does_not_find_the_users_modules(load: Load, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = load("import torch\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x if x.sum() > 0 else -x\n")
+    library = tmp_path / "site-packages"
+    library.mkdir()
+    (tmp_path / "users_own.py").touch()
+    (library / "a_library.py").touch()
+    script, log = failed(module.Net(), (torch.randn(2),), tmp_path / "repro.py")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{library}")
+    assert "users_own" in trial.difference(f"import users_own\n{script}", first(log), Budget())
+    assert trial.difference(f"import a_library\n{script}", first(log), Budget()) == ""
+
+
+def test_a_script_that_takes_too_long_is_stopped(load: Load, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = load("import torch\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x if x.sum() > 0 else -x\n")
+    monkeypatch.setattr(trial, "_LEAST_SECONDS", 0.5)
+    script, log = failed(module.Net(), (torch.randn(2),), tmp_path / "repro.py", try_fixes=False)
+    assert "stopped" in trial.difference(f"import time\ntime.sleep(60)\n{script}", first(log), Budget(seconds=0.5))
