@@ -1,6 +1,9 @@
 """Runs translations and records the ONNX operators that they call, folded where they are small constants."""
 
 from .folding import FIXED, LIMIT, RANDOM
-from .recorder import VECTOR, Operators, Recorder, Tensor, UnknownArgument, current, op, recording
+from .operators import Operators, op
+from .recorder import Recorder, current, recording
+from .signatures import UnknownArgument
+from .tensor import VECTOR, Tensor
 
 __all__ = ["FIXED", "LIMIT", "RANDOM", "VECTOR", "Operators", "Recorder", "Tensor", "UnknownArgument", "current", "op", "recording"]

@@ -1,4 +1,4 @@
-"""Simplifies an ONNX operator before it is recorded: small constants are computed, operators that do nothing are left out.
+"""Simplifies an ONNX operator before it is recorded: computes small constants, and leaves out operators that do nothing.
 
 Only what is small is computed: sizes, axes, scalars. Weights are never folded into new constants.
 """
