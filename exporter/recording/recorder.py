@@ -7,6 +7,7 @@ itself is loaded only where translations of others run.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +22,6 @@ from .tensor import VECTOR, Tensor
 
 if TYPE_CHECKING:
     from onnxscript import values
-
-_DOMAINS = frozenset(schema.domain for schema in onnx.defs.get_all_schemas())
-"""The domains that ONNX defines."""
 
 
 class Recorder:
@@ -247,7 +245,7 @@ def _any_operator_of_others() -> Iterator[None]:
 
     def operator(opset: values.Opset, name: str) -> values.Op:
         # NOTE: onnxscript accepts these in functions that it has parsed, but not in functions that run as Python (read in 0.7.2).
-        if opset.domain in _DOMAINS or name.startswith("__"):
+        if opset.domain in _onnx_domains() or name.startswith("__"):
             return known(opset, name)
         return values.Op(opset, name)
 
@@ -256,6 +254,12 @@ def _any_operator_of_others() -> Iterator[None]:
         yield
     finally:
         values.Opset.__getattr__ = known
+
+
+@functools.cache
+def _onnx_domains() -> frozenset[str]:
+    """The domains that ONNX defines."""
+    return frozenset(schema.domain for schema in onnx.defs.get_all_schemas())
 
 
 def current() -> Recorder:
