@@ -14,7 +14,7 @@ from . import translates
 
 @translates("aten::gelu")
 def gelu(self: ir.Value, approximate: str = "none") -> Any:
-    """aten::gelu(Tensor self, *, str approximate): an operator of its own from opset 20 on."""
+    """aten::gelu(Tensor self, *, str approximate="none") -> Tensor. From opset 20 on ONNX has an operator for it."""
     if current().opset >= 20:
         return op.Gelu(self, approximate=approximate)
     if approximate == "tanh":

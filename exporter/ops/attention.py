@@ -12,8 +12,8 @@ from onnxplain.recording import folding, op
 
 from . import translates
 
-# NOTE: torchlib's takes 4-D tensors only, transposes the keys with two reshapes around it, and gives rows that see nothing the mean of all
-# values where PyTorch gives zero (read in onnxscript 0.7.2).
+# NOTE: torchlib's translation takes 4-D tensors only, transposes the keys with two reshapes, and gives a row that sees nothing the mean of
+# all values, where PyTorch gives zero (read in onnxscript 0.7.2).
 
 
 @translates("aten::scaled_dot_product_attention")
@@ -27,11 +27,25 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Any:
-    """aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, float dropout_p, bool is_causal, *,
-    float? scale, bool enable_gqa): softmax(query @ key^T * scale + mask) @ value.
+    """aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, ...) -> Tensor.
 
-    query (..., L, E), key (..., S, E), value (..., S, Ev), mask broadcastable to (..., L, S), bool (True is seen) or float (added). With
-    `enable_gqa`, query (B, H, L, E) and the others (B, Hkv, S, E), each head of which serves H / Hkv heads of the query.
+    softmax(query @ key^T * scale + mask) @ value. A row that sees nothing is zero.
+
+    Args:
+        query: (..., L, E).
+        key: (..., S, E).
+        value: (..., S, Ev).
+        attn_mask: Broadcastable to (..., L, S): BOOL, True for what is seen, or a float that is added.
+        dropout_p: The probability with which a weight becomes zero.
+        is_causal: Whether position i sees only the positions up to i.
+        scale: By default 1 / sqrt(E).
+        enable_gqa: Whether `query` (B, H, L, E) has more heads than the others (B, Hkv, S, E), each of which serves H / Hkv heads of it.
+
+    Returns:
+        (..., L, Ev).
+
+    Raises:
+        ValueError: With `enable_gqa`, a number of heads or the size of a head is dynamic.
     """
     assert query.shape is not None
     assert key.shape is not None
@@ -52,7 +66,7 @@ def scaled_dot_product_attention(
 
 
 def _repeated(heads: ir.Value, count: Any) -> Any:
-    """(B, Hkv, S, E) to (B, count, S, E): every head as often as it serves one of the query."""
+    """(B, Hkv, S, E) to (B, count, S, E): every head as often as it serves a head of the query."""
     assert heads.shape is not None
     _, own, _, size = heads.shape
     if not isinstance(own, int) or not isinstance(count, int) or not isinstance(size, int):
@@ -74,7 +88,7 @@ def _scale(query: ir.Value, scale: float | None) -> Any:
 
 
 def _bias(mask: ir.Value | None, query: ir.Value) -> tuple[Any, Any]:
-    """What is added to the scores, and which rows see anything; each None where it is not needed. Softmax makes NaN of the others."""
+    """What is added to the scores, and which rows see anything; each None where it is not needed. Softmax gives NaN for a row of -inf."""
     if mask is None:
         return None, None
     lowest = op.CastLike(-math.inf, query)
@@ -93,7 +107,7 @@ def _bias(mask: ir.Value | None, query: ir.Value) -> tuple[Any, Any]:
 
 
 def _causal(query: ir.Value, key: ir.Value) -> Any:
-    """Position i sees those up to i."""
+    """What is added to the scores so that position i sees only the positions up to i."""
     assert query.shape is not None
     rows, columns = (op.Range(0, _length(value), 1) for value in (query, key))
     seen = op.GreaterOrEqual(op.Unsqueeze(rows, [1]), op.Unsqueeze(columns, [0]))

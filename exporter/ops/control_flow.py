@@ -1,4 +1,4 @@
-"""torch's control flow operators as ONNX's If, Loop and Scan: their graphs become graphs inside of nodes, which see all values around."""
+"""torch's control flow operators as ONNX's If, Loop and Scan. Their graphs become graphs of nodes, which see the values around the node."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Graph = torch.fx.GraphModule
 
 
 class Builder(Protocol):
-    """What `build` offers to build graphs inside of graphs with."""
+    """What `build` offers for building graphs inside graphs."""
 
     recorder: Recorder
 
@@ -25,14 +25,14 @@ class Builder(Protocol):
         """New values for the first `count` inputs of a graph."""
 
     def run(self, module: Graph, operands: Sequence[Any]) -> tuple[list[ir.Node], list[Any]]:
-        """The nodes of a graph on `operands`, and its results; `value` knows them until the graph runs again."""
+        """The nodes of a graph on `operands`, and its results, which `value` converts until the graph runs again."""
 
     def graph_of(self, inputs: Sequence[ir.Value], nodes: Sequence[ir.Node], results: Sequence[Any], name: str) -> ir.Graph:
         """An ONNX graph of these nodes."""
 
 
 def cond(builder: Builder, predicate: Any, when_true: Graph, when_false: Graph, operands: Sequence[Any]) -> list[ir.Value]:
-    """higher_order::cond(pred, true_fn, false_fn, operands) as ONNX If, whose branches have no inputs."""
+    """higher_order::cond(pred, true_fn, false_fn, operands) as an ONNX If, whose branches have no inputs. One value for each result."""
     branches = {
         name: builder.graph_of([], *builder.run(graph, operands), name)
         for name, graph in (("then_branch", when_true), ("else_branch", when_false))
@@ -42,9 +42,12 @@ def cond(builder: Builder, predicate: Any, when_true: Graph, when_false: Graph, 
 
 
 def while_loop(builder: Builder, test: Graph, body: Graph, carried: Sequence[Any], additional: Sequence[Any]) -> list[ir.Value]:
-    """higher_order::while_loop(cond_fn, body_fn, carried_inputs, additional_inputs) as ONNX Loop without a number of iterations.
+    """higher_order::while_loop(cond_fn, body_fn, carried_inputs, additional_inputs) as an ONNX Loop without a number of iterations.
 
-    Loop is told before the first iteration whether there is one, and by each whether there is another: the test is there twice.
+    An ONNX Loop gets the result of the first test as an input, and that of the next test from its body: the test is in the model twice.
+
+    Returns:
+        The carried values after the last iteration.
     """
     before, (first,) = builder.run(test, [*carried, *additional])
     start = [builder.value(first), *map(builder.value, carried)]
@@ -58,7 +61,11 @@ def while_loop(builder: Builder, test: Graph, body: Graph, carried: Sequence[Any
 
 
 def scan(builder: Builder, step: Graph, init: Sequence[Any], xs: Sequence[Any], additional: Sequence[Any]) -> list[ir.Value]:
-    """higher_order::scan(combine_fn, init, xs, additional_inputs) as ONNX Scan, which goes along the first dim, too."""
+    """higher_order::scan(combine_fn, init, xs, additional_inputs) as an ONNX Scan. Both go along the first dim.
+
+    Returns:
+        The carried values after the last step, then the outputs of all steps, with a first dim for the steps.
+    """
     inputs = builder.inputs(step, len(init) + len(xs))
     nodes, results = builder.run(step, [*inputs, *additional])
     graph = builder.graph_of(inputs, nodes, results, "body")
@@ -66,14 +73,17 @@ def scan(builder: Builder, step: Graph, init: Sequence[Any], xs: Sequence[Any], 
 
 
 def map_impl(builder: Builder, function: Graph, xs: Sequence[Any], additional: Sequence[Any]) -> list[ir.Value]:
-    """higher_order::map_impl(f, xs, pos_args) as an ONNX Scan that carries nothing."""
+    """higher_order::map_impl(f, xs, pos_args) as an ONNX Scan that carries nothing. The results have a first dim for the elements."""
     return scan(builder, function, [], xs, additional)
 
 
 def associative_scan(builder: Builder, combine: Graph, xs: Sequence[Any], additional: Sequence[Any]) -> list[ir.Value]:
-    """higher_order::associative_scan(combine_fn, xs, additional_inputs) as an ONNX Scan that carries what has been combined so far.
+    """higher_order::associative_scan(combine_fn, xs, additional_inputs) as an ONNX Scan that carries the combination so far.
 
-    The first step passes its slices on. NOTE: leaving it out would be shorter, but ONNX Runtime refuses a Scan over nothing.
+    The first step passes its slices on. NOTE: a Scan without that step would be shorter, but ONNX Runtime refuses one without steps.
+
+    Returns:
+        The combinations so far, with the shapes of `xs`.
     """
     is_first = _scalar("is_first", ir.DataType.BOOL)
     inputs = builder.inputs(combine, 2 * len(xs))
@@ -111,4 +121,4 @@ TRANSLATIONS: Mapping[str, Callable[..., list[ir.Value]]] = {
     "higher_order::scan": scan,
     "higher_order::while_loop": while_loop,
 }
-"""Control flow operators by name. Each gets a `Builder` and the operator's arguments, graphs among them."""
+"""The translations of control flow operators by name. Each takes a `Builder` and the operator's arguments, some of which are graphs."""

@@ -1,4 +1,4 @@
-"""Convolutions."""
+"""Convolutions: input (N, C, ...) or (C, ...), weight (O, C / groups, ...), result (N, O, ...) or (O, ...)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxplain.recording import op
 
 from . import translates
 
-# NOTE: torchlib's conv3d without bias makes one of the wrong shape, and its others make zeros at run time (read in onnxscript 0.7.2).
+# NOTE: where there is no bias, torchlib makes one: for conv3d of the wrong shape, for others at run time (read in onnxscript 0.7.2).
 
 
 @translates("aten::conv1d", "aten::conv2d", "aten::conv3d")
@@ -24,7 +24,7 @@ def conv(
     dilation: Sequence[int] = (1,),
     groups: int = 1,
 ) -> Any:
-    """aten::conv2d(Tensor input, Tensor weight, Tensor? bias, SymInt[2] stride, SymInt[2] padding, SymInt[2] dilation, SymInt groups)."""
+    """aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], ...) -> Tensor."""
     pads = _per_dim(padding, weight)
     return _conv(input, weight, bias, stride, [*pads, *pads], dilation, groups)
 
@@ -39,11 +39,11 @@ def conv_padding(
     dilation: Sequence[int] = (1,),
     groups: int = 1,
 ) -> Any:
-    """aten::conv2d.padding(Tensor input, Tensor weight, Tensor? bias, SymInt[2] stride, str padding, SymInt[2] dilation, SymInt groups)."""
+    """aten::conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], str padding="valid", ...) -> Tensor."""
     total = [0] * len(_kernel(weight))
     if padding == "same":
         total = [each * (size - 1) for each, size in zip(_per_dim(dilation, weight), _kernel(weight), strict=True)]
-    # NOTE: PyTorch pads the end more where the total is odd.
+    # NOTE: where the total is odd, PyTorch pads the end more.
     before = [each // 2 for each in total]
     after = [each - start for each, start in zip(total, before, strict=True)]
     return _conv(input, weight, bias, stride, [*before, *after], dilation, groups)
@@ -61,7 +61,7 @@ def convolution(
     output_padding: Sequence[int],
     groups: int,
 ) -> Any:
-    """aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, ..., SymInt groups)."""
+    """aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, ...) -> Tensor."""
     if transposed:
         return conv_transpose(input, weight, bias, stride, padding, output_padding, groups, dilation)
     return conv(input, weight, bias, stride, padding, dilation, groups)
@@ -78,7 +78,10 @@ def conv_transpose(
     groups: int = 1,
     dilation: Sequence[int] = (1,),
 ) -> Any:
-    """aten::conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias, SymInt[2] stride, ..., SymInt[2] dilation)."""
+    """aten::conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], ...) -> Tensor.
+
+    Its weight is (C, O / groups, ...).
+    """
     pads = _per_dim(padding, weight)
 
     def transposed(batch: ir.Value) -> Any:
@@ -114,7 +117,7 @@ def _conv(
 
 
 def _batched(apply: Any, input: ir.Value, weight: ir.Value) -> Any:
-    """PyTorch takes an input without a batch dim, ONNX does not."""
+    """Adds a batch dim around `apply` where the input has none, as ONNX requires one."""
     assert input.shape is not None
     if len(input.shape) == len(_kernel(weight)) + 1:
         return op.Squeeze(apply(op.Unsqueeze(input, [0])), [0])
@@ -127,5 +130,5 @@ def _kernel(weight: ir.Value) -> tuple[int, ...]:
 
 
 def _per_dim(values: Sequence[int], weight: ir.Value) -> list[int]:
-    """One value for each spatial dim: a single one stands for all."""
+    """One value for each spatial dim; a single value stands for all."""
     return list(values) * len(_kernel(weight)) if len(values) == 1 else list(values)

@@ -1,4 +1,4 @@
-"""Tensors out of nothing but sizes and numbers."""
+"""Tensors made of sizes and numbers. Without a dtype they are FLOAT, INT64 or BOOL, as the numbers are, or like `self`."""
 
 from __future__ import annotations
 
@@ -18,21 +18,24 @@ _FLOAT, _DOUBLE, _INT64, _BOOL = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataT
 
 @translates("aten::arange")
 def arange(end: Any, dtype: int = -1) -> Any:
-    """aten::arange(Scalar end, *, ScalarType? dtype, ...)."""
+    """aten::arange(Scalar end, *, ScalarType? dtype=None, ...) -> Tensor: (ceil(end)), from 0."""
     return arange_start_step(0, end, 1, dtype)
 
 
 @translates("aten::arange.start")
 def arange_start(start: Any, end: Any, dtype: int = -1) -> Any:
-    """aten::arange.start(Scalar start, Scalar end, *, ScalarType? dtype, ...)."""
+    """aten::arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, ...) -> Tensor: (ceil(end - start))."""
     return arange_start_step(start, end, 1, dtype)
 
 
 @translates("aten::arange.start_step")
 def arange_start_step(start: Any, end: Any, step: Any = 1, dtype: int = -1) -> Any:
-    """aten::arange.start_step(Scalar start, Scalar end, Scalar step, *, ScalarType? dtype, ...): start + i * step, below end."""
+    """aten::arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, ...) -> Tensor.
+
+    start + i * step for i below ceil((end - start) / step).
+    """
     if dtype == _INT64:
-        # NOTE: PyTorch makes ints of them before it counts.
+        # NOTE: PyTorch truncates the numbers before it counts.
         start, end, step = (_as_int(each) for each in (start, end, step))
     if all(map(_is_int, (start, end, step))):
         return cast(op.Range(start, end, step), dtype)
@@ -46,55 +49,55 @@ def arange_start_step(start: Any, end: Any, step: Any = 1, dtype: int = -1) -> A
 
 @translates("aten::full")
 def full(size: Sequence[Any], fill_value: Any, dtype: int = -1) -> Any:
-    """aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype, ...)."""
+    """aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, ...) -> Tensor. Of shape `size`."""
     return op.Expand(_scalar(fill_value, dtype), list(size))
 
 
 @translates("aten::zeros", "aten::empty.memory_format")
 def zeros(size: Sequence[Any], dtype: int = -1) -> Any:
-    """aten::zeros(SymInt[] size, *, ScalarType? dtype, ...). What has no values yet gets these."""
+    """aten::zeros(SymInt[] size, *, ScalarType? dtype=None, ...) -> Tensor. Of shape `size`; aten::empty gets zeros as well."""
     return full(size, 0.0, dtype)
 
 
 @translates("aten::ones")
 def ones(size: Sequence[Any], dtype: int = -1) -> Any:
-    """aten::ones(SymInt[] size, *, ScalarType? dtype, ...)."""
+    """aten::ones(SymInt[] size, *, ScalarType? dtype=None, ...) -> Tensor. Of shape `size`."""
     return full(size, 1.0, dtype)
 
 
 @translates("aten::new_full")
 def new_full(self: ir.Value, size: Sequence[Any], fill_value: Any, dtype: int = -1) -> Any:
-    """aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype, ...)."""
+    """aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, ...) -> Tensor. Of shape `size`."""
     return full(size, fill_value, _or_own(dtype, self))
 
 
 @translates("aten::new_zeros", "aten::new_empty")
 def new_zeros(self: ir.Value, size: Sequence[Any], dtype: int = -1) -> Any:
-    """aten::new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype, ...)."""
+    """aten::new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, ...) -> Tensor. Of shape `size`."""
     return full(size, 0, _or_own(dtype, self))
 
 
 @translates("aten::new_ones")
 def new_ones(self: ir.Value, size: Sequence[Any], dtype: int = -1) -> Any:
-    """aten::new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype, ...)."""
+    """aten::new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, ...) -> Tensor. Of shape `size`."""
     return full(size, 1, _or_own(dtype, self))
 
 
 @translates("aten::full_like")
 def full_like(self: ir.Value, fill_value: Any, dtype: int = -1) -> Any:
-    """aten::full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype, ...)."""
+    """aten::full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, ...) -> Tensor. In `dtype` if it is given."""
     return op.Expand(_scalar(fill_value, _or_own(dtype, self)), op.Shape(self))
 
 
 @translates("aten::zeros_like", "aten::empty_like")
 def zeros_like(self: ir.Value, dtype: int = -1) -> Any:
-    """aten::zeros_like(Tensor self, *, ScalarType? dtype, ...)."""
+    """aten::zeros_like(Tensor self, *, ScalarType? dtype=None, ...) -> Tensor. In `dtype` if it is given."""
     return full_like(self, 0, dtype)
 
 
 @translates("aten::ones_like")
 def ones_like(self: ir.Value, dtype: int = -1) -> Any:
-    """aten::ones_like(Tensor self, *, ScalarType? dtype, ...)."""
+    """aten::ones_like(Tensor self, *, ScalarType? dtype=None, ...) -> Tensor. In `dtype` if it is given."""
     return full_like(self, 1, dtype)
 
 

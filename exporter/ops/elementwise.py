@@ -1,4 +1,4 @@
-"""Elementwise arithmetic and comparisons. Operands have one dtype by now: the pass `promote` has cast them."""
+"""Elementwise arithmetic and comparisons. Operands broadcast to the shape of the result. The pass `promote` has cast them to one dtype."""
 
 from __future__ import annotations
 
@@ -13,45 +13,32 @@ from . import translates
 
 _BOOL = ir.DataType.BOOL
 
-_UNARY = {
-    "aten::abs": "Abs",
-    "aten::ceil": "Ceil",
-    "aten::cos": "Cos",
-    "aten::exp": "Exp",
-    "aten::floor": "Floor",
-    "aten::log": "Log",
-    "aten::neg": "Neg",
-    "aten::reciprocal": "Reciprocal",
-    "aten::sigmoid": "Sigmoid",
-    "aten::sign": "Sign",
-    "aten::sin": "Sin",
-    "aten::sqrt": "Sqrt",
-    "aten::tanh": "Tanh",
-}
-"""Operators of one tensor that are one of ONNX's."""
+_UNARY = ("abs", "ceil", "cos", "exp", "floor", "log", "neg", "reciprocal", "sigmoid", "sign", "sin", "sqrt", "tanh")
+"""Operators of one tensor that ONNX has under the same name, with a capital letter."""
 
 
 def _unary(name: str) -> Callable[[ir.Value], Any]:
     def translation(self: ir.Value) -> Any:
-        return getattr(op, name)(self)
+        return getattr(op, name.capitalize())(self)
 
-    translation.__name__ = translation.__qualname__ = name.lower()
+    translation.__name__ = translation.__qualname__ = name
+    translation.__doc__ = f"aten::{name}(Tensor self) -> Tensor."
     return translation
 
 
-for _aten, _onnx in _UNARY.items():
-    translates(_aten)(_unary(_onnx))
+for _name in _UNARY:
+    translates(f"aten::{_name}")(_unary(_name))
 
 
 @translates("aten::relu")
 def relu(self: ir.Value) -> Any:
-    """aten::relu(Tensor self). ONNX Runtime has no Relu of ints."""
+    """aten::relu(Tensor self) -> Tensor. ONNX Runtime has no Relu of ints."""
     return op.Relu(self) if self.dtype is None or self.dtype.is_floating_point() else op.Max(self, 0)
 
 
 @translates("aten::erf", "aten::special_erf")
 def erf(self: ir.Value) -> Any:
-    """aten::erf(Tensor self). ONNX Runtime has it in single precision only."""
+    """aten::erf(Tensor self) -> Tensor. ONNX Runtime computes it in single precision only."""
     if self.dtype is not ir.DataType.DOUBLE:
         return op.Erf(self)
     return op.Cast(op.Erf(op.Cast(self, to=int(ir.DataType.FLOAT))), to=int(ir.DataType.DOUBLE))
@@ -59,19 +46,19 @@ def erf(self: ir.Value) -> Any:
 
 @translates("aten::hypot")
 def hypot(self: ir.Value, other: ir.Value) -> Any:
-    """aten::hypot(Tensor self, Tensor other): the length of the hypotenuse."""
+    """aten::hypot(Tensor self, Tensor other) -> Tensor: the length of the hypotenuse."""
     return op.Sqrt(op.Add(op.Mul(self, self), op.Mul(other, other)))
 
 
 @translates("aten::fmin")
 def fmin(self: ir.Value, other: ir.Value) -> Any:
-    """aten::fmin(Tensor self, Tensor other): the smaller one, and of NaN and a number the number."""
+    """aten::fmin(Tensor self, Tensor other) -> Tensor: the smaller one; of NaN and a number, the number."""
     return _without_nan("Min", self, other)
 
 
 @translates("aten::fmax")
 def fmax(self: ir.Value, other: ir.Value) -> Any:
-    """aten::fmax(Tensor self, Tensor other): the larger one, and of NaN and a number the number."""
+    """aten::fmax(Tensor self, Tensor other) -> Tensor: the larger one; of NaN and a number, the number."""
     return _without_nan("Max", self, other)
 
 
@@ -83,19 +70,19 @@ def _without_nan(name: str, a: ir.Value, b: ir.Value) -> Any:
 
 @translates("aten::rsqrt")
 def rsqrt(self: ir.Value) -> Any:
-    """aten::rsqrt(Tensor self)."""
+    """aten::rsqrt(Tensor self) -> Tensor."""
     return op.Reciprocal(op.Sqrt(self))
 
 
 @translates("aten::silu")
 def silu(self: ir.Value) -> Any:
-    """aten::silu(Tensor self): x * sigmoid(x)."""
+    """aten::silu(Tensor self) -> Tensor: x * sigmoid(x)."""
     return op.Mul(self, op.Sigmoid(self))
 
 
 @translates("aten::add.Tensor", "aten::add.Scalar")
 def add(self: Any, other: Any, alpha: float = 1) -> Any:
-    """aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha): self + alpha * other; of bools, or."""
+    """aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor: self + alpha * other; for BOOL, or."""
     if _dtype(self, other) is _BOOL:
         return op.Or(self, other) if alpha else self
     return op.Add(self, _scaled(other, alpha))
@@ -103,69 +90,70 @@ def add(self: Any, other: Any, alpha: float = 1) -> Any:
 
 @translates("aten::sub.Tensor", "aten::sub.Scalar")
 def sub(self: Any, other: Any, alpha: float = 1) -> Any:
-    """aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha): self - alpha * other."""
+    """aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor: self - alpha * other."""
     return op.Sub(self, _scaled(other, alpha))
 
 
 @translates("aten::mul.Tensor", "aten::mul.Scalar")
 def mul(self: Any, other: Any) -> Any:
-    """aten::mul.Tensor(Tensor self, Tensor other); of bools, and."""
+    """aten::mul.Tensor(Tensor self, Tensor other) -> Tensor; for BOOL, and."""
     return op.And(self, other) if _dtype(self, other) is _BOOL else op.Mul(self, other)
 
 
 @translates("aten::div.Tensor", "aten::div.Scalar")
 def div(self: Any, other: Any) -> Any:
-    """aten::div.Tensor(Tensor self, Tensor other)."""
+    """aten::div.Tensor(Tensor self, Tensor other) -> Tensor. A float: `promote` has cast ints."""
     return op.Div(self, other)
 
 
 @translates("aten::pow.Tensor_Scalar", "aten::pow.Tensor_Tensor")
 def power(self: ir.Value, exponent: Any) -> Any:
-    """aten::pow.Tensor_Tensor(Tensor self, Tensor exponent)."""
+    """aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor."""
     return op.Pow(self, exponent)
 
 
 @translates("aten::eq.Tensor", "aten::eq.Scalar")
 def eq(self: Any, other: Any) -> Any:
-    """aten::eq.Tensor(Tensor self, Tensor other)."""
+    """aten::eq.Tensor(Tensor self, Tensor other) -> Tensor. BOOL."""
     return op.Equal(self, other)
 
 
 @translates("aten::ne.Tensor", "aten::ne.Scalar")
 def ne(self: Any, other: Any) -> Any:
-    """aten::ne.Tensor(Tensor self, Tensor other)."""
+    """aten::ne.Tensor(Tensor self, Tensor other) -> Tensor. BOOL."""
     return op.Not(op.Equal(self, other))
 
 
-def _comparison(name: str) -> Callable[[Any, Any], Any]:
+def _comparison(name: str, operator: str) -> Callable[[Any, Any], Any]:
     def translation(self: Any, other: Any) -> Any:
         if _dtype(self, other) is _BOOL:
             self, other = _int(self), _int(other)
-        return getattr(op, name)(self, other)
+        return getattr(op, operator)(self, other)
 
-    translation.__name__ = translation.__qualname__ = name.lower()
+    translation.__name__ = translation.__qualname__ = name
+    translation.__doc__ = f"aten::{name}.Tensor(Tensor self, Tensor other) -> Tensor. BOOL."
     return translation
 
 
-for _aten, _onnx in {"ge": "GreaterOrEqual", "gt": "Greater", "le": "LessOrEqual", "lt": "Less"}.items():
-    translates(f"aten::{_aten}.Tensor", f"aten::{_aten}.Scalar")(_comparison(_onnx))
+for _name, _operator in {"ge": "GreaterOrEqual", "gt": "Greater", "le": "LessOrEqual", "lt": "Less"}.items():
+    translates(f"aten::{_name}.Tensor", f"aten::{_name}.Scalar")(_comparison(_name, _operator))
 
 
 @translates("aten::logical_not")
 def logical_not(self: ir.Value) -> Any:
-    """aten::logical_not(Tensor self)."""
+    """aten::logical_not(Tensor self) -> Tensor. BOOL."""
     return op.Not(self if self.dtype is _BOOL else op.Cast(self, to=int(_BOOL)))
 
 
 @translates("aten::where.self", "aten::where.ScalarOther", "aten::where.ScalarSelf", "aten::where.Scalar")
 def where(condition: ir.Value, self: Any, other: Any) -> Any:
-    """aten::where.self(Tensor condition, Tensor self, Tensor other)."""
+    """aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor."""
     return op.Where(condition, self, other)
 
 
 @translates("aten::masked_fill.Scalar", "aten::masked_fill.Tensor")
 def masked_fill(self: ir.Value, mask: ir.Value, value: Any) -> Any:
-    """aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value)."""
+    """aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor."""
     return op.Where(mask, op.CastLike(value, self), self)
 
 

@@ -1,4 +1,4 @@
-"""Picking elements by tensors of positions."""
+"""Picking elements by positions and masks, and scattering them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,21 @@ _MASKS = (ir.DataType.BOOL, ir.DataType.UINT8)
 
 @translates("aten::embedding")
 def embedding(weight: ir.Value, indices: ir.Value, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False) -> Any:
-    """aten::embedding(Tensor weight, Tensor indices, ...). The other arguments matter for gradients only."""
+    """aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, ...) -> Tensor: weight (N, E), indices (...), result (..., E).
+
+    The other arguments matter for gradients only.
+    """
     del padding_idx, scale_grad_by_freq, sparse
     return op.Gather(weight, indices)
 
 
 @translates("aten::index.Tensor", "aten::_unsafe_index.Tensor")
 def index(self: ir.Value, indices: Sequence[ir.Value | None]) -> Any:
-    """aten::index.Tensor(Tensor self, Tensor?[] indices), with numpy's rules: None keeps a dim, a mask counts for each of its dims."""
+    """aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor, with numpy's rules.
+
+    None keeps a dim, and a mask (BOOL or UINT8) stands for as many dims as it has. The broadcast shape of the indices takes the place of
+    the indexed dims; it comes first where dims are kept between them.
+    """
     assert self.shape is not None
     positions: list[ir.Value | None] = []
     for each in indices:
@@ -40,10 +47,17 @@ def index(self: ir.Value, indices: Sequence[ir.Value | None]) -> Any:
     tuples = op.Concat(*(op.Unsqueeze(each, [-1]) for each in _broadcast(picked)), axis=-1)
     result = op.GatherND(op.Transpose(self, perm=[*axes, *rest]), tuples)
     if axes[-1] - axes[0] + 1 > len(axes):
-        # Dims that are kept between the picked ones: the new dims come first.
+        # NOTE: dims are kept between the picked ones, so the new dims come first.
         return result
     before = axes[0]
     return op.Transpose(result, perm=[*range(rank, rank + before), *range(rank), *range(rank + before, rank + len(rest))])
+
+
+@translates("aten::masked_select")
+def masked_select(self: ir.Value, mask: ir.Value) -> Any:
+    """aten::masked_select(Tensor self, Tensor mask) -> Tensor. A vector of the elements for which the mask is true, both broadcast."""
+    value, kept = op.Expand(self, op.Shape(mask)), op.Expand(mask, op.Shape(self))
+    return op.Compress(op.Reshape(value, [-1]), op.Reshape(kept, [-1]))
 
 
 @translates("aten::searchsorted.Tensor")
@@ -55,8 +69,11 @@ def searchsorted(
     side: str | None = None,
     sorter: ir.Value | None = None,
 ) -> Any:
-    """aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32, bool right, str? side, Tensor? sorter): how many
-    elements of the last dim are smaller than a value; with `right`, or not larger. One comparison of each with each."""
+    """aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, ...) -> Tensor.
+
+    For each value, how many elements of the last dim of `sorted_sequence` are smaller; with `right`, how many are not larger. INT64, or
+    INT32 with `out_int32`. Each value is compared with each element.
+    """
     assert sorted_sequence.shape is not None
     rank = len(sorted_sequence.shape)
     ordered = sorted_sequence if sorter is None else op.GatherElements(sorted_sequence, sorter, axis=-1)
@@ -69,12 +86,12 @@ def searchsorted(
 
 @translates("aten::bucketize.Tensor")
 def bucketize(self: ir.Value, boundaries: ir.Value, out_int32: bool = False, right: bool = False) -> Any:
-    """aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32, bool right)."""
+    """aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor. As `searchsorted`."""
     return searchsorted(boundaries, self, out_int32, right)
 
 
 def _positions(mask: ir.Value) -> list[ir.Value | None]:
-    """The positions of a mask's true elements, for each of its dims."""
+    """The positions of a mask's true elements: a vector for each of its dims."""
     assert mask.shape is not None
     rows = op.NonZero(mask)
     made: list[ir.Value | None] = []
@@ -101,13 +118,18 @@ _REDUCTIONS: dict[str, tuple[str, int | str]] = {
     "amax": ("max", "lowest"),
     "amin": ("min", "highest"),
 }
-"""PyTorch's name to ONNX's, and what changes nothing in it."""
+"""ONNX's reduction by PyTorch's name, and its neutral element."""
 
 
 @translates("aten::scatter_reduce.two")
 def scatter_reduce(self: ir.Value, dim: int, index: ir.Value, src: ir.Value, reduce: str, include_self: bool = True) -> Any:
-    """aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self). ONNX has no mean: it is
-    a sum by a count."""
+    """aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor.
+
+    ONNX has no mean: it is a sum divided by a count.
+
+    Raises:
+        ValueError: `reduce` is the mean of ints.
+    """
     assert self.shape is not None
     if not self.shape:
         data, positions, sources = (op.Unsqueeze(value, [0]) for value in (self, index, src))

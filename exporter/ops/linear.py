@@ -14,7 +14,10 @@ from . import translates
 
 @translates("aten::linear")
 def linear(input: ir.Value, weight: ir.Value, bias: ir.Value | None = None) -> Any:
-    """aten::linear(Tensor input, Tensor weight, Tensor? bias): input (..., K) @ weight (N, K)^T + bias (N), or weight (K)."""
+    """aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor: input (..., K) @ weight (N, K)^T + bias (N) is (..., N).
+
+    A weight (K) gives (...).
+    """
     assert input.shape is not None
     assert weight.shape is not None
     if len(weight.shape) == 1:
@@ -28,19 +31,22 @@ def linear(input: ir.Value, weight: ir.Value, bias: ir.Value | None = None) -> A
 
 @translates("aten::mm", "aten::bmm")
 def mm(self: ir.Value, mat2: ir.Value) -> Any:
-    """aten::mm(Tensor self, Tensor mat2), of matrices; aten::bmm, of batches of them."""
+    """aten::mm(Tensor self, Tensor mat2) -> Tensor: (N, K) @ (K, M) is (N, M); aten::bmm has a batch dim in front."""
     return op.MatMul(self, mat2)
 
 
 @translates("aten::matmul")
 def matmul(self: ir.Value, other: ir.Value) -> Any:
-    """aten::matmul(Tensor self, Tensor other), with numpy's rules for one and for many dims."""
+    """aten::matmul(Tensor self, Tensor other) -> Tensor: (..., N, K) @ (..., K, M) is (..., N, M), vectors and batches as in numpy."""
     return op.MatMul(self, other)
 
 
 @translates("aten::addmm")
 def addmm(self: ir.Value, mat1: ir.Value, mat2: ir.Value, beta: float = 1, alpha: float = 1) -> Any:
-    """aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta, Scalar alpha): beta * self + alpha * mat1 @ mat2."""
+    """aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor: beta * self + alpha * mat1 @ mat2.
+
+    `self` broadcasts to (N, M).
+    """
     if _is_float(mat1):
         return op.Gemm(mat1, mat2, self, alpha=float(alpha), beta=float(beta))
     # NOTE: ONNX Runtime has no Gemm of ints.
@@ -53,8 +59,10 @@ def _is_float(value: ir.Value) -> bool:
 
 @translates("aten::cdist", "aten::_cdist_forward")
 def cdist(x1: ir.Value, x2: ir.Value, p: float = 2.0, compute_mode: int | None = None) -> Any:
-    """aten::cdist(Tensor x1, Tensor x2, float p, int? compute_mode): the p-norms of the differences of each row (..., P, M) with each
-    row (..., R, M), as (..., P, R). `compute_mode` chooses between equal ways."""
+    """aten::cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor: x1 (..., P, M) and x2 (..., R, M) give (..., P, R).
+
+    The p-norm of the difference of each row of `x1` and each row of `x2`. `compute_mode` selects one of several equal algorithms.
+    """
     del compute_mode
     difference = op.Sub(op.Unsqueeze(x1, [-2]), op.Unsqueeze(x2, [-3]))
     if p == 1:
@@ -80,9 +88,11 @@ def scaled_mm(
     out_dtype: int = -1,
     use_fast_accum: bool = False,
 ) -> Any:
-    """aten::_scaled_mm(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias, Tensor? scale_result, ScalarType? out_dtype,
-    bool use_fast_accum): a product of matrices of 8-bit floats, which ONNX computes in float32; the scales are one number or one for each
-    row of `self` and column of `mat2`."""
+    """aten::_scaled_mm(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, ...) -> Tensor: (N, K) @ (K, M).
+
+    (N, M) in `out_dtype` or the dtype of `self`. The matrices are 8-bit floats, multiplied in float32. A scale is one number, or one for
+    each row of `self` (N, 1) and each column of `mat2` (1, M).
+    """
     del use_fast_accum
     single = int(ir.DataType.FLOAT)
     product = op.Mul(op.Mul(op.MatMul(op.Cast(self, to=single), op.Cast(mat2, to=single)), scale_a), scale_b)
@@ -95,13 +105,13 @@ def scaled_mm(
 
 @translates("aten::_sparse_mm")
 def sparse_mm(sparse: ir.Value, dense: ir.Value) -> Any:
-    """aten::_sparse_mm(Tensor sparse, Tensor dense)."""
+    """aten::_sparse_mm(Tensor sparse, Tensor dense) -> Tensor: (N, K) @ (K, M) is (N, M)."""
     return op.MatMul(sparse, dense)
 
 
 @translates("aten::_sparse_addmm")
 def sparse_addmm(self: ir.Value, mat1: ir.Value, mat2: ir.Value, beta: float = 1, alpha: float = 1) -> Any:
-    """aten::_sparse_addmm(Tensor self, Tensor sparse, Tensor dense, *, Scalar beta, Scalar alpha): beta * self + alpha * sparse @ dense."""
+    """aten::_sparse_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor. As `addmm`, `mat1` sparse."""
     product = op.MatMul(mat1, mat2)
     product = product if alpha == 1 else op.Mul(product, op.CastLike(alpha, product))
     return product if beta == 0 else op.Add(self if beta == 1 else op.Mul(self, op.CastLike(beta, self)), product)

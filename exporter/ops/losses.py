@@ -1,4 +1,4 @@
-"""Losses that ONNX has in part only."""
+"""Losses that ONNX's operators cover only in part."""
 
 from __future__ import annotations
 
@@ -22,10 +22,20 @@ def cross_entropy_loss(
     ignore_index: Any = -100,
     label_smoothing: float = 0.0,
 ) -> Any:
-    """aten::cross_entropy_loss(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, float label_smoothing):
-    logits (C), (N, C) or (N, C, ...), and as targets positions of classes, without C, or probabilities of the logits' shape.
+    """aten::cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, ...) -> Tensor.
 
-    Smoothed, a target is `label_smoothing / C` for each class and what is left for its own. ONNX's operator knows neither of these.
+    ONNX's operator takes neither probabilities nor smoothing.
+
+    Args:
+        self: Logits (C), (N, C) or (N, C, ...).
+        target: Classes as ints, of the logits' shape without C, or probabilities of the logits' shape.
+        weight: (C).
+        reduction: 0 for none, 1 for the mean, 2 for the sum.
+        ignore_index: The class of elements that do not count.
+        label_smoothing: The probability that is spread over all classes; the rest is for the target's own class.
+
+    Returns:
+        A scalar; with reduction 0 the logits' shape without C.
     """
     assert self.shape is not None
     assert target.dtype is not None

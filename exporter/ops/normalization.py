@@ -1,4 +1,4 @@
-"""Normalization layers."""
+"""Normalization layers. The results have the shape and dtype of the input (N, C, ...), unless something else is said."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def batch_norm(
     eps: float,
     cudnn_enabled: bool = True,
 ) -> Any:
-    """aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, ...).
+    """aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, ...) -> Tensor.
 
-    In training mode, and without running statistics, the statistics are the batch's own.
+    Weight, bias and running statistics are (C). In training mode, and without running statistics, the batch's statistics are used.
     """
     del cudnn_enabled
     if not training and running_mean is not None and running_var is not None:
@@ -57,9 +57,10 @@ def batch_norm_functional(
     momentum: float,
     eps: float,
 ) -> Any:
-    """aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var,
-    bool training, float momentum, float eps): the result, the mean, the reciprocal deviation, and the new running statistics, of which
-    the variance is without bias."""
+    """aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, ...) -> 5 Tensors.
+
+    The result, the mean (C), the reciprocal deviation (C), the new running mean (C), and the new running variance (C), which is unbiased.
+    """
     if not training:
         return [*native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps), running_mean, running_var]
     mean, variance = _batch_statistics(input)
@@ -85,8 +86,10 @@ def native_batch_norm(
     momentum: float,
     eps: float,
 ) -> Any:
-    """aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training,
-    float momentum, float eps): the result, and the mean and reciprocal deviation of the batch, which in evaluation are empty."""
+    """aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, ...) -> (Tensor, Tensor, Tensor).
+
+    The result, and the mean (C) and reciprocal deviation (C) of the batch, which in evaluation are empty (0).
+    """
     if training or running_mean is None or running_var is None:
         mean, variance = _batch_statistics(input)
         result, deviation = _normalized(input, weight, bias, mean, variance, eps)
@@ -99,7 +102,10 @@ def native_batch_norm(
 def native_batch_norm_no_statistics(
     input: ir.Value, weight: ir.Value | None, bias: ir.Value | None, training: bool, momentum: float, eps: float
 ) -> Any:
-    """aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps)."""
+    """aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, ...) -> (Tensor, Tensor, Tensor).
+
+    The result, and the mean (C) and reciprocal deviation (C) of the batch.
+    """
     return native_batch_norm(input, weight, bias, None, None, training, momentum, eps)
 
 
@@ -113,13 +119,15 @@ def native_batch_norm_no_training(
     momentum: float,
     eps: float,
 ) -> Any:
-    """aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var,
-    float momentum, float eps)."""
+    """aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, ...) -> (Tensor, Tensor, Tensor).
+
+    The result, and two empty tensors (0).
+    """
     return native_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
 
 
 def _batch_statistics(value: ir.Value) -> tuple[Any, Any]:
-    """The mean and the variance (with bias) of each channel, with dims of size 1 for the others."""
+    """The mean and the biased variance of each channel: (1, C, 1, ...)."""
     assert value.shape is not None
     axes = [axis for axis in range(len(value.shape)) if axis != 1]
     mean = op.ReduceMean(value, axes, keepdims=1)
@@ -130,7 +138,7 @@ def _batch_statistics(value: ir.Value) -> tuple[Any, Any]:
 def _normalized(
     value: ir.Value, weight: ir.Value | None, bias: ir.Value | None, mean: Any, variance: Any, eps: float
 ) -> tuple[ir.Value, ir.Value]:
-    """The normalized value and the reciprocal deviation (a vector)."""
+    """The normalized value and the reciprocal deviation (C)."""
     assert value.shape is not None
     per_channel = [1, -1, *[1] * (len(value.shape) - 2)]
     deviation = op.Reciprocal(op.Sqrt(op.Add(variance, eps)))
@@ -155,7 +163,10 @@ def layer_norm(
     eps: float = 1e-5,
     cudnn_enable: bool = True,
 ) -> Any:
-    """aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps, bool cudnn_enable)."""
+    """aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-5, ...) -> Tensor.
+
+    Weight and bias have the shape `normalized_shape`, which is that of the last dims of the input.
+    """
     del cudnn_enable
     scale = op.Expand(op.CastLike(1.0, input), list(normalized_shape)) if weight is None else weight
     (result,) = emit("LayerNormalization", [input, scale, bias], {"axis": -len(normalized_shape), "epsilon": eps}, outputs=1)
@@ -171,9 +182,9 @@ def group_norm(
     eps: float = 1e-5,
     cudnn_enabled: bool = True,
 ) -> Any:
-    """aten::group_norm(Tensor input, int num_groups, Tensor? weight, Tensor? bias, float eps, bool cudnn_enabled).
+    """aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-5, ...) -> Tensor.
 
-    Each group is an instance; scale and shift are per channel. (ONNX has an operator of its own from opset 21 on.)
+    Each group is an instance; weight and bias (C) are per channel. From opset 21 on ONNX has an operator for it.
     """
     del cudnn_enabled
     assert input.shape is not None
@@ -191,18 +202,3 @@ def _or_filled(value: ir.Value | None, fill: float, like: ir.Value) -> Any:
         return value
     assert like.shape is not None and like.dtype is not None
     return op.Constant(value=ir.tensor(np.full(like.shape.numpy(), fill, dtype=like.dtype.numpy())))
-
-
-@translates(
-    "aten::dropout",
-    "aten::dropout_",
-    "aten::feature_dropout",
-    "aten::alpha_dropout",
-    "aten::feature_alpha_dropout",
-    is_complex=None,
-)
-def dropout(input: ir.Value, p: float, train: bool) -> Any:
-    """aten::dropout(Tensor input, float p, bool train). In evaluation it returns its input."""
-    if not train or p == 0:
-        return input
-    return op.Dropout(input, p, True)[0]

@@ -16,9 +16,10 @@ from . import translates
 
 @translates("aten::adaptive_avg_pool1d", "aten::adaptive_avg_pool2d", "aten::adaptive_avg_pool3d")
 def adaptive_avg_pool(self: ir.Value, output_size: Sequence[int]) -> Any:
-    """aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size).
+    """aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor.
 
-    Output i of k along a dim of size n is the mean over floor(i*n/k) to ceil((i+1)*n/k).
+    `self` (N, C, ...) or (C, ...); the spatial dims get the sizes of `output_size`. Element i of k along a dim of size n is the mean from
+    floor(i * n / k) to ceil((i + 1) * n / k).
     """
     assert self.shape is not None
     first = len(self.shape) - len(output_size)
@@ -44,7 +45,7 @@ def adaptive_avg_pool(self: ir.Value, output_size: Sequence[int]) -> Any:
 
 
 def _means(value: Any, axis: int, count: int, rank: int) -> Any:
-    """The means of adaptive pooling along a dim whose size is known at run time only: a product with a matrix of weights."""
+    """Adaptive pooling along a dim of dynamic size: a product with a matrix of weights."""
     size = op.Shape(value, start=axis, end=axis + 1)
     index = np.arange(count, dtype=np.int64)[:, None]
     start = op.Div(op.Mul(index, size), [count])
@@ -69,10 +70,15 @@ def avg_pool(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Any:
-    """aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, bool count_include_pad,
-    int? divisor_override): the sum over each window by `divisor_override`, or by the size of the window."""
+    """aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, ...) -> Tensor.
+
+    `self` (N, C, ...) or (C, ...). The sum over each window is divided by `divisor_override`, or by the size of the window.
+
+    Raises:
+        ValueError: ONNX has no operator for this `ceil_mode`.
+    """
     assert self.shape is not None
-    # NOTE: without a batch dim there is one dim less than two and the kernel's; a kernel given as one number is that of all dims.
+    # NOTE: a kernel given as one number is that of all spatial dims.
     rank = len(kernel_size) if len(kernel_size) > 1 else len(self.shape) - 2
     kernel, pads = _per_dim(kernel_size, rank), _per_dim(padding, rank)
     strides = _per_dim(stride, rank) if stride else kernel
@@ -93,7 +99,7 @@ def avg_pool(
 
 
 def _rounds_up(sizes: Sequence[Any], kernel: Sequence[int], strides: Sequence[int], pads: Sequence[int]) -> bool:
-    """Whether PyTorch has a window more than without ceil_mode. It leaves out one that would begin in the padding behind, ONNX does not."""
+    """Whether `ceil_mode` adds a window in PyTorch, which leaves out a window that begins in the padding at the end; ONNX keeps it."""
     more = set()
     for size, window, step, pad in zip(sizes, kernel, strides, pads, strict=True):
         if not isinstance(size, int):

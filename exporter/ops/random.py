@@ -1,7 +1,8 @@
-"""Random numbers. The generator is the runtime's: no seed gives PyTorch's numbers."""
+"""Random numbers and dropout. The runtime generates them: no seed gives the numbers that PyTorch draws."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import onnx_ir as ir
@@ -13,7 +14,13 @@ from . import translates
 
 @translates("aten::multinomial")
 def multinomial(self: ir.Value, num_samples: int, replacement: bool = False) -> Any:
-    """aten::multinomial(Tensor self, int num_samples, bool replacement, ...) of weights (N) or (B, N). ONNX draws with replacement only."""
+    """aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor.
+
+    Weights (N) or (B, N) give INT64 positions (S) or (B, S).
+
+    Raises:
+        ValueError: Several samples are drawn without replacement, which ONNX cannot do.
+    """
     assert self.shape is not None
     if num_samples > 1 and not replacement:
         raise ValueError("ONNX draws with replacement only")
@@ -21,3 +28,54 @@ def multinomial(self: ir.Value, num_samples: int, replacement: bool = False) -> 
     scores = op.Log(op.Unsqueeze(self, [0]) if single else self)
     drawn = op.Multinomial(scores, dtype=int(ir.DataType.INT64), sample_size=num_samples)
     return op.Squeeze(drawn, [0]) if single else drawn
+
+
+@translates("aten::dropout", is_complex=None)
+def dropout(input: ir.Value, p: float, train: bool) -> Any:
+    """aten::dropout(Tensor input, float p, bool train) -> Tensor. In evaluation it returns its input."""
+    if not train or p == 0:
+        return input
+    # NOTE: ONNX has no ratio of 1.
+    return op.Dropout(input, p, True)[0] if p < 1 else op.Mul(input, op.CastLike(0.0, input))
+
+
+@translates("aten::feature_dropout", is_complex=None)
+def feature_dropout(input: ir.Value, p: float, train: bool) -> Any:
+    """aten::feature_dropout(Tensor input, float p, bool train) -> Tensor. It drops whole channels of the input (N, C, ...)."""
+    if not train or p == 0:
+        return input
+    factor = op.Where(_kept(input, p, channels=True), op.CastLike(1 / (1 - p) if p < 1 else 0.0, input), op.CastLike(0.0, input))
+    return op.Mul(input, factor)
+
+
+@translates("aten::alpha_dropout", is_complex=None)
+def alpha_dropout(input: ir.Value, p: float, train: bool) -> Any:
+    """aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor. It keeps mean 0 and variance 1."""
+    return _alpha_dropped(input, p, channels=False) if train and p else input
+
+
+@translates("aten::feature_alpha_dropout", is_complex=None)
+def feature_alpha_dropout(input: ir.Value, p: float, train: bool) -> Any:
+    """aten::feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor. `alpha_dropout` of whole channels (N, C, ...)."""
+    return _alpha_dropped(input, p, channels=True) if train and p else input
+
+
+def _alpha_dropped(value: ir.Value, p: float, *, channels: bool) -> Any:
+    """Replaces dropped elements by the limit of SELU, then scales and shifts (Klambauer et al., Self-Normalizing Neural Networks, 2017)."""
+    if p == 1:
+        return op.Mul(value, op.CastLike(0.0, value))
+    limit = -1.7580993408473766
+    scale = 1 / math.sqrt((limit**2 * p + 1) * (1 - p))
+    kept = op.Where(_kept(value, p, channels=channels), value, op.CastLike(limit, value))
+    return op.Add(op.Mul(kept, op.CastLike(scale, value)), op.CastLike(-limit * p * scale, value))
+
+
+def _kept(like: ir.Value, p: float, *, channels: bool) -> Any:
+    """Which elements are kept, or which channels: BOOL, of the shape of `like` (N, C, ...) or (N, C, 1, ...)."""
+    # NOTE: not a Dropout of ones: ONNX Runtime takes that for a constant (seen in 1.31).
+    template: Any = like
+    if channels:
+        assert like.shape is not None
+        inner = op.Constant(value_ints=[1] * (len(like.shape) - 2))
+        template = op.Expand(op.CastLike(0.0, like), op.Concat(op.Shape(like, end=2), inner, axis=0))
+    return op.Less(op.RandomUniformLike(template, dtype=int(ir.DataType.FLOAT)), 1.0 - p)

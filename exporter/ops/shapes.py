@@ -1,4 +1,4 @@
-"""Views and cuts of tensors."""
+"""Views and cuts of tensors, and how tensors are joined."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from . import emit, translates
 
 @translates("aten::reshape")
 def reshape(self: ir.Value, shape: Sequence[Any]) -> Any:
-    """aten::reshape(Tensor self, SymInt[] shape)."""
+    """aten::reshape(Tensor self, SymInt[] shape) -> Tensor. Of that shape; -1 stands for the size that is left."""
     return view(self, shape)
 
 
 @translates("aten::view", "aten::view_copy", "aten::_unsafe_view")
 def view(self: ir.Value, size: Sequence[Any]) -> Any:
-    """aten::view(Tensor self, SymInt[] size)."""
+    """aten::view(Tensor self, SymInt[] size) -> Tensor. Of shape `size`; -1 stands for the size that is left."""
     symbolic = [position for position, each in enumerate(size) if isinstance(each, ir.Value)]
     known = [each for each in size if not isinstance(each, ir.Value)]
     if len(symbolic) == 1 and all(each > 0 for each in known):
-        # One size follows from the others, so that the shape is a constant.
+        # NOTE: one size follows from the others, so the shape can be a constant.
         size = [-1 if position in symbolic else each for position, each in enumerate(size)]
     return op.Reshape(self, size, allowzero=1 if 0 in known else None)
 
 
 @translates("aten::split.sizes")
 def split_sizes(self: ir.Value, split_size: Sequence[Any], dim: int = 0) -> list[ir.Value]:
-    """aten::split.sizes(Tensor self, SymInt[] split_size, int dim)."""
+    """aten::split.sizes(Tensor self, SymInt[] split_size, int dim=0) -> Tensor[]. One part for each size."""
     return split_with_sizes(self, split_size, dim)
 
 
 @translates("aten::split_with_sizes", "aten::split_with_sizes_copy")
 def split_with_sizes(self: ir.Value, split_sizes: Sequence[Any], dim: int = 0) -> list[ir.Value]:
-    """aten::split_with_sizes(Tensor self, SymInt[] split_sizes, int dim)."""
+    """aten::split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]. One part for each size."""
     if len(split_sizes) == 1:
         return [self]
     return emit("Split", [self, split_sizes], {"axis": dim}, outputs=len(split_sizes))
@@ -45,7 +45,11 @@ def split_with_sizes(self: ir.Value, split_sizes: Sequence[Any], dim: int = 0) -
 
 @translates("aten::unbind.int")
 def unbind(self: ir.Value, dim: int = 0) -> Any:
-    """aten::unbind.int(Tensor self, int dim). The size along `dim` is known: it is how many results there are."""
+    """aten::unbind.int(Tensor self, int dim=0) -> Tensor[]. The slices along `dim`, without that dim.
+
+    Raises:
+        ValueError: The size of `dim` is dynamic, so the number of results is unknown.
+    """
     assert self.shape is not None
     size = self.shape[dim]
     if not isinstance(size, int):
@@ -56,9 +60,9 @@ def unbind(self: ir.Value, dim: int = 0) -> Any:
 
 @translates("aten::split.Tensor", "aten::split_copy.Tensor", "aten::unsafe_split.Tensor")
 def split(self: ir.Value, split_size: Any, dim: int = 0) -> Any:
-    """aten::split.Tensor(Tensor self, SymInt split_size, int dim). The last part is smaller where the size is no multiple.
+    """aten::split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]. Parts of size `split_size`, the last one smaller.
 
-    A dim of dynamic size gives an ONNX sequence, whose length is known at run time only.
+    A dim of dynamic size gives an ONNX sequence, whose length is known only at run time.
     """
     assert self.shape is not None
     size = self.shape[dim]
@@ -71,7 +75,7 @@ def split(self: ir.Value, split_size: Any, dim: int = 0) -> Any:
 
 @translates("aten::transpose.int")
 def transpose(self: ir.Value, dim0: int, dim1: int) -> Any:
-    """aten::transpose.int(Tensor self, int dim0, int dim1)."""
+    """aten::transpose.int(Tensor self, int dim0, int dim1) -> Tensor. With the two dims exchanged."""
     assert self.shape is not None
     order = list(range(len(self.shape)))
     if order:
@@ -81,19 +85,19 @@ def transpose(self: ir.Value, dim0: int, dim1: int) -> Any:
 
 @translates("aten::permute")
 def permute(self: ir.Value, dims: Sequence[int]) -> Any:
-    """aten::permute(Tensor self, int[] dims)."""
+    """aten::permute(Tensor self, int[] dims) -> Tensor. Dim i of the result is dim `dims[i]` of `self`."""
     return op.Transpose(self, perm=[dim % len(dims) for dim in dims])
 
 
 @translates("aten::unsqueeze")
 def unsqueeze(self: ir.Value, dim: int) -> Any:
-    """aten::unsqueeze(Tensor self, int dim)."""
+    """aten::unsqueeze(Tensor self, int dim) -> Tensor. With a new dim of size 1."""
     return op.Unsqueeze(self, [dim])
 
 
 @translates("aten::squeeze", "aten::squeeze.dim", "aten::squeeze.dims")
 def squeeze(self: ir.Value, dim: int | Sequence[int] | None = None) -> Any:
-    """aten::squeeze.dims(Tensor self, int[] dim): without those of the dims, or of all, whose size is 1. A dynamic size is another one."""
+    """aten::squeeze.dims(Tensor self, int[] dim) -> Tensor. Without those of the dims, or of all dims, whose size is 1 and not dynamic."""
     assert self.shape is not None
     rank = len(self.shape)
     dims = range(rank) if dim is None else [dim] if isinstance(dim, int) else dim
@@ -103,13 +107,13 @@ def squeeze(self: ir.Value, dim: int | Sequence[int] | None = None) -> Any:
 
 @translates("aten::expand")
 def expand(self: ir.Value, size: Sequence[Any]) -> Any:
-    """aten::expand(Tensor self, SymInt[] size, *, bool implicit). -1 keeps a size, as 1 does in ONNX."""
+    """aten::expand(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor. Of shape `size`; -1 keeps a size, as 1 in ONNX."""
     return op.Expand(self, [1 if isinstance(each, int) and each == -1 else each for each in size])
 
 
 @translates("aten::slice.Tensor")
 def slice_(self: ir.Value, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1) -> Any:
-    """aten::slice.Tensor(Tensor self, int dim, SymInt? start, SymInt? end, SymInt step)."""
+    """aten::slice.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor. `dim` is cut."""
     start, end, step = 0 if start is None else start, _END if end is None else end, 1 if step is None else step
     if (start, step) == (0, 1) and isinstance(end, int) and end >= _END:
         return self
@@ -121,19 +125,25 @@ _END = 2**63 - 1
 
 @translates("aten::select.int")
 def select(self: ir.Value, dim: int, index: Any) -> Any:
-    """aten::select.int(Tensor self, int dim, SymInt index)."""
+    """aten::select.int(Tensor self, int dim, SymInt index) -> Tensor. Without `dim`."""
     return op.Gather(self, index, axis=dim)
 
 
 @translates("aten::cat")
 def cat(tensors: Sequence[ir.Value], dim: int = 0) -> Any:
-    """aten::cat(Tensor[] tensors, int dim). PyTorch leaves out tensors of shape (0,), whatever the others' rank."""
+    """aten::cat(Tensor[] tensors, int dim=0) -> Tensor. The sizes of `dim` add up.
+
+    PyTorch leaves out tensors of shape (0), whatever the rank of the others.
+    """
     return op.Concat(*([each for each in tensors if each.shape != (0,)] or tensors[:1]), axis=dim)
 
 
 @translates("aten::flatten.using_ints")
 def flatten(self: ir.Value, start_dim: int = 0, end_dim: int = -1) -> Any:
-    """aten::flatten.using_ints(Tensor self, int start_dim, int end_dim)."""
+    """aten::flatten.using_ints(Tensor self, int start_dim=0, int end_dim=-1) -> Tensor.
+
+    The dims from `start_dim` to `end_dim` become one; a scalar becomes (1).
+    """
     assert self.shape is not None
     rank = len(self.shape)
     if rank == 0:
@@ -145,7 +155,7 @@ def flatten(self: ir.Value, start_dim: int = 0, end_dim: int = -1) -> Any:
         return op.Flatten(self, axis=1)
     if (start, end) == (0, rank - 2):
         return op.Flatten(self, axis=rank - 1)
-    # NOTE: a 0 copies the size at its own place.
+    # NOTE: a 0 copies the size of the same dim.
     behind = [_size(self, axis) for axis in range(end + 1, rank)]
     return op.Reshape(self, [*[0] * start, -1, *behind])
 

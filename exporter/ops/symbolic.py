@@ -1,4 +1,7 @@
-"""Arithmetic with sizes: Python's operators on symbolic ints, floats and bools, as ONNX scalars (INT64, FLOAT, BOOL)."""
+"""Arithmetic with sizes: Python's operators on symbolic ints, floats and bools, as ONNX scalars (INT64, FLOAT, BOOL).
+
+An int and a float give a float; comparisons give a bool.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ _FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
 
 @translates("aten::sym_size.int")
 def sym_size(self: ir.Value, dim: int) -> Any:
-    """aten::sym_size.int(Tensor self, int dim): a scalar."""
+    """aten::sym_size.int(Tensor self, int dim) -> SymInt. An INT64 scalar."""
     assert self.shape is not None
     dim %= len(self.shape)
     size: Any = op.Shape(self, start=dim, end=dim + 1)
@@ -26,37 +29,37 @@ def sym_size(self: ir.Value, dim: int) -> Any:
 
 @translates("aten::sym_numel")
 def sym_numel(self: ir.Value) -> Any:
-    """aten::sym_numel(Tensor self): a scalar."""
+    """aten::sym_numel(Tensor self) -> SymInt. An INT64 scalar."""
     return op.Size(self)
 
 
 @translates("_operator::add")
 def add(a: Any, b: Any) -> Any:
-    """a + b."""
+    """Python's a + b."""
     return op.Add(*_same_dtype(a, b))
 
 
 @translates("_operator::sub")
 def sub(a: Any, b: Any) -> Any:
-    """a - b."""
+    """Python's a - b."""
     return op.Sub(*_same_dtype(a, b))
 
 
 @translates("_operator::mul")
 def mul(a: Any, b: Any) -> Any:
-    """a * b."""
+    """Python's a * b."""
     return op.Mul(*_same_dtype(a, b))
 
 
 @translates("_operator::truediv")
 def truediv(a: Any, b: Any) -> Any:
-    """a / b, a float."""
+    """Python's a / b: a float."""
     return op.Div(_float(a), _float(b))
 
 
 @translates("_operator::floordiv")
 def floordiv(a: Any, b: Any) -> Any:
-    """a // b. ONNX's Div of ints rounds toward zero, Python's toward minus infinity."""
+    """Python's a // b, which rounds toward minus infinity. ONNX's Div of ints rounds toward zero."""
     a, b = _same_dtype(a, b)
     if _dtype(a) in _FLOATS or _dtype(b) in _FLOATS:
         return op.Floor(op.Div(a, b))
@@ -65,109 +68,109 @@ def floordiv(a: Any, b: Any) -> Any:
 
 @translates("_operator::mod")
 def mod(a: Any, b: Any) -> Any:
-    """a % b for ints. ONNX's Mod has the divisor's sign, as Python's."""
+    """Python's a % b for ints. ONNX's Mod has the sign of the divisor as well."""
     return op.Mod(a, b)
 
 
 @translates("_operator::pow", "torch::sym_pow")
 def power(a: Any, b: Any) -> Any:
-    """a ** b."""
+    """Python's a ** b."""
     return op.Pow(a, b)
 
 
 @translates("_operator::neg")
 def neg(a: Any) -> Any:
-    """-a."""
+    """Python's -a."""
     return op.Neg(a)
 
 
 @translates("_operator::eq")
 def eq(a: Any, b: Any) -> Any:
-    """a == b."""
+    """Python's a == b."""
     return op.Equal(*_same_dtype(a, b))
 
 
 @translates("_operator::ne")
 def ne(a: Any, b: Any) -> Any:
-    """a != b."""
+    """Python's a != b."""
     return op.Not(op.Equal(*_same_dtype(a, b)))
 
 
 @translates("_operator::lt")
 def lt(a: Any, b: Any) -> Any:
-    """a < b."""
+    """Python's a < b."""
     return op.Less(*_same_dtype(a, b))
 
 
 @translates("_operator::le")
 def le(a: Any, b: Any) -> Any:
-    """a <= b."""
+    """Python's a <= b."""
     return op.LessOrEqual(*_same_dtype(a, b))
 
 
 @translates("_operator::gt")
 def gt(a: Any, b: Any) -> Any:
-    """a > b."""
+    """Python's a > b."""
     return op.Greater(*_same_dtype(a, b))
 
 
 @translates("_operator::ge")
 def ge(a: Any, b: Any) -> Any:
-    """a >= b."""
+    """Python's a >= b."""
     return op.GreaterOrEqual(*_same_dtype(a, b))
 
 
 @translates("torch::sym_max")
 def sym_max(a: Any, b: Any) -> Any:
-    """max(a, b)."""
+    """Python's max(a, b)."""
     return op.Max(*_same_dtype(a, b))
 
 
 @translates("torch::sym_min")
 def sym_min(a: Any, b: Any) -> Any:
-    """min(a, b)."""
+    """Python's min(a, b)."""
     return op.Min(*_same_dtype(a, b))
 
 
 @translates("torch::sym_not")
 def sym_not(a: Any) -> Any:
-    """not a."""
+    """Python's not a."""
     return op.Not(a)
 
 
 @translates("torch::sym_ite")
 def sym_ite(condition: Any, a: Any, b: Any) -> Any:
-    """a if condition else b."""
+    """Python's a if condition else b."""
     return op.Where(condition, *_same_dtype(a, b))
 
 
 @translates("torch::sym_float")
 def sym_float(a: Any) -> Any:
-    """float(a)."""
+    """Python's float(a)."""
     return _float(a)
 
 
 @translates("torch::sym_int", "math::trunc")
 def sym_int(a: Any) -> Any:
-    """int(a): toward zero."""
+    """Python's int(a), which rounds toward zero."""
     return op.Cast(a, to=int(ir.DataType.INT64))
 
 
 @translates("math::floor")
 def floor(a: Any) -> Any:
-    """math.floor(a)."""
+    """Python's math.floor(a): an int."""
     return op.Cast(op.Floor(_float(a)), to=int(ir.DataType.INT64))
 
 
 @translates("math::ceil")
 def ceil(a: Any) -> Any:
-    """math.ceil(a)."""
+    """Python's math.ceil(a): an int."""
     return op.Cast(op.Ceil(_float(a)), to=int(ir.DataType.INT64))
 
 
 @translates("torch::_sym_sqrt", "math::sqrt")
 def sqrt(a: Any) -> Any:
-    """math.sqrt(a)."""
+    """Python's math.sqrt(a): a float."""
     return op.Sqrt(_float(a))
 
 
@@ -184,5 +187,5 @@ def _float(a: Any) -> Any:
 
 
 def _same_dtype(a: Any, b: Any) -> tuple[Any, Any]:
-    """Both as floats if one is."""
+    """Both as floats if one is a float."""
     return (_float(a), _float(b)) if {_dtype(a), _dtype(b)} & _FLOATS else (a, b)
