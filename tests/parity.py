@@ -17,4 +17,4 @@ def check(function: Callable[..., Any], program: onnxplain.ONNXProgram, args: tu
     assert len(results) == len(expected)
     for got, want in zip(results, expected, strict=True):
         want = want if isinstance(want, torch.Tensor) else torch.tensor(want)
-        torch.testing.assert_close(got, want.detach(), rtol=tolerance, atol=tolerance)
+        torch.testing.assert_close(got, want.detach(), rtol=tolerance, atol=tolerance, equal_nan=True)

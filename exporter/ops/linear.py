@@ -92,15 +92,20 @@ def scaled_mm(
 
     (N, M) in `out_dtype` or the dtype of `self`. The matrices are 8-bit floats, multiplied in float32. A scale is one number, or one for
     each row of `self` (N, 1) and each column of `mat2` (1, M).
+
+    Raises:
+        ValueError: The result has an 8-bit dtype and `scale_result` is given.
     """
     del use_fast_accum
     single = int(ir.DataType.FLOAT)
     product = op.Mul(op.Mul(op.MatMul(op.Cast(self, to=single), op.Cast(mat2, to=single)), scale_a), scale_b)
     if bias is not None:
         product = op.Add(product, op.Cast(bias, to=single))
-    if scale_result is not None:
-        product = op.Mul(product, scale_result)
-    return op.Cast(product, to=int(self.dtype or single) if out_dtype == -1 else out_dtype)
+    dtype = ir.DataType(int(self.dtype or single) if out_dtype == -1 else out_dtype)
+    if scale_result is not None and dtype.itemsize == 1:
+        # NOTE: other results ignore it. The CPU divides by it (seen in torch 2.13), cuBLAS multiplies by it.
+        raise ValueError("scale_result has not the same meaning on all devices")
+    return op.Cast(product, to=int(dtype))
 
 
 @translates("aten::_sparse_mm")

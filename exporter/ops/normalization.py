@@ -75,7 +75,7 @@ def batch_norm_functional(
     return [result, mean, deviation, new_mean, new_variance]
 
 
-@translates("aten::_native_batch_norm_legit", "aten::native_batch_norm")
+@translates("aten::native_batch_norm")
 def native_batch_norm(
     input: ir.Value,
     weight: ir.Value | None,

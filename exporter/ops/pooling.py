@@ -60,8 +60,8 @@ def _means(value: Any, axis: int, count: int, rank: int) -> Any:
     return op.Transpose(op.MatMul(op.Transpose(value, perm=swapped), op.Transpose(weights, perm=[1, 0])), perm=swapped)
 
 
-@translates("aten::avg_pool2d", "aten::avg_pool3d")
-def avg_pool(
+@translates("aten::avg_pool2d")
+def avg_pool2d(
     self: ir.Value,
     kernel_size: Sequence[int],
     stride: Sequence[int] = (),
@@ -72,30 +72,58 @@ def avg_pool(
 ) -> Any:
     """aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, ...) -> Tensor.
 
-    `self` (N, C, ...) or (C, ...). The sum over each window is divided by `divisor_override`, or by the size of the window.
+    `self` (N, C, H, W) or (C, H, W). The sum over each window is divided by `divisor_override`, or by the size of the window.
 
     Raises:
         ValueError: ONNX has no operator for this `ceil_mode`.
     """
-    assert self.shape is not None
-    # NOTE: a kernel given as one number is that of all spatial dims.
-    rank = len(kernel_size) if len(kernel_size) > 1 else len(self.shape) - 2
+    return _avg_pool(2, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+@translates("aten::avg_pool3d")
+def avg_pool3d(
+    self: ir.Value,
+    kernel_size: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Any:
+    """aten::avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, ...) -> Tensor.
+
+    As `avg_pool2d`, for `self` (N, C, D, H, W) or (C, D, H, W).
+    """
+    return _avg_pool(3, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+def _avg_pool(
+    rank: int,
+    value: ir.Value,
+    kernel_size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> Any:
+    assert value.shape is not None
     kernel, pads = _per_dim(kernel_size, rank), _per_dim(padding, rank)
     strides = _per_dim(stride, rank) if stride else kernel
     if divisor_override is not None and ceil_mode:
         raise ValueError("ceil_mode and divisor_override cannot go together in ONNX: windows at the end are smaller")
-    batched = op.Unsqueeze(self, [0]) if len(self.shape) == rank + 1 else self
+    batched = op.Unsqueeze(value, [0]) if len(value.shape) == rank + 1 else value
     pooled = op.AveragePool(
         batched,
         kernel_shape=kernel,
         strides=strides,
         pads=[*pads, *pads],
-        ceil_mode=int(ceil_mode and _rounds_up(list(self.shape)[-rank:], kernel, strides, pads)),
+        ceil_mode=int(ceil_mode and _rounds_up(list(value.shape)[-rank:], kernel, strides, pads)),
         count_include_pad=int(count_include_pad or divisor_override is not None),
     )
     if divisor_override is not None:
         pooled = op.Mul(pooled, math.prod(kernel) / divisor_override)
-    return op.Squeeze(pooled, [0]) if batched is not self else pooled
+    return op.Squeeze(pooled, [0]) if batched is not value else pooled
 
 
 def _rounds_up(sizes: Sequence[Any], kernel: Sequence[int], strides: Sequence[int], pads: Sequence[int]) -> bool:

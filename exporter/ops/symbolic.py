@@ -72,7 +72,7 @@ def mod(a: Any, b: Any) -> Any:
     return op.Mod(a, b)
 
 
-@translates("_operator::pow", "torch::sym_pow")
+@translates("_operator::pow")
 def power(a: Any, b: Any) -> Any:
     """Python's a ** b."""
     return op.Pow(a, b)
@@ -168,9 +168,9 @@ def ceil(a: Any) -> Any:
     return op.Cast(op.Ceil(_float(a)), to=int(ir.DataType.INT64))
 
 
-@translates("torch::_sym_sqrt", "math::sqrt")
+@translates("torch::_sym_sqrt")
 def sqrt(a: Any) -> Any:
-    """Python's math.sqrt(a): a float."""
+    """The square root torch.sym_sqrt(a): a float."""
     return op.Sqrt(_float(a))
 
 

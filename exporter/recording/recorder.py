@@ -216,10 +216,15 @@ class Recorder:
 
 
 def _python_key(value: Any, dtype: ir.DataType | None) -> tuple[object, ...] | None:
-    """A key that tells constants apart by their Python values: True is not 1. None for tensors and arrays."""
-    if isinstance(value, list | tuple):
-        return tuple(map(type, value)), tuple(value), dtype
-    return (type(value), value, dtype) if isinstance(value, bool | int | float | str) else None
+    """A key that tells constants apart by their Python values: True is not 1, and -0.0 is not 0.0. None for tensors and arrays."""
+    if isinstance(value, float):
+        return float, value or str(value), dtype
+    if isinstance(value, bool | int | str):
+        return type(value), value, dtype
+    if not isinstance(value, list | tuple):
+        return None
+    kinds = tuple(map(type, value))
+    return kinds, str(value) if float in kinds else tuple(value), dtype
 
 
 @contextlib.contextmanager

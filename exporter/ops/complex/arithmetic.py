@@ -52,18 +52,26 @@ def div(self: Any, other: Any) -> Any:
     if isinstance(other, int | float):
         return op.Div(self, other)
     self, other = operands(self, other)
-    return mul(self, reciprocal(other))
+    scale, inverse = _inverse(other)
+    return _unless_zero(scale, mul(self, inverse), self)
 
 
 @translates_complex("aten::reciprocal")
 def reciprocal(self: ir.Value) -> Any:
-    """aten::reciprocal(Tensor self) -> Tensor: conj(z) / |z|^2.
+    """aten::reciprocal(Tensor self) -> Tensor."""
+    return _unless_zero(*_inverse(self), number(1, self))
 
-    It divides by the larger part first, so that the square does not overflow.
-    """
-    scale = op.ReduceMax(op.Abs(self), [-1], keepdims=1)
-    scaled = op.Div(self, scale)
-    return op.Div(op.Div(conj(scaled), scale), op.ReduceSumSquare(scaled, [-1], keepdims=1))
+
+def _inverse(value: ir.Value) -> tuple[Any, Any]:
+    """The larger part of z, and conj(z) / |z|^2, of z divided by that part so that the square does not overflow."""
+    scale = op.ReduceMax(op.Abs(value), [-1], keepdims=1)
+    scaled = op.Div(value, scale)
+    return scale, op.Div(op.Div(conj(scaled), scale), op.ReduceSumSquare(scaled, [-1], keepdims=1))
+
+
+def _unless_zero(scale: Any, quotient: Any, dividend: Any) -> Any:
+    """The quotient; where the divisor is 0, the parts of the dividend divided by 0, which are infinities and NaN."""
+    return op.Where(op.Equal(scale, op.CastLike(0.0, scale)), op.Div(dividend, scale), quotient)
 
 
 @translates_complex("aten::neg", "aten::_neg_view", "aten::_neg_view_copy")

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from onnxplain.recording import op
 
 from .arithmetic import add, mul, reciprocal, sub
-from .representation import equal, number, pair, parts, translates_complex, without_last, zero
+from .representation import equal, number, pair, parts, real, translates_complex, without_last, zero
 
 
 @translates_complex("aten::abs")
@@ -30,20 +30,19 @@ def angle(self: ir.Value) -> Any:
 
 
 def _angle(value: ir.Value) -> Any:
-    """The arc tangent of the quotient of the parts, in the right quadrant."""
+    """The arc tangent of the quotient of the parts, in the right quadrant. The quotient may be infinite, but 0 / 0 is NaN."""
     x, y = parts(value)
     nothing = zero(x)
-    upright = op.Equal(x, nothing)
-    half = op.Where(_is_below(y), op.CastLike(-math.pi, x), op.CastLike(math.pi, x))
-    slope = op.Atan(op.Div(y, op.Where(upright, op.CastLike(1.0, x), x)))
-    in_quadrant = op.Where(op.Less(x, nothing), op.Add(slope, half), slope)
-    return op.Where(upright, op.Mul(op.Sign(y), op.CastLike(math.pi / 2, x)), in_quadrant)
+    is_zero = op.And(op.Equal(x, nothing), op.Equal(y, nothing))
+    slope = op.Where(is_zero, y, op.Atan(op.Div(y, x)))
+    half = op.Where(_is_negative(y), op.CastLike(-math.pi, x), op.CastLike(math.pi, x))
+    return op.Where(_is_negative(x), op.Add(slope, half), slope)
 
 
-def _is_below(imaginary: Any) -> Any:
-    """Whether a number is below the real axis. An imaginary part of -0 counts: 1 / -0 is less than 0."""
-    nothing = zero(imaginary)
-    return op.Or(op.Less(imaginary, nothing), op.Less(op.Reciprocal(imaginary), nothing))
+def _is_negative(part: Any) -> Any:
+    """Whether a real number is negative. -0 counts: 1 / -0 is less than 0."""
+    nothing = zero(part)
+    return op.Or(op.Less(part, nothing), op.Less(op.Reciprocal(part), nothing))
 
 
 @translates_complex("aten::sgn")
@@ -107,7 +106,7 @@ def sqrt(self: ir.Value) -> Any:
     smaller = op.Div(op.Mul(op.Abs(b), 0.5), op.Where(op.Equal(larger, nothing), op.CastLike(1.0, larger), larger))
     right = op.Not(op.Less(a, nothing))
     imaginary = op.Where(right, smaller, larger)
-    return pair(op.Where(right, larger, smaller), op.Where(_is_below(b), op.Neg(imaginary), imaginary))
+    return pair(op.Where(right, larger, smaller), op.Where(_is_negative(b), op.Neg(imaginary), imaginary))
 
 
 @translates_complex("aten::rsqrt")
@@ -206,10 +205,10 @@ def _product(value: ir.Value, count: int) -> Any:
 def power(self: Any, exponent: ir.Value) -> Any:
     """aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor: exp(exponent * log(self)), of the shape that both broadcast to.
 
-    0 ** 0 is 1, and other powers of 0 are 0.
+    A power of 0 is 0 if the real part of the exponent is positive, and NaN otherwise.
     """
     base = number(self, exponent)
     result = exp(mul(exponent, log(base)))
-    one, nothing = number(1, exponent), number(0, exponent)
-    of_zero = op.Where(op.Unsqueeze(equal(exponent, nothing), [-1]), one, nothing)
-    return op.Where(op.Unsqueeze(equal(base, nothing), [-1]), of_zero, result)
+    nothing = number(0, exponent)
+    is_positive = op.Greater(real(exponent), zero(exponent))
+    return op.Where(op.Unsqueeze(op.And(equal(base, nothing), is_positive), [-1]), nothing, result)

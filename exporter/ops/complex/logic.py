@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from onnxplain.recording import op
 
-from .representation import equal, number, operands, parts, translates_complex, without_last
+from .representation import equal, make, number, operands, parts, translates_complex, without_last, zero
 
 
 @translates_complex("aten::eq.Tensor", "aten::eq.Scalar")
@@ -39,15 +39,17 @@ def isnan(self: ir.Value) -> Any:
 def where(condition: ir.Value, self: Any, other: Any) -> Any:
     """aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor. Of the shape that all three broadcast to.
 
-    Raises:
-        ValueError: `self` and `other` are numbers.
+    Two numbers give COMPLEX64.
     """
     if not isinstance(self, ir.Value) and not isinstance(other, ir.Value):
-        raise ValueError("where of two complex numbers has no dtype")
+        other = number(other, op.Constant(value_float=0.0))
     return op.Where(op.Unsqueeze(condition, [-1]), *operands(self, other))
 
 
 @translates_complex("aten::masked_fill.Scalar", "aten::masked_fill.Tensor")
 def masked_fill(self: ir.Value, mask: ir.Value, value: Any) -> Any:
     """aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor. Of the shape that `self` and `mask` broadcast to."""
+    if isinstance(value, ir.Value) and not value.shape:
+        # NOTE: a real scalar; a complex one has shape (2).
+        value = make(value, zero(value))
     return op.Where(op.Unsqueeze(mask, [-1]), number(value, self), self)

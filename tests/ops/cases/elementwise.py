@@ -1,0 +1,80 @@
+"""Elementwise functions, comparisons and choices; bitwise operators, extrema, activations."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch.nn import functional
+
+from .case import BOOLS, INTS, MIXED, PAIR, Case, X, aten, dynamic, randn, static
+
+WITH_NAN = (torch.tensor([[math.nan, 1.0, -2.0], [3.0, math.nan, math.nan]]), torch.tensor([[0.5, math.nan, -3.0], [2.0, 1.0, math.nan]]))
+
+CASES: dict[str, Case] = {
+    "unary": dynamic(
+        lambda x: [
+            *(x.abs(), x.ceil(), x.cos(), x.exp(), x.floor(), (-x), x.reciprocal(), x.sigmoid(), x.sign(), x.sin(), x.tanh()),
+            *((x.abs() + 0.1).log(), x.abs().sqrt(), (x.abs() + 0.1).rsqrt(), x.relu(), x.erf(), torch.special.erf(x)),
+            *(functional.silu(x), functional.gelu(x), functional.gelu(x, approximate="tanh")),
+        ],
+        X,
+    ),
+    "unary-doubles": dynamic(lambda x: (x.double().erf(), x.double().relu(), x.double().sigmoid(), functional.silu(x.double())), X),
+    "ints": dynamic(lambda a, b: (a.relu(), a.abs(), a.sign(), -b, torch.sin(a) + torch.sqrt(torch.abs(b))), INTS),
+    "two": dynamic(
+        lambda a, b: [
+            *(a + b, a - b, a * b, a / b, torch.add(a, b, alpha=2), torch.sub(a, b, alpha=0.5), 2 - a),
+            *(aten.add.Scalar(a, 2, 3), aten.sub.Scalar(a, 2, 3), aten.mul.Scalar(a, 1.5), aten.div.Scalar(a, 4)),
+            *(torch.hypot(a, b), a**2, a.abs() ** 0.5, a.abs() ** b),
+        ],
+        PAIR,
+    ),
+    "two-ints": dynamic(lambda a, b: (a + b, a * 3 - b, torch.add(a, b, alpha=-2), a / b, a // b, a % b, a**2, a.min(b), a.max(b)), INTS),
+    "two-bools": dynamic(lambda a, b: (a + b, a * b, torch.add(a, b, alpha=0), a > b, a >= b, a < b, a <= b, a == b, a != b), BOOLS),
+    "comparisons": dynamic(
+        lambda a, b: [
+            *(a > b, a >= b, a < b, a <= b, a == b, a != b, ~(a > b), a.logical_not(), b.logical_not()),
+            *(a > 0.5, a >= 0.5, a < 0.5, a <= 0.5, a == 0.5, a != 0.5, b == 4),
+        ],
+        MIXED,
+    ),
+    "bools-and-numbers": dynamic(lambda a, b: (a > 0, b >= 1, a < 1, b <= 0, a == 1, b != 0, a.logical_not()), BOOLS),
+    "extrema": dynamic(lambda a, b: (torch.min(a, b), torch.max(a, b), torch.fmin(a, b), torch.fmax(a, b)), PAIR),
+    "extrema-of-ints": dynamic(lambda a, b: (torch.fmin(a, b), torch.fmax(a, b)), INTS),
+    "extrema-without-nan": dynamic(lambda a, b: [each.nan_to_num(99.0) for each in (torch.fmin(a, b), torch.fmax(a, b))], WITH_NAN),
+    "bitwise": dynamic(
+        lambda a, b: (
+            a & b,
+            a | b,
+            a ^ b,
+            a & 3,
+            a | 3,
+            a ^ 3,
+            aten.__and__.Tensor(a, b),
+            aten.__or__.Tensor(a, b),
+            aten.__xor__.Tensor(a, b),
+        ),
+        INTS,
+    ),
+    "bitwise-of-bools": dynamic(
+        lambda a, b: [
+            *(a & b, a | b, a ^ b, a & True, a | False, a ^ True, ~a),
+            *(aten.__and__.Scalar(a, True), aten.__or__.Scalar(a, False), aten.__xor__.Scalar(a, True)),
+        ],
+        BOOLS,
+    ),
+    "bitwise-in-place": dynamic(lambda a, b: (a.clone().__iand__(b), a.clone().__ior__(b), a.clone().__ixor__(b)), BOOLS),
+    "choices": dynamic(
+        lambda a, b: [
+            *(torch.where(a > 0, a, b), torch.where(a > 0, a, 0.5), torch.where(a > 0, 2.0, a), torch.where(a > 0, 2.0, 0.5)),
+            *(a.masked_fill(a > 0, 7.0), a.masked_fill(b > 4, torch.tensor(7.0)), b.masked_fill(a > 0, -1)),
+        ],
+        MIXED,
+    ),
+    "half": dynamic(lambda a, b: (a.half() + b.half() * 0.5, a.half().erf(), a.half().max(b.half())), PAIR, tolerance=1e-2),
+    "negative-zero": dynamic(lambda x: (1 / (x.abs() * -0.0), 1 / (x.abs() * 0.0)), (randn(3) + 4,)),
+    "large-ints": static(
+        lambda a, b: a + b + torch.tensor([2**62 + 1, -(2**62) - 1, 7, -7]).div(torch.tensor(2), rounding_mode="trunc"), INTS
+    ),
+}

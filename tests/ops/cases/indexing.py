@@ -1,0 +1,55 @@
+"""Picking elements by positions and masks, and scattering them."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional
+
+from .case import INTS, Case, X, aten, dynamic, randn, static
+
+POSITIONS = torch.tensor([[0, 2], [1, 1]])
+
+
+def scattered(x: torch.Tensor, reduce: str, include_self: bool) -> torch.Tensor:
+    index = torch.tensor([[0, 2, 0], [1, 1, 0]]).reshape(2, 3, *[1] * (x.ndim - 2))
+    return x.scatter_reduce(0, index, x[1:3] * 2, reduce, include_self=include_self)
+
+
+CASES: dict[str, Case] = {
+    "embedding": dynamic(
+        lambda w, i: (functional.embedding(i, w), functional.embedding(i, w, padding_idx=1), aten.embedding(w, i[0])),
+        (randn(9, 4), torch.tensor([[0, 8, 3], [1, 1, 2]])),
+    ),
+    "index": dynamic(
+        lambda x: [
+            *(x[:, torch.tensor([1, -1, 0])], x[POSITIONS], x[..., torch.tensor(2)], x[torch.tensor([0, 2]), :, torch.tensor([1, 3])]),
+            *(x[torch.tensor([0, 2]), torch.tensor([1, 3])], x[:, torch.tensor([1, 3]), POSITIONS], x[POSITIONS, :, POSITIONS[0]]),
+            aten._unsafe_index.Tensor(x, [None, POSITIONS, torch.tensor([1, 0])]),
+        ],
+        X,
+    ),
+    "index-by-inputs": dynamic(lambda x, i: (x[i, i], x[:, i, i[:1]], x[i, :, i]), (randn(4, 4, 4), torch.tensor([0, 3, 1]))),
+    "index-by-bools": static(lambda x: x[:, torch.tensor([True, False] * 4)], X),
+    "masks": dynamic(lambda x: (x[x > 0], x.masked_select(x > 0), x[x[:, 0, 0].abs() > 0.1], x.masked_select(x[:1, :1] > 0)), X),
+    "mask-of-one": static(lambda x: torch.masked_select(x[0, 0], x[:1, :1, 0] > -9), X),
+    "searchsorted": dynamic(
+        lambda s, v: (torch.searchsorted(s.sort()[0], v), torch.searchsorted(s.sort()[0], v, right=True, out_int32=True)),
+        (randn(5), randn(2, 3)),
+    ),
+    "searchsorted-rows": dynamic(
+        lambda s, v: (torch.searchsorted(s.sort()[0], v, side="right"), torch.searchsorted(s, v, sorter=s.argsort())),
+        (torch.arange(8.0).reshape(2, 4), torch.arange(6.0).reshape(2, 3)),
+    ),
+    "bucketize": dynamic(
+        lambda x: (
+            torch.bucketize(x, torch.tensor([-1.0, 0.0, 1.0])),
+            torch.bucketize(x.round(), torch.arange(-2.0, 3.0), right=True, out_int32=True),
+        ),
+        X,
+    ),
+    "scatter-reduce": static(
+        lambda x: [scattered(x, name, own) for name in ("sum", "mean", "prod", "amax", "amin") for own in (True, False)], X
+    ),
+    "scatter-reduce-scalar": static(lambda x: x[0, 0, 0].scatter_reduce(0, torch.tensor(0), x[1, 1, 1], "mean"), X),
+    "scatter-reduce-ints": static(lambda a, b: scattered(a, "amax", False) + scattered(a, "amin", False) + b, INTS),
+}

@@ -1,0 +1,87 @@
+"""Matrix products, distances, convolutions, recurrent cells."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from .case import IMAGE, INTS, PAIR, Case, X, aten, dynamic, layer, randn, static
+
+FLOAT8 = torch.float8_e4m3fn
+
+CASES: dict[str, Case] = {
+    "linear": dynamic(
+        lambda x, w: (functional.linear(x, w, w[:, 0]), functional.linear(x[0], w), functional.linear(x, w[0])),
+        (randn(2, 3, 4), randn(5, 4)),
+    ),
+    "linear-of-ints": dynamic(lambda a, b: functional.linear(a, a[:2]) + b[0], INTS),
+    "products": dynamic(
+        lambda a, b: [
+            *(a[0].mm(b[0]), a.bmm(b), a @ b, a[0] @ b, a[0, 0] @ b[0], torch.addmm(a[0, :, :1], a[0], b[0])),
+            torch.addmm(a[0, :, :1], a[0], b[0], beta=2, alpha=0.5),
+        ],
+        (randn(2, 3, 4), randn(2, 4, 5)),
+    ),
+    "products-of-ints": dynamic(lambda a, b: (a @ a.T, torch.addmm(b, a, a.T, beta=3, alpha=2), torch.mm(a, a.T)), INTS),
+    "cdist": dynamic(
+        lambda a, b: [*(torch.cdist(a, b, p=p) for p in (0.0, 1.0, 2.0, 3.0, math.inf)), aten._cdist_forward(a, b, 2.0, 2)],
+        (randn(2, 4, 3).round(), randn(2, 5, 3).round()),
+    ),
+    "scaled-mm": static(
+        lambda a, b: [
+            aten._scaled_mm(a.to(FLOAT8), b.to(FLOAT8).t().contiguous().t(), torch.tensor(0.5), torch.tensor(2.0), out_dtype=torch.float32),
+            aten._scaled_mm(
+                *(a.to(FLOAT8), b.to(FLOAT8).t().contiguous().t(), torch.tensor(0.5), torch.tensor(2.0), torch.arange(16.0)),
+                torch.tensor(3.0),
+                out_dtype=torch.float32,
+            ),
+        ],
+        (randn(16, 32), randn(32, 16)),
+        tolerance=1e-2,
+    ),
+    "sparse": static(
+        lambda a, b: [
+            *(torch.sparse.mm(a.to_sparse(), b), torch.sparse.addmm(b, a.to_sparse(), b, beta=2.0, alpha=0.5)),
+            *(aten._sparse_addmm(b, a.to_sparse(), b, beta=0), aten._sparse_addmm(b, a.to_sparse(), b)),
+        ],
+        (torch.eye(4), randn(4, 3)),
+    ),
+    "conv1d": dynamic(layer(nn.Conv1d(8, 4, 3)), X),
+    "conv1d-same": dynamic(layer(nn.Conv1d(8, 4, 4, padding="same", dilation=2)), X),
+    "conv1d-no-batch": static(layer(nn.Conv1d(8, 4, 3)), (randn(8, 6),)),
+    "conv2d-no-bias": dynamic(layer(nn.Conv2d(4, 6, (3, 2), stride=2, padding=(1, 0), groups=2, bias=False)), IMAGE),
+    "conv2d-same": dynamic(
+        lambda x: (
+            functional.conv2d(x, torch.ones(2, 4, 2, 3), padding="same"),
+            functional.conv2d(x, torch.ones(2, 4, 2, 3), padding="valid"),
+        ),
+        IMAGE,
+    ),
+    "conv3d-no-bias": dynamic(layer(nn.Conv3d(2, 3, 2, bias=False)), (randn(2, 2, 4, 5, 3),)),
+    "conv3d-same": static(layer(nn.Conv3d(2, 3, 3, padding="same")), (randn(1, 2, 4, 5, 3),)),
+    "conv-transpose1d": dynamic(layer(nn.ConvTranspose1d(8, 4, 3, stride=2, padding=1, output_padding=1)), X),
+    "conv-transpose2d": dynamic(layer(nn.ConvTranspose2d(4, 6, 3, groups=2, dilation=2)), IMAGE),
+    "conv-transpose3d": static(layer(nn.ConvTranspose3d(2, 3, 2, stride=2)), (randn(2, 4, 5, 3),)),
+    "convolution": dynamic(
+        lambda x: [
+            aten.convolution(x, torch.ones(2, 4, 2, 2), torch.ones(2), [2], [1], [1], False, [0], 1),
+            aten.convolution(x, torch.ones(4, 2, 2, 2), None, [2], [1], [1], True, [1], 1),
+        ],
+        IMAGE,
+    ),
+    "gru-cell": dynamic(layer(nn.GRUCell(6, 5)), (randn(3, 6), randn(3, 5))),
+    "lstm-cell": dynamic(layer(nn.LSTMCell(6, 5, bias=False)), (randn(3, 6),)),
+    "lstm-cell-with-state": dynamic(
+        lambda x, h, w: torch.lstm_cell(x, (h, x * 2), w.repeat(4, 1), w.repeat(4, 1) / 2, w[0].repeat(4), w[1].repeat(4)),
+        (randn(3, 6), randn(3, 6), randn(6, 6)),
+    ),
+    "rnn-cells": dynamic(
+        lambda x, h, w: (torch.rnn_tanh_cell(x, h, w, w / 2), torch.rnn_relu_cell(x, h, w, w / 2, w[0], w[1])),
+        (randn(3, 6), randn(3, 6), randn(6, 6)),
+    ),
+    "softmax-of-product": dynamic(lambda x: x.softmax(-1) @ x.transpose(1, 2), X),
+    "pairs": dynamic(lambda a, b: (a @ b.T, a.T @ b), PAIR),
+}

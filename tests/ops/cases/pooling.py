@@ -1,0 +1,102 @@
+"""Pooling and normalization layers, losses."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from .case import IMAGE, Case, X, aten, dynamic, layer, randn, static
+
+CASES: dict[str, Case] = {
+    "adaptive": static(
+        lambda x: [
+            *(functional.adaptive_avg_pool2d(x, (1, 1)), functional.adaptive_avg_pool2d(x, (4, None))),
+            functional.adaptive_avg_pool2d(x[0], (3, 1)),
+            *(functional.adaptive_avg_pool2d(x[..., :6], (3, 2)), functional.adaptive_avg_pool1d(x[0], 1)),
+            functional.adaptive_avg_pool1d(x[0], 5),
+            functional.adaptive_avg_pool3d(x[:, :, None], (1, 2, 3)),
+        ],
+        IMAGE,
+    ),
+    "adaptive-of-dynamic": dynamic(
+        lambda x: [
+            *(functional.adaptive_avg_pool1d(x, 4), functional.adaptive_avg_pool2d(x[None], (3, 2))),
+            functional.adaptive_avg_pool2d(x[None], 1),
+            functional.adaptive_avg_pool3d(x[None, None], (2, 1, 3)),
+        ],
+        X,
+    ),
+    "average": dynamic(
+        lambda x: [
+            *(functional.avg_pool2d(x, (3, 2), stride=2, padding=1, divisor_override=5), functional.avg_pool2d(x, 3)),
+            functional.avg_pool2d(x[0], (2,)),
+            *(functional.avg_pool2d(x, 2, padding=1, count_include_pad=False), functional.avg_pool3d(x, 2)),
+            functional.avg_pool3d(x[None], (2,)),
+        ],
+        IMAGE,
+    ),
+    "average-rounded-up": static(
+        lambda x: [
+            functional.avg_pool2d(x, 2, padding=1, count_include_pad=False, ceil_mode=True),
+            functional.avg_pool2d(x, 2, stride=2, padding=1, ceil_mode=True),
+            functional.avg_pool2d(x[..., :8, :6], 3, stride=3, ceil_mode=True),
+            functional.avg_pool2d(x[..., :8, :6], 2, ceil_mode=True),
+        ],
+        IMAGE,
+    ),
+    "batch-norm": dynamic(layer(nn.BatchNorm2d(4)), IMAGE),
+    "batch-norm-plain": dynamic(layer(nn.BatchNorm2d(4, affine=False)), IMAGE),
+    "batch-norm-batch-statistics": dynamic(layer(nn.BatchNorm1d(8, track_running_stats=False)), X),
+    "batch-norm-function": dynamic(lambda x: functional.batch_norm(x, torch.zeros(8), torch.ones(8), training=True), X),
+    "batch-norm-native": dynamic(
+        lambda x: [
+            *(*aten._native_batch_norm_legit.no_stats(x, None, torch.arange(8.0), True, 0.1, 1e-3),),
+            *(*aten.native_batch_norm(x, None, None, torch.ones(8), torch.ones(8) * 2, False, 0.1, 1e-5),),
+            *(*aten.native_batch_norm(x, torch.arange(8.0), None, None, None, True, 0.1, 1e-5),),
+            *(*aten._native_batch_norm_legit_no_training(x, torch.arange(8.0), None, torch.ones(8), torch.ones(8) * 2, 0.1, 1e-3),),
+            *(*aten._native_batch_norm_legit_functional(x, torch.arange(8.0), None, torch.ones(8), torch.ones(8) * 2, True, 0.1, 1e-3),),
+            *(*aten._native_batch_norm_legit_functional(x, torch.arange(8.0), None, torch.ones(8), torch.ones(8) * 2, False, 0.1, 1e-3),),
+        ],
+        X,
+    ),
+    "instance-norm": dynamic(lambda x: functional.instance_norm(x, torch.zeros(8), torch.ones(8)), X),
+    "instance-norm-running": dynamic(lambda x: functional.instance_norm(x, torch.ones(8), torch.ones(8) * 2, use_input_stats=False), X),
+    "layer-norm": dynamic(
+        lambda x: [
+            functional.layer_norm(x, (6,)),
+            functional.layer_norm(x, (8, 6), torch.arange(48.0).reshape(8, 6), torch.ones(8, 6), eps=1e-2),
+            functional.layer_norm(x, (6,), None, torch.arange(6.0)),
+        ],
+        X,
+    ),
+    "group-norm": dynamic(
+        lambda x: (
+            functional.group_norm(x, 2),
+            functional.group_norm(x, 4, torch.arange(4.0), torch.ones(4), eps=1e-2),
+            functional.group_norm(x[..., 0, 0], 2, torch.arange(4.0)),
+        ),
+        IMAGE,
+    ),
+    "cross-entropy": static(
+        lambda x: [
+            functional.cross_entropy(logits, target, weight=weight, reduction=reduction, label_smoothing=smoothing)
+            for target, logits in ((torch.tensor([1, -100, 3]), x[:, :, 0]), (x.argmax(1).clamp(1), x), (torch.tensor(2), x[0, :, 0]))
+            for weight in (None, torch.arange(1.0, 9.0))
+            for reduction in ("none", "mean", "sum")
+            for smoothing in (0.0, 0.1)
+        ],
+        X,
+    ),
+    "cross-entropy-of-dynamic": dynamic(
+        lambda x, t: functional.cross_entropy(x, t, label_smoothing=0.1, ignore_index=2), (randn(5, 4), torch.tensor([0, 1, 2, 3, 1]))
+    ),
+    "cross-entropy-probabilities": static(
+        lambda x: [
+            functional.cross_entropy(logits, logits.softmax(-1), weight=torch.arange(1.0, 9.0), reduction=reduction, label_smoothing=0.1)
+            for logits in (x, x[0, :, 0])
+            for reduction in ("none", "mean", "sum")
+        ],
+        X,
+    ),
+}

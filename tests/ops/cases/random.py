@@ -1,0 +1,66 @@
+"""Random numbers: facts about them that hold whatever they are."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional
+
+from .case import Case, X, dynamic, static
+
+ONE_CLASS = torch.tensor([[0.0, 0.0, 2.0], [1.0, 0.0, 0.0]])
+P = 0.4
+
+
+def one_of(x: torch.Tensor, *allowed: torch.Tensor) -> torch.Tensor:
+    """Whether each element is one of two values, and whether both occur."""
+    found = torch.stack([torch.isclose(x, each, atol=1e-5) for each in allowed])
+    return torch.stack([found.any(0).all(), *found.flatten(1).any(1)])
+
+
+def alpha(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """What alpha dropout makes of kept and of dropped elements: a x + b with mean 0 and variance 1 (Klambauer et al. 2017)."""
+    limit = -1.7580993408473766
+    scale = ((1 - P) * (1 + P * limit**2)) ** -0.5
+    shift = -scale * P * limit
+    return x * scale + shift, torch.full_like(x, limit * scale + shift)
+
+
+def whole(x: torch.Tensor) -> torch.Tensor:
+    """Whether all elements of each channel are equal."""
+    return x.amax(-1) == x.amin(-1)
+
+
+CASES: dict[str, Case] = {
+    "dropout": dynamic(lambda x: one_of(functional.dropout(x, P, training=True), x / (1 - P), x * 0), X),
+    "dropout-of-channels": dynamic(
+        lambda x: (whole(functional.dropout1d(x * 0 + 1, P)), one_of(functional.dropout1d(x, P, training=True), x / (1 - P), x * 0)), X
+    ),
+    "alpha-dropout": dynamic(lambda x: one_of(functional.alpha_dropout(x, P, training=True), *alpha(x)), X),
+    "alpha-dropout-of-channels": dynamic(
+        lambda x: (
+            whole(functional.feature_alpha_dropout(x * 0 + 1, P, training=True)),
+            one_of(functional.feature_alpha_dropout(x, P, training=True), *alpha(x)),
+        ),
+        X,
+    ),
+    "everything-is-dropped": static(
+        lambda x: [
+            each(x, 1.0, training=True)
+            for each in (functional.dropout, functional.dropout1d, functional.alpha_dropout, functional.feature_alpha_dropout)
+        ],
+        X,
+    ),
+    "nothing-is-dropped": static(
+        lambda x: [
+            each(x, p, training=training) * 2
+            for each in (functional.dropout, functional.dropout1d, functional.alpha_dropout, functional.feature_alpha_dropout)
+            for p, training in ((0.0, True), (0.5, False))
+        ],
+        X,
+    ),
+    "multinomial": static(
+        lambda x: (x.multinomial(1), x[0].multinomial(1), x.multinomial(4, replacement=True), x[1].multinomial(3, True)),
+        (ONE_CLASS,),
+        expects=frozenset({"OXP1015"}),
+    ),
+}

@@ -1,0 +1,66 @@
+"""Sums, means, softmax; running sums, products and extrema; order statistics."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from .case import INTS, Case, X, aten, dynamic, randn, static
+
+QUANTILES = torch.tensor([0.1, 0.9])
+
+CASES: dict[str, Case] = {
+    "sums": dynamic(
+        lambda x: [
+            *(x.sum(), x.sum(1), x.sum((0, -1), keepdim=True), x.sum(-1, dtype=torch.float64), x.sum(dim=[]), x.sum().sum()),
+            x.sum().sum(0),
+            *(x.mean(), x.mean(1), x.mean((0, -1), keepdim=True), x.mean(-1, dtype=torch.float64), x.mean(dim=[]), x.sum().mean()),
+        ],
+        X,
+    ),
+    "sums-of-ints": dynamic(
+        lambda a, b: (a.sum(), a.sum(1, dtype=torch.int32), b.sum(0), a.float().mean(), a.mean(dtype=torch.float32)), INTS
+    ),
+    "softmax": dynamic(
+        lambda x: [
+            *(x.softmax(-1), x.log_softmax(1), torch.special.softmax(x, 0), torch.special.log_softmax(x, -1)),
+            x.softmax(1, dtype=torch.float64),
+            *(aten._softmax(x, 1, False), aten._log_softmax(x, 1, False), x.sum().softmax(0), x.sum().log_softmax(-1)),
+        ],
+        X,
+    ),
+    "cumsum": dynamic(lambda x: (x.cumsum(1), x.cumsum(-1, dtype=torch.float64), x.sum().cumsum(0) + 1), X),
+    "cumprod": dynamic(lambda x: (x.cumprod(1), x.cumprod(0), x[0, 0].cumprod(0), x.sum().cumprod(0) + 1), X),
+    "cumprod-vector": dynamic(lambda x: x.cumprod(-1, dtype=torch.float64), (torch.tensor([2, 0, -3]),)),
+    "cummax": dynamic(lambda x: (*x.cummax(1), *x.cummin(-1), *x.round().cummax(0), *x.round().int().cummin(1), *(x > 0).cummax(1)), X),
+    "cummax-of-nan": dynamic(
+        lambda x: [each.nan_to_num(99.0) for result in (x.cummax(0), x.cummin(0)) for each in result],
+        (torch.tensor([1.0, math.nan, 2.0, math.nan, 3.0]),),
+    ),
+    "cummax-of-scalar": static(lambda x: (*x.sum().cummax(0), *x.sum().cummin(0)), X),
+    "logcumsumexp": dynamic(
+        lambda x: (x.logcumsumexp(1), x.logcumsumexp(-1), (x * 0 - math.inf).logcumsumexp(0), x.sum().logcumsumexp(0) + 1), X
+    ),
+    "quantile": dynamic(
+        lambda x: [
+            *(x.quantile(0.3), x.quantile(0.5, dim=-1, keepdim=True), x.quantile(0.3, keepdim=True), x.sum().quantile(0.5)),
+            *(x.quantile(QUANTILES, dim=dim, keepdim=keep) for dim in (None, 0, 1) for keep in (False, True)),
+            *(x.quantile(QUANTILES, 1, interpolation=each) for each in ("lower", "higher", "nearest", "midpoint")),
+            *(x.quantile(0.3, 1, interpolation=each) for each in ("lower", "higher", "nearest", "midpoint")),
+            torch.where(x > 1, torch.nan, x).quantile(0.2, dim=1).isnan(),
+        ],
+        X,
+        since="2.12",
+    ),
+    "median": dynamic(
+        lambda x: [
+            *(x.median(), *x.median(1), *x.median(-1, keepdim=True), *x.sum().median(0), x.round().int().median(), *x.long().median(1)),
+            *(torch.where(x > 1, torch.nan, x).median(1)[0].isnan(), torch.where(x > 1, torch.nan, x).median(1)[1]),
+        ],
+        X,
+    ),
+    "kthvalue": dynamic(lambda x: (*x.kthvalue(2), *x.kthvalue(3, 0, True), *x.sum().kthvalue(1), *x.kthvalue(x.size(1) // 2, 1)), X),
+    "extrema": dynamic(lambda x: (x.amax(), *x.aminmax(dim=1), *torch.std_mean(x)), X),
+    "singles": static(lambda x: (x.softmax(0), x.cumsum(0), x.median()), (randn(1),)),
+}

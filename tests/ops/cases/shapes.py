@@ -1,0 +1,70 @@
+"""Views and cuts of tensors, and how they are joined."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional
+
+from .case import PAIR, Case, X, aten, dynamic, randn, static
+
+NOTHING = torch.zeros(0)
+
+# NOTE: torch takes for granted that the sizes of squeezed dims are not 1.
+NOT_ONE = frozenset({"OXP1011"})
+
+CASES: dict[str, Case] = {
+    "view": dynamic(
+        lambda x: [
+            *(x.view(x.size(0), -1), x.reshape(x.size(0) * x.size(1), x.size(2)), x.reshape(-1), aten.view_copy(x, [x.size(0), -1])),
+            *(aten._unsafe_view(x, [-1, x.size(2)]), x.view(x.size(0), 1, x.size(1), x.size(2)), x.unsqueeze(0), x.unsqueeze(-1)),
+        ],
+        X,
+    ),
+    "view-of-fixed": static(lambda x: x.view(6, -1).transpose(0, 1).reshape(-1), X),
+    "view-of-nothing": static(lambda x: (x[:0].reshape(0, 24, 2), x[:0].reshape(2, 0)), X),
+    "flatten": dynamic(
+        lambda x: [
+            *(x.flatten(), x.flatten(1), x.flatten(0, 1), x.flatten(1, 1) + 1, x[None].flatten(1, 2), x[None, None].flatten(2, 3)),
+            x.sum().flatten(),
+            x[None].flatten(0, 1),
+        ],
+        X,
+    ),
+    "order": dynamic(lambda x: (x.transpose(0, -1), x.mT, x.permute(2, 0, 1), x.permute(-1, -3, -2), x.sum().transpose(0, -1) + 1), X),
+    "squeeze": dynamic(
+        lambda x: (
+            x[:, :1].squeeze(),
+            x[:1].squeeze((0, 1)),
+            x[:, :1].squeeze(1),
+            x.squeeze(0) + 1,
+            x[:1, :, :1].squeeze((0, -1)),
+            x.sum().squeeze(0),
+        ),
+        X,
+        expects=NOT_ONE,
+    ),
+    "expand": dynamic(lambda x: (x[:, :1].expand(-1, x.size(1), -1) * 2, x.expand(2, -1, -1, -1), x[:1].expand(4, -1, -1)), X),
+    "slice": dynamic(
+        lambda x: [
+            *(x[1:], x[:, :-1], x[:, 1::2], x[..., -2:], x[:, : x.size(1) // 2], x[:] + 1, x[1:-1, 2:4], x[:, x.size(1) - 2 :]),
+            *(x[0], x[:, -1], x.select(-1, 2), aten.slice.Tensor(x, -1, 1, None, 2)),
+        ],
+        X,
+    ),
+    "split": static(
+        lambda x: [
+            *(*x.split(3, 1), *x.split([1, 5, 2], 1), *x.chunk(4, 2), *x.tensor_split(3, 1), x.split(8, 1)[0] + 1, *x.unsafe_split(4, 1)),
+            *(*aten.split.sizes(x, [2, 6], 1), *aten.split_with_sizes(x, [2, 4], -1), *aten.split_copy.Tensor(x, 4, 1)),
+            *(*aten.split_with_sizes_copy(x, [1, 7], 1), *x.unbind(1), *x[:, :1].unbind(1), *x.unbind(-1)),
+        ],
+        X,
+    ),
+    "split-of-dynamic": dynamic(lambda x: (torch.cat(x.chunk(2, dim=1), dim=1), *x.split(2, 0)[:1]), X),
+    "join": dynamic(lambda a, b: (torch.cat([a, b]), torch.cat([a, b, a], -1), torch.cat([NOTHING, a]), torch.stack([a, b], 1)), PAIR),
+    "join-of-nothing": static(lambda a, b: (torch.cat([NOTHING, NOTHING]), torch.cat([a[:0], b])), PAIR),
+    "diff": dynamic(lambda x: x.diff(dim=1), X),
+    "pads": dynamic(lambda x: (functional.pad(x, (-1, 2)), functional.pad(x, (0, 0, 0, x.size(1) % 2))), X),
+    "vmap": static(lambda x: torch.vmap(lambda row: (row @ row.T).softmax(0))(x), X),
+    "vmap-of-two": static(lambda x: torch.vmap(torch.vmap(lambda a, b: a * b.sum(), in_dims=(0, None)), in_dims=(0, 0))(x, x), X),
+    "scalar": static(lambda x: (x.reshape(()), x.expand(3), x.squeeze()), (randn(1),)),
+}
