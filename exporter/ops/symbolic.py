@@ -1,10 +1,12 @@
 """Arithmetic with sizes: Python's operators on symbolic ints, floats and bools, as ONNX scalars (INT64, FLOAT, BOOL).
 
-An int and a float give a float; comparisons give a bool.
+An int and a float give a float; comparisons give a bool. Floats are computed in double precision, as in Python: many sizes are floors of
+floats.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import onnx_ir as ir
@@ -13,7 +15,10 @@ from onnxplain.recording import VECTOR, op
 
 from . import translates
 
-_FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
+_FLOAT, _DOUBLE, _INT64 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT64
+
+_PRECISE = "precise"
+"""Key, in the `meta` of a FLOAT scalar, of the DOUBLE scalar that it was rounded from."""
 
 
 @translates("aten::sym_size.int")
@@ -36,33 +41,32 @@ def sym_numel(self: ir.Value) -> Any:
 @translates("_operator::add")
 def add(a: Any, b: Any) -> Any:
     """Python's a + b."""
-    return op.Add(*_same_dtype(a, b))
+    return _combined(op.Add, a, b)
 
 
 @translates("_operator::sub")
 def sub(a: Any, b: Any) -> Any:
     """Python's a - b."""
-    return op.Sub(*_same_dtype(a, b))
+    return _combined(op.Sub, a, b)
 
 
 @translates("_operator::mul")
 def mul(a: Any, b: Any) -> Any:
     """Python's a * b."""
-    return op.Mul(*_same_dtype(a, b))
+    return _combined(op.Mul, a, b)
 
 
 @translates("_operator::truediv")
 def truediv(a: Any, b: Any) -> Any:
     """Python's a / b: a float."""
-    return op.Div(_float(a), _float(b))
+    return _single(op.Div(_double(a), _double(b)))
 
 
 @translates("_operator::floordiv")
 def floordiv(a: Any, b: Any) -> Any:
     """Python's a // b, which rounds toward minus infinity. ONNX's Div of ints rounds toward zero."""
-    a, b = _same_dtype(a, b)
-    if _dtype(a) in _FLOATS or _dtype(b) in _FLOATS:
-        return op.Floor(op.Div(a, b))
+    if _is_float(a) or _is_float(b):
+        return _single(op.Floor(op.Div(_double(a), _double(b))))
     return op.Div(op.Sub(a, op.Mod(a, b)), b)
 
 
@@ -75,61 +79,61 @@ def mod(a: Any, b: Any) -> Any:
 @translates("_operator::pow")
 def power(a: Any, b: Any) -> Any:
     """Python's a ** b."""
-    return op.Pow(a, b)
+    return _combined(op.Pow, a, b)
 
 
 @translates("_operator::neg")
 def neg(a: Any) -> Any:
     """Python's -a."""
-    return op.Neg(a)
+    return _single(op.Neg(_double(a))) if _is_float(a) else op.Neg(a)
 
 
 @translates("_operator::eq")
 def eq(a: Any, b: Any) -> Any:
     """Python's a == b."""
-    return op.Equal(*_same_dtype(a, b))
+    return _combined(op.Equal, a, b)
 
 
 @translates("_operator::ne")
 def ne(a: Any, b: Any) -> Any:
     """Python's a != b."""
-    return op.Not(op.Equal(*_same_dtype(a, b)))
+    return op.Not(eq(a, b))
 
 
 @translates("_operator::lt")
 def lt(a: Any, b: Any) -> Any:
     """Python's a < b."""
-    return op.Less(*_same_dtype(a, b))
+    return _combined(op.Less, a, b)
 
 
 @translates("_operator::le")
 def le(a: Any, b: Any) -> Any:
     """Python's a <= b."""
-    return op.LessOrEqual(*_same_dtype(a, b))
+    return _combined(op.LessOrEqual, a, b)
 
 
 @translates("_operator::gt")
 def gt(a: Any, b: Any) -> Any:
     """Python's a > b."""
-    return op.Greater(*_same_dtype(a, b))
+    return _combined(op.Greater, a, b)
 
 
 @translates("_operator::ge")
 def ge(a: Any, b: Any) -> Any:
     """Python's a >= b."""
-    return op.GreaterOrEqual(*_same_dtype(a, b))
+    return _combined(op.GreaterOrEqual, a, b)
 
 
 @translates("torch::sym_max")
 def sym_max(a: Any, b: Any) -> Any:
     """Python's max(a, b)."""
-    return op.Max(*_same_dtype(a, b))
+    return _combined(op.Max, a, b)
 
 
 @translates("torch::sym_min")
 def sym_min(a: Any, b: Any) -> Any:
     """Python's min(a, b)."""
-    return op.Min(*_same_dtype(a, b))
+    return _combined(op.Min, a, b)
 
 
 @translates("torch::sym_not")
@@ -141,51 +145,61 @@ def sym_not(a: Any) -> Any:
 @translates("torch::sym_ite")
 def sym_ite(condition: Any, a: Any, b: Any) -> Any:
     """Python's a if condition else b."""
-    return op.Where(condition, *_same_dtype(a, b))
+    return _combined(lambda a, b: op.Where(condition, a, b), a, b)
 
 
 @translates("torch::sym_float")
 def sym_float(a: Any) -> Any:
     """Python's float(a)."""
-    return _float(a)
+    return _single(_double(a))
 
 
 @translates("torch::sym_int", "math::trunc")
 def sym_int(a: Any) -> Any:
     """Python's int(a), which rounds toward zero."""
-    return op.Cast(a, to=int(ir.DataType.INT64))
+    return op.Cast(_double(a), to=int(_INT64))
 
 
 @translates("math::floor")
 def floor(a: Any) -> Any:
     """Python's math.floor(a): an int."""
-    return op.Cast(op.Floor(_float(a)), to=int(ir.DataType.INT64))
+    return op.Cast(op.Floor(_double(a)), to=int(_INT64))
 
 
 @translates("math::ceil")
 def ceil(a: Any) -> Any:
     """Python's math.ceil(a): an int."""
-    return op.Cast(op.Ceil(_float(a)), to=int(ir.DataType.INT64))
+    return op.Cast(op.Ceil(_double(a)), to=int(_INT64))
 
 
 @translates("torch::_sym_sqrt")
 def sqrt(a: Any) -> Any:
     """The square root torch.sym_sqrt(a): a float."""
-    return op.Sqrt(_float(a))
+    return _single(op.Sqrt(_double(a)))
 
 
-def _dtype(a: Any) -> ir.DataType | None:
-    if isinstance(a, ir.Value):
-        return a.dtype
-    return {bool: ir.DataType.BOOL, int: ir.DataType.INT64, float: ir.DataType.FLOAT}.get(type(a))
+def _is_float(a: Any) -> bool:
+    return a.dtype in (_FLOAT, _DOUBLE) if isinstance(a, ir.Value) else isinstance(a, float)
 
 
-def _float(a: Any) -> Any:
-    if isinstance(a, ir.Value):
-        return a if a.dtype in _FLOATS else op.Cast(a, to=int(ir.DataType.FLOAT))
-    return float(a)
+def _combined(operator: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+    """The result of `operator`, on floats if one operand is a float."""
+    return _single(operator(_double(a), _double(b))) if _is_float(a) or _is_float(b) else operator(a, b)
 
 
-def _same_dtype(a: Any, b: Any) -> tuple[Any, Any]:
-    """Both as floats if one is a float."""
-    return (_float(a), _float(b)) if {_dtype(a), _dtype(b)} & _FLOATS else (a, b)
+def _double(a: Any) -> Any:
+    """A number as a DOUBLE scalar."""
+    if not isinstance(a, ir.Value):
+        return op.Constant(value=ir.tensor(float(a), dtype=_DOUBLE))
+    return a.meta.get(_PRECISE) or op.Cast(a, to=int(_DOUBLE))
+
+
+def _single(a: Any) -> Any:
+    """A DOUBLE scalar rounded to FLOAT; other dtypes as they are."""
+    if a.dtype is not _DOUBLE:
+        return a
+    rounded: Any = op.Cast(a, to=int(_FLOAT))
+    if rounded.const_value is None:
+        # NOTE: equal constants are one value, but two numbers may be rounded to the same one.
+        rounded.meta[_PRECISE] = a
+    return rounded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pathlib
 from collections.abc import Callable
 from types import ModuleType
@@ -16,6 +17,7 @@ from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
 
 import onnxplain
+from onnxplain.ops import control_flow
 
 Load = Callable[..., ModuleType]
 Marked = Callable[..., list[int]]
@@ -244,14 +246,27 @@ def check(function: Callable[..., Any], program: onnxplain.ONNXProgram, args: Ar
         torch.testing.assert_close(got, torch.as_tensor(want), rtol=1e-4, atol=1e-4)
 
 
+@functools.cache
+def exported(name: str) -> onnxplain.ONNXProgram:
+    function, shapes, inputs = CASES[name]
+    torch._dynamo.reset()
+    return onnxplain.export(function, inputs[0], dynamic_shapes=shapes, verify=True)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_equals_eager(name: str) -> None:
-    function, shapes, inputs = CASES[name]
-    program = onnxplain.export(function, inputs[0], dynamic_shapes=shapes, verify=True)
+    function, _, inputs = CASES[name]
+    program = exported(name)
     assert program.diagnostics.findings == ()
     assert all("onnxplain.operator" in node.metadata_props for node in program.model.graph.all_nodes())
     for args in inputs:
         check(function, program, args)
+
+
+@pytest.mark.parametrize("operator", control_flow.TRANSLATIONS)
+def test_a_case_uses_the_translation(operator: str) -> None:
+    operators = {node.metadata_props["onnxplain.operator"] for name in CASES for node in exported(name).model.graph.all_nodes()}
+    assert operator in operators
 
 
 @pytest.mark.parametrize("name", ["weights", "nested", "reversed-scan", "map"])
