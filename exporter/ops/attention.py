@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxplain.recording import folding, op
+from onnxplain.recording import op, small_constant, uniform_number
 
 from . import translates
 
@@ -93,14 +93,14 @@ def _bias(mask: ir.Value | None, query: ir.Value) -> tuple[Any, Any]:
         return None, None
     lowest = op.CastLike(-math.inf, query)
     if mask.dtype is not ir.DataType.BOOL:
-        known = folding.constant(mask)
+        known = small_constant(mask)
         if known is not None and np.isfinite(known.max(axis=-1)).all():
             return mask, None
         return mask, op.Greater(op.ReduceMax(mask, [-1]), lowest)
-    if folding.uniform(mask):
+    if uniform_number(mask):
         return None, None
     bias = op.Where(mask, op.CastLike(0.0, query), lowest)
-    known = folding.constant(mask)
+    known = small_constant(mask)
     if known is not None and known.any(axis=-1).all():
         return bias, None
     return bias, op.Cast(op.ReduceMax(op.Cast(mask, to=int(ir.DataType.FLOAT)), [-1]), to=int(ir.DataType.BOOL))

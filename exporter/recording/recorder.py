@@ -18,6 +18,7 @@ import onnx_ir as ir
 from . import dtypes, folding, operators, signatures
 from .operators import op
 from .python_values import TENSORS, attribute, plain, tensor
+from .semantics import LIMIT
 from .tensor import VECTOR, Tensor
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Recorder:
         return found
 
     def _tensor_constant(self, tensor: ir.TensorProtocol) -> ir.Value:
-        small = tensor.size <= folding.LIMIT and tensor.dtype is not ir.DataType.STRING
+        small = tensor.size <= LIMIT and tensor.dtype is not ir.DataType.STRING
         key = (tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes() if small else id(tensor))
         found = self.constants.get(key)
         if found is None:
