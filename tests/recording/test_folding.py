@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import tracemalloc
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import hypothesis
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 import onnx
 import pytest
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from onnx.reference import ReferenceEvaluator
+from recording.reference import SETTINGS, Array, Draw, arrays_are_equal, ints, referenced
 
 from onnxplain.recording import LIMIT, Recorder, recording
 from onnxplain.recording.semantics import OPERATORS
 
-Array = npt.NDArray[Any]
 Example = tuple[Sequence[Array | None], Mapping[str, Any]]
 """The inputs and the attributes of an operator."""
-Draw = Callable[..., Any]
 
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3)
 SOLID = hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=3)
-SETTINGS = hypothesis.settings(
-    derandomize=True, database=None, deadline=None, max_examples=100, suppress_health_check=list(hypothesis.HealthCheck)
-)
+
 
 DTYPES = {
     f"tensor({name})": np.dtype(dtype)
@@ -68,10 +63,6 @@ def arrays(draw: Draw, dtype: np.dtype[Any], shape: tuple[int, ...] | None = Non
     count = int(np.prod(shape))
     values = draw(st.lists(elements(dtype), min_size=count, max_size=count))
     return np.array(values, dtype=np.float64 if dtype.kind not in "iub" else dtype).astype(dtype).reshape(shape)
-
-
-def ints(values: Sequence[int]) -> Array:
-    return np.array(values, dtype=np.int64)
 
 
 # Each strategy draws the inputs and the attributes of one operator.
@@ -304,26 +295,6 @@ def folded(name: str, inputs: Sequence[Array | None], attributes: Mapping[str, A
     return None if result.const_value is None else result.const_value.numpy()
 
 
-def referenced(name: str, inputs: Sequence[Array | None], attributes: Mapping[str, Any]) -> Array:
-    """What ONNX's reference implementation computes."""
-    if name == "GatherElements" and inputs[0] is not None and inputs[1] is not None:
-        # NOTE: the reference wants equal sizes along the other axes, and none counted from the back (onnx 1.23).
-        data, axis = inputs[0], (attributes["axis"] or 0) % inputs[0].ndim
-        cut = tuple(slice(None if each == axis else size) for each, size in enumerate(inputs[1].shape))
-        inputs, attributes = [data[cut], inputs[1]], {"axis": axis}
-    names = ["" if each is None else f"x{position}" for position, each in enumerate(inputs)]
-    while names[-1] == "":
-        names.pop()
-    node = onnx.helper.make_node(name, names, ["y"], **{key: value for key, value in attributes.items() if value is not None})
-    untyped = [onnx.helper.make_tensor_value_info(each, onnx.TensorProto.UNDEFINED, None) for each in (*filter(None, names), "y")]
-    model = onnx.helper.make_model(
-        onnx.helper.make_graph([node], "one", untyped[:-1], untyped[-1:]), opset_imports=[onnx.helper.make_opsetid("", 18)]
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return np.asarray(ReferenceEvaluator(model).run(None, {key: each for key, each in zip(names, inputs, strict=False) if key})[0])
-
-
 def test_every_folded_operator_is_compared() -> None:
     assert OPERATORS.keys() <= EXAMPLES.keys()
 
@@ -340,10 +311,7 @@ def test_equals_the_reference(name: str) -> None:
         if got is None:
             return
         count += 1
-        want = referenced(name, *example)
-        assert (got.dtype, got.shape) == (want.dtype, want.shape)
-        # NOTE: numpy takes no two NaN of bfloat16 for equal.
-        np.testing.assert_array_equal(*(each.astype(np.float64) if each.dtype.kind == "V" else each for each in (got, want)))
+        arrays_are_equal(got, referenced(name, *example))
 
     compare()
     assert count, "nothing was folded"
