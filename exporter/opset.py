@@ -1,4 +1,4 @@
-"""Brings a graph to the ONNX opset that was asked for."""
+"""Brings a graph to the ONNX opset of the request."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .source import call_sites, locations
 from .source.call_sites import SourceExpression
 
 _REWRITTEN = {"DFT": 20, "GridSample": 20, "GroupNormalization": 21}
-"""Operators that mean something else, or are called otherwise, from an opset on. All others between 13 and 23 only took more dtypes or
-optional arguments, so a node written for an older version is a node of the newer one (read in onnx 1.23)."""
+"""Operators that mean something else, or take other arguments, from an opset on. Between opsets 13 and 23 all others only gained dtypes or
+optional arguments, so a node for an older version is valid in the newer one (read in onnx 1.23)."""
 
 
 def check(context: DiagnosticContext, request: Request) -> None:
-    """Makes sure that there is such an opset, before the work is done."""
+    """Checks that ONNX has the opset, before the work is done."""
     newest = onnx.defs.onnx_opset_version()
     if not 1 <= request.opset_version <= newest:
         place = _asked_for(request)
@@ -30,7 +30,7 @@ def check(context: DiagnosticContext, request: Request) -> None:
 
 
 def bring_to(context: DiagnosticContext, model: ir.Model, request: Request) -> None:
-    """Makes `model` one of the ONNX opset that was asked for, and reports each operator that this opset does not have yet."""
+    """Makes `model` a model of the requested ONNX opset, and reports each operator that this opset does not have yet."""
     opset = request.opset_version
     too_new: list[tuple[ir.Node, int]] = []
     rewrite = False

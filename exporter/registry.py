@@ -1,4 +1,4 @@
-"""Which translation an operator has: torchlib's, ours, and the user's, in rising order of precedence."""
+"""Which translation an operator gets: the user's before ours, and ours before torchlib's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from onnxplain.torch_internals.operators import HigherOrderOperator, OpOverload,
 from .request import DEFAULT_OPSET
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-"""What a schema of torch takes for a namespace, the name of an operator and that of an overload (torch 2.11 to 2.15)."""
+"""What torch's schemas accept as a namespace, as the name of an operator and as that of an overload (torch 2.11 to 2.15)."""
 
 Origin = Literal["torchlib", "onnxplain", "user"]
 
@@ -74,7 +74,7 @@ class OnnxRegistry:
         opset_version: The ONNX opset of the exported models; an export to one that ONNX does not have fails with a finding.
 
     Raises:
-        InvalidArgument: `opset_version` is no int.
+        InvalidArgument: `opset_version` is not an int.
     """
 
     def __init__(self, opset_version: int = DEFAULT_OPSET) -> None:
@@ -89,17 +89,17 @@ class OnnxRegistry:
     def register_op(
         self, function: Callable[..., Any], namespace: str, op_name: str, overload: str | None = None, is_complex: bool = False
     ) -> None:
-        """Registers a translation of the user's. The last one registered for an operator wins, over ours, too.
+        """Registers a user's translation. The last one registered for an operator takes precedence over all others.
 
         Args:
             function: An onnxscript function, or a plain function that calls onnxscript opsets.
             namespace: Such as `aten`.
             op_name: Such as `add`.
             overload: Such as `Tensor`; None or `default` is the default overload.
-            is_complex: True if it takes complex tensors as real ones with a last dim of size 2.
+            is_complex: True if it takes complex tensors, as real tensors with a last dim of size 2.
 
         Raises:
-            InvalidArgument: `function` is not callable (a TypeError), the name is malformed (a ValueError) or `is_complex` is no bool.
+            InvalidArgument: `function` is not callable (a TypeError), the name is malformed (a ValueError) or `is_complex` is not a bool.
         """
         if not callable(function):
             raise InvalidArgument(f"function: expected a callable, got {function!r}")
@@ -109,11 +109,11 @@ class OnnxRegistry:
         self._user.setdefault(_key(namespace, op_name, overload), []).append(translation)
 
     def register_target(self, target: object, functions: Sequence[Callable[..., Any]]) -> None:
-        """Registers translations for an operator as `custom_translation_table` names it.
+        """Registers translations for an operator of `custom_translation_table`.
 
         Raises:
-            InvalidArgument: `target` is not an overload such as `torch.ops.aten.add.Tensor`, nor a Python function that graphs hold, or a
-                translation is not callable.
+            InvalidArgument: `target` is neither an overload such as `torch.ops.aten.add.Tensor` nor a Python function that graphs call, or
+                a translation is not callable.
         """
         if isinstance(target, OpOverloadPacket):
             raise InvalidArgument(f"custom_translation_table: expected an overload, such as {target}.default, got the packet {target}")
@@ -126,7 +126,7 @@ class OnnxRegistry:
             self._user.setdefault(qualified_name(target), []).append(Translation(function, "user", is_complex=None))
 
     def get_op_functions(self, namespace: str, op_name: str, overload: str | None = None) -> list[Translation] | None:
-        """The translations of an operator in the order of their registration, which is that of rising precedence: the user's are last.
+        """The translations of an operator in ascending order of precedence: the user's last one comes last.
 
         Returns:
             The translations; None if there is none.
@@ -141,7 +141,8 @@ class OnnxRegistry:
         return self.has(_key(namespace, op_name, overload))
 
     def translation(self, name: str, *, is_complex: bool) -> Translation | None:
-        """The translation that an operator with (or without) complex inputs or results gets. torchlib is read where nobody else has one."""
+        """The translation that an operator with (or without) complex inputs or results gets; None if there is none."""
+        # NOTE: torchlib is slow to load, so it is asked only where neither the user nor we have a translation.
         for origin in (lambda: self._user.get(name, ()), lambda: _ours().get(name, ()), lambda: _torchlib().get(name, ())):
             for each in reversed(origin()):
                 if each.is_complex in (None, is_complex):
@@ -149,7 +150,7 @@ class OnnxRegistry:
         return None
 
     def translations(self, name: str) -> tuple[Translation, ...]:
-        """The translations for a qualified name, lowest precedence first."""
+        """The translations for a qualified name, in ascending order of precedence."""
         return (*_torchlib().get(name, ()), *_ours().get(name, ()), *self._user.get(name, ()))
 
     def has(self, name: str) -> bool:
@@ -157,15 +158,15 @@ class OnnxRegistry:
         return name in self._user or name in _ours() or name in _torchlib()
 
     def overloads(self, name: str) -> tuple[str, ...]:
-        """The registered overloads of the operator that the qualified `name` is an overload of."""
+        """The registered overloads of an operator, by the qualified name of any overload of it."""
         packet = name.split(".")[0]
         return tuple(sorted(known for known in self.names() if known.split(".")[0] == packet))
 
     def nearest(self, name: str) -> str:
-        """The registered name most like `name`; empty if none is."""
+        """The registered name that is most similar to `name`; empty if none is similar."""
         wanted = _bare(name)
         by_name = {_bare(known): known for known in self.names() if known != name}
-        # NOTE: compared without namespace, and strictly: a far-fetched name helps nobody.
+        # NOTE: compared without the namespace, and strictly: a far-fetched name helps nobody.
         found = difflib.get_close_matches(wanted, by_name, n=1, cutoff=0.75)
         return by_name[found[0]] if found else ""
 
@@ -175,7 +176,7 @@ class OnnxRegistry:
 
 
 def checked_opset(version: object) -> int:
-    """`version` as an opset. Raises `InvalidArgument` if it is no int."""
+    """Returns `version`. Raises `InvalidArgument` if it is not an int."""
     if not isinstance(version, int) or isinstance(version, bool):
         raise InvalidArgument(f"opset_version: expected int, got {type(version).__name__}: {version!r}")
     return version
@@ -194,15 +195,15 @@ def _key(namespace: str, op_name: str, overload: str | None) -> str:
     return f"{namespace}::{op_name}" if overload in (None, "default") else f"{namespace}::{op_name}.{overload}"
 
 
-# NOTE: wrong in onnxscript 0.7.2, and right once decomposed: chunk makes as many parts as asked for, PyTorch may make fewer.
+# NOTE: wrong in onnxscript 0.7.2, right once decomposed: its chunk always makes as many parts as requested, PyTorch may make fewer.
 _WRONG = frozenset({"aten::chunk"})
-# NOTE: torchlib's others for complex tensors take dims that count from the back for those of the real tensor, or forget about dtypes.
+# NOTE: torchlib's other translations for complex tensors count negative dims from the last dim of size 2, or lose dtypes.
 _COMPLEX = frozenset({"aten::conv1d", "aten::conv2d", "aten::conv3d"})
 
 
 @functools.cache
 def _torchlib() -> Mapping[str, tuple[Translation, ...]]:
-    """onnxscript's torchlib, read once per process.
+    """The translations of onnxscript's torchlib. They are read once per process.
 
     NOTE: straight from its registry (read in onnxscript 0.7.2): `get_torchlib_ops` parses every function's source, 0.6 s in every export.
     """

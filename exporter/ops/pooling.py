@@ -137,7 +137,7 @@ def _rounds_up(sizes: Sequence[Any], kernel: Sequence[int], strides: Sequence[in
             begins = (size + 2 * pad - window) // step * step + step
             more.add(begins < size + pad)
     if len(more) > 1:
-        raise ValueError("ceil_mode adds a window along some dims and none along others, which ONNX cannot say")
+        raise ValueError("ceil_mode adds a window along some dims and none along others, which ONNX has no attribute for")
     return more == {True}
 
 

@@ -1,6 +1,6 @@
 """Simplifies an ONNX operator before it is recorded: computes small constants, and leaves out operators that do nothing.
 
-Only what is small is computed: sizes, axes, scalars. Weights are never folded into new constants.
+Only small constants are computed: sizes, axes, scalars. Weights are never folded into new constants.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from onnx_ir.tensor_adapters import TorchTensor
 from .semantics import LIMIT, OPERATORS, Array, compute
 
 RANDOM = frozenset({"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"})
-"""Operators that give other numbers in each run, and at each place. (Dropout is left out of graphs in evaluation.)"""
+"""Operators that give different numbers in each run, and at each node. (Graphs in evaluation have no Dropout.)"""
 
 FIXED = "fixed"
-"""Key in the `meta` of a weight that no state dict can change: a buffer that is not persistent, or a constant of the model's code."""
+"""Key, in the `meta` of a weight, of whether no state dict can change it: a buffer that is not persistent, or a constant in the code."""
 
 
 def simplify(name: str, inputs: Sequence[ir.Value | None], attributes: Mapping[str, Any]) -> ir.Value | Array | None:
-    """What an operator of ONNX opset 18 returns, if that is one of its inputs or a small constant; None if it must be recorded.
+    """The output of an operator of ONNX opset 18, if that is one of its inputs or a small constant; None if it must be recorded.
 
     Args:
         name: The operator's type.
@@ -46,11 +46,17 @@ def simplify(name: str, inputs: Sequence[ir.Value | None], attributes: Mapping[s
 
 
 Inputs = list[ir.Value | Array | None]
-"""Inputs of an operator; an array is a constant that is still to be made."""
+"""The inputs of an operator; an array is a constant that has no value yet."""
 
 
 def shortened(name: str, inputs: list[ir.Value | None], attributes: Mapping[str, Any]) -> tuple[Inputs, Mapping[str, Any]]:
-    """The inputs and attributes with which an operator can do the work of the one before it, too: a reshape after a reshape."""
+    """The inputs and attributes with which an operator does the work of the operator before it as well.
+
+    A Reshape can take the place of two, and so can an Unsqueeze or a Transpose.
+
+    Returns:
+        The inputs and attributes as given, if the operator before must stay.
+    """
     value = inputs[0] if inputs else None
     before = None if value is None else value.producer()
     if before is None or before.domain or before.inputs[:1] == (None,):
@@ -58,7 +64,7 @@ def shortened(name: str, inputs: list[ir.Value | None], attributes: Mapping[str,
     match name, before.op_type:
         case "Reshape", "Reshape" | "Unsqueeze" | "Squeeze" | "Flatten":
             shape = None if inputs[1] is None else small_constant(inputs[1])
-            # NOTE: a 0 copies the size of the input, which is another one then.
+            # NOTE: a 0 copies a size of the input, which would be another input.
             if shape is not None and (0 not in shape or attributes.get("allowzero")):
                 return shortened(name, [before.inputs[0], *inputs[1:]], attributes)
         case "Unsqueeze", "Unsqueeze":
@@ -73,7 +79,7 @@ def shortened(name: str, inputs: list[ir.Value | None], attributes: Mapping[str,
 
 
 def _axes_of_both(value: ir.Value | None, first: ir.Value | None, second: ir.Value | None) -> Array | None:
-    """The axes of one Unsqueeze in the place of two."""
+    """The axes of one Unsqueeze that takes the place of two."""
     inner = None if first is None else small_constant(first)
     outer = None if second is None else small_constant(second)
     if value is None or value.shape is None or inner is None or outer is None:
@@ -85,7 +91,7 @@ def _axes_of_both(value: ir.Value | None, first: ir.Value | None, second: ir.Val
 
 
 def small_constant(value: ir.Value) -> Array | None:
-    """The small constant that `value` is; None for all else, weights included."""
+    """`value` as an array if it is a small constant; None for all other values, weights included."""
     tensor = value.const_value
     if tensor is None or tensor.dtype is ir.DataType.STRING or tensor.size > LIMIT:
         return None
@@ -96,7 +102,7 @@ def small_constant(value: ir.Value) -> Array | None:
 
 
 def uniform_number(value: ir.Value) -> Any:
-    """The number that all elements of a constant are, also of a large one that is made by expanding a small one; None for all else."""
+    """The number that all elements of a constant equal; None if there is none. A large constant may be an expanded small one."""
     producer = value.producer()
     if producer is not None and producer.op_type == "Expand" and not producer.domain and producer.inputs[0] is not None:
         return uniform_number(producer.inputs[0])
@@ -132,7 +138,7 @@ def _same(name: str, inputs: Sequence[ir.Value | None], attributes: Mapping[str,
 
 
 def _neutral(name: str, inputs: Sequence[ir.Value | None]) -> ir.Value | None:
-    """The operand that adding zero or multiplying by one leaves as it is."""
+    """The operand to which zero is added, or which is multiplied by one."""
     neutral = 0 if name in ("Add", "Sub") else 1
     pairs = [(inputs[0], inputs[1])] if name in ("Sub", "Div") else [(inputs[0], inputs[1]), (inputs[1], inputs[0])]
     for value, other in pairs:
@@ -151,7 +157,7 @@ def _like(inputs: Sequence[ir.Value | None]) -> ir.DataType | None:
 def _equal(shape: ir.Shape, target: Array) -> bool:
     if len(shape) != target.size or np.count_nonzero(target == -1) > 1:
         return False
-    # NOTE: a single -1 stands for the size that is left, which is the one there.
+    # NOTE: a single -1 stands for the size that is left, which is that of `shape`.
     return all(isinstance(size, int) and size > 0 and wanted in (size, -1) for size, wanted in zip(shape, target, strict=True))
 
 

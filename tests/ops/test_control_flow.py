@@ -136,7 +136,7 @@ def two_loops(x: torch.Tensor, n: torch.Tensor) -> Any:
 
 
 def running(start: torch.Tensor, xs: torch.Tensor, ys: torch.Tensor) -> Any:
-    """Two sequences at once; a whole sequence is read inside, too."""
+    """Two sequences at once; a whole sequence is read inside as well."""
 
     def step(carry: torch.Tensor, each: tuple[torch.Tensor, torch.Tensor]) -> Any:
         x, y = each
@@ -233,7 +233,7 @@ CASES: dict[str, tuple[Callable[..., Any], Any, list[Args]]] = {
 @pytest.fixture(autouse=True)
 def forgetful_dynamo() -> None:
     """TorchDynamo traces torch's own `scan` and `while_loop` and remembers which sizes of earlier calls differed, which may break it:
-    after a scan over several lengths it fails on a while_loop inside of one, in eager mode, too (torch 2.13)."""
+    after a scan over several lengths it fails on a while_loop inside of one, even in eager mode (torch 2.13)."""
     torch._dynamo.reset()
 
 
