@@ -143,6 +143,10 @@ SHORTENED: dict[str, tuple[list[Step], list[str]]] = {
     "transpositions": ([("Transpose", [], {"perm": [1, 2, 0]}), ("Transpose", [], {"perm": [1, 0, 2]})], ["Transpose"]),
     "transposed-back": ([("Transpose", [], {"perm": [1, 2, 0]}), ("Transpose", [], {"perm": [2, 0, 1]})], []),
     "nothing": ([("Identity", [], {}), ("Cast", [], {"to": FLOAT}), ("Concat", [], {"axis": 0})], []),
+    "same-shape-with-ones": (
+        [("Unsqueeze", [ints([0, 1])], {}), ("Neg", [], {}), ("Reshape", [ints([1, 1, 2, 3, 4])], {})],
+        ["Unsqueeze", "Neg"],
+    ),
     "same-shape": ([("Reshape", [ints([2, -1, 4])], {}), ("Expand", [ints([3, 1])], {}), ("Transpose", [], {"perm": [0, 1, 2]})], []),
     "neutral": (
         [(name, [np.array([number], dtype=np.float32)], {}) for name, number in (("Add", 0), ("Sub", 0), ("Mul", 1), ("Div", 1))],

@@ -31,6 +31,8 @@ CASES: dict[str, Case] = {
     "known-mask-that-sees-all": static(lambda q, k, v: attention(q, k, v, torch.ones(5, 7, dtype=torch.bool)), (Q, K, V)),
     "float-mask": static(lambda q, k, v, m: attention(q, k, v, m), (Q, K, V, randn(5, 7))),
     "float-row-that-sees-nothing": static(lambda q, k, v, m: attention(q, k, v, m), (Q, K, V, additive(NOTHING_SEEN))),
+    "known-float-mask": static(lambda q, k, v: attention(q, k, v, additive(SEEN[:1]) + 0.5), (Q, K, V)),
+    "known-float-mask-that-sees-nothing": static(lambda q, k, v: attention(q, k, v, additive(NOTHING_SEEN[:1])), (Q, K, V)),
     "no-heads": static(lambda q, k, v: attention(q[:, 0], k[:, 0], v[:, 0]), (Q, K, V)),
     "five-dims": static(lambda q, k, v: attention(q[None], k[None], v[None]), (Q, K, V)),
     "grouped": static(lambda q, k, v: attention(q, k[:, :2], v[:, :2], enable_gqa=True), (Q, K, V)),

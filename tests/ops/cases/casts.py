@@ -34,6 +34,7 @@ CASES: dict[str, Case] = {
         lambda x: [
             *((x.to_sparse() * 2).to_dense() + 1, x.to_sparse_csr().to_dense() + 2, x.to_sparse().coalesce().to_dense() + 3),
             *(aten._to_sparse(x).to_dense() + 4, aten._to_sparse_csr(x).to_dense() + 5, aten._to_dense(x.to_sparse())),
+            x.double().to_sparse().to_dense() * 2,
         ],
         (randn(3, 4).relu(),),
     ),

@@ -25,21 +25,38 @@ def alpha(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return x * scale + shift, torch.full_like(x, limit * scale + shift)
 
 
-def whole(x: torch.Tensor) -> torch.Tensor:
-    """Whether all elements of each channel are equal."""
-    return x.amax(-1) == x.amin(-1)
+def whole(x: torch.Tensor, dropped: torch.Tensor) -> torch.Tensor:
+    """Whether each channel is dropped or kept as a whole."""
+    is_dropped = torch.isclose(x, dropped, atol=1e-5)
+    return is_dropped.all(-1) == is_dropped.any(-1)
 
 
 CASES: dict[str, Case] = {
-    "dropout": dynamic(lambda x: one_of(functional.dropout(x, P, training=True), x / (1 - P), x * 0), X),
-    "dropout-of-channels": dynamic(
-        lambda x: (whole(functional.dropout1d(x * 0 + 1, P)), one_of(functional.dropout1d(x, P, training=True), x / (1 - P), x * 0)), X
+    "dropout": dynamic(
+        lambda x: (
+            one_of(dropped := functional.dropout(x, P, training=True), x / (1 - P), x * 0),
+            whole(dropped, x * 0).all(),
+        ),
+        X,
     ),
-    "alpha-dropout": dynamic(lambda x: one_of(functional.alpha_dropout(x, P, training=True), *alpha(x)), X),
+    "dropout-of-channels": dynamic(
+        lambda x: (
+            one_of(dropped := functional.dropout1d(x, P, training=True), x / (1 - P), x * 0),
+            whole(dropped, x * 0),
+        ),
+        X,
+    ),
+    "alpha-dropout": dynamic(
+        lambda x: (
+            one_of(dropped := functional.alpha_dropout(x, P, training=True), *alpha(x)),
+            whole(dropped, alpha(x)[1]).all(),
+        ),
+        X,
+    ),
     "alpha-dropout-of-channels": dynamic(
         lambda x: (
-            whole(functional.feature_alpha_dropout(x * 0 + 1, P, training=True)),
-            one_of(functional.feature_alpha_dropout(x, P, training=True), *alpha(x)),
+            one_of(dropped := functional.feature_alpha_dropout(x, P, training=True), *alpha(x)),
+            whole(dropped, alpha(x)[1]),
         ),
         X,
     ),
