@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import onnx_ir as ir
 import torch
 
-from onnxplain.diagnostics.text import shown_path
+from onnxplain.diagnostics import shown_path
 from onnxplain.registry import qualified_name
 from onnxplain.source import locations
 from onnxplain.torch_internals.operators import OpOverload
