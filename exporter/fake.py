@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -48,13 +49,11 @@ def enable_fake_mode() -> Iterator[ONNXFakeContext]:
         A context for `ExportOptions(fake_context=...)`. `export` does not need it: it recognizes fake parameters.
     """
     mode = _Mode()
-    # NOTE: a hook may return another parameter, although torch's type does not say so.
-    registered: Callable[..., Any] = mode.registered
     hooks = (
-        register_module_parameter_registration_hook(registered),
-        register_module_buffer_registration_hook(mode.seen),
+        register_module_parameter_registration_hook(_in_this_thread(mode.registered)),
+        register_module_buffer_registration_hook(_in_this_thread(mode.seen)),
         # NOTE: a copy of a module does not register its parameters, only itself in another module.
-        register_module_module_registration_hook(mode.has),
+        register_module_module_registration_hook(_in_this_thread(mode.has)),
     )
     try:
         with mode:
@@ -63,6 +62,13 @@ def enable_fake_mode() -> Iterator[ONNXFakeContext]:
     finally:
         for hook in hooks:
             hook.remove()
+
+
+def _in_this_thread(hook: Callable[..., Any]) -> Callable[..., Any]:
+    """`hook` for modules that this thread builds: torch calls such hooks for every module of the process."""
+    # NOTE: a hook may return another parameter, or None to keep the given one, although torch's types do not say so.
+    thread = threading.get_ident()
+    return lambda *args: hook(*args) if threading.get_ident() == thread else None
 
 
 class _Mode(FakeTensorMode):

@@ -6,6 +6,7 @@ import copy
 import pathlib
 import subprocess
 import sys
+import threading
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,29 @@ def test_parameters_have_no_data_and_what_is_in_no_state_dict_has() -> None:
     assert torch.equal(net.steps, torch.arange(8.0) / 8)
     after = nn.Linear(2, 2)
     assert not isinstance(after.weight, FakeTensor)
+
+
+def test_models_that_other_threads_build_keep_their_data() -> None:
+    begun, go_on, built = threading.Event(), threading.Event(), list[nn.Module]()
+
+    def build() -> None:
+        begun.wait(60)
+        built.append(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)))
+        go_on.set()
+
+    thread = threading.Thread(target=build)
+    thread.start()
+    with onnxplain.enable_fake_mode():
+        before = nn.Linear(2, 2)
+        begun.set()
+        assert go_on.wait(60)
+        after = nn.Linear(2, 2)
+    thread.join()
+    assert [isinstance(each.weight, FakeTensor) for each in (before, after)] == [True, True]
+    tensors = [*built[0].parameters(), *built[0].buffers()]
+    assert len(tensors) == 7
+    assert not any(isinstance(each, FakeTensor) for each in tensors)
+    assert built[0](torch.ones(3, 2)).shape == (3, 2)
 
 
 def test_a_buffer_that_is_made_of_parameters_has_no_data() -> None:
