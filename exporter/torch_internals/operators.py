@@ -16,7 +16,7 @@ else:
     OpOverloadPacket = type(torch.ops.aten.add)
     HigherOrderOperator = next(each for each in type(torch.ops.higher_order.cond).__mro__ if each.__name__ == "HigherOrderOperator")
 
-__all__ = ["TO_COPY", "HigherOrderOperator", "OpOverload", "OpOverloadPacket", "is_composite", "schema"]
+__all__ = ["TO_COPY", "HigherOrderOperator", "OpOverload", "OpOverloadPacket", "is_composite", "overloads", "schema"]
 
 TO_COPY = torch.ops.aten._to_copy.default
 """What `Tensor.to` is for another dtype."""
@@ -30,6 +30,12 @@ _COMPOSITE = Symbol(
 def schema(operator: OpOverload) -> Any:
     """The schema of `operator`: `name` without the overload, `overload_name`, `arguments`, `returns`, `is_mutable`."""
     return operator._schema
+
+
+def overloads(name: str) -> list[OpOverload]:
+    """The overloads of ATen's operator `name`, those of TorchScript included; none if ATen has no such operator."""
+    packet = getattr(torch.ops.aten, name, None)
+    return [getattr(packet, each) for each in packet.overloads()] if isinstance(packet, OpOverloadPacket) else []
 
 
 def is_composite(operator: OpOverload) -> bool:

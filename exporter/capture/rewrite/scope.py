@@ -6,9 +6,12 @@ import ast
 import dataclasses
 import functools
 from collections.abc import Iterable, Sequence
+from types import NoneType
 
 from onnxplain.diagnostics import Region
 from onnxplain.source import syntax
+
+from .schemas import returns_tensor
 
 _VIEWS = frozenset(
     {"expand", "flatten", "narrow", "permute", "reshape", "select", "squeeze", "swapaxes", "t", "transpose", "unsqueeze", "view"}
@@ -18,12 +21,7 @@ _SELVES = frozenset(
     {"to", "float", "double", "half", "long", "int", "bool", "type", "contiguous", "detach", "cpu", "chunk", "split", "unbind"}
 )
 """Methods whose result may be the tensor itself, or parts of it."""
-_NO_TENSORS = frozenset(
-    {"dim", "element_size", "get_device", "is_complex", "is_contiguous", "is_floating_point", "is_tensor", "item", "ndimension", "nelement"}
-    | {"numel", "size", "stride", "tolist"}
-)
-"""Functions and methods of tensors that make something else, and read no data or more than torch.export sees."""
-_TENSORS = frozenset({"T", "H", "mT", "mH", "real", "imag", "data", "grad"})
+_TENSORS = frozenset({"T", "H", "mT", "mH", "real", "imag", "data"})
 """Attributes of a tensor that are tensors."""
 _UNSUPPORTED = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 
@@ -73,10 +71,11 @@ class Scope:
         match node:
             case ast.Name(id=name):
                 return name in (self.tensors or ())
-            case ast.Compare(ops=[ast.Is() | ast.IsNot() | ast.In() | ast.NotIn()]):
-                return False
-            case ast.Compare(left=left, comparators=others):
-                return any(map(self.is_tensor, (left, *others)))
+            case ast.Compare():
+                return self._compares_tensors(node)
+            case ast.BinOp(op=ast.Mod(), left=left) if not isinstance(left, ast.Constant) or isinstance(left.value, str):
+                # NOTE: a text on the left would be formatted.
+                return self.is_tensor(left)
             case ast.BinOp(left=left, right=right):
                 return self.is_tensor(left) or self.is_tensor(right)
             case ast.UnaryOp(op=ast.Not()):
@@ -85,23 +84,45 @@ class Scope:
                 return self.is_tensor(value)
             case ast.Attribute(value=value, attr=name):
                 return name in _TENSORS and self.is_tensor(value)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=self.torch), attr=name)):
+                return any(map(self.is_tensor, node.args)) and self._returns_tensor(name, node, node.args)
             case ast.Call(func=ast.Attribute(value=owner, attr=name)):
-                of_torch = isinstance(owner, ast.Name) and owner.id == self.torch
-                return name not in _NO_TENSORS and (self.is_tensor(owner) or (of_torch and any(map(self.is_tensor, node.args))))
+                return self.is_tensor(owner) and self._returns_tensor(name, node, [owner, *node.args])
             case ast.Call(func=ast.Name(id="abs"), args=[value]):
                 return self.is_tensor(value)
         return False
 
+    def _compares_tensors(self, test: ast.Compare) -> bool:
+        """Whether each comparison of a chain has a tensor; the chain's value is one of theirs."""
+        sides = [test.left, *test.comparators]
+        return all(
+            not isinstance(operator, ast.Is | ast.IsNot | ast.In | ast.NotIn)
+            and (self.is_tensor(left) or self.is_tensor(right))
+            and not any(isinstance(side, ast.Constant) and isinstance(side.value, str | NoneType) for side in (left, right))
+            for operator, left, right in zip(test.ops, sides, sides[1:], strict=False)
+        )
+
+    def _returns_tensor(self, name: str, call: ast.Call, arguments: Sequence[ast.expr]) -> bool:
+        starred = any(isinstance(each, ast.Starred) for each in arguments) or any(each.arg is None for each in call.keywords)
+        return not starred and returns_tensor(name, [*map(self.is_tensor, arguments)], [each.arg or "" for each in call.keywords])
+
     def asks_tensor(self, test: ast.expr) -> bool:
-        """Whether it is certain that `test` asks for the truth of a tensor."""
+        """Whether it is certain that `test` asks for the truth of a tensor, or whether tensors are equal."""
         match test:
             case ast.BoolOp(values=parts):
                 return any(map(self.asks_tensor, parts))
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return self.asks_tensor(operand)
-            case ast.Call(func=ast.Name(id="any" | "all"), args=[ast.GeneratorExp(elt=value)]):
-                return self.asks_tensor(value) or not isinstance(value, ast.Name)
+            case ast.Call(func=ast.Name(id="any" | "all"), args=[ast.GeneratorExp() as tests]):
+                return self._elements(tests).asks_tensor(tests.elt)
+            case ast.Call(func=ast.Attribute(value=owner, attr="equal" | "allclose")):
+                return self.is_tensor(owner) or (isinstance(owner, ast.Name) and owner.id == self.torch)
         return self.is_tensor(test)
+
+    def _elements(self, tests: ast.GeneratorExp) -> Scope:
+        """This scope inside of a generator: an element of a tensor is a tensor."""
+        made = {each.target.id for each in tests.generators if isinstance(each.target, ast.Name) and self.is_tensor(each.iter)}
+        return dataclasses.replace(self, tensors=(self.tensors or frozenset()) | made)
 
     def predicate(self, test: ast.expr) -> str | None:
         """`test` as a tensor of dtype bool; None where that cannot be told from the source."""
