@@ -16,6 +16,7 @@ from onnxplain.source import locations
 from .finding import headline
 from .observe.attributes import Attributes
 from .observe.frames import Frames
+from .observe.guard_watch import GuardWatch
 from .observe.guards import Guards
 from .observe.host_values import Draws
 from .observe.reads import Reads, holds_tensors
@@ -54,11 +55,11 @@ def attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch.
     context.event(f"Capturing with the strategy {strategy.name}.")
     began, program, error = time.monotonic(), None, None
     with Frames() as frames:
-        guards, draws, attributes, reads = Guards(frames), Draws(), Attributes(model), Reads(frames.stack)
+        watch, draws, attributes, reads = GuardWatch(frames), Draws(), Attributes(model), Reads(frames.stack)
         # NOTE: TorchDynamo would look at the mode itself; and each function of torch's costs a little more in it.
         reading = reads if strategy.name != "strict" and holds_tensors(model) else contextlib.nullcontext()
         try:
-            with process.kept(context, locations.user_speaks), guards.watched(), reading:
+            with process.kept(context, locations.user_speaks), watch.watched(), reading:
                 program = strategy(model, request, frames)
         except Exception as raised:
             error = raised
@@ -68,4 +69,4 @@ def attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch.
                 attributes.put_back()
     if program is not None:
         context.event(f"The strategy {strategy.name} captured {len(program.graph.nodes)} nodes.")
-    return Attempt(strategy, request, program, error, time.monotonic() - began, guards, draws, attributes, reads)
+    return Attempt(strategy, request, program, error, time.monotonic() - began, watch.guards(), draws, attributes, reads)

@@ -32,13 +32,13 @@ def ones(request: Request, guards: Guards, program: torch.export.ExportedProgram
     """What an operator does with a size of 1 in eager mode only, such as `squeeze`: the graph holds for the other sizes."""
     dims = [*request.shapes.dynamic, *request.shapes.open]
     for node, expression in kept_ones(guards, program, dims):
-        related = guards.places([expression], dims)
+        related = guards.symbols.places([expression], dims)
         fix = Fix(_EXAMPLE, Confidence.CHANGES_BEHAVIOUR)
         if expression.is_Symbol and related:
             # NOTE: the model would be wrong on its own example.
             yield Finding(SpecializedDynamicDim(dim=related[0].name, value=1), locations.at_node(node), fixes=(fix,))
             continue
-        size = guards.text(expression, {dim: dim.name for dim in related})
+        size = guards.symbols.text(expression, {dim: dim.name for dim in related})
         rule = ConstraintViolated(dim=", ".join(dict.fromkeys(dim.name for dim in related)), constraint=f"{size} != 1")
         yield Finding(rule, locations.at_node(node), fixes=(fix,), blocking=False)
 
@@ -47,7 +47,7 @@ def kept_ones(
     guards: Guards, program: torch.export.ExportedProgram, dims: Sequence[InputDim]
 ) -> Iterator[tuple[torch.fx.Node, sympy.Basic]]:
     """The operators that return other shapes for the example than the graph says, each with an expression of sizes that is 1 there."""
-    sizes = guards.sizes(dims)
+    sizes = guards.symbols.sizes(dims)
     for node, call in replays.calls(program) if sizes else ():
         ones = call.ones(sizes)
         if not ones or not call.differs(node.meta.get("val"), sizes):
@@ -74,7 +74,7 @@ def _branches(request: Request, guards: Guards, names: Mapping[InputDim, str]) -
             by_place.setdefault(evidence_about(request, guard).location, []).append((relation, guard))
     found = []
     for taken in by_place.values():
-        dims = guards.places([guard.relation for _, guard in taken], names)
+        dims = guards.symbols.places([guard.relation for _, guard in taken], names)
         constraint = " and ".join(relation for relation, _ in taken)
         rule = ConstraintViolated(dim=", ".join(dict.fromkeys(names[dim] for dim in dims)), constraint=constraint)
         fix = Fix(_REWRITE, Confidence.CHANGES_BEHAVIOUR)
@@ -96,12 +96,12 @@ def other_sizes(
     """The operators that return other shapes for other sizes of a dim than the graph says, each with the dim and the largest size for which
     they do not; None where that is size 1.
     """
-    sizes = guards.sizes(dims)
+    sizes = guards.symbols.sizes(dims)
     for node, call in replays.calls(program) if sizes else ():
         if not (call.counts or call.squeezes):
             continue
         for symbol in sorted(call.symbols() & sizes.keys(), key=str):
-            dim = next(iter(guards.places([symbol], dims)), None)
+            dim = next(iter(guards.symbols.places([symbol], dims)), None)
             if dim is None or call.differs(node.meta.get("val"), sizes):
                 continue
             one = {**sizes, symbol: 1}

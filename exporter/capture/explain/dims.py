@@ -87,7 +87,7 @@ def fixed(request: Request, guards: Guards, program: torch.export.ExportedProgra
     open_dims = request.shapes.open
     if program is None:
         return {dim: assumptions.evidence_about(request, guard) for dim, guard in guards.broadcast(open_dims).items()}
-    sizes = {dim: size for dim, size in sizes_in(program, open_dims).items() if not own or guards.knows(dim)}
+    sizes = {dim: size for dim, size in sizes_in(program, open_dims).items() if not own or dim in guards.symbols}
     found: dict[InputDim, Evidence] = {}
     for dim, size in sizes.items():
         fixing = guards.fixing(dim)
@@ -96,7 +96,7 @@ def fixed(request: Request, guards: Guards, program: torch.export.ExportedProgra
         if isinstance(size, int) or fixing is not None or broadcast:
             found[dim] = assumptions.evidence_about(request, fixing or guards.decisive(dim))
     for node, expression in assumptions.kept_ones(guards, program, open_dims):
-        for dim in guards.places([expression], open_dims):
+        for dim in guards.symbols.places([expression], open_dims):
             found.setdefault(dim, locations.at_node(node))
     for node, dim, most in assumptions.other_sizes(guards, program, open_dims):
         if most is not None:

@@ -1,25 +1,19 @@
-"""Who froze a dim, and which data a capture had to know: torch's symbolic shapes watched at work, with the user's stack.
-
-torch says only at the end that a dim is a constant, without the line. A guard is what it assumes of sizes from a line on.
-"""
+"""What a capture decided about the sizes of dims, and where: a guard is what torch assumes of sizes from a line on."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import sympy
 
 from onnxplain.diagnostics import Location
 from onnxplain.request import InputDim
-from onnxplain.source import locations
-from onnxplain.torch_internals import dynamo, shape_env
-from onnxplain.torch_internals.symbolic_expressions import DIVISIONS, REMAINDERS, as_python
+from onnxplain.torch_internals.symbolic_expressions import REMAINDERS
 
-from .frames import Frames, Site
+from .dim_symbols import DimSymbols, as_text
+from .frames import Site
 from .replays import Call
 from .size_limits import Limit, limit_of
 
@@ -45,54 +39,43 @@ class Guard:
     interpreted: bool = False
 
 
+@dataclasses.dataclass(frozen=True)
 class Guards:
     """What torch's shape environment decided during one capture.
 
     Attributes:
+        symbols: torch's symbols for the sizes of dims.
         made: Every guard, in order.
         assumed: Where the data of the example decided, when the capture ran on real values.
     """
 
-    def __init__(self, frames: Frames) -> None:
-        self._frames = frames
-        self._environment: Any = None
-        self.made: list[Guard] = []
-        self.assumed: list[Site] = []
-
-    @contextlib.contextmanager
-    def watched(self) -> Iterator[Guards]:
-        """Watches all shape environments of this thread. Where torch lacks one of these methods, findings lose their line."""
-        with (
-            shape_env.observed(shape_env.SIZE_MADE, self._begin),
-            shape_env.observed(shape_env.GUARD_MADE, self._log_guard),
-            shape_env.observed(shape_env.SIZE_REPLACED, self._log_replacement),
-            shape_env.observed(shape_env.DATA_ASSUMED, lambda *_: self.assumed.append(self._frames.site())),
-        ):
-            yield self
+    symbols: DimSymbols
+    made: tuple[Guard, ...]
+    assumed: tuple[Site, ...]
 
     def constant(self, dim: InputDim) -> int | None:
         """The only size that `dim` can still have; None if it is dynamic or nothing is known."""
-        symbol = self._symbol(dim)
-        known = [None if symbol is None else self._replaced().get(symbol)]
-        bounds = shape_env.range_of(self._environment, symbol)
+        symbol = self.symbols.of(dim)
+        known = [None if symbol is None else self.symbols.replaced().get(symbol)]
+        bounds = self.symbols.range_of(symbol)
         if bounds is not None and bounds[0] == bounds[1]:
             known.append(bounds[0])
         known += [_fixed(guard.relation, symbol) for guard in self.made if guard.asked_by_python]
-        known += [_fixed(relation, symbol) for relation in self._asserted()]
+        known += [_fixed(relation, symbol) for relation in self.symbols.asserted()]
         return next((int(size) for size in known if size is not None and size.is_Integer), None)
 
     def varies(self, dim: InputDim) -> bool:
         """Whether it is certain that no guard fixes `dim`."""
-        symbol = self._symbol(dim)
+        symbol = self.symbols.of(dim)
         return symbol is not None and self.constant(dim) is None and all(_fixed(guard.relation, symbol) is None for guard in self.made)
 
     def decisive(self, dim: InputDim) -> Guard | None:
         """The guard that made `dim` constant; or else the first one that the graph keeps as a check; or else the first about it."""
-        symbol = self._symbol(dim)
+        symbol = self.symbols.of(dim)
         # NOTE: where a dim equals another one, guards may be about that one.
-        symbols = {symbol, None if symbol is None else self._replaced().get(symbol)}
+        symbols = {symbol, None if symbol is None else self.symbols.replaced().get(symbol)}
         about = [guard for guard in self.made if guard.stack and symbols & guard.relation.free_symbols]
-        kept = self._asserted()
+        kept = self.symbols.asserted()
         return next(
             itertools.chain(
                 (guard for guard in about if any(_fixed(guard.relation, each) is not None for each in symbols)),
@@ -104,7 +87,7 @@ class Guards:
 
     def fixing(self, dim: InputDim) -> Guard | None:
         """The first guard that fixes `dim`, alone or with others as the number of elements in `x.view(3, 4)`; None if none does."""
-        symbol = self._symbol(dim)
+        symbol = self.symbols.of(dim)
         # NOTE: into how many parts something is split is looked at in the graph, which may use only some of them.
         about = (
             guard
@@ -115,33 +98,14 @@ class Guards:
         )
         return next(iter(sorted(about, key=lambda guard: not guard.stack)), None)
 
-    def knows(self, dim: InputDim) -> bool:
-        """Whether the capture asked torch for a size of `dim` that may vary."""
-        return self._symbol(dim) is not None
-
-    def sizes(self, dims: Iterable[InputDim]) -> dict[sympy.Basic, int]:
-        """The example's sizes of `dims`, by torch's symbols in the graph."""
-        known = {symbol: dim.size for dim in dims if (symbol := self._symbol(dim)) is not None}
-        replaced = self._replaced()
-        return known | {target: size for symbol, size in known.items() if isinstance(target := replaced.get(symbol), sympy.Symbol)}
-
-    def places(self, expressions: Iterable[sympy.Basic], dims: Iterable[InputDim]) -> list[InputDim]:
-        """Those of `dims` by which the expressions of torch's symbols in the graph vary."""
-        symbols = {symbol for expression in expressions for symbol in expression.free_symbols}
-        return [dim for dim in dims if (symbol := self._symbol(dim)) is not None and {symbol, self._replaced().get(symbol)} & symbols]
-
-    def text(self, expression: sympy.Basic, names: Mapping[InputDim, str]) -> str:
-        """`expression` of torch's symbols in the graph in terms of the names of dims."""
-        return _as_text(expression.xreplace(self._named(names)))
-
     def broadcast(self, dims: Sequence[InputDim]) -> dict[InputDim, Guard]:
         """Those of `dims` that have size 1 in the example and another one by a guard, which therefore ended the capture."""
         # NOTE: capture takes an example of size 1 for any size, which must be that of the tensor it meets; in eager mode it is broadcast.
-        sizes = self.sizes(dims)
+        sizes = self.symbols.sizes(dims)
         found: dict[InputDim, Guard] = {}
         for guard in self.made:
             if guard.relation.xreplace(sizes) == sympy.false:
-                for dim in self.places([guard.relation], dims):
+                for dim in self.symbols.places([guard.relation], dims):
                     if dim.size == 1:
                         found.setdefault(dim, guard)
         return found
@@ -153,7 +117,7 @@ class Guards:
         """
         if guard.operator is None or not guard.relation.has(*REMAINDERS):
             return False
-        sizes, relation = self.sizes(dims), guard.relation.xreplace(self._replaced())
+        sizes, relation = self.symbols.sizes(dims), guard.relation.xreplace(self.symbols.replaced())
         returned = guard.operator.symbolic()
         others = (each for symbol in relation.free_symbols & sizes.keys() for each in self.others(symbol, sizes))
         excluded = (each for each in others if relation.xreplace(each) == sympy.false)
@@ -167,9 +131,9 @@ class Guards:
 
     def asked(self, names: Mapping[InputDim, str]) -> Iterator[tuple[str, Guard]]:
         """What was decided by the sizes of dims, as relations between their names; a relation counts once."""
-        known = self._named(names)
+        known = self.symbols.named(names)
         # NOTE: a Dim such as `2 * half` promises what is true of each `half`.
-        derived = {symbol: target for symbol, target in self._replaced().items() if not target.is_Atom}
+        derived = {symbol: target for symbol, target in self.symbols.replaced().items() if not target.is_Atom}
         seen: set[sympy.Basic] = set()
         for guard in self.made:
             relation = guard.relation
@@ -181,7 +145,7 @@ class Guards:
                 and relation.xreplace(derived) != sympy.true
             ):
                 seen.add(relation)
-                yield _as_text(relation.xreplace(known)), guard
+                yield as_text(relation.xreplace(known)), guard
 
     def limits(self, dim: InputDim, least: int, most: int) -> Iterator[tuple[Limit, Guard]]:
         """What the graph takes for granted about the size of `dim` alone, and `dynamic_shapes` does not say.
@@ -191,8 +155,8 @@ class Guards:
             least: The least size that it may have.
             most: The largest one.
         """
-        symbol = self._symbol(dim)
-        for relation in self._asserted():
+        symbol = self.symbols.of(dim)
+        for relation in self.symbols.asserted():
             if relation.free_symbols == {symbol} and (limit := limit_of(relation, symbol, dim.size, least, most)) is not None:
                 exact = (guard for guard in self.made if guard.relation == relation and guard.stack)
                 if (guard := next(exact, None) or self.decisive(dim)) is not None:
@@ -201,44 +165,13 @@ class Guards:
     def checks(self) -> Iterator[tuple[sympy.Basic, tuple[Location, ...]]]:
         """The relations between numbers that depend on data which the graph checks when it runs, each with its stack."""
         about_data = self.of_data()
-        for relation in self._asserted():
+        for relation in self.symbols.asserted():
             yield from ((relation, guard.stack) for guard in about_data if guard.relation == relation and guard.stack)
 
     def of_data(self) -> list[Guard]:
         """The guards about numbers that come from data, and not from the inputs' sizes."""
-        sizes = set(shape_env.symbols_by_source(self._environment).values())
+        sizes = self.symbols.all()
         return [guard for guard in self.made if guard.relation.free_symbols and not guard.relation.free_symbols & sizes]
-
-    def _asserted(self) -> list[sympy.Basic]:
-        return shape_env.assertions(self._environment)
-
-    def _begin(self, environment: Any, *_: Any) -> None:
-        # NOTE: there may be no guard at all; and what captures a part of the model has an environment of its own.
-        self._environment = self._environment or environment
-
-    def _log_guard(self, environment: Any, purpose: str, relation: sympy.Basic, *_: Any) -> None:
-        # NOTE: what torch only asks for itself, as about the strides of a fake tensor, the graph does not assume.
-        if "suppressed" not in purpose:
-            self._note(environment, relation, self._frames.operator() if relation.has(*DIVISIONS) else None)
-
-    def _log_replacement(self, environment: Any, symbol: sympy.Symbol, target: sympy.Basic, *_: Any) -> None:
-        self._note(environment, sympy.Eq(symbol, target))
-
-    def _note(self, environment: Any, relation: sympy.Basic, operator: Call | None = None) -> None:
-        # NOTE: TorchDynamo may begin again, with a new environment: the last one counts.
-        self._environment = environment
-        stack, interpreted = self._frames.stack(), tuple(map(locations.summarized, dynamo.interpreted_stack()))
-        self.made.append(Guard(relation, (*stack, *interpreted), self._frames.python_asks(), operator, bool(interpreted)))
-
-    def _replaced(self) -> dict[sympy.Symbol, sympy.Basic]:
-        return shape_env.replacements(self._environment)
-
-    def _named(self, names: Mapping[InputDim, str]) -> dict[sympy.Basic, sympy.Symbol]:
-        named = {symbol: sympy.Symbol(name) for dim, name in names.items() if (symbol := self._symbol(dim)) is not None}
-        return {self._replaced().get(symbol, symbol): name for symbol, name in reversed(named.items())} | named
-
-    def _symbol(self, dim: InputDim) -> sympy.Symbol | None:
-        return shape_env.symbol_of(self._environment, dim.way, dim.flat_index, dim.axis)
 
 
 def _fixed(relation: sympy.Basic, symbol: sympy.Basic | None) -> sympy.Integer | None:
@@ -251,9 +184,3 @@ def _fixed(relation: sympy.Basic, symbol: sympy.Basic | None) -> sympy.Integer |
 def _is_number(relation: sympy.Basic) -> bool:
     """Whether `relation` says that an expression of sizes is a number. A remainder of 0 leaves many sizes."""
     return isinstance(relation, sympy.Eq) and any(isinstance(side, sympy.Integer) and side > 0 for side in relation.args)
-
-
-def _as_text(relation: sympy.Basic) -> str:
-    if isinstance(relation, sympy.Rel):
-        return f"{_as_text(relation.lhs)} {relation.rel_op} {_as_text(relation.rhs)}"
-    return as_python(relation) if relation.has(*REMAINDERS) else str(relation)

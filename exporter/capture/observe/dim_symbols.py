@@ -1,0 +1,74 @@
+"""torch's symbols for the sizes of dims, and expressions of them in the user's names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import sympy
+
+from onnxplain.request import InputDim
+from onnxplain.torch_internals import shape_env
+from onnxplain.torch_internals.symbolic_expressions import REMAINDERS, as_python
+
+
+class DimSymbols:
+    """The symbols of one capture.
+
+    Args:
+        environment: torch's shape environment; None if the capture made none.
+    """
+
+    def __init__(self, environment: Any) -> None:
+        self._environment = environment
+
+    def __contains__(self, dim: InputDim) -> bool:
+        """Whether the capture asked torch for a size of `dim` that may vary."""
+        return self.of(dim) is not None
+
+    def of(self, dim: InputDim) -> sympy.Symbol | None:
+        """The symbol of `dim`; None if its size is a number."""
+        return shape_env.symbol_of(self._environment, dim.way, dim.flat_index, dim.axis)
+
+    def all(self) -> set[sympy.Basic]:
+        """The symbols of all sizes of inputs."""
+        return set(shape_env.symbols_by_source(self._environment).values())
+
+    def replaced(self) -> dict[sympy.Symbol, sympy.Basic]:
+        """What each symbol equals in the graph."""
+        return shape_env.replacements(self._environment)
+
+    def range_of(self, symbol: sympy.Basic | None) -> tuple[sympy.Basic, sympy.Basic] | None:
+        """The least and the largest size, if they are known."""
+        return shape_env.range_of(self._environment, symbol)
+
+    def asserted(self) -> list[sympy.Basic]:
+        """The relations that the graph checks when it runs."""
+        return shape_env.assertions(self._environment)
+
+    def sizes(self, dims: Iterable[InputDim]) -> dict[sympy.Basic, int]:
+        """The example's sizes of `dims`, by torch's symbols in the graph."""
+        known = {symbol: dim.size for dim in dims if (symbol := self.of(dim)) is not None}
+        replaced = self.replaced()
+        return known | {target: size for symbol, size in known.items() if isinstance(target := replaced.get(symbol), sympy.Symbol)}
+
+    def places(self, expressions: Iterable[sympy.Basic], dims: Iterable[InputDim]) -> list[InputDim]:
+        """Those of `dims` by which the expressions of torch's symbols in the graph vary."""
+        symbols = {symbol for expression in expressions for symbol in expression.free_symbols}
+        return [dim for dim in dims if (symbol := self.of(dim)) is not None and {symbol, self.replaced().get(symbol)} & symbols]
+
+    def text(self, expression: sympy.Basic, names: Mapping[InputDim, str]) -> str:
+        """`expression` of torch's symbols in the graph in terms of the names of dims."""
+        return as_text(expression.xreplace(self.named(names)))
+
+    def named(self, names: Mapping[InputDim, str]) -> dict[sympy.Basic, sympy.Symbol]:
+        """The names of dims by their symbols, in the graph and before."""
+        named = {symbol: sympy.Symbol(name) for dim, name in names.items() if (symbol := self.of(dim)) is not None}
+        return {self.replaced().get(symbol, symbol): name for symbol, name in reversed(named.items())} | named
+
+
+def as_text(relation: sympy.Basic) -> str:
+    """`relation` as a Python expression."""
+    if isinstance(relation, sympy.Rel):
+        return f"{as_text(relation.lhs)} {relation.rel_op} {as_text(relation.rhs)}"
+    return as_python(relation) if relation.has(*REMAINDERS) else str(relation)

@@ -1,0 +1,61 @@
+"""torch's symbolic shapes watched at work, with the user's stack: torch names no line, and says only at the end that a dim is constant."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import sympy
+
+from onnxplain.source import locations
+from onnxplain.torch_internals import dynamo, shape_env
+from onnxplain.torch_internals.symbolic_expressions import DIVISIONS
+
+from .dim_symbols import DimSymbols
+from .frames import Frames, Site
+from .guards import Guard, Guards
+from .replays import Call
+
+
+class GuardWatch:
+    """Collects what torch's shape environments decide in this thread."""
+
+    def __init__(self, frames: Frames) -> None:
+        self._frames = frames
+        self._environment: Any = None
+        self._made: list[Guard] = []
+        self._assumed: list[Site] = []
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """Watches all shape environments of this thread. Where torch lacks one of these methods, findings lose their line."""
+        with (
+            shape_env.observed(shape_env.SIZE_MADE, self._begin),
+            shape_env.observed(shape_env.GUARD_MADE, self._log_guard),
+            shape_env.observed(shape_env.SIZE_REPLACED, self._log_replacement),
+            shape_env.observed(shape_env.DATA_ASSUMED, lambda *_: self._assumed.append(self._frames.site())),
+        ):
+            yield
+
+    def guards(self) -> Guards:
+        """What was decided until now."""
+        return Guards(DimSymbols(self._environment), tuple(self._made), tuple(self._assumed))
+
+    def _begin(self, environment: Any, *_: Any) -> None:
+        # NOTE: there may be no guard at all; and what captures a part of the model has another one.
+        self._environment = self._environment or environment
+
+    def _log_guard(self, environment: Any, purpose: str, relation: sympy.Basic, *_: Any) -> None:
+        # NOTE: what torch only asks for itself, as about the strides of a fake tensor, the graph does not assume.
+        if "suppressed" not in purpose:
+            self._note(environment, relation, self._frames.operator() if relation.has(*DIVISIONS) else None)
+
+    def _log_replacement(self, environment: Any, symbol: sympy.Symbol, target: sympy.Basic, *_: Any) -> None:
+        self._note(environment, sympy.Eq(symbol, target))
+
+    def _note(self, environment: Any, relation: sympy.Basic, operator: Call | None = None) -> None:
+        # NOTE: TorchDynamo may begin again, with a new environment: the last one counts.
+        self._environment = environment
+        stack, interpreted = self._frames.stack(), tuple(map(locations.summarized, dynamo.interpreted_stack()))
+        self._made.append(Guard(relation, (*stack, *interpreted), self._frames.python_asks(), operator, bool(interpreted)))

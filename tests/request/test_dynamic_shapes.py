@@ -1,0 +1,166 @@
+"""Every form in which a user can say which dims are dynamic becomes one value."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from torch.export import Dim
+
+from onnxplain.request import DynamicShapes, InputDim, Kind, as_shapes
+
+BATCH = Dim("batch", min=2, max=64)
+X, Y = torch.ones(4, 6), torch.ones(4, 6)
+
+
+class Pair(NamedTuple):
+    left: torch.Tensor
+    right: torch.Tensor
+
+
+class Two(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x + y
+
+
+class Nested(torch.nn.Module):
+    def forward(self, parts: Any) -> torch.Tensor:
+        result: torch.Tensor = sum(parts.values()) if isinstance(parts, dict) else sum(parts)
+        return result
+
+
+class Many(torch.nn.Module):
+    def forward(self, *parts: torch.Tensor, **named: torch.Tensor) -> torch.Tensor:
+        return sum([*parts, *named.values()], torch.zeros(()))
+
+
+def parsed(given: Any, model: torch.nn.Module | None = None, args: tuple[Any, ...] = (X, Y), **kwargs: Any) -> DynamicShapes:
+    return DynamicShapes.parse(given, model or Two(), args, kwargs)
+
+
+def said(shapes: DynamicShapes) -> dict[str, tuple[Kind, str]]:
+    """What is said of each dim that is not static, by its place in `forward`."""
+    return {dim.place: (dim.kind, dim.label) for dim in shapes.dims if dim.kind is not Kind.STATIC}
+
+
+NAMED = {"x.shape[0]": (Kind.DIM, "batch"), "y.shape[0]": (Kind.DIM, "batch")}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"x": {0: BATCH}, "y": {0: BATCH}},
+        ({0: BATCH}, {0: BATCH}),
+        [{0: BATCH}, {0: BATCH}],
+        ((BATCH, None), [BATCH, 6]),
+        {"y": (BATCH, None), "x": {0: BATCH, 1: None}},
+    ],
+    ids=["dict", "tuple", "list", "per-axis", "mixed"],
+)
+def test_structures_say_the_same(given: Any) -> None:
+    shapes = parsed(given)
+    assert said(shapes) == NAMED
+    assert [dim.least for dim in shapes.dynamic] == [2, 2]
+    assert [dim.most for dim in shapes.dynamic] == [64, 64]
+    assert {dim.flat_index for dim in shapes.dynamic} == {0, 1}
+    assert torch.export.export(Two(), (X, Y), dynamic_shapes=shapes.for_torch()).graph is not None
+
+
+@pytest.mark.parametrize(
+    ("word", "kind", "label", "stays"),
+    [
+        ("rows", Kind.NAMED, "rows", True),
+        (BATCH, Kind.DIM, "batch", True),
+        (2 * Dim("half"), Kind.DERIVED, "2*half", True),
+        (Dim.DYNAMIC, Kind.DYNAMIC, "", True),
+        (Dim.AUTO, Kind.AUTO, "", False),
+        (Dim.STATIC, Kind.STATIC, "", False),
+        (4, Kind.STATIC, "", False),
+        (None, Kind.STATIC, "", False),
+    ],
+    ids=str,
+)
+def test_kinds(word: Any, kind: Kind, label: str, stays: bool) -> None:
+    shapes = parsed(({0: word}, None))
+    dim = shapes.dims[0]
+    assert (dim.kind, dim.label, dim.stays) == (kind, label, stays)
+    assert (dim in shapes.dynamic) == stays
+    assert (dim in shapes.open) == (kind is Kind.AUTO)
+    assert dim.size == 4
+
+
+def test_true_leaves_all_dims_open() -> None:
+    shapes = parsed(True)
+    assert {dim.kind for dim in shapes.dims} == {Kind.OPEN}
+    assert len(shapes.open) == 4
+    assert not shapes.dynamic
+    assert len({dim.label for dim in shapes.dims}) == 4
+
+
+@pytest.mark.parametrize("given", [None, {}, (), ({}, {}), {"x": None}], ids=str)
+def test_nothing_said(given: Any) -> None:
+    shapes = parsed(given)
+    assert said(shapes) == {}
+    assert not shapes.for_torch() or not any(shapes.for_torch() if isinstance(shapes.for_torch(), tuple) else shapes.for_torch().values())
+
+
+@pytest.mark.parametrize(
+    ("model", "args", "kwargs", "given", "places"),
+    [
+        (Nested(), ({"a": X, "b": Y},), {}, {"parts": {"a": {0: "n"}, "b": {1: "m"}}}, ["parts['a'].shape[0]", "parts['b'].shape[1]"]),
+        (Nested(), ([X, Y],), {}, {"parts": [{0: "n"}, None]}, ["parts[0].shape[0]"]),
+        (Nested(), (Pair(X, Y),), {}, (Pair({0: "n"}, {0: "n"}),), ["parts.left.shape[0]", "parts.right.shape[0]"]),
+        (
+            *(Many(), (X, Y), {"z": X}, {"parts": ({0: "n"}, {}), "named": {"z": {1: "m"}}}),
+            ["parts[0].shape[0]", "named['z'].shape[1]"],
+        ),
+        (Two(), (X,), {"y": Y}, {"y": {0: "n"}, "x": {0: "n"}}, ["x.shape[0]", "y.shape[0]"]),
+    ],
+    ids=["dict", "list", "named-tuple", "args-and-kwargs", "keyword"],
+)
+def test_nested_inputs(model: torch.nn.Module, args: Any, kwargs: Any, given: Any, places: list[str]) -> None:
+    shapes = DynamicShapes.parse(given, model, args, kwargs)
+    assert [dim.place for dim in shapes.dynamic] == places
+    assert [leaf.value.shape for leaf in shapes.leaves] == [(4, 6)] * len(shapes.leaves)
+
+
+def test_axes_say_the_same_as_shapes() -> None:
+    axes = as_shapes(Two(), (X, Y), {}, ["first"], [], {"first": {0: "batch"}, "y": [1]})
+    assert said(parsed(axes)) == {"x.shape[0]": (Kind.NAMED, "batch"), "y.shape[1]": (Kind.DYNAMIC, "")}
+
+
+def test_names_and_equal_names() -> None:
+    shapes = parsed(({0: "n", 1: "m"}, {0: "n", 1: BATCH}))
+    assert sorted(shapes.names().values()) == ["batch", "m", "n", "n"]
+    first = shapes.dims[0]
+    assert [(each.flat_index, each.axis) for each in shapes.same_name(first)] == [(0, 0), (1, 0)]
+
+
+def test_a_change_leaves_the_rest() -> None:
+    shapes = parsed(({0: "n", 1: "m"}, {0: "n"}))
+    changed = shapes.replaced({shapes.dims[1]: None, shapes.dims[3]: Dim.AUTO})
+    assert said(changed) == {"x.shape[0]": (Kind.NAMED, "n"), "y.shape[0]": (Kind.NAMED, "n"), "y.shape[1]": (Kind.AUTO, "")}
+    assert said(shapes)["x.shape[1]"] == (Kind.NAMED, "m")
+    assert said(parsed(changed.given)) == said(changed)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [({0: "n"}, {0: "n", 1: Dim.AUTO}), {"x": {0: BATCH}, "y": {0: BATCH}}, True, ({0: 2 * Dim("half", max=8)}, None)],
+    ids=["names", "dims", "all", "derived"],
+)
+def test_source_says_the_same(given: Any) -> None:
+    shapes = parsed(given)
+    names: dict[str, Any] = {"torch": torch}
+    exec(shapes.as_source(), names)
+    assert {place: kind for place, (kind, _) in said(parsed(names["dynamic_shapes"])).items()} == {
+        place: Kind.AUTO if kind is Kind.OPEN else kind for place, (kind, _) in said(shapes).items()
+    }
+
+
+def test_dims_are_equal_by_their_place() -> None:
+    one, other = parsed(({0: "n"}, None)), parsed(({0: BATCH}, None))
+    assert one.dims[0] == other.dims[0]
+    assert len({*one.dims, *other.dims}) == 4
+    assert isinstance(one.dims[0], InputDim)
