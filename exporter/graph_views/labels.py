@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from onnxplain.diagnostics.graph import LEFT_OUT
+from onnxplain.diagnostics import LEFT_OUT
 from onnxplain.request import DimNames
 from onnxplain.torch_internals.operators import OpOverload
 

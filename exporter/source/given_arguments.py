@@ -14,7 +14,7 @@ _RETURNED = {"model": 0, "args": 1, "kwargs": 2, "dynamic_shapes": 3}
 
 
 class FromElsewhere(Exception):
-    """The value comes from a function that is not known."""
+    """The value comes from a function that is not known, and kept its name on the way."""
 
 
 def found(places: Iterable[Location], name: str) -> tuple[str, ast.expr] | None:
@@ -28,6 +28,7 @@ def found(places: Iterable[Location], name: str) -> tuple[str, ast.expr] | None:
         FromElsewhere: The value is handed in by what called the last of `places`.
     """
     function: ast.FunctionDef | None = None
+    argument = name
     for place in places:
         if place.region is None:
             return None
@@ -51,7 +52,7 @@ def found(places: Iterable[Location], name: str) -> tuple[str, ast.expr] | None:
         if within is None or value.id not in _parameters(within):
             return None
         function, name = within, value.id
-    if function is not None:
+    if function is not None and name == argument:
         raise FromElsewhere
     return None
 
