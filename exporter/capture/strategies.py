@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import inspect
 import types
 from collections.abc import Callable
@@ -15,7 +14,7 @@ import torch
 from onnxplain import process
 from onnxplain.diagnostics import InvalidArgument
 from onnxplain.request import FXGraphExtractor, Request, fitted, signature_of
-from onnxplain.torch_internals import config, loop_gradients, recurrent_shapes
+from onnxplain.torch_internals import config, loop_gradients, recurrent_shapes, tracing
 
 from .observe.frames import Frames
 
@@ -145,9 +144,8 @@ def _forwarding(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @functools.cache
 def _load() -> None:
-    """Loads what `torch.export.export` loads when it is first called (read in torch 2.11, 2.13 and 2.15): a second of modules."""
-    with process.without_collection(), contextlib.suppress(ImportError):
-        importlib.import_module("torch.export._trace")
+    with process.without_collection():
+        tracing.load()
 
 
 def _export(model: torch.nn.Module, request: Request, *, strict: bool) -> torch.export.ExportedProgram:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import inspect
 import pathlib
 import sys
@@ -14,15 +13,16 @@ from typing import Any
 import torch
 
 from onnxplain.source import locations
+from onnxplain.torch_internals import code_objects
 
 
 def file_of(value: Any) -> str | None:
     """The file that defines a class or function."""
     codes = vars(value).values() if isinstance(value, type) else [value]
     for each in codes:
-        code = getattr(inspect.unwrap(each), "__code__", None) if callable(each) else None
+        code = code_objects.code_of(each) if callable(each) else None
         if code is not None and not code.co_filename.startswith("<string"):
-            return str(code.co_filename)
+            return code.co_filename
     return getattr(sys.modules.get(getattr(value, "__module__", None) or ""), "__file__", None)
 
 
@@ -80,10 +80,7 @@ def closure_of(value: Any) -> dict[str, Any]:
     """The variables of enclosing functions that a class or function uses."""
     found: dict[str, Any] = {}
     for each in functions_of(value):
-        for variable, cell in zip(each.__code__.co_freevars, each.__closure__ or (), strict=True):
-            # NOTE: a variable that is not assigned yet has an empty cell.
-            with contextlib.suppress(ValueError):
-                found[variable] = cell.cell_contents
+        found |= code_objects.named_outside(each)
     found.pop("__class__", None)
     return found
 

@@ -15,6 +15,7 @@ import torch
 from onnxplain.diagnostics import Diagnostic, Log, visible
 from onnxplain.request import Request
 from onnxplain.torch_internals import pytree
+from onnxplain.torch_internals.fake_tensors import MODE as FAKE_MODE
 from onnxplain.torch_internals.fake_tensors import is_fake
 from onnxplain.torch_internals.operators import OpOverload, OpOverloadPacket
 
@@ -310,7 +311,7 @@ class Script:
             keywords["kwargs"] = Text("kwargs")
         if any(is_fake(each) for each in _tensors(self._request.model)):
             body = textwrap.indent("\n".join(made), "    ")
-            made = ["with torch._subclasses.fake_tensor.FakeTensorMode():", body]
+            made = [f"with {FAKE_MODE}():", body]
         exported = call(Text("onnxplain.export"), Text("model"), Text("args"), keywords=keywords)
         return "\n".join(["torch.manual_seed(0)", *made, self._render(exported)]) + "\n"
 

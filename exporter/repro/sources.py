@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from onnxplain.source import locations, syntax
+from onnxplain.torch_internals import code_objects
 
 from .live_objects import closure_of, file_of, functions_of, is_plain, is_same, is_users, namespace_of, users_module
 from .registrations import registers
@@ -282,7 +283,7 @@ class Sources:
         """Collects a class or function that is defined inside a function."""
         if isinstance(value, types.FunctionType) and value.__name__ == "<lambda>":
             return self._collect_lambda(file, value)
-        lines = {each.__code__.co_firstlineno for each in functions_of(value)}
+        lines = {code_objects.first_line(each) for each in functions_of(value)}
         kind = ast.ClassDef if isinstance(value, type) else ast.FunctionDef
         found = [
             node
@@ -305,9 +306,10 @@ class Sources:
 
     def _collect_lambda(self, file: File, value: types.FunctionType) -> tuple[File, str] | None:
         """Collects a lambda, if it is the only one on its line."""
-        found = [node for node in ast.walk(file.tree) if isinstance(node, ast.Lambda) and node.lineno == value.__code__.co_firstlineno]
+        line = code_objects.first_line(value)
+        found = [node for node in ast.walk(file.tree) if isinstance(node, ast.Lambda) and node.lineno == line]
         if len(found) != 1:
-            self.problems.append(f"the lambda on line {value.__code__.co_firstlineno} cannot be told from others")
+            self.problems.append(f"the lambda on line {line} cannot be told from others")
             return None
         name = f"lambda_{len(self._local) + 1}"
         self._local[id(value)] = file, name

@@ -4,28 +4,20 @@ from __future__ import annotations
 import __future__
 
 import ast
-import dis
-import types
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+
+from onnxplain.torch_internals import code_objects
 
 ANNOTATIONS = __future__.annotations.compiler_flag
 DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 IMPORTS = ast.Import | ast.ImportFrom
 
-_LOADS = frozenset({"LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"})
-
 
 def names_read(nodes: list[ast.stmt], flags: int) -> set[str]:
     """The global names that statements read, as the interpreter would look them up."""
     code = compile(ast.Module(body=nodes, type_ignores=[]), "<names>", "exec", flags=flags, dont_inherit=True)
-    found: set[str] = set()
-    codes = [code]
-    while codes:
-        each = codes.pop()
-        found.update(step.argval for step in dis.get_instructions(each) if step.opname in _LOADS)
-        codes += [constant for constant in each.co_consts if isinstance(constant, types.CodeType)]
-    return found
+    return code_objects.loaded_names(code)
 
 
 def names_bound(node: ast.stmt) -> Iterator[str]:

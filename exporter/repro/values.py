@@ -202,10 +202,9 @@ class _Writer:
         for name, child in module.named_children() if not state else modules.children(module).items():
             items.append((f"{name!r}: ", self._child(child, path, name)))
         if parametrized:
-            utility = "torch.nn.utils.parametrize._inject"
-            self.afterwards.append(call(Text(f"{utility}_new_class"), _at(path)))
+            self.afterwards.append(call(Text(modules.NEW_CLASS), _at(path)))
             names = modules.children(dict(module.named_children())["parametrizations"])
-            self.afterwards += [call(Text(f"{utility}_property"), _at(path), literal(name)) for name in names]
+            self.afterwards += [call(Text(modules.NEW_PROPERTY), _at(path), literal(name)) for name in names]
         self._hooks(module, path)
         return call(MAKE, Ref(cls), Items(None, ("{", "}"), tuple(items)))
 

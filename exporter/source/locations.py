@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
+import itertools
 import os
 import pathlib
 import re
@@ -152,13 +153,8 @@ def at_stack(frames: Iterable[Location], module: str = "") -> Evidence:
 
 def callers() -> tuple[Location, ...]:
     """The user's lines that called into onnxplain, innermost first; empty when no file of the user's did, as from the command line."""
-    found: list[Location] = []
-    frame = python_frames.current()
-    while frame is not None and len(found) < _CALLERS:
-        if is_users(frame.f_code.co_filename):
-            found.append(location(*python_frames.entry_of(frame)))
-        frame = frame.f_back
-    return tuple(found)
+    users = (frame for frame in python_frames.outward(python_frames.current()) if is_users(frame.f_code.co_filename))
+    return tuple(location(*python_frames.entry_of(frame)) for frame in itertools.islice(users, _CALLERS))
 
 
 def user_speaks(above: int = 0) -> bool:
@@ -167,10 +163,8 @@ def user_speaks(above: int = 0) -> bool:
     Args:
         above: How many frames above the function that asks to begin.
     """
-    frame = python_frames.current(above)
-    while frame is not None and is_standard_library(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame is not None and is_users(frame.f_code.co_filename)
+    frames = (frame.f_code.co_filename for frame in python_frames.outward(python_frames.current(above)))
+    return is_users(next((file for file in frames if not is_standard_library(file)), ""))
 
 
 def module_definition(model: torch.nn.Module | Callable[..., Any]) -> Location | None:

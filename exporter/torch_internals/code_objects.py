@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 _STORE_ATTRIBUTE = dis.opmap["STORE_ATTR"]
+_LOADS = frozenset({"LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"})
 
 
 def code_of(function: Any) -> types.CodeType | None:
@@ -50,6 +51,19 @@ def stored_attributes(code: types.CodeType) -> set[str]:
     if _STORE_ATTRIBUTE not in code.co_code[::2]:
         return set()
     return {each.argval for each in dis.get_instructions(code) if each.opname == "STORE_ATTR"}
+
+
+def loaded_names(code: types.CodeType) -> set[str]:
+    """The global names that `code` and the functions inside it read."""
+    found: set[str] = set()
+    for each in (code, *_inside(code)):
+        found.update(step.argval for step in dis.get_instructions(each) if step.opname in _LOADS)
+    return found
+
+
+def first_line(function: types.FunctionType) -> int:
+    """The line of a function's `def`, or of its first decorator."""
+    return function.__code__.co_firstlineno
 
 
 def key_of(code: types.CodeType) -> tuple[str, str, int]:

@@ -30,6 +30,10 @@ UNSUPPORTED = Symbol(
 )
 
 
+MODE = "torch._subclasses.fake_tensor.FakeTensorMode"
+"""The name of the mode's class, for scripts."""
+
+
 def is_fake(value: object) -> TypeGuard[FakeTensor]:
     """Whether `value` is a tensor without data that knows its mode."""
     return isinstance(value, FakeTensor)

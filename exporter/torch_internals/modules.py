@@ -12,6 +12,8 @@ REGISTERED = ("_parameters", "_buffers", "_modules")
 """The attributes that hold what is registered."""
 HOOKS = {"_forward_pre_hooks": "register_forward_pre_hook", "_forward_hooks": "register_forward_hook"}
 """The attributes that hold hooks, and the methods that register one."""
+NEW_CLASS, NEW_PROPERTY = "torch.nn.utils.parametrize._inject_new_class", "torch.nn.utils.parametrize._inject_property"
+"""The functions (nn/utils/parametrize.py) that make a module parametrized, of which one changes its class, the other a parameter."""
 
 
 def forward_hooks(module: torch.nn.Module) -> Iterator[Callable[..., Any]]:

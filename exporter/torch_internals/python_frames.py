@@ -27,12 +27,16 @@ def current(above: int = 0) -> types.FrameType | None:
         return None
 
 
+def outward(frame: types.FrameType | None) -> Iterator[types.FrameType]:
+    """`frame` and the frames that called it, innermost first."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
 def caller_outside(frame: types.FrameType, internal: Callable[[str], bool]) -> types.FrameType | None:
     """The frame that called `frame`, those of `internal` files in between left out; None if there is no other."""
-    caller = frame.f_back
-    while caller is not None and internal(caller.f_code.co_filename):
-        caller = caller.f_back
-    return caller
+    return next((caller for caller in outward(frame.f_back) if not internal(caller.f_code.co_filename)), None)
 
 
 def of_traceback(error: BaseException) -> Iterator[Entry]:
@@ -51,6 +55,11 @@ def entry_of(frame: types.FrameType) -> Entry:
 def variables(frame: types.FrameType) -> Mapping[str, Any]:
     """The local variables of a frame."""
     return frame.f_locals
+
+
+def caller_of(frame: types.FrameType) -> types.FrameType | None:
+    """The frame that called `frame`."""
+    return frame.f_back
 
 
 def evaluate(expression: str, frame: types.FrameType) -> Any:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import itertools
 import threading
 import types
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -21,6 +22,12 @@ _CREATE_NODE = Symbol(
     "torch.fx.proxy:TracerBase.create_node",
     without="findings stand at the line of forward where a helper function has the line",
 )
+
+
+def load() -> None:
+    """Loads what `torch.export.export` loads when it is first called (read in torch 2.11, 2.13 and 2.15): a second of modules."""
+    with suppress(ImportError):
+        importlib.import_module("torch.export._trace")
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import types
 from collections.abc import Iterator, Sequence
 
@@ -66,30 +67,24 @@ class Frames:
     def python_asks(self) -> bool:
         """Whether the innermost of them needs a size as a Python number or bool by itself, and not an operator that it called."""
         inner: types.FrameType | None = None
-        frame = python_frames.current()
-        while frame is not None and frame is not self._boundary:
+        for frame in self._inside(python_frames.current()):
             if not locations.is_internal(frame.f_code.co_filename):
                 return inner is not None and torch_frames.asks_for_number(inner)
-            inner, frame = frame, frame.f_back
+            inner = frame
         return False
 
     def operator(self) -> Call | None:
         """The operator at work inside of torch, with its arguments; None if Python asks."""
-        frame = python_frames.current()
-        while frame is not None and locations.is_internal(frame.f_code.co_filename):
+        for frame in python_frames.outward(python_frames.current()):
+            if not locations.is_internal(frame.f_code.co_filename):
+                return None
             if (calling := torch_frames.operator_at_work(frame)) is not None:
                 return Call(*calling)
-            frame = frame.f_back
         return None
 
     def site(self) -> Site:
         """What the innermost of them is doing."""
-        entries: list[Entry] = []
-        frame = python_frames.current()
-        while frame is not None and frame is not self._boundary:
-            entries.append(python_frames.entry_of(frame))
-            frame = frame.f_back
-        return site_of(entries[::-1])
+        return site_of([python_frames.entry_of(frame) for frame in self._inside(python_frames.current())][::-1])
 
     @contextlib.contextmanager
     def on_nodes(self) -> Iterator[None]:
@@ -117,18 +112,20 @@ class Frames:
 
     def _others_than_torchs(self, *, generated: bool = False) -> list[types.FrameType]:
         frames: list[types.FrameType] = []
-        frame = python_frames.current()
-        codes, boundary = self._codes, self._boundary
-        while frame is not None and frame is not boundary:
+        codes = self._codes
+        for frame in self._inside(python_frames.current()):
             code = frame.f_code
             known = codes.get(id(code))
             if known is None:
                 known = codes[id(code)] = (code, not locations.is_internal(code.co_filename), tracing.is_generated(code.co_filename))
             if known[1] or (generated and known[2]):
                 frames.append(frame)
-            frame = frame.f_back
         frames.reverse()
         return frames
+
+    def _inside(self, frame: types.FrameType | None) -> Iterator[types.FrameType]:
+        """`frame` and those that called it, up to what this object was made in."""
+        return itertools.takewhile(lambda each: each is not self._boundary, python_frames.outward(frame))
 
     def _place(self, frame: types.FrameType) -> Location:
         key = (id(frame.f_code), frame.f_lasti)

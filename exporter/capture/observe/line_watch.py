@@ -34,7 +34,7 @@ def changes(run: Callable[[], object], state: Callable[[], Mapping[str, object]]
             return
         compare()
         # After a function has returned, the line that called it goes on.
-        running = frame.f_back if event == "return" else frame
+        running = python_frames.caller_of(frame) if event == "return" else frame
         line = running.f_lineno if running is not None else 0
         if running is not None and not locations.is_users(running.f_code.co_filename):
             running = None
