@@ -1,4 +1,4 @@
-"""What an export does to the process and puts back: garbage collection, console output, capture flag, lock, budget of runs."""
+"""What an export changes in the process and restores: garbage collection, console output, capture flag, lock, budget of runs."""
 
 from .budget import Budget, BudgetSpent, Stopped
 from .capture_flag import capturing, is_in_onnx_export

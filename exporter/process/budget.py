@@ -10,25 +10,25 @@ from collections.abc import Callable, Iterator
 from onnxplain.torch_internals import python_frames
 
 RUNS = 12
-"""How often the model is run, all in all, after a capture has failed: without a capture, and in captures that only repeat it."""
+"""How often the model may run in all after a capture has failed: eagerly, and in further captures."""
 SECONDS = 20.0
-"""How long that may take, or as long as the capture that failed, whichever is more."""
+"""How many seconds these runs may take, or as long as the failed capture took if that is longer."""
 
 
 class BudgetSpent(Exception):
-    """Nothing more may be run."""
+    """No run is left."""
 
 
 class Stopped(BaseException):
-    """A run took longer than it may: raised at a line of the model's, where its own `except Exception` does not catch it."""
+    """A run took too long. It is raised at a line of the model, whose `except Exception` does not catch it."""
 
 
 class Budget:
-    """What is left to run.
+    """How many runs and how many seconds are left.
 
     Args:
-        runs: How many runs; 0 forbids them.
-        seconds: How long they may take, all in all.
+        runs: How many runs are allowed; 0 forbids them.
+        seconds: How many seconds they may take in all.
 
     Attributes:
         runs: How many are left.
@@ -41,34 +41,34 @@ class Budget:
         self._least = seconds
 
     def grow(self, seconds: float) -> None:
-        """Allows as many seconds as a capture has taken, if that is more than there were at first."""
+        """Raises the limit to the seconds that a capture took, if that is more than the first limit."""
         self.seconds += max(0.0, seconds - self._least)
         self._least = max(seconds, self._least)
 
     @property
     def is_open(self) -> bool:
-        """Whether anything may be run."""
+        """Whether another run is allowed."""
         return self.runs > 0 and self.has(0.0)
 
     def has(self, seconds: float) -> bool:
-        """Whether so much time is left."""
+        """Whether more than `seconds` seconds are left."""
         return self.seconds > seconds
 
     def spend(self, seconds: float) -> None:
-        """Counts a run that was not made with `one`."""
+        """Counts a run that was made without `one`."""
         self.runs, self.seconds = self.runs - 1, self.seconds - seconds
 
     @contextlib.contextmanager
     def one(self, stoppable: Callable[[str], bool], most: float | None = None) -> Iterator[None]:
-        """The time of one run.
+        """Limits and counts one run.
 
         Args:
-            stoppable: Whether the functions of a file may be stopped, at any line.
-            most: Seconds after which it is stopped; half of what is left if that is less, so that it does not use up all.
+            stoppable: Whether a run may be stopped at any line of a file.
+            most: The seconds after which it is stopped; half of the remaining seconds if that is less, so that time remains for others.
 
         Raises:
-            BudgetSpent: Nothing may be run any more. Then nothing was.
-            Stopped: It took too long.
+            BudgetSpent: No run is left; nothing was run.
+            Stopped: The run took too long.
         """
         if not self.is_open:
             raise BudgetSpent

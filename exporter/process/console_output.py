@@ -1,4 +1,4 @@
-"""What torch says on standard error while it captures becomes events of the log. What the model's own code says still goes out."""
+"""Turns torch's output on standard error during a capture into events of the log. The model's own output stays there."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from onnxplain.torch_internals.patching import Slot, wrapped
 from onnxplain.torch_internals.put_back import put_back
 
 UserSpeaks = Callable[[int], bool]
-"""Whether the model's own code speaks, so many frames above the function that asks."""
+"""Whether the model's code makes the output. The argument is the number of frames to skip above the function that asks."""
 
 
 @contextlib.contextmanager
 def kept(context: DiagnosticContext, user_speaks: UserSpeaks) -> Iterator[None]:
-    """Turns what torch warns, logs and prints in this thread into events of `context`. Inside of itself it does nothing."""
+    """Turns torch's warnings, log records and prints in this thread into events of `context`. A nested use changes nothing."""
     if isinstance(sys.stderr, _Filtered) and sys.stderr.thread == threading.get_ident():
         yield
         return
@@ -34,7 +34,7 @@ def _prints_kept(context: DiagnosticContext, user_speaks: UserSpeaks) -> Iterato
     filtered = _Filtered(sys.stderr, context, user_speaks)
 
     def undo() -> None:
-        # NOTE: who has replaced it since may put it back: then it filters nothing.
+        # NOTE: code that has replaced sys.stderr since may restore this object later: it must filter nothing then.
         filtered.thread = None
         if sys.stderr is filtered:
             sys.stderr = filtered.stream
@@ -57,9 +57,9 @@ def _warnings_kept(context: DiagnosticContext, user_speaks: UserSpeaks) -> Itera
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        # NOTE: above this function is the one that sends the call here.
+        # NOTE: one frame above this function is the dispatcher of `wrapped`.
         if user_speaks(2):
-            # NOTE: to the real stream: the filtered one would take us for the speaker.
+            # NOTE: to the original stream: the filtered one would look for the caller, which is this function.
             show(message, category, filename, lineno, file or stream, line)
         else:
             context.event(f"{category.__name__}: {message}", logging.DEBUG if _is_moot(str(message), category) else logging.WARNING)
@@ -71,14 +71,14 @@ def _warnings_kept(context: DiagnosticContext, user_speaks: UserSpeaks) -> Itera
 @contextlib.contextmanager
 def _logs_kept(context: DiagnosticContext) -> Iterator[None]:
     if "TORCH_LOGS" in os.environ:
-        # NOTE: the user asked torch to log.
+        # NOTE: the user has asked torch to log.
         yield
         return
-    # NOTE: `torch.__trace` writes files for tools, and only if the user asks.
+    # NOTE: `torch.__trace` writes files for tools, and only if the user asks for them.
     names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] == "torch" and name != "torch.__trace"]
     handlers = {id(handler): handler for name in names for handler in logging.getLogger(name).handlers}.values()
     keep = _Keep(context)
-    # NOTE: pytest (9.2) listens to it, too, and would show hundreds of empty lines; torch writes them as soon as anybody listens.
+    # NOTE: pytest (9.2) adds a handler to it and would show hundreds of empty lines; torch writes to it as soon as it has a handler.
     trace = logging.getLogger("torch.__trace")
     listeners = [handler for handler in trace.handlers if not type(handler).__module__.startswith("torch.")]
 
@@ -97,7 +97,7 @@ def _logs_kept(context: DiagnosticContext) -> Iterator[None]:
 
 
 class _Keep(logging.Filter):
-    """Keeps the records of this thread from handlers: each is an event."""
+    """Keeps this thread's records from handlers, and turns each record into an event."""
 
     def __init__(self, context: DiagnosticContext) -> None:
         super().__init__()
@@ -109,14 +109,14 @@ class _Keep(logging.Filter):
         if threading.get_ident() != self._thread:
             return True
         if record is not self._last:
-            # NOTE: at whatever level: what torch logs is written for its developers, and what it logs before an exception is in that, too.
+            # NOTE: DEBUG for all levels: torch logs for its developers, and an exception repeats what torch logs before it.
             self._context.event(f"{record.name}: {record.getMessage()}", logging.DEBUG)
         self._last = record
         return False
 
 
 class _Filtered:
-    """Standard error as it is, without what torch's own code prints there in this thread."""
+    """Standard error without the text that torch's code prints in this thread."""
 
     def __init__(self, stream: TextIO, context: DiagnosticContext, user_speaks: UserSpeaks) -> None:
         self.stream = stream
@@ -136,5 +136,5 @@ class _Filtered:
 
 
 def _is_moot(message: str, category: type[Warning]) -> bool:
-    # NOTE: every recurrent layer of torch's own assigns its list of weights while it runs (torch 2.13, nn/modules/rnn.py).
+    # NOTE: every recurrent layer of torch assigns its list of weights while it runs (torch 2.13, nn/modules/rnn.py).
     return not issubclass(category, UserWarning | RuntimeWarning) or "._flat_weights" in message

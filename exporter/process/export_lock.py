@@ -1,4 +1,4 @@
-"""One export at a time: what torch.export and an export change in the process is not made for several at once."""
+"""One export at a time: torch.export and an export change the process in ways that do not allow several at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onnxplain.torch_internals.put_back import put_back_all
 
 
 class _Lock:
-    """A lock that knows who holds it."""
+    """A lock that knows the thread that holds it."""
 
     def __init__(self) -> None:
         self.free = threading.Lock()
@@ -24,7 +24,7 @@ _lock = _Lock()
 
 
 def _renew() -> None:
-    """Frees the lock in a process that was forked while another thread held it: that thread is not there."""
+    """Makes a free lock in a forked process: the thread that held the lock does not exist there."""
     global _lock
     _lock = _Lock()
 
@@ -35,14 +35,14 @@ if hasattr(os, "register_at_fork"):
 
 @contextlib.contextmanager
 def exporting() -> Iterator[None]:
-    """The time of an export. Exports of other threads wait until it ends.
+    """Holds the lock during an export. Exports of other threads wait until it ends.
 
     Raises:
-        OnnxExporterError: This thread is exporting already: the call comes from the model that is exported, or from a translation.
+        OnnxExporterError: This thread is already exporting: the call comes from the model, a hook or a translation.
     """
     lock, here = _lock, threading.get_ident()
     if lock.owner == here:
-        raise OnnxExporterError("An export cannot begin within another one: the model, a hook or a translation calls onnxplain.")
+        raise OnnxExporterError("An export cannot begin within another export: the model, a hook or a translation calls onnxplain.")
     with lock.free:
         lock.owner = here
         try:

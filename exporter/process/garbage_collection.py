@@ -1,4 +1,4 @@
-"""No garbage collection while much is made that stays."""
+"""Switches garbage collection off while an export makes many objects that stay alive."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _was_enabled = False
 
 @contextlib.contextmanager
 def without_collection() -> Iterator[None]:
-    """Keeps Python from collecting garbage while it is open: each collection would look at all modules and graphs that are being made.
+    """Keeps Python from collecting garbage while it is open: each collection would visit all modules and graphs made so far.
 
-    The last one to leave puts things back, whichever thread that is.
+    Several threads may use it at once. The last one to leave restores the former state.
     """
     global _was_enabled
     own = object()

@@ -1,4 +1,4 @@
-"""What an export was asked for: the arguments as one frozen value, the example inputs, and which of their dims are dynamic."""
+"""The request of an export: its arguments as one frozen value, the example inputs, and which of their dims are dynamic."""
 
 from .binding import fitted, flat_inputs, signature_of
 from .dim_names import DimNames

@@ -1,4 +1,4 @@
-"""From the arguments of a call, as for the PyTorch model, to the inputs of the exported graph."""
+"""Turns the arguments of a call of the PyTorch model into the inputs of the exported graph."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnxplain.torch_internals import pytree
 
 
 def signature_of(model: Callable[..., Any] | torch.export.ExportedProgram) -> inspect.Signature | None:
-    """The parameters of a model; None if Python does not know them."""
+    """The signature of a model; None if Python does not know it."""
     if isinstance(model, torch.export.ExportedProgram):
         return None
     try:
@@ -29,13 +29,13 @@ def flat_inputs(
     """The tensors (and dynamic numbers) among the inputs, in the order of the exported graph's inputs.
 
     Args:
-        program: What was captured.
-        args: Positional inputs; each may as well be among `kwargs`, as in Python, whatever it was in the export.
+        program: The captured program.
+        args: Positional inputs. As in Python, each may also be among `kwargs`, however the export got it.
         kwargs: Keyword inputs.
-        forward: The model's parameters, whose defaults stand for what is not given; None if they are not known.
+        forward: The model's signature, whose defaults stand for missing inputs; None if it is not known.
 
     Raises:
-        InvalidArgument: The inputs have another structure than those of the export, or another value for one that is a constant since.
+        InvalidArgument: The structure of the inputs is not that of the export, or a constant input has another value than in the export.
     """
     structure = program.call_spec.in_spec
     specs = [spec for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
@@ -55,10 +55,10 @@ def flat_inputs(
 def fitted(
     program: torch.export.ExportedProgram, args: Sequence[Any], kwargs: Mapping[str, Any], forward: inspect.Signature | None = None
 ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
-    """Inputs for `program`, by position and by name as it takes them.
+    """Inputs for `program`, by position and by name as its signature has them.
 
     Raises:
-        InvalidArgument: They are not of the structure, the dtypes and the shapes that it takes.
+        InvalidArgument: The program does not take their structure, dtypes or shapes.
     """
     specs = [spec.arg for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
     names = [argument.name for argument in specs if not isinstance(argument, ConstantArgument)]
@@ -84,18 +84,18 @@ def _bound(
     kwargs: Mapping[str, Any],
     forward: inspect.Signature | None,
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """`args` and `kwargs` with each input where the export had it."""
+    """`args` and `kwargs` with each input in the position or under the name that it had in the export."""
     count, keywords = len(structure.child(0).children()), list(structure.child(1).context)
     parameters = None if forward is None else forward.parameters
     positional = _positional(program, count, parameters)
-    # NOTE: what has no name goes by its number: that is what `*args` takes.
+    # NOTE: inputs that `*args` takes have no name, so they have numbers.
     given: dict[str | int, Any] = {positional[at] if at < len(positional) else at: value for at, value in enumerate(args)}
     if twice := [name for name in kwargs if name in given]:
-        raise InvalidArgument(f"kwargs: expected {twice[0]!r} once, got it in args, too")
+        raise InvalidArgument(f"kwargs: expected {twice[0]!r} once, got it in args as well")
     given.update(kwargs)
     defaults: dict[str | int, Any] = {name: each.default for name, each in (parameters or {}).items() if each.default is not each.empty}
     wanted = [*(positional[at] if at < len(positional) else at for at in range(count)), *keywords]
-    # NOTE: what the export was not given had its default there, and None stands for nothing where that is not known.
+    # NOTE: an input that the export did not get had its default; None stands for it where the default is not known.
     others = parameters is None or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
     for name in [name for name in given if name not in wanted]:
         if name in defaults and not _is_same(given[name], defaults[name]):
@@ -111,7 +111,7 @@ def _bound(
 
 
 def _positional(program: torch.export.ExportedProgram, count: int, parameters: Mapping[str, inspect.Parameter] | None) -> list[str]:
-    """The names of the inputs that may be given by position, as far as they have one."""
+    """The names of the inputs that may be given by position; inputs without a name are left out."""
     if parameters is not None:
         return [name for name, each in parameters.items() if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
     # NOTE: read in torch 2.11, 2.13 and 2.15, export/_trace.py: positional inputs, then keyword ones in the order of the export's call.

@@ -1,4 +1,4 @@
-"""Names of sizes: the user's where there are any, torch's symbols elsewhere."""
+"""Names of sizes: the user's names where there are any, torch's symbols elsewhere."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from .dynamic_shapes import DynamicShapes, InputDim, Kind
 
 
 class DimNames:
-    """Tells sizes of fake tensors by the names that the user gave to dims of the inputs.
+    """Writes sizes of fake tensors in the names that the user gave to dims of the inputs.
 
     Attributes:
-        dropped: Names that were asked for, and what those dims are called instead: one size has one name.
+        dropped: Names that the user gave and that are not used, each with the dim's actual name: one size has one name.
     """
 
     def __init__(self) -> None:
         self._symbols: dict[Any, sympy.Symbol] = {}
-        # NOTE: a few expressions are the sizes of thousands of values, and putting names into one takes sympy long.
+        # NOTE: a few expressions are the sizes of thousands of values, and sympy takes long to put names into one.
         self._texts: dict[Any, str] = {}
         self.dropped: dict[str, str] = {}
 
     def learn(self, program: torch.export.ExportedProgram, shapes: DynamicShapes) -> None:
-        """Reads the symbols off the inputs of a captured program, in place of what was known before.
+        """Reads the symbols from the inputs of a captured program, and forgets those of an earlier program.
 
         Args:
             program: The program.
-            shapes: What the user says of the dims of its inputs.
+            shapes: The dynamic shapes of its inputs, as the user gave them.
         """
         sizes = list(_sizes(program, shapes))
         self._symbols, self._texts = {}, {}
@@ -75,9 +75,9 @@ def _sizes(program: torch.export.ExportedProgram, shapes: DynamicShapes) -> Iter
 
 
 def _root(dim: InputDim, expression: sympy.Expr) -> sympy.Symbol | None:
-    """The symbol of what `dim` is computed from, if `expression` computes it alike."""
+    """The symbol that `dim` is computed from, if `expression` computes it in the same way."""
     symbols = list(expression.free_symbols)
     if len(symbols) != 1:
         return None
-    # NOTE: a dim that is computed from another is a linear function of it (torch 2.11 to 2.15, export/dynamic_shapes.py).
+    # NOTE: a dim that is computed from another dim is a linear function of it (torch 2.11 to 2.15, export/dynamic_shapes.py).
     return symbols[0] if all(expression.subs(symbols[0], each) == dim.given.fn(each) for each in (5, 7)) else None

@@ -1,4 +1,4 @@
-"""`dynamic_axes`, which older exporters took in place of `dynamic_shapes`."""
+"""`dynamic_axes`, which older exporters had in place of `dynamic_shapes`."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def as_shapes(
     output_names: Sequence[str],
     dynamic_axes: Mapping[str, Mapping[int, str] | Sequence[int]],
 ) -> dict[str, Any] | None:
-    """`dynamic_axes` as `dynamic_shapes`; None if the inputs do not fit the model, which its capture then tells.
+    """`dynamic_axes` as `dynamic_shapes`; None if the inputs do not fit the model, which the capture then reports.
 
     Args:
-        model: What is exported.
+        model: The model.
         args: Positional example inputs.
         kwargs: Keyword example inputs.
-        input_names: Names of the graph's inputs in order; parameter names stand for those that are missing.
+        input_names: Names of the graph's inputs in order; missing ones are named after the parameters.
         output_names: Names of the graph's outputs; their dims follow from the inputs'.
         dynamic_axes: Input name to `{axis: name}` or `[axis]`.
 
     Raises:
-        InvalidArgument: There is no input of a name, or its axes are neither of the two.
+        InvalidArgument: No input has that name, or its axes have neither of these two forms.
     """
     inputs = bound(model, args, kwargs)
     for name, axes in dynamic_axes.items():

@@ -1,4 +1,4 @@
-"""Which dims of the inputs are dynamic: every form in which a user can say it, as one frozen value."""
+"""Which dims of the inputs are dynamic: every form that a user can write, as one frozen value."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .shapes_source import code
 
 
 class Kind(enum.Enum):
-    """What a user says of a dim."""
+    """How the user specifies a dim."""
 
     STATIC = "static"
-    """It has the size of the example: nothing, None or a number."""
+    """It has the size of the example: no entry, None or a number."""
     NAMED = "named"
-    """It stays dynamic, and has this name: a string."""
+    """It stays dynamic and has a name: a string."""
     DIM = "Dim"
     """It stays dynamic within a range: a `torch.export.Dim`."""
     DERIVED = "derived Dim"
@@ -33,9 +33,9 @@ class Kind(enum.Enum):
     DYNAMIC = "DYNAMIC"
     """It stays dynamic: `Dim.DYNAMIC`."""
     AUTO = "AUTO"
-    """It is dynamic as far as the model leaves it open: `Dim.AUTO`."""
+    """It is dynamic unless the model fixes it: `Dim.AUTO`."""
     OPEN = "open"
-    """The same, since `dynamic_shapes=True` says so of all dims."""
+    """It is dynamic unless the model fixes it, as all dims are with `dynamic_shapes=True`."""
 
 
 _MUST_STAY = frozenset({Kind.NAMED, Kind.DIM, Kind.DERIVED, Kind.DYNAMIC})
@@ -44,19 +44,19 @@ _MAY_STAY = frozenset({Kind.AUTO, Kind.OPEN})
 
 @dataclasses.dataclass(frozen=True)
 class InputDim:
-    """A dim of an input. Two are equal if they are the same dim, whatever is said of it.
+    """A dim of an input. Two values are equal if they mean the same dim, however it is specified.
 
     Attributes:
         flat_index: Position of its tensor among the flattened inputs.
-        axis: Its axis there.
+        axis: The axis in its tensor.
         way: How its tensor is reached.
         place: How code in `forward` reads it, such as `batch['tokens'].shape[0]`.
         size: Its size in the example.
-        kind: What the user says of it.
-        given: The user's words: a string, a `Dim`, a hint, a number or None.
+        kind: How the user specifies it.
+        given: The user's entry: a string, a `Dim`, a hint, a number or None.
         label: Its name in the exported model, if the user gave one, or asked for all dims.
         least: The least size that it may have.
-        most: The largest one.
+        most: The largest size that it may have.
     """
 
     flat_index: int
@@ -72,7 +72,7 @@ class InputDim:
 
     @property
     def name(self) -> str:
-        """The user's name for it; its place where it has none."""
+        """The user's name for it; its place if it has none."""
         return self.label if self.label and self.kind is not Kind.OPEN else self.place
 
     @property
@@ -82,24 +82,24 @@ class InputDim:
 
     @property
     def may_stay(self) -> bool:
-        """Whether it may be dynamic, as far as the model leaves it open."""
+        """Whether it is dynamic unless the model fixes it."""
         return self.kind in _MAY_STAY
 
     def allows(self, size: int) -> bool:
-        """Whether it may have this size, as far as the user says."""
+        """Whether the user's specification allows this size."""
         return self.least <= size <= self.most
 
 
 @dataclasses.dataclass(frozen=True)
 class DynamicShapes:
-    """What a user says of the dims of the inputs.
+    """The user's specification of the inputs' dims.
 
     Attributes:
-        argument: The argument that says it: `dynamic_shapes` or `dynamic_axes`.
-        given: The user's structure, names of dims as strings in it; True for all dims.
-        parameters: The inputs by parameter of `forward`, in the order of its signature; empty if they do not fit that.
-        leaves: The inputs, taken apart, in torch's order.
-        dims: Every dim of every tensor among them.
+        argument: The argument that the user passed: `dynamic_shapes` or `dynamic_axes`.
+        given: The user's structure, with names of dims as strings; True for all dims.
+        parameters: The inputs by parameter of `forward`, in the order of its signature; empty if they do not fit the signature.
+        leaves: The leaves of the inputs, in torch's order.
+        dims: Every dim of every tensor among the leaves.
     """
 
     argument: str
@@ -120,19 +120,19 @@ class DynamicShapes:
         *,
         argument: str = "dynamic_shapes",
     ) -> DynamicShapes:
-        """Reads the argument `dynamic_shapes` in any form that it has.
+        """Reads the argument `dynamic_shapes` in any of its forms.
 
         Args:
-            given: A dict or sequence of what torch.export takes for each input, names of dims as strings; one of torch's collections of
-                shapes or of further examples; True; or None.
-            model: What is exported.
+            given: A dict or sequence of the entries that torch.export takes for each input, with names of dims as strings; one of torch's
+                collections of shapes or of further examples; True; or None.
+            model: The model.
             args: Positional example inputs.
             kwargs: Keyword example inputs.
-            argument: The argument that it was given as.
+            argument: The name of the argument.
         """
         raw = given
         if hasattr(given, "dynamic_shapes"):
-            # NOTE: torch's collections of shapes, and of further examples, have a method of that name.
+            # NOTE: torch's collections of shapes, and of further examples, have this method.
             given = given.dynamic_shapes(model, tuple(args), dict(kwargs))
         by_parameter = inputs.bound(model, args, kwargs)
         order = tuple(inputs.in_torch_order(by_parameter, kwargs))
@@ -147,11 +147,11 @@ class DynamicShapes:
 
     @property
     def open(self) -> tuple[InputDim, ...]:
-        """The dims that may be dynamic, as far as the model leaves them open."""
+        """The dims that are dynamic unless the model fixes them."""
         return tuple(dim for dim in self.dims if dim.may_stay)
 
     def spec_of(self, leaf: Leaf) -> Any:
-        """What the user's structure, which is no True, says of a leaf."""
+        """The entry for a leaf in the user's structure, which must not be True."""
         parameter, *keys = leaf.way
         spec = part(self.given, parameter, next(index for index, (name, _) in enumerate(self.parameters) if name == parameter))
         for entry, position in zip(keys, leaf.positions, strict=True):
@@ -163,14 +163,14 @@ class DynamicShapes:
         return {dim: dim.name for dim in self.dynamic}
 
     def same_name(self, dim: InputDim) -> list[InputDim]:
-        """The dims that must stay dynamic and that have the name of `dim`."""
+        """The dims that must stay dynamic and have the same name as `dim`."""
         return [each for each in self.dynamic if each.name == dim.name]
 
     def by_parameter(self, specs: Mapping[InputDim, Any] | None = None) -> dict[str, Any]:
-        """The same as a dict by parameter, and by axis for each tensor.
+        """The specification as a dict by parameter, and by axis for each tensor.
 
         Args:
-            specs: What to say of some dims instead; None leaves a dim out.
+            specs: Other entries for some dims; None leaves a dim out.
         """
         said = {dim: dim.given for dim in self.dims} | dict(specs or {})
         by_leaf: dict[int, dict[int, Any]] = {}
@@ -182,29 +182,29 @@ class DynamicShapes:
         return {parameter: pytree.tree_map(lambda _: next(parts), values[parameter]) for parameter in self._order}
 
     def replaced(self, specs: Mapping[InputDim, Any]) -> DynamicShapes:
-        """The same with something else said of some dims; None makes a dim static."""
+        """A copy with other entries for some dims; None makes a dim static."""
         dims = tuple(_said(dim, specs[dim]) if dim in specs else dim for dim in self.dims)
         changed = dataclasses.replace(self, dims=dims, _raw=None)
         return dataclasses.replace(changed, given=changed.by_parameter())
 
     def reread(self, given: Any) -> DynamicShapes:
-        """The same inputs with another structure that says which of their dims are dynamic."""
+        """A copy with the same inputs and another structure of entries."""
         other = dataclasses.replace(self, given=given, _raw=None)
         return dataclasses.replace(other, dims=tuple(dim for index, leaf in enumerate(self.leaves) for dim in _dims(other, leaf, index)))
 
     def for_torch(self) -> Any:
-        """What `torch.export.export` takes as `dynamic_shapes`."""
+        """The value for the argument `dynamic_shapes` of `torch.export.export`."""
         if self.given is True or (self._raw is None and self.given is not None):
             return _for_torch(self.by_parameter()) or None
         return _for_torch(self._raw)
 
     def as_source(self, specs: Mapping[InputDim, Any] | None = None) -> str:
-        """The same as Python to paste. `specs` as for `by_parameter`."""
+        """The specification as Python to paste. `specs` as for `by_parameter`."""
         return code(self.by_parameter(specs) if specs is not None or self.given is True else self.given)
 
 
 def part(spec: Any, key: Any, position: int) -> Any:
-    """What a dict, sequence or registered class says of a part; None where it says nothing."""
+    """The entry for a part in a dict, sequence or registered class; None if there is none."""
     if isinstance(spec, Mapping):
         return spec.get(key)
     parts = spec if isinstance(spec, list | tuple) else [child for _, child in inputs.children(spec)]
@@ -212,7 +212,7 @@ def part(spec: Any, key: Any, position: int) -> Any:
 
 
 def _dims(shapes: DynamicShapes, leaf: Leaf, flat_index: int) -> Iterator[InputDim]:
-    """The dims of a leaf; none if it is no tensor."""
+    """The dims of a leaf; none if it is not a tensor."""
     if not isinstance(leaf.value, torch.Tensor):
         return
     spec = None if shapes.given is True else shapes.spec_of(leaf)
@@ -226,14 +226,14 @@ def _dims(shapes: DynamicShapes, leaf: Leaf, flat_index: int) -> Iterator[InputD
 
 
 def _said(dim: InputDim, given: Any) -> InputDim:
-    """`dim` with what a user says of it."""
+    """`dim` with the user's entry for it."""
     kind, label, least, most = Kind.STATIC, "", 0, sys.maxsize
     if isinstance(given, str):
         kind, label = Kind.NAMED, given
     elif isinstance(given, Dim):
         kind = Kind.DERIVED if hasattr(given, "root") else Kind.DIM
         label, least = str(given.__name__), int(given.min)
-        # NOTE: torch's infinity is no int.
+        # NOTE: torch's infinity is not an int.
         most = given.max if isinstance(given.max, int) else sys.maxsize
     elif isinstance(given, type(Dim.AUTO)):
         kind = {Dim.AUTO.type: Kind.AUTO, Dim.DYNAMIC.type: Kind.DYNAMIC}.get(given.type, Kind.STATIC)
@@ -241,7 +241,7 @@ def _said(dim: InputDim, given: Any) -> InputDim:
 
 
 def _for_torch(spec: Any) -> Any:
-    """`spec` with names (strings) as dims that torch has to keep dynamic; all else as it is."""
+    """`spec` with each name (string) replaced by a dim that torch has to keep dynamic."""
     if isinstance(spec, str):
         return Dim.DYNAMIC
     if isinstance(spec, Mapping):

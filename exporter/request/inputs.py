@@ -1,4 +1,4 @@
-"""The example inputs: by parameter of `forward`, and taken apart as torch.export takes them."""
+"""The example inputs: by parameter of `forward`, and as the leaves that torch.export flattens them to."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import torch
 from onnxplain.torch_internals import pytree
 
 Path = tuple[Any, ...]
-"""The way to a part of the inputs: the parameter's name, then torch's keys."""
+"""The path to a part of the inputs: the parameter's name, then torch's keys."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Leaf:
-    """An input that cannot be taken apart further.
+    """An input without parts.
 
     Attributes:
-        way: How it is reached.
-        positions: The position of each part of the way among its siblings; that of the parameter is not among them.
-        value: The example.
+        way: The path to it.
+        positions: For each key of the path, the position among its siblings; none for the parameter.
+        value: The example value.
     """
 
     way: Path
@@ -31,7 +31,7 @@ class Leaf:
 
     @property
     def path(self) -> str:
-        """How code in `forward` reaches it, such as `batch['tokens']`."""
+        """The expression for it in `forward`, such as `batch['tokens']`."""
         parameter, *keys = self.way
         return f"{parameter}{pytree.keystr(tuple(keys))}"
 
@@ -46,7 +46,7 @@ def bound(model: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, A
 
 
 def in_torch_order(inputs: Mapping[str, Any], kwargs: Mapping[str, Any]) -> list[str]:
-    """The parameters in the order in which torch.export flattens them: those of `args`, then `kwargs` as they were given."""
+    """The parameters in the order in which torch.export flattens them: those of `args`, then `kwargs` in the order of the call."""
     by_keyword = list(kwargs)
     return sorted(inputs, key=lambda each: by_keyword.index(each) if each in by_keyword else -1)
 
@@ -65,18 +65,18 @@ def _leaves(way: Path, positions: tuple[int, ...], value: Any) -> Iterator[Leaf]
 
 
 def children(value: Any) -> list[tuple[Any, Any]]:
-    """The parts of a container, each with its key in torch's terms; empty for a leaf."""
+    """The parts of a container, each with torch's key for it; empty for a leaf."""
     try:
         parts, _ = pytree.tree_flatten_with_path(value, is_leaf=lambda each: each is not value)
         return [(path[0], child) for path, child in parts if path]
     except ValueError:
-        # NOTE: a class may be registered without names for its parts.
+        # NOTE: a user may register a class without names for its parts.
         flat, _ = pytree.tree_flatten(value, is_leaf=lambda each: each is not value)
         return [(pytree.SequenceKey(number), child) for number, child in enumerate(flat)]
 
 
 def is_empty(value: Any) -> bool:
-    """Whether `value` is a container without anything in it."""
+    """Whether `value` is an empty container."""
     return not pytree.tree_leaves(value)
 
 
@@ -95,7 +95,7 @@ def is_supported(value: Any) -> bool:
 
 
 def distinct(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The inputs with a separate tensor for each: torch.export takes one that is passed twice for one input (seen in 2.13)."""
+    """The inputs with a separate tensor for each: torch.export makes one input of a tensor that is passed twice (seen in 2.13)."""
     seen: set[int] = set()
 
     def separate(tensor: torch.Tensor) -> torch.Tensor:

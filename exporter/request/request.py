@@ -1,4 +1,4 @@
-"""What an export was asked for, as one frozen value: the face makes it, the stages read it."""
+"""The request of an export as one frozen value: `export` makes it, the stages read it."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ class Request:
     """One export as the user asked for it.
 
     Attributes:
-        model: What is exported.
+        model: The model.
         args: Positional example inputs.
         kwargs: Keyword example inputs.
         shapes: Which dims of the inputs are dynamic.
         input_names: Names for the graph's inputs, in order.
         output_names: Names for the graph's outputs, in order.
         opset_version: The ONNX opset to write.
-        strategies: The capture strategies to try, in order: names, or what the user brings.
+        strategies: The capture strategies to try, in order: names, and the user's extractors.
         destination: Where the model is saved; None keeps it in memory.
-        external_data: True writes weights beside the model, False never does, None does when the model is over protobuf's limit.
+        external_data: True writes weights beside the model, False never does, None does if the model exceeds protobuf's limit.
         export_params: False leaves the weights out of the file.
-        keep_initializers_as_inputs: True lists initializers among the graph's inputs, too.
+        keep_initializers_as_inputs: True also lists initializers among the graph's inputs.
         optimize: Whether the ONNX graph is cleaned up.
         verify: Whether the result is compared with eager PyTorch in ONNX Runtime.
-        callers: The user's lines that called the export, innermost first; or the line that defines what is exported.
+        callers: The user's lines that called the export, innermost first; or the line that defines the model.
     """
 
     model: torch.nn.Module | torch.export.ExportedProgram | Callable[..., Any]
@@ -63,5 +63,5 @@ class Request:
 
     @property
     def caller(self) -> Location | None:
-        """The line that called the export, if it is known; findings about arguments stand there."""
+        """The line that called the export, if it is known; findings about arguments are reported there."""
         return next(iter(self.callers), None)

@@ -9,7 +9,7 @@ from torch.export import Dim
 
 
 def code(shapes: Any) -> str:
-    """`shapes` to paste: the definitions of its named dims, then the structure."""
+    """`shapes` as Python to paste: the definitions of its named dims, then the structure."""
     named: dict[str, Dim] = {}
     text = expression(shapes, named)
     lines = [f"{name} = {definition(dim)}" for name, dim in named.items()]
@@ -17,7 +17,7 @@ def code(shapes: Any) -> str:
 
 
 def expression(spec: Any, named: dict[str, Dim]) -> str:
-    """`spec` as an expression, with its named dims by name; these are added to `named`."""
+    """`spec` as an expression with named dims by name. Adds these dims to `named`."""
     if isinstance(spec, Mapping):
         return "{" + ", ".join(f"{key(each)}: {expression(part, named)}" for each, part in spec.items()) + "}"
     if isinstance(spec, list):
@@ -42,12 +42,12 @@ def key(value: Any) -> str:
 def definition(dim: Dim) -> str:
     """The expression that makes `dim`."""
     if (root := getattr(dim, "root", None)) is not None:
-        # NOTE: a derived dim is called after what it is computed by, such as `2*_n` (torch 2.11 to 2.15).
+        # NOTE: torch names a derived dim after its formula, such as `2*_n` (torch 2.11 to 2.15).
         return dim.__name__.replace(root.__name__, definition(root)).replace("*", " * ")
     bounds = _bounds(dim.min or None, dim.max)
     return f'torch.export.Dim("{dim.__name__}"' + (f", {bounds})" if bounds else ")")
 
 
 def _bounds(least: Any, most: Any) -> str:
-    # NOTE: torch's infinity is no int.
+    # NOTE: torch's infinity is not an int.
     return ", ".join(f"{name}={bound}" for name, bound in (("min", least), ("max", most)) if isinstance(bound, int))

@@ -1,4 +1,4 @@
-"""Which ways to capture a model an export may try: by name, or brought by the user."""
+"""The ways to capture a model that an export may try: onnxplain's by name, or the user's extractors."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ STRATEGIES = ("non-strict", "strict", "draft")
 
 @runtime_checkable
 class FXGraphExtractor(Protocol):
-    """A way to capture a model that a user brings: pass it among `strategies`, where it stands in line with those of onnxplain.
+    """Your way to capture a model. Pass it among `strategies`; the export tries it in that order.
 
-    What it raises becomes a finding, and so does a program that does not take the example inputs. The next strategy is tried then; if all
-    fail, so does the export.
+    An exception that it raises becomes a finding, and so does a program that does not take the example inputs. The export then tries the
+    next strategy, and fails if all fail.
 
     Attributes:
-        name: What the log calls it. None of onnxplain's names.
+        name: Its name in the log, different from onnxplain's names.
     """
 
     name: str
@@ -31,7 +31,7 @@ class FXGraphExtractor(Protocol):
         """Captures `model`.
 
         Args:
-            model: The model; a function is the `forward` of a module.
+            model: The model. A function comes as a module that has it as `forward`.
             args: Positional example inputs.
             kwargs: Keyword example inputs.
             dynamic_shapes: As `torch.export.export` takes it.
@@ -42,12 +42,12 @@ class FXGraphExtractor(Protocol):
 
 
 def checked_strategies(strategies: object) -> tuple[str | FXGraphExtractor, ...]:
-    """`strategies` as the option of that name takes them. Raises `InvalidArgument`."""
+    """The option `strategies` as a tuple. Raises `InvalidArgument`."""
     chosen = tuple(strategies) if isinstance(strategies, list | tuple) else (strategies,)
     for each in chosen:
         own = isinstance(each, FXGraphExtractor) and isinstance(getattr(each, "name", None), str) and each.name not in STRATEGIES
         if not own and each not in STRATEGIES:
-            expected = f"expected names out of {STRATEGIES}, or objects with another name and generate_fx"
+            expected = f"expected names from {STRATEGIES}, or objects with another name and generate_fx"
             raise InvalidArgument(f"strategies: {expected}, got {each!r}")
     if not chosen:
         raise InvalidArgument("strategies: expected at least one, got none")
