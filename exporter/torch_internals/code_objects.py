@@ -1,4 +1,4 @@
-"""Code objects: of which function they are, which lines and columns they cover, which names they set; functions made from them."""
+"""Code objects: the function they belong to, the lines and columns they cover, the names they set; and functions made from them."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _LOADS = frozenset({"LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"})
 
 
 def code_of(function: Any) -> types.CodeType | None:
-    """The code of a function, however often it was decorated; None for what is not written in Python."""
+    """The code of a function without its decorators; None for functions that are not written in Python."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return code if isinstance(code, types.CodeType) else None
 
 
 def code_of_own(function: Any) -> types.CodeType | None:
-    """The code of a function as it is, which may be that of a decorator."""
+    """The code of the function object itself, which may be a decorator's wrapper."""
     return getattr(function, "__code__", None)
 
 
 def code_of_call(function: Any) -> types.CodeType | None:
-    """As `code_of`, also of what a `functools.partial` calls, and of the `__call__` of an object."""
+    """As `code_of`, and also for the function in a `functools.partial` and for the `__call__` of an object."""
     function = getattr(function, "func", function)
     found = code_of(function)
     return found if found is not None else code_of(inspect.getattr_static(type(function), "__call__", None))
@@ -38,7 +38,7 @@ def lines_of(code: types.CodeType) -> list[int]:
 
 
 def position(code: types.CodeType, instruction: int) -> tuple[int | None, int | None, int | None, int | None]:
-    """First and last line (from 1) and first and last column (UTF-8 bytes, from 0) of a byte of `code`; Python before 3.11 knows none."""
+    """First and last line (from 1) and first and last column (UTF-8 bytes, from 0) of a byte of `code`; None before Python 3.11."""
     if not hasattr(code, "co_positions"):
         return (None,) * 4
     start, end, column, end_column = next(itertools.islice(code.co_positions(), instruction // 2, None), (None,) * 4)
@@ -46,8 +46,8 @@ def position(code: types.CodeType, instruction: int) -> tuple[int | None, int | 
 
 
 def stored_attributes(code: types.CodeType) -> set[str]:
-    """The attributes that `code` assigns to, of whatever object."""
-    # NOTE: the opcode is looked for before instructions are taken apart, which is slow.
+    """The names of the attributes that `code` assigns, on any object."""
+    # NOTE: a search for the opcode comes first, since decoding instructions is slow.
     if _STORE_ATTRIBUTE not in code.co_code[::2]:
         return set()
     return {each.argval for each in dis.get_instructions(code) if each.opname == "STORE_ATTR"}
@@ -67,12 +67,12 @@ def first_line(function: types.FunctionType) -> int:
 
 
 def key_of(code: types.CodeType) -> tuple[str, str, int]:
-    """File, name and first line (that of a decorator) of the function that `code` is of."""
+    """File, name and first line (that of a decorator) of the function that `code` belongs to."""
     return code.co_filename, code.co_name, code.co_firstlineno
 
 
 def compiled(source: str, file: str) -> Iterator[types.CodeType]:
-    """The code of every function in `source`, as if it were what `file` holds. Raises SyntaxError or ValueError."""
+    """The code of every function in `source`, compiled as if it were the text of `file`. Raises SyntaxError or ValueError."""
     yield from _inside(compile(source, file, "exec", dont_inherit=True))
 
 
@@ -84,7 +84,7 @@ def _inside(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def named_outside(function: types.FunctionType) -> Mapping[str, Any]:
-    """What the names of the functions around it stand for in `function`; those that have no value yet are left out."""
+    """The values in `function` of names from the functions around it, without those that have no value yet."""
     found = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         with contextlib.suppress(ValueError):
@@ -93,10 +93,10 @@ def named_outside(function: types.FunctionType) -> Mapping[str, Any]:
 
 
 def bare_copy(function: types.FunctionType, code: types.CodeType | None, namespace: dict[str, Any]) -> types.FunctionType:
-    """A function like `function` with other globals, and other code if any, whose names of functions around it have no value yet.
+    """A copy of `function` with other globals, and other code if any. Names from the functions around it have no value yet.
 
     Raises:
-        ValueError: `code` takes other names from the functions around it.
+        ValueError: `code` uses other names from the functions around it.
     """
     code = code or function.__code__
     if code.co_freevars != function.__code__.co_freevars:
@@ -110,7 +110,7 @@ def bare_copy(function: types.FunctionType, code: types.CodeType | None, namespa
 
 
 def name_outside(function: types.FunctionType, values: Mapping[str, Any]) -> None:
-    """Gives values to names of the functions around `function`, which nobody else may have."""
+    """Gives values to the names from the functions around `function`. No other function may share these names."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         if name in values:
             cell.cell_contents = values[name]

@@ -1,4 +1,4 @@
-"""Options of torch's config modules, set for a while."""
+"""Options of torch's config modules, set temporarily."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from .symbols import Symbol
 
 SIZE_ONE = Symbol(
     "torch.fx.experimental._config:backed_size_oblivious",
-    without="a dynamic dim of size 1 in the example is taken for one that is always 1",
+    without="a dynamic dim of size 1 in the example is taken for a dim that is always 1",
 )
 REAL_TENSORS = Symbol(
     "torch._functorch.config:fake_tensor_propagate_real_tensors",
-    without="an export that fails shows the first data-dependent decision of the model, and none behind it",
+    without="a failed export shows the model's first data-dependent decision only",
 )
 
 
 @contextlib.contextmanager
 def switched_on(option: Symbol) -> Iterator[None]:
-    """While it is open, an option is True, as far as the installed torch knows it."""
+    """While it is open, an option is True, if the installed torch has it."""
     # NOTE: read in torch 2.11, 2.13 and 2.15, utils/_config_module.py: values belong to a context from 2.12 on.
     if not option.is_present:
         yield

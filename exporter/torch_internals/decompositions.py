@@ -1,4 +1,4 @@
-"""What operators are made of, as torch knows it, and graphs of what a function calls."""
+"""torch's decompositions of operators, and graphs of the operators that a function calls."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ Decompositions = Mapping[OpOverload, Callable[..., Any]]
 
 
 def known_decompositions() -> Decompositions:
-    """What torch knows.
+    """All decompositions that torch knows.
 
-    NOTE: core ATen's table lacks what eager never decomposes but ONNX does not have, and users register decompositions of their own at any
-    time. `default_decompositions` is the public part.
+    NOTE: core ATen's table lacks operators that eager never decomposes but ONNX does not have, and users may register decompositions at
+    any time. `default_decompositions` is the public part.
     """
-    # NOTE: this loads what adds to the whole table, so it comes first.
+    # NOTE: this loads modules that add to the whole table, so it comes first.
     public = torch.export.default_decompositions()
     table = {**_TABLE.value, **public}
     return {target: function for target, function in table.items() if isinstance(target, OpOverload)}
 
 
 def decomposition_of(operator: OpOverload) -> Callable[..., Any] | None:
-    """How an operator that torch makes of others decomposes by itself; None if it does not."""
+    """The decomposition of an operator that torch composes of others; None if it has none."""
     can = getattr(operator, "_can_decompose", None)
     return operator.decompose if can is not None and can() else None

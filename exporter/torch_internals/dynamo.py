@@ -1,4 +1,4 @@
-"""TorchDynamo, which interprets the user's code instead of running it: its stack, and its words for what it cannot trace."""
+"""TorchDynamo, which interprets the user's code instead of running it: its stack, and its names for code that it cannot trace."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Sequence
 
 from .symbols import Symbol
 
-_CONTEXT = Symbol("torch._guards:TracingContext.extract_stack", without="findings of the strict strategy may not stand at a line")
+_CONTEXT = Symbol("torch._guards:TracingContext.extract_stack", without="findings of the strict strategy may lack a line")
 
 DATA_DEPENDENT_BRANCH = "Data-dependent branching"
 """The name of a branch on a tensor (torch 2.11 to 2.15, _dynamo/symbolic_convert.py)."""
 ALIASING = "Encountered aliasing during higher order op tracing"
 """The name of a branch that returns its input (torch 2.11 to 2.15)."""
 LOST_SIZE = "PendingUnbackedSymbolNotFound"
-"""The class of the exception about a size that depends on data and is in no output (torch 2.11 to 2.15)."""
+"""The class of the exception about a data-dependent size that no output has (torch 2.11 to 2.15)."""
 
 
 def interpreted_stack() -> list[traceback.FrameSummary]:
-    """The frames that TorchDynamo is interpreting, which are not on Python's stack, outermost first."""
+    """The frames that TorchDynamo is interpreting, outermost first. They are not on Python's stack."""
     return list(_CONTEXT.value()) if _CONTEXT.is_present else []
 
 
 def graph_break_type(error: BaseException) -> str:
-    """The name of what could not be traced; empty for other errors."""
+    """TorchDynamo's name for the code that it could not trace; empty for other errors."""
     # NOTE: read in torch 2.11, 2.13 and 2.15, _dynamo/exc.py, Unsupported.
     found = getattr(error, "gb_type", None)
     return found if isinstance(found, str) else ""
@@ -35,6 +35,6 @@ def user_error_type(error: BaseException) -> str:
 
 
 def interpreted_frames(error: BaseException) -> Sequence[traceback.FrameSummary]:
-    """The user's frames behind an exception, which are not in its traceback."""
+    """The interpreted frames behind an exception. They are not in its traceback."""
     # NOTE: read in torch 2.11, 2.13 and 2.15, _dynamo/exc.py: `real_stack` of Unsupported and UserError.
     return getattr(error, "real_stack", None) or ()

@@ -1,4 +1,4 @@
-"""Tensors without data, the mode that makes them, and what they raise where data is asked for. There is no public fake mode."""
+"""Tensors without data, the mode that makes them, and their exceptions when code asks for data. torch has no public fake mode."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = ["FakeTensor", "FakeTensorMode", "checkpoint_offset", "forget_converte
 
 _CONVERTED = Symbol(
     "torch._subclasses.fake_tensor:FakeTensorConverter",
-    without="models that were built within enable_fake_mode may not be converted to another dtype",
+    without="models that were built within enable_fake_mode cannot always be converted to another dtype",
 )
 
 ANSWER_DEPENDS_ON_DATA = Symbol(
     "torch._subclasses.fake_tensor:DataDependentOutputException",
-    without="an operator that returns a Python bool, such as torch.equal, is not told from other failures",
+    without="an operator that returns a Python bool, such as torch.equal, looks like other failures",
     otherwise=(),
 )
 UNSUPPORTED = Symbol(
     "torch._subclasses.fake_tensor:UnsupportedOperatorException",
-    without="an operator without a fake kernel is not told from other failures",
+    without="an operator without a fake kernel looks like other failures",
     otherwise=(),
 )
 
@@ -45,16 +45,16 @@ def has_no_data(tensor: torch.Tensor) -> bool:
 
 
 def mode_of(value: object) -> Any:
-    """The mode of a fake tensor; None for all else."""
+    """The mode of a fake tensor; None for other values."""
     return getattr(value, "fake_mode", None)
 
 
 def forget_converted(mode: FakeTensorMode) -> None:
-    """Drops the weak references that `mode` has to the tensors that it made fake ones of."""
+    """Drops the weak references that `mode` has to the tensors that it has converted to fake tensors."""
     mode.fake_tensor_converter.tensor_memo.clear()
 
 
 def checkpoint_offset(tensor: torch.Tensor) -> int | None:
-    """Where in its file the storage begins of a fake tensor that torch.load made, in bytes; None where that is not known."""
+    """The offset in bytes at which the storage of a fake tensor from torch.load begins in its file; None if it is not known."""
     # NOTE: read in torch 2.11, 2.13 and 2.15, serialization.py.
     return getattr(tensor.untyped_storage(), "_checkpoint_offset", None)

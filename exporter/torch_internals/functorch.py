@@ -1,4 +1,4 @@
-"""What torch.func leaves in programs: tensors that it wraps, and the operators of a torch.vmap that is still to be traced."""
+"""The traces of torch.func in programs: tensors that it wraps, and the operators of a torch.vmap that has not been traced yet."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from .symbols import Symbol
 
 _IS_WRAPPED = Symbol(
     "torch._C:_functorch.is_functorch_wrapped_tensor",
-    without="a program that lost the argument of a function of torch.func is taken for right",
+    without="a program that lost the argument of a function of torch.func is not recognized as wrong",
     otherwise=lambda _: False,
 )
 
 PREDISPATCH = "torch._functorch.predispatch::"
-"""Where the names of operators begin that stand for a torch.vmap which is still to be traced (torch 2.11 to 2.15)."""
+"""The prefix of the names of operators that stand for a torch.vmap that has not been traced yet (torch 2.11 to 2.15)."""
 
 
 def is_wrapped(tensor: torch.Tensor) -> bool:
-    """Whether `tensor` is a tensor inside of a function of torch.func, which has no data by itself."""
+    """Whether `tensor` is a wrapped tensor within a function of torch.func. It has no data itself."""
     return bool(_IS_WRAPPED.value(tensor))

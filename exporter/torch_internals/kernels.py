@@ -1,4 +1,4 @@
-"""Kernels in Python that an operator has for a dispatch key, exchanged for a while."""
+"""An operator's Python kernels for a dispatch key, replaced temporarily."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from .patching import Slot
 from .symbols import Symbol
 
-_KEYS = Symbol("torch._C:DispatchKey", without="recurrent layers fix their length, and loops over weights may be refused")
+_KEYS = Symbol("torch._C:DispatchKey", without="recurrent layers fix their length, and an export may refuse loops over weights")
 
 # NOTE: read in torch 2.11, 2.13 and 2.15, _ops.py: `py_kernels` of an operator, and `_dispatch_cache`, which keeps resolved kernels.
 
@@ -30,6 +30,6 @@ class KernelSlot(Slot):
 
 
 def slots(operators: list[Any], *keys: str) -> list[KernelSlot]:
-    """The kernels that `operators` have for dispatch keys of these names, as far as the installed torch has them."""
+    """The kernels that `operators` have for dispatch keys of these names, if the installed torch has them."""
     known = [key for name in keys if (key := getattr(_KEYS.value, name, None)) is not None]
     return [KernelSlot(operator, key) for operator in operators for key in known if key in getattr(operator, "py_kernels", {})]

@@ -1,7 +1,7 @@
-"""Loops are captured and compared without their gradients: an exported model has none.
+"""Captures and runs loops without their gradients: an exported model has none.
 
-For a loop over weights torch works out the gradients before it runs, which takes long, and which refuses what inference does not: a
-Python int among what a `while_loop` carries, say.
+For a loop over weights, torch computes the gradients before it runs. That takes long, and it refuses loops that inference allows, such as
+a `while_loop` that carries a Python int.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from .patching import wrapped
 from .symbols import Symbol
 
 _LOOPS = ("associative_scan", "map_impl", "scan", "while_loop")
-_BELOW = Symbol("torch._C:_AutoDispatchBelowAutograd", without="loops over weights take longer, and some are refused")
+_BELOW = Symbol("torch._C:_AutoDispatchBelowAutograd", without="loops over weights take longer, and torch refuses some")
 
 
 @contextlib.contextmanager
 def left_out() -> Iterator[None]:
-    """While it is open, loops are run as if no tensor needed a gradient."""
-    # NOTE: read in torch 2.13, _ops.py: `py_autograd_impl` puts a kernel there that goes below autograd by itself where no gradient is
+    """While it is open, loops run as if no tensor needed a gradient."""
+    # NOTE: read in torch 2.13, _ops.py: `py_autograd_impl` registers a kernel there that bypasses autograd by itself where no gradient is
     # needed.
     below = _BELOW.value
     loops = [loop for name in _LOOPS if (loop := getattr(torch.ops.higher_order, name, None)) is not None]

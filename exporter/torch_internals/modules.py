@@ -1,4 +1,4 @@
-"""What a module keeps: hooks, parameters and buffers as they are registered, which of these no state dict has."""
+"""The registered parts of a module: its hooks, parameters, buffers and submodules, and which buffers no state dict has."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 # NOTE: read in torch 2.11, 2.13 and 2.15, nn/modules/module.py.
 REGISTERED = ("_parameters", "_buffers", "_modules")
-"""The attributes that hold what is registered."""
+"""The attributes that hold the registered parts."""
 HOOKS = {"_forward_pre_hooks": "register_forward_pre_hook", "_forward_hooks": "register_forward_hook"}
 """The attributes that hold hooks, and the methods that register one."""
 NEW_CLASS, NEW_PROPERTY = "torch.nn.utils.parametrize._inject_new_class", "torch.nn.utils.parametrize._inject_property"
@@ -23,22 +23,22 @@ def forward_hooks(module: torch.nn.Module) -> Iterator[Callable[..., Any]]:
 
 
 def parameters(module: torch.nn.Module) -> Mapping[str, torch.nn.Parameter | None]:
-    """Its own parameters, those that are None included."""
+    """Its direct parameters, including those that are None."""
     return module._parameters
 
 
 def buffers(module: torch.nn.Module) -> dict[str, torch.Tensor | None]:
-    """Its own buffers, those that are None included; what is put there is the buffer from then on."""
+    """Its direct buffers, including those that are None. A change of the dict changes the module."""
     return module._buffers
 
 
 def children(module: torch.nn.Module) -> Mapping[str, torch.nn.Module | None]:
-    """Its own submodules, those that are None and those that it has twice included."""
+    """Its direct submodules, including those that are None and those that it has twice."""
     return module._modules
 
 
 def without_state(module: torch.nn.Module) -> set[str]:
-    """The names of its own buffers that no state dict has."""
+    """The names of its direct buffers that no state dict has."""
     return module._non_persistent_buffers_set
 
 

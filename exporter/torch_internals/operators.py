@@ -19,11 +19,11 @@ else:
 __all__ = ["TO_COPY", "HigherOrderOperator", "OpOverload", "OpOverloadPacket", "is_composite", "overloads", "schema"]
 
 TO_COPY = torch.ops.aten._to_copy.default
-"""What `Tensor.to` is for another dtype."""
+"""The operators of `Tensor.to` for another dtype."""
 
 _COMPOSITE = Symbol(
     "torch._C:DispatchKey.CompositeImplicitAutograd",
-    without="operators that write to their arguments may share memory with more values than they do",
+    without="operators that write to their arguments may seem to share memory with more values than they do",
 )
 
 
@@ -39,6 +39,6 @@ def overloads(name: str) -> list[OpOverload]:
 
 
 def is_composite(operator: OpOverload) -> bool:
-    """Whether torch makes `operator` of other operators, gradients included. True where that is not known."""
+    """Whether torch composes `operator` of other operators, including its gradient. True if that is not known."""
     key = _COMPOSITE.value
     return key is None or bool(operator.has_kernel_for_dispatch_key(key))

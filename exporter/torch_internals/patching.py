@@ -1,7 +1,7 @@
-"""Functions of torch that run through ours for a while, whatever else runs beside it.
+"""Functions of torch that temporarily call ours, without an effect on other threads.
 
-A patched function dispatches on a context variable: who has not asked for the wrapper, in another thread or after leaving, gets the
-function as it is. It is installed when the first one asks, and the last one who leaves puts the original back, in whatever order.
+A patched function dispatches on a context variable: a caller without a wrapper, in another thread or after the end of `wrapped`, gets the
+original function. The first `wrapped` installs the patch, and the last one to end restores the original, in any order.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LOCK = threading.RLock()
 
 
 class Slot:
-    """Where a function lives that can be exchanged: an attribute of a class or a module.
+    """The place of a function that can be replaced: an attribute of a class or a module.
 
     Args:
         owner: The class or module.
@@ -36,20 +36,20 @@ class Slot:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """The same for equal slots."""
+        """A key that equal slots share."""
         return id(self.owner), self.name
 
     def get(self) -> Any:
-        """What is there."""
+        """The function at that place."""
         return getattr(self.owner, self.name)
 
     def put(self, function: Any) -> None:
-        """Puts something else there."""
+        """Puts another function there."""
         setattr(self.owner, self.name, function)
 
 
 class _Patch:
-    """The state of one slot while anybody has it patched."""
+    """The state of one slot while it is patched."""
 
     def __init__(self, slot: Slot) -> None:
         self.slot = slot
@@ -73,7 +73,7 @@ _ORIGINALS: weakref.WeakKeyDictionary[Callable[..., Any], Any] = weakref.WeakKey
 
 
 def _unpatched(function: Any) -> Any:
-    """`function` without a dispatcher of ours that somebody else kept and put back."""
+    """`function` without a dispatcher of ours that other code kept and restored."""
     while callable(function) and function in _ORIGINALS:
         function = _ORIGINALS[function]
     return function
@@ -83,9 +83,9 @@ def _unpatched(function: Any) -> Any:
 def wrapped(slot: Slot, wrapper: Wrapper) -> Iterator[None]:
     """While it is open, calls of the function in `slot` from this context go to `wrapper`, which gets the original first.
 
-    Where several are open in one context, the one that was opened last counts.
+    If several are open in one context, the last one opened counts.
     """
-    # NOTE: an object of its own, since one function may be given twice.
+    # NOTE: a new object, since one function may be given twice.
     own: Wrapper = functools.partial(wrapper)
     with put_back(functools.partial(_leave, slot, own)):
         with _LOCK:
@@ -107,7 +107,7 @@ def _leave(slot: Slot, own: Wrapper) -> None:
         patch.wrappers.set(tuple(each for each in patch.wrappers.get() if each is not own))
         patch.users.discard(own)
         if not patch.users:
-            # NOTE: who has patched the same function since keeps ours, which passes all calls on from now.
+            # NOTE: code that has patched the same function since keeps our dispatcher, which passes all calls on from now.
             if patch.slot.get() is patch.dispatch:
                 patch.slot.put(patch.original)
             del _PATCHES[slot.key]

@@ -1,4 +1,4 @@
-"""What is changed for a while is put back, even if an interrupt comes just then."""
+"""Undoes temporary changes, even if an interrupt comes at that moment."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ class _Owed(threading.local):
 
 
 _HERE = _Owed()
-"""What this thread has yet to put back."""
+"""The changes that this thread has not undone yet."""
 
 
 @contextmanager
 def put_back(undo: PutBack) -> Iterator[None]:
-    """The time of a change, which `undo` undoes at its end. The change is made inside."""
+    """Calls `undo` at the end. Make the change inside."""
     try:
         _HERE.entries.append(undo)
         yield
     finally:
-        # NOTE: an interrupt may come at any line; what it leaves here is put back by `put_back_all`.
+        # NOTE: an interrupt may come at any line; `put_back_all` undoes the changes that it leaves here.
         undo()
         _HERE.entries = [each for each in _HERE.entries if each is not undo]
 
 
 def put_back_all() -> None:
-    """Puts back what an interrupt has kept this thread from putting back."""
+    """Undoes the changes that this thread has not undone because of an interrupt."""
     while _HERE.entries:
         _HERE.entries[-1]()
         _HERE.entries.pop()

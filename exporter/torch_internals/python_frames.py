@@ -1,4 +1,4 @@
-"""Python's frames: those that are running, those of a traceback, and a function that is called at each line."""
+"""Python's frames: running ones, those of a traceback, and a function that is called at each line."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Entry = tuple[types.FrameType, int, int]
 """A frame with its instruction (in bytes) and its line."""
 
 OnLine = Callable[[types.FrameType, str], None]
-"""Called before a line runs, with the frame and `line`; also as a function is called or returns, with `call` or `return`."""
+"""Called with the frame and `line` before a line runs, and with `call` or `return` when a function is called or returns."""
 
 
 def current(above: int = 0) -> types.FrameType | None:
-    """The frame that called the function that asks, or the one so many above that."""
-    # NOTE: `sys._getframe` is private by name; `inspect.currentframe` does the same, and only for the frame itself.
+    """The frame of the caller's caller, or the frame `above` levels above it."""
+    # NOTE: `sys._getframe` is private by name; the public `inspect.currentframe` only gives the frame itself.
     try:
         return sys._getframe(2 + above)
     except ValueError:
@@ -48,7 +48,7 @@ def of_traceback(error: BaseException) -> Iterator[Entry]:
 
 
 def entry_of(frame: types.FrameType) -> Entry:
-    """A frame that is running with where it is now."""
+    """A running frame with its current instruction and line."""
     return frame, frame.f_lasti, frame.f_lineno
 
 
@@ -63,15 +63,15 @@ def caller_of(frame: types.FrameType) -> types.FrameType | None:
 
 
 def evaluate(expression: str, frame: types.FrameType) -> Any:
-    """What an expression is in a frame. Raises whatever it raises."""
+    """The value of an expression in a frame. Raises what the expression raises."""
     return eval(expression, frame.f_globals, frame.f_locals)
 
 
 @contextlib.contextmanager
 def each_line(on_line: OnLine, wanted: Callable[[str], bool]) -> Iterator[None]:
-    """Calls `on_line` in the functions of files that are `wanted`, in this thread. What it raises goes up from that line.
+    """Calls `on_line` in the functions of files that are `wanted`, in this thread. An exception of `on_line` is raised at that line.
 
-    Several may be open. A debugger or a coverage tool that traces this thread sees nothing meanwhile, and is put back at the end.
+    Several may be open. A debugger or coverage tool that traces this thread sees nothing meanwhile, and is restored at the end.
     """
     watches = (*getattr(_HERE, "watches", ()), (on_line, wanted))
     before, outer = sys.gettrace(), dict(vars(_HERE))
@@ -88,11 +88,11 @@ def each_line(on_line: OnLine, wanted: Callable[[str], bool]) -> Iterator[None]:
 
 
 _HERE = threading.local()
-"""This thread's watches, as `watches`, and what is called in the functions of a file, as `by_file`."""
+"""This thread's watches, as `watches`, and the functions to call in each file, as `by_file`."""
 
 
 def _on_call(frame: types.FrameType, event: str, argument: Any) -> Any:
-    # NOTE: it is called for every function of torch's, too, which are far more than those that are wanted.
+    # NOTE: Python calls it for every function, including torch's, which are far more than the wanted ones.
     del argument
     file = frame.f_code.co_filename
     local = _HERE.by_file.get(file, _HERE)
@@ -102,7 +102,7 @@ def _on_call(frame: types.FrameType, event: str, argument: Any) -> Any:
 
 
 def _told(concerned: list[OnLine]) -> Any:
-    """A local trace function that calls those who are concerned; None if nobody is."""
+    """A local trace function that calls the watches of the file; None if there are none."""
 
     def local(frame: types.FrameType, event: str, argument: Any) -> Any:
         del argument

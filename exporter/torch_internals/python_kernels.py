@@ -1,4 +1,4 @@
-"""Operators that somebody has written in Python: what they call can be exported in their place."""
+"""Operators that users have written in Python: an export replaces them by the operators that they call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 _REGISTERED = re.compile(r"^(\w+)(?:\[alias\])?: registered at (.+\.py):\d+ ", re.MULTILINE)
 """A line of the dispatcher's table that names a Python file (torch 2.11 to 2.15)."""
 _KEYS = {"CompositeExplicitAutograd": "CPU", "CPU": "CPU", "CUDA": "CUDA"}
-"""Under which keys a kernel is registered that computes, and the dispatch key that leads to it."""
+"""The keys under which kernels that compute are registered, and the dispatch key that leads to each."""
 
 
 _LOOKING = frozenset(
@@ -27,7 +27,7 @@ class PythonKernel:
     """An implementation of an operator in Python.
 
     Attributes:
-        function: Calls it with the operator's arguments.
+        function: Calls the implementation with the operator's arguments.
         file: Where it was registered.
     """
 
@@ -36,7 +36,7 @@ class PythonKernel:
 
 
 class WithoutData(TorchFunctionMode):
-    """Refuses what looks at a tensor's data: fake tensors have none, and what numpy would get of them is arbitrary."""
+    """Refuses functions that look at a tensor's data: fake tensors have none, and numpy would get arbitrary numbers from them."""
 
     def __torch_function__(self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Calls `func`. Raises TypeError if it looks at data."""
@@ -48,15 +48,15 @@ class WithoutData(TorchFunctionMode):
 
 def python_kernel(target: torch._ops.OpOverload) -> PythonKernel | None:
     """The implementation in Python that torch would call for `target`; None if it is written in C++, or writes to its arguments."""
-    # NOTE: `_dispatch_dump` is private (torch 2.11 to 2.15), but a kernel of C++ must not be called with fake tensors, which have no
-    # data, and nothing public tells the two apart.
+    # NOTE: `_dispatch_dump` is private (torch 2.11 to 2.15). But a C++ kernel must not be called with fake tensors, which have no data,
+    # and no public function tells C++ kernels from Python kernels.
     dump = getattr(torch._C, "_dispatch_dump", None)
     if dump is None or target._schema.is_mutable:
         return None
     registered = dict(_REGISTERED.findall(dump(target.name())))
     for name, key in _KEYS.items():
         if name in registered:
-            # NOTE: with keys of its own, the call goes past the modes that watch it, to the kernel; what that calls is watched again.
+            # NOTE: with these keys the call bypasses the modes that watch it and goes to the kernel, whose calls are watched again.
             keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
             return PythonKernel(functools.partial(target.redispatch, keys), registered[name])
     return None

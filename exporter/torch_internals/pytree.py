@@ -1,8 +1,8 @@
-"""torch's trees of containers. The module is private by name, and the only one that knows the classes that users register."""
+"""torch's trees of containers. The module is private by name, but only it knows the classes that users register."""
 
 from __future__ import annotations
 
-# NOTE: read in torch 2.11, 2.13 and 2.15, utils/_pytree.py. Nothing can stand for it: without it no input can be taken apart.
+# NOTE: read in torch 2.11, 2.13 and 2.15, utils/_pytree.py. Nothing can replace it: without it no input can be flattened.
 from torch.utils._pytree import (
     SequenceKey,
     TreeSpec,

@@ -1,7 +1,7 @@
 """Recurrent layers stay one operator with a dynamic length.
 
-torch traces `aten.lstm.input` and its like into one node, but works out the node's shape by running every time step in Python: that
-takes long, and it fixes the length of the sequence. The shapes follow from the arguments.
+torch traces operators such as `aten.lstm.input` into one node, but finds the node's shape by running every time step in Python. That takes
+long, and it fixes the length of the sequence. This module computes the shapes from the arguments.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""torch's symbolic shapes: the environment that decides over sizes, what it decided, and what it raises where data would have to decide."""
+"""torch's symbolic shapes: the environment that decides about sizes, its decisions, and its exceptions about data-dependent decisions."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from .patching import Slot, wrapped
 from .pytree import keystr
 from .symbols import Symbol
 
-# NOTE: `create_symbol` is called for each size, `_log_guard` for each new guard with what it is for and the guard, `_set_replacement`
-# with a symbol and what it equals, `_log_real_tensor_propagation` where draft export goes on with the example's value.
+# NOTE: torch calls `create_symbol` for each size, `_log_guard` for each new guard with its purpose and the guard, `_set_replacement` with a
+# symbol and its equal, and `_log_real_tensor_propagation` where draft export goes on with the example's value.
 _SHAPE_ENVIRONMENT = "torch.fx.experimental.symbolic_shapes:ShapeEnv"
-SIZE_MADE = Symbol(f"{_SHAPE_ENVIRONMENT}.create_symbol", without="sizes that nothing is assumed of are not known")
-GUARD_MADE = Symbol(f"{_SHAPE_ENVIRONMENT}._log_guard", without="findings about dims do not stand at the line that decided")
-SIZE_REPLACED = Symbol(f"{_SHAPE_ENVIRONMENT}._set_replacement", without="a dim that equals another one does not stand at its line")
+SIZE_MADE = Symbol(f"{_SHAPE_ENVIRONMENT}.create_symbol", without="sizes without any assumption are not known")
+GUARD_MADE = Symbol(f"{_SHAPE_ENVIRONMENT}._log_guard", without="findings about dims are not at the line that decided")
+SIZE_REPLACED = Symbol(
+    f"{_SHAPE_ENVIRONMENT}._set_replacement", without="the finding about a dim that equals another one is not at its line"
+)
 DATA_ASSUMED = Symbol(
     f"{_SHAPE_ENVIRONMENT}._log_real_tensor_propagation", without="a failed export shows the first data-dependent line only"
 )
 DATA_NEEDED = Symbol(
     "torch.fx.experimental.symbolic_shapes:GuardOnDataDependentSymNode",
-    without="a line that decides by data is not told from other failures",
+    without="a line that decides by data looks like other failures",
     otherwise=(),
 )
 _OWN_FILES = Symbol(
@@ -41,7 +43,7 @@ def observed(method: Symbol, observer: Callable[..., None]) -> Iterator[None]:
         return
 
     def observe(original: Any, *args: Any, **kwargs: Any) -> Any:
-        # NOTE: a capture must not fail because an observer met other arguments than it knows.
+        # NOTE: a capture must not fail because an observer does not know the arguments of another torch.
         with contextlib.suppress(Exception):
             observer(*args)
         return original(*args, **kwargs)
@@ -53,17 +55,17 @@ def observed(method: Symbol, observer: Callable[..., None]) -> Iterator[None]:
 
 
 def leave_out(file: str) -> None:
-    """Keeps torch's messages from naming `file` as the innermost one that is not torch's own."""
+    """Keeps torch's messages from naming `file` as the innermost file outside torch."""
     if _OWN_FILES.is_present:
         _OWN_FILES.value().add(file)
 
 
-# NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/symbolic_shapes.py: the attributes of ShapeEnv below. A capture that made no
-# environment has None.
+# NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/symbolic_shapes.py: the attributes of ShapeEnv below. For a capture that made no
+# environment, it is None.
 
 
 def replacements(environment: Any) -> dict[sympy.Symbol, sympy.Basic]:
-    """What each symbol equals."""
+    """The expression that each symbol equals."""
     return getattr(environment, "replacements", {})
 
 
@@ -74,18 +76,18 @@ def range_of(environment: Any, symbol: sympy.Basic | None) -> tuple[sympy.Basic,
 
 
 def symbols_by_source(environment: Any) -> dict[str, sympy.Symbol]:
-    """The symbol of each size by where it comes from, such as `L['x'][0].size()[1]`."""
+    """The symbol of each size by its source, such as `L['x'][0].size()[1]`."""
     return getattr(environment, "source_to_var", {})
 
 
 def assertions(environment: Any) -> list[sympy.Basic]:
-    """The relations that cannot be stated as a dim's range; the graph checks them when it runs."""
+    """The relations that no dim's range expresses; the graph checks them when it runs."""
     deferred = getattr(environment, "deferred_runtime_asserts", {}).values()
     return [each.expr for each in itertools.chain.from_iterable(deferred)]
 
 
 def without_guards(environment: Any) -> contextlib.AbstractContextManager[None]:
-    """While it is open, what `environment` is asked does not become a guard of the graph."""
+    """While it is open, questions to `environment` do not become guards of the graph."""
     suppress = getattr(environment, "suppress_guards", contextlib.nullcontext)
     manager: contextlib.AbstractContextManager[None] = suppress()
     return manager
@@ -96,7 +98,7 @@ def symbol_of(environment: Any, way: Sequence[Any], flat_index: int, axis: int) 
 
     Args:
         environment: The environment.
-        way: How the tensor is reached: the name of the parameter, then pytree's keys.
+        way: The path to the tensor: the name of the parameter, then pytree's keys.
         flat_index: Its position among the flattened inputs.
         axis: The dim.
     """

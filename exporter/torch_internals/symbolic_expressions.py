@@ -1,10 +1,10 @@
-"""The functions in torch's symbolic expressions that sympy does not have, and expressions as text."""
+"""Functions in torch's symbolic expressions that sympy lacks, and expressions as text."""
 
 from __future__ import annotations
 
 import sympy
 
-# NOTE: read in torch 2.11, 2.13 and 2.15, utils/_sympy: the expressions that torch.export hands out, in `range_constraints` and shapes, are
+# NOTE: read in torch 2.11, 2.13 and 2.15, utils/_sympy: the expressions that torch.export returns, in `range_constraints` and shapes, are
 # made of these classes.
 from torch.utils._sympy.functions import FloorDiv, Mod, PythonMod
 from torch.utils._sympy.printers import PythonPrinter

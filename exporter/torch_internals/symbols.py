@@ -1,4 +1,4 @@
-"""Private names that onnxplain uses: each is looked up once, and an export goes on without those that the installed torch lacks."""
+"""The private names that onnxplain uses. Each is looked up once, and an export goes on without names that the installed torch lacks."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Iterator
 from typing import Any
 
 READ_IN = ("2.11", "2.13", "2.15")
-"""The versions of torch whose source these modules were read in."""
+"""The versions of torch whose source we have read for these modules."""
 
 _SYMBOLS: dict[str, Symbol] = {}
 
 
 class Symbol:
-    """A name that torch does not promise to keep.
+    """A name that torch may remove.
 
     Args:
         path: Where it is, such as `torch.fx.proxy:TracerBase.create_node`: the module, a colon, the attributes.
-        without: What an export loses without it, a clause for the log.
-        otherwise: What stands for it then.
+        without: The loss of an export without it, a clause for the log.
+        otherwise: The value that replaces it then.
     """
 
     def __init__(self, path: str, *, without: str, otherwise: Any = None) -> None:
@@ -39,7 +39,7 @@ class Symbol:
 
     @functools.cached_property
     def value(self) -> Any:
-        """What it names; `otherwise` where the installed torch lacks it."""
+        """The object with that name; `otherwise` if the installed torch lacks it."""
         return pkgutil.resolve_name(self.path) if self.is_present else self.otherwise
 
 
@@ -54,6 +54,6 @@ def lacking() -> list[Symbol]:
 
 
 def told() -> Iterator[str]:
-    """What the installed torch lacks, a sentence each."""
+    """A sentence for each symbol that the installed torch lacks."""
     for each in lacking():
         yield f"torch has no {each.path.replace(':', '.')} (read in torch {', '.join(READ_IN)}): {each.without}."

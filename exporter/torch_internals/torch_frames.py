@@ -1,4 +1,4 @@
-"""What torch's own functions are doing, by their names and local variables (torch 2.11 to 2.15): none of it is in any interface."""
+"""What torch's functions are doing, by their names and local variables (torch 2.11 to 2.15). No interface of torch offers this."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Calling = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
 
 def asks_for_number(frame: types.FrameType) -> bool:
-    """Whether a symbolic size is asked for its value as a Python number or bool."""
+    """Whether code asks a symbolic size for its value as a Python number or bool."""
     return isinstance(python_frames.variables(frame).get("self"), torch.SymInt | torch.SymFloat | torch.SymBool)
 
 
 def asks_for_truth(frame: types.FrameType) -> bool:
-    """Whether a tensor is asked whether it is true."""
-    # NOTE: a torch function mode (torch/overrides.py) is called with the function that Python asked for.
+    """Whether code asks a tensor for its truth value."""
+    # NOTE: torch calls a function mode (torch/overrides.py) with the function that Python called.
     return python_frames.variables(frame).get("func") is torch.Tensor.__bool__
 
 
@@ -38,7 +38,7 @@ def operator_at_work(frame: types.FrameType) -> Calling | None:
 
 
 def branches_of_cond(error: BaseException) -> tuple[Callable[..., Any], Callable[..., Any], Sequence[Any]] | None:
-    """Both branches and the operands of the torch.cond that raised `error`."""
+    """The two branches and the operands of the torch.cond that raised `error`."""
     # NOTE: _higher_order_ops/cond.py: the parameters of torch.cond.
     for frame, _, _ in python_frames.of_traceback(error):
         known = python_frames.variables(frame)
@@ -48,7 +48,7 @@ def branches_of_cond(error: BaseException) -> tuple[Callable[..., Any], Callable
 
 
 def operator_without_fake_kernel(error: BaseException) -> OpOverload | None:
-    """The operator that `error` says has no fake kernel."""
+    """The operator without a fake kernel that `error` names."""
     # NOTE: _subclasses/fake_tensor.py raises UnsupportedOperatorException for operators of torch.library.define, _library/custom_ops.py an
     # anonymous exception, in `fake_impl`, for those of torch.library.custom_op.
     candidates = [getattr(error, "func", None)] if type(error).__name__ == "UnsupportedOperatorException" else []
@@ -59,13 +59,13 @@ def operator_without_fake_kernel(error: BaseException) -> OpOverload | None:
 
 
 def makes_constraints(error: BaseException) -> bool:
-    """Whether `error` was raised where torch checks what `dynamic_shapes` promises."""
-    # NOTE: for a Dim.DYNAMIC torch says it with a ValueError from `make_constraints` (_export/non_strict_utils.py).
+    """Whether torch raised `error` while it checked the constraints of `dynamic_shapes`."""
+    # NOTE: for a Dim.DYNAMIC torch raises a ValueError from `make_constraints` (_export/non_strict_utils.py).
     return any(frame.f_code.co_name == "make_constraints" for frame, _, _ in python_frames.of_traceback(error))
 
 
 def values_on_the_way(error: BaseException) -> Iterator[Any]:
-    """The local variables of all functions on the way to `error`."""
+    """The values of the local variables of all functions in the traceback of `error`."""
     for frame, _, _ in python_frames.of_traceback(error):
         yield from list(python_frames.variables(frame).values())
 

@@ -20,7 +20,7 @@ from .symbols import Symbol
 # NOTE: every tracer makes its nodes in TracerBase.create_node.
 _CREATE_NODE = Symbol(
     "torch.fx.proxy:TracerBase.create_node",
-    without="findings stand at the line of forward where a helper function has the line",
+    without="findings in a helper function are at the line of forward that calls it",
 )
 
 
@@ -32,9 +32,9 @@ def load() -> None:
 
 @contextmanager
 def each_new_node(on_node: Callable[[torch.fx.Node, str], None]) -> Iterator[None]:
-    """Calls `on_node` with every FX node that a tracer makes and its kind, such as `call_function`, without the stack that torch records.
+    """Calls `on_node` with every FX node that a tracer makes, and its kind, such as `call_function`. The nodes lack the stacks of torch.
 
-    Nodes of TorchDynamo, which also traces the branches of torch.cond, keep the whole stacks that it writes by itself.
+    Nodes of TorchDynamo, which also traces the branches of torch.cond, keep the whole stacks that TorchDynamo writes.
     """
     if not _CREATE_NODE.is_present:
         yield
@@ -43,7 +43,7 @@ def each_new_node(on_node: Callable[[torch.fx.Node, str], None]) -> Iterator[Non
     def create_node(original: Any, tracer: Any, kind: str, *args: Any, **kwargs: Any) -> Any:
         if type(tracer).__module__.startswith("torch._dynamo"):
             return original(tracer, kind, *args, **kwargs)
-        # NOTE: torch's own stack is poorer, and slow: it looks up the source of every frame for every node.
+        # NOTE: torch's stack has fewer frames, and it is slow: torch looks up the source of every frame for every node.
         tracer.record_stack_traces = False
         node: torch.fx.Node = original(tracer, kind, *args, **kwargs)
         on_node(node, kind)
@@ -62,7 +62,7 @@ _PATCH_METHOD = Symbol(
 
 @contextmanager
 def hidden_from_other_threads() -> Iterator[None]:
-    """Keeps what tracers of this thread patch from other threads, which get the originals."""
+    """Hides the patches of this thread's tracers from other threads, which get the originals."""
     if not _PATCH_METHOD.is_present:
         yield
         return
@@ -80,7 +80,7 @@ def hidden_from_other_threads() -> Iterator[None]:
         return original(patcher, cls, name, only_here, *args, **kwargs)
 
     def undo() -> None:
-        # NOTE: torch puts them back by itself, but for an interrupt that comes just then.
+        # NOTE: torch restores them itself, unless an interrupt comes at that moment.
         for cls, name, old, new in reversed(replaced):
             if vars(cls).get(name) is new:
                 setattr(cls, name, old)
@@ -95,7 +95,7 @@ def is_generated(file: str) -> bool:
 
 
 def node_of_generated(frame: types.FrameType) -> torch.fx.Node | None:
-    """The FX node whose line of generated code `frame` is at.
+    """The FX node of the line of generated code that `frame` is at.
 
     TorchDynamo turns a branch of torch.cond into a graph, which then runs as Python instead of the user's lines.
     """
