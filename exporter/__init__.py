@@ -1,7 +1,6 @@
 """Exports PyTorch models to ONNX and explains every export.
 
-The names here are resolved when they are first used, so that `import onnxplain` and the commands that only read rules or logs never
-import torch.
+These names are imported at first use, so that `import onnxplain` and the commands that only read rules or logs never import torch.
 """
 
 from __future__ import annotations

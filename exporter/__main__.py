@@ -1,4 +1,4 @@
-"""`python -m onnxplain` is the command line, too."""
+"""`python -m onnxplain` runs the command line."""
 
 from .cli import main
 

@@ -1,4 +1,4 @@
-"""`export`: checks the arguments, runs the pipeline, writes what was asked for."""
+"""`export`: checks the arguments, runs the pipeline, and writes the requested files."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ URI = "https://github.com/onnxplain/onnxplain"
 _OLD = {
     "training": "call model.train() or model.eval() before the export",
     "operator_export_type": "the graph has ONNX operators and those of custom_translation_table",
-    "do_constant_folding": "optimize decides about all clean-up",
+    "do_constant_folding": "optimize switches all clean-up",
     "custom_opsets": "the opsets of custom operators follow from their translations",
     "export_modules_as_functions": "modules are in the metadata of each ONNX node",
     "autograd_inlining": "autograd functions are always traced through",
-    "fallback": "there is no other exporter to fall back to",
+    "fallback": "there is no second exporter to fall back to",
 }
 """Arguments of `torch.onnx.export` without a meaning here, and what to do instead."""
 
@@ -110,47 +110,47 @@ def export(
         args: Positional example inputs; a single tensor stands for a tuple of one. An ExportedProgram needs none.
         f: Where to save the model; None keeps it in memory.
         kwargs: Keyword example inputs.
-        verbose: True writes the findings to standard error, too.
-        input_names: Names for the graph's inputs, in order; the parameters' names where missing.
-        output_names: Names for the graph's outputs, in order; the FX nodes' names where missing.
+        verbose: True also writes the findings to standard error.
+        input_names: Names for the graph's inputs, in order; missing ones are named after the parameters.
+        output_names: Names for the graph's outputs, in order; missing ones are named after the FX nodes.
         opset_version: The ONNX opset; 20 by default.
         dynamo: Only True has a meaning here.
         external_data: True saves the weights to `<f>.data`, False never does, None does when the model is over 2 GiB.
-        dynamic_shapes: As in `torch.export.export`, for each input a dict or tuple of dims; a string names a dim that stays dynamic.
-            True makes every dim of every tensor dynamic but those that the model fixes, which become notes.
-        custom_translation_table: Operator to the onnxscript function (or functions) that translates it; it wins over ours.
-        report: True saves a markdown report, beside `f` or in `artifacts_dir`; a path says where.
-        repro: True saves a script that fails with the same rule at the same line, beside `f` or in `artifacts_dir`; a path says where. Only
-            an export that fails writes it. It holds the source that the model needs and what the model is made of, no weights and no
-            numbers of the inputs; see `onnxplain.repro`. It is run once, to see that it fails as it should: events of the log tell.
+        dynamic_shapes: As in `torch.export.export`, a dict or tuple of dims for each input; a string names a dim that stays dynamic.
+            True makes every dim of every tensor dynamic, except the dims that the model fixes, which become notes.
+        custom_translation_table: Maps an operator to the onnxscript function (or functions) that translate it, instead of ours.
+        report: True saves a markdown report beside `f` or in `artifacts_dir`; a path saves it there.
+        repro: True saves a script that fails with the same rule at the same line, beside `f` or in `artifacts_dir`; a path saves it there.
+            Only a failed export writes it. It contains the source that the model needs and the structure of the model, but no weights and
+            no data of the inputs; see `onnxplain.repro`. The export runs it once, and an event in the log tells whether it fails alike.
         optimize: Whether the ONNX graph is cleaned up.
-        verify: Whether the result is compared with eager PyTorch in ONNX Runtime.
-        try_fixes: Whether an export that fails may run the model to explain the failure and to try fixes, on copies of its modules: at most
-            12 times, and for at most 20 seconds, or as long as the capture took if that is longer. False forbids it: the model runs in
-            captures only, and fixes are guesses.
-        profile: Attaches to the log in which functions the time was spent.
-        dump_exported_program: Saves what torch.export captured to `artifacts_dir`.
-        artifacts_dir: Where `report`, `repro` and `dump_exported_program` go, the current folder by default. If given, the log's
-            attachments go there, too: the profile, and at `logging.DEBUG` dumps of the graphs.
+        verify: Whether the exported model's outputs in ONNX Runtime are compared with those of eager PyTorch.
+        try_fixes: Whether a failed export may run copies of the model to explain the failure and to try fixes: at most 12 times, and for
+            at most 20 seconds, or as long as the capture took if that is longer. With False only captures run the model, and fixes are
+            guesses.
+        profile: Attaches a profile to the log: the functions that took the time.
+        dump_exported_program: Saves the program that torch.export captured to `artifacts_dir`.
+        artifacts_dir: The folder for `report`, `repro` and `dump_exported_program`, the current one by default. If given, it also gets the
+            log's attachments: the profile, and at `logging.DEBUG` dumps of the graphs.
         export_params: False leaves the weights out of the file.
-        keep_initializers_as_inputs: Lists the weights among the graph's inputs, too.
-        dynamic_axes: The old way to say `dynamic_shapes`: `{input name: {axis: name}}`.
+        keep_initializers_as_inputs: Also lists the weights among the graph's inputs.
+        dynamic_axes: The old form of `dynamic_shapes`: `{input name: {axis: name}}`.
         diagnostic_options: What counts as a finding, and how much is recorded.
-        sarif: Where to save the log as SARIF 2.1.0; None saves none. It is also on the result and on the exception. Graphs that findings
-            lead through are saved as text in a folder beside it, `<sarif without its suffix>.graphs`.
-        sarif_profile: "full" for all that is known; "github" for what GitHub code scanning accepts: each finding at a place in the
-            repository, none that is suppressed, no stacks and graphs, at most 5,000. What is left out is said, also as an event of the log.
-        name: What the log calls the model: its class by default. Gates and code scanning tell models apart by it.
-        strategies: Which capture strategies to try, in order: of "non-strict", "strict", "draft", and `FXGraphExtractor`s of your own.
-        **old: Arguments of older exporters that have no meaning any more; each becomes a note.
+        sarif: Where to save the log as SARIF 2.1.0; None does not save it. The result and the exception also carry the log. Graphs that
+            findings refer to are saved as text in a folder beside it, `<sarif without its suffix>.graphs`.
+        sarif_profile: "full" for everything; "github" for a log that GitHub code scanning accepts: each finding at a place in the
+            repository, no suppressed findings, no stacks and graphs, at most 5,000 findings. An event of the log lists what it omits.
+        name: The model's name in the log, its class by default. Gates and code scanning tell models apart by it.
+        strategies: The capture strategies to try, in order: "non-strict", "strict", "draft", and your `FXGraphExtractor`s.
+        **old: Arguments of older exporters without a meaning here; each becomes a note.
 
     Returns:
         The exported model with its log.
 
     Raises:
-        ExportFailed: There is no result; it carries the log, and its text begins with the first finding.
+        ExportFailed: There is no result. The exception carries the log, and its text begins with the first finding.
         InvalidArgument: An argument has the wrong type or value (a TypeError and a ValueError).
-        LogNotSaved: The log, the report, the script or what torch.export captured could not be written; it carries the log.
+        LogNotSaved: The log, the report, the script or the captured program could not be written. The exception carries the log.
     """
     switches = {
         "dynamo": dynamo,
@@ -222,7 +222,7 @@ def export(
 def _example(
     model: object, args: tuple[Any, ...] | torch.Tensor, kwargs: Mapping[str, Any] | None, *, verify: bool
 ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
-    """The example inputs; those that an ExportedProgram keeps, if it is to be verified and none were given."""
+    """The example inputs. If an ExportedProgram is to be verified and none were given, those that it keeps."""
     positional = (args,) if isinstance(args, torch.Tensor) else tuple(checked("args", args, tuple, list))
     keywords: Mapping[str, Any] = dict(checked("kwargs", kwargs, Mapping, NoneType) or {})
     if not isinstance(model, torch.export.ExportedProgram):
@@ -241,7 +241,7 @@ def _shapes(
     input_names: Sequence[str],
     output_names: Sequence[str],
 ) -> DynamicShapes:
-    """Which dims are dynamic, in whichever of the two arguments that is said."""
+    """Which dims are dynamic, from whichever of the two arguments was given."""
     if isinstance(model, torch.export.ExportedProgram):
         return DynamicShapes.parse(None, model, args, kwargs)
     if dynamic_shapes is not None or not dynamic_axes:
@@ -288,7 +288,7 @@ def _note_arguments(
     dynamic_axes: Mapping[str, Any] | None,
     dynamic_shapes: Any,
 ) -> None:
-    """Reports arguments that have no meaning any more, or that are said in another way by now."""
+    """Reports arguments that have no meaning here, or that have a newer form."""
     captured = isinstance(request.model, torch.export.ExportedProgram)
     reasons = {name: _OLD[name] for name in old}
     if not dynamo:
@@ -296,7 +296,7 @@ def _note_arguments(
     if dynamic_axes and request.shapes.argument != "dynamic_axes":
         reasons["dynamic_axes"] = "dynamic_shapes, or the ExportedProgram, says which dims are dynamic"
     elif dynamic_axes:
-        instead = Fix("Say it as dynamic_shapes.", Confidence.SAFE, snippet=request.shapes.as_source())
+        instead = Fix("Pass dynamic_shapes instead.", Confidence.SAFE, snippet=request.shapes.as_source())
         place = call_sites.at(call_sites.argument(request, "dynamic_axes"), request)
         context.report(LegacyDynamicAxes(inputs=tuple(dynamic_axes)), at=place, fixes=[instead])
     if captured and dynamic_shapes is not None:
@@ -306,20 +306,20 @@ def _note_arguments(
 
 
 def _places(request: Request) -> tuple[Location, ...]:
-    """Where the model is defined, and where its export is asked for, those in the user's files first."""
+    """Where the model is defined and where the export is called, places in the user's files first."""
     definition = locations.module_definition(request.model) if callable(request.model) else None
     places = [place for place in (definition, request.caller) if place is not None]
     return tuple(sorted(places, key=lambda place: not locations.is_users(place.file)))
 
 
 def _located(error: BaseException, request: Request) -> Evidence:
-    """The user's line behind an unexpected exception; the call of the export where there is none on its stack."""
+    """The user's line behind an unexpected exception; the export's call if the stack contains no such line."""
     found = locations.at_exception(error, request.model if isinstance(request.model, torch.nn.Module) else None)
     return found if found.location is not None else Evidence(request.caller)
 
 
 def _profiled(context: DiagnosticContext, run: Callable[[], ONNXProgram]) -> ONNXProgram:
-    """Runs the pipeline and attaches where its time went, also to the log of a failed export."""
+    """Runs the pipeline and attaches a profile to the log, also if the export fails."""
     profiler = cProfile.Profile()
 
     def log() -> Log:
@@ -338,7 +338,7 @@ def _profiled(context: DiagnosticContext, run: Callable[[], ONNXProgram]) -> ONN
 
 
 def _told(log: Log, *, verbose: bool | None) -> Log:
-    """`log`, which `verbose` writes to standard error."""
+    """Returns `log`, and writes it to standard error if `verbose`."""
     if verbose:
         from rich.console import Console
 
@@ -356,5 +356,5 @@ def _environment() -> Mapping[str, str]:
 
 
 def subject_of(model: object) -> str:
-    """What the log calls a model: the name of its class, or of the function."""
+    """The name of a model in the log: that of its class, or of the function."""
     return str(getattr(model, "__name__", type(model).__name__))

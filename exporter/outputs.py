@@ -1,4 +1,4 @@
-"""What an export writes beside the model: the log, the report, a script that fails alike, what torch.export captured."""
+"""The files that an export writes beside the model: the log, the report, a script that fails alike, the captured program."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from .request import Request
 from .storage import Staging, checked_folder, checked_path, sha256
 
 _Place = bool | str | os.PathLike[str]
-"""Whether to write a file, or where to."""
+"""False or None writes no file, True writes it to the default path, a path writes it there."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Outputs:
-    """Where to write what; None for what is not asked for.
+    """Where to write each file; None does not write it.
 
     Attributes:
         sarif: The log.
-        sarif_profile: What the log has.
+        sarif_profile: How much the log contains.
         report: The markdown report.
-        repro: The script, which only an export that fails writes.
-        captured: What torch.export captured.
+        repro: The script, which only a failed export writes.
+        captured: The program that torch.export captured.
         attachments: The folder for the log's attachments.
     """
 
@@ -70,7 +70,7 @@ class Outputs:
         """Reads the arguments of `export` with these names.
 
         Raises:
-            InvalidArgument: An argument is no path, nothing can be written there, or two arguments name one file.
+            InvalidArgument: An argument is not a path, the export cannot write there, or two arguments name one file.
         """
         if sarif_profile not in SARIF_PROFILES:
             raise InvalidArgument(f"sarif_profile: expected one of {SARIF_PROFILES}, got {sarif_profile!r}")
@@ -116,11 +116,11 @@ class Outputs:
     def write_repro(
         self, context: DiagnosticContext, request: Request, failed: ExportFailed, translations: Mapping[Any, Any], budget: Budget
     ) -> None:
-        """Writes a script that fails like `failed`, if one is asked for; the log of `failed` tells of it from then on."""
+        """Writes a script that fails like `failed`, if one is requested, and adds an event to the log of `failed`."""
         if self.repro is None:
             return
         text = ""
-        # NOTE: a fault in here becomes a finding of its own; what failed the export stays the first.
+        # NOTE: a fault in here becomes a separate finding; the finding that failed the export stays the first.
         with contextlib.suppress(ExportFailed), context.stage("repro"):
             text = repro_script.source(context, request, failed.log, translations, budget)
         try:
@@ -132,7 +132,7 @@ class Outputs:
         failed.log = context.log()
 
     def write_captured(self, program: ONNXProgram) -> None:
-        """Saves what torch.export captured, whole or not at all, if that is asked for."""
+        """Saves the captured program, whole or not at all, if that is requested."""
         if self.captured is None:
             return
         try:
@@ -140,7 +140,7 @@ class Outputs:
                 torch.export.save(program.exported_program, staging.path)  # type: ignore[arg-type]
                 staging.commit()
         except Exception as error:
-            # NOTE: torch raises a RuntimeError where a disk is full, and others about programs that it cannot save.
+            # NOTE: torch raises a RuntimeError for a full disk, and other exceptions for programs that it cannot save.
             raise LogNotSaved(program.diagnostics, error) from error
 
     def _check_distinct(self, request: Request) -> None:
@@ -161,7 +161,7 @@ class Outputs:
 
 
 def _path(argument: str, value: _Place, default: pathlib.Path) -> pathlib.Path | None:
-    """Where to write a file that may go to a path that the user chooses, or to `default`."""
+    """The path of a file: the user's choice, or `default`."""
     if value is False:
         return None
     return checked_path(argument, default) if value is True else checked_path(argument, value, make_folder=True)

@@ -1,4 +1,4 @@
-"""The whole job on one page: every stage, in order, each reporting to the context."""
+"""The whole export on one page: every stage, in order, each reporting to the context."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from .torch_internals import symbols
 
 
 def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry, dim_names: DimNames, budget: Budget) -> ONNXProgram:
-    """Exports what `request` asks for.
+    """Runs the export that `request` describes.
 
     Args:
-        context: Where every stage reports.
-        request: What is asked for.
+        context: Every stage reports to it.
+        request: The export.
         registry: The translations.
-        dim_names: The names of dims; they are learned from what is captured.
+        dim_names: The names of dims, which it learns from the captured program.
         budget: How often the model may be run to explain a failure.
 
     Raises:
-        ExportFailed: A stage could not go on, or its findings fail the export. Then no file has been written.
+        ExportFailed: A stage could not go on, or its findings fail the export. No file has been written then.
     """
     with kept(context, locations.user_speaks), Staging(request.destination) as staging:
         with context.stage("open"):
@@ -70,11 +70,11 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry, di
 
 
 def look_ahead(context: DiagnosticContext, program: torch.export.ExportedProgram, registry: OnnxRegistry, dim_names: DimNames) -> None:
-    """Reports what the next stages lack for a program that is no result, so that one run lists all that is in the way."""
+    """Reports the problems that the next stages would have with a partial program, so that one run lists all problems."""
     try:
         plan(context, passes.run(context, program, registry, dim_names), registry)
     except StageFailed:
         # NOTE: its findings are in the context.
         return
     except Exception as error:
-        context.event(f"What comes after the capture could not be looked at: {type(error).__name__}: {error}")
+        context.event(f"The stages after capture could not be checked: {type(error).__name__}: {error}")

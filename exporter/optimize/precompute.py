@@ -78,7 +78,7 @@ def _computed(node: ir.Node) -> weights.Computed | None:
     try:
         like = apply(*(tensor.like if isinstance(tensor, _KINDS) else _constant(tensor) for tensor in tensors))
     except (RuntimeError, IndexError, TypeError):
-        # NOTE: torch has nothing that means the same, for example for a negative step or without axes. The node stays in the graph.
+        # NOTE: torch has no equivalent, for example for a negative step or without axes. The node stays in the graph.
         return None
 
     def compute() -> torch.Tensor:

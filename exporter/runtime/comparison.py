@@ -32,7 +32,7 @@ class Comparison:
 
 
 def compare(got: torch.Tensor, want: torch.Tensor) -> Comparison:
-    """Compares two tensors. Complex ones are compared as pairs of real numbers, which ONNX has in their place."""
+    """Compares two tensors. Compares complex tensors as pairs of real numbers, as ONNX represents them."""
     got, want = as_real(got), as_real(want)
     tolerance = TOLERANCES.get(want.dtype, 0.0)
     if got.shape != want.shape or got.dtype != want.dtype:

@@ -1,4 +1,4 @@
-"""How ONNX Runtime runs a model, as a user chooses it."""
+"""The user's options for running a model in ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ONNXRuntimeOptions:
 
     Raises:
         InvalidArgument: An option has the wrong type, there are several `session_options`, the number of `execution_provider_options`
-            differs from that of the providers, they are given in both places, or this ONNX Runtime lacks a provider.
+            differs from that of the providers, options are given in both places, or the installed ONNX Runtime lacks a provider.
     """
 
     session_options: ort.SessionOptions | Sequence[ort.SessionOptions] | None = None
@@ -42,7 +42,7 @@ class ONNXRuntimeOptions:
             raise InvalidArgument(f"execution_providers: expected a list of names, got {self.execution_providers!r}")
         known = ort.get_available_providers()
         for each in self.execution_providers or ():
-            # NOTE: ONNX Runtime itself would go on without a provider that it does not have.
+            # NOTE: ONNX Runtime itself would go on without the provider that it lacks.
             match each:
                 case str(name) | (str(name), Mapping()) if name in known:
                     continue
@@ -61,7 +61,7 @@ class ONNXRuntimeOptions:
             options or _quiet(),
             providers=list(self.execution_providers or ("CPUExecutionProvider",)),
             provider_options=self.execution_provider_options,
-            # NOTE: it would print that a provider failed, and run on the CPU.
+            # NOTE: otherwise ONNX Runtime prints that a provider failed, and runs on the CPU.
             enable_fallback=0,
         )
 
