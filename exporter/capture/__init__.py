@@ -1,4 +1,4 @@
-"""Capture: from a model and its example inputs to an ExportedProgram. The policy of strategies on one page."""
+"""Captures a model with its example inputs as an ExportedProgram. This page decides which strategies are tried, and when."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from .strategies import ALL, CaptureStrategy, as_module, of
 from .trials import Trials
 
 _SLOWER = 2.0
-"""How much longer than the first strategy another one takes."""
+"""How many times longer than the first strategy another strategy may take."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Captured:
-    """What capture hands on.
+    """The result of capture.
 
     Attributes:
-        program: The program as torch.export made it, not decomposed.
+        program: The program from torch.export, not decomposed.
         strategy: The name of the strategy that made it; `given` if the user brought it.
         shapes: Which dims of its inputs are dynamic, without those that the model fixes.
     """
@@ -47,16 +47,16 @@ def capture(
     budget: Budget,
     look_ahead: Callable[[torch.export.ExportedProgram], None],
 ) -> Captured:
-    """Captures the model with the first strategy of `request.strategies` that can.
+    """Captures the model with the first strategy of `request.strategies` that succeeds.
 
-    If none can, the findings tell what stopped the first one, at the user's line, and what else is in the way.
+    If none succeeds, the findings explain at the user's line what stopped the first strategy, and list the other problems.
 
     Args:
         context: The context.
         request: The export.
         dim_names: Learns the names of the program's sizes.
         budget: How often the model may be run to explain a failure.
-        look_ahead: Reports what the next stages would, about a program that is not what was asked for.
+        look_ahead: Reports the problems that the next stages would have with a partial program.
 
     Raises:
         StageFailed: There is no program; the findings are in the context.
@@ -83,14 +83,14 @@ def capture(
 
 
 class _Search:
-    """Goes from one strategy to the next, and keeps what stopped them.
+    """Tries one strategy after another, and keeps what stopped them.
 
     Attributes:
-        request: The export, without the dims that the model has turned out to fix.
-        runs: The runs of the model without a capture.
-        findings: What stopped the strategies, or what is to be said of the program of the one that was not stopped.
-        error: What the first strategy raised.
-        partial: The first program that is not what was asked for.
+        request: The export, with the dims that the model fixes as static dims.
+        runs: The eager runs of the model.
+        findings: What stopped the strategies; after a success, the findings about its program.
+        error: The exception of the first strategy that raised one.
+        partial: The first program that does not meet the request.
     """
 
     def __init__(self, context: DiagnosticContext, request: Request, budget: Budget) -> None:
@@ -106,11 +106,11 @@ class _Search:
         self.partial: torch.export.ExportedProgram | None = None
 
     def finished(self) -> Finished | None:
-        """The first capture that is what was asked for; None if there is none."""
+        """The first capture that meets the request; None if there is none."""
         for strategy in map(of, self.request.strategies):
             if strategy.is_survey:
                 self._look_around(strategy)
-                # NOTE: a survey is never the result, not even if nothing was seen to depend on the example's data.
+                # NOTE: a survey is never the result, even if nothing in it seems to depend on the example's data.
                 strategy = ALL["non-strict"] if not self.findings else strategy
             if not strategy.is_survey and self._is_worthwhile(strategy):
                 made, found = self._without_fixed_dims(strategy)
@@ -124,7 +124,7 @@ class _Search:
         return None
 
     def remarks(self, finished: Finished) -> Iterator[Finding]:
-        """What is to be said of the dims of a program."""
+        """The findings about the dims of a program, and those of its capture."""
         if self._some_open:
             yield from dims.left_open(finished.request, finished.attempt.guards, finished.program, self._fixed)
         yield from self.findings
@@ -133,17 +133,17 @@ class _Search:
         self.error, self.partial = self.error or made.error, self.partial or made.program
 
     def _is_worthwhile(self, strategy: CaptureStrategy) -> bool:
-        """Whether a strategy may do better than those before it: sizes and data decide alike in all of them, so that may not cost much."""
+        """Whether to try a strategy. Sizes and data stop all strategies alike, so after such a failure another one must be cheap."""
         alike = (SpecializedDynamicDim, ConstraintViolated, DataDependentBranch, DataDependentValue)
         if not self.findings or not isinstance(self.findings[0].rule, alike) or self.runs.budget.has(_SLOWER * self._seconds):
             return True
         self._context.event(
-            f"The strategy {strategy.name} was not tried: what stopped the first one, in {self._seconds:.0f} s, stops it, too."
+            f"The strategy {strategy.name} was not tried: the problem that stopped the first one ({self._seconds:.0f} s) stops it as well."
         )
         return False
 
     def _look_around(self, strategy: CaptureStrategy) -> None:
-        """Adds what only a survey comes to see, if data stopped the other strategies."""
+        """Adds the findings that only a survey makes, if data stopped the other strategies."""
         if self.findings and not _depend_on_data(self.findings):
             return
         if self.findings and not self.runs.budget.has(self._seconds):
@@ -156,7 +156,7 @@ class _Search:
             self.findings = _at_distinct_places([*self.findings, *new])
 
     def _without_fixed_dims(self, strategy: CaptureStrategy) -> tuple[Attempt, list[Finding]]:
-        """What `strategy` came to. Where the model fixes dims, it is what it comes to with their sizes as numbers."""
+        """The attempt with `strategy` and its findings. If the model fixes dims, the attempt is repeated with these dims static."""
         made, found = self._tried(strategy)
         own = strategy.name not in ALL
         while self._some_open and (known := dims.fixed(self.request, made.guards, made.program, own=own)):
@@ -166,7 +166,7 @@ class _Search:
         return made, found
 
     def _tried(self, strategy: CaptureStrategy) -> tuple[Attempt, list[Finding]]:
-        """What `strategy` came to, and what is wrong with that; with narrower dims if torch asks for them and that helps."""
+        """One attempt with `strategy` and its findings; a second one with narrower dims, if torch asks for them and they help."""
         made = self._attempt(strategy, self.request)
         found = self._found(made)
         narrowed = dims.narrowed(self.request, made.error, made.guards)
@@ -177,7 +177,7 @@ class _Search:
         left = self._found(again)
         if again.program is None or any(finding.blocking for finding in left):
             return made, found
-        # NOTE: whether a promise that the model cannot keep fails the export is the rule's level to say.
+        # NOTE: the rule's level decides whether a promise that the model cannot keep fails the export.
         told = [dataclasses.replace(finding, blocking=False) for finding in found if not finding.negligible]
         return again, _at_distinct_places([*told, *left])
 
@@ -191,7 +191,7 @@ class _Search:
         return made
 
     def _found(self, made: Attempt) -> list[Finding]:
-        """What is wrong with an attempt; nothing blocking only if its program does what was asked."""
+        """The findings about an attempt. None of them is blocking only if its program meets the request."""
         found = data_dependence.assumptions(self.request, made.guards, self.runs)
         if made.error is not None and not self.findings:
             found += failures.explain(self.request, made.strategy.name, made.error, made.guards, self.runs)
@@ -204,11 +204,11 @@ class _Search:
 
 
 def _joined(findings: list[Finding], found: list[Finding], made: Attempt) -> list[Finding]:
-    """One finding for one cause: the first strategy's, which has the most precise line."""
+    """One finding for each cause: that of the first strategy, which has the most precise line."""
     if not findings:
         return _at_distinct_places(found)
     if isinstance(findings[0].rule, CaptureFailed) and made.error is not None:
-        note = f"The strategy {made.strategy.name} failed, too: {headline(made.error)}"
+        note = f"The strategy {made.strategy.name} also failed: {headline(made.error)}"
         return [dataclasses.replace(findings[0], notes=(*findings[0].notes, note)), *findings[1:]]
     return findings
 
@@ -216,7 +216,7 @@ def _joined(findings: list[Finding], found: list[Finding], made: Attempt) -> lis
 def _at_distinct_places(findings: Iterable[Finding]) -> list[Finding]:
     first: dict[object, Finding] = {}
     for finding in findings:
-        # NOTE: several dims may be frozen by one line.
+        # NOTE: one line may freeze several dims.
         key = finding.place if _depend_on_data([finding]) else (finding.place, finding.rule)
         first.setdefault(key, finding)
     return list(first.values())

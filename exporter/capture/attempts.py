@@ -25,18 +25,18 @@ from .strategies import CaptureStrategy
 
 @dataclasses.dataclass(frozen=True)
 class Attempt:
-    """What one strategy came to, and what was seen meanwhile.
+    """The result of one strategy, and what was observed meanwhile.
 
     Attributes:
         strategy: The strategy.
-        request: What was asked of it.
-        program: The program as torch.export made it; None if it raised.
-        error: What it raised.
-        seconds: How long it took.
-        guards: What torch decided by sizes.
-        draws: Random numbers that Python drew.
-        attributes: The model's attributes as they were.
-        reads: Tensors that Python read.
+        request: The request that it captured.
+        program: The program from torch.export; None if it raised an exception.
+        error: The exception.
+        seconds: The time that it took, in seconds.
+        guards: torch's decisions about sizes.
+        draws: The random numbers that Python drew.
+        attributes: The model's attributes before the capture.
+        reads: The tensors that Python read.
     """
 
     strategy: CaptureStrategy
@@ -51,7 +51,7 @@ class Attempt:
 
 
 def attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch.nn.Module, request: Request) -> Attempt:
-    """Captures `model`. Raises nothing but what is no `Exception`."""
+    """Captures `model`. Raises only what is not an `Exception`, such as KeyboardInterrupt."""
     context.event(f"Capturing with the strategy {strategy.name}.")
     began, program, error = time.monotonic(), None, None
     with Frames() as frames:

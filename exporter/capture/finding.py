@@ -1,4 +1,4 @@
-"""A finding before it is reported, and the places and texts that all of them need."""
+"""A finding before it is reported, and the places and texts that all findings need."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from onnxplain.torch_internals import dynamo
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """What the context will be told.
+    """A finding to report.
 
     Attributes:
         rule: The rule.
-        at: Where it stands.
-        notes: Further facts.
-        fixes: Ways out.
-        final: True if no other strategy can do better, because the fault is the model's or the call's own.
-        blocking: False if there is a program all the same.
-        negligible: True if it is not worth a word where there is a program all the same.
+        at: Its place.
+        notes: Additional facts.
+        fixes: The fixes to offer.
+        final: True if no other strategy can do better, because the fault is in the model or in the call.
+        blocking: False if the export can go on with a program.
+        negligible: True if it need not be reported when the export goes on with a program.
     """
 
     rule: Rule
@@ -43,7 +43,7 @@ class Finding:
 
 
 def fallback(request: Request) -> Evidence:
-    """Where a finding stands that no line of the user's is known for: the model's `forward`, or else the call."""
+    """The place of a finding without a known line in the user's code: the model's `forward`, or else the call."""
     model = request.model
     definition = None if isinstance(model, torch.export.ExportedProgram) else locations.module_definition(model)
     return Evidence(definition or request.caller)
@@ -56,7 +56,7 @@ def headline(error: BaseException) -> str:
 
 
 def chain(error: BaseException) -> Iterator[BaseException]:
-    """`error` and what it was raised from, outermost first."""
+    """`error` and the exceptions that it was raised from, outermost first."""
     seen: set[int] = set()
     present: BaseException | None = error
     while present is not None and id(present) not in seen:
@@ -66,10 +66,10 @@ def chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def module_of(request: Request) -> torch.nn.Module | None:
-    """The model, if it is a module and no function."""
+    """The model if it is a module; None if it is a function."""
     return request.model if isinstance(request.model, torch.nn.Module) else None
 
 
 def graph_break_type(error: BaseException) -> str:
-    """TorchDynamo's name for what it cannot trace; empty for other errors."""
+    """TorchDynamo's name for the code that it cannot trace; empty for other errors."""
     return next(filter(None, map(dynamo.graph_break_type, chain(error))), "")

@@ -23,19 +23,19 @@ class CaptureStrategy(Protocol):
     """One way to capture a model.
 
     Attributes:
-        name: What the option `strategies` calls it.
-        is_survey: True if the example's data decides in what it captures, so that it only serves to find places.
+        name: Its name in the option `strategies`.
+        is_survey: True if the example's data decides what it captures, so that it only serves to find places.
     """
 
     name: str
     is_survey: bool
 
     def __call__(self, model: torch.nn.Module, request: Request, frames: Frames) -> torch.export.ExportedProgram:
-        """Captures `model` with the inputs of `request`, or raises what torch raises."""
+        """Captures `model` with the inputs of `request`. Raises torch's exceptions."""
 
 
 class NonStrict:
-    """Runs `forward` in Python on fake tensors and records the operators. Python that torch need not see just runs."""
+    """Runs `forward` in Python on fake tensors and records the operators. Other Python code just runs."""
 
     name = "non-strict"
     is_survey = False
@@ -47,23 +47,23 @@ class NonStrict:
 
 
 class Strict:
-    """Lets TorchDynamo interpret the bytecode of `forward`, which sees what Python decides from."""
+    """Lets TorchDynamo interpret the bytecode of `forward`, and so see the values that Python decides by."""
 
     name = "strict"
     is_survey = False
 
     def __call__(self, model: torch.nn.Module, request: Request, frames: Frames) -> torch.export.ExportedProgram:  # noqa: ARG002
-        """See `CaptureStrategy`. TorchDynamo writes whole stacks on the nodes by itself."""
-        # NOTE: TorchDynamo then calls the function, whose answer depends on the thread, and does not look into it.
+        """See `CaptureStrategy`. TorchDynamo itself writes whole stacks on the nodes."""
+        # NOTE: so TorchDynamo calls the function, whose answer depends on the thread, and does not trace it.
         torch.compiler.assume_constant_result(process.is_in_onnx_export)
         return _export(model, request, strict=True)
 
 
 class Draft:
-    """Goes on past data-dependent decisions with what the example's data says, so that one run meets all of them.
+    """Lets the example's data make data-dependent decisions, so that one capture meets all of them.
 
     It does what `torch.export.draft_export` does, without its trace files, its console text and its cost. A graph in which the
-    example's data decided anything is wrong for other data, so what it captures only serves to find the places.
+    example's data decided anything is wrong for other data, so it only serves to find the places.
     """
 
     name = "draft"
@@ -71,16 +71,16 @@ class Draft:
 
     def __call__(self, model: torch.nn.Module, request: Request, frames: Frames) -> torch.export.ExportedProgram:
         """See `CaptureStrategy`."""
-        # NOTE: read in torch 2.11, 2.13 and 2.15, export/_draft_export.py. Without this setting it is the non-strict strategy.
+        # NOTE: read in torch 2.11, 2.13 and 2.15, export/_draft_export.py. Without this option it is the non-strict strategy.
         with frames.on_nodes(), config.switched_on(config.REAL_TENSORS):
             return _export(model, request, strict=False)
 
 
 class UnfitProgram(Exception):
-    """What an `FXGraphExtractor` made is no program of the model.
+    """The result of an `FXGraphExtractor` is not a program of the model.
 
     Attributes:
-        generate_fx: Its method.
+        generate_fx: The method that made it.
     """
 
     def __init__(self, generate_fx: Callable[..., Any], problem: str) -> None:
@@ -89,7 +89,7 @@ class UnfitProgram(Exception):
 
 
 class _Extractor:
-    """The user's own way."""
+    """The user's extractor as a strategy."""
 
     is_survey = False
 
@@ -112,7 +112,7 @@ class _Extractor:
 
 
 ALL: dict[str, CaptureStrategy] = {strategy.name: strategy for strategy in (NonStrict(), Strict(), Draft())}
-"""Every strategy of onnxplain's by its name."""
+"""Every strategy of onnxplain by its name."""
 
 
 def of(each: str | FXGraphExtractor) -> CaptureStrategy:
@@ -121,12 +121,12 @@ def of(each: str | FXGraphExtractor) -> CaptureStrategy:
 
 
 def as_module(model: Callable[..., Any]) -> torch.nn.Module:
-    """`model` as the module that torch.export wants, with the signature that the user wrote."""
+    """`model` as the module that torch.export needs, with the signature that the user wrote."""
     if isinstance(model, torch.nn.Module):
         return model
     module = torch.nn.Module()
     if isinstance(owner := getattr(model, "__self__", None), torch.nn.Module):
-        # NOTE: a method's weights are parameters then, with names, and not constants.
+        # NOTE: this makes the weights of a method parameters with names, and not constants.
         module.add_module("model", owner)
     # NOTE: torch.export reads the signature and the code object of `forward`; builtins and objects with `__call__` lack one of them.
     module.forward = model if isinstance(model, types.FunctionType | types.MethodType) else _forwarding(model)
@@ -154,7 +154,7 @@ def _export(model: torch.nn.Module, request: Request, *, strict: bool) -> torch.
         process.capturing(),
         recurrent_shapes.by_shape(),
         loop_gradients.left_out(),
-        # NOTE: an example of size 1 says nothing then about a dynamic dim.
+        # NOTE: with this option, an example of size 1 does not fix a dynamic dim.
         config.switched_on(config.SIZE_ONE),
     ):
         return torch.export.export(
@@ -163,6 +163,6 @@ def _export(model: torch.nn.Module, request: Request, *, strict: bool) -> torch.
             dict(request.kwargs),
             dynamic_shapes=request.shapes.for_torch(),
             strict=strict,
-            # NOTE: relations between sizes that a Dim cannot state, such as `seq <= 10`, then are no reason to refuse the model.
+            # NOTE: with this argument, torch does not refuse models with relations between sizes that a Dim cannot state.
             prefer_deferred_runtime_asserts_over_guards=True,
         )

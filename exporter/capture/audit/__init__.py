@@ -1,4 +1,4 @@
-"""What a finished program does not say of itself: values that are constants now, numbers that are drawn, checks that are dropped."""
+"""Checks a captured program for differences from the model: values that became constants, random numbers, dropped checks."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ CHECKS: tuple[Check, ...] = (
     dropped_checks.findings,
     hooks.findings,
 )
-"""Every check, in the order in which its findings are told. To add one, write its file and its line here."""
+"""Every check, in the order in which its findings are reported. To add one, write its file and its line here."""
 
 
 def findings(finished: Finished) -> Iterator[Finding]:
-    """What all checks find."""
+    """The findings of all checks."""
     for check in CHECKS:
         yield from check(finished)
 

@@ -1,4 +1,4 @@
-"""Values that the example fixes for good: Python numbers, text and None among the inputs."""
+"""Inputs that become constants: Python numbers, strings and None in the example."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST = 60
 
 
 def findings(finished: Finished) -> Iterator[Finding]:
-    """Each input of the program that is no tensor, where `forward` first uses it."""
+    """A finding for each input that is not a tensor, where `forward` first uses it."""
     request = finished.request
     for spec in finished.program.graph_signature.input_specs:
         if spec.kind is not InputKind.USER_INPUT or not isinstance(spec.arg, ConstantArgument):
@@ -38,7 +38,7 @@ def findings(finished: Finished) -> Iterator[Finding]:
 
 
 def _first_use(request: Request, name: str) -> Evidence | None:
-    """Where `forward` first reads the parameter that the input `name` is, or is a part of."""
+    """The place where `forward` first reads the parameter that is, or contains, the input `name`."""
     forward = request.model.forward if isinstance(request.model, torch.nn.Module) else request.model
     code = code_of(forward)
     if code is None or locations.is_internal(code.co_filename):
@@ -46,7 +46,7 @@ def _first_use(request: Request, name: str) -> Evidence | None:
     definition = next((node for node in _functions(code.co_filename) if _first_line(node) == code.co_firstlineno), None)
     if definition is None:
         return None
-    # NOTE: torch names a part of an input after the way to it: `batch_tokens`.
+    # NOTE: torch names a part of an input after the path to it: `batch_tokens`.
     named = [each.arg for each in ast.walk(definition.args) if isinstance(each, ast.arg) and f"{name}_".startswith(f"{each.arg}_")]
     if not named:
         return None

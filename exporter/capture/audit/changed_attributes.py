@@ -1,4 +1,4 @@
-"""Attributes and global lists, dicts and sets that `forward` changes: the exported model keeps nothing from one run to the next."""
+"""Attributes and global lists, dicts and sets that `forward` changes. The exported model keeps no state between runs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ from .finished import Finished
 
 
 def findings(finished: Finished) -> Iterator[Finding]:
-    """The user's lines that change one."""
+    """A finding for each of the user's lines that changes one."""
     for name, place in finished.attempt.attributes.changes(finished.frames, finished.again):
         yield Finding(AttributeChanged(attribute=name), Evidence(place))

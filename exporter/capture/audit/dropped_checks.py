@@ -1,4 +1,4 @@
-"""Run-time checks of the captured program: ONNX has no operator that stops a run, so they are not in the model."""
+"""Run-time checks of the captured program. ONNX has no operator that stops a run, so the model lacks them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _TENSOR_CHECKS = frozenset({"aten::_assert_async", "aten::_assert_async.msg"})
 
 
 def findings(finished: Finished) -> Iterator[Finding]:
-    """The checks of numbers that depend on data, and of tensors. What only says how large a size may be is no news to anybody."""
-    # NOTE: of several relations at one line the later ones mostly follow from the first.
+    """The findings about checks of data-dependent numbers and of tensors. A check that only limits a size is not worth a finding."""
+    # NOTE: if one line has several relations, the later ones mostly follow from the first.
     first: dict[Location, sympy.Basic] = {}
     for relation, stack in finished.attempt.guards.checks():
         if not _is_range(relation) and stack[-1] not in first:

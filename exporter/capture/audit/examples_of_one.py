@@ -17,7 +17,7 @@ _MAKERS = ("randn", "rand", "zeros", "ones", "randint", "full", "empty")
 
 
 def findings(finished: Finished) -> Iterator[Finding]:
-    """The inputs with such dims, where they are made if only one place in the user's files can do that."""
+    """A finding for each input with such dims, at the call that makes it if only one call in the user's files can."""
     request = finished.request
     ones: dict[int, list[InputDim]] = {}
     for dim in request.shapes.dynamic:
@@ -30,6 +30,6 @@ def findings(finished: Finished) -> Iterator[Finding]:
 
 
 def _makes(shape: Sequence[int], call: ast.Call) -> bool:
-    """Whether the sizes that `call` is given are `shape`."""
+    """Whether the sizes in the arguments of `call` are `shape`."""
     sizes = [call_sites.literal(argument) for argument in call.args]
     return sizes == shape or (bool(sizes) and isinstance(sizes[0], list | tuple) and list(sizes[0]) == shape)

@@ -1,4 +1,4 @@
-"""A capture that succeeded, as the checks of this room look at it."""
+"""A successful capture, the input of the checks in this folder."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from onnxplain.source import volatile_calls
 
 @dataclasses.dataclass(frozen=True)
 class Finished:
-    """A capture whose program is the result.
+    """A capture whose program is the result of the stage.
 
     Attributes:
         request: The export.
         program: The program.
-        attempt: What was seen while it was made.
+        attempt: The attempt that made it, with its observations.
         model: The model, as a module.
     """
 

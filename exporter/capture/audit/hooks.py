@@ -1,4 +1,4 @@
-"""What Python does around the operators and a graph cannot show: hooks, gradients, branches for exports only."""
+"""Python code around the operators that a graph cannot show: hooks, gradients, branches for exports only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GRADIENTS = frozenset({"backward", "grad", "grad_and_value", "hessian", "jacfwd
 
 
 def findings(finished: Finished) -> Iterator[Finding]:
-    """What went into a program, or was left out, by other ways than the operators that `forward` calls."""
+    """The findings about hooks, gradients and branches that changed the program, or that it lacks."""
     if isinstance(finished.request.model, torch.nn.Module):
         yield from _of_hooks(finished.request.model, finished.frames)
     for place in finished.frames:
@@ -44,7 +44,7 @@ def _of_hooks(model: torch.nn.Module, frames: Sequence[Location]) -> Iterator[Fi
 
 
 def _gradient(place: Location) -> str:
-    """The function of torch that differentiates at `place`, as it is called; empty if none does."""
+    """The function of torch that differentiates at `place`, as the source calls it; empty if there is none."""
     for node in syntax.around(place.file, place.region) if place.region else ():
         for call in (each for each in ast.walk(node) if isinstance(each, ast.Call)):
             name = syntax.text(place.file, call.func)

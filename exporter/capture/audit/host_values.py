@@ -1,4 +1,4 @@
-"""Random numbers that Python or numpy draws while the model runs, and clocks: what they say then is a constant of the graph."""
+"""Random numbers of Python and numpy, and clocks: the values that they give during the capture become constants of the graph."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .finished import Finished
 
 
 def findings(finished: Finished) -> Iterator[Finding]:
-    """The lines of the user's that drew a number or asked a clock."""
-    # NOTE: watching every line costs time, so it happens only after something was drawn; the generators' functions are not replaced for it,
+    """A finding for each of the user's lines that drew a number or read a clock."""
+    # NOTE: watching every line takes time, so it happens only if a number was drawn. We do not replace the generators' functions instead,
     # since TorchDynamo knows them by identity.
     if finished.attempt.draws.were_made():
         for generator, place in dict.fromkeys(line_watch.changes(finished.again, states)):
@@ -25,7 +25,7 @@ def findings(finished: Finished) -> Iterator[Finding]:
 
 
 def _clocks(finished: Finished) -> Iterator[Finding]:
-    """Calls of clocks, if a second capture gives another program."""
+    """The findings about calls of clocks, if a second capture gives another program."""
     suspects = volatile_calls.clocks(finished.frames)
     if not suspects:
         return

@@ -1,4 +1,4 @@
-"""Operators that draw random numbers, whatever mode the model is in."""
+"""Operators that draw random numbers in training mode and in evaluation mode."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from onnxplain.torch_internals.operators import OpOverload, schema
 from .finished import Finished
 
 _SWITCHES = frozenset({"train", "training", "dropout_p"})
-"""Arguments of operators that draw in training only, which has a rule of its own."""
+"""Arguments of operators that draw in training mode only, for which there is a separate rule."""
 
 
 def findings(finished: Finished) -> Iterator[Finding]:
-    """Each operator of the program that draws."""
+    """A finding for each operator of the program that draws."""
     for node in finished.program.graph.nodes:
         target = node.target
         if not isinstance(target, OpOverload) or torch.Tag.nondeterministic_seeded not in target.tags:

@@ -1,4 +1,4 @@
-"""ONNX translations of torch.onnx's TorchScript exporter: the `symbolic` of a torch.autograd.Function, which nobody calls any more."""
+"""Translations for torch.onnx's TorchScript exporter: the `symbolic` of a torch.autograd.Function, which an export does not call."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .finished import Finished
 
 
 def findings(finished: Finished) -> Iterator[Finding]:
-    """Each line that applies a torch.autograd.Function of the user's which has a `symbolic`."""
+    """A finding for each line that applies one of the user's torch.autograd.Functions with a `symbolic`."""
     functions = {
         (code.co_filename, code.co_name, code.co_firstlineno): cls
         for cls in _subclasses(torch.autograd.Function)
         if "symbolic" in vars(cls)
         and (code := code_of(cls.forward)) is not None
-        # NOTE: transformers has some, which are none of the user's business.
+        # NOTE: transformers has some, which the user cannot change.
         and locations.is_users(code.co_filename)
     }
     if not functions:

@@ -1,4 +1,4 @@
-"""Tensors whose data Python read while the model was captured: what it got is a constant of the graph."""
+"""Tensors whose data Python read during the capture: the values became constants of the graph."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .finished import Finished
 
 
 def findings(finished: Finished) -> Iterator[Finding]:
-    """The user's lines that read a tensor."""
+    """A finding for each of the user's lines that reads a tensor."""
     for stack in finished.attempt.reads.made():
         if stack and locations.is_users(stack[-1].file):
             yield Finding(TensorRead(expression=syntax.expression_at(stack[-1])), locations.at_stack(stack))

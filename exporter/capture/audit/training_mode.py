@@ -24,7 +24,7 @@ _PROBABILITIES = ("p", "dropout", "dropout_p")
 
 
 def findings(finished: Finished) -> Iterator[Finding]:
-    """A model that is in training mode and has operators that behave differently there."""
+    """The finding about a model in training mode, if it has operators that behave differently there."""
     request = finished.request
     if not getattr(request.model, "training", False):
         return
@@ -59,7 +59,7 @@ def _arguments(node: torch.fx.Node) -> dict[str, Any]:
 
 
 def _evaluating(made: SourceExpression) -> tuple[Edit, ...]:
-    """Puts `.eval()` behind the call that makes the model, or in place of a `.train()` there."""
+    """The edits that append `.eval()` to the call that makes the model, or replace a `.train()` there."""
     around = syntax.around(made.file, syntax.region(made.file, made.node))
     whole = next((each for each in around if isinstance(each, ast.Call) and _is_switch(each, made.node)), None)
     if whole is not None:

@@ -1,4 +1,4 @@
-"""Python loops that became as many operators as they have rounds."""
+"""Python loops that became separate operators for each iteration."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from onnxplain.source import locations
 from .finished import Finished
 
 _MANY = 100
-"""Rounds from which on it is worth a word."""
+"""The number of iterations from which on there is a finding."""
 
 
 def findings(finished: Finished) -> Iterator[Finding]:
-    """Each line of the user's that made one operator very often, within one module."""
+    """A finding for each of the user's lines that made one operator very often within one module."""
     made: collections.defaultdict[tuple[object, ...], list[torch.fx.Node]] = collections.defaultdict(list)
     for node in finished.program.graph.nodes:
         if node.op == "call_function" and node.meta.get("stack_trace"):
-            # NOTE: equal text stands for equal frames, and is cheaper to compare.
+            # NOTE: equal text means equal frames, and is cheaper to compare.
             made[node.target, node.meta["stack_trace"], str(node.meta.get("nn_module_stack"))].append(node)
     lines: set[object] = set()
     for nodes in made.values():

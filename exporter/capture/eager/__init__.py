@@ -1,4 +1,4 @@
-"""The model without any capture, run on a copy: what it computes or raises, and what an expression is when it comes to a line."""
+"""Eager runs of a copy of the model: its result or exception, and the value of an expression at a line."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from onnxplain.torch_internals import python_frames, pytree, tracing
 from .copies import Copies
 
 Question = tuple[str, int, str]
-"""File, line, and an expression that is asked for there."""
+"""File, line, and an expression to evaluate there."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What a run came to.
+    """The outcome of a run.
 
     Attributes:
-        result: What the model returned.
-        error: What it raised.
-        seconds: How long it took.
+        result: The model's return value.
+        error: The exception that it raised.
+        seconds: The time that it took, in seconds.
         model: The copy that ran.
-        calls: Which function called which, both by their code; those of torch and Python in between do not count.
+        calls: The calls between functions, as pairs of caller and callee by their code, without functions of torch and Python in between.
     """
 
     result: Any
@@ -47,14 +47,14 @@ class Outcome:
 
 
 class EagerRuns:
-    """Runs the model of an export, as often as a budget allows, with random numbers that are always the same.
+    """Runs the model of an export as often as a budget allows, always with the same random numbers.
 
-    Each run has copies of the modules, their buffers and the inputs, so that nothing of the user's changes.
+    Each run has copies of the modules, their buffers and the inputs, so that the user's objects do not change.
 
     Args:
-        context: Where torch's own words go.
+        context: Gets torch's warnings and prints as events.
         request: The export.
-        budget: How often and how long.
+        budget: How often and how long the model may run.
     """
 
     def __init__(self, context: DiagnosticContext, request: Request, budget: Budget) -> None:
@@ -65,7 +65,7 @@ class EagerRuns:
 
     @functools.cached_property
     def baseline(self) -> Outcome | None:
-        """The model as it is; None if it may not be run, or does not come to an end."""
+        """The run of the unchanged model; None if no run is allowed, or if it was stopped."""
         calls: dict[tuple[int, int], tuple[types.CodeType | None, types.CodeType]] = {}
 
         def on_line(frame: types.FrameType, event: str) -> None:
@@ -80,12 +80,12 @@ class EagerRuns:
 
     @property
     def module(self) -> torch.nn.Module | None:
-        """The copy that ran as it is, if the model is a module and no function."""
+        """The unchanged copy that ran, if the model is a module and not a function."""
         model = None if self.baseline is None else self.baseline.model
         return model if isinstance(model, torch.nn.Module) else None
 
     def error(self) -> Exception | None:
-        """What the model raises; None if it does not, or if that is not known."""
+        """The exception that the model raises; None if it raises none, or if that is not known."""
         return None if self.baseline is None else self.baseline.error
 
     def run(self, model: Any, most: float | None = None) -> Outcome | None:
@@ -93,10 +93,10 @@ class EagerRuns:
 
         Args:
             model: The copy.
-            most: Seconds that it may take.
+            most: The seconds that it may take.
 
         Returns:
-            What it came to; None if it was stopped, or if nothing may be run any more.
+            The outcome; None if the run was stopped, or if no run is left.
         """
         args, kwargs = pytree.tree_map_only(torch.Tensor, torch.clone, (self._request.args, dict(self._request.kwargs)))
         pythons, attributes, began = random.getstate(), _attributes(model), time.monotonic()
@@ -120,7 +120,7 @@ class EagerRuns:
             error = raised
         finally:
             random.setstate(pythons)
-            # NOTE: the lists, dicts and sets of the modules' files, which only edited functions have copies of.
+            # NOTE: this restores global lists, dicts and sets of the modules' files: only edited functions have copies of them.
             attributes.put_back()
         return Outcome(result, error, time.monotonic() - began, model)
 
@@ -129,12 +129,12 @@ class EagerRuns:
         return None if place.line is None else self.truth_of(place.file, place.line, test)
 
     def truth_of(self, file: str, line: int, test: str) -> bool | None:
-        """What the expression `test` is for the example when the model first comes to that line; None if it does not, or if that raises."""
+        """The truth of the expression `test` when the example first reaches that line; None if it never does, or if `test` raises."""
         self.ask([(file, line, test)])
         return self._answers.get((file, line, test))
 
     def ask(self, questions: Iterable[Question]) -> None:
-        """Runs the model once for all of `questions` that were not asked before."""
+        """Runs the model once for all new `questions`."""
         new = [question for question in questions if question not in self._answers]
         files = {file for file, _, _ in new}
 
@@ -160,7 +160,7 @@ def _attributes(model: Any) -> Attributes:
 
 
 def stoppable(file: str) -> bool:
-    """Whether a run of the model may be stopped at the lines of `file`: the model's own, and what torch has made of them."""
+    """Whether a run of the model may be stopped at the lines of `file`: the model's files, and code that torch generated from them."""
     return not locations.is_internal(file) or tracing.is_generated(file)
 
 

@@ -1,4 +1,4 @@
-"""Copies of a model that share its weights: nothing else of what a run changes is the user's, and nobody else runs an edited function."""
+"""Copies of a model that share its parameters. A run changes only the copies, and no other code can call an edited function."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ from onnxplain.torch_internals import code_objects
 _T = TypeVar("_T")
 
 _LOOKED_INTO = 10_000
-"""Length up to which lists, dicts and sets are copied."""
+"""The length up to which lists, dicts and sets are copied."""
 
 
 class Copies:
-    """Copies modules, and the functions, classes and modules of Python's that lead to edited functions.
+    """Copies torch modules, and the functions, classes and Python modules that lead to edited functions.
 
-    A copied function finds copies by the names that it uses; what it does not lead to is shared. A copy of a class is a subclass without a
-    trace in the original.
+    The names in a copied function refer to copies; objects that do not lead to edited functions are shared. A copy of a class is a subclass
+    that the original does not know.
 
     Args:
-        edited: New code for functions, by the old.
-        callers: The code of functions that lead to them.
+        edited: New code of functions, by their old code.
+        callers: The code of the functions that call them, directly or not.
     """
 
     def __init__(self, edited: Mapping[types.CodeType, types.CodeType] | None = None, callers: Iterable[types.CodeType] = ()) -> None:
         edited = edited or {}
-        # NOTE: by id, because equal code may come from different files.
+        # NOTE: by id, because different files may have equal code.
         self._codes = {id(code): code for code in callers} | {id(old): new for old, new in edited.items()}
         self._files = {code.co_filename for code in (*edited, *self._codes.values())}
         self._names = {name for name, each in list(sys.modules.items()) if getattr(each, "__file__", None) in self._files}
-        # NOTE: with the original, which must live as long as its id counts.
+        # NOTE: with the original, which must live as long as its id is a key.
         self._made: dict[int, tuple[Any, Any]] = {}
 
     def of(self, value: Any) -> Any:
-        """The copy of `value`, or `value` itself where it needs none."""
+        """The copy of `value`, or `value` itself if it needs none."""
         if id(value) in self._made:
             return self._made[id(value)][1]
         copy = next((copy for kind, copy in self._ways() if issubclass(type(value), kind)), self._instance)
         try:
             return copy(value)
         except TypeError:
-            # NOTE: such as what inherits from a class that is written in C, or a class that has no subclasses.
+            # NOTE: for example an instance of a class that is written in C, or a class that allows no subclasses.
             return self._keep(value, value)
 
     def _ways(self) -> Iterable[tuple[Any, Callable[[Any], Any]]]:
@@ -122,7 +122,7 @@ class Copies:
         return made
 
     def _leads_on(self, function: types.FunctionType) -> bool:
-        """Whether a decorator has made `function` of one that is copied."""
+        """Whether `function` is a decorator's wrapper of a copied function."""
         wrapped = getattr(function, "__wrapped__", None)
         while wrapped is not None:
             if id(code_objects.code_of_own(wrapped)) in self._codes:
@@ -139,7 +139,7 @@ class Copies:
         return made
 
     def _named(self, value: Any) -> Any:
-        # NOTE: `super` begins behind the class that it is given, which stands behind its copies in the order of resolution.
+        # NOTE: `super` searches after the class that it is given, and that class comes after its copies in the method resolution order.
         return value if isinstance(value, type) and issubclass(value, torch.nn.Module) else self.of(value)
 
     def _method(self, method: types.MethodType) -> types.MethodType:
@@ -168,7 +168,7 @@ class Copies:
         owners = [base for base in cls.__mro__ if any(map(self._is_copied, vars(base).values()))]
         if not owners:
             return self._keep(cls, cls)
-        # NOTE: right above each class that has such a function, so that `super` finds it where it found the original.
+        # NOTE: each copy comes right before its class in the resolution order, so that `super` finds it where it found the original.
         changed = []
         for base in owners:
             functions = {name: self.of(value) for name, value in vars(base).items() if self._is_copied(value)}
@@ -184,7 +184,7 @@ class Copies:
 
 
 def _subclass(cls: type, bases: tuple[type, ...], attributes: Mapping[str, Any]) -> type:
-    # NOTE: it stands first, so that a class above is not told of a subclass, which it might keep.
+    # NOTE: it comes first, so that no base class learns of the subclass, which the base might keep.
     quiet = type("Quiet", (), {"__init_subclass__": classmethod(lambda _: None)})
     named = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, **attributes}
     return type(cls).__new__(type(cls), cls.__name__, (quiet, *bases), named)

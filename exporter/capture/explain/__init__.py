@@ -1,1 +1,1 @@
-"""An exception or an observation becomes findings: data dependence, dims, arguments, operators, eager failures."""
+"""Turns exceptions and observations into findings: data dependence, dims, arguments, operators, eager failures."""

@@ -1,4 +1,4 @@
-"""Faults of the call itself: TorchScript, inputs of unknown classes, `dynamic_shapes` that do not fit."""
+"""Faults in the call: TorchScript, inputs of unknown classes, `dynamic_shapes` that do not fit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from . import shapes_argument
 
 
 def faults(request: Request, error: Exception) -> Iterator[Finding]:
-    """What is wrong with the model's kind, the inputs or `dynamic_shapes`, after `error` has ended a capture."""
+    """The findings about the model's kind, the inputs or `dynamic_shapes`, after `error` has ended a capture."""
     if isinstance(request.model, torch.jit.ScriptModule | torch.jit.ScriptFunction):
         made = scripting(request)
         yield Finding(ScriptedModel(module="the model"), call_sites.at(made, request), fixes=(without_scripting(made),), final=True)
@@ -46,7 +46,7 @@ def faults(request: Request, error: Exception) -> Iterator[Finding]:
 
 
 def misfit(request: Request, expected: str, actual: str) -> Finding:
-    """The finding about `dynamic_shapes` of another structure than the inputs."""
+    """The finding about `dynamic_shapes` whose structure differs from that of the inputs."""
     fix = shapes_argument.fix(request, "Mirror the parameters of forward.", Confidence.SAFE, shapes_argument.fitting(request.shapes))
     return Finding(DynamicShapesMismatch(expected=expected, actual=actual), _at_shapes(request), fixes=(fix,), final=True)
 
@@ -56,7 +56,7 @@ def _at_shapes(request: Request) -> Evidence:
 
 
 def scripting(request: Request, attribute: str = "") -> SourceExpression | None:
-    """The call of torch.jit that made the model, or what the model has as `attribute`."""
+    """The call of torch.jit that made the model, or the model's `attribute`."""
 
     def calls(node: ast.AST) -> Iterator[ast.expr]:
         match node:
@@ -72,15 +72,15 @@ def scripting(request: Request, attribute: str = "") -> SourceExpression | None:
 
 
 def without_scripting(made: SourceExpression | None) -> Fix:
-    """Keeps what torch.jit was given."""
-    advice = "Keep the eager module and export that: TorchScript leaves nothing that torch.export can look into."
+    """The fix that keeps the module that torch.jit was given."""
+    advice = "Keep the eager module and export it: torch.export cannot look into TorchScript."
     if made is None or not isinstance(made.node, ast.Call) or syntax.last_name(made.node.func) == "load" or not made.node.args:
         return Fix(advice, Confidence.SAFE)
     return Fix(advice, Confidence.SAFE, edits=made.replaced(syntax.text(made.file, made.node.args[0])))
 
 
 def _registration(value: Any, definition: Location | None) -> Fix:
-    """How to make the class of `value` something that torch.export can take apart."""
+    """The fix that lets torch.export flatten the class of `value`."""
     cls = type(value)
     name = cls.__name__
     if dataclasses.is_dataclass(cls):
@@ -103,12 +103,12 @@ def _registration(value: Any, definition: Location | None) -> Fix:
             ),
         )"""
     confidence = Confidence.SAFE if fits else Confidence.GUESS
-    advice = "Register the class with a way to take it apart and back."
+    advice = "Register functions that flatten the class and rebuild it."
     return _behind(definition, advice, confidence, textwrap.dedent(snippet))
 
 
 def _behind(definition: Location | None, description: str, confidence: Confidence, code: str) -> Fix:
-    """`code` below the class that `definition` is the first line of, or to be pasted."""
+    """The fix that puts `code` below the class that begins at `definition`, or offers it to paste."""
     torch_name = None if definition is None else syntax.name_of_torch(definition.file)
     known = None if definition is None or definition.region is None else syntax.innermost(definition.file, definition.region, ast.ClassDef)
     if definition is None or known is None or torch_name is None or not locations.is_users(definition.file):

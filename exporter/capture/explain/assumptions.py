@@ -1,4 +1,4 @@
-"""What a graph assumes of sizes that are to vary: branches that were taken, parts that were counted, sizes of 1."""
+"""Assumptions of a graph about sizes that should vary: branches that were taken, parts that were counted, sizes of 1."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from onnxplain.request import InputDim, Request
 from onnxplain.rules import ConstraintViolated, SpecializedDynamicDim
 from onnxplain.source import locations, syntax
 
-_EXAMPLE = "Name the dims to leave out, such as squeeze(2); or give an example of another size; or leave the dim out of dynamic_shapes."
-_ONE = "Name the dims to leave out, such as squeeze(2); or say in dynamic_shapes that the size is never 1, with a Dim whose min is 2."
-_PARTS = "Rewrite the line so that the number of parts does not depend on the size, or keep the size as it is."
-_REWRITE = "Rewrite the line so that it holds for all sizes, such as with torch.where in place of the branch."
+_EXAMPLE = "Name the dims to drop, such as squeeze(2); or pass an example of another size; or leave the dim out of dynamic_shapes."
+_ONE = "Name the dims to drop, such as squeeze(2); or exclude size 1 in dynamic_shapes, with a Dim whose min is 2."
+_PARTS = "Rewrite the line so that the number of parts does not depend on the size, or always use this size."
+_REWRITE = "Rewrite the line so that it is right for all sizes, for example with torch.where instead of the branch."
 
 
 def findings(request: Request, guards: Guards, program: torch.export.ExportedProgram, names: Mapping[InputDim, str]) -> Iterator[Finding]:
-    """What Python and operators decided by the sizes of dims, which have those names."""
+    """The findings about decisions that Python and operators made by the sizes of the named dims."""
     yield from _branches(request, guards, names)
     yield from _decided(guards, program, names)
 
 
 def ones(request: Request, guards: Guards, program: torch.export.ExportedProgram) -> Iterator[Finding]:
-    """What an operator does with a size of 1 in eager mode only, such as `squeeze`: the graph holds for the other sizes."""
+    """The findings about operators, such as `squeeze`, that treat size 1 differently in eager mode. The graph is right for other sizes."""
     dims = [*request.shapes.dynamic, *request.shapes.open]
     for node, expression in kept_ones(guards, program, dims):
         related = guards.symbols.places([expression], dims)
         fix = Fix(_EXAMPLE, Confidence.CHANGES_BEHAVIOUR)
         if expression.is_Symbol and related:
-            # NOTE: the model would be wrong on its own example.
+            # NOTE: the model would be wrong for the example itself.
             yield Finding(SpecializedDynamicDim(dim=related[0].name, value=1), locations.at_node(node), fixes=(fix,))
             continue
         size = guards.symbols.text(expression, {dim: dim.name for dim in related})
@@ -59,16 +59,16 @@ def kept_ones(
 
 
 def _branches(request: Request, guards: Guards, names: Mapping[InputDim, str]) -> list[Finding]:
-    """A finding for each line that took a branch by the sizes of dims, which have those names.
+    """A finding for each line that took a branch by the sizes of the named dims.
 
     Args:
         request: The export.
-        guards: What was decided when it was captured.
+        guards: torch's decisions during the capture.
         names: The dims with their names.
     """
     by_place: dict[Location | None, list[tuple[str, Guard]]] = {}
     for relation, guard in guards.asked(names):
-        # NOTE: libraries often ask whether there is anything to do at all.
+        # NOTE: libraries often ask whether a tensor is empty.
         least = 0 if locations.is_users(guard.stack[-1].file) else 2
         if (is_branch(guard) or guards.decided(guard, names)) and size_limits.excludes(guard.relation, least):
             by_place.setdefault(evidence_about(request, guard).location, []).append((relation, guard))
@@ -83,7 +83,7 @@ def _branches(request: Request, guards: Guards, names: Mapping[InputDim, str]) -
 
 
 def _decided(guards: Guards, program: torch.export.ExportedProgram, names: Mapping[InputDim, str]) -> Iterator[Finding]:
-    """What operators decided by the sizes of dims: into how many parts to split, which dims to leave out."""
+    """The findings about operators that decided by the sizes of dims: how many parts to make, which dims to drop."""
     for node, dim, most in other_sizes(guards, program, list(names)):
         constraint = f"{names[dim]} != 1" if most is None else f"{names[dim]} <= {most}"
         fix = Fix(_ONE if most is None else _PARTS, Confidence.CHANGES_BEHAVIOUR)
@@ -93,8 +93,8 @@ def _decided(guards: Guards, program: torch.export.ExportedProgram, names: Mappi
 def other_sizes(
     guards: Guards, program: torch.export.ExportedProgram, dims: Sequence[InputDim]
 ) -> Iterator[tuple[torch.fx.Node, InputDim, int | None]]:
-    """The operators that return other shapes for other sizes of a dim than the graph says, each with the dim and the largest size for which
-    they do not; None where that is size 1.
+    """The operators whose shapes differ from the graph's for other sizes of a dim, each with the dim and the largest size for which the
+    graph is right; None if the graph is wrong for size 1.
     """
     sizes = guards.symbols.sizes(dims)
     for node, call in replays.calls(program) if sizes else ():
@@ -113,7 +113,7 @@ def other_sizes(
 
 
 def _most(node: torch.fx.Node, call: Call, guards: Guards, symbol: sympy.Basic, sizes: Mapping[sympy.Basic, int]) -> int | None:
-    """The size up to which `call` returns as many parts as for the example, or what the graph says of them; None where it is not known."""
+    """The largest size for which `call` returns as many parts as for the example, or the shapes in the graph; None if it is not known."""
     parts = call.parts(sizes)
 
     def differs(size: int) -> bool:
@@ -133,7 +133,7 @@ def _most(node: torch.fx.Node, call: Call, guards: Guards, symbol: sympy.Basic, 
 
 
 def is_branch(guard: Guard) -> bool:
-    # NOTE: TorchDynamo does not run the model's code, so whether Python asked shows in the source only.
+    # NOTE: TorchDynamo does not run the model's code, so only the source shows whether Python asked.
     return guard.asked_by_python or (guard.interpreted and syntax.test_at(guard.stack[-1]) is not None)
 
 

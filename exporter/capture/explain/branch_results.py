@@ -1,4 +1,4 @@
-"""The branches of a torch.cond that return different things."""
+"""Branches of a torch.cond with different results."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from onnxplain.torch_internals import pytree, torch_frames
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """What the branches return for the example.
+    """How the results of the branches differ for the example.
 
     Attributes:
         text: The first results that differ.
         related: The branches.
-        fix: What to do.
+        fix: The fix to offer.
     """
 
     text: str
@@ -32,7 +32,7 @@ class Difference:
 
 
 def difference(error: Exception) -> Difference | None:
-    """How the results of the branches differ, if `error` comes from a torch.cond that cannot join them."""
+    """The difference between the branches' results, if `error` comes from a torch.cond that cannot join them."""
     given = next(filter(None, map(torch_frames.branches_of_cond, chain(error))), None)
     if given is None:
         return None
@@ -68,7 +68,7 @@ def _kind(result: object) -> str:
 
 
 def _converted(branches: list[Callable[..., Any]], results: tuple[Any, Any]) -> Iterator[Edit]:
-    """Gives the result of one branch the dtype of the other's, where only that differs."""
+    """The edits that convert one branch's result to the dtype of the other, if only the dtype differs."""
     if not all(isinstance(each, torch.Tensor) for each in results) or results[0].shape != results[1].shape:
         return
     dtype = torch.promote_types(results[0].dtype, results[1].dtype)

@@ -1,4 +1,4 @@
-"""Python that asks for the data in a tensor while the model is captured."""
+"""Python code that asks for the data in a tensor during a capture."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from . import remedies
 
 
 def kinds() -> tuple[type[BaseException], ...]:
-    """The exceptions about data that has to be known, as far as this torch has them."""
+    """The exceptions about data that must be known, if the installed torch has them."""
     return tuple(each.value for each in (DATA_NEEDED, ANSWER_DEPENDS_ON_DATA) if each.is_present)
 
 
 def dependence(request: Request, error: Exception, runs: EagerRuns) -> Iterator[Finding]:
-    """The finding about data that had to be known, if that is what `error` says."""
+    """The finding about data that had to be known, if `error` is about that."""
     guard = next((each for each in chain(error) if isinstance(each, kinds())), None)
     branches = graph_break_type(error) == dynamo.DATA_DEPENDENT_BRANCH
     if guard is None and not branches:
@@ -43,15 +43,15 @@ def dependence(request: Request, error: Exception, runs: EagerRuns) -> Iterator[
 
 
 def assumptions(request: Request, guards: Guards, runs: EagerRuns) -> list[Finding]:
-    """A finding for each place where only the example's data let a capture go on."""
+    """A finding for each place where a capture went on with the example's data."""
     sites = [site for site in guards.assumed if site.stack]
-    # NOTE: all at once, so that the model runs once for them.
+    # NOTE: all questions at once, so that the model runs once for them.
     runs.ask(filter(None, (control_flow.question(_place(site)) for site in sites if not site.asks_truth_of_tensor)))
     return [_finding(request, site, locations.at_stack(site.stack), runs) for site in sites]
 
 
 def _place(site: Site) -> Location:
-    """Where the data was needed, as narrow as the source tells."""
+    """The narrowest place in the source where the data was needed."""
     place = syntax.without_body(site.stack[-1])
     test = syntax.test_at(place)
     return place if test is None else dataclasses.replace(place, region=syntax.region(place.file, test))
@@ -71,7 +71,7 @@ def _finding(request: Request, site: Site, evidence: Evidence, runs: EagerRuns) 
 
 
 def _elsewhere(site: Site, place: Location) -> Fix:
-    """What to do about a question that is no test of the line's own."""
+    """The fix for code that asks for a truth value outside of a test on the line."""
     users = locations.is_users(place.file) and (site.asking is None or site.asking.file == place.file)
     return remedies.IN_TENSORS if users else remedies.IN_A_LIBRARY
 
@@ -82,7 +82,7 @@ def _asked_for(place: Location) -> str:
 
 
 def _pointing_at(evidence: Evidence, place: Location) -> Evidence:
-    """`evidence` with the columns of `place`, where it is about the same line."""
+    """`evidence` with the columns of `place` in its locations on the same line."""
 
     def sharper(location: Location) -> Location:
         same = (location.file, location.function) == (place.file, place.function) and location.line is not None

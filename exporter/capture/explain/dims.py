@@ -1,4 +1,4 @@
-"""Dims that are less dynamic than `dynamic_shapes` asks: frozen, equal to others, bounded, or multiples."""
+"""Dims that are less dynamic than `dynamic_shapes` requests: frozen, equal to others, bounded, or multiples."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from onnxplain.torch_internals import dynamo, torch_frames
 
 from . import arguments, assumptions, shapes_argument
 
-_KEEP = "Keep them as they are if these sizes never vary; or else rewrite the line without them, such as with -1 in a view."
+_KEEP = "If these sizes never vary, change nothing; otherwise rewrite the line without them, for example with -1 in a view."
 
 
 def constraints(request: Request, error: Exception, guards: Guards) -> Iterator[Finding]:
-    """The findings about dims that cannot have every size, if that is what `error` says."""
+    """The findings about dims that cannot have every size, if `error` is about that."""
     if not violates(error):
         return
     refined = _refined(error, request)
@@ -42,7 +42,7 @@ def constraints(request: Request, error: Exception, guards: Guards) -> Iterator[
         elif isinstance(before, Dim) and isinstance(after, Dim) and (relation := _relation(before, after)):
             guard = guards.decisive(dim)
             only_lower = before.__name__ == after.__name__ and before.max == after.max
-            # NOTE: what is smaller than a kernel or a window fails by itself; what a branch of the model's decides does not.
+            # NOTE: a size smaller than a kernel or a window fails anyway; a size that a branch of the model decides by does not.
             negligible = only_lower and not (guard is not None and assumptions.is_branch(guard))
             finding = dataclasses.replace(
                 _violated(request, guards, dim, relation, request.shapes.by_parameter(refined)), negligible=negligible
@@ -54,12 +54,12 @@ def constraints(request: Request, error: Exception, guards: Guards) -> Iterator[
 
 
 def violates(error: BaseException) -> bool:
-    """Whether `error` says that dims cannot have every size."""
+    """Whether `error` is about dims that cannot have every size."""
     return dynamo.user_error_type(error) == "CONSTRAINT_VIOLATION" or torch_frames.makes_constraints(error)
 
 
 def undelivered(request: Request, guards: Guards, program: torch.export.ExportedProgram) -> list[Finding]:
-    """The findings about a program that is not what `dynamic_shapes` asks for."""
+    """The findings about a program that does not keep the promises of `dynamic_shapes`."""
     if (difference := shapes_argument.beyond_rank(request.shapes)) is not None:
         return [arguments.misfit(request, *difference)]
     constants = constant_dims(request.shapes, program) | _constants(request, guards)
@@ -71,18 +71,18 @@ def undelivered(request: Request, guards: Guards, program: torch.export.Exported
 
 
 def broadcast(request: Request, guards: Guards) -> list[Finding]:
-    """The findings about dims of size 1 that the model broadcasts, if that is what ended the capture."""
+    """The findings about dims of size 1 that the model broadcasts, if they ended the capture."""
     return _frozen_dims(request, guards, {dim: dim.size for dim in guards.broadcast(request.shapes.dynamic)})
 
 
 def fixed(request: Request, guards: Guards, program: torch.export.ExportedProgram | None, *, own: bool) -> dict[InputDim, Evidence]:
-    """The dims that may be dynamic and that the model fixes, each with the line where it does.
+    """The dims that the model fixes among those that may be dynamic, each with the line that fixes it.
 
     Args:
         request: The export.
-        guards: What was decided when it was captured.
+        guards: torch's decisions during the capture.
         program: The program; None if the dims ended the capture.
-        own: Whether the strategy is one of the user's own, which may have asked torch for fewer dims.
+        own: Whether the strategy is the user's, which may have asked torch for fewer dims.
     """
     open_dims = request.shapes.open
     if program is None:
@@ -91,7 +91,7 @@ def fixed(request: Request, guards: Guards, program: torch.export.ExportedProgra
     found: dict[InputDim, Evidence] = {}
     for dim, size in sizes.items():
         fixing = guards.fixing(dim)
-        # NOTE: the model broadcasts along a dim of size 1 that equals another dim in the graph: with another size it would not.
+        # NOTE: the model broadcasts along a dim of size 1 that equals another dim in the graph; with another size it would not broadcast.
         broadcast = dim.size == 1 and any(each.size > 1 for each, other in sizes.items() if other == size)
         if isinstance(size, int) or fixing is not None or broadcast:
             found[dim] = assumptions.evidence_about(request, fixing or guards.decisive(dim))
@@ -105,24 +105,24 @@ def fixed(request: Request, guards: Guards, program: torch.export.ExportedProgra
 
 
 def closed(request: Request, dims: Iterable[InputDim]) -> Request:
-    """`request` with those dims at the size of the example."""
+    """`request` with those dims fixed at the size of the example."""
     return dataclasses.replace(request, shapes=request.shapes.replaced(dict.fromkeys(dims)))
 
 
 def left_open(
     request: Request, guards: Guards, program: torch.export.ExportedProgram, fixed: Mapping[InputDim, Evidence]
 ) -> Iterator[Finding]:
-    """Where a program that was to have all dims dynamic is less general than that.
+    """The findings about the sizes that a program with all dims dynamic leaves out.
 
     Args:
         request: The export, without the fixed dims.
-        guards: What was decided when it was captured.
+        guards: torch's decisions during the capture.
         program: The program.
         fixed: The dims that the model fixes.
     """
     static = [dim.place for dim, size in sizes_in(program, request.shapes.open).items() if isinstance(size, int)]
     if static:
-        # NOTE: a strategy of the user's own did not ask torch for them to vary: that is not the model's doing.
+        # NOTE: the user's strategy did not ask torch to let them vary, so the model does not fix them.
         reason = f"the strategy made a program in which {', '.join(static)} cannot vary"
         yield Finding(ArgumentIgnored(argument="dynamic_shapes", reason=reason), Evidence(request.caller), blocking=False)
     by_place: dict[Location | None, list[InputDim]] = {}
@@ -140,7 +140,7 @@ def narrowed(request: Request, error: Exception | None, guards: Guards) -> Reque
     refined = {} if error is None else _refined(error, request)
     if not refined:
         return None
-    # NOTE: the solver takes a number for a dim where it cannot simplify the guards, even if none of them fixes the dim.
+    # NOTE: the solver suggests a number for a dim if it cannot simplify the guards, even if none of them fixes the dim.
     given_up = {dim: Dim.AUTO for dim in request.shapes.dynamic if isinstance(refined.get(dim), int) and guards.varies(dim)}
     return dataclasses.replace(request, shapes=request.shapes.replaced(refined | given_up))
 
@@ -150,11 +150,11 @@ def _constants(request: Request, guards: Guards) -> dict[InputDim, int]:
 
 
 def _frozen_dims(request: Request, guards: Guards, constants: dict[InputDim, int]) -> list[Finding]:
-    """A finding for each dim that was asked to be dynamic and has only one size; a name counts once."""
+    """A finding for each dim that should be dynamic and has only one size; a name counts once."""
     once = {dim.name: (dim, value) for dim, value in reversed(constants.items())}
     if not once:
         return []
-    # NOTE: all of them, so that the fixes of several findings are one edit.
+    # NOTE: the edit covers all of these dims, so that several findings share one edit.
     all_frozen = [each for dim, _ in once.values() for each in request.shapes.same_name(dim)]
     without = request.shapes.by_parameter(dict.fromkeys(all_frozen))
     advice = "If the size is meant to be fixed, leave the dim out of dynamic_shapes."
@@ -175,7 +175,7 @@ def _frozen_dim(request: Request, guards: Guards, dim: InputDim, value: int, sta
 
 
 def _limits(request: Request, guards: Guards) -> Iterator[Finding]:
-    """What the graph takes for granted about named dims. A hint such as Dim.DYNAMIC promises no particular size."""
+    """The limits that the graph assumes for named dims. A hint such as Dim.DYNAMIC promises no particular size."""
     seen: set[str] = set()
     for dim in request.shapes.dynamic:
         if dim.kind is not Kind.DIM or dim.name in seen:
@@ -211,7 +211,7 @@ def _relation(before: Dim, after: Dim) -> str:
 
 
 def _refined(error: Exception, request: Request) -> dict[InputDim, Any]:
-    """What torch's solver suggests for dims in place of what the user says, where it suggests something."""
+    """The specs that torch's solver suggests for dims instead of the user's."""
     shapes = request.shapes
     with contextlib.suppress(Exception):
         torch_shapes = shapes.for_torch()

@@ -1,4 +1,4 @@
-"""What the model raises without any capture: the model's own fault."""
+"""Exceptions that the model raises in eager mode: faults of the model itself."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from . import branch_results, remedies
 
 
 def finding(request: Request, error: Exception, runs: EagerRuns) -> Finding:
-    """The finding about `error`, which the model raises without a capture."""
+    """The finding about `error`, which the model raises in eager mode."""
     at = locations.at_exception(error, runs.module)
     if at.location is None:
-        # NOTE: `forward` never began: the arguments do not fit it.
+        # NOTE: `forward` never began, because the arguments do not fit it.
         definition = locations.module_definition(request.model)
         at = Evidence(request.caller, related=(definition.saying("forward is defined here"),) if definition else ())
-    notes = ("The model fails with these inputs in eager mode, too.",)
+    notes = ("The model also fails with these inputs in eager mode.",)
     if (differing := branch_results.difference(error)) is not None:
         rule: Rule = BranchesMismatch(problem=differing.text)
         return Finding(rule, dataclasses.replace(at, related=(*at.related, *differing.related)), notes, (differing.fix,), final=True)

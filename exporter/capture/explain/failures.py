@@ -1,4 +1,4 @@
-"""torch.export's exceptions as findings: recognised by type and attribute, placed at the user's line."""
+"""Turns torch.export's exceptions into findings at the user's line. Recognises them by type and attribute."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from onnxplain.torch_internals import dynamo, functorch
 from . import arguments, data_dependence, dims, eager_failures, fake_kernels, remedies
 
 _OWN = Fix(
-    "Mend the strategy, or name one of onnxplain's after it, which is tried then.",
+    "Repair your strategy, or list one of onnxplain's strategies after it, which the export then tries.",
     Confidence.GUESS,
     snippet='onnxplain.export(model, args, strategies=[own, "non-strict"])',
 )
 
 
 def explain(request: Request, strategy: str, error: Exception, guards: Guards, runs: EagerRuns) -> list[Finding]:
-    """The findings behind `error`, which ended a capture; never none. The model is run once without a capture if it has to be."""
+    """At least one finding about `error`, which ended a capture. Runs the model eagerly if the type of `error` does not tell enough."""
     if isinstance(error, UnfitProgram):
         place = locations.module_definition(error.generate_fx)
         return [Finding(CaptureFailed(error=headline(error)), Evidence(place) if place else fallback(request), fixes=(_OWN,))]
     if found := recognised(request, error, guards, runs):
         return found
-    # NOTE: a torch.cond captures its branches in eager mode, too.
+    # NOTE: a torch.cond also captures its branches in eager mode.
     if (without_capture := runs.error()) is not None and graph_break_type(without_capture) != dynamo.ALIASING:
         return [eager_failures.finding(request, without_capture, runs)]
     known = _scripted(request, error) or _packed(request) or _not_one_graph(request, strategy, error)
@@ -38,7 +38,7 @@ def explain(request: Request, strategy: str, error: Exception, guards: Guards, r
 
 
 def recognised(request: Request, error: Exception, guards: Guards, runs: EagerRuns) -> list[Finding]:
-    """The findings behind `error`, as far as its type tells."""
+    """The findings about `error` that follow from its type."""
     kinds = (
         arguments.faults(request, error),
         data_dependence.dependence(request, error, runs),
@@ -50,14 +50,14 @@ def recognised(request: Request, error: Exception, guards: Guards, runs: EagerRu
 
 
 def lost(request: Request, program: torch.export.ExportedProgram) -> list[Finding]:
-    """The findings about tensors without data that torch.export took for constants, as it does with those inside of torch.func.grad."""
-    # NOTE: seen in torch 2.13, in both strategies: what the model computes is lost then.
+    """The findings about tensors without data that torch.export took for constants, for example within torch.func.grad."""
+    # NOTE: seen in torch 2.13, in both strategies: the program then lacks what the model computes from them.
     names = {name for name, value in program.constants.items() if isinstance(value, torch.Tensor) and functorch.is_wrapped(value)}
     specs = [spec.arg.name for spec in program.graph_signature.input_specs if spec.target in names]
     uses = [user for node in program.graph.nodes if node.name in specs for user in node.users]
     if not uses:
         return []
-    fix = Fix("Differentiate with torch.autograd.grad, which is traced.", Confidence.GUESS, snippet=remedies.GRADIENT)
+    fix = Fix("Differentiate with torch.autograd.grad, which torch.export traces.", Confidence.GUESS, snippet=remedies.GRADIENT)
     rule = CaptureFailed(error="torch.export takes the argument of a function of torch.func for a constant")
     at = locations.at_node(uses[0])
     return [Finding(rule, at if at.location else fallback(request), fixes=(fix,))]
@@ -90,7 +90,7 @@ def _not_one_graph(request: Request, strategy: str, error: Exception) -> Finding
     at = locations.at_exception(error, module_of(request))
     construct = syntax.expression_at(at.location) if at.location else ""
     remedy = Fix(
-        "Let the non-strict strategy run the construct in Python during capture.",
+        "Use the non-strict strategy, which runs this construct in Python during capture.",
         Confidence.CHANGES_BEHAVIOUR,
         snippet='onnxplain.export(model, args, strategies=("non-strict",))',
     )

@@ -1,4 +1,4 @@
-"""Operators that torch cannot run on shapes alone."""
+"""Operators that torch cannot run without data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from onnxplain.torch_internals.operators import OpOverload, schema
 
 
 def without_fake_kernel(request: Request, error: Exception, runs: EagerRuns) -> Iterator[Finding]:
-    """The finding about an operator without a fake kernel, if that is what `error` says."""
+    """The finding about an operator without a fake kernel, if `error` is about that."""
     operator = next(filter(None, map(torch_frames.operator_without_fake_kernel, chain(error))), None)
     if operator is None:
         return
@@ -29,8 +29,8 @@ def without_fake_kernel(request: Request, error: Exception, runs: EagerRuns) -> 
 
 
 def _fake_kernel(request: Request, operator: OpOverload, runs: EagerRuns) -> Fix:
-    """A fake kernel that returns what the operator returned for the example, behind the operator's definition if that is found."""
-    advice = "Say what the operator returns, without computing it."
+    """The fix that adds a fake kernel after the operator's definition, if that is found. It returns tensors like those for the example."""
+    advice = "Register a fake kernel: a function that returns a result of the right shape and dtype, without computing it."
     definition = call_sites.only(request, lambda node: _definitions(node, schema(operator).name))
     torch_name = "torch" if definition is None else syntax.name_of_torch(definition.file)
     result = _like_example(operator, runs).replace("torch.", f"{torch_name}.")
@@ -44,7 +44,7 @@ def _fake_kernel(request: Request, operator: OpOverload, runs: EagerRuns) -> Fix
 
 
 def _definitions(node: ast.AST, name: str) -> Iterator[ast.expr]:
-    """The name of an operator where it is defined: by `custom_op` as a decorator, or else by `impl`, which comes after `define`."""
+    """The places that name an operator in its definition: the decorator `custom_op`, or else `impl`, which comes after `define`."""
     match node:
         case ast.Call(func=function, args=[ast.Constant(value=str(given)) as named, *_]):
             called = syntax.last_name(function)
@@ -53,7 +53,7 @@ def _definitions(node: ast.AST, name: str) -> Iterator[ast.expr]:
 
 
 def _like_example(operator: OpOverload, runs: EagerRuns) -> str:
-    """What the operator returns for the example, as tensors without data that are made from its arguments."""
+    """An expression for the operator's result for the example: empty tensors that are made from its arguments."""
     seen: list[tuple[Any, Any]] = []
 
     def see(called: Any, args: tuple[Any, ...], result: Any) -> None:

@@ -1,4 +1,4 @@
-"""What to do about errors that say by their type what they are."""
+"""Fixes for errors that their types identify."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from onnxplain.torch_internals import dynamo, pytree, torch_frames
 from onnxplain.torch_internals.operators import OpOverload
 
 IN_A_LIBRARY = Fix(
-    "The test stands in a library's code: set the module up so that it is not reached (an observer or a check can often be turned off), "
+    "The test is in a library's code: set the module up so that it does not reach the test (observers and checks can often be turned off), "
     "or replace the module before the export.",
     Confidence.GUESS,
 )
@@ -39,31 +39,31 @@ IN_TENSORS = Fix(
 
 GRADIENT = "x = x.requires_grad_()\n(slope,) = torch.autograd.grad(function(x), x)"
 
-_ELSEWHERE = Fix("Write the line with other operators, or compute it outside of the model and pass the result in.", Confidence.GUESS)
+_ELSEWHERE = Fix("Write the line with other operators, or compute its result outside the model and pass it in.", Confidence.GUESS)
 
 _PADDED = Fix(
-    "Run the recurrent layer on the padded batch: how long a packed sequence is depends on data. What is behind the end of each sequence "
-    "can be masked afterwards; it never changes what is before, in a layer of one direction.",
+    "Run the recurrent layer on the padded batch: the length of a packed sequence depends on data. Mask the steps after the end of each "
+    "sequence afterwards; in a layer with one direction they never change earlier steps.",
     Confidence.CHANGES_BEHAVIOUR,
     snippet="out, _ = self.rnn(x)\nout = out * (torch.arange(x.shape[1]) < lengths[:, None])[..., None]",
 )
 
 _IN_FLOAT = Fix(
-    "Export the model as it was before it was quantized, and quantize the ONNX model (onnxruntime.quantization); or quantize with "
-    "torch.ao.quantization.quantize_pt2e, which writes operators that are exported.",
+    "Export the model before it is quantized, and quantize the ONNX model (onnxruntime.quantization); or quantize with "
+    "torch.ao.quantization.quantize_pt2e, whose operators an export supports.",
     Confidence.CHANGES_BEHAVIOUR,
 )
 
-_IN_TORCH = Fix("Compute it with PyTorch: most functions of numpy have one of the same name there.", Confidence.GUESS)
+_IN_TORCH = Fix("Compute it with PyTorch: most functions of numpy have a counterpart of the same name.", Confidence.GUESS)
 
 
 def for_error(error: Exception, place: Location | None, holds: Callable[[Location, str], bool | None]) -> tuple[Rule, Fix]:
-    """The rule of an error of torch.export's, recognised by types on its way, and the way out.
+    """The rule and the fix for an error of torch.export, which the types in its traceback identify.
 
     Args:
         error: The error.
         place: The user's line.
-        holds: Tells what an expression is for the example at a place: true, false, or not known.
+        holds: Evaluates an expression at a place for the example: true, false, or not known.
     """
     known = [value for each in chain(error) for value in torch_frames.values_on_the_way(each)]
     expression = syntax.expression_at(place) if place is not None else ""
@@ -83,7 +83,7 @@ def for_error(error: Exception, place: Location | None, holds: Callable[[Locatio
 def for_eager_error(
     error: Exception, place: Location | None, request: Request, holds: Callable[[Location, str], bool | None]
 ) -> tuple[Rule, Fix, tuple[Location, ...]]:
-    """The rule of an error of the model itself, the way out, and other places that have to do with it. `holds` is that of `for_error`."""
+    """The rule, the fix and related places for an error of the model itself. `holds` as for `for_error`."""
     if re.search("device|cuda", str(error), re.IGNORECASE) and isinstance(error, RuntimeError | AssertionError):
         made = None if place is None else _made_elsewhere(place)
         advice, rule = "Make the tensors on one device.", DeviceMismatch(error=headline(error))
@@ -96,12 +96,12 @@ def for_eager_error(
         edits = (Edit(place.file, region, f"{tensor}.device" if tensor else repr(next(known, "cpu"))),)
         chosen = Location(place.file, region, place.function, message="the device is chosen here")
         return rule, Fix(advice, Confidence.GUESS, edits), (chosen,)
-    advice = "Call the model with these inputs, without an export, and mend the line; or give it other inputs."
+    advice = "Call the model with these inputs without an export, and correct the line; or pass other inputs."
     return UserCodeRaised(error=headline(error)), Fix(advice, Confidence.GUESS), ()
 
 
 def for_packed_weights(request: Request) -> tuple[str, Evidence, Fix] | None:
-    """Path, place and way out of the first submodule whose weights torch has packed into an object of its own, as quantization does."""
+    """Path, place and fix for the first submodule whose weights torch has packed into a special object, as quantization does."""
     if not isinstance(request.model, torch.nn.Module):
         return None
     for path, module in request.model.named_modules():
@@ -109,13 +109,13 @@ def for_packed_weights(request: Request) -> tuple[str, Evidence, Fix] | None:
         if packed or type(module).__module__.startswith(("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized")):
             made = call_sites.call_of(request, "quantize_dynamic", "quantize", matches=lambda call: bool(call.args))
             edits = () if made is None else made.replaced(syntax.text(made.file, cast(ast.Call, made.node).args[0]))
-            advice = "Export the module as it was before it was quantized, and quantize the ONNX model (onnxruntime.quantization)."
+            advice = "Export the module before it is quantized, and quantize the ONNX model (onnxruntime.quantization)."
             return path, call_sites.at(made, request) if made else fallback(request), Fix(advice, Confidence.CHANGES_BEHAVIOUR, edits)
     return None
 
 
 def _made_elsewhere(place: Location) -> tuple[ast.expr, list[str]] | None:
-    """The device that a tensor is made on in the function at `place`, on that line or for it, and the function's parameters."""
+    """The device on which the function at `place` makes a tensor that the line uses, and the function's parameters."""
     if place.region is None or not locations.is_users(place.file):
         return None
     function = syntax.innermost(place.file, place.region, ast.FunctionDef)
@@ -133,7 +133,7 @@ def _made_elsewhere(place: Location) -> tuple[ast.expr, list[str]] | None:
 
 
 def _with_positions(place: Location | None, holds: Callable[[Location, str], bool | None]) -> Fix:
-    """Turns the mask of an index with several tensors into positions."""
+    """The fix that turns the mask of an index with several tensors into positions."""
     advice = "Index with integers only: turn the mask into positions first."
     index = None if place is None or place.region is None else syntax.innermost(place.file, place.region, ast.Subscript)
     if place is not None and index is not None and locations.is_users(place.file):
@@ -147,7 +147,7 @@ def _with_positions(place: Location | None, holds: Callable[[Location, str], boo
 
 
 def _with_copies(place: Location | None) -> Fix:
-    """Copies what the branches of a torch.cond return, where that may be their input or a part of it."""
+    """The fix that copies the results of a torch.cond's branches that may be their input or a part of it."""
     advice = "Return a copy from the branch."
     call = None if place is None or place.region is None else syntax.innermost(place.file, place.region, ast.Call)
     if place is None or call is None or not locations.is_users(place.file):

@@ -1,4 +1,4 @@
-"""`dynamic_shapes` against the inputs: where they differ, what would fit, and as code to paste."""
+"""Compares `dynamic_shapes` with the inputs: where they differ, what would fit, and the code for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from onnxplain.torch_internals import pytree
 
 
 def mismatch(shapes: DynamicShapes) -> tuple[str, str] | None:
-    """What was expected of `dynamic_shapes` and what it is, at the first place where they differ; None if it fits."""
+    """The expected and the actual `dynamic_shapes` at the first place where they differ from the inputs; None if they fit."""
     given, bound = shapes.given, dict(shapes.parameters)
     if given is True:
         return None
@@ -32,7 +32,7 @@ def mismatch(shapes: DynamicShapes) -> tuple[str, str] | None:
 
 
 def contradiction(shapes: DynamicShapes) -> tuple[str, str] | None:
-    """What a named dim says of its size, and what an example or another definition of the same name says; None if all agree."""
+    """The size of a named dim, and the size in an example or another definition of the name that contradicts it; None if all agree."""
     ranges: dict[str, str] = {}
     for dim in shapes.dynamic:
         if dim.kind not in (Kind.DIM, Kind.DERIVED):
@@ -46,7 +46,7 @@ def contradiction(shapes: DynamicShapes) -> tuple[str, str] | None:
 
 
 def beyond_rank(shapes: DynamicShapes) -> tuple[str, str] | None:
-    """As `mismatch`, but only for dims that no tensor has, which torch.export passes over."""
+    """As `mismatch`, but only for dims that no tensor has, which torch.export ignores."""
     if shapes.given is True:
         return None
     found = (
@@ -59,14 +59,14 @@ def beyond_rank(shapes: DynamicShapes) -> tuple[str, str] | None:
 
 
 def fitting(shapes: DynamicShapes) -> dict[str, Any]:
-    """`dynamic_shapes` by parameter name, with the entries that are under a wrong name moved to the parameters that lack one."""
+    """`dynamic_shapes` by parameter name. Entries under a wrong name move to the parameters that have no entry."""
     bound = dict(shapes.parameters)
     given = dict(shapes.given) if isinstance(shapes.given, Mapping) else dict(zip(bound, shapes.given, strict=False))
     lost = [entry for name, entry in given.items() if name not in bound]
     fixed = {}
     for name, value in bound.items():
         entry = given[name] if name in given else (lost.pop(0) if lost and isinstance(value, torch.Tensor) else None)
-        # NOTE: what `*xs` takes is one tuple, of which the user may have written the parts.
+        # NOTE: the inputs of `*xs` are one tuple, but the user may have written its parts as separate entries.
         entries = (entry, tuple(entry for _ in value)) if isinstance(value, tuple) else (entry,)
         fitted = (each for each in entries if next(_differences(name, value, each), None) is None)
         fixed[name] = next(fitted, _nothing_dynamic(value))
@@ -74,9 +74,9 @@ def fitting(shapes: DynamicShapes) -> dict[str, Any]:
 
 
 def fix(request: Request, description: str, confidence: Confidence, structure: Any) -> Fix:
-    """The fix that makes `dynamic_shapes` say `structure`: where they are written if that is known, or else as code to paste.
+    """The fix that changes `dynamic_shapes` to `structure`: an edit if it is known where they are written, or else code to paste.
 
-    What stays as it is keeps the user's words, names of dims and their definitions included.
+    Parts that do not change keep the user's text, including names of dims and their definitions.
     """
     place = call_sites.argument(request, "dynamic_shapes", lambda node: isinstance(node, ast.Dict | ast.Tuple | ast.List))
     torch_name = None if place is None else syntax.name_of_torch(place.file)
@@ -90,7 +90,7 @@ def fix(request: Request, description: str, confidence: Confidence, structure: A
 
 
 def _words(file: str, node: ast.expr, value: Any, known: dict[tuple[str, Any, Any], str]) -> None:
-    """Collects how the user writes each named dim of `value`, which `node` stands for."""
+    """Collects the user's text for each named dim of `value`, whose source is `node`."""
     if isinstance(value, Dim):
         known.setdefault((value.__name__, value.min, value.max), syntax.text(file, node))
     for key, inner in _parts(node).items():
@@ -123,7 +123,7 @@ def _rewritten(
 
 
 def _parts(node: ast.expr) -> dict[Any, ast.expr]:
-    """The parts of a literal by key or index; empty for all else."""
+    """The parts of a literal by key or index; empty for other expressions."""
     if isinstance(node, ast.Dict):
         return {call_sites.literal(key): value for key, value in zip(node.keys, node.values, strict=True) if key is not None}
     return dict(enumerate(node.elts)) if isinstance(node, ast.Tuple | ast.List) else {}
@@ -136,7 +136,7 @@ def _differences(path: str, value: Any, spec: Any) -> Iterator[tuple[str, str]]:
         return
     if not parts:
         if spec is not None and not isinstance(value, int) and not inputs.is_empty(value):
-            yield f"None for {path}, which is no tensor", repr(spec)
+            yield f"None for {path}, which is not a tensor", repr(spec)
         return
     if isinstance(spec, Mapping):
         keys, given = [inputs.key_of(entry) for entry, _ in parts], list(spec)

@@ -1,4 +1,4 @@
-"""Edits of the model's source, tried before they are offered: a copy of the model is run and captured with the edited functions."""
+"""Tries edits of the model's source before they are offered: runs and captures a copy of the model with the edited functions."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from onnxplain.source import locations, syntax
 from onnxplain.torch_internals import python_frames, pytree
 from onnxplain.torch_internals.code_objects import compiled, key_of
 
-_UNTRIED = "It was not tried out."
+_UNTRIED = "onnxplain did not try this fix."
 _SLOWER = 10.0
-"""How much longer than the model as it is an edited one may take, from five seconds on."""
+"""How many times longer than the unchanged model an edited one may take, but at least `_LEAST_SECONDS`."""
 _LEAST_SECONDS = 5.0
 
 
 class Trials:
-    """Tries the fixes of findings, one after another, as far as a budget allows.
+    """Tries the fixes of findings one after another, as long as the budget allows.
 
     Args:
-        context: Where torch's own words go.
+        context: Gets torch's warnings and prints as events.
         request: The export.
-        runs: The runs of the model without a capture.
+        runs: The eager runs of the model.
     """
 
     def __init__(self, context: DiagnosticContext, request: Request, runs: EagerRuns) -> None:
@@ -50,12 +50,12 @@ class Trials:
         self._runs = runs
 
     def tested(self, finding: Finding) -> Finding:
-        """`finding` with the edits that let the model be captured further than without them, and that compute the same.
+        """`finding` with the edits that let a capture go further and do not change the model's result.
 
-        What was tried in vain is offered as code to look at, what could not be tried as a guess that says so.
+        An edit that does not work is offered as code to look at. An edit that could not be tried is offered as a guess that says so.
         """
         if finding.final:
-            # NOTE: the model does not run as it is: there is nothing to compare with.
+            # NOTE: the unchanged model does not run, so there is no result to compare with.
             return finding
         fixes: list[Fix] = []
         proved: set[str] = set()
@@ -76,7 +76,7 @@ class Trials:
         return dataclasses.replace(finding, fixes=tuple(fixes))
 
     def _works(self, finding: Finding, edits: Sequence[Edit]) -> bool | None:
-        """Whether a model with `edits` computes the same and is captured further; None where that cannot be tried."""
+        """Whether a model with `edits` computes the same, and a capture of it goes further; None if that cannot be tried."""
         new = _new_code(edits)
         if not new:
             return False
@@ -106,7 +106,7 @@ class Trials:
         return after.error is None and _same(before.result, after.result) and self._goes_on(finding, edits, edited, before)
 
     def _copy(self, edited: Mapping[types.CodeType, types.CodeType], before: Outcome) -> Callable[..., Any] | None:
-        """A copy of the model with edited functions; None if there can be none, as where they use other names of functions around them."""
+        """A copy of the model with edited functions; None if it cannot be made, for example if an edit uses more outer names."""
         try:
             copied: Callable[..., Any] = Copies(edited, _callers(edited, before)).of(self._request.model)
         except Exception:
@@ -116,7 +116,7 @@ class Trials:
     def _goes_on(
         self, finding: Finding, edits: Sequence[Edit], edited: Mapping[types.CodeType, types.CodeType], before: Outcome
     ) -> bool | None:
-        """Whether a capture passes the edited lines; None where that could not be tried."""
+        """Whether a capture passes the edited lines; None if that could not be tried."""
         for name in [name for name in self._request.strategies if not strategies.of(name).is_survey] or ["non-strict"]:
             model = self._copy(edited, before)
             try:
@@ -161,7 +161,7 @@ def _is_about(finding: Finding, edits: Sequence[Edit]) -> bool:
 
 
 def _new_code(edits: Sequence[Edit]) -> dict[tuple[str, str, int], types.CodeType]:
-    """The code of the functions that `edits` change, by their keys; empty if that is no Python."""
+    """The code of the functions that `edits` change, by their keys; empty if the edited source is not valid Python."""
     file, source = edits[0].file, syntax.source(edits[0].file)
     lines = source.split("\n")
     everything = dataclasses.replace(edits[0].region, line=1, column=1, end_line=len(lines), end_column=len(lines[-1]) + 1)
@@ -179,7 +179,7 @@ def _new_code(edits: Sequence[Edit]) -> dict[tuple[str, str, int], types.CodeTyp
 
 
 def _callers(edited: Mapping[types.CodeType, types.CodeType], outcome: Outcome) -> list[types.CodeType]:
-    """The functions that led to `edited` ones in a run."""
+    """The functions that called `edited` ones in a run, directly or not."""
     found: dict[int, types.CodeType] = {}
     reached = {id(code) for code in edited}
     while reached:
@@ -203,5 +203,5 @@ def _same(before: object, after: object) -> bool:
 
 
 def _leaves(result: object) -> list[object]:
-    # NOTE: eager torch.while_loop makes tensors of the numbers that it carries.
+    # NOTE: eager torch.while_loop turns the numbers that it carries into tensors.
     return [torch.as_tensor(leaf) if isinstance(leaf, torch.Tensor | int | float) else str(leaf) for leaf in pytree.tree_leaves(result)]
