@@ -1,1 +1,1 @@
-"""The user's own source code: locations, syntax trees, where an argument was written, calls that answer differently each time."""
+"""The user's source code: locations, syntax trees, the places of arguments, and calls that give a different answer each time."""

@@ -1,6 +1,6 @@
-"""Where the user wrote what an export was asked for: the value of an argument, the call that made an object.
+"""Finds where the user wrote the value of an argument, or the call that made an object.
 
-Python does not tell where a value comes from. The syntax trees of the user's files do, where only one place in them can be meant.
+Python does not tell where a value comes from. The syntax trees of the user's files tell it if only one place in them fits.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from onnxplain.torch_internals import pytree
 from . import given_arguments, locations, syntax
 
 _SCRIPTED = re.compile(r"# (.+):\d+:\d+$", re.MULTILINE)
-"""Where an operator of a TorchScript graph comes from, at the end of its line (torch 2.11 to 2.15)."""
+"""The source of an operator in a TorchScript graph, at the end of its line (torch 2.11 to 2.15)."""
 
 
 @dataclasses.dataclass(frozen=True)
 class SourceExpression:
-    """An expression in a file of the user's.
+    """An expression in one of the user's files.
 
     Attributes:
         file: The file.
@@ -38,33 +38,33 @@ class SourceExpression:
 
     @property
     def place(self) -> Location:
-        """Where it is."""
+        """Its location."""
         region = syntax.region(self.file, self.node)
         function = syntax.innermost(self.file, region, ast.FunctionDef)
         return Location(self.file, region, function.name if function else "")
 
     @property
     def text(self) -> str:
-        """Its source, on one line."""
+        """Its source on one line."""
         return syntax.text(self.file, self.node)
 
     def followed_by(self, text: str) -> bool:
-        """Whether `text` comes right behind it."""
+        """Whether `text` follows it directly."""
         region = syntax.region(self.file, self.node)
         return line_text(self.file, region.last_line)[(region.end_column or 1) - 1 :].startswith(text)
 
     def replaced(self, text: str) -> tuple[Edit, ...]:
-        """The edit that puts `text` in its place, if the file is the user's to edit."""
+        """The edit that replaces it by `text`; none if the file is not the user's."""
         return (Edit(self.file, syntax.region(self.file, self.node), text),)
 
 
 def argument(request: Request, name: str, matches: Callable[[ast.expr], bool] = lambda _: True) -> SourceExpression | None:
-    """The value of the export's argument `name`: in its call, or where the name that stands there got its value.
+    """The value of the export's argument `name`: in the call, or where a variable in the call got its value.
 
     Args:
         request: The export.
         name: The argument.
-        matches: Tells what can be meant from what cannot.
+        matches: Whether an expression can be the value.
     """
     try:
         given = given_arguments.found(request.callers, name)
@@ -74,7 +74,7 @@ def argument(request: Request, name: str, matches: Callable[[ast.expr], bool] = 
 
 
 def call_of(request: Request, *names: str, matches: Callable[[ast.Call], bool] = lambda _: True) -> SourceExpression | None:
-    """The only call in the user's files of a function or class that has one of `names`, without the modules before its own name."""
+    """The only call in the user's files of a function or class with one of `names`, without the modules before its name."""
 
     def calls(node: ast.AST) -> Iterator[ast.expr]:
         if isinstance(node, ast.Call) and syntax.last_name(node.func) in names and matches(node):
@@ -84,7 +84,7 @@ def call_of(request: Request, *names: str, matches: Callable[[ast.Call], bool] =
 
 
 def at(written: SourceExpression | None, request: Request, *related: Location) -> Evidence:
-    """The place of `written`, or of the export's call where it is not known."""
+    """The place of `written`, or of the export's call if `written` is None."""
     if written is None:
         return Evidence(request.caller, related=related)
     calls = (request.caller.saying("exported here"),) if request.caller is not None else ()
@@ -92,7 +92,7 @@ def at(written: SourceExpression | None, request: Request, *related: Location) -
 
 
 def literal(node: ast.expr) -> Any:
-    """The value of `node` where it is a literal; None where it is not."""
+    """The value of `node` if it is a literal; None otherwise."""
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError):
@@ -100,7 +100,7 @@ def literal(node: ast.expr) -> Any:
 
 
 def _values(node: ast.AST, name: str) -> Iterator[ast.expr]:
-    """What `node` gives to something called `name`: a key of a dict, or a variable. The arguments of other calls are not meant."""
+    """The expressions that `node` assigns to `name`: a key of a dict, or a variable. Arguments of other calls do not count."""
     match node:
         case ast.Dict(keys=keys, values=values):
             yield from (value for key, value in zip(keys, values, strict=True) if isinstance(key, ast.Constant) and key.value == name)
@@ -113,7 +113,7 @@ def _values(node: ast.AST, name: str) -> Iterator[ast.expr]:
 
 
 def only(request: Request, find: Callable[[ast.AST], Iterator[ast.expr]]) -> SourceExpression | None:
-    """The only expression that `find` finds in the first file of the export's that has any, or else in all files of the user's."""
+    """The only expression that `find` finds in the first of the export's files that has any, or else in all of the user's files."""
     near = dict.fromkeys(_files(request))
     for file in near:
         if found := list(_found(file, find)):
@@ -130,7 +130,7 @@ def _found(file: str, find: Callable[[ast.AST], Iterator[ast.expr]]) -> Iterator
 
 
 def _files(request: Request) -> Iterator[str]:
-    """The user's files that have to do with the export: that of the call, of the model, of its parts and of the inputs' classes."""
+    """The user's files that belong to the export: those of the call, the model, its submodules and the inputs' classes."""
     model = request.model
     modules = list(model.modules()) if isinstance(model, torch.nn.Module) else []
     values = pytree.tree_leaves((request.args, dict(request.kwargs)))

@@ -1,4 +1,4 @@
-"""Follows an argument of a call back to where its value was written: through names, dicts of options, and the functions around the call."""
+"""Follows an argument of a call back to the place that wrote its value: through names, dicts of options, and enclosing functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnxplain.diagnostics import Location
 from . import syntax
 
 _RETURNED = {"model": 0, "args": 1, "kwargs": 2, "dynamic_shapes": 3}
-"""What a target of the command line returns, by position."""
+"""The values that a target of the command line returns, in order."""
 
 
 class FromElsewhere(Exception):
@@ -18,21 +18,21 @@ class FromElsewhere(Exception):
 
 
 def found(places: Iterable[Location], name: str) -> tuple[str, ast.expr] | None:
-    """The file and the expression that the argument `name` of a call got its value from; None where the source does not tell.
+    """The file and the expression of the value of a call's argument `name`; None if the source does not tell.
 
     Args:
         places: The call, then the call of the function that it stands in, and so on; or the function that returns the argument.
         name: The argument.
 
     Raises:
-        FromElsewhere: The value is handed in by what called the last of `places`.
+        FromElsewhere: The value comes from the caller of the last of `places`.
     """
     function: ast.FunctionDef | None = None
     argument = name
     for place in places:
         if place.region is None:
             return None
-        # NOTE: before Python 3.11 only the call's line is known, on which there may be others.
+        # NOTE: before Python 3.11 only the call's line is known, and the line may have other calls.
         call = syntax.innermost(place.file, place.region, ast.Call)
         within = syntax.innermost(place.file, place.region, ast.FunctionDef)
         scopes = [each for each in (within, syntax.tree(place.file)) if each is not None]
@@ -58,14 +58,14 @@ def found(places: Iterable[Location], name: str) -> tuple[str, ast.expr] | None:
 
 
 def _hands_on(call: ast.Call, function: ast.FunctionDef) -> bool:
-    """Whether `call` passes on the `**options` of the function that it stands in."""
+    """Whether `call` passes on the `**options` of its enclosing function."""
     options = function.args.kwarg
     named = [each.value for each in call.keywords if each.arg is None]
     return options is not None and any(isinstance(each, ast.Name) and each.id == options.arg for each in named)
 
 
 def _given(scopes: Sequence[ast.AST], call: ast.Call, function: ast.FunctionDef | None, name: str) -> ast.expr | None:
-    """What `call` gives to the parameter `name`, which is one of `function` if that is known."""
+    """The expression that `call` passes for the parameter `name` of `function`, if that is known."""
     for keyword in call.keywords:
         if keyword.arg == name:
             return keyword.value
@@ -80,7 +80,7 @@ def _given(scopes: Sequence[ast.AST], call: ast.Call, function: ast.FunctionDef 
 
 
 def _entry(scopes: Sequence[ast.AST], value: ast.expr) -> ast.expr:
-    """What was put into a dict, if that is what `value` reads; or else itself."""
+    """The entry of a dict, if `value` reads one; otherwise `value` itself."""
     match value:
         case ast.Subscript(value=ast.Name() as options, slice=ast.Constant(value=str(key))):
             return max(_entries(scopes, options, key), key=lambda node: node.lineno, default=value)
@@ -88,7 +88,7 @@ def _entry(scopes: Sequence[ast.AST], value: ast.expr) -> ast.expr:
 
 
 def _entries(scopes: Sequence[ast.AST], options: ast.expr, name: str) -> Iterator[ast.expr]:
-    """What is put under `name` into a dict."""
+    """The expressions that the code stores under `name` in a dict."""
     if isinstance(options, ast.Name):
         for node in (each for scope in scopes for each in _before(scope, options)):
             match node:
@@ -103,7 +103,7 @@ def _entries(scopes: Sequence[ast.AST], options: ast.expr, name: str) -> Iterato
 
 
 def _definition(scopes: Sequence[ast.AST], value: ast.expr) -> ast.expr:
-    """What was assigned to `value` last before it is used, if it is a name; or else itself."""
+    """The last assignment to `value` before its use, if it is a name; otherwise `value` itself."""
     if not isinstance(value, ast.Name):
         return value
     for scope in scopes:
@@ -144,7 +144,7 @@ def _default(file: str, function: ast.FunctionDef, name: str) -> tuple[str, ast.
 
 
 def _returned(file: str, function: ast.FunctionDef, name: str) -> tuple[str, ast.expr] | None:
-    """What a function returns for `name`, if it returns once."""
+    """The expression that a function returns for `name`, if it has only one return."""
     position = _RETURNED.get(name)
     returned = [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]
     match returned:

@@ -1,7 +1,7 @@
-"""FX node, Python frame or exception -> the place in the user's sources that it comes from.
+"""Finds the place in the user's sources that an FX node, a Python frame or an exception comes from.
 
-Every place is the user's innermost line first: files of the standard library, of torch and of onnxplain are never shown, files of
-installed packages only where no file of the user's is on the stack, or beside it.
+The user's innermost line comes first. Files of the standard library, torch and onnxplain are never shown. Files of installed packages are
+shown beside the user's line, or if the stack has no file of the user.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from onnxplain.diagnostics import Evidence, Location, Region, Step, line_text
 from onnxplain.torch_internals import code_objects, dynamo, python_frames, torch_frames
 
 FX_NODE = "fx_node"
-"""Key of the FX node in the `meta` of ONNX nodes and of values that are its whole result; it is not saved."""
+"""The key of the FX node in the `meta` of ONNX nodes, and of values that are its whole result. It is not saved."""
 
 
 CAPTURED_AS = "captured_as"
-"""Key of the name of the captured FX node in the `meta` of those that it was decomposed to."""
+"""The key of the captured FX node's name in the `meta` of the nodes that it was decomposed to."""
 
 
 class Origin(enum.Enum):
-    """Whose a source file is."""
+    """The owner of a source file."""
 
     USER = "the user's"
     LIBRARY = "an installed package's"
@@ -56,7 +56,7 @@ _TORCH_FOLDERS = _folders(*torch.__path__)
 _PYTHON_FOLDERS = _folders(*(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "scripts")))
 
 _CALLERS = 10
-"""Lines of the user's that are kept of those that called an export."""
+"""The number of lines that are kept of the user's stack above an export."""
 
 _FRAME = re.compile(r'\s*File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)')
 _CARETS = re.compile(r"\s*[~^]+\s*")
@@ -65,7 +65,7 @@ _OVERLOAD = re.compile(r"\w+\.\w+\.\w+")
 
 @functools.lru_cache(maxsize=4096)
 def origin(file: str) -> Origin:
-    """Whose `file` is. Names in angle brackets, such as `<string>`, are generated code and nobody's, but for what a user types."""
+    """The owner of `file`. Names in angle brackets, such as `<string>`, are generated code without an owner, except a user's prompt."""
     if file == "<stdin>" or file.startswith("<ipython-input"):
         return Origin.USER
     # NOTE: torch's passes sign their nodes as `torch/fx/passes/runtime_assert.py` (2.13), without a folder.
@@ -92,11 +92,10 @@ def is_standard_library(file: str) -> bool:
 
 
 def at_node(node: torch.fx.Node) -> Evidence:
-    """The line that made `node`, the module it belongs to, and its way through the graphs.
+    """The line that made `node`, the module it belongs to, and its path through the graphs.
 
     Args:
-        node: A node of an exported program, before or after decomposition. Its `stack_trace` is the text that torch or
-            `onnxplain.capture` put there.
+        node: A node of an exported program, before or after decomposition. torch or `onnxplain.capture` wrote its `stack_trace`.
     """
     evidence = at_stack(stack_of(node), _module_path(node))
     steps = tuple(_steps(node, evidence.location))
@@ -104,35 +103,35 @@ def at_node(node: torch.fx.Node) -> Evidence:
 
 
 def stack_of(node: torch.fx.Node) -> tuple[Location, ...]:
-    """The frames that made `node`, outermost first, all of them."""
+    """All frames that made `node`, outermost first."""
     return _parse(node.meta.get("stack_trace") or "")
 
 
 def at_onnx_node(message: str, model: ir.Model) -> Evidence | None:
-    """Where the ONNX node comes from that a message of the checker or the runtime names."""
+    """The place of the ONNX node that a message of the checker or the runtime names."""
     node = onnx_node(message, model)
     made_from = None if node is None else node.meta.get(FX_NODE)
     return None if made_from is None else at_node(made_from)
 
 
 def onnx_node(message: str, model: ir.Model) -> ir.Node | None:
-    """The ONNX node that a message of the checker or the runtime names. They carry the name in no other way."""
+    """The ONNX node that a message of the checker or the runtime names. Only the message contains the name."""
     named = [node for node in model.graph.all_nodes() if node.name and node.name in message]
     return max(named, key=lambda node: len(node.name or ""), default=None)
 
 
 def at_exception(error: BaseException, model: torch.nn.Module | None = None) -> Evidence:
-    """The user's innermost line on the way to `error`.
+    """The user's innermost line in the traceback of `error`.
 
     Args:
-        error: What was raised. Where torch raised it from another exception, the deeper stack counts.
-        model: The model that ran; the submodule that failed is named as a path in it.
+        error: The exception. If torch raised it from another exception, the deeper stack counts.
+        model: The model that ran, in which the path of the failing submodule is found.
     """
     return at_stack(_frames_of(error), _failing_module(error, model) if model is not None else "")
 
 
 def summarized(frame: traceback.FrameSummary) -> Location:
-    """The place of a frame as `traceback` summarizes it."""
+    """The place of a frame summary of `traceback`."""
     line = frame.lineno or 1
     column, end, end_column = (getattr(frame, name, None) for name in ("colno", "end_lineno", "end_colno"))
     if column is None or end_column is None:
@@ -141,7 +140,7 @@ def summarized(frame: traceback.FrameSummary) -> Location:
 
 
 def at_stack(frames: Iterable[Location], module: str = "") -> Evidence:
-    """The user's innermost line among `frames`, outermost first, or a library's where none is the user's."""
+    """The user's innermost line among `frames`, outermost first, or a library's line if none is the user's."""
     stack = [frame for frame in frames if origin(frame.file) is not Origin.INTERNAL]
     if not stack:
         return Evidence(Location("", module=module) if module else None)
@@ -158,17 +157,17 @@ def callers() -> tuple[Location, ...]:
 
 
 def user_speaks(above: int = 0) -> bool:
-    """Whether the innermost frame that is not the standard library's (`warnings`, `logging`) is the model's code.
+    """Whether the innermost frame outside the standard library (`warnings`, `logging`) is the model's code.
 
     Args:
-        above: How many frames above the function that asks to begin.
+        above: How many frames above the caller the search begins.
     """
     frames = (frame.f_code.co_filename for frame in python_frames.outward(python_frames.current(above)))
     return is_users(next((file for file in frames if not is_standard_library(file)), ""))
 
 
 def module_definition(model: torch.nn.Module | Callable[..., Any]) -> Location | None:
-    """The `def` line of the model's `forward`, or of a function; the class line where `forward` is torch's; None where both are."""
+    """The `def` line of the model's `forward`, or of a function; the class line if `forward` is torch's; None if both are torch's."""
     if isinstance(model, torch.jit.ScriptModule):
         return None
     forward = type(model).forward if isinstance(model, torch.nn.Module) else model
@@ -179,7 +178,7 @@ def module_definition(model: torch.nn.Module | Callable[..., Any]) -> Location |
 
 
 def last_return(model: torch.nn.Module | Callable[..., Any]) -> Location | None:
-    """The last `return` of the model's `forward`, or of a function; the `def` line where its source is not at hand."""
+    """The last `return` of the model's `forward`, or of a function; the `def` line if its source is not available."""
     forward = type(model).forward if isinstance(model, torch.nn.Module) else model
     definition = module_definition(model)
     try:
@@ -191,7 +190,7 @@ def last_return(model: torch.nn.Module | Callable[..., Any]) -> Location | None:
 
 
 def class_definition(cls: type) -> Location | None:
-    """The `class` line of `cls`, unless it is torch's or Python's or its source is not at hand."""
+    """The `class` line of `cls`, unless it is torch's or Python's, or its source is not available."""
     try:
         file = inspect.getsourcefile(cls)
         line = inspect.getsourcelines(cls)[1]
@@ -203,24 +202,24 @@ def class_definition(cls: type) -> Location | None:
 
 
 def location(frame: types.FrameType, instruction: int, line: int | None) -> Location:
-    """The place of a frame, or of a traceback's entry, with columns where Python knows them (3.11 and later)."""
+    """The place of a frame, or of an entry of a traceback, with columns if Python knows them (3.11 and later)."""
     code = frame.f_code
     start, end, column, end_column = code_objects.position(code, instruction)
-    # NOTE: columns are counted in the source's text, which generated code may lack.
+    # NOTE: columns are counted in the source text, which generated code may lack.
     if start and end and column is not None and end_column is not None and line_text(code.co_filename, start):
         return Location(code.co_filename, Region.from_utf8(code.co_filename, start, column, end, end_column), code.co_name)
     return Location(code.co_filename, Region(line) if line else None, code.co_name)
 
 
 def definition_of(function: Any) -> Location | None:
-    """The line where a function begins; None for what is not written in Python."""
+    """The line where a function begins; None for functions that are not written in Python."""
     code = code_objects.code_of(function)
     return None if code is None else Location(code.co_filename, Region(code.co_firstlineno), code.co_name)
 
 
 @functools.lru_cache(maxsize=4096)
 def _parse(trace: str) -> tuple[Location, ...]:
-    """The frames of a text like a traceback's: `File "f", line n, in g`, then the code, then carets below the part that ran."""
+    """The frames in the text of a traceback: `File "f", line n, in g`, then the code, then carets below the part that ran."""
     lines = trace.splitlines()
     frames = []
     for number, text in enumerate(lines):
@@ -235,14 +234,14 @@ def _underlined(file: str, line: int, code: str, carets: str) -> Region:
     text = line_text(file, line)
     if not text or not _CARETS.fullmatch(carets) or text.strip() != code.strip():
         return Region(line)
-    # NOTE: a traceback shows the code without its own indentation, so columns are counted from the first character of both.
+    # NOTE: a traceback shows the code without its indentation, so columns are counted from the first character in both.
     shift = (len(text) - len(text.lstrip())) - (len(code) - len(code.lstrip())) + 1
     start = len(carets) - len(carets.lstrip()) + shift
     return Region(line, start, line, start + len(carets.strip()))
 
 
 def _module_path(node: torch.fx.Node) -> str:
-    """Path of the submodule that `node` belongs to, as the model's own attributes name it."""
+    """The path of the submodule that `node` belongs to, by the model's attributes."""
     stack = node.meta.get("nn_module_stack")
     if not stack:
         return ""
@@ -253,7 +252,7 @@ def _module_path(node: torch.fx.Node) -> str:
 
 
 def _steps(node: torch.fx.Node, place: Location | None) -> Iterator[Step]:
-    """What became of the user's call."""
+    """The steps from the user's call to the node."""
     present = str(node.target)
     name, operator = _exported_as(node)
     if place is not None and place.region:
@@ -270,7 +269,7 @@ def _steps(node: torch.fx.Node, place: Location | None) -> Iterator[Step]:
 
 
 def _exported_as(node: torch.fx.Node) -> tuple[str, str]:
-    """Name and operator of the node that capture made, from which `node` was decomposed."""
+    """Name and operator of the captured node from which `node` was decomposed."""
     name, operator = node.meta.get(CAPTURED_AS, node.name), str(node.meta.get("original_aten") or node.target)
     sources = node.meta.get("from_node")
     while sources:
@@ -288,20 +287,20 @@ def _frames_of(error: BaseException) -> tuple[Location, ...]:
     if raised_by_user or deeper is None:
         return tuple(shown)
     below = _frames_of(deeper)
-    # NOTE: the traceback of a cause begins at the frame that caught it, which the outer stack may show already.
+    # NOTE: the traceback of a cause begins at the frame that caught it, which may already be in the outer stack.
     shared = shown.index(below[0]) if below and below[0] in shown else len(shown)
     return (*shown[:shared], *below)
 
 
 def _own_frames(error: BaseException) -> list[Location]:
     frames = [location(*entry) for entry in python_frames.of_traceback(error)]
-    # NOTE: what called onnxplain is not what failed inside of it.
+    # NOTE: the caller of onnxplain is not the code that failed within it.
     ours = next((number for number, frame in enumerate(frames) if frame.file.startswith(_OUR_FOLDERS)), 0)
     return [*frames[ours:], *map(summarized, dynamo.interpreted_frames(error))]
 
 
 def _failing_module(error: BaseException, model: torch.nn.Module) -> str:
-    """Path of the innermost submodule of `model` whose method was running."""
+    """The path of the innermost submodule of `model` whose method was running."""
     paths = {id(module): path for path, module in model.named_modules()}
     running = [paths[id(module)] for module in torch_frames.modules_running(error) if id(module) in paths]
     return running[-1] if running else ""

@@ -1,4 +1,4 @@
-"""Translations that a user writes: one to fill in for an operator without any, and the place of one that is there."""
+"""The user's translations: a skeleton for an operator that has none, and the place of an existing one."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from . import locations
 
 
 def skeleton(target: object) -> Fix:
-    """A translation of the operator `target` for the user to fill in."""
+    """The fix that offers a skeleton of a translation for the operator `target`."""
     if not isinstance(target, OpOverload):
-        return Fix("Rewrite the line without this operator; it is not one that a translation can be given for.", Confidence.GUESS)
+        return Fix("Rewrite the line without this operator; an export takes no translation for it.", Confidence.GUESS)
     parameters = ", ".join(argument.name for argument in schema(target).arguments)
     name = schema(target).name.replace("::", "_").replace(".", "_")
     return Fix(

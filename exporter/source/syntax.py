@@ -1,4 +1,4 @@
-"""The syntax tree of the user's file at a place: which test, which statement, which text."""
+"""The syntax tree of the user's file at a place: its test, its statement, its text."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def _parsed(text: str) -> ast.Module | None:
 
 
 def tree(file: str) -> ast.Module | None:
-    """The syntax tree of `file`; None when it is not at hand or no Python."""
+    """The syntax tree of `file`; None if it is not available or not Python."""
     lines = linecache.getlines(file)
     return _parsed("".join(lines)) if lines else None
 
 
 def source(file: str) -> str:
-    """The text of `file`; empty when it is not at hand."""
+    """The text of `file`; empty if it is not available."""
     return "".join(linecache.getlines(file))
 
 
@@ -46,7 +46,7 @@ def text(file: str, node: ast.expr | ast.stmt) -> str:
 
 
 def around(file: str, place: Region) -> list[ast.AST]:
-    """The nodes that cover all of `place`, outermost first. Where only a line is known: those that cover it, or lie in it."""
+    """The nodes that cover all of `place`, outermost first. If only a line is known, those that cover it or are within it."""
     module = tree(file)
     return [] if module is None else [node for node in _down(module) if _covers(region(file, node), place)]
 
@@ -57,7 +57,7 @@ def innermost(file: str, place: Region, kind: type[_Node]) -> _Node | None:
 
 
 def without_body(location: Location) -> Location:
-    """`location` without what is inside of it, where it covers a whole `for`, `while` or `if`: only what that computes remains."""
+    """`location`, reduced to the computation in the header if it covers a whole `for`, `while` or `if`."""
     if location.region is None or (module := tree(location.file)) is None:
         return location
     for node in _down(module):
@@ -80,7 +80,7 @@ def test_at(location: Location) -> ast.expr | None:
 
 
 def expression_at(location: Location) -> str:
-    """The text of the expression at `location`, on one line. Where only its line is known: of what the line's statement computes."""
+    """The text of the expression at `location`, on one line. If only its line is known, the expression of the line's statement."""
     if location.region is None:
         return ""
     if location.region.column is not None:
@@ -92,7 +92,7 @@ def expression_at(location: Location) -> str:
 
 
 def behind(file: str, node: ast.stmt, code: str) -> tuple[Edit, ...]:
-    """The edit that puts `code` below the definition `node`, as far from it as definitions are, and indented as it is."""
+    """The edit that puts `code` below the definition `node`, with the usual distance between definitions and the same indentation."""
     last = region(file, node).last_line
     column = len(line_text(file, last).rstrip()) + 1
     text = "\n\n\n" + textwrap.indent(code, " " * node.col_offset)
@@ -100,12 +100,12 @@ def behind(file: str, node: ast.stmt, code: str) -> tuple[Edit, ...]:
 
 
 def last_name(function: ast.expr) -> str:
-    """The name of a function as it is called, without what stands before its last dot."""
+    """The name of a called function, without the part before its last dot."""
     return function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
 
 
 def name_of_torch(file: str) -> str | None:
-    """What `file` calls torch; None if it does not import it."""
+    """The name of torch in `file`; None if the file does not import it."""
     module = tree(file)
     for node in ast.walk(module) if module is not None else ():
         if isinstance(node, ast.Import):
@@ -126,7 +126,7 @@ def _tests(node: ast.AST) -> list[ast.expr]:
 
 
 def _down(module: ast.Module) -> Iterator[ast.expr | ast.stmt]:
-    """All nodes with a position, each before what is inside it."""
+    """All nodes with a position, each before the nodes within it."""
     return (node for node in ast.walk(module) if isinstance(node, ast.expr | ast.stmt))
 
 

@@ -1,4 +1,4 @@
-"""Calls in the user's code that answer otherwise while a model is exported than when it runs: what phase it is, what time it is."""
+"""Calls in the user's code whose answer differs between export and run: whether an export is running, the time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from . import locations, syntax
 from .call_sites import SourceExpression
 
 _PHASES = frozenset({"is_compiling", "is_dynamo_compiling", "is_exporting", "is_in_onnx_export", "is_scripting", "is_tracing"})
-"""Functions of torch that answer otherwise during an export, or did so for older exporters."""
+"""Functions of torch whose answer differs during an export, or did so in older exporters."""
 _CLOCKS = {
     "time": {"time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time"},
     "datetime": {"now", "utcnow", "today"},
@@ -22,24 +22,24 @@ _CLOCKS = {
     "os": {"urandom", "getpid"},
     "secrets": {"randbelow", "randbits", "token_bytes", "choice"},
 }
-"""Functions whose result is another one each time, by the last name of what they belong to."""
+"""Functions whose result differs each time, by the last name of their module or class."""
 
 
 def frames(program: torch.export.ExportedProgram) -> list[Location]:
     """The user's frames that made the operators of `program`, each once."""
-    # NOTE: equal text stands for equal frames, and is cheaper to compare.
+    # NOTE: equal text means equal frames, and is cheaper to compare.
     traces = {node.meta.get("stack_trace"): node for node in program.graph.nodes if node.op == "call_function"}
     found = dict.fromkeys(frame for node in traces.values() for frame in locations.stack_of(node))
     return [frame for frame in found if locations.is_users(frame.file)]
 
 
 def phases(ran: Sequence[Location]) -> list[SourceExpression]:
-    """The calls that ask for the phase, in functions whose frames are among `ran`."""
+    """The calls that ask whether an export is running, in functions whose frames are among `ran`."""
     return [call for call in _calls(ran, _PHASES, lambda _: True) if _is_in(call, ran)]
 
 
 def clocks(ran: Sequence[Location]) -> list[SourceExpression]:
-    """The calls of clocks and the like in the files of `ran`, whether or not they ran, too."""
+    """The calls of clocks and similar functions in the files of `ran`, including calls that did not run."""
     names = frozenset().union(*_CLOCKS.values())
     return list(_calls(ran, names, _is_clock))
 
@@ -52,7 +52,7 @@ def _is_clock(function: ast.expr) -> bool:
 def _calls(ran: Sequence[Location], names: frozenset[str], matches: Callable[[ast.expr], bool]) -> Iterator[SourceExpression]:
     for file in dict.fromkeys(frame.file for frame in ran):
         text = syntax.source(file)
-        # NOTE: a tree costs more than looking whether it is worth it.
+        # NOTE: parsing costs more than a search of the text for these names.
         if not any(f"{name}(" in text for name in names) or (tree := syntax.tree(file)) is None:
             continue
         for node in ast.walk(tree):
@@ -61,7 +61,7 @@ def _calls(ran: Sequence[Location], names: frozenset[str], matches: Callable[[as
 
 
 def _is_in(call: SourceExpression, ran: Sequence[Location]) -> bool:
-    """Whether the function that `call` stands in is one of those that ran."""
+    """Whether the function around `call` is one of those that ran."""
     function = syntax.innermost(call.file, syntax.region(call.file, call.node), ast.FunctionDef)
     if function is None:
         return False
