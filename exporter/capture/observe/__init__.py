@@ -1,1 +1,1 @@
-"""What is watched while a capture runs: frames, guards, reads, host values, attributes, replays."""
+"""Observes a capture while it runs: frames, guards, reads of tensors, random numbers, attributes; and replays operators afterwards."""

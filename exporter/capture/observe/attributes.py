@@ -1,4 +1,4 @@
-"""Attributes and global lists, dicts and sets that `forward` changes: the exported model keeps nothing from one run to the next."""
+"""Attributes and global lists, dicts and sets that `forward` changes. The exported model keeps no state between runs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from onnxplain.torch_internals.code_objects import code_of, stored_attributes
 from . import line_watch
 
 _LOOKED_AT = 10_000
-"""Length up to which a list, dict or set is watched."""
+"""The length up to which a list, dict or set is watched."""
 _State = dict[str, tuple[int, ...]]
 
 
 class Attributes:
-    """The attributes of the user's modules as they are now, tensors that torch keeps apart left out.
+    """The current attributes of the user's modules, without parameters and buffers.
 
     Args:
         model: The model.
@@ -33,7 +33,7 @@ class Attributes:
         for path, module in model.named_modules():
             cls = type(module)
             if cls not in classes:
-                # NOTE: not `cls.forward`, which torch.jit's classes compute.
+                # NOTE: not `cls.forward`, which is a computed property in torch.jit's classes.
                 forward = next((vars(base)["forward"] for base in cls.__mro__ if "forward" in vars(base)), None)
                 place = None if forward is None else locations.definition_of(forward)
                 classes[cls] = place is not None and locations.is_users(place.file)
@@ -49,14 +49,14 @@ class Attributes:
         self._before = self._state()
 
     def changes(self, frames: Sequence[Location], again: Callable[[], object]) -> Iterator[tuple[str, Location]]:
-        """The attributes that were changed since this was made, each with the user's line that did it. All of them are put back.
+        """The attributes that have changed since, each with the user's line that changed it. Restores all of them.
 
         Args:
             frames: The user's frames that made the program.
-            again: Runs the model once more, watched: only then it is known which line did it.
+            again: Runs the model once more, while the lines are watched, to find the line of each change.
         """
         changed = {name for name, state in self._state().items() if self._before.get(name) != state}
-        # NOTE: torch.export puts back tensors that were assigned (seen in 2.13), so only the code tells that they may have been.
+        # NOTE: torch.export restores assigned tensors (seen in 2.13), so only the code tells that there may have been an assignment.
         assigned = _assigned(self._modules, frames)
         changed |= {name for name in self._before if name.rpartition(".")[2] in assigned}
         self.put_back()
@@ -69,11 +69,11 @@ class Attributes:
 
         seen = line_watch.changes(again, states)
         self.put_back()
-        # NOTE: of a line that each of many layers runs, it is said once.
+        # NOTE: a line that many layers run is reported once.
         yield from dict.fromkeys((name.rpartition(".")[2], place) for name, place in seen)
 
     def _state(self) -> _State:
-        """Something for each attribute that is another thing when the attribute is."""
+        """A value for each attribute, which changes when the attribute changes."""
         return {f"globals.{name}": tuple(map(id, _items(value))) for name, value in self._globals.items()} | {
             f"{path}.{name}" if path else name: (id(value), *map(id, _items(value)))
             for path, module in self._modules
@@ -82,7 +82,7 @@ class Attributes:
         }
 
     def put_back(self) -> None:
-        """Makes all attributes what they were."""
+        """Restores all attributes."""
         for (_, module), values in zip(self._modules, self._values, strict=True):
             now = vars(module)
             for name in now.keys() - values.keys():
@@ -95,7 +95,7 @@ class Attributes:
 
 
 def _assigned(modules: Sequence[tuple[str, torch.nn.Module]], frames: Sequence[Location]) -> set[str]:
-    """The names of the attributes that methods of `modules` assign to, as far as they are among `frames`."""
+    """The names of the attributes that those methods of `modules` assign that are among `frames`."""
     ran = {(frame.file, frame.function) for frame in frames}
     codes = {
         code
@@ -115,7 +115,7 @@ def _containers(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _items(value: object) -> Iterator[object]:
-    """What is in `value`, if it is a container of Python's."""
+    """The contents of `value`, if it is a Python container."""
     if type(value) is dict:
         yield from value.values()
     elif type(value) in (list, set):

@@ -1,4 +1,4 @@
-"""The user's whole Python stack: on every FX node while torch traces non-strictly, and at the moments that decide over a capture.
+"""The user's whole Python stack: on every FX node of a non-strict capture, and at the moments that decide about a capture.
 
 torch keeps only the frames named `forward` (2.13, fx/proxy.py, `_record_forward_stack_traces_only`), so a helper's line is lost there.
 """
@@ -23,14 +23,14 @@ from .replays import Call
 
 @dataclasses.dataclass(frozen=True)
 class Site:
-    """What the innermost frame that is not torch's was doing.
+    """What the innermost frame outside torch was doing.
 
     Attributes:
-        stack: The frames that are not torch's, outermost first.
-        asking: Where the data was asked for: its innermost place, or inside of torch.
-        asks_truth_of_tensor: True if Python wanted to know whether a tensor is true, as `if` does.
+        stack: The frames outside torch, outermost first.
+        asking: The place that asked for the data: the innermost one, which may be within torch.
+        asks_truth_of_tensor: True if Python asked for the truth of a tensor, as `if` does.
         tensors: Names of the frame's local variables that hold tensors; None if that is not known.
-        numbers: Names of those that hold integers.
+        numbers: Names of the local variables that hold integers.
     """
 
     stack: tuple[Location, ...]
@@ -41,14 +41,14 @@ class Site:
 
 
 class Frames:
-    """Reads the stack between the innermost frame and the frame that entered this.
+    """Reads the stack between the innermost frame and the frame that entered this context.
 
-    Everything is cached by code object and instruction: the same lines run for each of a model's layers.
+    Everything is cached by code object and instruction, since the same lines run for each of a model's layers.
     """
 
     def __init__(self) -> None:
         self._boundary: types.FrameType | None = None
-        # NOTE: by id, because code objects hash slowly, and equal ones may come from different files; `_codes` keeps them alive.
+        # NOTE: by id, because code objects hash slowly, and different files may have equal ones; `_codes` keeps them alive.
         self._codes: dict[int, tuple[types.CodeType, bool, bool]] = {}
         self._places: dict[tuple[int, int], Location] = {}
         self._texts: dict[tuple[int, int], str] = {}
@@ -61,11 +61,11 @@ class Frames:
         self._boundary = None
 
     def stack(self) -> tuple[Location, ...]:
-        """The frames that are not torch's, outermost first."""
+        """The frames outside torch, outermost first."""
         return tuple(self._place(frame) for frame in self._others_than_torchs())
 
     def python_asks(self) -> bool:
-        """Whether the innermost of them needs a size as a Python number or bool by itself, and not an operator that it called."""
+        """Whether the innermost frame outside torch itself needs a size as a Python number or bool, and not an operator that it calls."""
         inner: types.FrameType | None = None
         for frame in self._inside(python_frames.current()):
             if not locations.is_internal(frame.f_code.co_filename):
@@ -88,11 +88,11 @@ class Frames:
 
     @contextlib.contextmanager
     def on_nodes(self) -> Iterator[None]:
-        """Writes the stack on every FX node that is made meanwhile, as `stack_trace`, in the form that `locations.at_node` reads."""
+        """Writes the stack on every new FX node, as `stack_trace`, in the form that `locations.at_node` reads."""
 
         def write(node: torch.fx.Node, kind: str) -> None:
-            # NOTE: torch.export refuses programs whose placeholders or outputs have a stack. A stack that the node has already was
-            # copied from a node that is traced again: it goes on where ours ends.
+            # NOTE: torch.export refuses programs whose placeholders or outputs have a stack. If the node already has a stack, torch copied
+            # it from a node that it traces again, and that stack continues ours.
             if kind not in ("placeholder", "output") and (trace := self._trace()):
                 node.meta["stack_trace"] = trace + (node.meta.get("stack_trace") or "")
 
@@ -135,7 +135,7 @@ class Frames:
 
 
 def site_of(entries: Sequence[Entry]) -> Site:
-    """What the innermost frame of `entries`, outermost first, that is not torch's was doing."""
+    """What the innermost frame outside torch was doing. `entries` are ordered from the outermost."""
     others = [number for number, (frame, _, _) in enumerate(entries) if not locations.is_internal(frame.f_code.co_filename)]
     if not others:
         return Site((), None, False, frozenset())
@@ -153,7 +153,7 @@ def site_of(entries: Sequence[Entry]) -> Site:
 
 
 def _stack_of_generated(frame: types.FrameType) -> str:
-    """The stack of the FX node whose line of generated code `frame` is at."""
+    """The stack of the FX node of the line of generated code that `frame` is at."""
     node = tracing.node_of_generated(frame)
     return str(node.meta.get("stack_trace") or "") if node is not None else ""
 
@@ -165,7 +165,7 @@ def _traceback_text(place: Location) -> str:
     text = line_text(place.file, region.line)
     shown = [f'File "{place.file}", line {region.line}, in {place.function}', f"  {text.strip()}"]
     if region.column is not None:
-        # NOTE: a traceback's carets end with the line; what goes on below it is cut.
+        # NOTE: a traceback's carets end with the line, so the rest of a longer expression is cut.
         end = region.end_column if region.end_column and region.last_line == region.line else len(text.rstrip()) + 1
         indent = len(text) - len(text.lstrip())
         shown.append(" " * (2 + region.column - 1 - indent) + "^" * max(1, end - region.column))

@@ -22,14 +22,14 @@ _TRIES = 4
 
 @dataclasses.dataclass(frozen=True)
 class Guard:
-    """A relation between sizes that holds in the graph since a line.
+    """A relation between sizes that the graph assumes from a line on.
 
     Attributes:
         relation: The relation, in torch's symbols.
-        stack: How the model came there.
-        asked_by_python: True if the model's code itself decided by the size, as with `if`; False if an operator checked it.
+        stack: The frames at that line.
+        asked_by_python: True if the model's code decided by the size, as with `if`; False if an operator checked it.
         operator: The operator that asked for a remainder of a size.
-        interpreted: True if TorchDynamo interpreted the model's code, which then asks nothing by itself.
+        interpreted: True if TorchDynamo interpreted the model's code, so that Python did not ask.
     """
 
     relation: sympy.Basic
@@ -41,12 +41,12 @@ class Guard:
 
 @dataclasses.dataclass(frozen=True)
 class Guards:
-    """What torch's shape environment decided during one capture.
+    """The decisions of torch's shape environment during one capture.
 
     Attributes:
         symbols: torch's symbols for the sizes of dims.
         made: Every guard, in order.
-        assumed: Where the data of the example decided, when the capture ran on real values.
+        assumed: The places where the example's data decided, if the capture ran on real values.
     """
 
     symbols: DimSymbols
@@ -111,9 +111,9 @@ class Guards:
         return found
 
     def decided(self, guard: Guard, dims: Iterable[InputDim]) -> bool:
-        """Whether the operator that made `guard` takes other sizes of `dims`, too, and then returns other shapes than the graph says.
+        """Whether the operator that made `guard` also takes other sizes of `dims`, and then returns shapes that the graph does not have.
 
-        Most operators refuse them, such as a `view`: the graph need not say what happens then.
+        Most operators, such as `view`, refuse other sizes, so the graph need not be right for them.
         """
         if guard.operator is None or not guard.relation.has(*REMAINDERS):
             return False
@@ -124,7 +124,7 @@ class Guards:
         return any(guard.operator.differs(returned, each) for each in itertools.islice(excluded, _TRIES))
 
     def others(self, symbol: sympy.Basic, sizes: Mapping[sympy.Basic, int]) -> Iterator[dict[sympy.Basic, int]]:
-        """`sizes` with larger ones of `symbol`: the nearest, then some that are further and further away."""
+        """`sizes` with larger sizes of `symbol`: the nearest ones, then some at growing distances."""
         size = sizes[symbol]
         further = (size << doublings for doublings in range(1, 5) if size << doublings > size + 32)
         return ({**sizes, symbol: other} for other in itertools.chain(range(size + 1, size + 33), further))
@@ -148,12 +148,12 @@ class Guards:
                 yield as_text(relation.xreplace(known)), guard
 
     def limits(self, dim: InputDim, least: int, most: int) -> Iterator[tuple[Limit, Guard]]:
-        """What the graph takes for granted about the size of `dim` alone, and `dynamic_shapes` does not say.
+        """The limits that the graph assumes for the size of `dim` alone, and that `dynamic_shapes` does not state.
 
         Args:
             dim: The dim.
             least: The least size that it may have.
-            most: The largest one.
+            most: The largest size that it may have.
         """
         symbol = self.symbols.of(dim)
         for relation in self.symbols.asserted():
@@ -163,7 +163,7 @@ class Guards:
                     yield limit, guard
 
     def checks(self) -> Iterator[tuple[sympy.Basic, tuple[Location, ...]]]:
-        """The relations between numbers that depend on data which the graph checks when it runs, each with its stack."""
+        """The relations between data-dependent numbers that the graph checks when it runs, each with its stack."""
         about_data = self.of_data()
         for relation in self.symbols.asserted():
             yield from ((relation, guard.stack) for guard in about_data if guard.relation == relation and guard.stack)
@@ -175,7 +175,7 @@ class Guards:
 
 
 def _fixed(relation: sympy.Basic, symbol: sympy.Basic | None) -> sympy.Integer | None:
-    """The number that `symbol` must be, if that is what `relation` says."""
+    """The number that `symbol` must be by `relation`; None if it may be another one."""
     if isinstance(relation, sympy.Eq) and symbol in relation.args:
         return next((side for side in relation.args if isinstance(side, sympy.Integer)), None)
     return None

@@ -1,4 +1,4 @@
-"""Random numbers that Python or numpy draws while the model runs: the state of their generators."""
+"""Random numbers that Python or numpy draws while the model runs, seen by the state of their generators."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 
 
 class Draws:
-    """Whether random numbers are drawn from now on."""
+    """Tells whether random numbers have been drawn since it was made."""
 
     def __init__(self) -> None:
         self._before = states()
 
     def were_made(self) -> bool:
-        """Whether any were."""
+        """Whether any random numbers were drawn."""
         return states() != self._before
 
 

@@ -1,4 +1,4 @@
-"""Runs the model once more, and sees which of the user's lines changes something."""
+"""Runs the model once more, and finds the user's lines that change a state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Result = TypeVar("_Result")
 
 
 def changes(run: Callable[[], object], state: Callable[[], Mapping[str, object]]) -> list[tuple[str, Location]]:
-    """The lines of the user's after which something else is in `state`, each with its key there, while `run` runs."""
+    """The user's lines after which `state` has another value while `run` runs, each with the key of that value."""
     found: list[tuple[str, Location]] = []
     now = state()
     running: types.FrameType | None = None
@@ -39,14 +39,14 @@ def changes(run: Callable[[], object], state: Callable[[], Mapping[str, object]]
         if running is not None and not locations.is_users(running.f_code.co_filename):
             running = None
 
-    # NOTE: the same run has just succeeded, so if this one fails, what was seen up to there still happened.
+    # NOTE: the same run has just succeeded, so if this one fails, the changes seen so far still happened.
     with contextlib.suppress(Exception), python_frames.each_line(on_line, locations.is_users):
         run()
     return found
 
 
 def lines(run: Callable[[], _Result]) -> tuple[_Result, set[tuple[str, int]]]:
-    """What `run` returns, and the lines of the user's that ran, each with its file."""
+    """The result of `run`, and the user's lines that ran, each with its file."""
     ran: set[tuple[str, int]] = set()
 
     def on_line(frame: types.FrameType, event: str) -> None:

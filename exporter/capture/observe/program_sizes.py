@@ -17,7 +17,7 @@ def constant_dims(shapes: DynamicShapes, program: torch.export.ExportedProgram) 
 
 
 def sizes_in(program: torch.export.ExportedProgram, dims: Iterable[InputDim]) -> dict[InputDim, int | sympy.Expr]:
-    """The size that each of `dims` has in `program`: a number if it has only one, or else an expression of torch's symbols."""
+    """The size of each of `dims` in `program`: a number if it has only one size, or else an expression of torch's symbols."""
     values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
     names = [getattr(each.arg, "name", "") for each in program.graph_signature.input_specs if each.kind is InputKind.USER_INPUT]
     found: dict[InputDim, int | sympy.Expr] = {}

@@ -1,4 +1,4 @@
-"""Tensors whose data Python reads while the model is captured: what it gets is a constant of the graph."""
+"""Tensors whose data Python reads during a capture: the values become constants of the graph."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from onnxplain.torch_internals.modules import REGISTERED
 
 _READERS = frozenset({"__array__", "__bool__", "__float__", "__index__", "__int__", "item", "numpy", "tolist"})
 
-# NOTE: a mode's frame is on the stack of every function.
+# NOTE: the frame of a mode is on the stack of every function.
 shape_env.leave_out(__file__)
 
 
 def holds_tensors(model: torch.nn.Module) -> bool:
-    """Whether a module of `model` has a tensor that is neither parameter nor buffer: as an attribute, or in one that is a list or dict."""
+    """Whether a module of `model` has a tensor that is neither parameter nor buffer, as an attribute or in a list or dict."""
     return any(
         isinstance(part, torch.Tensor)
         for module in model.modules()
@@ -33,11 +33,11 @@ def holds_tensors(model: torch.nn.Module) -> bool:
 class Reads(TorchFunctionMode):
     """Watches for functions that read a tensor's data.
 
-    torch.export makes fake tensors of parameters, buffers and inputs; a tensor that is a plain attribute of a module stays real, and
-    nothing tells that it was read (seen in torch 2.11, 2.13 and 2.15).
+    torch.export makes fake tensors of parameters, buffers and inputs. A tensor that is a plain attribute of a module stays real, and
+    torch does not tell that Python read it (seen in torch 2.11, 2.13 and 2.15).
 
     Args:
-        stack: Tells the frames that are not torch's, outermost first.
+        stack: Returns the frames outside torch, outermost first.
     """
 
     def __init__(self, stack: Callable[[], tuple[Location, ...]]) -> None:
@@ -46,7 +46,7 @@ class Reads(TorchFunctionMode):
         self._made: list[tuple[Location, ...]] = []
 
     def __torch_function__(self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
-        """Notes where a real tensor is read, and calls `func`."""
+        """Notes the stack if `func` reads a real tensor, and calls `func`."""
         del types
         if getattr(func, "__name__", "") in _READERS and args and isinstance(args[0], torch.Tensor) and not is_fake(args[0]):
             self._made.append(self._stack())

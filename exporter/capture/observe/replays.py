@@ -1,4 +1,4 @@
-"""Operators run once more on tensors without data and of known sizes: whether they do with these what the graph says."""
+"""Runs operators again on tensors without data and with known sizes, and compares their results with the graph."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Call:
         operator: The operator.
         args: Its positional arguments, with fake tensors.
         kwargs: Its keyword arguments.
-        used: Which of its results are used, where it returns a list, such as `split`; None where it does not.
+        used: The indices of the results in use if it returns a list, as `split` does; None otherwise.
     """
 
     operator: Callable[..., Any]
@@ -37,31 +37,31 @@ class Call:
     used: tuple[int, ...] | None = None
 
     def symbolic(self) -> Any:
-        """What the operator returns in the graph; None if that cannot be told."""
+        """The operator's result in the graph; None if it cannot be computed."""
         environment = next((each.fake_mode.shape_env for each in _tensors((self.args, self.kwargs)) if is_fake(each)), None)
         if environment is None:
             return None
         try:
-            # NOTE: the graph is made: what is asked here must not become a guard of it.
+            # NOTE: the graph is finished: questions about sizes must not become guards of it.
             with torch.no_grad(), shape_env.without_guards(environment):
                 return self.operator(*self.args, **self.kwargs)
         except Exception:
             return None
 
     def differs(self, result: Any, sizes: Sizes) -> bool:
-        """Whether the operator returns other shapes for tensors of `sizes` than `result` has there. False where it refuses them."""
+        """Whether the operator returns other shapes for tensors of `sizes` than `result` has for them. False if it refuses these sizes."""
         try:
             promised = [_shape(each, sizes) for each in _tensors(result)]
             shapes = self._shapes(sizes)
             used = range(max(len(shapes), len(promised))) if self.used is None else self.used
             return [shapes[each] for each in used] != [promised[each] for each in used]
         except Exception:
-            # NOTE: operators refuse sizes with any exception; and not each can run without data, or without a size that is not known. Where
-            # a list is too short for what is used of it, that is an error in eager mode, too.
+            # NOTE: operators refuse sizes with any exception, and some cannot run without data or with an unknown size. A list that is too
+            # short for the results in use is an error in eager mode as well.
             return False
 
     def parts(self, sizes: Sizes) -> int | None:
-        """How many tensors the operator returns for tensors of `sizes`; None where it refuses them."""
+        """How many tensors the operator returns for tensors of `sizes`; None if it refuses these sizes."""
         try:
             return len(self._shapes(sizes))
         except Exception:
@@ -73,13 +73,13 @@ class Call:
             return [tuple(each.shape) for each in _tensors(self.operator(*args, **kwargs))]
 
     def symbols(self) -> set[sympy.Basic]:
-        """The sizes that its arguments vary by."""
+        """The symbols of the sizes of its arguments."""
         dims: list[Any] = [each for tensor in _tensors((self.args, self.kwargs)) for each in tensor.shape]
         return {symbol for each in dims if isinstance(each, torch.SymInt) for symbol in each.node.expr.free_symbols}
 
     @property
     def counts(self) -> bool:
-        """Whether how many results it has may vary by the sizes of its arguments."""
+        """Whether the number of its results may depend on the sizes of its arguments."""
         if not isinstance(self.operator, OpOverload):
             return False
         return any(isinstance(each.type, torch.ListType) for each in schema(self.operator).returns)
@@ -90,14 +90,14 @@ class Call:
         return isinstance(self.operator, OpOverload) and schema(self.operator).name in _SQUEEZES
 
     def ones(self, sizes: Sizes) -> set[sympy.Basic]:
-        """The dims of the arguments that the graph leaves open and that are 1 at `sizes`."""
+        """The sizes of the arguments that are not fixed in the graph and are 1 at `sizes`."""
         dims: list[Any] = [each for tensor in _tensors((self.args, self.kwargs)) for each in tensor.shape]
         expressions = {each.node.expr for each in dims if isinstance(each, torch.SymInt)}
         return {each for each in expressions if each.xreplace(sizes) == 1}
 
 
 def calls(program: torch.export.ExportedProgram) -> Iterator[tuple[torch.fx.Node, Call]]:
-    """Every operator of `program`. Layers that repeat another one, of the same sizes, do not count."""
+    """Every operator of `program`. A call that repeats another one with the same sizes does not count."""
     seen: set[object] = set()
     for graph_module in program.graph_module.modules():
         for node in graph_module.graph.nodes if isinstance(graph_module, torch.fx.GraphModule) else ():

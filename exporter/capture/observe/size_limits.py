@@ -1,4 +1,4 @@
-"""What a relation says about a size: an upper bound, a multiple, or neither."""
+"""The limit that a relation puts on a size: an upper bound, a multiple, or none."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _LARGEST = 2**20
 
 @dataclasses.dataclass(frozen=True)
 class Limit:
-    """What the size of a dim must satisfy.
+    """A condition on the size of a dim.
 
     Attributes:
         most: The largest size; None if there is none.
-        factor: What the size must be a multiple of.
+        factor: The number of which the size must be a multiple.
     """
 
     most: int | None = None
@@ -32,8 +32,8 @@ class Limit:
 def limit_of(relation: sympy.Basic, symbol: sympy.Symbol, example: int, least: int, most: int) -> Limit | None:
     """The limit that `relation` puts on a size between `least` and `most`; None if it puts none that a Dim could state.
 
-    It is found by trying sizes. Lower bounds are no limits: what is smaller than a kernel or a window fails by itself. Nor is what only
-    concerns the sizes 0 and 1, which torch treats as special cases.
+    The function tries sizes. Lower bounds are not limits: a size smaller than a kernel or a window fails anyway. Relations that only
+    concern the sizes 0 and 1, which torch treats as special cases, are not limits either.
     """
     sizes = sorted({size for size in _worth_trying(relation, example) if max(least, 2) <= size <= most})
     tried = {size: _tried(relation, {symbol: size}) for size in sizes}
@@ -48,7 +48,7 @@ def limit_of(relation: sympy.Basic, symbol: sympy.Symbol, example: int, least: i
 
 
 def excludes(relation: sympy.Basic, least: int) -> bool:
-    """Whether `relation` is false for some sizes from `least` on. It is found by trying one size after another.
+    """Whether `relation` is false for some sizes from `least` on. The function tries one size after another.
 
     Sizes that are too large for real data do not count: libraries ask whether there are more than 2 ** 31 elements.
     """
@@ -64,11 +64,11 @@ def excludes(relation: sympy.Basic, least: int) -> bool:
 
 
 def _tried(relation: sympy.Basic, sizes: Mapping[sympy.Basic, int]) -> bool | None:
-    """Whether `relation` holds for `sizes`; None where it cannot be told."""
+    """Whether `relation` holds for `sizes`; None if that cannot be computed."""
     try:
         value = relation.xreplace({symbol: sympy.Integer(size) for symbol, size in sizes.items()})
     except (ArithmeticError, ValueError, AssertionError):
-        # NOTE: such as a division by a size that is rounded down to 0.
+        # NOTE: for example a division by a size that is rounded down to 0.
         return None
     return bool(value) if value in (sympy.true, sympy.false) else None
 

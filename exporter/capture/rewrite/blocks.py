@@ -1,4 +1,4 @@
-"""Statements of the user's as the body of a function of their own: their text there, and the call of it."""
+"""Moves the user's statements into a new function: the text of its body, and its call."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _OPERATORS = {
 
 @dataclasses.dataclass(frozen=True)
 class Rewrite:
-    """Source in place of other source.
+    """A replacement of source text.
 
     Attributes:
-        region: What it replaces.
-        code: What to put there.
-        exact: Whether it does the same for all inputs.
+        region: The text to replace.
+        code: The new text.
+        exact: Whether the new text does the same for all inputs.
     """
 
     region: Region
@@ -47,7 +47,7 @@ class Rewrite:
 
 
 def written_out(scope: Scope, statement: ast.AugAssign) -> str:
-    """What `x += y` sets `x` to, as an expression that leaves the old `x` alone."""
+    """The value that `x += y` gives to `x`, as an expression that does not change the old `x`."""
     value = scope.text(statement.value)
     atom = isinstance(statement.value, ast.Name | ast.Constant | ast.Call | ast.Attribute | ast.Subscript)
     return f"{scope.text(statement.target)} {_OPERATORS[type(statement.op)]} {value if atom else f'({value})'}"
@@ -68,8 +68,8 @@ def changes_others(scope: Scope, statements: Sequence[ast.stmt]) -> bool:
 
 
 def body(scope: Scope, statements: Sequence[ast.stmt], column: int, replaced: Sequence[Rewrite] = ()) -> str:
-    """The text of `statements`, begun at `column`: with in-place operators written out, copies returned, and `replaced` in its place."""
-    # NOTE: what follows an `if` stands less deep than what is inside of it.
+    """The text of `statements` from `column` on, with in-place operators written out, results copied, and `replaced` applied."""
+    # NOTE: statements after an `if` have less indentation than those within it.
     parts = [list(part) for _, part in itertools.groupby(statements, key=lambda each: each.col_offset)]
     return ("\n" + " " * (column - 1)).join(_part(scope, part, column, replaced) for part in parts)
 
@@ -102,13 +102,13 @@ def spliced(source: str, region: Region, changes: Sequence[Rewrite]) -> str:
 
 
 def function(name: str, parameters: Sequence[str], lines: Sequence[str], column: int) -> str:
-    """The definition of a function, begun at `column`."""
+    """The definition of a function, written from `column` on."""
     indent = "\n" + " " * (column + 3)
     return f"def {name}({', '.join(parameters)}):{indent}{indent.join(lines)}\n\n" + " " * (column - 1)
 
 
 def call(head: str, function: str, arguments: Sequence[str], column: int) -> str:
-    """The call on one line if it fits, or else on a line for each argument, begun at `column`."""
+    """The call on one line if it fits, or else with a line for each argument, written from `column` on."""
     indent = " " * (column - 1)
     short = f"{head}{function}({', '.join(arguments)})"
     if len(indent) + len(short) <= _LINE_LENGTH:
@@ -123,7 +123,7 @@ def tuple_of(parts: Sequence[str]) -> str:
 
 
 def result(scope: Scope, statements: Sequence[ast.stmt], name: str) -> str | None:
-    """`name` after `statements`, as a result that shares its data with nothing; None if it may be something that cannot be a result."""
+    """`name` after `statements`, as a result that shares its data with no other tensor; None if it may not be a valid result."""
     values = [node for root in statements for node in ast.walk(root) if isinstance(node, ast.Assign | ast.AnnAssign)]
     values = [node for node in values if name in scopes.stored([node])]
     if any(isinstance(node.value, ast.Constant) and type(node.value.value) is not int for node in values):
@@ -138,7 +138,7 @@ def result(scope: Scope, statements: Sequence[ast.stmt], name: str) -> str | Non
 
 
 def read_after(scope: Scope, region: Region, name: str) -> bool:
-    """Whether the function may read `name` when it has passed `region`."""
+    """Whether the function may read `name` after `region`."""
     loops = [each for each in ast.walk(scope.function) if isinstance(each, ast.For | ast.While)]
     around = [each for each in loops if each.lineno < region.line and (each.end_lineno or 0) >= region.last_line]
     after = [

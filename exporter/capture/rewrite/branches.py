@@ -1,4 +1,4 @@
-"""A Python branch on data as a torch.cond."""
+"""Rewrites a Python branch on data as a torch.cond."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .scope import Scope
 
 @dataclasses.dataclass(frozen=True)
 class _Arm:
-    """One way of a branch.
+    """One of the two ways of a branch.
 
     Attributes:
-        statements: What it does.
-        result: What it comes to; None if the statements return that.
+        statements: Its statements.
+        result: The expression of its result; None if the statements return the result.
     """
 
     statements: Sequence[ast.stmt]
@@ -30,7 +30,7 @@ class _Arm:
 
 @dataclasses.dataclass(frozen=True)
 class _Branch:
-    """An `if`, or a conditional expression, with all that depends on which way it goes."""
+    """An `if`, or a conditional expression, with all code that depends on it."""
 
     region: Region
     head: str
@@ -41,7 +41,7 @@ class _Branch:
 
 
 def rewritten(where: Scope, test: ast.expr, predicate: str | None) -> Rewrite | None:
-    """The branch on `test` with `predicate` in its place; None where the source does not tell how."""
+    """The branch on `test` with `predicate` instead; None if the source does not tell how."""
     branch = None if predicate is None else _branch(where, test)
     if branch is None or predicate is None:
         return None
@@ -68,7 +68,7 @@ def rewritten(where: Scope, test: ast.expr, predicate: str | None) -> Rewrite | 
 
 
 def by_element(where: Scope, test: ast.expr, predicate: str) -> str | None:
-    """The same with torch.where, where both ways are single expressions."""
+    """The same branch with torch.where, if both ways are single expressions."""
     branch = _branch(where, test)
     values = [arm.value for arm in branch.arms if arm.value is not None] if branch is not None else []
     if branch is None or len(values) < 2:
@@ -100,7 +100,7 @@ def _bodies(node: ast.AST) -> list[list[ast.stmt]]:
 
 
 def _returning(where: Scope, branch: ast.If, following: Sequence[ast.stmt]) -> _Branch | None:
-    """An `if` of which both ways return, be it behind it."""
+    """An `if` of which both ways return, in it or after it."""
     elif_ = is_elif(where.file, branch)
     if elif_ and (above := _chain(where, branch)) is not None:
         first, following = above
@@ -172,7 +172,7 @@ def _in_both(branch: ast.If, name: str) -> bool:
 
 
 def _operands(where: Scope, branch: _Branch) -> list[str] | None:
-    """The tensors of the function that the ways read; None where they need another value as a local variable of their own."""
+    """The function's tensors that the ways read; None if they read and set a variable that is not a tensor."""
     parts: list[ast.expr | ast.stmt] = []
     needed: set[str] = set()
     for arm in branch.arms:
@@ -194,7 +194,7 @@ def _operands(where: Scope, branch: _Branch) -> list[str] | None:
 
 
 def nested(where: Scope, statements: Sequence[ast.stmt]) -> list[Rewrite] | None:
-    """The branches on tensors inside of `statements`; None if there is one that the source does not tell how to rewrite."""
+    """The rewritten branches on tensors within `statements`; None if the source does not tell how to rewrite one of them."""
     found: list[Rewrite] = []
     inside = dataclasses.replace(where, tensors=None if where.tensors is None else where.tensors | _made(where, statements))
     for node in _down(statements):
@@ -209,7 +209,7 @@ def nested(where: Scope, statements: Sequence[ast.stmt]) -> list[Rewrite] | None
 
 
 def _made(where: Scope, statements: Sequence[ast.stmt]) -> frozenset[str]:
-    """Names of the variables that are certain to hold tensors in `statements`."""
+    """The names of the variables that certainly hold tensors in `statements`."""
     names = where.tensors or frozenset()
     for node in _down(statements):
         if isinstance(node, ast.Assign) and dataclasses.replace(where, tensors=names).is_tensor(node.value):
@@ -226,7 +226,7 @@ def _within(part: Region, whole: Region) -> bool:
 
 
 def _chain(where: Scope, branch: ast.If) -> tuple[ast.If, Sequence[ast.stmt]] | None:
-    """The `if` that an `elif` belongs to, and what follows the chain."""
+    """The `if` that an `elif` belongs to, and the statements after the chain."""
     for node in ast.walk(where.function):
         for statements in _bodies(node):
             for number, first in enumerate(statements):

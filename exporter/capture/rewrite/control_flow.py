@@ -20,11 +20,11 @@ _LOOP = "Keep the loop in the graph with torch.while_loop, which becomes an ONNX
 
 
 def for_branch(place: Location, site: Site) -> list[Fix]:
-    """Ways out of a Python branch on a tensor.
+    """Fixes for a Python branch on a tensor.
 
     Args:
         place: The place of its test.
-        site: What is known there.
+        site: The variables that are known there.
     """
     test = syntax.test_at(place)
     module = syntax.tree(place.file)
@@ -45,7 +45,7 @@ def for_branch(place: Location, site: Site) -> list[Fix]:
     if cond is None or predicate is None:
         return [_advice(place.file, module, test)]
     if any(isinstance(node, ast.Attribute) and node.attr == "equal" for node in ast.walk(test)):
-        # NOTE: torch.equal knows tensors of different shapes, and says that they are not equal.
+        # NOTE: torch.equal also takes tensors of different shapes, and returns False for them.
         cond = dataclasses.replace(cond, exact=False)
     ways = [_fix(place.file, _COND, cond)]
     if (elementwise := branches.by_element(scope, test, predicate)) is not None:
@@ -72,7 +72,7 @@ def _fix(file: str, description: str, rewrite: Rewrite) -> Fix:
 
 
 def _of_builtin(place: Location) -> list[Fix]:
-    """Ways out of a builtin function that compares tensors, or asks several of them."""
+    """Fixes for a builtin function that compares tensors, or asks for the truth of several."""
     call = None if place.region is None else syntax.innermost(place.file, place.region, ast.Call)
     function = syntax.innermost(place.file, place.region, ast.FunctionDef) if place.region is not None else None
     if call is None or function is None or not isinstance(call.func, ast.Name):
@@ -80,11 +80,11 @@ def _of_builtin(place: Location) -> list[Fix]:
     scope = Scope(place.file, function, syntax.name_of_torch(place.file) or "torch", None, frozenset())
     match call:
         case ast.Call(func=ast.Name(id="max" | "min" as name), args=[_, _], keywords=[]):
-            # NOTE: Python's max passes NaN on from its first argument only.
+            # NOTE: Python's max returns NaN only if it is the first argument.
             maximum = f"{scope.torch}.{name}imum({', '.join(map(scope.text, call.args))})"
             return [_guess(scope, "Compare the tensors in the graph.", call, maximum, Confidence.CHANGES_BEHAVIOUR)]
         case ast.Call(func=ast.Name(id="any" | "all"), args=[ast.GeneratorExp()]) if (together := scope.predicate(call)) is not None:
-            return [_guess(scope, "Ask for all of them in the graph: the result is a tensor then.", call, together, Confidence.GUESS)]
+            return [_guess(scope, "Combine the answers in the graph: the result is a tensor then.", call, together, Confidence.GUESS)]
     return []
 
 
@@ -95,7 +95,7 @@ def _guess(scope: Scope, description: str, node: ast.expr, code: str, confidence
 
 
 def _left_out(file: str, module: ast.Module, test: ast.expr, torch: str | None) -> Fix | None:
-    """Skips an `assert`, or an `if` that only raises, during an export."""
+    """The fix that skips an `assert`, or an `if` that only raises, during an export."""
     condition = syntax.text(file, test)
     condition = f"({condition})" if isinstance(test, ast.BoolOp | ast.IfExp | ast.NamedExpr | ast.Lambda) else condition
     match _owner(module, test):
@@ -112,7 +112,7 @@ def _left_out(file: str, module: ast.Module, test: ast.expr, torch: str | None) 
 
 
 def _advice(file: str, module: ast.Module, test: ast.expr) -> Fix:
-    """What to do where no edit can be told from the source."""
+    """The advice if the source does not tell an edit."""
     owner = _owner(module, test)
     condition = syntax.text(file, test)
     match owner:
@@ -126,12 +126,12 @@ def _advice(file: str, module: ast.Module, test: ast.expr) -> Fix:
 
 
 def for_value(place: Location, site: Site, truth_of: Callable[[str, int, str], bool | None]) -> list[Fix]:
-    """Ways out of Python needing a number that was computed from a tensor.
+    """Fixes for Python code that needs a number computed from a tensor.
 
     Args:
-        place: Where it needs it.
-        site: What is known there.
-        truth_of: Tells what an expression at a line of a file is for the example: what is stated has to hold there.
+        place: The place that needs the number.
+        site: The variables that are known there.
+        truth_of: The truth of an expression at a line of a file for the example: a stated condition must hold there.
     """
     test, module, scope = syntax.test_at(place), syntax.tree(place.file), _scope(place, site)
     if test is None or module is None:
@@ -142,7 +142,7 @@ def for_value(place: Location, site: Site, truth_of: Callable[[str, int, str], b
         return [] if loop is None else [_fix(place.file, _LOOP, loop)]
     ways = []
     if scope is not None and isinstance(owner, ast.If | ast.IfExp):
-        # NOTE: torch.cond takes a comparison of numbers, too.
+        # NOTE: torch.cond also takes a comparison of numbers.
         comparison = scope.text(test) if isinstance(test, ast.Compare) else None
         cond = branches.rewritten(scope, test, comparison)
         ways = [] if cond is None else [_fix(place.file, _COND, cond)]
@@ -150,7 +150,7 @@ def for_value(place: Location, site: Site, truth_of: Callable[[str, int, str], b
 
 
 def question(place: Location) -> tuple[str, int, str] | None:
-    """What `for_value` asks `truth_of` at `place`: file, line and expression; None if it asks nothing."""
+    """The question of `for_value` to `truth_of` at `place`: file, line and expression; None if there is none."""
     test = syntax.test_at(place)
     statement = None if test is None else syntax.innermost(place.file, syntax.region(place.file, test), ast.stmt)
     if test is None or statement is None or isinstance(statement, ast.While):
@@ -159,7 +159,7 @@ def question(place: Location) -> tuple[str, int, str] | None:
 
 
 def _for_use(place: Location, scope: Scope | None) -> list[Fix]:
-    """Ways out of a number that is needed by something else than a branch."""
+    """Fixes for a number that code other than a branch needs."""
     if scope is not None and place.region is not None:
         for node in reversed(syntax.around(place.file, place.region)):
             if isinstance(node, ast.For) and _inside(scope.region(node.iter), place.region):
@@ -178,14 +178,14 @@ def _for_use(place: Location, scope: Scope | None) -> list[Fix]:
                 calls = (node for node in syntax.around(place.file, scope.region(chosen)) if isinstance(node, ast.Call))
                 if (caller := next((node for node in calls if node.func is chosen), None)) is not None:
                     return [_all_of(scope, modules, index, ", ".join(map(scope.text, caller.args)))]
-    advice = "Stay in tensors: a mask such as torch.arange(size) < n, or a closed form, replaces a loop or an index."
+    advice = "Use tensors only: replace the loop or the index by a mask such as torch.arange(size) < n, or by a closed formula."
     return [Fix(advice, Confidence.GUESS)]
 
 
 def _all_of(scope: Scope, modules: ast.expr, index: ast.expr, arguments: str) -> Fix:
-    """Runs all modules of a list, and chooses one result."""
+    """The fix that runs all modules of a list and selects one result."""
     code = f"{scope.torch}.stack([module({arguments}) for module in {scope.text(modules)}])[{scope.text(index)}]"
-    return Fix("Run all of them, and choose from the results: they must have the same shape.", Confidence.GUESS, snippet=code)
+    return Fix("Run all of them and select a result; the results must have the same shape.", Confidence.GUESS, snippet=code)
 
 
 def _inside(whole: Region, part: Region) -> bool:
@@ -196,7 +196,7 @@ def _inside(whole: Region, part: Region) -> bool:
 
 
 def _statements(place: Location, test: ast.expr, truth_of: Callable[[str, int, str], bool | None]) -> list[Fix]:
-    """What may be stated about a test, which leaves the other branch out."""
+    """Fixes that state the outcome of a test, so that the graph lacks the other branch."""
     statement = syntax.innermost(place.file, syntax.region(place.file, test), ast.stmt)
     if statement is None:
         return []
@@ -209,7 +209,7 @@ def _statements(place: Location, test: ast.expr, truth_of: Callable[[str, int, s
     editable = own_line and torch is not None and locations.is_users(place.file)
     return [
         Fix(
-            f"State that {claim} for every input: the other branch is left out then.",
+            f"State that {claim} for every input; the exported model then lacks the other branch.",
             Confidence.GUESS,
             edits=(Edit(place.file, start, f"{torch}._check({claim})\n{indent}"),) if editable else (),
             snippet="" if editable else f"{torch or 'torch'}._check({claim})",
@@ -219,20 +219,20 @@ def _statements(place: Location, test: ast.expr, truth_of: Callable[[str, int, s
 
 
 def _claims(file: str, test: ast.expr, holds: bool | None) -> list[str]:
-    """What may be stated about `test`: that it holds, that it does not, or either where that is not known."""
+    """The claims about `test`: that it holds, that it does not, or both if that is not known."""
     claims = {True: syntax.text(file, test), False: _negated(file, test)}
     return list(claims.values()) if holds is None else [claims[holds]]
 
 
 def for_int_of_size(place: Location) -> list[Fix]:
-    """Replaces `int(x.shape[0])` at `place` by `x.shape[0]`."""
+    """The fix that replaces `int(x.shape[0])` at `place` by `x.shape[0]`."""
     if place.region is None or place.region.column is None:
         return []
     call = syntax.innermost(place.file, place.region, ast.Call)
     if call is None or not (isinstance(call.func, ast.Name) and call.func.id == "int" and len(call.args) == 1 and not call.keywords):
         return []
     size = syntax.text(place.file, call.args[0])
-    return [Fix("Use the size as it is.", Confidence.SAFE, edits=(Edit(place.file, syntax.region(place.file, call), size),))]
+    return [Fix("Use the size without a conversion.", Confidence.SAFE, edits=(Edit(place.file, syntax.region(place.file, call), size),))]
 
 
 def _negated(file: str, test: ast.expr) -> str:

@@ -1,4 +1,4 @@
-"""A size that is written as a number where it could be any."""
+"""Replaces a size that is written as a number, although it could vary."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _MAKERS = frozenset({"zeros", "ones", "full", "empty", "rand", "randn", "arange"
 
 
 def fixes(place: Location, dim: str, value: int) -> list[Fix]:
-    """Puts what the size is for other inputs in place of `value` on the line at `place`, a fix for each number that may be meant.
+    """Fixes that replace `value` on the line at `place` by an expression for the size, one for each number that may be the size.
 
     Args:
         place: The line.
-        dim: The place of the dim, such as `x.shape[0]`.
+        dim: The expression of the dim, such as `x.shape[0]`.
         value: The dim's size in the example.
     """
     if place.region is None or not locations.is_users(place.file):

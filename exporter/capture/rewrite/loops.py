@@ -1,4 +1,4 @@
-"""A Python loop whose number of rounds is data as a torch.while_loop."""
+"""Rewrites a Python loop whose number of iterations is data as a torch.while_loop."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .scope import Scope
 
 @dataclasses.dataclass(frozen=True)
 class _Loop:
-    """What is left of a loop when its statements are a function.
+    """The parts of a loop whose body becomes a function.
 
     Attributes:
-        test: Whether there is another round.
-        statements: What a round does.
-        before: What is computed once, before the loop.
-        counter: The loop's own variable with its start, its next value and its name behind the loop; empty for a `while`.
+        test: The condition for another iteration.
+        statements: The body.
+        before: The code that runs once, before the loop.
+        counter: The loop variable with its start, its next value and its name after the loop; empty for a `while`.
     """
 
     test: str
@@ -29,13 +29,13 @@ class _Loop:
 
 
 def rewritten(where: Scope, statement: ast.For | ast.While) -> Rewrite | None:
-    """The loop as a torch.while_loop; None where the source does not tell how."""
+    """The loop as a torch.while_loop; None if the source does not tell how."""
     region = where.region(statement)
     column = region.column or 1
     loop = _range(where, statement) if isinstance(statement, ast.For) else _while(where, statement)
     if loop is None or where.tensors is None or not scope.is_plain(loop.statements) or scope.has_return(loop.statements):
         return None
-    # NOTE: the test comes first: what it reads must be what the round before has set.
+    # NOTE: the test comes first: it must read the values that the previous iteration has set.
     asked = [ast.Expr(statement.test)] if isinstance(statement, ast.While) else []
     carried, results = [], []
     for name in scope.stored(loop.statements):
@@ -105,7 +105,7 @@ def _range(where: Scope, statement: ast.For) -> _Loop | None:
 
 
 def _number(value: ast.expr) -> ast.expr:
-    """`value` without what would make a Python number of it: torch.while_loop compares tensors, too."""
+    """`value` without a conversion to a Python number: torch.while_loop also compares tensors."""
     match value:
         case ast.Call(func=ast.Attribute(value=inner, attr="item"), args=[], keywords=[]):
             return inner

@@ -1,4 +1,4 @@
-"""A Python loop over the rows of a tensor as torch.vmap."""
+"""Rewrites a Python loop over the rows of a tensor as torch.vmap."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from onnxplain.source import locations, syntax
 
 
 def fixes(place: Location) -> list[Fix]:
-    """Computes `torch.stack([f(row) for row in x])` at `place` for all rows at once."""
+    """Fixes that compute `torch.stack([f(row) for row in x])` at `place` for all rows at once."""
     function = syntax.name_of_torch(place.file)
     if place.region is None or function is None or not locations.is_users(place.file):
         return []
@@ -27,7 +27,7 @@ def fixes(place: Location) -> list[Fix]:
                 match value:
                     case ast.Call(func=called, args=[ast.Name(id=given)], keywords=[]) if given == row:
                         code = syntax.text(place.file, called)
-                        advice = "Give it the whole tensor, if it treats each row by itself."
+                        advice = "Pass the whole tensor, if the function treats each row separately."
                         found.append(Fix(advice, Confidence.GUESS, edits=(Edit(place.file, region, f"{code}({whole})"),)))
                 vmap = Edit(place.file, region, f"{function}.vmap({code})({whole})")
                 return [Fix("Compute all rows at once.", Confidence.SAFE, edits=(vmap,)), *found]

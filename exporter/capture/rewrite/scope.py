@@ -1,4 +1,4 @@
-"""What the source tells of the names and expressions at a place: which are tensors, which share their data, what is true as a tensor."""
+"""Facts that the source tells about names and expressions: which are tensors, which share their data, and predicates as tensors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .schemas import returns_tensor
 _VIEWS = frozenset(
     {"expand", "flatten", "narrow", "permute", "reshape", "select", "squeeze", "swapaxes", "t", "transpose", "unsqueeze", "view"}
 )
-"""Methods whose result may share its data with the tensor; a branch of torch.cond may not return such a result."""
+"""Methods whose result may share its data with the tensor; a branch of torch.cond must not return such a result."""
 _SELVES = frozenset(
     {"to", "float", "double", "half", "long", "int", "bool", "type", "contiguous", "detach", "cpu", "chunk", "split", "unbind"}
 )
@@ -33,9 +33,9 @@ class Scope:
     Attributes:
         file: The file.
         function: The function.
-        torch: What the file calls torch.
+        torch: The name of torch in the file.
         tensors: Names of its local variables that hold tensors there; None if that is not known.
-        numbers: Names of those that hold integers.
+        numbers: Names of its local variables that hold integers.
     """
 
     file: str
@@ -61,7 +61,7 @@ class Scope:
         return frozenset({each.arg for each in parameters} - {"self", "cls"}) | frozenset(stored(self.function.body))
 
     def unused(self, name: str) -> str:
-        """`name`, or one like it that the function does not have."""
+        """`name`, or a similar name that the function does not use."""
         taken = {node.id for node in ast.walk(self.function) if isinstance(node, ast.Name)} | parameters([self.function])
         taken |= {node.name for node in ast.walk(self.function) if isinstance(node, ast.FunctionDef)}
         return next(each for each in (name, *(f"{name}_{number}" for number in range(2, 100))) if each not in taken)
@@ -159,7 +159,7 @@ class Scope:
         for part in reversed(first):
             text = self.predicate(part) if self.asks_tensor(part) else None
             if text is None:
-                # NOTE: what is no tensor, Python may decide, if it is asked before all tensors.
+                # NOTE: Python may decide about values that are not tensors, if the test asks for them before all tensors.
                 rest = first[: first.index(part) + 1]
                 word = "and" if isinstance(operator, ast.And) else "or"
                 plain = not any(map(self.asks_tensor, rest)) and all(isinstance(each, ast.Compare | ast.Attribute) for each in rest)
@@ -176,7 +176,7 @@ class Scope:
 
 
 def fresh(file: str, value: ast.expr) -> str | None:
-    """The text of a branch's result as a tensor of its own; None if it is no tensor, or sets names."""
+    """The text of a branch's result as a tensor with separate data; None if it is not a tensor, or sets names."""
     if any(isinstance(node, _UNSUPPORTED) for node in ast.walk(value)):
         return None
     match value:
@@ -195,7 +195,7 @@ def fresh(file: str, value: ast.expr) -> str | None:
 
 
 def shares(value: ast.expr | None) -> bool:
-    """Whether `value` may be a tensor that has another name, too, or a part of one."""
+    """Whether `value` may be a tensor, or a part of a tensor, that has another name as well."""
     match value:
         case None | ast.Name() | ast.Attribute() | ast.Subscript() | ast.Tuple() | ast.IfExp():
             return True
@@ -205,7 +205,7 @@ def shares(value: ast.expr | None) -> bool:
 
 
 def is_plain(statements: Iterable[ast.stmt]) -> bool:
-    """Whether they do nothing but set local variables, and return."""
+    """Whether the statements only set local variables and return."""
     for statement in statements:
         match statement:
             case ast.Assign(targets=targets) if all(map(_is_name, targets)):
@@ -227,7 +227,7 @@ def is_plain(statements: Iterable[ast.stmt]) -> bool:
 
 
 def returns(statements: Sequence[ast.stmt]) -> bool:
-    """Whether they end with a return on every way."""
+    """Whether the statements return on every path."""
     match statements[-1:]:
         case [ast.Return(value=ast.expr())]:
             return True
@@ -237,12 +237,12 @@ def returns(statements: Sequence[ast.stmt]) -> bool:
 
 
 def has_return(statements: Iterable[ast.stmt]) -> bool:
-    """Whether there is a return in them."""
+    """Whether the statements contain a return."""
     return any(isinstance(node, ast.Return) for statement in statements for node in ast.walk(statement))
 
 
 def read_first(statements: Sequence[ast.stmt], name: str) -> bool:
-    """Whether they may read `name` before they set it."""
+    """Whether the statements may read `name` before they set it."""
     for statement in statements:
         match statement:
             case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
@@ -265,7 +265,7 @@ def read_first(statements: Sequence[ast.stmt], name: str) -> bool:
 
 
 def sets(statements: Sequence[ast.stmt], name: str) -> bool:
-    """Whether it is certain that they set `name`."""
+    """Whether the statements certainly set `name`."""
     return any(
         sets(each.body, name) and sets(each.orelse, name) if isinstance(each, ast.If) else name in stored([each])
         for each in statements
@@ -279,7 +279,7 @@ def loaded(nodes: Iterable[ast.AST]) -> dict[str, None]:
 
 
 def stored(nodes: Iterable[ast.AST]) -> dict[str, None]:
-    """The names that are set in `nodes`, in the order of the text; those of comprehensions are not theirs."""
+    """The names that are set in `nodes`, in the order of the text, without those of comprehensions."""
     inside = [node for root in nodes for node in ast.walk(root) if isinstance(node, ast.comprehension)]
     own = {id(name) for each in inside for name in ast.walk(each.target)}
     return _names(nodes, ast.Store, own)
@@ -291,7 +291,7 @@ def parameters(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def bound_inside(nodes: Iterable[ast.expr | ast.stmt]) -> set[str]:
-    """The names that comprehensions and lambdas in `nodes` have of their own."""
+    """The names that comprehensions and lambdas in `nodes` bind."""
     nodes = list(nodes)
     inside = [node.target for root in nodes for node in ast.walk(root) if isinstance(node, ast.comprehension)]
     return parameters(nodes) | set(_names(inside, ast.Store))
