@@ -14,7 +14,7 @@ _RETURNED = {"model": 0, "args": 1, "kwargs": 2, "dynamic_shapes": 3}
 
 
 class FromElsewhere(Exception):
-    """The value comes from a function that is not known, and kept its name on the way."""
+    """The value comes from an unknown function, and has had the same name all the way."""
 
 
 def found(places: Iterable[Location], name: str) -> tuple[str, ast.expr] | None:

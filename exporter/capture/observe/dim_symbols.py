@@ -35,7 +35,7 @@ class DimSymbols:
         return set(shape_env.symbols_by_source(self._environment).values())
 
     def replaced(self) -> dict[sympy.Symbol, sympy.Basic]:
-        """What each symbol equals in the graph."""
+        """The expression that each symbol equals in the graph."""
         return shape_env.replacements(self._environment)
 
     def range_of(self, symbol: sympy.Basic | None) -> tuple[sympy.Basic, sympy.Basic] | None:
@@ -53,12 +53,12 @@ class DimSymbols:
         return known | {target: size for symbol, size in known.items() if isinstance(target := replaced.get(symbol), sympy.Symbol)}
 
     def places(self, expressions: Iterable[sympy.Basic], dims: Iterable[InputDim]) -> list[InputDim]:
-        """Those of `dims` by which the expressions of torch's symbols in the graph vary."""
+        """Those of `dims` on which the expressions of torch's symbols in the graph depend."""
         symbols = {symbol for expression in expressions for symbol in expression.free_symbols}
         return [dim for dim in dims if (symbol := self.of(dim)) is not None and {symbol, self.replaced().get(symbol)} & symbols]
 
     def text(self, expression: sympy.Basic, names: Mapping[InputDim, str]) -> str:
-        """`expression` of torch's symbols in the graph in terms of the names of dims."""
+        """`expression`, which has torch's symbols of the graph, in the names of dims."""
         return as_text(expression.xreplace(self.named(names)))
 
     def named(self, names: Mapping[InputDim, str]) -> dict[sympy.Basic, sympy.Symbol]:

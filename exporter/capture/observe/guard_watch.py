@@ -1,4 +1,4 @@
-"""torch's symbolic shapes watched at work, with the user's stack: torch names no line, and says only at the end that a dim is constant."""
+"""Watches torch's symbolic shapes, with the user's stack: torch names no line, and reports only at the end that a dim is constant."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .replays import Call
 
 
 class GuardWatch:
-    """Collects what torch's shape environments decide in this thread."""
+    """Collects the decisions of torch's shape environments in this thread."""
 
     def __init__(self, frames: Frames) -> None:
         self._frames = frames
@@ -29,7 +29,7 @@ class GuardWatch:
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        """Watches all shape environments of this thread. Where torch lacks one of these methods, findings lose their line."""
+        """Watches all shape environments of this thread. If torch lacks one of these methods, findings lose their line."""
         with (
             shape_env.observed(shape_env.SIZE_MADE, self._begin),
             shape_env.observed(shape_env.GUARD_MADE, self._log_guard),
@@ -39,15 +39,15 @@ class GuardWatch:
             yield
 
     def guards(self) -> Guards:
-        """What was decided until now."""
+        """The decisions so far."""
         return Guards(DimSymbols(self._environment), tuple(self._made), tuple(self._assumed))
 
     def _begin(self, environment: Any, *_: Any) -> None:
-        # NOTE: there may be no guard at all; and what captures a part of the model has another one.
+        # NOTE: there may be no guard at all, and a nested capture of a part of the model has a separate environment.
         self._environment = self._environment or environment
 
     def _log_guard(self, environment: Any, purpose: str, relation: sympy.Basic, *_: Any) -> None:
-        # NOTE: what torch only asks for itself, as about the strides of a fake tensor, the graph does not assume.
+        # NOTE: the graph does not assume the relations that torch asks for internally, for example about the strides of a fake tensor.
         if "suppressed" not in purpose:
             self._note(environment, relation, self._frames.operator() if relation.has(*DIVISIONS) else None)
 
@@ -55,7 +55,7 @@ class GuardWatch:
         self._note(environment, sympy.Eq(symbol, target))
 
     def _note(self, environment: Any, relation: sympy.Basic, operator: Call | None = None) -> None:
-        # NOTE: TorchDynamo may begin again, with a new environment: the last one counts.
+        # NOTE: TorchDynamo may start again with a new environment: the last one counts.
         self._environment = environment
         stack, interpreted = self._frames.stack(), tuple(map(locations.summarized, dynamo.interpreted_stack()))
         self._made.append(Guard(relation, (*stack, *interpreted), self._frames.python_asks(), operator, bool(interpreted)))

@@ -1,4 +1,4 @@
-"""What a capture decided about the sizes of dims, and where: a guard is what torch assumes of sizes from a line on."""
+"""The decisions of a capture about the sizes of dims, with their lines. A guard is an assumption about sizes from a line on."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Guards:
     assumed: tuple[Site, ...]
 
     def constant(self, dim: InputDim) -> int | None:
-        """The only size that `dim` can still have; None if it is dynamic or nothing is known."""
+        """The only size that `dim` can still have; None if it is dynamic or not known."""
         symbol = self.symbols.of(dim)
         known = [None if symbol is None else self.symbols.replaced().get(symbol)]
         bounds = self.symbols.range_of(symbol)
@@ -70,9 +70,9 @@ class Guards:
         return symbol is not None and self.constant(dim) is None and all(_fixed(guard.relation, symbol) is None for guard in self.made)
 
     def decisive(self, dim: InputDim) -> Guard | None:
-        """The guard that made `dim` constant; or else the first one that the graph keeps as a check; or else the first about it."""
+        """The guard that made `dim` constant; or else the first guard that the graph keeps as a check; or else the first guard about it."""
         symbol = self.symbols.of(dim)
-        # NOTE: where a dim equals another one, guards may be about that one.
+        # NOTE: if a dim equals another dim, guards may be about the other one.
         symbols = {symbol, None if symbol is None else self.symbols.replaced().get(symbol)}
         about = [guard for guard in self.made if guard.stack and symbols & guard.relation.free_symbols]
         kept = self.symbols.asserted()
@@ -86,9 +86,9 @@ class Guards:
         )
 
     def fixing(self, dim: InputDim) -> Guard | None:
-        """The first guard that fixes `dim`, alone or with others as the number of elements in `x.view(3, 4)`; None if none does."""
+        """The first guard that fixes `dim`, alone or together with other dims, as in `x.view(3, 4)`; None if none does."""
         symbol = self.symbols.of(dim)
-        # NOTE: into how many parts something is split is looked at in the graph, which may use only some of them.
+        # NOTE: the number of parts of a split is checked in the graph, which may use only some of them.
         about = (
             guard
             for guard in self.made
@@ -99,8 +99,8 @@ class Guards:
         return next(iter(sorted(about, key=lambda guard: not guard.stack)), None)
 
     def broadcast(self, dims: Sequence[InputDim]) -> dict[InputDim, Guard]:
-        """Those of `dims` that have size 1 in the example and another one by a guard, which therefore ended the capture."""
-        # NOTE: capture takes an example of size 1 for any size, which must be that of the tensor it meets; in eager mode it is broadcast.
+        """Those of `dims` with size 1 in the example and another size by a guard, which therefore ended the capture."""
+        # NOTE: a capture treats size 1 in the example as any size, and requires it to equal the other tensor's; eager mode broadcasts it.
         sizes = self.symbols.sizes(dims)
         found: dict[InputDim, Guard] = {}
         for guard in self.made:
@@ -130,9 +130,9 @@ class Guards:
         return ({**sizes, symbol: other} for other in itertools.chain(range(size + 1, size + 33), further))
 
     def asked(self, names: Mapping[InputDim, str]) -> Iterator[tuple[str, Guard]]:
-        """What was decided by the sizes of dims, as relations between their names; a relation counts once."""
+        """The decisions by the sizes of dims, as relations between their names; a relation counts once."""
         known = self.symbols.named(names)
-        # NOTE: a Dim such as `2 * half` promises what is true of each `half`.
+        # NOTE: a Dim such as `2 * half` promises the relations that are true for each `half`.
         derived = {symbol: target for symbol, target in self.symbols.replaced().items() if not target.is_Atom}
         seen: set[sympy.Basic] = set()
         for guard in self.made:

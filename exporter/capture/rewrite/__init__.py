@@ -1,4 +1,4 @@
-"""Edits of the user's source, and the proof that they work."""
+"""Edits of the user's source that make it exportable."""
 
 from .schemas import returns_tensor
 

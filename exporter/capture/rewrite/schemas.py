@@ -1,4 +1,4 @@
-"""Whether a call that the source names returns a tensor, by ATen's schemas."""
+"""Tells from ATen's schemas whether a call in the source returns a tensor."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _PYTHON_ONLY = frozenset(
 )
 """Methods of tensors that ATen calls `to`."""
 _SYNONYMS = {"axis": "dim", "keepdims": "keepdim"}
-"""Names from NumPy that torch takes for those of its schemas."""
+"""NumPy's names of keyword arguments, which torch also accepts, by the names in its schemas."""
 
 
 def returns_tensor(name: str, are_tensors: Sequence[bool], keywords: Collection[str] = ()) -> bool:
     """Whether a method of a tensor, or a function of torch, certainly returns one tensor.
 
     Args:
-        name: Its name, as `max` in `x.max(1)`.
-        are_tensors: Of each positional argument, the tensor before the dot included, whether it is certainly a tensor.
+        name: Its name, such as `max` in `x.max(1)`.
+        are_tensors: Whether each positional argument, including the tensor before the dot, is certainly a tensor.
         keywords: The names of its keyword arguments.
     """
     if name in _PYTHON_ONLY:
@@ -37,12 +37,12 @@ def _by_schema(name: str, are_tensors: tuple[bool, ...], keywords: frozenset[str
 
 
 def _may_be_meant(overload: torch.FunctionSchema, are_tensors: Sequence[bool], keywords: frozenset[str]) -> bool:
-    """Whether `overload` may take these arguments. Where types are not known, it may."""
+    """Whether `overload` may take these arguments. Arguments of unknown type may fit."""
     given = [each for each in overload.arguments if not each.kwarg_only]
     types = [str(each.type) for each in given]
     if types[:1] == ["List[Tensor]"] and are_tensors[0]:
         return False
-    # NOTE: sizes and dims may be given one by one, as in `x.view(2, 3)`.
+    # NOTE: sizes and dims may be separate arguments, as in `x.view(2, 3)`.
     if len(are_tensors) > len(given) and not any(each.startswith("List") for each in types):
         return False
     if not keywords <= {each.name for each in overload.arguments}:

@@ -74,7 +74,7 @@ class Scope:
             case ast.Compare():
                 return self._compares_tensors(node)
             case ast.BinOp(op=ast.Mod(), left=left) if not isinstance(left, ast.Constant) or isinstance(left.value, str):
-                # NOTE: a text on the left would be formatted.
+                # NOTE: with a string on the left, `%` formats it.
                 return self.is_tensor(left)
             case ast.BinOp(left=left, right=right):
                 return self.is_tensor(left) or self.is_tensor(right)
@@ -120,12 +120,12 @@ class Scope:
         return self.is_tensor(test)
 
     def _elements(self, tests: ast.GeneratorExp) -> Scope:
-        """This scope inside of a generator: an element of a tensor is a tensor."""
+        """This scope within a generator expression: an element of a tensor is a tensor."""
         made = {each.target.id for each in tests.generators if isinstance(each.target, ast.Name) and self.is_tensor(each.iter)}
         return dataclasses.replace(self, tensors=(self.tensors or frozenset()) | made)
 
     def predicate(self, test: ast.expr) -> str | None:
-        """`test` as a tensor of dtype bool; None where that cannot be told from the source."""
+        """`test` as a tensor of dtype bool; None if the source does not tell how."""
         text = self.text(test)
         match test:
             case ast.BoolOp(op=operator, values=parts):
