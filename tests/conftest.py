@@ -26,7 +26,7 @@ _numbers = itertools.count()
 @pytest.fixture(autouse=True)
 def every_log_is_valid(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Checks the last log of every context, as SARIF, whether or not the test writes it."""
-    # NOTE: keyed by the contexts, which it keeps alive: the id of a freed one may become that of another.
+    # NOTE: keyed by the contexts, which it keeps alive: a new context may get the id of a freed one.
     logs: dict[DiagnosticContext, Log] = {}
     real = DiagnosticContext.log
 

@@ -1,4 +1,4 @@
-"""The corpora of failures, each exported once in a test session, from a git checkout of its own as a user has one."""
+"""The corpora of failures. Each is exported once in a test session, from a separate git checkout, as a user has one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REPOSITORY = "https://github.com/example/models"
 
 @dataclasses.dataclass(frozen=True)
 class Corpus:
-    """What became of the cases of a corpus, by name, and the folder of their SARIF logs, called after them in a folder for each profile."""
+    """The outcomes of a corpus's cases by name, and the folder of their SARIF logs: one folder for each profile, one log for each case."""
 
     outcomes: Mapping[str, tuple[Case, dict[str, Any]]]
     logs: pathlib.Path

@@ -1,4 +1,4 @@
-"""Whether an exported model gives what eager PyTorch gives."""
+"""Compares the outputs of an exported model with those of eager PyTorch."""
 
 from __future__ import annotations
 

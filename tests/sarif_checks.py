@@ -1,4 +1,4 @@
-"""What every SARIF log of onnxplain keeps: the standard's schema, our own stricter one, and what no schema can say."""
+"""Checks of every SARIF log of onnxplain: the standard's schema, our stricter one, and rules that no schema can express."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OASIS_SCHEMA = pathlib.Path(__file__).resolve().parents[2] / "shared/schemas/sar
 
 
 def check_log(log: pathlib.Path | Mapping[str, Any]) -> dict[str, Any]:
-    """Asserts that `log`, a file or its content, is as it must be. Returns the content."""
+    """Asserts that `log`, a file or its content, is right. Returns the content."""
     content: dict[str, Any] = dict(log) if isinstance(log, Mapping) else json.loads(pathlib.Path(log).read_text(encoding="utf-8"))
     validate(content)
     for run in content["runs"]:
@@ -46,7 +46,7 @@ def check_log(log: pathlib.Path | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def validate(content: Mapping[str, Any], name: str = "sarif-onnxplain") -> None:
-    """Asserts that `content` is valid under both schemas, ours being `name`. Warns where the standard's is not at hand."""
+    """Asserts that `content` is valid under the standard's schema and our schema `name`. Warns if the standard's is not available."""
     _fail_on_errors(_ours(name), content)
     if OASIS_SCHEMA.exists():
         _fail_on_errors(_oasis(), content)

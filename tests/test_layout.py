@@ -1,4 +1,4 @@
-"""The layout: what may import what, what the wheel holds, what the library never does."""
+"""The layout: which room may import which, the packages in the wheel, and calls that the library never makes."""
 
 from __future__ import annotations
 

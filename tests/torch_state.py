@@ -1,4 +1,4 @@
-"""What an export could leave behind in torch and in the process: every callable of torch, and what is the process's alone."""
+"""The state that an export could change in torch and in the process: every callable of torch, and the settings of the process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ State = Mapping[tuple[str, ...], object]
 
 
 def state() -> State:
-    """What there is now, by its way."""
+    """The current objects, by their paths."""
     found = dict(_callables())
     for name, logger in list(logging.root.manager.loggerDict.items()):
         if name.split(".")[0] == "torch" and isinstance(logger, logging.Logger):
@@ -29,7 +29,7 @@ def state() -> State:
 
 
 def changes(before: State, after: State) -> list[tuple[str, ...]]:
-    """The ways at which there is something else. What has come since, such as modules that torch loads late, is no change."""
+    """The paths whose object has changed. New objects, such as modules that torch loads late, are not changes."""
     return [way for way, value in before.items() if way in after and after[way] is not value and after[way] != value]
 
 

@@ -1,4 +1,4 @@
-"""A small model with every kind of weight, and what tests of weights and files do with it."""
+"""A small model with every kind of weight, and helpers for tests of weights and files."""
 
 from __future__ import annotations
 

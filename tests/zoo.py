@@ -15,7 +15,7 @@ DynamicShapes = Mapping[str, Mapping[int, Any] | None]
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """What a model is called with."""
+    """The inputs of a model."""
 
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -34,14 +34,14 @@ class Inputs:
 
 @dataclasses.dataclass(frozen=True)
 class Built:
-    """A model in eval mode and what to call it with.
+    """A model in evaluation mode and its inputs.
 
     Attributes:
         model: The model.
         args: Positional example inputs.
         kwargs: Keyword example inputs.
         other: Other values of the same shapes.
-        resized: Other values in other sizes of the dynamic dims; the last is a batch of one, which captured graphs like to forget.
+        resized: Other values in other sizes of the dynamic dims. The last is a batch of one, which captured graphs often get wrong.
     """
 
     model: nn.Module
@@ -102,7 +102,7 @@ def _built(model: nn.Module, inputs: Callable[..., Inputs], *sizes: Mapping[str,
 
 @torch.no_grad()
 def _randomize(model: nn.Module) -> None:
-    """Draws all weights anew: biases of zero, identity norms and very small matrices would hide a wrong graph."""
+    """Draws all weights again: biases of zero, identity norms and very small matrices would hide a wrong graph."""
     for parameter in model.parameters():
         if parameter.dim() > 1:
             nn.init.xavier_normal_(parameter)
@@ -116,12 +116,12 @@ def _randomize(model: nn.Module) -> None:
 
 
 def _ids(batch: int, sequence: int) -> torch.Tensor:
-    """Token ids that are no special tokens."""
+    """Token ids without special tokens."""
     return torch.randint(3, _TOKENS - 1, (batch, sequence))
 
 
 def _padding(batch: int, sequence: int) -> torch.Tensor:
-    """An attention mask: zero where a text has ended, each at a place of its own."""
+    """An attention mask: zero after the end of each text. The texts have different lengths."""
     lengths = torch.randint(1, sequence + 1, (batch, 1))
     return (torch.arange(sequence) < lengths).long()
 

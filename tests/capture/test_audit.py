@@ -1,4 +1,4 @@
-"""What Python does around the operators, operators written in Python, and places where an export's arguments were written."""
+"""Python code around the operators, operators written in Python, and the places of an export's arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an export would fix for good without a word is said at its line: Python inputs, random numbers, constant and missing outputs."""
+"""Values that become constants are reported at their line: Python inputs, random numbers, constant and missing outputs."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def columns(finding: Diagnostic) -> str:
 
 
 def applied(edits: tuple[Edit, ...]) -> str:
-    """The file of `edits` as a tool would leave it."""
+    """The text of the file after a tool has applied `edits`."""
     (edit,) = edits
     lines = pathlib.Path(edit.file).read_text(encoding="utf-8").splitlines(keepends=True)
     region: Region = edit.region
@@ -605,7 +605,7 @@ def test_dynamic_shapes_that_contradict(load: Load, wanted: Any) -> None:
     assert outcome.only.location.file == __file__
 
 
-# The model's and the call's own faults
+# Faults of the model and of the call
 
 
 def test_exception_of_the_users_code(load: Load, marked: Marked) -> None:

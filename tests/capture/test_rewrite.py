@@ -1,4 +1,4 @@
-"""What the source tells of expressions: which calls certainly return a tensor."""
+"""The source tells which calls certainly return a tensor."""
 
 from __future__ import annotations
 

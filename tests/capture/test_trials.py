@@ -1,4 +1,4 @@
-"""Fixes are tried before they are offered: on copies that nobody else can call, within a budget, not at all if that is forbidden."""
+"""Fixes are tried before they are offered: on copies that no other code can call, within a budget, and not at all if that is forbidden."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_what_is_not_tried_for_lack_of_runs_says_so(load: Load) -> None:
     tried = [fix for fix in fixes if fix.confidence is Confidence.SAFE]
     assert len(fixes) == 10
     assert 3 <= len(tried) < 10
-    # What was tried in vain would have lost its edits.
+    # A fix that did not work would have lost its edits.
     untried = [fix for fix in fixes if fix.confidence is Confidence.GUESS and fix.edits]
     assert len(tried) + len(untried) == 10
     assert all(fix.description.startswith(tried[0].description) and fix.description != tried[0].description for fix in untried)
@@ -152,7 +152,7 @@ def test_a_run_that_never_ends_is_stopped(load: Load) -> None:
 
 
 def test_an_edited_loop_that_never_ends_is_stopped(load: Load) -> None:
-    # The edit carries what the source tells, and not what `shrink` changes.
+    # The edit carries the variables that the source shows, and not those that `shrink` changes.
     module = load(
         """
         import torch

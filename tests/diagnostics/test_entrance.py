@@ -1,4 +1,4 @@
-"""The entrance of `onnxplain.diagnostics`: what other rooms may import, and what that costs."""
+"""The entrance of `onnxplain.diagnostics`: the names that other rooms may import, and the time that the import takes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OTHERS = sorted(
 
 
 def imported(path: pathlib.Path) -> Iterator[str]:
-    """What a source file imports from `onnxplain.diagnostics`: the first name below it."""
+    """The first name below `onnxplain.diagnostics` in each import of a source file."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").startswith("onnxplain.diagnostics"):
             below = (node.module or "").split(".")[2:]

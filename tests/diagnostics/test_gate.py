@@ -35,15 +35,15 @@ pytestmark = pytest.mark.usefixtures("here")
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A gate on a log: what the baseline accepted, what the log says now, and what comes out.
+    """A gate on a log: the accepted findings, the present ones, and the verdict.
 
     Attributes:
         now: The lines of the source, see `write`.
-        before: Those of the source when its log was accepted; None for a gate without a baseline.
+        before: The lines when the log was accepted; None for a gate without a baseline.
         options: Options of the gate.
-        exit_code: What it exits with.
+        exit_code: Its exit code.
         states: How many findings are new, unchanged, updated (moved, or with another text) and absent (fixed).
-        suppressed: How many count nowhere.
+        suppressed: How many findings are suppressed.
         levels: Levels of the export now.
     """
 
@@ -169,7 +169,7 @@ def test_a_second_gate_says_the_same() -> None:
     assert pathlib.Path(LOG).read_bytes() == before
     assert [state for state, _ in states()].count("absent") == 3
     assert (first[0], verdict(LOG)[1]["new"]) == (1, {"error": 1, "warning": 1, "note": 0})
-    # What is fixed is no finding to those that read the log.
+    # Readers of the log must not show a fixed finding.
     assert len(read_log(pathlib.Path(LOG)).findings) == 2
     run("baseline", "accept", LOG)
     assert verdict(LOG, "--baseline", BASELINE)[1]["new"] == {"error": 0, "warning": 0, "note": 0}
@@ -245,7 +245,7 @@ def test_logs_for_github(left_out: Mapping[str, object], options: Sequence[str],
     told = run("gate", LOG, "--baseline", BASELINE, "--format", "json", *options)
     assert told.exit_code == code
     if code == 0:
-        # What is left out may still be there, and GitHub would show as a finding what is fixed.
+        # An omitted finding may still exist, and GitHub would show a fixed one as a finding.
         fixed = {each["level"] for each in json.loads(told.stdout)["findings"]}
         assert fixed == {level for level in ("error", "warning", "note") if not left_out.get(level)}
         assert json.loads(text())["runs"][0]["results"] == []
@@ -292,7 +292,7 @@ def test_a_large_log(equal: bool) -> None:
     started = time.process_time()
     assert run("baseline", "accept", "before.sarif").exit_code == 0
     code, told = verdict_of_many(LOG, "--baseline", BASELINE)
-    # NOTE: it takes about 5 seconds; what grows with the square of the findings takes minutes.
+    # NOTE: it takes about 5 seconds; work that grows with the square of the findings would take minutes.
     assert time.process_time() - started < 30
     assert (code, told) == ((0, (0, 7_000, 3_000, 0)) if equal else (1, (3_000, 7_000, 0, 3_000)))
 

@@ -1,4 +1,4 @@
-"""What keeps a gate from a verdict: wrong files, wrong usage, files that cannot be written. The exit code is never that of a verdict."""
+"""Wrong files, wrong usage and files that cannot be written keep a gate from a verdict. The exit code is never that of a verdict."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ CORRUPT: dict[str, Callable[[], str | bytes]] = {
 }
 
 NO_EXPORT = {"no invocation", "of no export", "no success", "failed without an error", "errors are left out"}
-"""What a baseline may be: it describes no export, and findings that it lacks are new."""
+"""Files that a baseline may be: they describe no export, and findings that they lack are new."""
 
 
 @pytest.mark.parametrize("kind", CORRUPT)
@@ -171,7 +171,7 @@ def test_output_that_cannot_be_written(arguments: Sequence[str]) -> None:
 def read_only(path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.chmod(0o444)
     access = os.access
-    # NOTE: to root, as whom CI may run, no file is read-only.
+    # NOTE: for root, which CI may use, no file is read-only.
     monkeypatch.setattr(os, "access", lambda file, mode: pathlib.Path(file) != path.resolve() and access(file, mode))
 
 

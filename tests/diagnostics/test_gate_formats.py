@@ -1,4 +1,4 @@
-"""The formats of a gate's report: what CI systems read, and that no text of a model can change its structure."""
+"""The formats of a gate's report: CI systems can read them, and no text of a model can change their structure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from onnxplain.rules import DataDependentBranch, ExampleOfSizeOne, TrainingMode
 pytestmark = pytest.mark.usefixtures("here")
 
 EVIL = "x ##[error]y\n::error::z%0A,a:b\r\n::set-output name=a::b </failure>]]> \x00\x1b[31m \ud800 \U0010ffff"
-"""What a message and a model's name may hold; each sink keeps it in its place."""
+"""Text that a message or a model's name may contain, and that no sink may interpret."""
 
 
 def hostile() -> None:

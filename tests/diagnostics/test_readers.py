@@ -34,7 +34,7 @@ EXCUSED: Mapping[str, Mapping[str, str]] = {
         r"SARIF2012 .* does not provide a 'rules' property": "a log without findings has no rules to describe",
     },
 }
-"""Complaints of the multitool about the logs of a profile, and why the logs stay as they are."""
+"""Complaints of the multitool about the logs of a profile, and the reason why the logs stay that way."""
 
 WIDE = 'class 模型:\n\tdef 前进(self, x):\n\t\treturn x + "😀" \t+ "e\u0301"  # 👍🏽 \u00ad\n\n\n\n\n\n\t\tx = "😀"\n\t\tx = "😀"'
 """Source with tabs, emoji, combining and invisible characters, equal lines, and an unfinished last line.
@@ -120,7 +120,7 @@ def logs(source: str, profile: str, request: pytest.FixtureRequest) -> list[path
 
 @pytest.fixture(scope="session")
 def packages() -> None:
-    """What runs on Node.js."""
+    """The readers that run on Node.js."""
     try:
         node.install()
     except node.Missing as missing:

@@ -23,7 +23,7 @@ ONNX = GraphText("onnx", "# The ONNX graph.\ns = ReduceSum(x)\n", {"sum_1": (2, 
 
 
 def with_way(file: str) -> DiagnosticContext:
-    """A finding with a stack, a way through two graphs, and related places."""
+    """A finding with a stack, a path through two graphs, and related places."""
     place = at(file, "x.sum()", function="forward")
     evidence = Evidence(
         location=place,

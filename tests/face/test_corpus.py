@@ -13,7 +13,7 @@ from scoreboard.case import Case
 ELSEWHERE: Mapping[str, str] = {
     "066_grid_sample_5d": "exported and verified: the operator is written with others at this opset, so there is nothing to warn of",
 }
-"""Cases that do not end as their docstring says, and why that is right."""
+"""Cases whose outcome differs from their docstring, and why that is right."""
 
 pytestmark = pytest.mark.slow
 

@@ -1,4 +1,4 @@
-"""The code examples of PyTorch's documentation of its TorchDynamo-based exporter, as written there but for the name of the package.
+"""The code examples of PyTorch's documentation of its TorchDynamo-based exporter, with only the name of the package changed.
 
 Sources: docs.pytorch.org `onnx_dynamo` of torch 2.1 to 2.8, the docstrings of torch 2.1 to 2.5 it shows, and the tutorials
 `export_simple_model_to_onnx_tutorial` and `onnx_registry_tutorial`.
@@ -475,7 +475,7 @@ def test_example_runs_as_written(
     example: str, load: Callable[..., ModuleType], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    # What stands as a session of Python there is one here, but for its prompts.
+    # Python sessions in the documentation are sessions here, without the prompts.
     source = re.sub(r"^(>>>|\.\.\.) ", "", example, flags=re.MULTILINE)
     load(re.sub(r"\btorch\.onnx\b", "onnxplain", f"import torch.onnx\n{source}"))
     for model in tmp_path.glob("*.onnx"):
@@ -494,7 +494,7 @@ def test_example_runs_as_written(
         assert (tmp_path / "mlp.sarif").exists()
 
 
-# The page for those who come from torch.onnx
+# The page for users of torch.onnx
 
 PAGE = ROOT / "exporter" / "coming-from-torch-onnx.md"
 

@@ -1,4 +1,4 @@
-"""What torch.onnx had from 2.1 to 2.8, and the program of today's: options, registry, strategies, calls, and what they refuse."""
+"""The interface of torch.onnx from 2.1 to 2.8 and today's program: options, registry, strategies, calls, and refused arguments."""
 
 from __future__ import annotations
 
@@ -407,7 +407,7 @@ def test_registry_decides_over_translation_and_opset() -> None:
     program = onnxplain.dynamo_export(torch.relu, -torch.ones(3), export_options=ExportOptions(onnx_registry=registry))
     torch.testing.assert_close(program(torch.ones(3))[0], torch.full((3,), 2.0))
     assert program.model.opset_imports[""] == 18
-    # The registry is as it was, and serves again.
+    # The registry has not changed, and serves again.
     assert [each.function for each in (registry.get_op_functions("aten", "relu") or [])[-2:]] == [tripled, doubled]
     again = onnxplain.dynamo_export(torch.relu, torch.ones(3), export_options=ExportOptions(onnx_registry=registry))
     torch.testing.assert_close(again(torch.ones(3))[0], torch.full((3,), 2.0))
@@ -435,7 +435,7 @@ def test_complex_translation_is_for_complex_tensors_only() -> None:
     torch.testing.assert_close(torch.view_as_complex(pairs(value)[0]), 2 * value)
 
 
-# Strategies of the user's own
+# The user's strategies
 
 
 @dataclasses.dataclass
@@ -541,7 +541,7 @@ def test_model_can_ask(load: Load, marked: Marked, capsys: pytest.CaptureFixture
     program = onnxplain.export(model, (torch.ones(3),), strategies=(strategy,), verify=True)
     torch.testing.assert_close(program(torch.ones(3))[0], torch.full((3,), 2.0))
     assert ("OXP1021", marked("asked")[0]) in found(program)
-    # Verification is no export; TorchDynamo leaves no answers.
+    # Verification is not an export, and TorchDynamo keeps no answers.
     answers = capsys.readouterr().out.split()
     assert answers[-1] == "False"
     assert ("True" in answers) == (strategy == "non-strict")
@@ -745,7 +745,7 @@ def test_save_diagnostics(tmp_path: pathlib.Path) -> None:
     assert json.loads((tmp_path / "log.sarif").read_text(encoding="utf-8"))["version"] == "2.1.0"
 
 
-# What is refused
+# Refused arguments
 
 X = torch.randn(2, 8)
 

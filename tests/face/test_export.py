@@ -1,4 +1,4 @@
-"""The road from a model to its files, through the public face."""
+"""Exports from a model to its files, through the public functions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Small(torch.nn.Module):
 
 
 def failing(model: torch.nn.Module, args: tuple[object, ...], tmp_path: pathlib.Path, **options: object) -> ExportFailed:
-    """The failure of an export, whose log is valid and not empty, and which left no file but that log."""
+    """The failure of an export. Checks that its log is valid and not empty, and that no other file was written."""
     before = set(tmp_path.iterdir())
     with pytest.raises(ExportFailed) as caught:
         onnxplain.export(model, args, tmp_path / "model.onnx", sarif=tmp_path / "log.sarif", **options)  # type: ignore[arg-type]
@@ -184,7 +184,7 @@ NOISY = """
 
 
 def noisy(load: Load, comment: str = "") -> torch.nn.Module:
-    """A model in training mode: one warning, OXP1007, at the call of the layer that it makes a difference to."""
+    """A model in training mode: one warning, OXP1007, at the call of the layer that behaves differently."""
     model = load(NOISY.format(comment=comment)).Net()
     assert isinstance(model, torch.nn.Module)
     return model.train()
@@ -208,7 +208,7 @@ def test_warnings_as_errors(load: Load, tmp_path: pathlib.Path) -> None:
     failed = failing(noisy(load), (torch.randn(3),), tmp_path, diagnostic_options=DiagnosticOptions(warnings_as_errors=True))
     assert [(each.rule.id, each.level) for each in failed.findings] == [("OXP1007", Level.ERROR)]
     assert [each["level"] for each in results(tmp_path / "log.sarif")] == ["error"]
-    # Every stage ran all the same: one run shows all problems.
+    # Every stage ran nevertheless: one run shows all problems.
     assert [each.name for each in failed.log.stages] == ["open", "capture", "passes", "dispatch", "build", "optimize", "serialize"]
 
 

@@ -78,7 +78,7 @@ def test_bad_arguments_are_no_failed_assertion() -> None:
 
 @pytest.mark.slow
 def test_pytest_shows_the_findings_and_the_line_of_the_test(tmp_path: pathlib.Path) -> None:
-    """The recipe, run as a user does: no frame of onnxplain, and nothing of what torch logs."""
+    """The recipe, run as a user does: the output has no frame of onnxplain and no log records of torch."""
     samples = RECIPE.parent.parent
     (tmp_path / "models").mkdir()
     for name in ("healthy", "data_dependent"):

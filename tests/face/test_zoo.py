@@ -1,4 +1,4 @@
-"""Real architectures: the saved file computes what eager PyTorch does, also for other values and sizes, and nothing is reported."""
+"""Real architectures: the saved file computes the same as eager PyTorch, also for other values and sizes, and there are no findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graph around a node: what is in it, how large it may be, and that it costs nothing where nothing is reported."""
+"""The graph around a node: its content and its size. It costs nothing if there are no findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs as text: a line for each node, and which line is whose."""
+"""Graphs as text: a line for each node, and the line of each node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention on other sizes, and what it costs."""
+"""Scaled dot-product attention on other sizes, and its cost."""
 
 from __future__ import annotations
 

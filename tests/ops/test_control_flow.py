@@ -78,13 +78,13 @@ class Recurrent(torch.nn.Module):
 
 
 def integers(x: torch.Tensor) -> Any:
-    """What is carried are ints only, one of them a size; the results are used outside."""
+    """The loop carries only ints, one of them a size; code outside uses the results."""
     count, total = while_loop(lambda c, t: c < x.shape[0], lambda c, t: (c + 1, t + c * x.shape[1]), (0, x.shape[1]))
     return count + 1, total, x * total
 
 
 def constant_carry(x: torch.Tensor) -> Any:
-    """The number of iterations is a constant, and what is carried begins as one; dtypes differ."""
+    """The number of iterations is a constant, and the carried values begin as constants; dtypes differ."""
 
     def body(i: torch.Tensor, total: torch.Tensor, seen: torch.Tensor) -> Any:
         return i + 1, total + x.double().sum(), seen | (x[0] > i)
@@ -95,7 +95,7 @@ def constant_carry(x: torch.Tensor) -> Any:
 
 
 def swapped(x: torch.Tensor, y: torch.Tensor, n: torch.Tensor) -> Any:
-    """The body returns what it got, in another order and twice, and a value from outside."""
+    """The body returns its inputs, in another order and twice, and a value from outside."""
     return while_loop(
         lambda i, a, b, c, d: i < n, lambda i, a, b, c, d: (i + 1, b.clone(), a.clone(), a.clone(), y.clone()), (ZERO, x, y, x + 1, x)
     )
@@ -123,7 +123,7 @@ def nested(x: torch.Tensor, n: torch.Tensor) -> Any:
 
 
 def two_loops(x: torch.Tensor, n: torch.Tensor) -> Any:
-    """Two loops with equal bodies, the second over what the first has made; a condition that does not depend on the body."""
+    """Two loops with equal bodies, the second over the results of the first; a condition that does not depend on the body."""
 
     def body(i: torch.Tensor, y: torch.Tensor) -> Any:
         return i + 1, (y @ y.T).softmax(-1) @ y
@@ -136,7 +136,7 @@ def two_loops(x: torch.Tensor, n: torch.Tensor) -> Any:
 
 
 def running(start: torch.Tensor, xs: torch.Tensor, ys: torch.Tensor) -> Any:
-    """Two sequences at once; a whole sequence is read inside as well."""
+    """Two sequences at once. The body also reads a whole sequence."""
 
     def step(carry: torch.Tensor, each: tuple[torch.Tensor, torch.Tensor]) -> Any:
         x, y = each
@@ -147,7 +147,7 @@ def running(start: torch.Tensor, xs: torch.Tensor, ys: torch.Tensor) -> Any:
 
 
 def unchanged(start: torch.Tensor, xs: torch.Tensor) -> Any:
-    """Nothing is computed: the carry is passed on and the slices are returned."""
+    """The body computes nothing: it passes the carry on and returns the slices."""
     return scan(lambda carry, x: (carry.clone(), (x.clone(), carry.clone())), start, xs)
 
 
@@ -160,7 +160,7 @@ def loop_in_scan(start: torch.Tensor, xs: torch.Tensor, n: torch.Tensor) -> Any:
 
 
 def combined(xs: torch.Tensor, y: torch.Tensor) -> Any:
-    # NOTE: on a GPU `associative_scan` itself becomes this operator; on the CPU torch takes it apart.
+    # NOTE: on a GPU `associative_scan` itself becomes this operator; on the CPU torch decomposes it.
     def combine(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, d: torch.Tensor, y: torch.Tensor) -> Any:
         return torch.maximum(a, c), b + d + y
 

@@ -1,4 +1,4 @@
-"""Every translation of ours equals eager PyTorch, on other data than that of the export and, where a dim is dynamic, on other sizes."""
+"""Each of our translations equals eager PyTorch, on data that differs from the example and on other sizes of dynamic dims."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TRANSLATIONS: list[Translation] = [(name, is_complex) for name, found in ops.loa
 
 @functools.cache
 def exported(title: str) -> tuple[onnxplain.ONNXProgram, frozenset[Translation]]:
-    """The program of a case, and the translations that it is made of."""
+    """The program of a case, and its translations."""
     case, used, plan = CASES[title], set(), pipeline.plan
 
     def recorded(*args: Any) -> Plan:

@@ -61,14 +61,14 @@ class Alone(ConvNorm):
 
 
 class GivenKernel(ConvNorm):
-    """The kernel is an input, and nothing can be merged into it."""
+    """The kernel is an input, so nothing can be merged into it."""
 
     def forward(self, x: torch.Tensor) -> Any:
         return self.norm(nn.functional.conv2d(x, x[:1, :, :3, :3].expand(6, 4, 3, 3)))
 
 
 class Twice(ConvNorm):
-    """Two normalizations: the second one follows a convolution that the first one has become."""
+    """Two normalizations. The second one follows the convolution that absorbed the first one."""
 
     def forward(self, x: torch.Tensor) -> Any:
         return self.norm(self.norm(self.conv(x)))

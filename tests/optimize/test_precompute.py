@@ -1,4 +1,4 @@
-"""Operators on weights: what is computed ahead is what ONNX Runtime would compute."""
+"""Operators on weights: the precomputed values are those that ONNX Runtime would compute."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def total(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """A translation of `sum` that depends on the place of each element of `function(weight)`."""
 
     def translate(weight: Any) -> Any:
-        # NOTE: Abs and CumSum are computed at run time; so is what is behind them.
+        # NOTE: Abs and CumSum are computed at run time, and so are the operators after them.
         made = op.Cast(op.Abs(function(weight)), to=1)
         numbers = op.CumSum(op.Cast(op.Shape(made), to=1), op.Constant(value_int=0))
         places = op.CumSum(op.CumSum(made, op.Constant(value_int=0)), op.Constant(value_int=-1))
@@ -113,7 +113,7 @@ def test_a_column_of_a_weight_is_selected() -> None:
 
 
 class Views(nn.Module):
-    """A large and a small weight that are used as they are and transposed, and a large one that is only transposed."""
+    """A large and a small weight that are used directly and transposed, and a large one that is only transposed."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""In-place operators: the exported model computes what eager PyTorch does, and what it does not do is said."""
+"""In-place operators: the exported model computes the same as eager PyTorch, and the export reports what it leaves out."""
 
 from __future__ import annotations
 

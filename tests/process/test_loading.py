@@ -1,4 +1,4 @@
-"""What an export loads, and what it leaves as it was: garbage collection included."""
+"""The modules that an export loads, and the state that it restores, including garbage collection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exports beside other code: in several threads, within each other, failing and interrupted. All of them leave torch as it was."""
+"""Exports beside other code: in several threads, within each other, failing and interrupted. None of them changes torch."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Branching(torch.nn.Module):
 
 @pytest.fixture
 def torch_stays() -> Iterator[None]:
-    """Loads what torch loads late, and compares torch before and after a test."""
+    """Loads the modules that torch loads late, and compares torch before and after a test."""
     check(Recurrent(2))
     with pytest.raises(onnxplain.ExportFailed):
         onnxplain.export(Branching(), (torch.ones(2),))
@@ -96,7 +96,7 @@ def test_threads_export_models_of_their_own() -> None:
 
 @pytest.mark.usefixtures("torch_stays")
 def test_threads_export_the_same_model() -> None:
-    # torch.export exchanges a model's parameters while it runs, so nobody can call the same model meanwhile.
+    # torch.export exchanges a model's parameters while it runs, so no other thread can call the same model meanwhile.
     model = Recurrent(5)
     example = expected(model)
     in_threads(lambda number: compare(model, *example))
@@ -117,7 +117,7 @@ def test_threads_succeed_beside_others_that_fail() -> None:
 
 @pytest.mark.usefixtures("torch_stays")
 def test_other_threads_speak_as_ever(capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder) -> None:
-    # A library of its own, which no file of the user's called: only the thread tells that it is not torch.
+    # A library that none of the user's files called: only the thread shows that it is not torch.
     said, ready = threading.Event(), threading.Event()
     code = compile("print('said', file=sys.stderr); warnings.warn('warned'); logger.error('logged')", "<string>", "exec")
     records: list[logging.LogRecord] = []

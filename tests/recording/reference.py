@@ -1,4 +1,4 @@
-"""ONNX's reference implementation, and what tests that compare with it share."""
+"""ONNX's reference implementation, and helpers for tests that compare with it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ints(values: Sequence[int]) -> Array:
 def arrays_are_equal(got: Array, want: Array) -> None:
     """Checks dtype, shape and elements; NaN equals NaN."""
     assert (got.dtype, got.shape) == (want.dtype, want.shape)
-    # NOTE: numpy takes no two NaN of bfloat16 for equal.
+    # NOTE: for numpy, no two NaNs of bfloat16 are equal.
     np.testing.assert_array_equal(*(each.astype(np.float64) if each.dtype.kind == "V" else each for each in (got, want)))
 
 
@@ -40,9 +40,9 @@ def evaluated(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> Array:
 
 
 def referenced(name: str, inputs: Sequence[Array | None], attributes: Mapping[str, Any]) -> Array:
-    """What ONNX's reference implementation computes."""
+    """The results of ONNX's reference implementation."""
     if name == "GatherElements" and inputs[0] is not None and inputs[1] is not None:
-        # NOTE: the reference wants equal sizes along the other axes, and none counted from the back (onnx 1.23).
+        # NOTE: the reference needs equal sizes along the other axes, and no negative indices (onnx 1.23).
         data, axis = inputs[0], (attributes["axis"] or 0) % inputs[0].ndim
         cut = tuple(slice(None if each == axis else size) for each, size in enumerate(inputs[1].shape))
         inputs, attributes = [data[cut], inputs[1]], {"axis": axis}

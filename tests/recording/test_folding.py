@@ -91,7 +91,7 @@ def casts(draw: Draw) -> Example:
     data = draw(arrays(draw(dtypes("Cast"))))
     target = draw(st.sampled_from(list(DTYPES.values())))
     if target.kind in "iu":
-        # NOTE: ONNX does not define the int of a number that has none.
+        # NOTE: ONNX does not define the cast of a number to an int that cannot hold it.
         limits = np.iinfo(target)
         with np.errstate(all="ignore"):
             wide = data.astype(np.float64)
@@ -250,7 +250,7 @@ def choices(draw: Draw) -> Example:
 @st.composite
 def shapes(draw: Draw) -> Example:
     data = draw(arrays(np.dtype(np.float32)))
-    # NOTE: the reference does not clamp what is below the first dim (onnx 1.23).
+    # NOTE: the reference does not clamp indices below the first dim (onnx 1.23).
     bounds = st.none() | st.integers(-data.ndim, 5)
     return [data], {"start": draw(bounds), "end": draw(bounds)}
 
@@ -286,7 +286,7 @@ EXAMPLES: dict[str, st.SearchStrategy[Example]] = {
 
 
 def folded(name: str, inputs: Sequence[Array | None], attributes: Mapping[str, Any]) -> Array | None:
-    """What an operator on constants is folded to; None if it is recorded."""
+    """The constant that an operator on constants is folded to; None if the operator is recorded."""
     recorder = Recorder(18)
     with recording(recorder, onnxscript=False), warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -24,7 +24,7 @@ FLOAT = int(ir.DataType.FLOAT)
 
 def reshaped(draw: Draw, shape: tuple[int, ...]) -> Step:
     if 0 in shape:
-        # NOTE: a 0 stands for itself here.
+        # NOTE: a 0 means the size 0 here.
         return "Reshape", [ints(draw(st.permutations(shape)))], {"allowzero": 1}
     sizes = list(draw(st.permutations(shape))) + draw(st.sampled_from([[], [1]]))
     copied = [place < len(shape) and shape[place] == size and draw(st.booleans()) for place, size in enumerate(sizes)]
@@ -71,7 +71,7 @@ def plain(draw: Draw, shape: tuple[int, ...]) -> Step:
                 ("Cast", [], {"to": FLOAT}),
                 ("Concat", [], {"axis": 0}) if shape else ("Identity", [], {}),
                 ("CastLike", [np.zeros(2, dtype=np.float32)], {}),
-                # NOTE: the reference flattens nothing that is empty (onnx 1.23).
+                # NOTE: the reference does not flatten empty tensors (onnx 1.23).
                 ("Flatten", [], {"axis": draw(st.integers(-len(shape), len(shape)))}) if 0 not in shape else ("Neg", [], {}),
                 ("Neg", [], {}),
             ]
@@ -81,7 +81,7 @@ def plain(draw: Draw, shape: tuple[int, ...]) -> Step:
 
 @st.composite
 def chains(draw: Draw) -> tuple[list[Array], list[Step], list[bool]]:
-    """The data and what each operator makes of it; the operators; and which sizes are known."""
+    """The data and the result of each operator; the operators; and which sizes are known."""
     shape = draw(hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3))
     values = [np.arange(1, 1 + np.prod(shape), dtype=np.float32).reshape(shape)]
     steps = []

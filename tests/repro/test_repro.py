@@ -1,4 +1,4 @@
-"""The script of a failed export: that it fails alike in an empty folder, and what of the user's is in it."""
+"""The script of a failed export: it fails in the same way in an empty folder, and contains the right parts of the user's code."""
 
 from __future__ import annotations
 
@@ -485,7 +485,7 @@ def test_a_fault_of_ours_hides_no_finding(load: Load, tmp_path: pathlib.Path, mo
 
 @pytest.mark.slow
 def test_most_failures_of_the_corpus_are_reproduced(tmp_path: pathlib.Path) -> None:
-    # NOTE: every second one, since each trial is a process of its own that takes seconds.
+    # NOTE: every second one, since each trial is a separate process that takes seconds.
     paths = [path for path in sorted(CORPUS.glob("case_*.py")) if cases.read(path).expect == "error"][::2]
     if not paths:
         pytest.skip(f"no corpus at {CORPUS}: nothing was tried")

@@ -1,4 +1,4 @@
-"""Values in a script: what is written makes its like again."""
+"""Values in a script: the written code makes an equal value again."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def script_of(model: Any, args: tuple[Any, ...], folder: pathlib.Path, **options
 
 
 def made_by(script: str, folder: pathlib.Path) -> dict[str, Any]:
-    """What a script makes before it exports."""
+    """The values that a script makes before it exports."""
     module = sys.modules["repro"] = types.ModuleType("repro")
     try:
         exec(compile(script.partition("\nonnxplain.export(")[0], str(folder / "repro.py"), "exec"), vars(module))
@@ -228,7 +228,7 @@ def test_values_without_an_expression_are_left_out(load: Load, tmp_path: pathlib
     made = made_by(script, tmp_path)["model"]
     assert made.width == 3
     assert not hasattr(made, "extra")
-    # What the code does not mention is left out, too, and not worth a word.
+    # Attributes that the code does not mention are also left out, without a remark.
     assert not hasattr(made, "state")
 
 

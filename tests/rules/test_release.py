@@ -1,4 +1,4 @@
-"""The release of a version: `python -m onnxplain.rules --release` freezes the table of rules, and refuses what is not ready."""
+"""The release of a version: `python -m onnxplain.rules --release` freezes the table of rules, and refuses a version that is not ready."""
 
 from __future__ import annotations
 

@@ -249,7 +249,7 @@ def test_cells_escape_pipes() -> None:
     assert r"| error | Something is a \| b. |" in book.catalog([rule])
 
 
-# What is refused
+# Refused definitions
 
 
 @pytest.mark.usefixtures("scratch")

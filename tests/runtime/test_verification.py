@@ -1,4 +1,4 @@
-"""`verify=True`: what counts as a difference, how large it is, where it begins, and what is not compared."""
+"""`verify=True`: which differences count, their size, their first node, and outputs that are not compared."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def differences(log: Log) -> list[Diagnostic]:
 
 
 def shifted(by: float) -> dict[Any, Callable[..., Any]]:
-    """A translation of `abs` that is wrong by a number."""
+    """A translation of `abs` whose result is wrong by a constant."""
     return {torch.ops.aten.abs.default: lambda x: op.Add(op.Abs(x), op.CastLike(op.Constant(value_float=by), x))}
 
 

@@ -1,4 +1,4 @@
-"""The recipes work as pasted: their steps are run, with the real commands, in a repository of somebody's models."""
+"""The recipes work as pasted: the tests run their steps, with the real commands, in a repository with a user's models."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("bash") is None,
 
 
 class Repository:
-    """A clone of somebody's models, with `main` of its origin where it was cloned from."""
+    """A clone of a user's models, with `main` of its origin at the cloned commit."""
 
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder / "clone"
@@ -41,7 +41,7 @@ class Repository:
         self.origin = origin
 
     def run(self, script: str, folder: pathlib.Path | None = None, options: str = "-e") -> subprocess.CompletedProcess[str]:
-        """Runs `script` with bash, as CI does. What it printed is in `stdout`."""
+        """Runs `script` with bash, as CI does. `stdout` has its output."""
         command = ["bash", *options.split(), "-c", script]
         where = folder or self.folder
         return subprocess.run(command, cwd=where, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -50,7 +50,7 @@ class Repository:
         shutil.copy(SAMPLES / "data_dependent.py", self.folder / "models")
 
     def accept_on_main(self) -> None:
-        """Accepts what the logs tell, and commits that to main of the origin."""
+        """Accepts the findings of the logs, and commits the baseline to main of the origin."""
         done = self.run("onnxplain baseline accept .sarif/*.sarif")
         assert done.returncode == 0, done.stdout
         shutil.move(self.folder / "onnxplain-baseline.sarif", self.origin)
@@ -79,7 +79,7 @@ def test_shell(repository: Repository) -> None:
     assert repository.run("onnxplain baseline accept .sarif/*.sarif").returncode == 0
     done = repository.run(f"{check} models/data_dependent.py")
     assert done.returncode == 0, done.stdout
-    # What is no model is a mistake, whatever the baseline says.
+    # A target that is not a model is a mistake, whatever the baseline accepts.
     (repository.folder / "models/empty.py").touch()
     assert repository.run(f"{check} models/empty.py").returncode != 0
 

@@ -1,4 +1,4 @@
-"""The samples that users see first do what their README says, and what is committed beside them is fresh."""
+"""The samples that users see first do what their README says, and the files committed beside them are up to date."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def workspace(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathli
 
 @pytest.fixture(scope="module")
 def regenerated(tmp_path_factory: pytest.TempPathFactory) -> tuple[pathlib.Path, str]:
-    """A folder with the logs and pictures as they are written now, and what the terminal said meanwhile."""
+    """A folder with newly written logs and pictures, and the output of the terminal meanwhile."""
     folder = tmp_path_factory.mktemp("regenerated")
     command = [sys.executable, str(WORKSPACE / "regenerate.py"), str(folder)]
     return folder, subprocess.run(command, cwd=WORKSPACE, check=True, capture_output=True, text=True).stdout
@@ -126,7 +126,7 @@ def test_committed_logs_are_valid_and_of_no_machine(name: str) -> None:
         jsonschema.Draft202012Validator(json.loads(OASIS_SCHEMA.read_text(encoding="utf-8"))).validate(log)
     (run,) = log["runs"]
     assert run["results"]
-    # What regenerate.py takes out, for the checks of what onnxplain itself writes.
+    # The properties that regenerate.py removes, for the checks of logs that onnxplain itself writes.
     run["originalUriBaseIds"]["SRCROOT"] = {"uri": "file:///workspace/"}
     run["invocations"][0]["workingDirectory"] = {"uri": "file:///workspace/"}
     check_log(log)
@@ -153,7 +153,7 @@ def test_problem_matchers_see_every_finding(regenerated: tuple[pathlib.Path, str
 
 
 def problems(matcher: dict[str, Any], printed: str) -> Iterator[Problem]:
-    """What VS Code makes of terminal output: the patterns, in order, have to match as many lines one after another."""
+    """The problems that VS Code reads from terminal output: the patterns, in order, must match consecutive lines."""
     patterns = matcher["pattern"]
     lines = printed.splitlines()
     for start in range(len(lines) - len(patterns) + 1):

@@ -1,4 +1,4 @@
-"""`ONNXProgram.save`: what is written where, what is refused, and that nothing is half written."""
+"""`ONNXProgram.save`: the files that it writes, the arguments that it refuses, and that no file is half-written."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_a_folder_that_cannot_be_synced(tmp_path: pathlib.Path, monkeypatch: pyt
 
 
 def test_external_data_comes_first_and_nothing_else_stays(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model whose weights cannot get their name does not get its own."""
+    """If the file of the weights cannot be renamed, the model's file is not renamed either."""
     replace = pathlib.Path.replace
 
     def refuse(source: pathlib.Path, target: pathlib.Path) -> pathlib.Path:
@@ -258,7 +258,7 @@ def test_external_data_above_the_limit_of_a_message(
 
 
 def test_a_model_is_saved_many_times(tmp_path: pathlib.Path) -> None:
-    """What a way to save does to the model is undone."""
+    """Saving restores every change that it makes to the model."""
     program = onnxplain.export(real(), (IDS,))
     before = program.model_proto.SerializeToString()
     for include, as_inputs, external in itertools.product((True, False), (True, False), (True, False)):

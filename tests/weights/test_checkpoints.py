@@ -98,7 +98,7 @@ def test_formats(tmp_path: pathlib.Path, net: Net, program: onnxplain.ONNXProgra
 
 
 def test_views_of_one_storage(tmp_path: pathlib.Path, net: Net, program: onnxplain.ONNXProgram) -> None:
-    """What torch.save wrote as a view is read as one, but does not lie in one piece."""
+    """A view that torch.save wrote is read as a view, but is not contiguous in the file."""
     state = net.state_dict()
     state["second.weight"] = state["second.weight"].T.contiguous().T
     both = torch.cat([torch.zeros(5), state["first.bias"]])
@@ -171,7 +171,7 @@ BROKEN: dict[str, tuple[str, Spoiled]] = {
     "negative sizes": ("net.safetensors", lambda path: header(path, lambda all_: all_["first.bias"].update(shape=[-8]))),
     "sizes that are no numbers": ("net.safetensors", lambda path: header(path, lambda all_: all_["first.bias"].update(shape="8"))),
     "another dtype": ("net.safetensors", lambda path: header(path, lambda all_: all_["first.bias"].update(dtype="I32"))),
-    "no dtype of torch's": ("net.safetensors", lambda path: header(path, lambda all_: all_["first.bias"].update(dtype="F6"))),
+    "no dtype of torch": ("net.safetensors", lambda path: header(path, lambda all_: all_["first.bias"].update(dtype="F6"))),
     "entries that are no objects": ("net.safetensors", lambda path: header(path, lambda all_: all_.update({"first.bias": 3}))),
     "no torch file": ("net.pt", lambda path: path.write_bytes(bytes(100))),
     "a truncated torch file": ("net.pt", cut),
@@ -305,7 +305,7 @@ def test_where_a_model_may_refer_to(tmp_path: pathlib.Path, net: Net, program: o
 
 
 def test_referring_with_weights_from_memory(tmp_path: pathlib.Path, net: Net, program: onnxplain.ONNXProgram) -> None:
-    """What lies in no file is written: into the model, or beside it."""
+    """Weights that are in no file are written into the model, or beside it."""
     program.apply_weights(net.state_dict())
     with pytest.raises(onnxplain.InvalidArgument, match="weights"):
         program.save(tmp_path / "m.onnx", weights="reference")

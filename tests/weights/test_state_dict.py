@@ -50,7 +50,7 @@ def test_no_weights(value: Any) -> None:
 
 
 class Derived(torch.nn.Module):
-    """A buffer that is in no state dict and is computed from a parameter, and a plain one."""
+    """Two buffers that are in no state dict: one is computed from a parameter, one is plain."""
 
     def __init__(self) -> None:
         super().__init__()
