@@ -1,1 +1,1 @@
-"""How fast, how small and how good exports are, side by side with bare capture and with `torch.onnx.export`: `python -m benchmarks`."""
+"""The speed, memory and graphs of exports, beside bare capture and `torch.onnx.export`: `python -m benchmarks`."""

@@ -1,4 +1,4 @@
-"""The memory that tensors have on the CPU, what torch's allocator hands out, and NumPy's arrays."""
+"""The memory of tensors on the CPU: blocks of torch's allocator, and NumPy's arrays."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 Curve = list[tuple[float, int]]
-"""Memory over time: seconds since the start, and bytes from then on."""
+"""Memory over time: seconds since the start, and the bytes from then on."""
 
 _SHARE = 0.1
-"""Of the time, for looking at NumPy's arrays."""
+"""The share of the time that is spent on looking at NumPy's arrays."""
 
 
 def allocated(call: Callable[[], object], *, numpy: bool = False) -> Curve:
-    """What tensors take while `call` runs, over what they took before; what it returns lives until it ends.
+    """The memory that tensors take while `call` runs, above the memory before. The result of `call` lives until the end.
 
-    The profiler sees each block that torch's allocator hands out or gets back, inside of operators as well; fake tensors have none. The
+    The profiler sees each block that torch's allocator hands out or gets back, also within operators; fake tensors have none. The
     buffers of oneDNN are in resident memory only.
 
     Args:
-        call: What to watch.
-        numpy: Whether NumPy's arrays count, too: other libraries keep tensors in them. They are looked at now and then, so that short ones
-            may be missed and the peak of who uses many is rather higher; and all takes several times as long.
+        call: The function to watch.
+        numpy: Whether NumPy's arrays also count: other libraries keep tensors in them. This samples the arrays now and then, so it can miss
+            short-lived ones, and the true peak of code that uses many is higher. It takes several times as long.
     """
     with contextlib.ExitStack() as stack:
         profiled = stack.enter_context(profile(activities=[ProfilerActivity.CPU], profile_memory=True))
@@ -48,7 +48,7 @@ def allocated(call: Callable[[], object], *, numpy: bool = False) -> Curve:
 
 @contextlib.contextmanager
 def _arrays() -> Iterator[list[tuple[int, int]]]:
-    """When NumPy's arrays were looked at, in ns, and how many bytes they had; the last time at the end."""
+    """The times of the samples of NumPy's arrays, in ns, and the bytes of the arrays; the last sample is at the end."""
     seen: list[tuple[int, int]] = []
     done = threading.Event()
 
@@ -75,7 +75,7 @@ def _arrays() -> Iterator[list[tuple[int, int]]]:
 
 
 def cuda_history() -> Curve:
-    """What torch's allocator handed out on the current CUDA device since `torch.cuda.memory._record_memory_history` was called."""
+    """The memory of torch's allocator on the current CUDA device since the call of `torch.cuda.memory._record_memory_history`."""
     signs = {"alloc": 1, "free_completed": -1}
     events = torch.cuda.memory._snapshot()["device_traces"][torch.cuda.current_device()]
     curve: Curve = []
@@ -87,5 +87,5 @@ def cuda_history() -> Curve:
 
 
 def peak(curve: Curve) -> int:
-    """The most bytes at once."""
+    """The largest number of bytes."""
     return max(size for _, size in curve)

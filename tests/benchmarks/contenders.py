@@ -1,4 +1,4 @@
-"""Who is compared: bare capture, onnxplain and `torch.onnx.export`, each without reports, verification or files, else with defaults."""
+"""The contenders: bare capture, onnxplain and `torch.onnx.export`, with their defaults, but without reports, verification and files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .models import Subject
 
 
 def capture(subject: Subject) -> torch.export.ExportedProgram:
-    """What no exporter on torch.export can do without."""
+    """Bare capture, which every exporter on torch.export needs."""
     return torch.export.export(subject.model, subject.inputs.args, dict(subject.inputs.kwargs), strict=False)
 
 
@@ -29,7 +29,7 @@ def ours(subject: Subject, folder: pathlib.Path | None = None, **options: Any) -
 
 
 def theirs(subject: Subject, folder: pathlib.Path | None = None) -> torch.onnx.ONNXProgram:
-    """The same with torch's own exporter."""
+    """An export with torch's exporter."""
     program = torch.onnx.export(
         subject.model,
         subject.inputs.args,
@@ -52,7 +52,7 @@ EXPORTERS: dict[str, Callable[[Subject, pathlib.Path | None], onnxplain.ONNXProg
 
 
 def nodes(model: ir.Model) -> Iterator[ir.Node]:
-    """All nodes, those of subgraphs and functions included. Constants are none: whether they are nodes or initializers is spelling."""
+    """All nodes, including those of subgraphs and functions. Constants do not count: they may be nodes or initializers."""
     graphs: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
     for graph in graphs:
         yield from (node for node in graph.all_nodes() if node.op_type != "Constant")
@@ -63,6 +63,6 @@ def _file(folder: pathlib.Path | None, name: str) -> pathlib.Path | None:
 
 
 def hush() -> None:
-    """Silences other libraries in this process: their warnings would be all that one sees."""
+    """Silences other libraries in this process: their warnings would hide the results."""
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)

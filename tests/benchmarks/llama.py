@@ -1,4 +1,4 @@
-"""A Llama of 70 B parameters, exported by a fresh process that never has its weights."""
+"""Exports a Llama with 70 B parameters in a fresh process that never has its weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import onnxplain
 from transformers import AutoModelForCausalLM, LlamaConfig
 
 def row(what, started):
-    # NOTE: what `getrusage` tells begins with the peak of the process that started this one.
+    # NOTE: the peak of `getrusage` begins with that of the parent process.
     peak = int(re.search("VmHWM:\\s+(\\d+)", pathlib.Path("/proc/self/status").read_text())[1]) / 1024
     print(what, time.perf_counter() - started[0], time.process_time() - started[1], peak, sep=",", flush=True)
 
@@ -55,7 +55,7 @@ row(f"{end / 1e9:.1f} GB of weights referred to", started)
 
 
 def export(folder: pathlib.Path, layers: int = 80) -> dict[str, tuple[float, float, float]]:
-    """Exports a Llama of 70 B parameters to `folder`; seconds, those of the processor, and peak memory so far in MiB, for each step."""
+    """Exports a Llama with 70 B parameters to `folder`. For each step: seconds, processor seconds, and the peak memory so far in MiB."""
     command = [sys.executable, "-c", _PROGRAM, str(layers)]
     shown = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, check=True, text=True).stdout
     rows = [line.rsplit(",", 3) for line in shown.splitlines()]

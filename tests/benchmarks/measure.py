@@ -1,4 +1,4 @@
-"""What is measured of one model. Contenders take turns in every round, so that load on the machine meets all of them."""
+"""Measures one model. Contenders take turns in every round, so that load on the machine affects all of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from . import contenders, models
 from .models import Subject
 
 LATENCY_SECONDS = 4.0
-"""How long two sessions, one for each graph of a model, take turns in ONNX Runtime."""
+"""How many seconds two sessions, one for each graph of a model, take turns in ONNX Runtime."""
 _SESSIONS = 3
 _FEWEST_RUNS = 5
 _WARM_UPS = 2
@@ -36,7 +36,7 @@ _MIB = 2**20
 
 @dataclasses.dataclass(frozen=True)
 class Pair:
-    """A number of ours beside theirs, None where theirs failed, and the ratio ours to theirs: the median of the rounds' own ratios."""
+    """Our number beside theirs, which is None if theirs failed, and the ratio of ours to theirs: the median of the rounds' ratios."""
 
     ours: float
     theirs: float | None = None
@@ -45,20 +45,20 @@ class Pair:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What was measured of one model.
+    """The measurements of one model.
 
     Attributes:
         name: Its name.
         capture: Bare capture in seconds.
         seconds: Whole exports, in seconds.
         over_capture: Our whole export to bare capture, the median of the rounds' ratios.
-        stages: The seconds of our stages, in order, in the round whose total is the median; `rest` is what is between and around them.
+        stages: The seconds of our stages, in order, in the round whose total is the median; `rest` is the time between and around them.
         nodes: ONNX nodes.
         more: Of which ONNX operators our graph has more nodes than theirs, and how many.
         fewer: Of which operators it has fewer.
         latency: One run in ONNX Runtime, in milliseconds.
-        memory: Most resident memory during the export, over that before it, in MiB.
-        failure: Why theirs has no result.
+        memory: The largest resident memory during the export, above the memory before it, in MiB.
+        failure: The reason why theirs has no result.
     """
 
     name: str
@@ -82,7 +82,7 @@ def measure(name: str, *, repeat: int, save: bool, latency: bool, memory: bool, 
         repeat: Rounds, after a warm-up of each contender.
         save: Whether the exports write files.
         latency: Whether both graphs run in ONNX Runtime.
-        memory: Whether both exports run once more, in processes of their own.
+        memory: Whether both exports run once more, in separate processes.
         threads: How many threads ONNX Runtime has for one operator.
     """
     subject = models.build(name)
@@ -117,7 +117,7 @@ def _timed(
     taken: dict[str, list[float]] = {kind: [] for kind in runs}
     contenders.capture(subject)
     for number in range(repeat):
-        # NOTE: what runs first finds the caches of the machine as another one left them, so the order turns.
+        # NOTE: the first contender of a round finds the machine's caches as another contender left them, so the order rotates.
         for kind in list(runs)[:: -1 if number % 2 else 1]:
             taken[kind].append(seconds(runs[kind]))
     ours = taken["ours"]
@@ -140,7 +140,7 @@ def _timed(
 
 
 def _reason(error: BaseException) -> str:
-    """The exception at the bottom, in a line: those above only say in which step it came."""
+    """The innermost exception in a line: the outer ones only name the step."""
     while error.__cause__ is not None:
         error = error.__cause__
     return f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
@@ -156,7 +156,7 @@ def stage_seconds(program: onnxplain.ONNXProgram) -> dict[str, float]:
 
 
 def seconds(call: Callable[[], object]) -> float:
-    """How long a call takes. Garbage of what ran before is not its fault."""
+    """How many seconds a call takes. Collects the garbage of earlier calls first."""
     gc.collect()
     started = time.perf_counter()
     call()
@@ -171,14 +171,14 @@ def paired(ours: Sequence[float], theirs: Sequence[float] | None) -> Pair:
 
 
 def median_ratio(numerators: Sequence[float], denominators: Sequence[float]) -> float:
-    """The median of the ratios, round by round: load that comes and goes meets both sides of one ratio."""
+    """The median of the ratios, round by round: changing load affects both sides of one ratio."""
     return statistics.median(one / other for one, other in zip(numerators, denominators, strict=True))
 
 
 def _latency(subject: Subject, our_model: ir.Model, their_model: ir.Model | None, threads: int) -> Pair:
     known = _known(our_model, their_model)
     taken: dict[str, list[float]] = {kind: [] for kind, _ in known}
-    # NOTE: two sessions of one graph differ by up to two percent for as long as they live: it matters where their memory lies.
+    # NOTE: two sessions of one graph differ by up to two percent for their whole life, because of the place of their memory.
     for number in range(_SESSIONS):
         runs = {kind: _runner(model, subject, threads) for kind, model in known[:: -1 if number % 2 else 1]}
         gc.collect()
@@ -207,7 +207,7 @@ def _runner(model: ir.Model, subject: Subject, threads: int) -> Callable[[], obj
 
 
 def peak_memory(name: str, exporter: str, *, save: bool) -> float:
-    """The most resident memory of an export in a fresh process, in MiB over what the process had with the model built.
+    """The largest resident memory of an export in a fresh process, in MiB above the memory with the model built.
 
     The exporter's libraries are loaded by then, torchlib included: it has exported a small LSTM before.
     """
@@ -216,12 +216,12 @@ def peak_memory(name: str, exporter: str, *, save: bool) -> float:
 
 
 def watched(target: Callable[..., None], *args: object) -> tuple[list[tuple[float, int]], Any]:
-    """Runs `target(*args, pipe)` in a fresh process and looks at its resident memory every two milliseconds.
+    """Runs `target(*args, pipe)` in a fresh process and samples its resident memory every two milliseconds.
 
-    It sends anything when it is ready, waits for an answer, and sends its result at the end.
+    The process sends a message when it is ready, waits for an answer, and sends its result at the end.
 
     Returns:
-        Seconds since it was ready and bytes over what it had then; its result.
+        The seconds since it was ready and the bytes above the memory at that time; its result.
     """
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()

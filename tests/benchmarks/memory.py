@@ -1,7 +1,7 @@
 """The memory of an export, as PyTorch's documentation compares its exporters: HighResNet of MONAI with an input of 30x1x48x48x48.
 
-docs.pytorch.org/docs/stable/onnx_dynamo_memory_usage.html shows CUDA memory, with the model's and the input's own. On the CPU, what counts
-is over those.
+docs.pytorch.org/docs/stable/onnx_dynamo_memory_usage.html shows CUDA memory, including the model and the input. On the CPU, only the memory
+above the model and the input counts.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ CONTENDERS: dict[str, Callable[[nn.Module, torch.Tensor, pathlib.Path], object]]
     "torch.onnx.export(dynamo=True)": lambda model, data, path: torch.onnx.export(model, (data,), path, dynamo=True, verbose=False),
     "onnxplain": lambda model, data, path: onnxplain.export(model, (data,), path),
 }
-"""Who is compared: one run of the model, and exporters with their defaults, to a file. All without gradients, as documented."""
+"""The contenders: one run of the model, and exporters with their defaults, to a file. All without gradients, as documented."""
 _COMPUTING = ("eager", "TorchScript exporter")
-"""Who runs the model, which takes minutes: a single process shows it all, as the few MB of a profiler do not matter beside GB."""
+"""Contenders that run the model, which takes minutes. One process is enough, since a profiler's few MB do not matter beside GB."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,12 +46,12 @@ class Usage:
     """The memory of one contender over time, in fresh processes.
 
     Attributes:
-        contender: Who.
-        seconds: How long the process took whose resident memory this is.
-        tensors: Bytes of torch's tensors and NumPy's arrays, over the model's and the input's.
-        resident: Bytes of resident memory, over those with model and input built and the libraries loaded.
-        cuda: Bytes on the CUDA device with the model's and the input's, where there is one.
-        cuda_peak: What `torch.cuda.max_memory_allocated` says.
+        contender: Its name.
+        seconds: The time of the process that measured the resident memory.
+        tensors: Bytes of torch's tensors and NumPy's arrays, above those of the model and the input.
+        resident: Bytes of resident memory, above the memory with model and input built and the libraries loaded.
+        cuda: Bytes on the CUDA device including the model and the input, if there is a device.
+        cuda_peak: The result of `torch.cuda.max_memory_allocated`.
     """
 
     contender: str
@@ -126,7 +126,7 @@ def table(usages: Sequence[Usage]) -> Table:
 
 
 def verdicts(usages: Sequence[Usage]) -> list[Verdict]:
-    """Whether ours is the lowest everywhere, and low enough."""
+    """Whether ours is the lowest everywhere, and below the limit."""
     peaks: dict[str, dict[str, Any]] = {
         "tensors": {usage.contender: peak(usage.tensors) for usage in usages},
         "resident memory": {usage.contender: peak(usage.resident) for usage in usages},
@@ -145,7 +145,7 @@ def verdicts(usages: Sequence[Usage]) -> list[Verdict]:
 
 
 def show(console: Console, usages: Sequence[Usage]) -> None:
-    """Prints the table, and loudly what was not measured."""
+    """Prints the table, and a warning about missing measurements."""
     console.print(table(usages))
     if any(usage.cuda_peak is None for usage in usages):
         console.print("[yellow]CUDA memory was NOT measured: torch.cuda.is_available() is False here.")
@@ -167,7 +167,7 @@ def picture(usages: Sequence[Usage], path: pathlib.Path) -> None:
     figure, axes = plt.subplots(1, len(drawn), figsize=(5.5 * len(drawn), 4.2), sharey=True, layout="constrained")
     for place, (title, curves) in zip(axes, drawn.items(), strict=True):
         for usage, curve in zip(usages, curves, strict=True):
-            # NOTE: both axes are logarithmic, and have no zero.
+            # NOTE: both axes are logarithmic, so they have no zero.
             seconds, sizes = zip(*((max(at, 0.01), max(size / _MB, 0.001)) for at, size in curve), strict=True)
             style = {"linewidth": 2.0} if usage.contender == "onnxplain" else {"linewidth": 1.2}
             place.step(seconds, sizes, where="post", label=f"{usage.contender}: {_peak(curve)} MB", **style)
@@ -176,7 +176,7 @@ def picture(usages: Sequence[Usage], path: pathlib.Path) -> None:
         place.spines[["top", "right"]].set_visible(False)
         place.legend(title="peak", fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.18))
     axes[0].set_ylabel("MB (log)")
-    # NOTE: else what is below the panels is cut off.
+    # NOTE: otherwise the text below the panels is cut off.
     figure.savefig(path, dpi=100, bbox_inches="tight")
     plt.close(figure)
 

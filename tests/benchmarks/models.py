@@ -12,14 +12,14 @@ from torch import nn
 
 @dataclasses.dataclass(frozen=True)
 class Subject:
-    """A model in eval mode and what to call it with."""
+    """A model in evaluation mode and its inputs."""
 
     model: nn.Module
     inputs: zoo.Inputs
 
 
 MODELS: dict[str, Callable[[], Subject]] = {}
-"""Every model's builder by its name, which makes the same weights every time."""
+"""The builder of every model by its name. It makes the same weights every time."""
 
 
 def build(name: str) -> Subject:
@@ -120,7 +120,7 @@ def unet() -> Subject:
 
 
 def llama_of(layers: int, width: int = 512) -> Subject:
-    """A Llama of so many layers, with `width` hidden features."""
+    """A Llama with `layers` layers and `width` hidden features."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     config = LlamaConfig(

@@ -44,7 +44,7 @@ def table(results: Sequence[Result]) -> Table:
 
 
 def differences(results: Sequence[Result]) -> Table:
-    """Of which ONNX operators our graphs have more or fewer nodes than theirs."""
+    """The ONNX operators of which our graphs have more or fewer nodes than theirs."""
     made = Table(title="ONNX operators", title_justify="left")
     for title in ("model", "more than theirs", "fewer"):
         made.add_column(title, overflow="fold")
@@ -55,7 +55,7 @@ def differences(results: Sequence[Result]) -> Table:
 
 
 def everything(console: Console, results: Sequence[Result], failures: Mapping[str, str], verdicts: Sequence[Verdict]) -> None:
-    """Prints the tables, what failed, and the verdicts."""
+    """Prints the tables, the failures and the verdicts."""
     console.print(table(results))
     if any(result.more or result.fewer for result in results):
         console.print(differences(results))

@@ -1,4 +1,4 @@
-"""Questions of their own: how time grows with the graph, what the log costs, what a fresh process costs, where a stage spends its time."""
+"""Separate studies: how time grows with the graph, the cost of the log and of a fresh process, and the time within a stage."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _DONE = "\nimport time; print(time.time(), flush=True)"
 
 
 def scaling(console: Console, repeat: int) -> None:
-    """How the time after capture grows with the layers of a small Llama: a line fitted through it, and the growth per doubling."""
+    """How the time after capture grows with the layers of a small Llama: a fitted line, and the growth per doubling."""
     after = []
     table = Table("layers", "ONNX nodes", "after capture s", "ms per layer", "times the line before")
     for layers in LAYERS:
@@ -64,7 +64,7 @@ def _after_capture(program: onnxplain.ONNXProgram) -> float:
 
 
 def log_cost(console: Console, names: Sequence[str], repeat: int) -> None:
-    """What writing the log as SARIF adds to an export."""
+    """The time that writing the log as SARIF adds to an export."""
     table = Table("model", "export s", "SARIF ms", "ratio")
     ratios = []
     for name in names:
@@ -77,7 +77,7 @@ def log_cost(console: Console, names: Sequence[str], repeat: int) -> None:
 
 
 def _exports_and_logs(subject: models.Subject, repeat: int) -> tuple[list[float], list[float]]:
-    """Seconds of exports, and of writing their logs. (Two exports differ by more than a log costs.)"""
+    """Seconds of exports, and of writing their logs. (Two exports differ by more than the cost of a log.)"""
     exports: list[float] = []
     logs: list[float] = []
     programs: list[onnxplain.ONNXProgram] = []
@@ -114,7 +114,7 @@ def log(count):
     return context.log()
 
 def peak():
-    # NOTE: what `getrusage` tells begins with the peak of the process that started this one.
+    # NOTE: the peak of `getrusage` begins with that of the parent process.
     return int(re.search("VmHWM:\\\\s+(\\\\d+)", pathlib.Path("/proc/self/status").read_text())[1]) / 1024
 
 profile, count = sys.argv[1], int(sys.argv[2])
@@ -130,7 +130,7 @@ print(time.process_time() - seconds, peak() - memory)
 
 
 def large_log(console: Console, repeat: int, count: int = 10_000) -> None:
-    """What a log of many findings costs, from the first report to the written file: CPU seconds and memory of a fresh process."""
+    """The cost of a log of many findings, from the first report to the written file: CPU seconds and memory of a fresh process."""
     table = Table("profile", "findings", "CPU s", "more MiB at most")
     verdicts = []
     for profile in SARIF_PROFILES:
@@ -150,7 +150,7 @@ def large_log(console: Console, repeat: int, count: int = 10_000) -> None:
 
 
 def fake(console: Console) -> None:
-    """What the export of a Llama of 70 B parameters costs a fresh process that never has its weights."""
+    """The cost of exporting a Llama with 70 B parameters in a fresh process that never has its weights."""
     table = Table("step", "s", "CPU s", "peak MiB so far")
     with tempfile.TemporaryDirectory() as folder:
         steps = llama.export(pathlib.Path(folder))
@@ -162,7 +162,7 @@ def fake(console: Console) -> None:
 
 
 def cold(console: Console, repeat: int) -> None:
-    """From the start of a Python process to a saved small model, and to the end of the process: Python takes its modules down again."""
+    """From the start of a Python process to a saved small model, and to the end of the process, where Python unloads its modules."""
     done: dict[str, list[float]] = {title: [] for title in _COLD}
     ended: dict[str, list[float]] = {title: [] for title in _COLD}
     with tempfile.TemporaryDirectory() as folder:
@@ -187,7 +187,7 @@ def cold(console: Console, repeat: int) -> None:
 
 
 def profile(names: Sequence[str], stage: str) -> None:
-    """Where one stage spends its time, over all the models: 40 functions by cumulative time, and 40 by their own."""
+    """The functions that take the time of one stage, over all models: 40 by cumulative time, and 40 by their own time."""
     profiler = cProfile.Profile()
 
     def on_stage(name: str) -> None:

@@ -1,4 +1,4 @@
-"""What an export allocates: nothing that grows with the input, and no second copy of the weights."""
+"""An export allocates no memory that grows with the input, and no second copy of the weights."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_highresnet_takes_next_to_nothing_and_the_batch_does_not_matter(external
     for batch in (1, 30):
         data = torch.zeros(batch, 1, 48, 48, 48)
         path = tmp_path / f"{batch}.onnx"
-        # NOTE: with gradients asked for, which must make no difference.
+        # NOTE: with parameters that need gradients, which must make no difference.
         peaks.append(peak(allocated(lambda: onnxplain.export(model, (data,), path, external_data=external_data))))  # noqa: B023
         assert path.exists()
     assert max(peaks) < 10 * 10**6

@@ -23,7 +23,7 @@ SAME_LATENCY = 1.02
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """A target, what was reached of it, and who missed it."""
+    """A target, the result, and the models that missed it."""
 
     target: str
     reached: str
@@ -32,7 +32,7 @@ class Verdict:
 
 
 def verdicts(results: Sequence[Result], failures: Collection[str]) -> list[Verdict]:
-    """One verdict for each target about which the results say anything. `failures` are the models that we do not export."""
+    """One verdict for each target that the results cover. `failures` are the models that we do not export."""
     exported = Verdict("every model exports", f"{len(results)} of {len(results) + len(failures)}", not failures, tuple(failures))
     if not results:
         return [exported]

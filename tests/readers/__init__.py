@@ -1,1 +1,1 @@
-"""Programs of others that read SARIF logs, run as their users run them: see README.md in this folder."""
+"""Other programs that read SARIF logs, run as their users run them: see README.md in this folder."""

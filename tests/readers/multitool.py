@@ -22,7 +22,7 @@ _PROGRAM = MODULES / "@microsoft" / f"sarif-multitool-{sys.platform}" / "Sarif.M
 
 @dataclasses.dataclass(frozen=True)
 class Complaint:
-    """What the multitool has to say of a log."""
+    """A message of the multitool about a log."""
 
     log: pathlib.Path
     rule: str
@@ -30,10 +30,10 @@ class Complaint:
 
 
 def validate(logs: Sequence[pathlib.Path], folder: pathlib.Path) -> list[Complaint]:
-    """What is wrong with `logs`, in one call. `folder` is for files of its own."""
+    """The complaints about `logs`, from one call. `folder` is for temporary files."""
     output = folder / "told.sarif"
     rules, levels = ("--rule-kind", "Sarif;Ghas"), ("--level", "Error;Warning;Note")
-    # NOTE: its console output breaks down over its own GH1001, which has a placeholder too many.
+    # NOTE: its console output fails at its rule GH1001, which has one placeholder too many.
     done = _run(
         "validate", *map(str, logs), "--config", str(HERE / "ghas.xml"), *rules, *levels, "--quiet", "true", "--output", str(output)
     )
@@ -57,14 +57,14 @@ def with_line_hashes(log: pathlib.Path, folder: pathlib.Path) -> dict[str, Any]:
 
 
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    # NOTE: it is a .NET program, which else asks for a library of languages.
+    # NOTE: it is a .NET program, which otherwise needs a library for languages.
     environment = os.environ | {"DOTNET_SYSTEM_GLOBALIZATION_INVARIANT": "1"}
     command = [_PROGRAM, *arguments, "--log", "ForceOverwrite"]
     for _ in range(30):
         try:
             return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         except OSError as error:
-            # NOTE: npm has just written the program, and may have it open still.
+            # NOTE: npm has just written the program, and may still have it open.
             if error.errno != errno.ETXTBSY:
                 raise
             time.sleep(1)

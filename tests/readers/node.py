@@ -1,4 +1,4 @@
-"""What runs on Node.js: installed from the lock file, once."""
+"""Programs on Node.js, installed once from the lock file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNREACHED = re.compile(r"^npm error code (ECONN\w+|EAI_AGAIN|ENOTFOUND|ENETUNRE
 
 
 class Missing(Exception):
-    """Something that a reader needs is not there; the text names it and tells how to get it."""
+    """A reader lacks a requirement. The text names it and tells how to get it."""
 
 
 def install() -> None:
@@ -26,7 +26,7 @@ def install() -> None:
     for program in ("node", "npm"):
         if not shutil.which(program):
             raise Missing(f"{program} is missing: install Node.js 20 or newer, with npm")
-    # NOTE: npm writes its own copy of the lock file last.
+    # NOTE: npm writes its copy of the lock file last.
     lock, installed = HERE / "package-lock.json", MODULES / ".package-lock.json"
     if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
         command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1"]
@@ -34,6 +34,6 @@ def install() -> None:
         if unreached := _UNREACHED.search(done.stderr):
             raise Missing(f"npm cannot reach its registry ({unreached[1]}) for the packages of {HERE.parent.name}/{HERE.name}/{lock.name}")
         assert done.returncode == 0, done.stderr
-    # NOTE: all that install scripts would do, and none of them runs.
+    # NOTE: this replaces the install scripts, none of which runs.
     for program in MODULES.glob("@microsoft/sarif-multitool-*/Sarif.Multitool"):
         program.chmod(0o755)

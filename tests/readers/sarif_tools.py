@@ -17,7 +17,7 @@ _GITLAB = {"error": "major", "warning": "minor", "note": "info"}
 
 
 def check_counts(logs: Sequence[pathlib.Path], folder: pathlib.Path) -> Iterator[str]:
-    """Tells if the summary of `logs` counts other than is in them. `folder` is for files of its own."""
+    """The differences between the counts in the summary and those in `logs`. `folder` is for temporary files."""
     levels = collections.Counter(result.get("level") for result in _results(logs))
     summary = _run("summary", logs, folder / "all.txt")
     counted = {level: int(count) for level, count in re.findall(r"^(\w+): (\d+)$", summary, re.MULTILINE) if count != "0"}
@@ -26,7 +26,7 @@ def check_counts(logs: Sequence[pathlib.Path], folder: pathlib.Path) -> Iterator
 
 
 def check_tables(logs: Sequence[pathlib.Path], folder: pathlib.Path) -> Iterator[str]:
-    """Tells where the tables of `logs` differ from what is in them: for spreadsheets, and for GitLab. `folder` is for files of its own."""
+    """The differences between `logs` and their tables for spreadsheets and for GitLab. `folder` is for temporary files."""
     results = _results(logs)
     rows = collections.Counter(tuple(row.values()) for row in csv.DictReader(io.StringIO(_run("csv", logs, folder / "all.csv"))))
     expected = collections.Counter(map(_row, results))
@@ -43,7 +43,7 @@ def _results(logs: Sequence[pathlib.Path]) -> list[Mapping[str, Any]]:
 
 
 def _run(command: str, logs: Sequence[pathlib.Path], output: pathlib.Path) -> str:
-    """What a command of sarif-tools writes about `logs`."""
+    """The output of a command of sarif-tools for `logs`."""
     arguments = [sys.executable, "-m", "sarif", command, "--output", output, *logs]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Microsoft's viewer, the web component that Azure DevOps shows logs with, in a browser."""
+"""Microsoft's viewer in a browser: the web component in which Azure DevOps shows logs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Shown:
 
     Attributes:
         rule: The id and the name of its rule.
-        level: What its icon says.
+        level: The level of its icon.
         place: Lines about the place: the part of the model, the file.
         message: Its message; blanks count once.
         snippet: The source lines.
@@ -40,7 +40,7 @@ class Shown:
 
 
 def find_browser() -> str:
-    """The path of Chromium or its like. Raises `Missing`."""
+    """The path of Chromium or a similar browser. Raises `Missing`."""
     for name in _BROWSERS:
         if path := shutil.which(name):
             return path
@@ -59,7 +59,7 @@ def bundle(folder: pathlib.Path) -> pathlib.Path:
 def view(
     logs: Sequence[pathlib.Path], script: pathlib.Path, pictures: Mapping[pathlib.Path, pathlib.Path] | None = None
 ) -> Iterator[tuple[pathlib.Path, list[str]]]:
-    """Opens `logs` one after the other, and tells for each what is missing in the page, or too much, or went wrong.
+    """Opens `logs` one after the other, and lists for each the missing and the unexpected parts of the page, and errors.
 
     `pictures` tells of which logs to take a picture, and where to.
     """
@@ -72,7 +72,7 @@ def view(
 
 
 def _compare(content: Mapping[str, Any], seen: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with what was seen of a log."""
+    """The differences between a log and the page that shows it."""
     yield from seen["problems"]
     (run,) = content["runs"]
     repositories = [each["repositoryUri"] for each in run.get("versionControlProvenance", ())]

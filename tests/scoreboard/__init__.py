@@ -1,4 +1,4 @@
-"""How well failures are explained: every case of a corpus, ours beside torch.onnx.export.
+"""How well exporters explain failures: every case of a corpus, onnxplain beside torch.onnx.export.
 
 Run `python -m scoreboard` from the folder of the tests.
 """

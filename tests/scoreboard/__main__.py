@@ -28,7 +28,7 @@ _Path = click.Path(path_type=pathlib.Path, exists=True, file_okay=False, resolve
 @click.option("--no-theirs", is_flag=True, help="Leave torch.onnx.export out.")
 @click.option("--json", "json_path", type=click.Path(path_type=pathlib.Path), help="Save the outcomes.")
 def main(folder: pathlib.Path, only: str, jobs: int, no_theirs: bool, json_path: pathlib.Path | None) -> None:
-    """Exports every case of FOLDER, each in a process of its own, and prints what a user learned."""
+    """Exports every case of FOLDER, each in a separate process, and prints what a user learned."""
     found = [case for case in map(cases.read, sorted(folder.glob("case_*.py"))) if only in case.name]
     who = ("ours",) if no_theirs else ("ours", "theirs")
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
@@ -43,7 +43,7 @@ def main(folder: pathlib.Path, only: str, jobs: int, no_theirs: bool, json_path:
 
 
 def right(case: Case, result: dict[str, Any]) -> bool:
-    """Whether ours says what the case expects, on its line; an export that verifies is right, too, where others fail."""
+    """Whether ours reports what the case expects, on its line. If others fail, an export that verifies is also right."""
     level = result.get("level", "")
     match case.expect:
         case "ok":

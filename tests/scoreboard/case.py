@@ -1,4 +1,4 @@
-"""A case of the corpus: what its docstring and its marks promise."""
+"""A case of the corpus, with the expectations in its docstring and its marks."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ STAGES = {
     "runtime-load": {"build", "serialize", "verify"},
     "numerical": {"dispatch", "build", "verify"},
 }
-"""Our stages that may report what the corpus says a stage must: what it calls inputs, say, is checked in several of ours."""
+"""Our stages that may report for a stage of the corpus. Several of ours check, for example, what the corpus calls inputs."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """What is known of a case before it runs.
+    """The facts about a case before it runs.
 
     Attributes:
         path: Its module.
-        expect: What a good exporter has to say: error, warning, note or ok.
-        stages: Our stages that may report it; empty where any may.
+        expect: The expected outcome of a good exporter: error, warning, note or ok.
+        stages: Our stages that may report it; empty if all may.
         lines: The lines to blame.
         goes_wrong_elsewhere: Whether the model of torch.onnx.export cannot be loaded or gives wrong numbers, as recorded in the folder.
     """

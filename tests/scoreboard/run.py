@@ -1,4 +1,4 @@
-"""Runs one exporter on one case, in a process of its own, and tells what a user got."""
+"""Runs one exporter on one case, in a separate process, and returns what a user got."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from . import case as cases
 from .case import Case
 
 LIMIT = 180
-"""Seconds that a case may take, its fixes not counted."""
+"""The seconds that a case may take, without its fixes."""
 
 USER = pathlib.Path(__file__).with_name("user.py")
 """The script that exports a case where there is none beside it."""
 
 _ROUNDS = 3
-"""How often what is found after a fix is fixed, too."""
+"""How many times findings after a fix are fixed as well."""
 
 _PROCESSES = multiprocessing.get_context("forkserver")
 _PROCESSES.set_forkserver_preload(["onnxplain.api", "onnxruntime", "onnxscript"])
 
 
 def run(who: str, case: Case, logs: pathlib.Path | None = None) -> dict[str, Any]:
-    """The outcome of `who`, ours or theirs, for `case`; for ours, then what becomes of it after its fixes.
+    """The outcome of `who`, ours or theirs, for `case`; for ours, also the outcomes after its fixes.
 
     `logs` is the folder where ours saves its SARIF log, in a folder for each profile.
     """
@@ -97,7 +97,7 @@ def ours(case: Case, logs: pathlib.Path | None = None) -> dict[str, Any]:
         sink.write(log, logs / "github" / f"{case.name}.sarif", profile="github")
     found = [finding for finding in log.active if finding.location is not None and finding.location.file == str(case.path)]
     first = log.active[0] if log.active else None
-    # A case that must fail is judged by its first error, another one by whatever stands on its line.
+    # A case that must fail is judged by its first error, other cases by any finding on the line.
     here = [finding for finding in found if finding.location is not None and finding.location.line in case.lines]
     judged = first if case.expect == "error" or not here else here[0]
     told = {finding.location.line for finding in here if finding.location is not None}
@@ -119,7 +119,7 @@ def ours(case: Case, logs: pathlib.Path | None = None) -> dict[str, Any]:
     }
     ways: list[Any] = []
     if judged is not None and case.expect == "error" and result["edits"]:
-        # Independent problems are mended together: one fix for each of the others.
+        # Independent problems are fixed together: one fix for each of the other problems.
         others = [finding for finding in log.active if finding is not judged and finding.fails]
         ways = [next((fix.edits for fix in finding.fixes if fix.edits), ()) for finding in others]
         rest = [edit for way in ways for edit in way]
@@ -129,7 +129,7 @@ def ours(case: Case, logs: pathlib.Path | None = None) -> dict[str, Any]:
 
 
 def _equal(model: Any, program: Any, args: Any, kwargs: Any) -> bool:
-    """Whether the exported model gives what eager PyTorch gives for other inputs."""
+    """Whether the exported model gives the same outputs as eager PyTorch for other inputs."""
     import torch
     from torch.utils import _pytree as pytree
 
@@ -144,7 +144,7 @@ def _equal(model: Any, program: Any, args: Any, kwargs: Any) -> bool:
 
 
 def _fixed(case: Case, edits: Sequence[Any]) -> str:
-    """What comes of a case after `edits`, and after the edits of what is found then: exported, or the rule that still fails it."""
+    """The outcome of a case after `edits`, and after the edits of later findings: exported, or the rule that still fails it."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / case.path.name
         shutil.copy(case.path, path)
@@ -167,7 +167,7 @@ def _fixed(case: Case, edits: Sequence[Any]) -> str:
 
 
 def theirs(case: Case) -> dict[str, Any]:
-    """torch.onnx.export, and whether its exception or its warnings name the line."""
+    """The outcome of torch.onnx.export, and whether its exception or its warnings name the line."""
     import onnx
     import torch
 

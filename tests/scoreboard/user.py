@@ -1,4 +1,4 @@
-"""What a script of a user does with a case. A copy beside the case is taken for it, so that the call is in the user's checkout, too."""
+"""A user's script for a case. A copy beside the case runs instead of it, so that the call is also in the user's checkout."""
 
 from __future__ import annotations
 
