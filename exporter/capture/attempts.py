@@ -56,7 +56,7 @@ def attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch.
     began, program, error = time.monotonic(), None, None
     with Frames() as frames:
         watch, draws, attributes, reads = GuardWatch(frames), Draws(), Attributes(model), Reads(frames.stack)
-        # NOTE: TorchDynamo would look at the mode itself; and each function of torch's costs a little more in it.
+        # NOTE: TorchDynamo would trace the mode itself, and the mode makes each function of torch a little slower.
         reading = reads if strategy.name != "strict" and holds_tensors(model) else contextlib.nullcontext()
         try:
             with process.kept(context, locations.user_speaks), watch.watched(), reading:

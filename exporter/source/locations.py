@@ -151,7 +151,7 @@ def at_stack(frames: Iterable[Location], module: str = "") -> Evidence:
 
 
 def callers() -> tuple[Location, ...]:
-    """The user's lines that called into onnxplain, innermost first; empty when no file of the user's did, as from the command line."""
+    """The user's lines that called onnxplain, innermost first; empty if there are none, as for the command line."""
     users = (frame for frame in python_frames.outward(python_frames.current()) if is_users(frame.f_code.co_filename))
     return tuple(location(*python_frames.entry_of(frame)) for frame in itertools.islice(users, _CALLERS))
 

@@ -35,7 +35,7 @@ def outward(frame: types.FrameType | None) -> Iterator[types.FrameType]:
 
 
 def caller_outside(frame: types.FrameType, internal: Callable[[str], bool]) -> types.FrameType | None:
-    """The frame that called `frame`, those of `internal` files in between left out; None if there is no other."""
+    """The nearest frame above `frame` that is not in an `internal` file; None if there is none."""
     return next((caller for caller in outward(frame.f_back) if not internal(caller.f_code.co_filename)), None)
 
 

@@ -25,7 +25,7 @@ _CREATE_NODE = Symbol(
 
 
 def load() -> None:
-    """Loads what `torch.export.export` loads when it is first called (read in torch 2.11, 2.13 and 2.15): a second of modules."""
+    """Loads the modules that the first call of `torch.export.export` loads (read in torch 2.11, 2.13 and 2.15), which takes a second."""
     with suppress(ImportError):
         importlib.import_module("torch.export._trace")
 

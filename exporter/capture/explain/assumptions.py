@@ -46,7 +46,7 @@ def ones(request: Request, guards: Guards, program: torch.export.ExportedProgram
 def kept_ones(
     guards: Guards, program: torch.export.ExportedProgram, dims: Sequence[InputDim]
 ) -> Iterator[tuple[torch.fx.Node, sympy.Basic]]:
-    """The operators that return other shapes for the example than the graph says, each with an expression of sizes that is 1 there."""
+    """The operators whose shapes for the example differ from those in the graph, each with an expression of sizes that is 1 there."""
     sizes = guards.symbols.sizes(dims)
     for node, call in replays.calls(program) if sizes else ():
         ones = call.ones(sizes)

@@ -74,7 +74,7 @@ class Frames:
         return False
 
     def operator(self) -> Call | None:
-        """The operator at work inside of torch, with its arguments; None if Python asks."""
+        """The operator that torch is running, with its arguments; None if Python asks."""
         for frame in python_frames.outward(python_frames.current()):
             if not locations.is_internal(frame.f_code.co_filename):
                 return None
@@ -83,7 +83,7 @@ class Frames:
         return None
 
     def site(self) -> Site:
-        """What the innermost of them is doing."""
+        """What the innermost frame outside torch is doing."""
         return site_of([python_frames.entry_of(frame) for frame in self._inside(python_frames.current())][::-1])
 
     @contextlib.contextmanager
@@ -124,7 +124,7 @@ class Frames:
         return frames
 
     def _inside(self, frame: types.FrameType | None) -> Iterator[types.FrameType]:
-        """`frame` and those that called it, up to what this object was made in."""
+        """`frame` and the frames that called it, up to the frame that entered this context."""
         return itertools.takewhile(lambda each: each is not self._boundary, python_frames.outward(frame))
 
     def _place(self, frame: types.FrameType) -> Location:
