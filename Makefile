@@ -25,11 +25,12 @@ samples: $(VENV)/needs-of-demo
 	$(INSTALL)
 	$(BIN)/python vscode-samples/regenerate.py
 
-# Lint, types, tests; the tests run against the installed wheel.
+# Lint, spelling, types, tests; the tests run against the installed wheel.
 test: $(VENV)/needs-of-test
 	$(INSTALL)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest $(TWO)
