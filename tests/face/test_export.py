@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import logging
 import os
@@ -616,3 +617,10 @@ def test_same_export_twice_gives_the_same_log(tmp_path: pathlib.Path, load: Load
             onnxplain.export(load(THREE_UNSUPPORTED).Net(), (torch.rand(3),), sarif=path)
         logs.append(times.sub("<time>", path.read_text(encoding="utf-8")))
     assert logs[0] == logs[1]
+
+
+def test_logs_name_the_version_and_the_homepage_of_the_package() -> None:
+    tool = onnxplain.export(torch.relu, (torch.ones(3),)).diagnostics.tool
+    package = importlib.metadata.metadata("onnxplain")
+    assert tool.version == package["Version"]
+    assert f"Homepage, {tool.uri}" in package.get_all("Project-URL", [])
