@@ -8,7 +8,8 @@ import click
 
 from onnxplain.diagnostics import GATE_FORMATS, InvalidArgument, judge_logs, visible, write_file
 
-_FORMAT_LINES = "\n".join(f"  {each.name:<7} {each.summary}" for each in GATE_FORMATS.values())
+_WIDTH = max(map(len, GATE_FORMATS))
+_FORMAT_LINES = "\n".join(f"  {each.name:<{_WIDTH}}  {each.summary}" for each in GATE_FORMATS.values())
 
 
 @click.command(
