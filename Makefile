@@ -9,7 +9,7 @@ INSTALL = rm -rf build && $(BIN)/pip install --quiet --no-deps --force-reinstall
 # Two processes, each with whole files of tests, the long ones not last: what they share is made once, and one process at a time runs npm.
 TWO = --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo samples test test-torch rules release clean
+.PHONY: demo samples install test test-torch rules release clean
 
 # Exports a healthy sample and one with a problem, and shows the finding. It is expected to fail: that is exit code 1, anything else is wrong.
 demo: $(VENV)/needs-of-demo
@@ -24,6 +24,10 @@ demo: $(VENV)/needs-of-demo
 samples: $(VENV)/needs-of-demo
 	$(INSTALL)
 	$(BIN)/python vscode-samples/regenerate.py
+
+# Installs the present sources, which tests, mypy and lint-imports see only then.
+install: $(VENV)/needs-of-test
+	$(INSTALL)
 
 # Lint, spelling, types, tests; the tests run against the installed wheel.
 test: $(VENV)/needs-of-test
