@@ -1,15 +1,17 @@
-# Two commands do everything on a fresh machine: `make demo` and `make test`. Both make an environment of their own in .venv.
+# Two commands do everything on a fresh machine: `make demo` and `make test`. Both use the environment in .venv, and make it first.
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
+# nox brings environments that it made.
+MAKE_VENV = test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 # A stale build folder would put deleted files into the wheel.
 INSTALL = rm -rf build && $(BIN)/pip install --quiet --no-deps --force-reinstall .
 
 # Two processes, each with whole files of tests, the long ones not last: what they share is made once, and one process at a time runs npm.
 TWO = --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo samples install test test-torch rules release clean
+.PHONY: demo samples install lint test test-torch rules release clean
 
 # Exports a healthy sample and one with a problem, and shows the finding. It is expected to fail: that is exit code 1, anything else is wrong.
 demo: $(VENV)/needs-of-demo
@@ -29,24 +31,26 @@ samples: $(VENV)/needs-of-demo
 install: $(VENV)/needs-of-test
 	$(INSTALL)
 
-# Lint, spelling, types, tests; the tests run against the installed wheel.
-test: $(VENV)/needs-of-test
-	$(INSTALL)
+# Style, spelling, types, layers.
+lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest $(TWO)
 
-# The suite against another torch, in an environment of its own: make test-torch TORCH=2.11.0
+# Lint, then the suite against the installed wheel.
+test: lint
+	$(BIN)/pytest $(TWO) $(TESTS)
+
+# The suite against another torch, in a separate environment: make test-torch TORCH=2.11.0. With TESTS=tests/passes only a part of it.
 test-torch: VENV = .venv-torch-$(TORCH)
 test-torch:
 	test -n "$(TORCH)"
-	$(PYTHON) -m venv $(VENV)
+	$(MAKE_VENV)
 	grep -v '^torch==' constraints.txt > $(VENV)/constraints.txt
 	$(BIN)/pip install --quiet --constraint $(VENV)/constraints.txt "torch==$(TORCH)" ".[test]"
-	$(BIN)/pytest $(TWO)
+	$(BIN)/pytest $(TWO) $(TESTS)
 
 # Regenerates rules/CATALOG.md and the unshipped table of rules/RELEASES.md.
 rules: $(VENV)/needs-of-test
@@ -59,14 +63,14 @@ release: rules
 	$(BIN)/python -m onnxplain.rules --release $(VERSION) rules
 
 $(VENV)/needs-of-demo: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
+	$(MAKE_VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt .
 	touch $@
 
 $(VENV)/needs-of-test: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
+	$(MAKE_VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt ".[test]"
 	touch $@ $(VENV)/needs-of-demo
 
 clean:
-	rm -rf .venv* out build *.egg-info tests/readers/node_modules
+	rm -rf .venv* .nox out build *.egg-info tests/readers/node_modules
