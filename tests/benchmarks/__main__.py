@@ -7,7 +7,9 @@ import json
 import os
 import pathlib
 import platform
+from collections.abc import Mapping, Sequence
 from importlib import metadata
+from typing import Any
 
 import click
 from rich.console import Console
@@ -76,13 +78,24 @@ def main(
         _highresnet(console, picture, json_path)
     if profile or scaling or log_cost or large_log or cold or fake or highresnet:
         return
+    settings = {"repeat": repeat, "save": save, "latency": not no_latency, "memory": not no_memory, "threads": threads}
+    _compare(console, chosen, settings, picture, json_path)
+
+
+def _compare(
+    console: Console,
+    chosen: Sequence[str],
+    settings: Mapping[str, Any],
+    picture: pathlib.Path | None,
+    json_path: pathlib.Path | None,
+) -> None:
     console.print(f"{_machine()}; load {os.getloadavg()[0]:.1f} before")
     results = []
     failures = {}
     for name in chosen:
         console.print(f"{name} ...", style="dim")
         try:
-            results.append(measure(name, repeat=repeat, save=save, latency=not no_latency, memory=not no_memory, threads=threads))
+            results.append(measure(name, **settings))
         except onnxplain.ExportFailed as failed:
             failures[name] = str(failed)
     console.print(f"load {os.getloadavg()[0]:.1f} after")

@@ -93,8 +93,10 @@ def _decided(guards: Guards, program: torch.export.ExportedProgram, names: Mappi
 def other_sizes(
     guards: Guards, program: torch.export.ExportedProgram, dims: Sequence[InputDim]
 ) -> Iterator[tuple[torch.fx.Node, InputDim, int | None]]:
-    """The operators whose shapes differ from the graph's for other sizes of a dim, each with the dim and the largest size for which the
-    graph is right; None if the graph is wrong for size 1.
+    """The operators whose results have other shapes for other sizes of a dim than the graph says.
+
+    Yields:
+        The node, the dim, and the largest size for which the graph is right; None where only size 1 is wrong.
     """
     sizes = guards.symbols.sizes(dims)
     for node, call in replays.calls(program) if sizes else ():
@@ -133,11 +135,13 @@ def _most(node: torch.fx.Node, call: Call, guards: Guards, symbol: sympy.Basic, 
 
 
 def is_branch(guard: Guard) -> bool:
-    # NOTE: TorchDynamo does not run the model's code, so only the source shows whether Python asked.
+    """Whether `guard` comes from a decision that Python took, such as an `if`, rather than from an operator."""
+    # NOTE: TorchDynamo does not run the model's code, so whether Python asked shows in the source only.
     return guard.asked_by_python or (guard.interpreted and syntax.test_at(guard.stack[-1]) is not None)
 
 
 def evidence_about(request: Request, guard: Guard | None) -> Evidence:
+    """The user's line that made `guard`, without the body of its statement. Without such a line: the fallback of the request."""
     stack = () if guard is None else guard.stack
     evidence = locations.at_stack((*stack[:-1], syntax.without_body(stack[-1]))) if stack else Evidence()
     return evidence if evidence.location else fallback(request)
