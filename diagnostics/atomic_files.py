@@ -44,6 +44,7 @@ def replace_file(path: pathlib.Path, data: bytes) -> None:
             temporary.chmod(stat.S_IMODE(path.stat().st_mode))
         temporary.replace(path)
     except BaseException:
+        # NOTE: an interrupt must not leave the temporary file behind either.
         temporary.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)

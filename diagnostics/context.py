@@ -125,8 +125,7 @@ class DiagnosticContext:
             cause = stop.cause
         except ExportFailed:
             raise
-        except Exception as error:
-            # NOTE: a failed export never has an empty log, so any other exception becomes a finding.
+        except Exception as error:  # noqa: BLE001  a failed export never has an empty log: every exception becomes a finding
             cause, known = error, False
             self.report(self._internal_error(name, error), at=self._locate(error), blocking=True, cause=error)
         finally:

@@ -162,7 +162,7 @@ class Rule:
     @classmethod
     def fields(cls) -> tuple[str, ...]:
         """The names of the rule's fields, in order of definition."""
-        return tuple(field.name for field in dataclasses.fields(cls))  # type: ignore[arg-type]
+        return tuple(field.name for field in dataclasses.fields(cls))  # type: ignore[arg-type]  # __init_subclass__ makes each rule a dataclass
 
     @classmethod
     def arguments(cls) -> tuple[str, ...]:

@@ -107,8 +107,9 @@ class Outputs:
                 from onnxplain.diagnostics import markdown
 
                 markdown.write(log, self.report)
-            for attachment in log.attachments if self.attachments is not None else ():
-                replace_file(self.attachments / attachment.name, attachment.text.encode())  # type: ignore[operator]
+            if self.attachments is not None:
+                for attachment in log.attachments:
+                    replace_file(self.attachments / attachment.name, attachment.text.encode())
         except OSError as error:
             raise LogNotSaved(log, error) from error
         return log
@@ -137,7 +138,7 @@ class Outputs:
             return
         try:
             with Staging(self.captured) as staging:
-                torch.export.save(program.exported_program, staging.path)  # type: ignore[arg-type]
+                torch.export.save(program.exported_program, staging.path)  # type: ignore[arg-type]  # torch takes any path
                 staging.commit()
         except Exception as error:
             # NOTE: torch raises a RuntimeError for a full disk, and other exceptions for programs that it cannot save.

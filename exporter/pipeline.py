@@ -76,5 +76,5 @@ def look_ahead(context: DiagnosticContext, program: torch.export.ExportedProgram
     except StageFailed:
         # NOTE: its findings are in the context.
         return
-    except Exception as error:
-        context.event(f"The stages after capture could not be checked: {type(error).__name__}: {error}")
+    except Exception as error:  # noqa: BLE001  the program is incomplete, so any stage may stumble; the capture's findings stand
+        context.event(f"What comes after the capture could not be looked at: {type(error).__name__}: {error}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import pathlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -79,3 +80,14 @@ def test_face_imports_no_heavy_library() -> None:
     script = f"import onnxplain, onnxplain.rules, onnxplain.cli, sys; print([name for name in {HEAVY} if name in sys.modules])"
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert shown.strip() == "[]"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_suppressions_have_reasons(path: pathlib.Path) -> None:
+    """Each `noqa`, `type: ignore` and broad `except` says why; ruff and mypy check only that they are needed."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines, 1):
+        if suppression := re.search(r"# (?:noqa: [A-Z0-9, ]+|type: ignore\[[\w, -]+\])(.*)", line):
+            assert suppression[1].strip(" #"), f"line {number} has no reason"
+        if re.search(r"except (Base)?Exception\b.*:$", line):
+            assert lines[number].lstrip().startswith("# NOTE: "), f"line {number} has no reason"

@@ -31,7 +31,7 @@ def name_values(context: DiagnosticContext, model: ir.Model, request: Request) -
     initializers = list(graph.initializers.values())
     named = {id(value) for value in (*graph.inputs, *graph.outputs, *initializers)}
     for value in initializers:
-        graph.initializers.pop(value.name)  # type: ignore[arg-type]
+        graph.initializers.pop(value.name)  # type: ignore[arg-type]  # a registered initializer has a name
         name(value, value.name or "weight")
         graph.register_initializer(value)
     for value in (value for subgraph in graph.subgraphs() for value in subgraph.inputs):

@@ -140,8 +140,7 @@ class NodeBuilder:
         try:
             returned = call.translation.function(*args, **kwargs)
             return user_translations.checked(node, returned) if call.translation.origin == "user" else returned
-        except Exception as error:
-            # NOTE: a translation may be the user's, and may raise anything.
+        except Exception as error:  # noqa: BLE001  a translation may be the user's, and may raise anything
             self._report_failure(node, call, error)
             self.recorder.take()
             # NOTE: stand-ins let the nodes that follow be translated as well, so that one run lists all failures.

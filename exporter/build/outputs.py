@@ -21,8 +21,9 @@ def graph_outputs(context: DiagnosticContext, plan: Plan, request: Request, node
     Reports outputs that ONNX cannot have, complex outputs, and outputs that are the same for all inputs.
     """
     (results,) = plan.prepared.graph_module.graph.output_node().args
+    assert isinstance(results, list | tuple)
     specs = plan.prepared.program.graph_signature.output_specs
-    wanted = [result for result, spec in zip(results, specs, strict=True) if spec.kind is OutputKind.USER_OUTPUT]  # type: ignore[arg-type]
+    wanted = [result for result, spec in zip(results, specs, strict=True) if spec.kind is OutputKind.USER_OUTPUT]
     kept = [result for result in wanted if not isinstance(result, str | None)]
     if len(kept) < len(wanted):
         left_out = tuple(repr(result) for result in wanted if isinstance(result, str | None))

@@ -61,7 +61,7 @@ def attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch.
         try:
             with process.kept(context, locations.user_speaks), watch.watched(), reading:
                 program = strategy(model, request, frames)
-        except Exception as raised:
+        except Exception as raised:  # noqa: BLE001  the user's model runs here, and may raise anything
             error = raised
             context.event(f"The strategy {strategy.name} failed: {headline(raised)}")
         finally:

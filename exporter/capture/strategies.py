@@ -52,9 +52,14 @@ class Strict:
     name = "strict"
     is_survey = False
 
-    def __call__(self, model: torch.nn.Module, request: Request, frames: Frames) -> torch.export.ExportedProgram:  # noqa: ARG002
-        """See `CaptureStrategy`. TorchDynamo itself writes whole stacks on the nodes."""
-        # NOTE: so TorchDynamo calls the function, whose answer depends on the thread, and does not trace it.
+    def __call__(
+        self,
+        model: torch.nn.Module,
+        request: Request,
+        frames: Frames,  # noqa: ARG002  the strategies have one signature
+    ) -> torch.export.ExportedProgram:
+        """See `CaptureStrategy`. TorchDynamo writes whole stacks on the nodes by itself."""
+        # NOTE: TorchDynamo then calls the function, whose answer depends on the thread, and does not look into it.
         torch.compiler.assume_constant_result(process.is_in_onnx_export)
         return _export(model, request, strict=True)
 
@@ -138,7 +143,7 @@ def _forwarding(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*args, **kwargs)
 
     with contextlib.suppress(ValueError):
-        forward.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+        forward.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]  # functions have it, their type does not
     return forward
 
 

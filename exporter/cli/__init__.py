@@ -82,6 +82,7 @@ class Commands(click.Group):
             click.echo("Interrupted.", err=True)
             ctx.exit(Undecided.exit_code if ctx.meta.get("onnxplain.command") in JUDGES else INTERRUPTED)
         except Exception as error:
+            # NOTE: users see one line about a bug of onnxplain, and no traceback unless they ask for it.
             if ctx.meta.get("onnxplain.debug"):
                 raise
             raise click.ClickException(

@@ -78,4 +78,4 @@ def cast(value: ir.Value, dtype: int | None) -> ir.Value:
     if dtype is None or dtype == -1 or value.dtype == dtype:
         return value
     made: Any = op.Cast(value, to=dtype)
-    return made  # type: ignore[no-any-return]
+    return made  # type: ignore[no-any-return]  # onnxscript's operators are untyped

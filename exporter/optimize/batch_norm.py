@@ -21,8 +21,9 @@ def batch_norm_into_conv(model: ir.Model) -> None:
     for node in list(model.graph):
         if node.op_type != "BatchNormalization" or node.domain:
             continue
-        conv = node.inputs[0].producer() if node.inputs[0] is not None else None
-        if conv is None or conv.op_type != "Conv" or len(node.inputs[0].uses()) != 1 or node.inputs[0].is_graph_output():  # type: ignore[union-attr]
+        data = node.inputs[0]
+        conv = data.producer() if data is not None else None
+        if data is None or conv is None or conv.op_type != "Conv" or len(data.uses()) != 1 or data.is_graph_output():
             continue
         tensors = [value.const_value if value is not None else None for value in (*conv.inputs[1:], *node.inputs[1:])]
         known = [tensor for tensor in tensors if isinstance(tensor, weights.Weight | weights.Computed)]

@@ -43,7 +43,7 @@ def precompute(model: ir.Model) -> None:
             graph.register_initializer(done[key])
         ir.convenience.replace_all_uses_with(node.outputs[0], done[key])
         # NOTE: the node may be inside a loop. It leaves the loop then.
-        node.graph.remove(node, safe=True)  # type: ignore[union-attr]
+        node.graph.remove(node, safe=True)  # type: ignore[union-attr]  # the graph's own node
     remove_unused_weights(model)
 
 
@@ -51,7 +51,7 @@ def remove_unused_weights(model: ir.Model) -> None:
     """Removes initializers that no node uses."""
     for value in list(model.graph.initializers.values()):
         if not value.uses() and not value.is_graph_output() and not value.is_graph_input():
-            model.graph.initializers.pop(value.name)  # type: ignore[arg-type]
+            model.graph.initializers.pop(value.name)  # type: ignore[arg-type]  # a registered initializer has a name
 
 
 def _reads_only_weights(node: ir.Node) -> bool:

@@ -88,8 +88,8 @@ def _implementation(context: DiagnosticContext, node: torch.fx.Node, table: Deco
     try:
         with WithoutData():
             made = _traced(node, kernel.function, table)
-    except Exception as error:
-        # NOTE: the implementation is the user's code, and may raise anything. The operator is reported as unsupported then.
+    except Exception as error:  # noqa: BLE001  the implementation is the user's code, and may raise anything
+        # NOTE: dispatch reports the operator as unsupported.
         context.event(
             f"{qualified_name(target)} has an implementation in Python, which cannot be exported: {type(error).__name__}: {error}"
         )

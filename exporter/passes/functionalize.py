@@ -71,7 +71,9 @@ def _with_graph(program: torch.export.ExportedProgram, graph_module: torch.fx.Gr
     graph_module.recompile()
     signature = copy.deepcopy(program.graph_signature)
     # NOTE: an output in the signature may have been the result of a dropout.
-    for spec, result in zip(signature.output_specs, graph_module.graph.output_node().args[0], strict=True):  # type: ignore[arg-type]
+    (results,) = graph_module.graph.output_node().args
+    assert isinstance(results, list | tuple)
+    for spec, result in zip(signature.output_specs, results, strict=True):
         if isinstance(result, torch.fx.Node) and hasattr(spec.arg, "name"):
             spec.arg.name = result.name
     return torch.export.ExportedProgram(

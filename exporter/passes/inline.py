@@ -61,8 +61,8 @@ def _replace(graph: torch.fx.Graph, node: torch.fx.Node, outputs: torch.fx.node.
     if isinstance(outputs, list | tuple):
         for user in list(node.users):
             if qualified_name(user.target) == "_operator::getitem":
-                user.replace_all_uses_with(outputs[user.args[1]])  # type: ignore[index, arg-type]
+                user.replace_all_uses_with(outputs[user.args[1]])  # type: ignore[index, arg-type]  # an integer
                 graph.erase_node(user)
     if node.users:
-        node.replace_all_uses_with(outputs)  # type: ignore[arg-type]
+        node.replace_all_uses_with(outputs)  # type: ignore[arg-type]  # a node, as it is not a list
     graph.erase_node(node)

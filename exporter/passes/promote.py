@@ -91,7 +91,7 @@ def _compute_dtype(node: torch.fx.Node) -> torch.dtype | None:
     tensors = [value for value in known if isinstance(value, torch.Tensor)]
     if len(known) != 2 or not tensors:
         return None
-    return torch.result_type(*known)  # type: ignore[arg-type]
+    return torch.result_type(*known)  # type: ignore[arg-type]  # the overloads know no unpacked list
 
 
 def _arguments(node: torch.fx.Node) -> list[tuple[str, Any]]:

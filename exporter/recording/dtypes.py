@@ -57,7 +57,8 @@ def infer_output_dtypes(signature: ir.schemas.OpSignature, inputs: Bound, attrib
     for parameter, output in zip(signature.outputs, node.outputs, strict=False):
         allowed = parameter.type_constraint.allowed_types
         if takes_sequence(parameter):
-            output.type = ir.SequenceType(ir.TensorType(node.inputs[0].dtype or ir.DataType.UNDEFINED))  # type: ignore[union-attr]
+            first = node.inputs[0]
+            output.type = ir.SequenceType(ir.TensorType((first is not None and first.dtype) or ir.DataType.UNDEFINED))
         elif parameter.type_constraint.name in types:
             output.dtype = types[parameter.type_constraint.name]
         elif len(allowed) == 1:

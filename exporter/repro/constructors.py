@@ -41,9 +41,8 @@ def constructor_call(
                 keywords[name] = write(value)
         if facts(_instance(cls, arguments)) != facts(module):
             return None
-    except Exception:
-        # NOTE: the arguments are a guess from attributes, and a constructor may raise anything about a wrong one. The module is written
-        # with all that it holds then.
+    except Exception:  # noqa: BLE001  a constructor may raise anything about an argument that was guessed from attributes
+        # NOTE: the script then holds the module with everything in it.
         return None
     devices = {str(each.device) for each in (*module.parameters(), *module.buffers())} - {"cpu"}
     if len(devices) > 1:
@@ -56,7 +55,7 @@ def _parameters(cls: type) -> dict[str, inspect.Parameter]:
     """The parameters of a constructor. If it passes keywords on, those of the base class are included."""
     found: dict[str, inspect.Parameter] = {}
     for base in cls.__mro__:
-        signature = inspect.signature(base.__init__).parameters  # type: ignore[misc]
+        signature = inspect.signature(base.__init__).parameters  # type: ignore[misc]  # any class of the MRO, not a subclass of it
         found |= {name: each for name, each in signature.items() if name not in found and name not in ("self", "mode")}
         if not any(each.kind is inspect.Parameter.VAR_KEYWORD for each in signature.values()):
             break
@@ -69,8 +68,7 @@ def _instance(cls: type, arguments: Mapping[str, Any]) -> torch.nn.Module:
         try:
             with torch.device("meta"):
                 made = cls(**arguments)
-        except Exception:
-            # NOTE: some constructors compute with numbers that the meta device does not have.
+        except Exception:  # noqa: BLE001  some constructors compute with numbers that the meta device does not have
             made = cls(**arguments)
     assert isinstance(made, torch.nn.Module)
     return made

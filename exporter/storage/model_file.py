@@ -57,8 +57,8 @@ def write(
             _refer(model, references)
         large = [value for value in weights.of(model) if weights.size_of(value) > _SMALL]
         if large and (external_data or (external_data is None and weights.total_bytes(model) > weights.PROTOBUF_LIMIT)):
-            tensors = [value.const_value for value in large]
-            outside = ir.external_data.convert_tensors_to_external(tensors, path.parent, f"{path.name}.data")  # type: ignore[arg-type]
+            tensors = [value.const_value for value in large if value.const_value is not None]
+            outside = ir.external_data.convert_tensors_to_external(tensors, path.parent, f"{path.name}.data")
             stack.enter_context(_exchanged(large, outside))
         single_file.write(model, path)
 

@@ -33,7 +33,7 @@ def write(model: ir.Model, path: pathlib.Path) -> None:
         file.write(graph)
         for head, value in zip(heads, values, strict=True):
             file.write(head)
-            value.const_value.tofile(file)  # type: ignore[union-attr]
+            value.const_value.tofile(file)  # type: ignore[union-attr]  # these values are initializers, which hold tensors
 
 
 def _initializer(value: ir.Value) -> bytes:

@@ -15,7 +15,7 @@ OnCall = Callable[[Any, tuple[Any, ...], Any], None]
 
 class _Seeing(TorchDispatchMode):
     def __init__(self, on_call: OnCall) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's __init__ is untyped
         self._on_call = on_call
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

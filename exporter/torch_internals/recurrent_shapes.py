@@ -45,15 +45,18 @@ def _on_fake_tensors(shapes: Callable[..., Any]) -> Any:
 def _gru(
     input: torch.Tensor,
     hx: torch.Tensor,
-    params: Sequence[torch.Tensor],  # noqa: ARG001
-    has_biases: bool,  # noqa: ARG001
-    num_layers: int,  # noqa: ARG001
-    dropout: float,  # noqa: ARG001
-    train: bool,  # noqa: ARG001
+    _params: Sequence[torch.Tensor],
+    _has_biases: bool,
+    _num_layers: int,
+    _dropout: float,
+    _train: bool,
     bidirectional: bool,
-    batch_first: bool,  # noqa: ARG001
+    _batch_first: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Output (length, batch, directions * hidden), or with the batch first, and the last hidden state, of the shape of `hx`."""
+    """Output (length, batch, directions * hidden), or with the batch first, and the last hidden state, of the shape of `hx`.
+
+    The parameters are those of `aten.gru.input`, by position; the shapes do not depend on the underscored ones.
+    """
     features = hx.shape[-1] * (2 if bidirectional else 1)
     return input.new_empty(*input.shape[:-1], features), torch.empty_like(hx)
 

@@ -105,7 +105,7 @@ def set_aside(model: ir.Model, values: list[ir.Value], *, as_inputs: bool) -> It
     initializers = dict(graph.initializers)
     try:
         for value in values:
-            graph.initializers.pop(value.name)  # type: ignore[arg-type]
+            graph.initializers.pop(value.name)  # type: ignore[arg-type]  # a registered initializer has a name
         if as_inputs:
             graph.inputs.extend(values)
         yield

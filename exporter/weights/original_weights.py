@@ -24,7 +24,7 @@ def with_original_weights(model: ir.Model, replaced: Callable[[Computed], bool])
     operators = _Operators(graph, replaced)
     for value in of(copy):
         if operators.are_for(value):
-            graph.initializers.pop(value.name)  # type: ignore[arg-type]
+            graph.initializers.pop(value.name)  # type: ignore[arg-type]  # a registered initializer has a name
             ir.convenience.replace_all_uses_with(value, operators.compute(value))
     if operators.nodes:
         graph.insert_before(graph[0], operators.nodes)

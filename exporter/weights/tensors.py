@@ -41,7 +41,7 @@ class Weight(TorchTensor):
         self.stored: Stored | None = None
 
     @property
-    def raw(self) -> torch.Tensor:  # type: ignore[override]
+    def raw(self) -> torch.Tensor:  # type: ignore[override]  # the base class has an attribute there
         """The data, mapped from its file if it lies in one."""
         return self._raw if self.stored is None else self.stored.tensor()
 
@@ -104,7 +104,7 @@ class Computed(TorchTensor):
         self.by_rows = by_rows
 
     @property
-    def raw(self) -> torch.Tensor:  # type: ignore[override]
+    def raw(self) -> torch.Tensor:  # type: ignore[override]  # the base class has an attribute there
         """The data, computed anew."""
         with torch.no_grad():
             return self.compute()

@@ -89,7 +89,7 @@ def measure(name: str, *, repeat: int, save: bool, latency: bool, memory: bool, 
     our_model, their_model, failure = contenders.ours(subject).model, None, ""
     try:
         their_model = contenders.theirs(subject).model
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  whatever torch.onnx.export raises is its result here
         failure = _reason(error)
     with _folder(save) as folder:
         result = _timed(subject, name, repeat, folder, our_model, their_model, failure)

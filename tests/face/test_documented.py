@@ -346,11 +346,11 @@ assert onnx_program.model.graph.inputs[0].shape == ("batch_size", 8)
 assert onnx_program.model.graph.inputs[1].shape == ("batch_size", 8)
 assert onnx_program.model.graph.inputs[2].shape == ("batch_size", 8)
 onnx_program.save("mlp.onnx")
-""",  # noqa: E501
+""",  # noqa: E501  wide as the document shows it
     "mlp of 2.7, dynamic axes": COMBINED
     + """
 torch.onnx.export(model,(tensor_input, dict_input, list_input), "mlp.onnx", dynamic_axes={"tensor_input":{0: "batch_size"}, "tensor_x": {0: "batch_size"}, "list_input_index_0": {0: "batch_size"}}, input_names=input_names, output_names=output_names)
-""",  # noqa: E501
+""",  # noqa: E501  wide as the document shows it
     "a report": MLP
     + """
 onnx_program = torch.onnx.export(model, (tensor_x,), "mlp.onnx", dynamo=True, report=True)

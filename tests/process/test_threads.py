@@ -62,7 +62,7 @@ def in_threads(work: Callable[[int], None]) -> None:
     def run(number: int) -> None:
         try:
             work(number)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  the main thread raises what the threads raise
             errors.append(error)
 
     threads = [threading.Thread(target=run, args=(number,)) for number in range(THREADS)]

@@ -138,7 +138,7 @@ def _equal(model: Any, program: Any, args: Any, kwargs: Any) -> bool:
             expected = [each for each in pytree.tree_leaves(model(*args, **kwargs)) if isinstance(each, torch.Tensor)]
         given = program(*args, **kwargs)
         torch.testing.assert_close(list(given), expected, rtol=1e-3, atol=1e-3, equal_nan=True)
-    except Exception:
+    except Exception:  # noqa: BLE001  the score counts a program that fails in any way
         return False
     return True
 
@@ -182,7 +182,7 @@ def theirs(case: Case) -> dict[str, Any]:
             program = torch.onnx.export(model, args, kwargs=kwargs, dynamo=True, verbose=False, **options)
             assert program is not None
             onnx.checker.check_model(program.model_proto, full_check=True)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  whatever torch.onnx.export raises is its result here
             result["outcome"] = "failed"
             result["line"] = any(each in str(error) for each in wanted)
     result["line"] = result["line"] or any(each.filename == str(case.path) and each.lineno in case.lines for each in told)

@@ -116,7 +116,7 @@ class EagerRuns:
         except Stopped as stopped:
             self._context.event(f"A run of the model was stopped: {stopped}.")
             return None
-        except Exception as raised:
+        except Exception as raised:  # noqa: BLE001  the user's model runs here, and may raise anything
             error = raised
         finally:
             random.setstate(pythons)
@@ -167,5 +167,5 @@ def stoppable(file: str) -> bool:
 def _truth(test: str, frame: types.FrameType) -> bool | None:
     try:
         return bool(python_frames.evaluate(test, frame))
-    except Exception:
+    except Exception:  # noqa: BLE001  the test is the user's expression, and may raise anything
         return None

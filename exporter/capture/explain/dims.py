@@ -215,7 +215,8 @@ def _refined(error: Exception, request: Request) -> dict[InputDim, Any]:
     shapes = request.shapes
     with contextlib.suppress(Exception):
         torch_shapes = shapes.for_torch()
-        suggested = torch.export.dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes(error.msg, torch_shapes)  # type: ignore[attr-defined]
+        refine = torch.export.dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes
+        suggested = refine(error.msg, torch_shapes)  # type: ignore[attr-defined]  # torch's UserError has a message
         said = {dim: dim.given for dim in shapes.reread(suggested).dims}
         before = {dim: dim.given for dim in shapes.reread(torch_shapes).dims}
         return {dim: said[dim] for dim in shapes.dynamic if said[dim] is not None and not _equal(said[dim], before[dim])}

@@ -119,4 +119,4 @@ def _items(value: object) -> Iterator[object]:
     if type(value) is dict:
         yield from value.values()
     elif type(value) in (list, set):
-        yield from value  # type: ignore[misc]
+        yield from value  # type: ignore[misc]  # mypy does not narrow by type(...)

@@ -45,7 +45,7 @@ class Call:
             # NOTE: the graph is finished: questions about sizes must not become guards of it.
             with torch.no_grad(), shape_env.without_guards(environment):
                 return self.operator(*self.args, **self.kwargs)
-        except Exception:
+        except Exception:  # noqa: BLE001  operators refuse symbolic sizes with any exception
             return None
 
     def differs(self, result: Any, sizes: Sizes) -> bool:
@@ -55,16 +55,16 @@ class Call:
             shapes = self._shapes(sizes)
             used = range(max(len(shapes), len(promised))) if self.used is None else self.used
             return [shapes[each] for each in used] != [promised[each] for each in used]
-        except Exception:
-            # NOTE: operators refuse sizes with any exception, and some cannot run without data or with an unknown size. A list that is too
-            # short for the results in use is an error in eager mode as well.
+        except Exception:  # noqa: BLE001  operators refuse sizes with any exception
+            # NOTE: not every operator can run without data, or with an unknown size. A list that is too short for its uses is an error in
+            # eager mode as well.
             return False
 
     def parts(self, sizes: Sizes) -> int | None:
         """How many tensors the operator returns for tensors of `sizes`; None if it refuses these sizes."""
         try:
             return len(self._shapes(sizes))
-        except Exception:
+        except Exception:  # noqa: BLE001  operators refuse sizes with any exception
             return None
 
     def _shapes(self, sizes: Sizes) -> list[tuple[int, ...]]:
