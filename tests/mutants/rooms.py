@@ -1,0 +1,93 @@
+"""The rooms: which source files one holds, which tests are its own, and which of its mutants change nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+
+import yaml
+
+from .mutations import Mutant, mutants_of
+
+ROOT = pathlib.Path(__file__).parents[2]
+TESTS = ROOT / "tests"
+
+# The root folders, and what they are called once installed.
+FOLDERS = {
+    "exporter": pathlib.Path("onnxplain"),
+    "diagnostics": pathlib.Path("onnxplain/diagnostics"),
+    "rules": pathlib.Path("onnxplain/rules"),
+    "schemas": pathlib.Path("onnxplain/schemas"),
+}
+
+# The files beside the rooms: whoever calls them calls the whole exporter.
+_FACE = ("__init__", "api", "dynamo", "outputs", "pipeline", "program", "testing")
+
+
+@dataclasses.dataclass(frozen=True)
+class Room:
+    """A room of the product.
+
+    Attributes:
+        name: As in `tests/<name>` or `tests/test_<name>.py`.
+        sources: Its source files.
+        tests: The folder or file of its tests.
+    """
+
+    name: str
+    sources: tuple[pathlib.Path, ...]
+    tests: pathlib.Path
+
+    def mutants(self) -> list[Mutant]:
+        """All mutants of the room."""
+        return [mutant for source in self.sources for mutant in mutants_of(source)]
+
+
+def rooms() -> dict[str, Room]:
+    """All rooms that have tests, by name."""
+    exporter = ROOT / "exporter"
+    sources = {folder.name: folder.rglob("*.py") for folder in exporter.iterdir() if folder.is_dir()}
+    sources |= {file.stem: iter([file]) for file in exporter.glob("*.py") if file.stem not in _FACE}
+    sources |= {name: (ROOT / name).rglob("*.py") for name in FOLDERS if name != "exporter"}
+    sources["face"] = (exporter / f"{name}.py" for name in _FACE)
+    found = {}
+    for name, files in sorted(sources.items()):
+        tests = next((each for each in (TESTS / name, TESTS / f"test_{name}.py") if each.exists()), None)
+        if tests is not None:
+            found[name] = Room(name, tuple(sorted(files)), tests)
+    return found
+
+
+def installed(source: pathlib.Path) -> pathlib.Path:
+    """Where a source file lies once installed, relative to the folder of all packages."""
+    folder, *rest = source.relative_to(ROOT).parts
+    return FOLDERS[folder].joinpath(*rest)
+
+
+@dataclasses.dataclass(frozen=True)
+class Equivalent:
+    """A mutant that no test can catch, because it changes nothing that a caller sees.
+
+    Attributes:
+        file: The source file, from the root.
+        line: The first line that it changes.
+        mutant: What that line becomes.
+        why: Why nobody can tell them apart.
+    """
+
+    file: str
+    line: str
+    mutant: str
+    why: str
+
+    def matches(self, mutant: Mutant) -> bool:
+        """Whether this is `mutant`. Spaces around the lines do not count."""
+        if mutant.path != ROOT / self.file:
+            return False
+        diff = [line[1:].strip() for line in mutant.diff()]
+        return self.line == diff[0] and self.mutant in diff[1:]
+
+
+def equivalents() -> list[Equivalent]:
+    """The entries of equivalent.yaml."""
+    return [Equivalent(**entry) for entry in yaml.safe_load((pathlib.Path(__file__).parent / "equivalent.yaml").read_text()) or []]

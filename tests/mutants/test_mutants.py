@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import ast
+import pathlib
+
+import pytest
+
+from mutants import mutations, rooms
+
+SOURCE = '''
+from typing import TYPE_CHECKING
+Size = int | None
+if TYPE_CHECKING:
+    LIMIT = 3
+@cached(maxsize=1)
+def first(values: list[int | None], most: int = 8) -> int | None:
+    """The first."""
+    assert most > 0
+    for value, _ in zip(values, values, strict=True):
+        if value is None or isinstance(value, int | float):
+            continue
+        report(f"{value + 1} of {most}", at="é")
+        return value + most * 2
+'''
+
+
+def test_mutants_of_a_file(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "first.py"
+    path.write_text(SOURCE, encoding="utf-8")
+    found = mutations.mutants_of(path)
+    assert [(mutant.line, mutant.text) for mutant in found] == [
+        (7, "9"),
+        (11, "(value is not None)"),
+        (11, "(value is None and isinstance(value, int | float))"),
+        (12, "break"),
+        (13, "pass"),
+        (14, "return None"),
+        (14, "(value - most * 2)"),
+        (14, "(most // 2)"),
+        (14, "3"),
+    ]
+    for mutant in found:
+        changed = ast.parse(mutant.source())
+        assert ast.dump(changed) != ast.dump(ast.parse(SOURCE))
+        assert sorted({line[0] for line in mutant.diff()}) == ["+", "-"]
+
+
+def test_rooms_have_sources_and_tests() -> None:
+    found = rooms.rooms()
+    assert {"recording", "diagnostics", "registry", "face"} <= found.keys()
+    for room in found.values():
+        assert room.sources
+        assert room.tests.exists()
+    assert rooms.installed(rooms.ROOT / "diagnostics" / "gate" / "formats.py") == pathlib.Path("onnxplain/diagnostics/gate/formats.py")
+
+
+@pytest.mark.parametrize("equivalent", rooms.equivalents(), ids=lambda each: each.mutant)
+def test_equivalents_exist(equivalent: rooms.Equivalent) -> None:
+    """An entry whose line has changed is of no use any more."""
+    assert equivalent.why
+    assert any(equivalent.matches(mutant) for mutant in mutations.mutants_of(rooms.ROOT / equivalent.file))
