@@ -14,6 +14,7 @@ from onnxscript import opset18 as op
 
 import onnxplain
 from onnxplain import ExportFailed, OnnxRegistry, ops
+from onnxplain.registry import complex_dtype
 
 
 def airy(x: ir.Value) -> ir.Value:
@@ -44,6 +45,19 @@ def test_is_registered() -> None:
     assert registry.is_registered_op("aten", "special_airy_ai", "default")
     # Registries do not share what users register.
     assert not OnnxRegistry().is_registered_op("aten", "special_airy_ai")
+
+
+class Half(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.view_as_real(torch.complex(x, x).chunk(2)[0])
+
+
+def test_the_complex_dtype_is_found_in_lists_of_results() -> None:
+    graph = torch.export.export(Half(), (torch.ones(4),)).graph
+    found = {str(node.target): complex_dtype(node) for node in graph.nodes if node.op == "call_function"}
+    assert found["aten.chunk.default"] == "complex64"
+    assert found["aten.complex.default"] == "complex64"
+    assert [complex_dtype(node) for node in graph.nodes if node.op == "placeholder"] == [None]
 
 
 def test_nearest_name() -> None:

@@ -34,8 +34,7 @@ class Prepared:
 Pass = Callable[[DiagnosticContext, torch.fx.GraphModule, OnnxRegistry], None]
 
 _PASSES: tuple[Pass, ...] = (
-    inline.inline_grad_mode,  # first: all other passes must see the nodes inside
-    prune.remove_checks,  # before decompose: a check needs no translation
+    inline.inline_grad_mode,  # first: all other passes must see the nodes inside, and no run-time check
     decompose.decompose,  # before promote: operators that come from a decomposition are already promoted
     promote.promote_dtypes,
     prune.remove_unused,  # last: the other passes leave unused nodes behind

@@ -11,7 +11,10 @@ from onnxplain.registry import OnnxRegistry, qualified_name
 
 
 def inline_grad_mode(context: DiagnosticContext, module: torch.fx.GraphModule, registry: OnnxRegistry) -> None:
-    """Replaces each `wrap_with_set_grad_enabled` by the nodes inside it."""
+    """Replaces each `wrap_with_set_grad_enabled` by the nodes inside it.
+
+    Removes unused nodes as well. Run-time checks are among them: ONNX has no operator that stops a run.
+    """
     for node in list(module.graph.nodes):
         if qualified_name(node.target) == "higher_order::wrap_with_set_grad_enabled":
             _, body, *args = node.args

@@ -57,12 +57,19 @@ def infer_output_dtypes(signature: ir.schemas.OpSignature, inputs: Bound, attrib
     for parameter, output in zip(signature.outputs, node.outputs, strict=False):
         allowed = parameter.type_constraint.allowed_types
         if takes_sequence(parameter):
-            first = node.inputs[0]
-            output.type = ir.SequenceType(ir.TensorType((first is not None and first.dtype) or ir.DataType.UNDEFINED))
+            output.type = ir.SequenceType(ir.TensorType(_element_dtype(attributes, node) or ir.DataType.UNDEFINED))
         elif parameter.type_constraint.name in types:
             output.dtype = types[parameter.type_constraint.name]
         elif len(allowed) == 1:
             output.dtype = next(iter(allowed)).dtype
+
+
+def _element_dtype(attributes: Mapping[str, Any], node: ir.Node) -> ir.DataType | None:
+    """The dtype of the tensors in the sequence that `node` makes; None if it is not known."""
+    if node.op_type == "SequenceEmpty":
+        return ir.DataType(attributes["dtype"] or ir.DataType.FLOAT)
+    first = node.inputs[0]
+    return None if first is None else first.dtype
 
 
 def _is_sequence(value: ir.Value) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+import onnx
 import pytest
 import torch
 from onnxscript import opset20 as op
@@ -356,3 +358,45 @@ def test_sizes_and_their_types() -> None:
     program = export(sizes, torch.ones(4, 2), dynamic_shapes=({0: "n"},))
     assert [each.tolist() for each in program(torch.ones(6, 2))] == [6, 12, 3.0, True]
     assert [str(value.dtype) for value in program.model.graph.outputs] == ["INT64", "INT64", "FLOAT", "BOOL"]
+
+
+class Summing(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        total, _ = torch._higher_order_ops.scan(lambda total, row: (total + row, row.sin()), x[0], x)
+        return torch.cond(total.sum() > 0, lambda y: y.sin(), lambda y: y + 1, (total,))  # type: ignore[no-any-return]
+
+
+def test_nodes_of_control_flow_have_origins() -> None:
+    program = export(Summing(), torch.ones(3, 2))
+    origins = {node.op_type: node.metadata_props.get("onnxplain.operator") for node in program.model.graph.all_nodes()}
+    assert {"Scan", "If", "Sin"} <= origins.keys()
+    assert None not in origins.values()
+
+
+class Parts(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.unbind()[1] * 2
+
+
+def test_results_that_are_a_sequence() -> None:
+    table = {torch.ops.aten.unbind.int: lambda x, dim=0: op.SplitToSequence(x, axis=dim, keepdims=0)}
+    program = export(Parts(), torch.ones(3, 2), custom_translation_table=table)
+    assert "SequenceAt" in [node.op_type for node in program.model.graph]
+    x = torch.rand(3, 2)
+    torch.testing.assert_close(program(x)[0], x[1] * 2)
+
+
+class Offset(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.ops.build_tests.offset(x)  # type: ignore[no-any-return]
+
+
+def test_constants_in_a_custom_operator_belong_to_no_state_dict(tmp_path: pathlib.Path) -> None:
+    numbers = torch.arange(9000.0)
+    with torch.library._scoped_library("build_tests", "FRAGMENT") as library:
+        library.define("offset(Tensor x) -> Tensor")
+        library.impl("offset", lambda x: x + numbers, "CompositeExplicitAutograd")
+        torch.library.register_fake("build_tests::offset", torch.empty_like, lib=library)
+        program = export(Offset(), torch.ones(9000))
+    program.save(tmp_path / "m.onnx", include_initializers=False)
+    assert [len(each.raw_data) for each in onnx.load(tmp_path / "m.onnx").graph.initializer] == [4 * 9000]

@@ -71,3 +71,30 @@ def test_lines_have_a_limit_and_no_line_breaks() -> None:
     assert len(lengths) == 1 + len(program.graph.nodes)
     exact = graph.text.splitlines()[lengths.index(300)]
     assert exact.endswith("...")
+
+
+def test_modules_that_are_no_graphs_are_left_out() -> None:
+    module = torch.export.export(Branches(), (torch.ones(2, 3),)).graph_module
+    module._modules = {"plain": torch.nn.Identity(), **module._modules}
+    assert "sin" in graph_views.of_fx("captured", module, UNNAMED).nodes
+
+
+class Parts(torch.nn.Module):
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.count = count
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.chunk(self.count)[0]
+
+
+def test_long_lists_of_results_are_cut() -> None:
+    shown = {}
+    for count in range(1, 12):
+        program = torch.export.export(Parts(count), (torch.ones(count),))
+        shown[count] = line(graph_views.of_fx("captured", program.graph_module, UNNAMED), "chunk").partition(" = ")[0]
+    cut = [count for count, text in shown.items() if "..." in text]
+    assert cut == list(range(cut[0], 12))
+    assert cut[0] > 2
+    # The first list that is cut shows as many as the last that is not.
+    assert shown[cut[0]].count("float32[1]") == cut[0] - 1

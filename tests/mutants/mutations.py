@@ -44,6 +44,7 @@ class Mutant:
 
     Attributes:
         path: The file.
+        before: The whole file without the change.
         line: The first line of the place, from 1.
         start: Where the place begins in the file, in bytes.
         end: Where it ends.
@@ -51,6 +52,7 @@ class Mutant:
     """
 
     path: pathlib.Path
+    before: bytes = dataclasses.field(repr=False)
     line: int
     start: int
     end: int
@@ -58,12 +60,11 @@ class Mutant:
 
     def source(self) -> str:
         """The whole file with the change."""
-        data = self.path.read_bytes()
-        return (data[: self.start] + self.text.encode() + data[self.end :]).decode()
+        return (self.before[: self.start] + self.text.encode() + self.before[self.end :]).decode()
 
     def diff(self) -> list[str]:
         """The changed lines, the old ones first, with "-" and "+" before them."""
-        before, after = self.path.read_text(encoding="utf-8").splitlines(), self.source().splitlines()
+        before, after = self.before.decode().splitlines(), self.source().splitlines()
         return [line for line in difflib.unified_diff(before, after, n=0, lineterm="") if not line.startswith(("---", "+++", "@@"))]
 
 
@@ -82,7 +83,7 @@ def mutants_of(path: pathlib.Path) -> list[Mutant]:
         if isinstance(change, ast.expr) and not isinstance(change, ast.Constant | ast.Name):
             # NOTE: what stands around it may bind closer.
             text = f"({text})"
-        found.append(Mutant(path, node.lineno, start, end, text))
+        found.append(Mutant(path, data, node.lineno, start, end, text))
     return sorted((each for each in found if _compiles(each)), key=lambda each: (each.start, each.end, each.text))
 
 

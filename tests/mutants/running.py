@@ -67,41 +67,54 @@ def run(room: Room, mutants: Sequence[Mutant], processes: int) -> Iterator[Resul
     """Runs the room's tests against each mutant, several at a time. Yields the results in the order in which they come.
 
     Raises:
-        BaselineFailed: The room's tests fail without a mutant.
+        BaselineFailed: The room's tests fail without a mutant, or the installed package is not the working tree.
     """
     for name in _HEAVY:
         importlib.import_module(name)
     # NOTE: several processes at a time; threads of one would wait for those of the others.
     torch.set_num_threads(1)
-    began = time.monotonic()
-    baseline = _started(room, None, float("inf"))
-    baseline.process.join()
-    if baseline.finish() != 0:
-        raise BaselineFailed(f"The tests of {room.name} fail without a mutant. Is the installed package the current one?")
-    limit = _SLOWER * (time.monotonic() - began) + _SECONDS_MORE
-    waiting = list(reversed(mutants))
-    running: dict[_Run, Mutant] = {}
-    try:
-        while waiting or running:
-            while waiting and len(running) < processes:
-                mutant = waiting.pop()
-                running[_started(room, mutant, time.monotonic() + limit)] = mutant
-            multiprocessing.connection.wait([each.process.sentinel for each in running], timeout=1)
-            for each in [each for each in running if not each.process.is_alive() or time.monotonic() > each.deadline]:
-                mutant = running.pop(each)
-                yield Result(mutant, each.finish() != 0)
-    finally:
-        for each in running:
-            each.finish()
+    with _package_as_it_is() as package:
+        for source in room.sources:
+            if (package.parent / installed(source)).read_bytes() != source.read_bytes():
+                raise BaselineFailed(f"The installed package has another {source.relative_to(ROOT)}. Install the working tree first.")
+        began = time.monotonic()
+        baseline = _started(room, package, None, float("inf"))
+        baseline.process.join()
+        if baseline.finish() != 0:
+            raise BaselineFailed(f"The tests of {room.name} fail without a mutant.")
+        limit = _SLOWER * (time.monotonic() - began) + _SECONDS_MORE
+        waiting = list(reversed(mutants))
+        running: dict[_Run, Mutant] = {}
+        try:
+            while waiting or running:
+                while waiting and len(running) < processes:
+                    mutant = waiting.pop()
+                    running[_started(room, package, mutant, time.monotonic() + limit)] = mutant
+                multiprocessing.connection.wait([each.process.sentinel for each in running], timeout=1)
+                for each in [each for each in running if not each.process.is_alive() or time.monotonic() > each.deadline]:
+                    mutant = running.pop(each)
+                    yield Result(mutant, each.finish() != 0)
+        finally:
+            for each in running:
+                each.finish()
 
 
-def _started(room: Room, mutant: Mutant | None, deadline: float) -> _Run:
-    folder = tempfile.TemporaryDirectory(prefix="mutant-")
-    packages = pathlib.Path(folder.name)
+@contextlib.contextmanager
+def _package_as_it_is() -> Iterator[pathlib.Path]:
+    """A copy of the installed package: another installation may take its place meanwhile."""
     spec = importlib.util.find_spec("onnxplain")
     assert spec is not None
     assert spec.origin is not None
-    shutil.copytree(pathlib.Path(spec.origin).parent, packages / "onnxplain", ignore=shutil.ignore_patterns("__pycache__"))
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        package = pathlib.Path(folder) / "onnxplain"
+        shutil.copytree(pathlib.Path(spec.origin).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+        yield package
+
+
+def _started(room: Room, package: pathlib.Path, mutant: Mutant | None, deadline: float) -> _Run:
+    folder = tempfile.TemporaryDirectory(prefix="mutant-")
+    packages = pathlib.Path(folder.name)
+    shutil.copytree(package, packages / "onnxplain")
     if mutant is not None:
         (packages / installed(mutant.path)).write_text(mutant.source(), encoding="utf-8")
     process = multiprocessing.get_context("fork").Process(target=_test, args=(room, packages))
@@ -120,6 +133,7 @@ def _test(room: Room, packages: pathlib.Path) -> None:
     with (packages / "output.txt").open("w") as output:
         os.dup2(output.fileno(), 1)
         os.dup2(output.fileno(), 2)
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", f"--basetemp={packages / 'tmp'}"]
+    # NOTE: the slow ones, such as those of other programs that read our logs, take minutes for each mutant.
+    options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist", f"--basetemp={packages / 'tmp'}"]
     # NOTE: without the clean-up of the process, which waits for threads that a mutant may have left.
     os._exit(pytest.main([*options, str(room.tests)]))

@@ -157,3 +157,28 @@ def test_what_a_loop_makes_of_a_weight_is_written_once(tmp_path: pathlib.Path) -
     program.save(tmp_path / "m.onnx")
     assert (tmp_path / "m.onnx").stat().st_size < 1.5 * 2400 * 4
     assert not [node for node in program.model.graph.all_nodes() if node.op_type == "Transpose"]
+
+
+class Scaled(nn.Module):
+    """A large weight that is used as it is, and multiplied by a small one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.large, self.small = nn.Parameter(torch.randn(64, 64)), nn.Parameter(torch.randn(64))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ self.large + x @ (self.large * self.small)
+
+
+def test_a_large_weight_stays_beside_a_small_one() -> None:
+    model, x = Scaled(), torch.randn(2, 64)
+    program = onnxplain.export(model, (x,))
+    torch.testing.assert_close(program(x)[0], model(x).detach(), rtol=1e-4, atol=1e-4)
+    assert sorted(program.model.graph.initializers) == ["large", "small"]
+
+
+def test_a_computed_weight_takes_no_name_of_another_value() -> None:
+    program = onnxplain.export(Rows(), (torch.randn(3, 2),), output_names=["table.gather"])
+    assert [value.name for value in program.model.graph.outputs] == ["table.gather"]
+    assert "table.gather" not in program.model.graph.initializers
+    assert [node.op_type for node in program.model.graph] == ["Add"]

@@ -12,9 +12,11 @@ from typing import Any
 import onnx
 import pytest
 import torch
+from safetensors.torch import save_file
 from weighted_net import IDS, close, exported, ran, real
 
 import onnxplain
+from onnxplain.storage import checked_folder
 
 
 @pytest.mark.parametrize("optimize", [True, False])
@@ -26,7 +28,10 @@ def test_saved_with_weights(tmp_path: pathlib.Path, optimize: bool, as_inputs: b
     program.save(tmp_path / "m.onnx", keep_initializers_as_inputs=as_inputs, external_data=external)
     assert (tmp_path / "m.onnx.data").exists() == (external is True)
     close(ran(tmp_path / "m.onnx"), net(IDS))
-    inputs = {each.name for each in onnx.load(tmp_path / "m.onnx").graph.input}
+    graph = onnx.load(tmp_path / "m.onnx").graph
+    inputs = {each.name for each in graph.input}
+    # Whoever gives the weights has the original ones; only then does the graph compute the merged ones from them.
+    assert (len(graph.node) > len(program.model.graph)) == (as_inputs and optimize)
     other = real(1).state_dict()
     if as_inputs:
         assert set(other) - inputs == {"out.weight", "unused.weight", "unused.bias", "norm.num_batches_tracked"}
@@ -279,3 +284,26 @@ def test_what_has_no_state_in_a_model_without_weights(tmp_path: pathlib.Path) ->
     names = [each.name for each in graph.input][1:]
     state = [name for name, _ in (*real().named_parameters(), *real().named_buffers())]
     assert names == [name for name in state if name in names]
+
+
+def test_weights_stay_in_the_checkpoint(tmp_path: pathlib.Path) -> None:
+    checkpoint = tmp_path / "weights" / "net.safetensors"
+    checkpoint.parent.mkdir()
+    save_file({name: tensor.clone() for name, tensor in real().state_dict().items()}, checkpoint)
+    program = exported()
+    program.apply_weights(checkpoint)
+    program.save(tmp_path / "m.onnx", weights="reference")
+    stored = {each.name: each for each in onnx.load(tmp_path / "m.onnx", load_external_data=False).graph.initializer}
+    places = {entry.value for entry in stored["table.weight"].external_data if entry.key == "location"}
+    assert places == {"weights/net.safetensors"}
+    close(ran(tmp_path / "m.onnx"), real()(IDS))
+    (tmp_path / "second.safetensors").hardlink_to(checkpoint)
+    with pytest.raises(onnxplain.InvalidArgument):
+        program.save(tmp_path / "m.onnx", weights="reference")
+
+
+def test_a_folder_is_made(tmp_path: pathlib.Path) -> None:
+    assert checked_folder("artifacts_dir", str(tmp_path / "a" / "b")) == tmp_path / "a" / "b"
+    assert (tmp_path / "a" / "b").is_dir()
+    with pytest.raises(onnxplain.InvalidArgument, match="artifacts_dir"):
+        checked_folder("artifacts_dir", 3)

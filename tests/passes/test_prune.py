@@ -1,0 +1,26 @@
+"""Run-time checks and unused nodes are removed, and nothing else."""
+
+from __future__ import annotations
+
+import torch
+
+import onnxplain
+from onnxplain.rules import CheckDropped
+
+
+class Checked(torch.nn.Module):
+    """Two checks, one of them on data, and a result that nobody uses."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        torch._assert_async((x > 0).all())
+        torch._assert_async((x < 9).all(), "too large")
+        x.sin()
+        return x.cos()
+
+
+def test_checks_and_unused_nodes_are_removed() -> None:
+    program = onnxplain.export(Checked(), (torch.ones(3),))
+    assert [node.op_type for node in program.model.graph] == ["Cos"]
+    assert [(each.rule.id, each.location and each.location.line) for each in program.diagnostics.findings] == [
+        (CheckDropped.id, Checked.forward.__code__.co_firstlineno + line) for line in (1, 2)
+    ]
