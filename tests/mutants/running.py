@@ -80,8 +80,9 @@ def run(room: Room, mutants: Sequence[Mutant], processes: int) -> Iterator[Resul
         began = time.monotonic()
         baseline = _started(room, package, None, float("inf"))
         baseline.process.join()
+        shown = pathlib.Path(baseline.folder.name, "output.txt").read_text(encoding="utf-8")
         if baseline.finish() != 0:
-            raise BaselineFailed(f"The tests of {room.name} fail without a mutant.")
+            raise BaselineFailed(f"{shown}\nThe tests of {room.name} fail without a mutant.")
         limit = _SLOWER * (time.monotonic() - began) + _SECONDS_MORE
         waiting = list(reversed(mutants))
         running: dict[_Run, Mutant] = {}

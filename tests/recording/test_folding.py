@@ -346,3 +346,9 @@ def test_constants_are_used_up_to_the_limit() -> None:
         assert (folded("Neg", [np.ones(size)], {}) is not None) is is_folded
         assert (folded("Expand", [np.ones(1), ints([size])], {}) is not None) is is_folded
         assert (folded("ReduceSum", [np.ones(size), None], {}) is not None) is is_folded
+
+
+@pytest.mark.parametrize(("a", "b", "wanted"), [(7, 2, 3), (-7, 2, -3), (7, -2, -3), (-8, 2, -4), (0, 5, 0), (7, 0, None)])
+def test_ints_are_divided_toward_zero(a: int, b: int, wanted: int | None) -> None:
+    result = folded("Div", [ints([a]), ints([b])], {})
+    assert (None if result is None else result.tolist()) == (None if wanted is None else [wanted])

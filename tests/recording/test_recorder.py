@@ -276,3 +276,16 @@ def test_two_unsqueezes_are_one_of_the_same_axes(recorder: Recorder) -> None:
         assert node.inputs[0] is x
         wanted = np.expand_dims(np.zeros((5, 1, 6)), tuple(outer))
         assert np.expand_dims(np.zeros((5, 6)), tuple(constant_of(node.inputs[1]))).shape == wanted.shape
+
+
+def test_operators_of_unknown_domains(recorder: Recorder) -> None:
+    from onnxscript.values import Opset
+
+    x = value()
+    with recording(recorder, onnxscript=True):
+        result = Opset("com.example", 3).Twice(x, 2, None, alpha=1.5, beta=None)
+    node = result.producer()
+    assert (node.domain, node.op_type, node.version, node.outputs) == ("com.example", "Twice", 3, (result,))
+    assert (node.inputs[0], constant_of(node.inputs[1]), node.inputs[2]) == (x, 2, None)
+    assert {name: each.value for name, each in node.attributes.items()} == {"alpha": 1.5}
+    assert recorder.nodes == [node]
