@@ -49,13 +49,14 @@ def test_is_registered() -> None:
 
 class Half(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.view_as_real(torch.complex(x, x).chunk(2)[0])
+        return torch.view_as_real(torch.complex(x, x).chunk(2)[0] + torch.complex(x[0], x[1]))
 
 
-def test_the_complex_dtype_is_found_in_lists_of_results() -> None:
+def test_the_complex_dtype_of_results_lists_and_scalars() -> None:
     graph = torch.export.export(Half(), (torch.ones(4),)).graph
     found = {str(node.target): complex_dtype(node) for node in graph.nodes if node.op == "call_function"}
     assert found["aten.chunk.default"] == "complex64"
+    assert found["aten.add.Tensor"] == "complex64"
     assert found["aten.complex.default"] == "complex64"
     assert [complex_dtype(node) for node in graph.nodes if node.op == "placeholder"] == [None]
 

@@ -212,6 +212,13 @@ def in_a_branch(x: torch.Tensor) -> torch.Tensor:
     return torch.cond(x.sum() > 0, add, torch.neg, (x,))  # type: ignore[no-any-return]
 
 
+def operand_written_later(x: torch.Tensor) -> torch.Tensor:
+    y, z = x * 2, x * 3
+    y.add_(z)
+    z.mul_(2)
+    return y + z
+
+
 def to_another_place(x: torch.Tensor) -> torch.Tensor:
     y, z = x * 2, x * 3
     torch.add(y, 1, out=z)
@@ -237,6 +244,7 @@ LOCAL = [
     shifts,
     written_with_a_list,
     in_a_branch,
+    operand_written_later,
 ]
 WHOLE = [
     view_mutated,

@@ -314,3 +314,8 @@ def test_finding_without_an_argument_is_refused() -> None:
 def test_argument_as_text(kind: object, value: object, text: str) -> None:
     rule: Any = make(fields={"thing": kind})
     assert rule(thing=value).argument_texts() == (text,)
+
+
+def test_findings_about_an_operator_are_one_wherever_it_is() -> None:
+    everywhere = {rule.id for rule in RULES if rule.everywhere}
+    assert everywhere == {"OXP3001", "OXP3002", "OXP3003"}
