@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
 import types
 from collections.abc import Iterator, Sequence
 
@@ -67,7 +66,7 @@ class Frames:
     def python_asks(self) -> bool:
         """Whether the innermost frame outside torch itself needs a size as a Python number or bool, and not an operator that it calls."""
         inner: types.FrameType | None = None
-        for frame in self._inside(python_frames.current()):
+        for frame in python_frames.stack(self._boundary):
             if not locations.is_internal(frame.f_code.co_filename):
                 return inner is not None and torch_frames.asks_for_number(inner)
             inner = frame
@@ -84,7 +83,7 @@ class Frames:
 
     def site(self) -> Site:
         """What the innermost frame outside torch is doing."""
-        return site_of([python_frames.entry_of(frame) for frame in self._inside(python_frames.current())][::-1])
+        return site_of([python_frames.entry_of(frame) for frame in reversed(python_frames.stack(self._boundary))])
 
     @contextlib.contextmanager
     def on_nodes(self) -> Iterator[None]:
@@ -113,7 +112,7 @@ class Frames:
     def _others_than_torchs(self, *, generated: bool = False) -> list[types.FrameType]:
         frames: list[types.FrameType] = []
         codes = self._codes
-        for frame in self._inside(python_frames.current()):
+        for frame in python_frames.stack(self._boundary):
             code = frame.f_code
             known = codes.get(id(code))
             if known is None:
@@ -122,10 +121,6 @@ class Frames:
                 frames.append(frame)
         frames.reverse()
         return frames
-
-    def _inside(self, frame: types.FrameType | None) -> Iterator[types.FrameType]:
-        """`frame` and the frames that called it, up to the frame that entered this context."""
-        return itertools.takewhile(lambda each: each is not self._boundary, python_frames.outward(frame))
 
     def _place(self, frame: types.FrameType) -> Location:
         key = (id(frame.f_code), frame.f_lasti)
