@@ -28,6 +28,7 @@ def found(places: Iterable[Location], name: str) -> tuple[str, ast.expr] | None:
         FromElsewhere: The value comes from the caller of the last of `places`.
     """
     function: ast.FunctionDef | None = None
+    defined_in = ""
     argument = name
     for place in places:
         if place.region is None:
@@ -40,18 +41,18 @@ def found(places: Iterable[Location], name: str) -> tuple[str, ast.expr] | None:
             return _returned(place.file, within, name) if within is not None and function is None else None
         value = _given(scopes, call, function, name)
         if value is None and within is not None and _hands_on(call, within):
-            function = within
+            function, defined_in = within, place.file
             continue
         if value is None and any(keyword.arg is None for keyword in call.keywords):
             raise FromElsewhere
         if value is None:
-            return None if function is None else _default(place.file, function, name)
+            return None if function is None else _default(defined_in, function, name)
         value = _definition(scopes, _entry(scopes, value))
         if not isinstance(value, ast.Name):
             return place.file, value
         if within is None or value.id not in _parameters(within):
             return None
-        function, name = within, value.id
+        function, defined_in, name = within, place.file, value.id
     if function is not None and name == argument:
         raise FromElsewhere
     return None
@@ -69,10 +70,10 @@ def _given(scopes: Sequence[ast.AST], call: ast.Call, function: ast.FunctionDef 
     for keyword in call.keywords:
         if keyword.arg == name:
             return keyword.value
-    if function is not None and name in (parameters := _parameters(function)):
+    if function is not None and name in (positional := _positional(function)):
         # NOTE: a method gets its first argument from the object.
-        bound = isinstance(call.func, ast.Attribute) and parameters[0] in ("self", "cls")
-        position = parameters.index(name) - bound
+        bound = isinstance(call.func, ast.Attribute) and positional[0] in ("self", "cls")
+        position = positional.index(name) - bound
         if position < len(call.args) and not any(isinstance(each, ast.Starred) for each in call.args):
             return call.args[position]
     options = (entry for keyword in call.keywords if keyword.arg is None for entry in _entries(scopes, keyword.value, name))
@@ -130,15 +131,17 @@ def _own(node: ast.AST) -> Iterator[ast.AST]:
             yield from _own(child)
 
 
+def _positional(function: ast.FunctionDef) -> list[str]:
+    return [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+
+
 def _parameters(function: ast.FunctionDef) -> list[str]:
-    given = function.args
-    return [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    return [*_positional(function), *(each.arg for each in function.args.kwonlyargs)]
 
 
 def _default(file: str, function: ast.FunctionDef, name: str) -> tuple[str, ast.expr] | None:
-    given = function.args
-    positional = [*given.posonlyargs, *given.args]
-    defaults = dict(zip([each.arg for each in positional[len(positional) - len(given.defaults) :]], given.defaults, strict=True))
+    given, positional = function.args, _positional(function)
+    defaults = dict(zip(positional[len(positional) - len(given.defaults) :], given.defaults, strict=True))
     defaults |= {each.arg: value for each, value in zip(given.kwonlyargs, given.kw_defaults, strict=True) if value is not None}
     return (file, defaults[name]) if name in defaults else None
 

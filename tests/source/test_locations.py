@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from types import ModuleType
 
+import onnx_ir as ir
 import pytest
 import torch
 
@@ -196,7 +197,7 @@ def test_exception_that_torch_raised_from_a_deeper_one(load: Load, marked: Marke
         torch.export.export(module.Net(), (torch.ones(4),))
     evidence = locations.at_exception(raised.value)
     assert _place(evidence.location) == ("step", marked("here")[0])
-    assert marked("caller")[0] in [frame.line for frame in evidence.stack]
+    assert [frame.line for frame in evidence.stack][-2:] == [*marked("caller"), *marked("here")]
 
 
 def test_exception_that_the_user_raised_from_another_stays_the_users(load: Load, marked: Marked) -> None:
@@ -281,3 +282,206 @@ def test_module_definition(load: Load, marked: Marked) -> None:
 )
 def test_origin(file: str, expected: Origin) -> None:
     assert locations.origin(file) is expected
+
+
+WRAPPED = """
+    def checked(function):
+        return wrapped(function)  # outer
+
+
+    def run():
+        return checked(fails)
+
+
+    def fails():
+        return {}["x"]  # inner
+"""
+
+
+@pytest.mark.parametrize(
+    ("clause", "shown"),
+    [("from error", ["outer", "inner"]), ("", ["outer", "inner"]), ("from None", ["outer"])],
+    ids=["from-the-cause", "implicit", "from-none"],
+)
+def test_an_exception_that_a_library_raised_from_the_users(load: Load, marked: Marked, clause: str, shown: list[str]) -> None:
+    module = load(WRAPPED)
+    code = (
+        f"def wrapped(function):\n    try:\n        function()\n    except KeyError as error:\n        raise RuntimeError('no') {clause}\n"
+    )
+    exec(compile(code, "<string>", "exec"), vars(module))
+    with pytest.raises(RuntimeError) as raised:
+        module.run()
+    evidence = locations.at_exception(raised.value)
+    lines = [line for name in shown for line in marked(name)]
+    assert [frame.line for frame in evidence.stack][-len(lines) :] == lines
+    assert [frame.line for frame in evidence.stack].count(lines[0]) == 1
+    assert evidence.location is not None
+    assert evidence.location.line == lines[-1]
+
+
+def test_only_the_nearest_callers_are_kept(load: Load, marked: Marked) -> None:
+    module = load(
+        """
+        from onnxplain.source import locations
+
+
+        def export(depth):
+            return locations.callers() if depth == 0 else export(depth - 1)
+        """
+    )
+    assert [place.function for place in module.export(20)] == ["export"] * 10
+    assert [place.function for place in module.export(2)][:4] == [*["export"] * 3, "test_only_the_nearest_callers_are_kept"]
+
+
+def function_of(file: str, code: str) -> Callable[..., bool]:
+    """The function `f` of `code`, as if it stood in `file`."""
+    scope = {"locations": locations}
+    exec(compile(code, file, "exec"), scope)
+    function: Callable[..., bool] = scope["f"]  # type: ignore[assignment]
+    return function
+
+
+def test_who_speaks() -> None:
+    assert locations.user_speaks()
+    speaks = "def f(above=0):\n    return locations.user_speaks(above)\n"
+    library = function_of(torch.__file__, speaks)
+    assert not library()
+    assert library(1), "one frame above it is this test"
+    # The standard library speaks for whoever calls it.
+    standard = function_of(pathlib.__file__, speaks)
+    assert standard()
+    assert not function_of(torch.__file__, "def f(ask):\n    return ask()\n")(standard)
+
+
+def test_the_onnx_node_that_a_message_names() -> None:
+    graph = torch.fx.Graph()
+    made = [graph.call_function(torch.ops.aten.relu.default, (), name=name) for name in ("short", "long")]
+    nodes = [ir.node("Relu", [], name=name) for name in ("relu_1", "relu_12", None, "relu_3")]
+    for node, origin in zip(nodes, made, strict=False):
+        node.meta[locations.FX_NODE] = origin
+    model = ir.Model(ir.Graph([], [], nodes=nodes), ir_version=10)
+    assert locations.onnx_node("no kernel for relu_12", model) is nodes[1]
+    assert locations.onnx_node("no kernel for relu_1", model) is nodes[0]
+    assert locations.onnx_node("no kernel", model) is None
+    evidence = locations.at_onnx_node("no kernel for relu_12", model)
+    assert evidence is not None
+    assert evidence.node is made[1]
+    assert locations.at_onnx_node("no kernel", model) is None
+    assert locations.at_onnx_node("no kernel for relu_3", model) is None
+
+
+def flow(**meta: object) -> list[tuple[str, str]]:
+    """The stage and the name of each step of a node."""
+    node = torch.fx.Graph().call_function(torch.ops.aten.relu.default, (), name="relu")
+    node.meta.update(meta)
+    return [(step.graph, step.node) for step in locations.at_node(node).code_flow]
+
+
+def test_the_steps_of_a_node() -> None:
+    assert flow() == [("captured", "relu"), ("onnx", "relu")]
+    assert flow(original_aten=torch.ops.aten.relu.default) == [("captured", "relu"), ("onnx", "relu")]
+    decomposed = [("captured", "relu"), ("prepared", "relu"), ("onnx", "relu")]
+    assert flow(original_aten=torch.ops.aten.relu6.default) == decomposed
+    assert flow(original_aten=torch.ops.aten.relu6.default, **{locations.CAPTURED_AS: "relu6"}) == [("captured", "relu6"), *decomposed[1:]]
+    assert flow(stack_trace='File "nowhere.py", line 3, in forward') == [("", ""), ("captured", "relu"), ("onnx", "relu")]
+    node = torch.fx.Graph().placeholder("x")
+    assert [(step.graph, step.node) for step in locations.at_node(node).code_flow] == [("captured", "x"), ("onnx", "x")]
+
+
+TRACE = """
+  File "{file}", line 4, in forward
+    return total(x)
+           ^^^^^^^^
+  File "{file}", line 2, in total
+    return x
+  File "nowhere.py", line 7, in other
+    return y
+           ^
+  File "{file}", line 4, in changed
+    another line
+           ^^^^^^^^
+  File "{file}", line 4, in last
+"""
+
+
+def test_the_frames_in_a_stack_trace(load: Load) -> None:
+    file = str(load("def total(x):\n    return x\ndef forward(x):\n    return total(x)\n").__file__)
+    node = torch.fx.Graph().placeholder("x")
+    node.meta["stack_trace"] = TRACE.format(file=file)
+    assert locations.stack_of(node) == (
+        Location(file, Region(4, 12, 4, 20), "forward"),
+        Location(file, Region(2), "total"),
+        Location("nowhere.py", Region(7), "other"),
+        Location(file, Region(4), "changed"),
+        Location(file, Region(4), "last"),
+    )
+
+
+def test_stacks_without_the_users_lines() -> None:
+    inside = Location(torch.__file__, Region(1), "relu")
+    assert locations.at_stack([inside]) == Evidence(None)
+    assert locations.at_stack([inside], "layer").location == Location("", module="layer")
+    users, library = Location("model.py", Region(2)), Location(pytest.__file__, Region(3))
+    found = locations.at_stack([users, library, inside], "layer")
+    assert found.location == Location("model.py", Region(2), module="layer")
+    assert found.stack == (users, library)
+    assert [place.line for place in found.related] == [3]
+    assert locations.at_stack([library, users]).related == ()
+
+
+RETURNS = """
+    import torch
+
+
+    def several(x):  # several
+        if x:
+            return 1
+        return 2  # last
+
+
+    def nothing(x):  # nothing
+        pass
+
+
+    class Net(torch.nn.Module):
+        @torch.no_grad()
+        async def forward(self, x):  # forward
+            return x  # end
+
+
+    class Plain(torch.nn.Sequential):  # class
+        pass
+"""
+
+
+def test_the_last_return(load: Load, marked: Marked) -> None:
+    module = load(RETURNS)
+    assert _place(locations.last_return(module.several)) == ("several", marked("last")[0])
+    assert _place(locations.last_return(module.nothing)) == ("nothing", marked("nothing")[0])
+    assert _place(locations.last_return(module.Net())) == ("forward", marked("end")[0])
+    scope: dict[str, Callable[[int], int]] = {}
+    exec(compile("def f(x):\n    return x\n", "nowhere.py", "exec"), scope)
+    assert _place(locations.last_return(scope["f"])) == ("f", 1)
+    assert locations.last_return(torch.nn.ReLU()) is None
+    assert locations.last_return(len) is None
+
+
+def test_the_lines_of_definitions(load: Load, marked: Marked) -> None:
+    module = load(RETURNS)
+    line = marked("forward")[0]
+    text = "        async def forward(self, x):  # forward"[4:]
+    location = locations.module_definition(module.Net())
+    assert location is not None
+    assert location.region == Region(line, 5, line, len(text) + 1)
+    assert _place(locations.class_definition(module.Plain)) == ("Plain", marked("class")[0])
+    assert locations.class_definition(torch.nn.ReLU) is None
+    assert locations.class_definition(int) is None
+    assert _place(locations.definition_of(module.several)) == ("several", marked("several")[0])
+    assert locations.definition_of(len) is None
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.trace.*:DeprecationWarning")
+def test_a_scripted_module_has_no_definition(load: Load) -> None:
+    source = "import torch\nclass Net(torch.nn.Module):\n    def forward(self, x: torch.Tensor) -> torch.Tensor:\n        return x\n"
+    scripted = torch.jit.trace(load(source).Net(), torch.ones(1))
+    assert locations.module_definition(scripted) is None
