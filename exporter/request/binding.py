@@ -19,7 +19,8 @@ def signature_of(model: Callable[..., Any] | torch.export.ExportedProgram) -> in
         return None
     try:
         return inspect.signature(model.forward if isinstance(model, torch.nn.Module) else model)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, AttributeError):
+        # NOTE: a scripted module may have no forward.
         return None
 
 

@@ -246,6 +246,8 @@ def _for_torch(spec: Any) -> Any:
         return Dim.DYNAMIC
     if isinstance(spec, Mapping):
         return {key: _for_torch(each) for key, each in spec.items()}
-    if isinstance(spec, list | tuple) and not hasattr(spec, "_fields"):
-        return type(spec)(_for_torch(each) for each in spec)
+    if isinstance(spec, list | tuple):
+        parts = [_for_torch(each) for each in spec]
+        # NOTE: a named tuple takes its parts one by one.
+        return type(spec)(*parts) if hasattr(spec, "_fields") else type(spec)(parts)
     return spec

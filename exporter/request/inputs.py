@@ -41,7 +41,8 @@ def bound(model: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, A
     try:
         signature = inspect.signature(model.forward if isinstance(model, torch.nn.Module) else model)
         return dict(signature.bind(*args, **kwargs).arguments)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, AttributeError):
+        # NOTE: a scripted module may have no forward.
         return {}
 
 

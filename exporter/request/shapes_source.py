@@ -22,6 +22,8 @@ def expression(spec: Any, named: dict[str, Dim]) -> str:
         return "{" + ", ".join(f"{key(each)}: {expression(part, named)}" for each, part in spec.items()) + "}"
     if isinstance(spec, list):
         return "[" + ", ".join(expression(each, named) for each in spec) + "]"
+    if isinstance(spec, tuple) and hasattr(spec, "_fields"):
+        return f"{type(spec).__name__}({', '.join(expression(each, named) for each in spec)})"
     if isinstance(spec, tuple):
         return "(" + "".join(f"{expression(each, named)}, " for each in spec).removesuffix(" ") + ")"
     if isinstance(spec, Dim):

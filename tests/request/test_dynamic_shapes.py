@@ -164,3 +164,94 @@ def test_dims_are_equal_by_their_place() -> None:
     assert one.dims[0] == other.dims[0]
     assert len({*one.dims, *other.dims}) == 4
     assert isinstance(one.dims[0], InputDim)
+
+
+def test_names_within_named_tuples() -> None:
+    given, model = (Pair({0: "n"}, {0: "n"}),), Nested()
+    shapes = DynamicShapes.parse(given, model, (Pair(X, Y),), {})
+    assert shapes.for_torch() == (Pair({0: Dim.DYNAMIC}, {0: Dim.DYNAMIC}),)  # type: ignore[arg-type]
+    names: dict[str, Any] = {"torch": torch, "Pair": Pair}
+    exec(shapes.as_source(), names)
+    assert names["dynamic_shapes"] == given
+    assert isinstance(names["dynamic_shapes"][0], Pair)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (None, None),
+        ({"x": {0: "n"}, "y": None}, {"x": {0: Dim.DYNAMIC}, "y": None}),
+        (({0: BATCH}, [BATCH, None]), ({0: BATCH}, [BATCH, None])),
+        (True, {"x": {0: Dim.AUTO, 1: Dim.AUTO}, "y": {0: Dim.AUTO, 1: Dim.AUTO}}),
+    ],
+    ids=["none", "dict", "tuple", "all"],
+)
+def test_what_torch_gets(given: Any, expected: Any) -> None:
+    assert parsed(given).for_torch() == expected
+
+
+def test_what_torch_gets_after_a_change() -> None:
+    shapes = parsed(({0: "n"}, None)).replaced({})
+    assert shapes.for_torch() == {"x": {0: Dim.DYNAMIC}, "y": {}}
+    assert parsed(({0: "n"}, None), args=(), model=Two()).replaced({}).for_torch() is None
+
+
+def test_a_collection_of_torch_is_handed_on() -> None:
+    collection = torch.export.ShapesCollection()
+    x, y = torch.ones(4, 6), torch.ones(4, 6)
+    collection[x] = {0: BATCH}
+    shapes = parsed(collection, args=(x, y))
+    assert said(shapes) == {"x.shape[0]": (Kind.DIM, "batch")}
+    assert shapes.for_torch() is collection
+
+
+class Part:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+torch.utils._pytree.register_pytree_node(Part, lambda part: ([part.value], None), lambda values, _: Part(*values))
+
+
+def test_classes_that_the_user_registered() -> None:
+    shapes = DynamicShapes.parse({"parts": [Part({0: "n"}), None]}, Nested(), ([Part(X), Y],), {})
+    assert [(dim.flat_index, dim.axis, dim.label) for dim in shapes.dynamic] == [(0, 0, "n")]
+
+
+@pytest.mark.parametrize(
+    ("given", "source"),
+    [
+        (
+            {"x": [Dim.AUTO(min=2, max=9), Dim.DYNAMIC], "y": None},
+            '{"x": [torch.export.Dim.AUTO(min=2, max=9), torch.export.Dim.DYNAMIC], "y": None}',
+        ),
+        (({0: 4}, {1: "n"}), "({0: 4}, {1: 'n'},)"),
+        (({0: Dim.AUTO(max=9)}, ()), "({0: torch.export.Dim.AUTO(max=9)}, (),)"),
+    ],
+)
+def test_the_source_of_shapes(given: Any, source: str) -> None:
+    assert parsed(given).as_source() == f"dynamic_shapes = {source}"
+
+
+@pytest.mark.parametrize(
+    ("dim", "lines"),
+    [
+        (Dim("n"), ['n = torch.export.Dim("n")']),
+        (Dim("n", min=2), ['n = torch.export.Dim("n", min=2)']),
+        (Dim("n", max=8), ['n = torch.export.Dim("n", max=8)']),
+        (Dim("n", min=2, max=8), ['n = torch.export.Dim("n", min=2, max=8)']),
+    ],
+    ids=["bare", "min", "max", "both"],
+)
+def test_the_source_of_dims(dim: Any, lines: list[str]) -> None:
+    assert parsed(({0: dim}, {0: 2 * dim})).as_source().splitlines() == [*lines, "dynamic_shapes = ({0: n}, {0: 2*n},)"]
+
+
+def test_sizes_that_a_dim_allows() -> None:
+    dim = parsed(({0: BATCH}, None)).dims[0]
+    assert [dim.allows(size) for size in (1, 2, 64, 65)] == [False, True, True, False]
+    assert [dim.name, dim.place] == ["batch", "x.shape[0]"]
+    (opened, *_) = parsed(True).dims
+    assert opened.name == "x.shape[0]"
+    assert opened.may_stay
+    assert not opened.stays
