@@ -75,7 +75,7 @@ def _logs_kept(context: DiagnosticContext) -> Iterator[None]:
         yield
         return
     # NOTE: `torch.__trace` writes files for tools, and only if the user asks for them.
-    names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] == "torch" and name != "torch.__trace"]
+    names = [name for name in logging.root.manager.loggerDict if _is_torchs(name) and name != "torch.__trace"]
     handlers = {id(handler): handler for name in names for handler in logging.getLogger(name).handlers}.values()
     keep = _Keep(context)
     # NOTE: pytest (9.2) adds a handler to it and would show hundreds of empty lines; torch writes to it as soon as it has a handler.
@@ -97,7 +97,7 @@ def _logs_kept(context: DiagnosticContext) -> Iterator[None]:
 
 
 class _Keep(logging.Filter):
-    """Keeps this thread's records from handlers, and turns each record into an event."""
+    """Keeps torch's records of this thread from handlers, and turns each record into an event."""
 
     def __init__(self, context: DiagnosticContext) -> None:
         super().__init__()
@@ -106,7 +106,8 @@ class _Keep(logging.Filter):
         self._last: logging.LogRecord | None = None
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if threading.get_ident() != self._thread:
+        # NOTE: a handler of torch's loggers may be one of the user's loggers as well.
+        if threading.get_ident() != self._thread or not _is_torchs(record.name):
             return True
         if record is not self._last:
             # NOTE: DEBUG for all levels: torch logs for its developers, and an exception repeats what torch logs before it.
@@ -133,6 +134,10 @@ class _Filtered:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
+
+
+def _is_torchs(logger: str) -> bool:
+    return logger.split(".")[0] == "torch"
 
 
 def _is_moot(message: str, category: type[Warning]) -> bool:
