@@ -50,6 +50,32 @@ def test_the_tolerance_depends_on_the_dtype(dtype: torch.dtype, tolerance: float
     assert finding.rule.difference == pytest.approx(refused, rel=1e-2)  # type: ignore[attr-defined]
 
 
+def test_the_tolerance_of_bfloat16() -> None:
+    def shift(x: Any, by: float) -> Any:
+        return op.Cast(op.Add(op.Cast(x, to=1), op.Constant(value_float=by)), to=16)
+
+    args = (torch.zeros(3, dtype=torch.bfloat16),)
+    for by, count in ((0.045, 0), (0.06, 1)):
+        found = differences(verified(torch.abs, args, {torch.ops.aten.abs.default: lambda x, by=by: shift(x, by)}))
+        assert [finding.rule.tolerance for finding in found] == [5e-2] * count  # type: ignore[attr-defined]
+
+
+def test_a_comparison_leaves_the_model_as_it_is() -> None:
+    options = onnxplain.DiagnosticOptions(levels={"OXP6002": onnxplain.Level.WARNING})
+    table = shifted(0.5)
+    program = onnxplain.export(
+        lambda x: (x.abs().sin(), x.abs() * 2), (torch.ones(3),), custom_translation_table=table, verify=True, diagnostic_options=options
+    )
+    assert len(differences(program.diagnostics)) == 2
+    assert len(program(torch.ones(3))) == 2
+
+
+def test_the_largest_difference_is_recorded() -> None:
+    log = verified(lambda x: (x + 1, x.abs(), x * 2), (torch.zeros(3),), shifted(2e-5))
+    (text,) = (event.text for event in log.events if event.stage == "verify" and "3 outputs" in event.text)
+    assert float(text.rstrip(".").split()[-1]) == pytest.approx(2e-5, rel=1e-2)
+
+
 @pytest.mark.parametrize(("value", "difference"), [(0.0, 0.5), (1.0, 0.25), (-3.0, 0.125)])
 def test_the_difference_is_relative_to_large_values(value: float, difference: float) -> None:
     (finding,) = differences(verified(torch.abs, (torch.tensor([7.0, value]) if value else torch.zeros(2),), shifted(0.5)))
