@@ -1,18 +1,14 @@
-"""The run of a SARIF log: rules, invocation, notifications, artifacts, checkout, and the schemas."""
+"""The run of a SARIF log: rules, invocation, notifications, artifacts, and checkout."""
 
 from __future__ import annotations
 
 import logging
 import pathlib
 import subprocess
-from collections.abc import Iterator, Mapping
-from typing import Any
 
-import jsonschema
 import pytest
 from sarif_logs import Read, at, make_context, source
 
-from onnxplain import schemas
 from onnxplain.diagnostics import Added, Deprecated, ExportFailed, Level, Renamed, Rule
 from onnxplain.rules import DataDependentBranch, NameChanged, UnsupportedOperator
 
@@ -154,17 +150,3 @@ def test_no_checkout_is_named_where_there_is_none(tmp_path: pathlib.Path, read: 
     assert "versionControlProvenance" not in read(make_context().log())["runs"][0], "no commit"
     monkeypatch.setenv("PATH", "")
     assert "versionControlProvenance" not in read(make_context().log())["runs"][0], "no git"
-
-
-@pytest.mark.parametrize("name", ["sarif-onnxplain", "baseline", "gate", "rules"])
-def test_schemas_are_valid_and_closed(name: str) -> None:
-    schema = schemas.load(name)
-    jsonschema.Draft202012Validator.check_schema(schema)
-
-    def walk(item: Any) -> Iterator[Mapping[str, Any]]:
-        if isinstance(item, Mapping):
-            yield item
-        for value in item.values() if isinstance(item, Mapping) else item if isinstance(item, list) else ():
-            yield from walk(value)
-
-    assert all("additionalProperties" in item for item in walk(schema) if item.get("type") == "object")
