@@ -421,10 +421,10 @@ def test_stacks_without_the_users_lines() -> None:
     inside = Location(torch.__file__, Region(1), "relu")
     assert locations.at_stack([inside]) == Evidence(None)
     assert locations.at_stack([inside], "layer").location == Location("", module="layer")
-    users, library = Location("model.py", Region(2)), Location(pytest.__file__, Region(3))
-    found = locations.at_stack([users, library, inside], "layer")
+    users, outer, library = Location("model.py", Region(2)), Location(pytest.__file__, Region(7)), Location(pytest.__file__, Region(3))
+    found = locations.at_stack([users, outer, library, inside], "layer")
     assert found.location == Location("model.py", Region(2), module="layer")
-    assert found.stack == (users, library)
+    assert found.stack == (users, outer, library)
     assert [place.line for place in found.related] == [3]
     assert locations.at_stack([library, users]).related == ()
 
