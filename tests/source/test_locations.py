@@ -315,6 +315,7 @@ def test_an_exception_that_a_library_raised_from_the_users(load: Load, marked: M
     lines = [line for name in shown for line in marked(name)]
     assert [frame.line for frame in evidence.stack][-len(lines) :] == lines
     assert [frame.line for frame in evidence.stack].count(lines[0]) == 1
+    assert evidence.stack[0].file == __file__, "the whole traceback counts where none of its frames is onnxplain's"
     assert evidence.location is not None
     assert evidence.location.line == lines[-1]
 
