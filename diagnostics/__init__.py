@@ -17,6 +17,7 @@ from .errors import InvalidArgument, OnnxExporterError, UnreadableLog
 from .export_errors import ExportFailed, LogNotSaved
 from .fix import Confidence, Edit, Fix
 from .graph import LEFT_OUT, Graph, Node
+from .json_values import integer, string
 from .level import Level
 from .location import Location, Region
 from .log import PROFILE, Artifact, Attachment, Event, Log, Stage, Tool
@@ -28,7 +29,8 @@ from .source_text import line_text
 if TYPE_CHECKING:
     from .gate import GATE_FORMATS, Verdict, accept_findings, judge_logs
     from .log_reader import read_log
-    from .sarif_file import file_of, opened_sarif, present_results
+    from .sarif_file import opened_sarif, present_results
+    from .source_tree import SourceTree, Unreachable
 
 __all__ = [
     "CHAPTERS",
@@ -69,6 +71,7 @@ __all__ = [
     "Retired",
     "Rule",
     "SarifProfile",
+    "SourceTree",
     "Span",
     "Stage",
     "StageFailed",
@@ -76,12 +79,13 @@ __all__ = [
     "Step",
     "Suppression",
     "Tool",
+    "Unreachable",
     "UnreadableLog",
     "Verdict",
     "accept_findings",
     "describe",
     "excerpt",
-    "file_of",
+    "integer",
     "judge_logs",
     "line_text",
     "opened_sarif",
@@ -89,15 +93,17 @@ __all__ = [
     "read_log",
     "replace_file",
     "shown_path",
+    "string",
     "visible",
     "write_file",
 ]
 
 _LATE = {
     "GATE_FORMATS": "gate",
+    "SourceTree": "source_tree",
+    "Unreachable": "source_tree",
     "Verdict": "gate",
     "accept_findings": "gate",
-    "file_of": "sarif_file",
     "judge_logs": "gate",
     "opened_sarif": "sarif_file",
     "present_results": "sarif_file",

@@ -14,7 +14,7 @@ def string(value: object) -> str:
 
 def integer(value: object, least: int = 0) -> int:
     """Returns `value` if it is an integer of at least `least`, else raises `TypeError`."""
-    if not isinstance(value, int) or value < least:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise TypeError(f"expected an integer of at least {least}, got {value!r:.60}")
     return value
 

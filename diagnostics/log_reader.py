@@ -5,6 +5,7 @@ A restored log shows text that the file contains. It shows a line of a source fi
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import logging
@@ -22,13 +23,18 @@ from .options import DiagnosticOptions
 from .rule import Recorded
 from .sarif_file import SAME, UNLINKED, Json, file_of, opened_sarif, present_results
 from .source_text import column_from_utf16, line_text
+from .source_tree import SourceTree, Unreachable
 
 _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "note": logging.INFO}
 _COLUMN_LIMIT = 10_000
 
 
-def read_log(path: pathlib.Path) -> Log:
+def read_log(path: pathlib.Path, sources: SourceTree | None = None) -> Log:
     """The log in the SARIF file at `path`.
+
+    Args:
+        path: The file.
+        sources: The files that may complete what the log says of a line. Without it, those around the current folder.
 
     Raises:
         UnreadableLog: The file is missing, or is not the log of one export by onnxplain.
@@ -37,14 +43,15 @@ def read_log(path: pathlib.Path) -> Log:
         runs = document["runs"]
         if len(runs) != 1:
             raise ValueError(f"it has {len(runs)} runs; a log of onnxplain has one")
-        return _Run(runs[0]).log()
+        return _Run(runs[0], sources or SourceTree.around()).log()
 
 
 class _Run:
     """The one run of a log, with the files and lines that its parts share."""
 
-    def __init__(self, run: Json) -> None:
+    def __init__(self, run: Json, sources: SourceTree) -> None:
         self._run = run
+        self._sources = sources
         self._invocation: Json = run["invocations"][0]
         self._bases: Json = run.get("originalUriBaseIds", {})
         self._rules: dict[str, Json] = {rule["id"]: rule for rule in run["tool"]["driver"].get("rules", ())}
@@ -168,7 +175,7 @@ class _Run:
         if "startColumn" not in region:
             return Region(line, None, end_line, None, lines=("",))
         column, end_column = (min(integer(region[name], least=1), _COLUMN_LIMIT) for name in ("startColumn", "endColumn"))
-        lines = self._lines(file_of(artifact, self._bases), line, end_line, column, string(region.get("snippet", {}).get("text", "")))
+        lines = self._lines(artifact, line, end_line, column, string(region.get("snippet", {}).get("text", "")))
         whole = region.get("properties", {}).get("wholeLine") is True
         return Region(
             line,
@@ -178,17 +185,19 @@ class _Run:
             lines=lines,
         )
 
-    def _lines(self, file: str, first: int, last: int, column: int, snippet: str) -> tuple[str, ...]:
+    def _lines(self, artifact: Json, first: int, last: int, column: int, snippet: str) -> tuple[str, ...]:
         """The lines of a region: from the log, else from the file if it still contains the region's text, else that text alone."""
-        known = self._texts.get(file, {})
+        known = self._texts.get(file_of(artifact, self._bases), {})
         lines = tuple(known[number] for number in range(first, min(last, first + len(known)) + 1) if number in known)
         if lines and len(lines) == last - first + 1:
             return lines
         parts = snippet.split("\n")
-        if snippet and pathlib.Path(file).is_file():
-            now = tuple(line_text(file, first + number) for number in range(len(parts)))
-            if _same(now, parts, column):
-                return now
+        if snippet.strip():
+            with contextlib.suppress(Unreachable):
+                file = str(self._sources.find(artifact, self._bases))
+                now = tuple(line_text(file, first + number) for number in range(len(parts)))
+                if _same(now, parts, column):
+                    return now
         return (" " * (column - 1) + parts[0] if snippet else "", *parts[1:])
 
     def _file(self, artifact: Json) -> str:

@@ -214,7 +214,7 @@ class Results:
         return sarif_om.Replacement(
             deleted_region=deleted,
             inserted_content=sarif_om.ArtifactContent(text=inserted) if inserted else None,
-            properties={"lines": lines} if 0 < len(lines) <= SNIPPET_LIMIT else None,
+            properties={"lines": lines} if len(lines) <= SNIPPET_LIMIT else None,
         )
 
     def _location(self, place: Location, *, id: int = -1, message: str = "", context: bool = False) -> sarif_om.Location:

@@ -6,7 +6,7 @@ import pathlib
 
 import click
 
-from onnxplain.diagnostics import read_log, visible
+from onnxplain.diagnostics import SourceTree, read_log, visible
 
 
 @click.command("report", epilog="Exits with 2 if LOG is not a log of onnxplain.")
@@ -14,14 +14,19 @@ from onnxplain.diagnostics import read_log, visible
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=pathlib.Path), help="The file to write.  [default: standard output]"
 )
-def command(log: pathlib.Path, output: pathlib.Path | None) -> None:
+@click.option(
+    "--root",
+    type=click.Path(exists=True, file_okay=False, path_type=pathlib.Path),
+    help="Quote only files below this folder.  [default: the git checkout around the current folder, or else that folder]",
+)
+def command(log: pathlib.Path, output: pathlib.Path | None, root: pathlib.Path | None) -> None:
     """Render LOG as a markdown report.
 
     LOG is a SARIF log of onnxplain. `onnxplain export --report` writes the same report. It is short enough for an issue on GitHub.
     """
     if output is not None and output.absolute() == log.absolute():
         raise click.UsageError(f"--output: expected a file other than the log, got {str(output)!r}")
-    restored = read_log(log)
+    restored = read_log(log, SourceTree.around(root))
 
     from onnxplain.diagnostics import markdown
 

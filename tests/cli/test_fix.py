@@ -298,7 +298,9 @@ def test_an_edit_that_cannot_be_captured_is_only_shown(tmp_path: pathlib.Path) -
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ["fix", *arguments])
+    """Runs the command where the log is, as its user would."""
+    folder = pathlib.Path(arguments[0]).parent
+    return CliRunner().invoke(main, ["fix", "--root", str(folder), *arguments])
 
 
 def log_of(path: pathlib.Path, load_name: str = "model") -> pathlib.Path:

@@ -1,0 +1,92 @@
+"""The source files that a log may speak of: Python files below one folder. A log is data, and may come from anybody."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+import stat
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+
+from . import git_checkout
+from .json_values import string
+from .sarif_file import Json
+
+_SUFFIXES = (".py", ".pyi", ".pyw")
+
+
+class Unreachable(ValueError):
+    """A log names a file that onnxplain neither reads nor writes for it. The text names the file and the reason."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SourceTree:
+    """The Python files below a folder.
+
+    Attributes:
+        root: The folder, without links in its path.
+    """
+
+    root: pathlib.Path
+
+    @classmethod
+    def around(cls, root: pathlib.Path | None = None) -> SourceTree:
+        """The files below `root`, or else below the root of the git checkout around the current folder, or else below that folder."""
+        here = pathlib.Path.cwd()
+        return cls((root or git_checkout.root(here) or here).resolve())
+
+    def find(self, location: Json, bases: Json) -> pathlib.Path:
+        """The real path of the file that a SARIF artifact location names. It may not exist.
+
+        A log from another machine names the root of its own checkout, and its relative URIs then mean files below this root.
+
+        Raises:
+            Unreachable: The location names something else than a regular Python file below the root, or leads out of it by a link.
+        """
+        uri = string(location["uri"])
+        for path in self._candidates(uri, location, bases):
+            real = pathlib.Path(os.path.realpath(path))
+            if not real.is_relative_to(self.root):
+                why = "leads" if path.absolute().is_relative_to(self.root) else "is"
+                raise Unreachable(f"{uri!r} {why} outside of {self.root}")
+            if self._exists(real, uri):
+                break
+        return real
+
+    def _candidates(self, uri: str, location: Json, bases: Json) -> Iterator[pathlib.Path]:
+        parts = urllib.parse.urlsplit(uri)
+        name = urllib.request.url2pathname(parts.path)
+        if parts.scheme not in ("", "file") or parts.netloc not in ("", "localhost") or "\0" in name or not name:
+            raise Unreachable(f"{uri!r} is not a file")
+        if ".." in pathlib.PurePath(name).parts or ".." in name.replace("\\", "/").split("/"):
+            raise Unreachable(f"{uri!r} contains '..'")
+        if not name.endswith(_SUFFIXES):
+            raise Unreachable(f"{uri!r} is not a Python file")
+        path = pathlib.Path(name)
+        if path.is_absolute():
+            yield path
+            return
+        base = self._base(location, bases)
+        if base is not None and pathlib.Path(os.path.realpath(base)).is_relative_to(self.root):
+            yield base / path
+        yield self.root / path
+
+    def _base(self, location: Json, bases: Json) -> pathlib.Path | None:
+        """The folder that the log gives for relative URIs, if it gives one."""
+        if "uriBaseId" not in location:
+            return None
+        uri = string(bases[location["uriBaseId"]].get("uri", ""))
+        parts = urllib.parse.urlsplit(uri)
+        path = pathlib.Path(urllib.request.url2pathname(parts.path))
+        return path if parts.scheme == "file" and path.is_absolute() and "\0" not in str(path) else None
+
+    def _exists(self, real: pathlib.Path, uri: str) -> bool:
+        try:
+            mode = real.lstat().st_mode
+        except OSError:
+            return False
+        if not stat.S_ISREG(mode):
+            raise Unreachable(f"{uri!r} is not a regular file")
+        return True
