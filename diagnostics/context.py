@@ -95,6 +95,7 @@ class DiagnosticContext:
         self._places = places
         self._draw = draw
         self._started = clock()
+        self._folder = _current_folder()
         self._stage = ""
         self._first_cause: BaseException | None = None
         self._findings: dict[tuple[object, ...], Diagnostic] = {}
@@ -241,7 +242,16 @@ class DiagnosticContext:
             command_line=self._command_line,
             graphs=tuple(self._graphs[name]() for name in GRAPHS if name in self._graphs and name in named),
             places=places,
+            folder=self._folder,
         )
+
+
+def _current_folder() -> pathlib.Path | None:
+    # NOTE: the model may change it, so the log keeps the one that paths were relative to.
+    try:
+        return pathlib.Path.cwd()
+    except OSError:
+        return None
 
 
 def _fold(seen: Diagnostic, again: Diagnostic) -> Diagnostic:

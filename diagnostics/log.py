@@ -88,6 +88,7 @@ class Log:
         command_line: The command, if there was one.
         graphs: The graphs that the findings' steps point to, as text.
         places: Places that stand for the whole export, the most telling first. A finding without a place gets the first.
+        folder: The current folder when the export began; None if it does not exist.
     """
 
     tool: Tool
@@ -104,6 +105,7 @@ class Log:
     command_line: str = ""
     graphs: tuple[GraphText, ...] = ()
     places: tuple[Location, ...] = ()
+    folder: pathlib.Path | None = None
 
     @property
     def succeeded(self) -> bool:

@@ -28,7 +28,7 @@ from . import repro as repro_script
 from .process import Budget, without_collection
 from .program import ONNXProgram
 from .request import Request
-from .storage import Staging, checked_folder, checked_path, sha256
+from .storage import Staging, checked_folder, checked_path, data_file, sha256
 
 _Place = bool | str | os.PathLike[str]
 """False or None writes no file, True writes it to the default path, a path writes it there."""
@@ -76,12 +76,13 @@ class Outputs:
             raise InvalidArgument(f"sarif_profile: expected one of {SARIF_PROFILES}, got {sarif_profile!r}")
         folder = None if artifacts_dir is None else checked_folder("artifacts_dir", artifacts_dir)
         beside = request.destination or (folder or pathlib.Path()) / f"{subject}.onnx"
+        program = (folder or pathlib.Path()) / f"{subject}.pt2"
         outputs = cls(
             sarif=None if sarif is None else checked_path("sarif", sarif, make_folder=True),
             sarif_profile=sarif_profile,
             report=_path("report", report, beside.with_suffix(".md")),
             repro=_path("repro", repro, beside.with_suffix(".repro.py")),
-            captured=_path("dump_exported_program", dump_exported_program, (folder or pathlib.Path()) / f"{subject}.pt2"),
+            captured=_path("dump_exported_program", dump_exported_program, program),
             attachments=folder,
         )
         if outputs.captured is not None:
@@ -145,20 +146,22 @@ class Outputs:
             raise LogNotSaved(program.diagnostics, error) from error
 
     def _check_distinct(self, request: Request) -> None:
+        """Refuses an output that would replace another one, or the source that is exported from."""
+        destination = request.destination
         paths = {
-            "f": request.destination,
+            "f": destination,
+            "external_data": (destination and request.external_data is not False and data_file(destination)) or None,
             "sarif": self.sarif,
             "report": self.report,
             "repro": self.repro,
             "dump_exported_program": self.captured,
         }
-        seen: dict[pathlib.Path, str] = {}
+        sources = {place.file: "the source" for place in request.callers}
+        seen = {os.path.realpath(file): owner for file, owner in sources.items()}
         for argument, path in paths.items():
-            other = None if path is None else seen.setdefault(path.absolute(), argument)
-            if other not in (None, argument):
-                raise InvalidArgument(f"{argument}: expected another file than that of {other}, got {str(path)!r}")
-        if self.repro is not None and request.caller is not None and self.repro.absolute() == pathlib.Path(request.caller.file).absolute():
-            raise InvalidArgument(f"repro: expected another file than the source, got {str(self.repro)!r}")
+            owner = None if path is None else seen.setdefault(os.path.realpath(path), argument)
+            if owner not in (None, argument):
+                raise InvalidArgument(f"{argument}: expected another file than that of {owner}, got {str(path)!r}")
 
 
 def _path(argument: str, value: _Place, default: pathlib.Path) -> pathlib.Path | None:

@@ -63,8 +63,8 @@ def to_json(log: Log, base: pathlib.Path | None = None, *, profile: SarifProfile
 
     Args:
         log: The log.
-        base: Source files below this folder get URIs relative to it. By default the root of the git checkout around the current folder, or
-            that folder itself.
+        base: Source files below this folder get URIs relative to it. By default the root of the git checkout around the folder that was the
+            current one when the export began, or that folder itself.
         profile: What the file holds, see the module's docstring.
         path: The future place of the file. Without it no step of a code flow points to a graph.
     """
@@ -80,7 +80,7 @@ def _built(
     log: Log, base: pathlib.Path | None, profile: SarifProfile, path: pathlib.Path | None
 ) -> tuple[str, dict[str, str], tuple[str, ...]]:
     """The text of the log, the text of its graphs by name, and what the log omits."""
-    here = pathlib.Path.cwd()
+    here = log.folder or pathlib.Path(path or ".").absolute().parent
     base = (base or git_checkout.root(here) or here).absolute()
     folder = None if path is None else graphs_folder(path.absolute())
     built = build(log, base, folder, github=profile == "github")

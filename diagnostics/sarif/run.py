@@ -198,7 +198,7 @@ class _Run:
             start_time_utc=_time(log.started),
             end_time_utc=_time(log.ended),
             command_line=log.command_line or None,
-            working_directory=sarif_om.ArtifactLocation(uri=folder_uri(pathlib.Path.cwd())),
+            working_directory=None if log.folder is None else sarif_om.ArtifactLocation(uri=folder_uri(log.folder)),
             tool_execution_notifications=notifications or None,
         )
 

@@ -12,6 +12,7 @@ from onnxplain import weights
 from onnxplain.diagnostics import InvalidArgument
 
 from . import single_file
+from .paths import data_file
 
 _SMALL = 256
 """The largest weight that stays in the model's file, in bytes: it may be a shape, which readers look at."""
@@ -58,7 +59,7 @@ def write(
         large = [value for value in weights.of(model) if weights.size_of(value) > _SMALL]
         if large and (external_data or (external_data is None and weights.total_bytes(model) > weights.PROTOBUF_LIMIT)):
             tensors = [value.const_value for value in large if value.const_value is not None]
-            outside = ir.external_data.convert_tensors_to_external(tensors, path.parent, f"{path.name}.data")
+            outside = ir.external_data.convert_tensors_to_external(tensors, path.parent, data_file(path).name)
             stack.enter_context(_exchanged(large, outside))
         single_file.write(model, path)
 

@@ -37,6 +37,11 @@ def checked_path(argument: str, value: object, *, make_folder: bool = False) -> 
     return path
 
 
+def data_file(model: pathlib.Path) -> pathlib.Path:
+    """The file beside a model that holds its weights, where they do not fit into the model or shall not be in it."""
+    return model.with_name(f"{model.name}.data")
+
+
 def checked_folder(argument: str, value: object) -> pathlib.Path:
     """`value` as a folder to write to; makes it if it does not exist.
 
@@ -65,7 +70,11 @@ def not_written(argument: str, path: str, error: Exception) -> InvalidArgument:
 def _as_path(argument: str, value: object) -> pathlib.Path:
     if not isinstance(value, str | os.PathLike):
         raise InvalidArgument(f"{argument}: expected a path, got {value!r}")
-    return pathlib.Path(value)
+    try:
+        # NOTE: the model's code may change the current folder before the file is written.
+        return pathlib.Path(value).absolute()
+    except OSError as error:
+        raise InvalidArgument(f"{argument}: expected an absolute path where the current folder does not exist, got {value!r}") from error
 
 
 def _reason(error: Exception) -> object:

@@ -17,6 +17,7 @@ from onnxplain import weights as model_weights
 from onnxplain.diagnostics import InvalidArgument
 
 from . import model_file, paths
+from .paths import data_file
 from .staging import Staging
 
 
@@ -80,7 +81,7 @@ def _check_references(model: ir.Model, external_data: bool | None) -> None:
 
 def _check_apart(path: pathlib.Path, model: ir.Model) -> None:
     """Makes sure that no file with weights would be overwritten."""
-    for file in (path, path.with_name(f"{path.name}.data")):
+    for file in (path, data_file(path)):
         if any(_is_same(file, used) for used in model_weights.files_of(model)):
             raise InvalidArgument(f"destination: expected another file than those with the weights, got {str(file)!r}")
 

@@ -1,0 +1,95 @@
+"""No output of an export replaces another one, and all of them are where the user was when the export began."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from typing import Any
+
+import pytest
+import torch
+
+import onnxplain
+
+
+class Wanderer(torch.nn.Module):
+    """Changes the current folder while it runs."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        super().__init__()
+        self.folder = str(folder)
+        self.layer = torch.nn.Linear(3, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        os.chdir(self.folder)
+        result: torch.Tensor = self.layer(x)
+        return result
+
+
+@pytest.fixture
+def here(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    folder = tmp_path / "here"
+    (folder / "d").mkdir(parents=True)
+    (folder / "link").symlink_to(folder / "d", target_is_directory=True)
+    (folder / "log.sarif").symlink_to(folder / "b.onnx")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        {"f": "a.onnx", "sarif": "a.onnx.data"},
+        {"f": "b.onnx", "sarif": "d/../b.onnx"},
+        {"f": "b.onnx", "sarif": "log.sarif"},
+        {"f": "d/b.onnx", "report": "link/b.onnx"},
+        {"f": "d/b.onnx", "repro": "link/b.onnx.data"},
+        {"sarif": "d/log", "report": "link/log"},
+        {"report": "x", "repro": "./x"},
+        {"f": "a.onnx", "sarif": __file__},
+        {"f": __file__},
+        {"report": __file__},
+        {"f": "Wanderer.pt2", "dump_exported_program": True},
+    ],
+    ids=str,
+)
+def test_no_output_replaces_another(here: pathlib.Path, outputs: dict[str, Any]) -> None:
+    before = pathlib.Path(__file__).read_bytes()
+    with pytest.raises(onnxplain.InvalidArgument):
+        onnxplain.export(Wanderer(here / "d"), (torch.ones(2, 3),), **outputs)
+    assert pathlib.Path(__file__).read_bytes() == before
+    assert [path.name for path in here.rglob("*") if path.is_file()] == []
+
+
+def test_weights_inside_the_model_leave_the_name_free(here: pathlib.Path) -> None:
+    onnxplain.export(torch.nn.Linear(3, 3), (torch.ones(2, 3),), "a.onnx", sarif="a.onnx.data", external_data=False)
+    assert (here / "a.onnx").exists()
+    assert (here / "a.onnx.data").read_bytes().startswith(b"{")
+
+
+def test_outputs_are_where_the_export_began(here: pathlib.Path) -> None:
+    model = Wanderer(here / "d")
+    onnxplain.export(model, (torch.ones(2, 3),), "m.onnx", sarif="m.sarif", report=True, external_data=True, artifacts_dir="art")
+    assert pathlib.Path.cwd() == here / "d"
+    assert sorted(path.name for path in here.iterdir() if path.is_file()) == ["m.md", "m.onnx", "m.onnx.data", "m.sarif"]
+    assert list((here / "d").iterdir()) == []
+
+
+def test_a_folder_that_is_gone(here: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    ran = list[int]()
+
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            ran.append(1)
+            return x + 1
+
+    for outputs in ({"f": "a.onnx"}, {"sarif": "a.sarif"}, {"report": True}):
+        with pytest.raises(onnxplain.InvalidArgument):
+            onnxplain.export(Model(), (torch.ones(2),), **outputs)
+    assert ran == []
+    onnxplain.export(Model(), (torch.ones(2),), here / "a.onnx", sarif=here / "a.sarif")
+    assert (here / "a.sarif").exists()
