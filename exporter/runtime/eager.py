@@ -2,28 +2,74 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch.export.graph_signature import ConstantArgument, InputKind
 
 from onnxplain.passes import Prepared
 from onnxplain.request import Request
 from onnxplain.torch_internals import loop_gradients, pytree
+from onnxplain.torch_internals.modules import buffers
 
 
 def outputs(program: torch.export.ExportedProgram, request: Request) -> list[torch.Tensor]:
-    """The outputs for the example inputs, flat, without None and strings."""
+    """The outputs for the example inputs, flat, without None and strings. Leaves buffers and random state as they were."""
     model = program.module() if isinstance(request.model, torch.export.ExportedProgram) else request.model
-    # NOTE: the inputs are copies, since a model may write to them. The grad mode is that of the capture: torch's fast paths for
-    # inference, such as that of nn.TransformerEncoder, give other numbers where the input is padded.
-    args, kwargs = copy.deepcopy((request.args, dict(request.kwargs)))
+    # NOTE: the inputs are copies, since a model may write to them.
+    with _restored(model):
+        return _run(model, *copy.deepcopy((request.args, dict(request.kwargs))))
+
+
+def outputs_in_double(program: torch.export.ExportedProgram, request: Request) -> list[torch.Tensor] | None:
+    """The outputs of a copy of the model with float64 in place of all floating dtypes; None if that does not run."""
+    try:
+        model = program.module() if isinstance(request.model, torch.export.ExportedProgram) else copy.deepcopy(request.model)
+        args, kwargs = pytree.tree_map(_in_double, copy.deepcopy((request.args, dict(request.kwargs))))
+        with _restored(model):
+            return _run(model.double() if isinstance(model, torch.nn.Module) else model, args, kwargs)
+    except Exception:  # noqa: BLE001  the user's model runs here, with dtypes that it may not have been written for
+        return None
+
+
+def _in_double(value: Any) -> Any:
+    return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+
+def _run(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
+    # NOTE: the grad mode is that of the capture: torch's fast paths for inference, such as that of nn.TransformerEncoder, give other
+    # numbers where the input is padded.
     with loop_gradients.left_out():
         results = model(*args, **kwargs)
     leaves = pytree.tree_leaves(results)
     return [leaf if isinstance(leaf, torch.Tensor) else torch.tensor(leaf) for leaf in leaves if not isinstance(leaf, str | None)]
+
+
+@contextlib.contextmanager
+def _restored(model: Any) -> Iterator[None]:
+    """Puts back the random state, and what a run writes to buffers."""
+    owners = list(model.modules()) if isinstance(model, torch.nn.Module) else []
+    before = [(buffers(owner), dict(buffers(owner))) for owner in owners]
+    copies = [(each, each.detach().clone()) for _, registered in before for each in registered.values() if each is not None]
+    pythons, numpys = random.getstate(), np.random.get_state()
+    try:
+        with torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        random.setstate(pythons)
+        np.random.set_state(numpys)
+        for now, registered in before:
+            now.clear()
+            now.update(registered)
+        with torch.no_grad():
+            for each, copied in copies:
+                if not torch.equal(each, copied):
+                    each.copy_(copied)
 
 
 def intermediate_values(prepared: Prepared, inputs: Sequence[Any]) -> Mapping[torch.fx.Node, torch.Tensor]:

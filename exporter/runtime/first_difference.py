@@ -12,7 +12,7 @@ from onnxplain.passes import Prepared
 from onnxplain.source import locations
 
 from . import eager, sessions
-from .comparison import compare
+from .comparison import compare, tolerances
 
 
 def first_difference(model: ir.Model, prepared: Prepared, inputs: Sequence[Any], write: sessions.WriteModel) -> Evidence | None:
@@ -23,6 +23,7 @@ def first_difference(model: ir.Model, prepared: Prepared, inputs: Sequence[Any],
     values = {value.meta[locations.FX_NODE]: value for node in model.graph for value in node.outputs if locations.FX_NODE in value.meta}
     outputs = list(model.graph.outputs)
     model.graph.outputs.extend(value for value in values.values() if value not in outputs)
+    allowed = dict(zip(model.graph.outputs, tolerances(model.graph), strict=True))
     try:
         probe = sessions.session(model, write=write)
         got = dict(zip((each.name for each in probe.get_outputs()), sessions.run(probe, inputs), strict=True))
@@ -31,6 +32,6 @@ def first_difference(model: ir.Model, prepared: Prepared, inputs: Sequence[Any],
             model.graph.outputs.pop()
     want = eager.intermediate_values(prepared, inputs)
     for node in prepared.graph_module.graph.nodes:
-        if node in values and node in want and compare(got[values[node].name], want[node]).differs:
+        if node in values and node in want and compare(got[values[node].name], want[node], allowed[values[node]]).differs:
             return locations.at_node(node)
     return None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import random
 import time
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import onnxruntime
 import pytest
 import torch
@@ -293,3 +295,58 @@ def test_numbers_are_inputs() -> None:
     )
     assert program(torch.ones(3), 5)[0].tolist() == [6.0, 6.0, 6.0]
     assert program.call_reference(torch.ones(3), 5)[0].tolist() == [6.0, 6.0, 6.0]
+
+
+class Softmax(torch.nn.Module):
+    """Computes in float32 and returns float64."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x @ x.T, 0).double()
+
+
+class Cancelling(torch.nn.Module):
+    """Loses all digits in float32: the result is rounding."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return ((x * 1e4).exp().log() - x * 1e4 + (x + 1e6).sin() * 0).sum() + ((x.cumsum(0) * 1e7).sin()).sum()
+
+
+@pytest.mark.parametrize("model", [Softmax(), Cancelling()], ids=["higher-dtype", "cancelling"])
+@pytest.mark.parametrize("seed", range(4))
+def test_rounding_is_no_difference(model: torch.nn.Module, seed: int) -> None:
+    torch.manual_seed(seed)
+    assert differences(verified(model, (torch.randn(24, 24) / 100,))) == []
+
+
+def test_a_wrong_result_that_is_cast_to_a_higher_dtype_is_found() -> None:
+    table = {torch.ops.aten.sigmoid.default: lambda x: op.Add(op.Sigmoid(x), op.Constant(value_float=0.01))}
+
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.sigmoid(x).double()
+
+    assert len(differences(verified(Model(), (torch.randn(4, 4),), table))) == 1
+
+
+def test_verification_leaves_buffers_and_random_numbers() -> None:
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("seen", torch.zeros(1))
+            self.norm = torch.nn.BatchNorm1d(3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.seen += 1
+            torch.rand(2)
+            result: torch.Tensor = self.norm(x)
+            return result
+
+    model = Model()
+    before = {name: each.clone() for name, each in model.state_dict().items()}
+    x = torch.randn(4, 3)
+    states = torch.get_rng_state(), random.getstate(), str(np.random.get_state())
+    verified(model, (x,))
+    assert all(torch.equal(each, before[name]) for name, each in model.state_dict().items())
+    assert torch.equal(torch.get_rng_state(), states[0])
+    assert random.getstate() == states[1]
+    assert str(np.random.get_state()) == states[2]
