@@ -12,7 +12,7 @@ from .atomic_files import replace_file, write_file
 from .code_flow import GraphText, Step
 from .context import DiagnosticContext, Evidence, StageFailed
 from .diagnostic import Diagnostic, Suppression
-from .display import Span, describe, excerpt, shown_path, visible
+from .display import Span, describe, described_error, excerpt, message_of, shown_path, visible
 from .errors import InvalidArgument, OnnxExporterError, UnreadableLog
 from .export_errors import ExportFailed, LogNotSaved
 from .fix import Confidence, Edit, Fix
@@ -84,10 +84,12 @@ __all__ = [
     "Verdict",
     "accept_findings",
     "describe",
+    "described_error",
     "excerpt",
     "integer",
     "judge_logs",
     "line_text",
+    "message_of",
     "opened_sarif",
     "present_results",
     "read_log",

@@ -31,6 +31,19 @@ def shown_path(path: str) -> str:
         return path
 
 
+def message_of(error: BaseException) -> str:
+    """The message of an exception, also of one whose `__str__` raises."""
+    try:
+        return str(error)
+    except Exception as failed:  # noqa: BLE001  the class may be the user's
+        return f"<no message: __str__ raised {type(failed).__name__}>"
+
+
+def described_error(error: BaseException) -> str:
+    """The type and the message of an exception."""
+    return f"{type(error).__name__}: {message_of(error)}"
+
+
 def without_folders(text: str) -> str:
     """Reduces the absolute paths in `text` to file names, because folders differ between machines."""
     return _FOLDERS.sub("", text)

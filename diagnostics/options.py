@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from typing import Literal, get_args
 
 from .errors import InvalidArgument
@@ -48,17 +48,19 @@ class DiagnosticOptions:
             raise InvalidArgument(f"verbosity_level: expected a level of logging (int), got {self.verbosity_level!r}")
         if not isinstance(self.warnings_as_errors, bool):
             raise InvalidArgument(f"warnings_as_errors: expected a bool, got {self.warnings_as_errors!r}")
+        if not isinstance(self.levels, Mapping):
+            raise InvalidArgument(f"levels: expected a mapping of rule ids to levels, got {self.levels!r}")
         for name, level in self.levels.items():
             if not isinstance(level, Level):
                 raise InvalidArgument(f"levels[{name!r}]: expected a Level, got {level!r}")
         for option in ("select", "ignore"):
             value = getattr(self, option)
-            if isinstance(value, str):
-                raise InvalidArgument(f"{option}: expected a sequence of rule ids, got the string {value!r}")
+            if not isinstance(value, Sequence | Set) or isinstance(value, str | bytes):
+                raise InvalidArgument(f"{option}: expected a sequence of rule ids, got {value!r}")
             object.__setattr__(self, option, tuple(value))
         for option in ("levels", "select", "ignore"):
             for prefix in getattr(self, option):
-                if not _PREFIX.fullmatch(prefix):
+                if not isinstance(prefix, str) or not _PREFIX.fullmatch(prefix):
                     raise InvalidArgument(f"{option}: expected a rule id such as OXP1001 or a prefix of one, got {prefix!r}")
 
     def changed(self) -> dict[str, int | bool | Mapping[str, Level] | tuple[str, ...]]:

@@ -29,12 +29,13 @@ from onnxplain.diagnostics import (
     Log,
     SarifProfile,
     Tool,
+    described_error,
 )
 from onnxplain.rules import ArgumentIgnored, InternalError, LegacyDynamicAxes
 
 from . import graph_views, pipeline
 from .outputs import Outputs
-from .process import Budget, exporting
+from .process import Budget, deeper_calls, exporting
 from .program import ONNXProgram
 from .registry import OnnxRegistry, checked_opset
 from .request import (
@@ -203,7 +204,7 @@ def export(
         dump_exported_program=dump_exported_program,
         artifacts_dir=artifacts_dir,
     )
-    with exporting():
+    with exporting(), deeper_calls():
         dim_names, budget = DimNames(), Budget() if try_fixes else Budget(runs=0)
         context = _context(request, subject, options, dim_names, _on_stage, _command_line)
         _note_arguments(context, request, old, dynamo=dynamo, dynamic_axes=axes, dynamic_shapes=dynamic_shapes)
@@ -268,7 +269,7 @@ def _context(
         tool=Tool("onnxplain", metadata.version("onnxplain"), URI),
         subject=subject,
         options=options,
-        internal_error=lambda stage, error: InternalError(stage=stage, error=f"{type(error).__name__}: {error}"),
+        internal_error=lambda stage, error: InternalError(stage=stage, error=described_error(error)),
         locate=lambda error: _located(error, request),
         on_stage=on_stage,
         command_line=command_line,

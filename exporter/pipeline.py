@@ -8,7 +8,7 @@ import logging
 
 import torch
 
-from onnxplain.diagnostics import DiagnosticContext, StageFailed
+from onnxplain.diagnostics import DiagnosticContext, StageFailed, described_error
 
 from . import graph_views, opset, passes
 from .build import build
@@ -77,4 +77,4 @@ def look_ahead(context: DiagnosticContext, program: torch.export.ExportedProgram
         # NOTE: its findings are in the context.
         return
     except Exception as error:  # noqa: BLE001  the program is incomplete, so any stage may stumble; the capture's findings stand
-        context.event(f"What comes after the capture could not be looked at: {type(error).__name__}: {error}")
+        context.event(f"What comes after the capture could not be looked at: {described_error(error)}")

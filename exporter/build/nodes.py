@@ -10,7 +10,7 @@ import onnx_ir as ir
 import torch
 from onnx_ir.tensor_adapters import from_torch_dtype
 
-from onnxplain.diagnostics import DiagnosticContext, Evidence
+from onnxplain.diagnostics import DiagnosticContext, Evidence, described_error
 from onnxplain.dispatch import Call, Plan, is_output_selection
 from onnxplain.ops import control_flow
 from onnxplain.recording import Recorder, Tensor, op
@@ -158,9 +158,7 @@ class NodeBuilder:
             own, fix = user_translations.fix_for(error, function, evidence.location)
             evidence = dataclasses.replace(own, node=evidence.node) if own else evidence
         self._context.report(
-            TranslationFailed(
-                operator=qualified_name(node.target), function=call.translation.name, error=f"{type(error).__name__}: {error}"
-            ),
+            TranslationFailed(operator=qualified_name(node.target), function=call.translation.name, error=described_error(error)),
             at=evidence,
             cause=error,
             fixes=[fix],

@@ -59,7 +59,7 @@ def attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch.
         # NOTE: TorchDynamo would trace the mode itself, and the mode makes each function of torch a little slower.
         reading = reads if strategy.name != "strict" and holds_tensors(model) else contextlib.nullcontext()
         try:
-            with process.kept(context, locations.user_speaks), watch.watched(), reading:
+            with process.exits_as_errors(), process.kept(context, locations.user_speaks), watch.watched(), reading:
                 program = strategy(model, request, frames)
         except Exception as raised:  # noqa: BLE001  the user's model runs here, and may raise anything
             error = raised

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from onnxplain.diagnostics import Evidence, Fix, Rule
+from onnxplain.diagnostics import Evidence, Fix, Rule, message_of
 from onnxplain.request import Request
 from onnxplain.source import locations
 from onnxplain.torch_internals import dynamo
@@ -51,7 +51,7 @@ def fallback(request: Request) -> Evidence:
 
 def headline(error: BaseException) -> str:
     """The type and the first line of an exception."""
-    lines: Sequence[str] = [line for line in str(error).splitlines() if line.strip()]
+    lines: Sequence[str] = [line for line in message_of(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__
 
 

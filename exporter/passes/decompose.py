@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from onnxplain.diagnostics import DiagnosticContext
+from onnxplain.diagnostics import DiagnosticContext, described_error
 from onnxplain.registry import OnnxRegistry, complex_dtype, qualified_name
 from onnxplain.rules import CustomOperatorInlined, DecompositionFailed
 from onnxplain.source import locations, stubs
@@ -70,7 +70,7 @@ def _decomposition(
     except Exception as error:
         # NOTE: a decomposition is code of torch or of the user, and may raise anything.
         context.report(
-            DecompositionFailed(operator=qualified_name(target), error=f"{type(error).__name__}: {error}"),
+            DecompositionFailed(operator=qualified_name(target), error=described_error(error)),
             at=locations.at_node(node),
             cause=error,
             blocking=True,
@@ -90,9 +90,7 @@ def _implementation(context: DiagnosticContext, node: torch.fx.Node, table: Deco
             made = _traced(node, kernel.function, table)
     except Exception as error:  # noqa: BLE001  the implementation is the user's code, and may raise anything
         # NOTE: dispatch reports the operator as unsupported.
-        context.event(
-            f"{qualified_name(target)} has an implementation in Python, which cannot be exported: {type(error).__name__}: {error}"
-        )
+        context.event(f"{qualified_name(target)} has an implementation in Python, which cannot be exported: {described_error(error)}")
         return None
     if any(each.target is target for each in made.graph.nodes):
         return None

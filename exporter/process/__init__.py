@@ -1,9 +1,22 @@
-"""What an export changes in the process and restores: garbage collection, console output, capture flag, lock, budget of runs."""
+"""What an export changes in the process and restores: garbage collection, console output, capture flag, lock, nested calls, exits, budget of runs."""
 
 from .budget import Budget, BudgetSpent, Stopped
 from .capture_flag import capturing, is_in_onnx_export
 from .console_output import kept
+from .exits import exits_as_errors
 from .export_lock import exporting
 from .garbage_collection import without_collection
+from .recursion import deeper_calls
 
-__all__ = ["Budget", "BudgetSpent", "Stopped", "capturing", "exporting", "is_in_onnx_export", "kept", "without_collection"]
+__all__ = [
+    "Budget",
+    "BudgetSpent",
+    "Stopped",
+    "capturing",
+    "deeper_calls",
+    "exits_as_errors",
+    "exporting",
+    "is_in_onnx_export",
+    "kept",
+    "without_collection",
+]

@@ -117,7 +117,7 @@ class _Writer:
         self._constructors = constructors
         self._around: list[object] = []
         self._references = 0
-        self._modules = {} if root is None else {id(module): path for path, module in root.named_modules()}
+        self._modules = {} if root is None else {id(module): path for path, module in modules.named_modules(root)}
         tensors = () if root is None else (*root.named_parameters(), *root.named_buffers())
         self._tensors = {id(tensor): path for path, tensor in tensors}
 
@@ -299,7 +299,7 @@ class _Writer:
 
     def _restore(self, module: torch.nn.Module, path: str) -> None:
         """Adds what a constructor does not make: hooks, and modules and weights that the module shares with others."""
-        for name, inner in module.named_modules():
+        for name, inner in modules.named_modules(module):
             owner = ".".join(part for part in (path, name) if part)
             self._hooks(inner, owner)
             for each, value in (*modules.parameters(inner).items(), *modules.buffers(inner).items(), *modules.children(inner).items()):
@@ -341,8 +341,8 @@ def _scripted_class(module: torch.jit.ScriptModule) -> type:
 
 def _modes(model: torch.nn.Module) -> list[Expression]:
     """The statements that set the model to training or evaluation."""
-    training = [path for path, module in model.named_modules() if module.training]
-    if len(training) == sum(1 for _ in model.modules()):
+    training = [path for path, module in modules.named_modules(model) if module.training]
+    if len(training) == sum(1 for _ in modules.named_modules(model)):
         return [Text("model.train()")]
     return [Text("model.eval()"), *(Text(f"{_at(path).text}.training = True") for path in training)]
 

@@ -13,9 +13,10 @@ import torch
 from torch.export.graph_signature import ConstantArgument, InputKind
 
 from onnxplain.passes import Prepared
+from onnxplain.process import exits_as_errors
 from onnxplain.request import Request
 from onnxplain.torch_internals import loop_gradients, pytree
-from onnxplain.torch_internals.modules import buffers
+from onnxplain.torch_internals.modules import buffers, named_modules
 
 
 def outputs(program: torch.export.ExportedProgram, request: Request) -> list[torch.Tensor]:
@@ -44,7 +45,7 @@ def _in_double(value: Any) -> Any:
 def _run(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
     # NOTE: the grad mode is that of the capture: torch's fast paths for inference, such as that of nn.TransformerEncoder, give other
     # numbers where the input is padded.
-    with loop_gradients.left_out():
+    with exits_as_errors(), loop_gradients.left_out():
         results = model(*args, **kwargs)
     leaves = pytree.tree_leaves(results)
     return [leaf if isinstance(leaf, torch.Tensor) else torch.tensor(leaf) for leaf in leaves if not isinstance(leaf, str | None)]
@@ -53,7 +54,7 @@ def _run(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[t
 @contextlib.contextmanager
 def _restored(model: Any) -> Iterator[None]:
     """Puts back the random state, and what a run writes to buffers."""
-    owners = list(model.modules()) if isinstance(model, torch.nn.Module) else []
+    owners = [module for _, module in named_modules(model)] if isinstance(model, torch.nn.Module) else []
     before = [(buffers(owner), dict(buffers(owner))) for owner in owners]
     copies = [(each, each.detach().clone()) for _, registered in before for each in registered.values() if each is not None]
     pythons, numpys = random.getstate(), np.random.get_state()

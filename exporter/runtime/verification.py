@@ -11,7 +11,7 @@ import onnx_ir as ir
 import torch
 
 from onnxplain import weights
-from onnxplain.diagnostics import DiagnosticContext, Evidence
+from onnxplain.diagnostics import DiagnosticContext, Evidence, described_error
 from onnxplain.passes import Prepared
 from onnxplain.recording import RANDOM
 from onnxplain.request import Request, flat_inputs, signature_of
@@ -110,7 +110,7 @@ def _run_eager(context: DiagnosticContext, program: torch.export.ExportedProgram
         # NOTE: the user's model runs here, and may raise anything.
         at = locations.at_exception(error, request.model if isinstance(request.model, torch.nn.Module) else None)
         at = at if at.location is not None else Evidence(locations.module_definition(request.model))
-        raise context.fail(EagerFailed(error=f"{type(error).__name__}: {error}"), at=at, cause=error) from error
+        raise context.fail(EagerFailed(error=described_error(error)), at=at, cause=error) from error
 
 
 def _volatile_call(prepared: Prepared) -> Evidence | None:

@@ -17,6 +17,7 @@ import torch
 from onnxplain.diagnostics import Edit, Evidence, Location, line_text
 from onnxplain.request import Request
 from onnxplain.torch_internals import pytree
+from onnxplain.torch_internals.modules import named_modules
 
 from . import given_arguments, locations, syntax
 
@@ -132,7 +133,7 @@ def _found(file: str, find: Callable[[ast.AST], Iterator[ast.expr]]) -> Iterator
 def _files(request: Request) -> Iterator[str]:
     """The user's files that belong to the export: those of the call, the model, its submodules and the inputs' classes."""
     model = request.model
-    modules = list(model.modules()) if isinstance(model, torch.nn.Module) else []
+    modules = [module for _, module in named_modules(model)] if isinstance(model, torch.nn.Module) else []
     values = pytree.tree_leaves((request.args, dict(request.kwargs)))
     places = [request.caller, None if isinstance(model, torch.export.ExportedProgram) else locations.module_definition(model)]
     places += [locations.class_definition(cls) for cls in dict.fromkeys(map(type, (*modules, *values)))]

@@ -27,6 +27,7 @@ import onnxplain.diagnostics
 import onnxplain.rules
 from onnxplain.diagnostics import Evidence, Location, Region, Step, line_text
 from onnxplain.torch_internals import code_objects, dynamo, python_frames, torch_frames
+from onnxplain.torch_internals.modules import named_modules
 
 FX_NODE = "fx_node"
 """The key of the FX node in the `meta` of ONNX nodes, and of values that are its whole result. It is not saved."""
@@ -301,7 +302,7 @@ def _own_frames(error: BaseException) -> list[Location]:
 
 def _failing_module(error: BaseException, model: torch.nn.Module) -> str:
     """The path of the innermost submodule of `model` whose method was running."""
-    paths = {id(module): path for path, module in model.named_modules()}
+    paths = {id(module): path for path, module in named_modules(model)}
     running = [paths[id(module)] for module in torch_frames.modules_running(error) if id(module) in paths]
     return running[-1] if running else ""
 

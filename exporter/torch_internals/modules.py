@@ -22,6 +22,20 @@ def forward_hooks(module: torch.nn.Module) -> Iterator[Callable[..., Any]]:
         yield from getattr(module, name, {}).values()
 
 
+def named_modules(model: torch.nn.Module, path: str = "") -> Iterator[tuple[str, torch.nn.Module]]:
+    """As `model.named_modules()`, also for modules that have no hash."""
+    # NOTE: a loop, since modules may be nested more deeply than Python calls may be.
+    seen: set[int] = set()
+    left = [(path, model)]
+    while left:
+        path, module = left.pop()
+        if id(module) not in seen:
+            seen.add(id(module))
+            yield path, module
+            inner = [(f"{path}.{name}" if path else name, child) for name, child in module._modules.items() if child is not None]
+            left += reversed(inner)
+
+
 def parameters(module: torch.nn.Module) -> Mapping[str, torch.nn.Parameter | None]:
     """Its direct parameters, including those that are None."""
     return module._parameters

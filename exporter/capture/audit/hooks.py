@@ -12,7 +12,7 @@ from onnxplain.diagnostics import Evidence, Location, Region, line_text
 from onnxplain.rules import ExportOnlyBranch, GradientTraced, HookTraced
 from onnxplain.source import locations, syntax, volatile_calls
 from onnxplain.torch_internals.code_objects import code_of_call, lines_of
-from onnxplain.torch_internals.modules import forward_hooks
+from onnxplain.torch_internals.modules import forward_hooks, named_modules
 
 from .finished import Finished
 
@@ -32,7 +32,7 @@ def findings(finished: Finished) -> Iterator[Finding]:
 
 
 def _of_hooks(model: torch.nn.Module, frames: Sequence[Location]) -> Iterator[Finding]:
-    for path, module in model.named_modules():
+    for path, module in named_modules(model):
         for hook in forward_hooks(module):
             code = code_of_call(hook)
             if code is None or not locations.is_users(code.co_filename):

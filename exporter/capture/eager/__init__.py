@@ -103,6 +103,7 @@ class EagerRuns:
         result, error = None, None
         try:
             with (
+                process.exits_as_errors(),
                 process.kept(self._context, locations.user_speaks),
                 self.budget.one(stoppable, most),
                 torch.no_grad(),

@@ -13,6 +13,7 @@ from onnxplain.request import Request
 from onnxplain.rules import CaptureFailed, GraphBreak, QuantizedWeights, ScriptedModel
 from onnxplain.source import locations, syntax
 from onnxplain.torch_internals import dynamo, functorch
+from onnxplain.torch_internals.modules import named_modules
 
 from . import arguments, data_dependence, dims, eager_failures, fake_kernels, remedies
 
@@ -66,7 +67,7 @@ def lost(request: Request, program: torch.export.ExportedProgram) -> list[Findin
 def _scripted(request: Request, error: Exception) -> Finding | None:
     if not isinstance(request.model, torch.nn.Module):
         return None
-    paths = [path for path, module in request.model.named_modules() if isinstance(module, torch.jit.ScriptModule)]
+    paths = [path for path, module in named_modules(request.model) if isinstance(module, torch.jit.ScriptModule)]
     if not paths:
         return None
     at = locations.at_exception(error, request.model)

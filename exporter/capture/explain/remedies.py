@@ -25,6 +25,7 @@ from onnxplain.rules import (
 )
 from onnxplain.source import call_sites, locations, syntax
 from onnxplain.torch_internals import dynamo, pytree, torch_frames
+from onnxplain.torch_internals.modules import named_modules
 from onnxplain.torch_internals.operators import OpOverload
 
 IN_A_LIBRARY = Fix(
@@ -104,7 +105,7 @@ def for_packed_weights(request: Request) -> tuple[str, Evidence, Fix] | None:
     """Path, place and fix for the first submodule whose weights torch has packed into a special object, as quantization does."""
     if not isinstance(request.model, torch.nn.Module):
         return None
-    for path, module in request.model.named_modules():
+    for path, module in named_modules(request.model):
         packed = any(isinstance(value, torch.ScriptObject) for value in vars(module).values())
         if packed or type(module).__module__.startswith(("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized")):
             made = call_sites.call_of(request, "quantize_dynamic", "quantize", matches=lambda call: bool(call.args))

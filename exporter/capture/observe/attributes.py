@@ -11,6 +11,7 @@ import torch
 from onnxplain.diagnostics import Location
 from onnxplain.source import locations
 from onnxplain.torch_internals.code_objects import code_of, stored_attributes
+from onnxplain.torch_internals.modules import named_modules
 
 from . import line_watch
 
@@ -30,7 +31,7 @@ class Attributes:
         classes: dict[type, bool] = {}
         self._modules = []
         namespaces: dict[int, dict[str, Any]] = {}
-        for path, module in model.named_modules():
+        for path, module in named_modules(model):
             cls = type(module)
             if cls not in classes:
                 # NOTE: not `cls.forward`, which is a computed property in torch.jit's classes.

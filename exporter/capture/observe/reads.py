@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 from onnxplain.diagnostics import Location
 from onnxplain.torch_internals import shape_env
 from onnxplain.torch_internals.fake_tensors import is_fake
-from onnxplain.torch_internals.modules import REGISTERED
+from onnxplain.torch_internals.modules import REGISTERED, named_modules
 
 _READERS = frozenset({"__array__", "__bool__", "__float__", "__index__", "__int__", "item", "numpy", "tolist"})
 
@@ -23,7 +23,7 @@ def holds_tensors(model: torch.nn.Module) -> bool:
     """Whether a module of `model` has a tensor that is neither parameter nor buffer, as an attribute or in a list or dict."""
     return any(
         isinstance(part, torch.Tensor)
-        for module in model.modules()
+        for _, module in named_modules(model)
         for name, value in vars(module).items()
         if name not in REGISTERED
         for part in (value if isinstance(value, list | tuple) else value.values() if isinstance(value, dict) else (value,))
