@@ -1,4 +1,4 @@
-"""What an export changes in the process and restores: garbage collection, console output, capture flag, lock, nested calls, exits, budget of runs."""
+"""What an export changes in the process and restores: collection, console output, flags, lock, limits. Its budget of runs."""
 
 from .budget import Budget, BudgetSpent, Stopped
 from .capture_flag import capturing, is_in_onnx_export

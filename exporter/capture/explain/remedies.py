@@ -11,7 +11,7 @@ import torch
 
 from onnxplain.capture.finding import chain, fallback, graph_break_type, headline
 from onnxplain.capture.rewrite.scope import fresh
-from onnxplain.diagnostics import Confidence, Edit, Evidence, Fix, Location, Rule
+from onnxplain.diagnostics import Confidence, Edit, Evidence, Fix, Location, Rule, message_of
 from onnxplain.request import Request
 from onnxplain.rules import (
     BranchesMismatch,
@@ -85,7 +85,7 @@ def for_eager_error(
     error: Exception, place: Location | None, request: Request, holds: Callable[[Location, str], bool | None]
 ) -> tuple[Rule, Fix, tuple[Location, ...]]:
     """The rule, the fix and related places for an error of the model itself. `holds` as for `for_error`."""
-    if re.search("device|cuda", str(error), re.IGNORECASE) and isinstance(error, RuntimeError | AssertionError):
+    if re.search("device|cuda", message_of(error), re.IGNORECASE) and isinstance(error, RuntimeError | AssertionError):
         made = None if place is None else _made_elsewhere(place)
         advice, rule = "Make the tensors on one device.", DeviceMismatch(error=headline(error))
         if place is None or made is None:

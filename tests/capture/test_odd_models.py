@@ -1,0 +1,166 @@
+"""Models that behave in odd ways end in a program or in a finding at the user's line, never in a raw exception or a bug of onnxplain."""
+
+from __future__ import annotations
+
+import random
+import sys
+import warnings
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+import onnxplain
+
+Load = Callable[..., ModuleType]
+Marked = Callable[..., list[int]]
+
+SOURCE = """
+import sys
+import warnings
+
+import torch
+from torch import nn
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise ValueError("nothing to say")
+
+
+class Raises(nn.Module):
+    def forward(self, x):
+        raise Mute()  # Raises
+
+
+class Exits(nn.Module):
+    def forward(self, x):
+        sys.exit(0)  # Exits
+
+
+class Warns(nn.Module):
+    def forward(self, x):
+        warnings.warn("look")  # Warns
+        return x + 1
+
+
+class HasNoHash(nn.Module):
+    __hash__ = None
+
+    def forward(self, x):
+        return x + 1
+
+
+class HoldsNoHash(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = HasNoHash()
+
+    def forward(self, x):
+        return self.inner(x)
+
+
+class HasNoText(nn.Module):
+    def __repr__(self):
+        raise RuntimeError("no text")
+
+    def forward(self, x):
+        return x + 1 if x.sum() > 0 else x  # HasNoText
+
+
+class HasNoAttributes(nn.Module):
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            return super().__getattr__(name)
+        raise RuntimeError(name)
+
+    def forward(self, x):
+        return x + 1
+
+
+class LosesLayer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+
+    def forward(self, x):
+        y = self.layer(x)
+        del self.layer
+        return y
+
+
+class Wrapped(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        return self.inner(x) + 1
+
+
+def deep(number):
+    model = nn.Identity()
+    for _ in range(number):
+        model = Wrapped(model)
+    return model
+"""
+
+
+def failed(model: torch.nn.Module) -> list[tuple[str, int | None]]:
+    """The rules and lines of the findings of an export that fails."""
+    with pytest.raises(onnxplain.ExportFailed) as raised:
+        onnxplain.export(model, (torch.ones(2, 2),))
+    return [(finding.rule.id, finding.location.line if finding.location else None) for finding in raised.value.findings]
+
+
+@pytest.mark.parametrize(("name", "rule"), [("Raises", "OXP1005"), ("Exits", "OXP1005"), ("HasNoText", "OXP1001")])
+def test_a_failure_is_at_the_users_line(load: Load, marked: Marked, name: str, rule: str) -> None:
+    assert failed(getattr(load(SOURCE), name)()) == [(rule, *marked(name))]
+
+
+def test_warnings_that_are_errors_are_the_models(load: Load, marked: Marked) -> None:
+    module = load(SOURCE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert failed(module.Warns()) == [("OXP1005", *marked("Warns"))]
+        assert onnxplain.export(torch.nn.Linear(2, 2), (torch.ones(2, 2),)).diagnostics.succeeded
+
+
+@pytest.mark.parametrize("name", ["HasNoHash", "HoldsNoHash"])
+def test_torch_export_refuses_modules_without_a_hash(load: Load, name: str) -> None:
+    ((rule, _),) = failed(getattr(load(SOURCE), name)())
+    assert rule == "OXP1009"
+
+
+def test_attributes_that_cannot_be_read(load: Load) -> None:
+    assert onnxplain.export(load(SOURCE).HasNoAttributes(), (torch.ones(2),)).diagnostics.succeeded
+
+
+def test_an_attribute_that_forward_deletes_is_there_again(load: Load) -> None:
+    model = load(SOURCE).LosesLayer()
+    assert onnxplain.export(model, (torch.ones(2, 2),)).diagnostics.succeeded
+    assert isinstance(model.layer, torch.nn.Linear)
+
+
+@pytest.mark.parametrize("number", [150, 300])
+def test_modules_inside_each_other(load: Load, number: int) -> None:
+    before = sys.getrecursionlimit()
+    program = onnxplain.export(load(SOURCE).deep(number), (torch.zeros(2),))
+    assert sys.getrecursionlimit() == before
+    assert torch.equal(program(torch.zeros(2))[0], torch.full((2,), float(number)))
+
+
+@pytest.mark.parametrize("options", [{"levels": None}, {"levels": [1]}, {"select": [None]}, {"ignore": [3]}, {"select": 3}], ids=str)
+def test_odd_options_are_invalid_arguments(options: dict[str, Any]) -> None:
+    with pytest.raises(onnxplain.InvalidArgument):
+        onnxplain.DiagnosticOptions(**options)
+
+
+def test_random_numbers_go_on_as_before(load: Load) -> None:
+    random.seed(1)
+    expected = random.random()
+    random.seed(1)
+    failed(load(SOURCE).Raises())
+    assert random.random() == expected
