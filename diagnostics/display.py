@@ -27,7 +27,8 @@ def shown_path(path: str) -> str:
     """`path` relative to the current folder if it lies below that folder."""
     try:
         return str(pathlib.Path(path).relative_to(pathlib.Path.cwd()))
-    except ValueError:
+    except (ValueError, OSError):
+        # NOTE: somebody may have removed the current folder.
         return path
 
 

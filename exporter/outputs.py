@@ -20,6 +20,7 @@ from onnxplain.diagnostics import (
     InvalidArgument,
     Log,
     LogNotSaved,
+    OnnxExporterError,
     SarifProfile,
     replace_file,
 )
@@ -28,7 +29,7 @@ from . import repro as repro_script
 from .process import Budget, without_collection
 from .program import ONNXProgram
 from .request import Request
-from .storage import Staging, checked_folder, checked_path, data_file, sha256
+from .storage import Staging, checked_folder, checked_path, current_folder_exists, data_file, sha256
 
 _Place = bool | str | os.PathLike[str]
 """False or None writes no file, True writes it to the default path, a path writes it there."""
@@ -71,7 +72,10 @@ class Outputs:
 
         Raises:
             InvalidArgument: An argument is not a path, the export cannot write there, or two arguments name one file.
+            OnnxExporterError: The current folder does not exist.
         """
+        if not current_folder_exists():
+            raise OnnxExporterError("The current folder does not exist any more, and torch needs one: change to another folder first.")
         if sarif_profile not in SARIF_PROFILES:
             raise InvalidArgument(f"sarif_profile: expected one of {SARIF_PROFILES}, got {sarif_profile!r}")
         folder = None if artifacts_dir is None else checked_folder("artifacts_dir", artifacts_dir)

@@ -6,7 +6,7 @@ and `staging` moves it to its place.
 
 from .export_stages import open_destination, save, serialize
 from .model_file import write
-from .paths import checked_folder, checked_path, data_file, not_written
+from .paths import checked_folder, checked_path, current_folder_exists, data_file, not_written
 from .program_saving import save_program
 from .staging import Staging, sha256
 
@@ -14,6 +14,7 @@ __all__ = [
     "Staging",
     "checked_folder",
     "checked_path",
+    "current_folder_exists",
     "data_file",
     "not_written",
     "open_destination",

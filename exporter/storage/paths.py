@@ -37,6 +37,15 @@ def checked_path(argument: str, value: object, *, make_folder: bool = False) -> 
     return path
 
 
+def current_folder_exists() -> bool:
+    """Whether there is a current folder: somebody may have removed it."""
+    try:
+        pathlib.Path.cwd()
+    except OSError:
+        return False
+    return True
+
+
 def data_file(model: pathlib.Path) -> pathlib.Path:
     """The file beside a model that holds its weights, where they do not fit into the model or shall not be in it."""
     return model.with_name(f"{model.name}.data")
@@ -70,11 +79,8 @@ def not_written(argument: str, path: str, error: Exception) -> InvalidArgument:
 def _as_path(argument: str, value: object) -> pathlib.Path:
     if not isinstance(value, str | os.PathLike):
         raise InvalidArgument(f"{argument}: expected a path, got {value!r}")
-    try:
-        # NOTE: the model's code may change the current folder before the file is written.
-        return pathlib.Path(value).absolute()
-    except OSError as error:
-        raise InvalidArgument(f"{argument}: expected an absolute path where the current folder does not exist, got {value!r}") from error
+    # NOTE: the model's code may change the current folder before the file is written.
+    return pathlib.Path(value).absolute() if current_folder_exists() else pathlib.Path(value)
 
 
 def _reason(error: Exception) -> object:
