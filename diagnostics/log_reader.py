@@ -194,8 +194,8 @@ class _Run:
         parts = snippet.split("\n")
         if snippet.strip():
             with contextlib.suppress(Unreachable):
-                file = str(self._sources.find(artifact, self._bases))
-                now = tuple(line_text(file, first + number) for number in range(len(parts)))
+                file = self._sources.find(artifact, self._bases)
+                now = tuple(line_text(str(file), first + number) for number in range(len(parts))) if file.is_file() else ("",)
                 if _same(now, parts, column):
                     return now
         return (" " * (column - 1) + parts[0] if snippet else "", *parts[1:])

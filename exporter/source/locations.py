@@ -164,7 +164,8 @@ def user_speaks(above: int = 0) -> bool:
         above: How many frames above the caller the search begins.
     """
     frames = (frame.f_code.co_filename for frame in python_frames.outward(python_frames.current(above)))
-    return is_users(next((file for file in frames if not is_standard_library(file)), ""))
+    innermost = next((file for file in frames if not is_standard_library(file)), None)
+    return innermost is not None and is_users(innermost)
 
 
 def module_definition(model: torch.nn.Module | Callable[..., Any]) -> Location | None:

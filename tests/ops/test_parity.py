@@ -69,6 +69,11 @@ def edited(case: Case) -> torch.export.ExportedProgram:
     return program
 
 
+def is_old(case: Case) -> bool:
+    """Whether the installed torch or ONNX Runtime is too old for a case."""
+    return Version(torch.__version__) < Version(case.since) or Version(onnxruntime.__version__) < Version(case.runtime)
+
+
 def skip_if_old(case: Case) -> None:
     if Version(torch.__version__) < Version(case.since):
         pytest.skip(f"torch.export cannot capture it before torch {case.since}")
@@ -105,4 +110,7 @@ def enlarged(args: tuple[torch.Tensor, ...], program: onnxplain.ONNXProgram) -> 
 def test_a_case_uses_the_translation(name: str, is_complex: bool | None) -> None:
     # NOTE: the exported ones come first, so that a run of one case and its translation does not export all others.
     titles = [*EXPORTED, *(title for title in CASES if title not in EXPORTED)]
-    assert any((name, is_complex) in exported(title)[1] for title in titles), f"{name} (is_complex={is_complex}) has no case"
+    known = [title for title in titles if not is_old(CASES[title])]
+    if not any((name, is_complex) in exported(title)[1] for title in known):
+        assert len(known) < len(titles), f"{name} (is_complex={is_complex}) has no case"
+        pytest.skip("the cases that may use it need a newer torch or ONNX Runtime")

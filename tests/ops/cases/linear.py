@@ -17,7 +17,7 @@ CASES: dict[str, Case] = {
         lambda x, w: (functional.linear(x, w, w[:, 0]), functional.linear(x[0], w), functional.linear(x, w[0])),
         (randn(2, 3, 4), randn(5, 4)),
     ),
-    "linear-of-ints": dynamic(lambda a, b: functional.linear(a, a[:2]) + b[0], INTS),
+    "linear-of-ints": dynamic(lambda a, b: functional.linear(a, a[:2]) + b[0], INTS, since="2.12"),
     "products": dynamic(
         lambda a, b: [
             *(a[0].mm(b[0]), a.bmm(b), a @ b, a[0] @ b, a[0, 0] @ b[0], torch.addmm(a[0, :, :1], a[0], b[0])),
