@@ -70,7 +70,9 @@ def test_names_may_be_tuples_or_none() -> None:
     assert [value.name for value in program.model.graph.inputs] == ["left", "y"]
 
 
-@pytest.mark.parametrize("shapes", [None, True, {}, [], (), torch.export.ShapesCollection()], ids=str)
+@pytest.mark.parametrize(
+    "shapes", [None, True, {}, [], (), torch.export.ShapesCollection()], ids=["none", "all", "dict", "list", "tuple", "collection"]
+)
 def test_structures_of_shapes(shapes: Any) -> None:
     assert checked_shapes(shapes) is shapes
 
