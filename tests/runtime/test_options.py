@@ -29,7 +29,6 @@ WITH_OPTIONS = (CPU, {"use_arena": "0"})
         {"execution_providers": [CPU], "execution_provider_options": [{"use_arena": "0"}]},
         {"execution_providers": [CPU], "execution_provider_options": ({},)},
     ],
-    ids=str,
 )
 def test_a_model_runs_with_them(options: dict[str, Any]) -> None:
     program = onnxplain.export(torch.nn.ReLU(), (torch.ones(2),))
@@ -53,7 +52,6 @@ def test_a_model_runs_with_them(options: dict[str, Any]) -> None:
         ({"execution_providers": [CPU], "execution_provider_options": []}, "execution_provider_options"),
         ({"execution_provider_options": [{}]}, "execution_provider_options"),
     ],
-    ids=str,
 )
 def test_the_wrong_option_is_named(options: dict[str, Any], argument: str) -> None:
     with pytest.raises(InvalidArgument, match=f"^{argument}: "):
