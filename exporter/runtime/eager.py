@@ -19,11 +19,21 @@ from onnxplain.torch_internals import loop_gradients, pytree
 from onnxplain.torch_internals.modules import buffers, named_modules
 
 
-def outputs(program: torch.export.ExportedProgram, request: Request) -> list[torch.Tensor]:
-    """The outputs for the example inputs, flat, without None and strings. Leaves buffers and random state as they were."""
+def outputs(program: torch.export.ExportedProgram, request: Request, *, seed: int | None = None) -> list[torch.Tensor]:
+    """The outputs for the example inputs, flat, without None and strings. Leaves buffers and random state as they were.
+
+    Args:
+        program: The captured program.
+        request: The export.
+        seed: Where random numbers begin; None for where they are now.
+    """
     model = program.module() if isinstance(request.model, torch.export.ExportedProgram) else request.model
     # NOTE: the inputs are copies, since a model may write to them.
     with _restored(model):
+        if seed is not None:
+            random.seed(seed)
+            np.random.seed(seed)
+            torch.manual_seed(seed)
         return _run(model, *copy.deepcopy((request.args, dict(request.kwargs))))
 
 

@@ -54,7 +54,8 @@ def verify(
     compared = [compare(*each) for each in zip(actual, expected, allowed, strict=True)]
     differing = [index for index, each in enumerate(compared) if each.differs]
     if differing:
-        again = eager.outputs(prepared.program, request)
+        # NOTE: the random numbers of the first run were put back, so another seed shows whether the outputs depend on them.
+        again = eager.outputs(prepared.program, request, seed=1)
         if any(compare(*pair).differs for pair in zip(again, expected, strict=True)):
             context.event("The outputs were not compared: eager PyTorch gives different ones in each run.", logging.WARNING)
             return
