@@ -11,13 +11,14 @@ import urllib.request
 from collections.abc import Iterator
 
 from . import git_checkout
+from .errors import OnnxExporterError
 from .json_values import string
 from .sarif_file import Json
 
 _SUFFIXES = (".py", ".pyi", ".pyw")
 
 
-class Unreachable(ValueError):
+class Unreachable(OnnxExporterError, ValueError):
     """A log names a file that onnxplain neither reads nor writes for it. The text names the file and the reason."""
 
 

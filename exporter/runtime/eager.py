@@ -16,6 +16,7 @@ from onnxplain.passes import Prepared
 from onnxplain.process import exits_as_errors
 from onnxplain.request import Request
 from onnxplain.torch_internals import loop_gradients, pytree
+from onnxplain.torch_internals.fake_tensors import is_fake
 from onnxplain.torch_internals.modules import buffers, named_modules
 
 
@@ -61,12 +62,21 @@ def _run(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[t
     return [leaf if isinstance(leaf, torch.Tensor) else torch.tensor(leaf) for leaf in leaves if not isinstance(leaf, str | None)]
 
 
+def _can_be_compared(buffer: torch.Tensor) -> bool:
+    return buffer.layout is torch.strided and not is_fake(buffer)
+
+
 @contextlib.contextmanager
 def _restored(model: Any) -> Iterator[None]:
     """Puts back the random state, and what a run writes to buffers."""
     owners = [module for _, module in named_modules(model)] if isinstance(model, torch.nn.Module) else []
     before = [(buffers(owner), dict(buffers(owner))) for owner in owners]
-    copies = [(each, each.detach().clone()) for _, registered in before for each in registered.values() if each is not None]
+    copies = [
+        (each, each.detach().clone())
+        for _, registered in before
+        for each in registered.values()
+        if each is not None and _can_be_compared(each)
+    ]
     pythons, numpys = random.getstate(), np.random.get_state()
     try:
         with torch.random.fork_rng(devices=[]):
