@@ -328,6 +328,19 @@ def test_a_wrong_result_that_is_cast_to_a_higher_dtype_is_found() -> None:
     assert len(differences(verified(Model(), (torch.randn(4, 4),), table))) == 1
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bool], ids=str)
+def test_one_element_that_float64_decides_otherwise_hides_no_wrong_result(dtype: torch.dtype) -> None:
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return (x * 3 > 0.3).to(dtype)
+
+    # NOTE: three times 0.1 is 0.3 in float32, and more than that in float64.
+    x = torch.cat([torch.tensor([0.1]), torch.rand(50)])
+    assert bool((x.double() * 3 > 0.3)[0]) is not bool((x * 3 > 0.3)[0])
+    table = {torch.ops.aten.gt.Scalar: lambda x, y: op.Less(x, op.CastLike(op.Constant(value_float=y), x))}
+    assert len(differences(verified(Model(), (x,), table))) == 1
+
+
 def test_verification_leaves_buffers_and_random_numbers() -> None:
     class Model(torch.nn.Module):
         def __init__(self) -> None:
