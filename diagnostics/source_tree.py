@@ -41,7 +41,7 @@ class SourceTree:
     def find(self, location: Json, bases: Json) -> pathlib.Path:
         """The real path of the file that a SARIF artifact location names. It may not exist.
 
-        A log from another machine names the root of its own checkout, and its relative URIs then mean files below this root.
+        Relative URIs in a log from another machine mean files below this root.
 
         Raises:
             Unreachable: The location names something else than a regular Python file below the root, or leads out of it by a link.
