@@ -151,10 +151,10 @@ class Outputs:
 
     def _check_distinct(self, request: Request) -> None:
         """Refuses an output that would replace another one, or the source that is exported from."""
-        destination = request.destination
+        model = request.destination
         paths = {
-            "f": destination,
-            "external_data": (destination and request.external_data is not False and data_file(destination)) or None,
+            "f": model,
+            "external_data": None if model is None or request.external_data is False else data_file(model),
             "sarif": self.sarif,
             "report": self.report,
             "repro": self.repro,
