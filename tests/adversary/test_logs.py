@@ -1,6 +1,6 @@
 """Mutated logs: no command stops with a bug, writes a file that is not its own, or prints what it should not.
 
-`python tests/adversary/test_logs.py SEED NUMBER` tries many and prints the figures.
+`cd tests && ../.venv/bin/python -m adversary.test_logs SEED NUMBER` tries many and prints the figures.
 """
 
 from __future__ import annotations
