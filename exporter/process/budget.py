@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 import types
 from collections.abc import Callable, Iterator
@@ -59,12 +60,13 @@ class Budget:
         self.runs, self.seconds = self.runs - 1, self.seconds - seconds
 
     @contextlib.contextmanager
-    def one(self, stoppable: Callable[[str], bool], most: float | None = None) -> Iterator[None]:
+    def one(self, stoppable: Callable[[str], bool], most: float = math.inf, *, share: float = 0.5) -> Iterator[None]:
         """Limits and counts one run.
 
         Args:
             stoppable: Whether a run may be stopped at any line of a file.
-            most: The seconds after which it is stopped; half of the remaining seconds if that is less, so that time remains for others.
+            most: The seconds after which it is stopped.
+            share: The part of the remaining seconds after which it is stopped in any case, so that time remains for other runs.
 
         Raises:
             BudgetSpent: No run is left; nothing was run.
@@ -74,7 +76,7 @@ class Budget:
             raise BudgetSpent
         self.runs -= 1
         began = time.monotonic()
-        limit = self.seconds / 2 if most is None else min(most, self.seconds / 2)
+        limit = min(most, self.seconds * share)
 
         def on_line(frame: types.FrameType, event: str) -> None:
             if event != "return" and time.monotonic() > began + limit:

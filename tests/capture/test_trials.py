@@ -16,6 +16,7 @@ import torch
 
 import onnxplain
 from onnxplain.diagnostics import Confidence, Fix, Log
+from onnxplain.process import Budget
 
 Load = Callable[..., ModuleType]
 
@@ -338,3 +339,13 @@ class Net(torch.nn.Module):
     assert fix.confidence is Confidence.SAFE
     assert seen == {code}
     assert all(torch.equal(each, torch.full((3,), 2.0)) for each in results)
+
+
+@pytest.mark.parametrize("seconds", [0.01, 0.1, 0.2, 0.4, 0.8, 20.0])
+def test_a_short_budget_takes_no_edit_away(load: Load, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Wherever the time ends, in an eager run or in a capture, the edit is offered: as proven, or as a guess."""
+    model = load(HEAD + "class Net(torch.nn.Module):\n    def forward(self, x):\n" + textwrap.indent(BRANCH, "    ")).Net()
+    monkeypatch.setattr("onnxplain.api.Budget", lambda: Budget(seconds=seconds))
+    fix = first_fix(failed(model, (torch.ones(3),)))
+    assert fix.edits
+    assert fix.confidence in ((Confidence.SAFE,) if seconds == 20.0 else (Confidence.SAFE, Confidence.GUESS))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import math
 import random
 import time
 import types
@@ -88,7 +89,7 @@ class EagerRuns:
         """The exception that the model raises; None if it raises none, or if that is not known."""
         return None if self.baseline is None else self.baseline.error
 
-    def run(self, model: Any, most: float | None = None) -> Outcome | None:
+    def run(self, model: Any, most: float = math.inf) -> Outcome | None:
         """Runs a copy of the model.
 
         Args:

@@ -98,9 +98,11 @@ class Trials:
         file = edits[0].file
         with python_frames.each_line(on_line, lambda each: each == file):
             most = max(_LEAST_SECONDS, _SLOWER * before.seconds)
+            # NOTE: a run that is stopped early, because other runs have used up the time, tells nothing of the edit.
+            has_time = self._runs.budget.has(2 * most)
             after = self._runs.run(copied, most)
         if after is None:
-            return False if self._runs.budget.is_open else None
+            return False if has_time else None
         if not ran & {id(code) for code in edited.values()}:
             return None
         return after.error is None and _same(before.result, after.result) and self._goes_on(finding, edits, edited, before)
@@ -128,12 +130,13 @@ class Trials:
 
     def _passes(self, finding: Finding, edits: Sequence[Edit], model: torch.nn.Module, strategy: CaptureStrategy) -> bool:
         try:
-            with process.kept(self._context, locations.user_speaks), self._runs.budget.one(stoppable), Frames() as frames:
+            with process.kept(self._context, locations.user_speaks), self._runs.budget.one(stoppable, share=1.0), Frames() as frames:
                 program = strategy(model, self._request, frames)
         except BudgetSpent:
             raise
-        except Stopped:
-            return False
+        except Stopped as stopped:
+            # NOTE: the first capture took about as long, so the edit is not to blame.
+            raise BudgetSpent from stopped
         except Exception as error:  # noqa: BLE001  the user's model runs here, and may raise anything
             return self._stopped_elsewhere(finding, error, edits)
         frozen = isinstance(finding.rule, SpecializedDynamicDim) and finding.rule.dim
