@@ -163,9 +163,10 @@ class Outputs:
         sources = {place.file: "the source" for place in request.callers}
         seen = {os.path.realpath(file): owner for file, owner in sources.items()}
         for argument, path in paths.items():
-            owner = None if path is None else seen.setdefault(os.path.realpath(path), argument)
-            if owner not in (None, argument):
-                raise InvalidArgument(f"{argument}: expected another file than that of {owner}, got {str(path)!r}")
+            own = f"that of {argument}"
+            owner = own if path is None else seen.setdefault(os.path.realpath(path), own)
+            if owner != own:
+                raise InvalidArgument(f"{argument}: expected another file than {owner}, got {str(path)!r}")
 
 
 def _path(argument: str, value: _Place, default: pathlib.Path) -> pathlib.Path | None:
