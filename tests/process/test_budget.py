@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
@@ -34,18 +35,22 @@ def here(file: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("most", "runs", "left"),
-    [(None, 10, 10.0), (None, 11, 9.0), (None, 50, 9.0), (3.0, 3, 17.0), (3.0, 50, 16.0), (15.0, 50, 9.0)],
+    ("most", "share", "runs", "left"),
+    [
+        *((math.inf, 0.5, 10, 10.0), (math.inf, 0.5, 11, 9.0), (math.inf, 0.5, 50, 9.0)),
+        *((3.0, 0.5, 3, 17.0), (3.0, 0.5, 50, 16.0), (15.0, 0.5, 50, 9.0)),
+        *((math.inf, 1.0, 20, 0.0), (math.inf, 1.0, 50, -1.0), (15.0, 1.0, 50, 4.0)),
+    ],
 )
-def test_a_run_is_stopped_after_its_time(clock: Clock, most: float | None, runs: int, left: float) -> None:
+def test_a_run_is_stopped_after_its_time(clock: Clock, most: float, share: float, runs: int, left: float) -> None:
     budget = Budget(runs=2, seconds=20.0)
     stopped = False
     try:
-        with budget.one(here, most):
+        with budget.one(here, most, share=share):
             clock.run(runs)
     except Stopped:
         stopped = True
-    assert stopped == (runs > min(most or 10, 10))
+    assert stopped == (runs > min(most, 20 * share))
     assert (budget.runs, budget.seconds) == (1, left)
 
 
