@@ -126,7 +126,8 @@ class _Filtered:
         self._user_speaks = user_speaks
 
     def write(self, text: str) -> int:
-        if threading.get_ident() != self.thread or self._user_speaks(1):
+        # NOTE: if the user has asked torch to log, torch writes here (torch 2.15; earlier ones keep the stream that they found first).
+        if threading.get_ident() != self.thread or "TORCH_LOGS" in os.environ or self._user_speaks(1):
             return self.stream.write(text)
         if text.strip():
             self._context.event(text.strip(), logging.DEBUG)
