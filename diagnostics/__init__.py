@@ -25,6 +25,7 @@ from .options import SARIF_PROFILES, DiagnosticOptions, SarifProfile
 from .rule import CHAPTERS, Page, Recorded, Rule
 from .rule_history import Added, ArgumentsChanged, Deprecated, HistoryEvent, LevelChanged, MeaningChanged, Renamed, Retired, State
 from .source_text import line_text
+from .temporary_files import Temporary, make_folder, remove_abandoned
 
 if TYPE_CHECKING:
     from .gate import GATE_FORMATS, Verdict, accept_findings, judge_logs
@@ -78,6 +79,7 @@ __all__ = [
     "State",
     "Step",
     "Suppression",
+    "Temporary",
     "Tool",
     "Unreachable",
     "UnreadableLog",
@@ -89,10 +91,12 @@ __all__ = [
     "integer",
     "judge_logs",
     "line_text",
+    "make_folder",
     "message_of",
     "opened_sarif",
     "present_results",
     "read_log",
+    "remove_abandoned",
     "replace_file",
     "shown_path",
     "string",

@@ -8,6 +8,8 @@ import os
 import pathlib
 import stat
 
+from .temporary_files import Temporary, make_file
+
 
 def write_file(path: pathlib.Path, text: str) -> None:
     """Writes `text` to the file that `path` leads to, whole or not at all. Makes the folders above it.
@@ -26,20 +28,27 @@ def write_file(path: pathlib.Path, text: str) -> None:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
 
 
-def replace_file(path: pathlib.Path, data: bytes) -> None:
+def replace_file(path: pathlib.Path, data: bytes, *, durable: bool = True) -> None:
     """Writes a file, whole or not at all. A file that it replaces passes on its permissions.
+
+    Args:
+        path: The file.
+        data: Its content.
+        durable: Whether the new content also survives a crash of the system. A crash may leave an empty file otherwise.
 
     Raises:
         OSError: The file cannot be written; an earlier file is unharmed.
     """
     # NOTE: viewers watch a folder for `*.sarif` and must never read half a log. The name must not reach the disk before the data does.
     # Both syncs together cost about 1 ms per file.
-    temporary = path.with_name(f".{os.urandom(16).hex()}.tmp")
+    held = Temporary(path.parent, make_file)
+    temporary = held.path
     try:
         with temporary.open("wb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         if path.exists():
             temporary.chmod(stat.S_IMODE(path.stat().st_mode))
         temporary.replace(path)
@@ -47,7 +56,10 @@ def replace_file(path: pathlib.Path, data: bytes) -> None:
         # NOTE: an interrupt must not leave the temporary file behind either.
         temporary.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
+    finally:
+        held.release()
+    if durable:
+        _sync_folder(path.parent)
 
 
 def _sync_folder(folder: pathlib.Path) -> None:

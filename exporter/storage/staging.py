@@ -7,10 +7,9 @@ import hashlib
 import os
 import pathlib
 import shutil
-import tempfile
 from types import TracebackType
 
-from onnxplain.diagnostics import DiagnosticContext
+from onnxplain.diagnostics import DiagnosticContext, Temporary, make_folder, remove_abandoned
 
 
 class Staging:
@@ -28,15 +27,16 @@ class Staging:
 
     def __init__(self, destination: pathlib.Path | None) -> None:
         self.destination = destination
-        self._folder: pathlib.Path | None = None
+        self._temporary: Temporary | None = None
 
     def __enter__(self) -> Staging:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._folder is not None:
+        if self._temporary is not None:
             # NOTE: a file that stays behind harms nobody. An error here would replace the one that ended the export.
-            shutil.rmtree(self._folder, ignore_errors=True)
+            shutil.rmtree(self._temporary.path, ignore_errors=True)
+            self._temporary.release()
 
     @property
     def path(self) -> pathlib.Path | None:
@@ -48,13 +48,14 @@ class Staging:
         if self.destination is None:
             return None
         self.open()
-        assert self._folder is not None
-        return self._folder / self.destination.name
+        assert self._temporary is not None
+        return self._temporary.path / self.destination.name
 
     def open(self) -> None:
-        """Makes the folder if there is a destination. Raises OSError if it cannot."""
-        if self.destination is not None and self._folder is None:
-            self._folder = pathlib.Path(tempfile.mkdtemp(prefix=".onnxplain-", dir=self.destination.parent))
+        """Makes the folder if there is a destination, and removes those of dead processes. Raises OSError if it cannot make the folder."""
+        if self.destination is not None and self._temporary is None:
+            remove_abandoned(self.destination.parent)
+            self._temporary = Temporary(self.destination.parent, make_folder)
 
     def commit(self, context: DiagnosticContext | None = None) -> None:
         """Moves the files to their destination, the model last: it refers to the others.
@@ -65,10 +66,10 @@ class Staging:
         Raises:
             OSError: A file cannot be written or moved.
         """
-        if self._folder is None or self.destination is None:
+        if self._temporary is None or self.destination is None:
             return
         name = self.destination.name
-        files = sorted(self._folder.iterdir(), key=lambda path: path.name == name)
+        files = sorted(self._temporary.path.iterdir(), key=lambda path: path.name == name)
         for staged in files:
             with staged.open("rb+") as file:
                 os.fsync(file)

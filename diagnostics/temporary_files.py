@@ -1,0 +1,101 @@
+"""Temporary files beside those that they become. A killed process leaves them behind, and the next export removes them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import stat
+import sys
+from collections.abc import Callable
+
+if sys.platform != "win32":
+    import fcntl
+
+_NAME = re.compile(r"\.onnxplain-\w+\.tmp")
+
+
+class Temporary:
+    """A new temporary file or folder. Other processes leave it alone until `release`, or until this process ends.
+
+    Args:
+        parent: The folder that it lies in.
+        make: Makes it at a path, or raises FileExistsError.
+
+    Attributes:
+        path: Its path.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+
+    def __init__(self, parent: pathlib.Path, make: Callable[[pathlib.Path], None]) -> None:
+        self._held: int | None = None
+        while True:
+            self.path = parent / f".onnxplain-{os.urandom(16).hex()}.tmp"
+            make(self.path)
+            # NOTE: another process may have removed it before this one held it.
+            with contextlib.suppress(FileNotFoundError):
+                self._held = _hold(self.path)
+                return
+
+    def release(self) -> None:
+        """Tells other processes that nobody uses it any more."""
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
+
+
+def make_file(path: pathlib.Path) -> None:
+    """Makes an empty file."""
+    path.touch(exist_ok=False)
+
+
+def make_folder(path: pathlib.Path) -> None:
+    """Makes a folder that only its owner can enter."""
+    path.mkdir(mode=0o700)
+
+
+def _hold(path: pathlib.Path) -> int | None:
+    """Marks a file or folder as in use, until the process ends or closes this descriptor. None where the file system has no such marks."""
+    if sys.platform == "win32":
+        return None
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except OSError:
+        os.close(descriptor)
+        return None
+    try:
+        if path.stat().st_ino == os.fstat(descriptor).st_ino:
+            return descriptor
+        raise FileNotFoundError(path)
+    except FileNotFoundError:
+        os.close(descriptor)
+        raise
+
+
+def remove_abandoned(folder: pathlib.Path) -> None:
+    """Removes the temporary files in `folder` that dead processes left, and never those of a living one."""
+    if sys.platform == "win32":
+        return
+    # NOTE: this is a courtesy, which fails no export.
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if _NAME.fullmatch(entry.name):
+                with contextlib.suppress(OSError):
+                    _remove_unless_held(pathlib.Path(entry.path))
+
+
+def _remove_unless_held(path: pathlib.Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink()
+    finally:
+        os.close(descriptor)
