@@ -10,7 +10,7 @@ import pathlib
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from .code_flow import GRAPHS, GraphText, Step
 from .diagnostic import Diagnostic, Suppression
@@ -19,7 +19,7 @@ from .fix import Confidence, Fix
 from .graph import Graph
 from .level import Level
 from .location import Location, Region
-from .log import Artifact, Attachment, Event, Log, Stage, Tool
+from .log import KILLED, Artifact, Attachment, Event, Log, Stage, Tool
 from .options import DiagnosticOptions
 from .rule import Rule
 from .source_text import IGNORE, line_text
@@ -52,6 +52,16 @@ class StageFailed(Exception):
         self.cause = cause
 
 
+class Watcher(Protocol):
+    """Follows an export while it runs. `DiagnosticContext.watcher` names it."""
+
+    def began(self, stage: str) -> None:
+        """The export begins a stage."""
+
+    def found(self) -> None:
+        """The context has a new finding."""
+
+
 class DiagnosticContext:
     """Collects what an export reports.
 
@@ -60,12 +70,16 @@ class DiagnosticContext:
         subject: Name of the model.
         options: Which findings count, and how much the log records.
         internal_error: Makes the finding for an exception that escapes a stage: `(stage, exception) -> rule`.
-        locate: Makes the evidence for such an exception.
+        cut_short: Makes the finding for an export that does not come to its end: `(stage, reason) -> rule`.
+        locate: Makes the evidence for an exception.
         on_stage: The context calls it with the name of each stage that begins.
         clock: Returns seconds since the epoch.
         command_line: The command, if there is one.
         places: Returns the places that stand for the whole export. The context calls it only for a log with findings.
         draw: Makes the graph around the node that a finding is about. The context calls it once per finding.
+
+    Attributes:
+        watcher: Who follows the export.
     """
 
     def __init__(
@@ -75,6 +89,7 @@ class DiagnosticContext:
         subject: str,
         options: DiagnosticOptions,
         internal_error: Callable[[str, BaseException], Rule],
+        cut_short: Callable[[str, str], Rule],
         locate: Callable[[BaseException], Evidence] = lambda _: Evidence(),
         on_stage: Callable[[str], None] | None = None,
         clock: Callable[[], float] = time.time,
@@ -88,6 +103,8 @@ class DiagnosticContext:
         self.environment: dict[str, str] = {}
         self._tool = tool
         self._internal_error = internal_error
+        self._cut_short = cut_short
+        self.watcher: Watcher | None = None
         self._locate = locate
         self._on_stage = on_stage
         self._clock = clock
@@ -119,6 +136,8 @@ class DiagnosticContext:
         known = True
         if self._on_stage is not None:
             self._on_stage(name)
+        if self.watcher is not None:
+            self.watcher.began(name)
         try:
             yield
             completed = True
@@ -154,21 +173,7 @@ class DiagnosticContext:
         if blocking and self._first_cause is None:
             self._first_cause = cause
         evidence = at if isinstance(at, Evidence) else Evidence(at)
-        finding = Diagnostic(
-            rule=rule,
-            level=level,
-            stage=self._stage,
-            blocking=blocking,
-            location=evidence.location,
-            stack=evidence.stack,
-            code_flow=evidence.code_flow,
-            related=evidence.related,
-            notes=tuple(notes),
-            # NOTE: a finding always names an action. If the reporter gives none, it is the first one on the rule's page.
-            fixes=tuple(fixes) or (Fix(rule.page.first_way, Confidence.GUESS),),
-            cause=f"{type(cause).__name__}: {cause}" if cause is not None else "",
-            suppression=_suppression(rule, evidence.location),
-        )
+        finding = _finding(rule, level, self._stage, evidence, notes, fixes, cause, blocking=blocking)
         place = None if rule.everywhere or finding.location is None else (finding.location.file, finding.location.line)
         key = (rule, place, finding.suppression is None)
         seen = self._findings.get(key)
@@ -176,6 +181,8 @@ class DiagnosticContext:
             finding = dataclasses.replace(finding, graph=self._draw(evidence.node))
         self._findings[key] = _fold(seen, finding) if seen else finding
         self._occurrences.setdefault(key, []).append(finding.location)
+        if self.watcher is not None and seen is None:
+            self.watcher.found()
 
     def fail(
         self,
@@ -222,15 +229,43 @@ class DiagnosticContext:
         """Records a file that the export has written."""
         self._artifacts.append(Artifact(path.absolute(), role, path.stat().st_size, sha256))
 
-    def log(self) -> Log:
-        """Everything that was reported until now, frozen."""
-        places = self._places() if self._findings else ()
+    def interrupted(self, reason: str, error: BaseException) -> Log:
+        """The log of an export that `error` interrupts. It has a finding at the user's line that ran."""
+        stopped = [stage.name for stage in self._stages if not stage.completed]
+        self.report(self._cut_short(stopped[-1] if stopped else "", reason), at=self._locate(error), blocking=True)
+        return self.log(unfinished=reason)
+
+    def log_if_killed(self, stage: str) -> Log:
+        """What the log has to tell if nothing follows, because the process ends in `stage`. It has no graphs."""
+        finding = _finding(self._cut_short(stage, KILLED), Level.ERROR, stage, Evidence(), blocking=True)
+        places = self._places()
+        ending = _with_occurrences(finding, [None], places)
+        return dataclasses.replace(
+            self.log(unfinished=KILLED, graphs=False),
+            findings=(ending, *self._frozen(places)),
+            stages=(*self._stages, Stage(stage, 0.0, completed=False)),
+            places=places,
+        )
+
+    def _frozen(self, places: Sequence[Location]) -> Sequence[Diagnostic]:
+        """The findings until now, worst first."""
         findings = [_with_occurrences(finding, self._occurrences[key], places) for key, finding in self._findings.items()]
-        named = {step.graph for finding in findings for step in finding.code_flow}
+        return sorted(findings, key=lambda finding: (not finding.fails, finding.level.rank))
+
+    def log(self, *, unfinished: str = "", graphs: bool = True) -> Log:
+        """Everything that was reported until now, frozen.
+
+        Args:
+            unfinished: As in `Log`.
+            graphs: Whether the log has the graphs that findings lead through.
+        """
+        places = self._places() if self._findings else ()
+        findings = self._frozen(places)
+        named = {step.graph for finding in findings for step in finding.code_flow} if graphs else set()
         return Log(
             tool=self._tool,
             subject=self.subject,
-            findings=tuple(sorted(findings, key=lambda finding: (not finding.fails, finding.level.rank))),
+            findings=tuple(findings),
             events=tuple(self._events),
             stages=tuple(self._stages),
             attachments=tuple(self._attachments),
@@ -243,7 +278,36 @@ class DiagnosticContext:
             graphs=tuple(self._graphs[name]() for name in GRAPHS if name in self._graphs and name in named),
             places=places,
             folder=self._folder,
+            unfinished=unfinished,
         )
+
+
+def _finding(
+    rule: Rule,
+    level: Level,
+    stage: str,
+    evidence: Evidence,
+    notes: Sequence[str] = (),
+    fixes: Sequence[Fix] = (),
+    cause: BaseException | None = None,
+    *,
+    blocking: bool,
+) -> Diagnostic:
+    return Diagnostic(
+        rule=rule,
+        level=level,
+        stage=stage,
+        blocking=blocking,
+        location=evidence.location,
+        stack=evidence.stack,
+        code_flow=evidence.code_flow,
+        related=evidence.related,
+        notes=tuple(notes),
+        # NOTE: a finding always names an action. If the reporter gives none, it is the first one on the rule's page.
+        fixes=tuple(fixes) or (Fix(rule.page.first_way, Confidence.GUESS),),
+        cause=f"{type(cause).__name__}: {cause}" if cause is not None else "",
+        suppression=_suppression(rule, evidence.location),
+    )
 
 
 def _current_folder() -> pathlib.Path | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import pathlib
 import re
 import subprocess
@@ -35,6 +36,25 @@ def root(folder: pathlib.Path) -> pathlib.Path | None:
 
 def read(folder: pathlib.Path) -> Checkout | None:
     """The checkout whose root is `folder`; None without git, a commit or a checkout."""
+    # NOTE: each call of git takes some milliseconds, a good part of a small export.
+    state = _state(folder / ".git")
+    return _read(folder) if state is None else _read_in(folder, state)
+
+
+def _state(git: pathlib.Path) -> tuple[int, ...] | None:
+    """What changes with the commit, the branch and the remote; None if git keeps that elsewhere."""
+    try:
+        return tuple((git / name).stat().st_mtime_ns for name in ("HEAD", "logs/HEAD", "config"))
+    except OSError:
+        return None
+
+
+@functools.lru_cache(maxsize=16)
+def _read_in(folder: pathlib.Path, _state: tuple[int, ...]) -> Checkout | None:
+    return _read(folder)
+
+
+def _read(folder: pathlib.Path) -> Checkout | None:
     head = _git(folder, "rev-parse", "HEAD", "--symbolic-full-name", "HEAD").split()
     if len(head) != 2:
         return None

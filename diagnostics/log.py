@@ -15,6 +15,9 @@ from .options import DiagnosticOptions
 PROFILE = "profile.txt"
 """Name of the attachment that lists the functions in which the export spent its time."""
 
+KILLED = "its process was killed, or still runs"
+"""Why a log that is not the last one of its export is unfinished."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tool:
@@ -89,6 +92,7 @@ class Log:
         graphs: The graphs that the findings' steps point to, as text.
         places: Places that stand for the whole export, the most telling first. A finding without a place gets the first.
         folder: The current folder when the export began; None if it does not exist.
+        unfinished: Why the export did not come to its end: `KILLED`, or what interrupted it, such as `SIGTERM`; empty if it did.
     """
 
     tool: Tool
@@ -106,11 +110,12 @@ class Log:
     graphs: tuple[GraphText, ...] = ()
     places: tuple[Location, ...] = ()
     folder: pathlib.Path | None = None
+    unfinished: str = ""
 
     @property
     def succeeded(self) -> bool:
         """True if the export has a result."""
-        return not any(finding.fails for finding in self.findings)
+        return not self.unfinished and not any(finding.fails for finding in self.findings)
 
     @property
     def exit_code(self) -> int:
@@ -128,11 +133,12 @@ class Log:
 
     @property
     def verdict(self) -> str:
-        """The outcome of the export: `Exported Net in 2.3 s`, or `The export of Net failed in capture`."""
+        """The outcome of the export: `Exported Net in 2.3 s`, `The export of Net failed in capture`, or `... was cut short in capture`."""
         if self.succeeded:
             return f"Exported {self.subject} in {(self.ended - self.started).total_seconds():.1f} s"
         stopped = [stage.name for stage in self.stages if not stage.completed]
-        return f"The export of {self.subject} failed{f' in {stopped[-1]}' if stopped else ''}"
+        ended = "was cut short" if self.unfinished else "failed"
+        return f"The export of {self.subject} {ended}{f' in {stopped[-1]}' if stopped else ''}"
 
     @property
     def summary(self) -> str:

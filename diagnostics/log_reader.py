@@ -18,7 +18,7 @@ from .graph import Graph, Node
 from .json_values import integer, string
 from .level import Level
 from .location import Location, Region
-from .log import PROFILE, Artifact, Attachment, Event, Log, Stage, Tool
+from .log import KILLED, PROFILE, Artifact, Attachment, Event, Log, Stage, Tool
 from .options import DiagnosticOptions
 from .rule import Recorded
 from .sarif_file import SAME, UNLINKED, Json, file_of, opened_sarif, present_results
@@ -65,6 +65,7 @@ class _Run:
     def log(self) -> Log:
         driver, properties = self._run["tool"]["driver"], self._run["properties"]
         profile = properties.get("onnxplain/profile")
+        unfinished = string(properties.get("onnxplain/unfinished", ""))
         return Log(
             tool=Tool(string(driver["name"]), string(driver["semanticVersion"]), string(driver["informationUri"])),
             subject=string(properties["onnxplain/subject"]),
@@ -81,7 +82,9 @@ class _Run:
             environment=tuple((string(name), string(version)) for name, version in properties.get("onnxplain/environment", {}).items()),
             options=_options(properties.get("onnxplain/options", {})),
             started=_time(self._invocation["startTimeUtc"]),
-            ended=_time(self._invocation["endTimeUtc"]),
+            # NOTE: a log that its export did not finish lacks the time.
+            ended=_time(self._invocation["startTimeUtc" if unfinished == KILLED else "endTimeUtc"]),
+            unfinished=unfinished,
             command_line=string(self._invocation.get("commandLine", "")),
         )
 

@@ -31,7 +31,7 @@ from onnxplain.diagnostics import (
     Tool,
     described_error,
 )
-from onnxplain.rules import ArgumentIgnored, InternalError, LegacyDynamicAxes
+from onnxplain.rules import ArgumentIgnored, ExportCutShort, InternalError, LegacyDynamicAxes
 
 from . import graph_views, pipeline
 from .outputs import Outputs
@@ -50,6 +50,7 @@ from .request import (
     fitted,
 )
 from .request.checks import checked, checked_model, checked_names, checked_shapes, checked_subject
+from .signals import orderly_end
 from .source import call_sites, locations
 from .storage import checked_path
 
@@ -204,15 +205,19 @@ def export(
         dump_exported_program=dump_exported_program,
         artifacts_dir=artifacts_dir,
     )
-    with exporting(), deeper_calls():
+    with orderly_end(), exporting(), deeper_calls():
         dim_names, budget = DimNames(), Budget() if try_fixes else Budget(runs=0)
         context = _context(request, subject, options, dim_names, _on_stage, _command_line)
-        _note_arguments(context, request, old, dynamo=dynamo, dynamic_axes=axes, dynamic_shapes=dynamic_shapes)
         run = functools.partial(pipeline.run, context, request, registry, dim_names, budget)
         try:
-            program = _profiled(context, run) if profile else run()
+            with outputs.kept_if_cut_short(context):
+                _note_arguments(context, request, old, dynamo=dynamo, dynamic_axes=axes, dynamic_shapes=dynamic_shapes)
+                program = _profiled(context, run) if profile else run()
         except ExportFailed as failed:
-            outputs.write_repro(context, request, failed, translations, budget)
+            if outputs.repro is not None:
+                # NOTE: the script runs for seconds, and whoever reads the log need not wait for it.
+                outputs.write(failed.log)
+                outputs.write_repro(context, request, failed, translations, budget)
             failed.log = _told(outputs.write(failed.log), verbose=verbose)
             raise
         program.diagnostics = _told(outputs.write(program.diagnostics), verbose=verbose)
@@ -270,6 +275,7 @@ def _context(
         subject=subject,
         options=options,
         internal_error=lambda stage, error: InternalError(stage=stage, error=described_error(error)),
+        cut_short=lambda stage, reason: ExportCutShort(stage=stage, reason=reason),
         locate=lambda error: _located(error, request),
         on_stage=on_stage,
         command_line=command_line,

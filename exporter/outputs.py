@@ -7,7 +7,7 @@ import dataclasses
 import logging
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -26,9 +26,11 @@ from onnxplain.diagnostics import (
 )
 
 from . import repro as repro_script
+from .journal import Journal
 from .process import Budget, without_collection
 from .program import ONNXProgram
 from .request import Request
+from .signals import Terminated
 from .storage import Staging, checked_folder, checked_path, current_folder_exists, data_file, sha256
 
 _Place = bool | str | os.PathLike[str]
@@ -93,6 +95,28 @@ class Outputs:
             checked_folder("dump_exported_program", outputs.captured.parent)
         outputs._check_distinct(request)
         return outputs
+
+    @contextlib.contextmanager
+    def kept_if_cut_short(self, context: DiagnosticContext) -> Iterator[None]:
+        """Keeps what the export in the block finds, also if something kills the process or interrupts the export.
+
+        Until `write` replaces it, the log is one that says that the export did not come to its end.
+        """
+        context.watcher = None if self.sarif is None else Journal(context, self.sarif, self.sarif_profile)
+        try:
+            yield
+        except BaseException as error:
+            # NOTE: a stage has turned each other exception into a finding.
+            if isinstance(error, Exception):
+                raise
+            context.watcher = None
+            names = {KeyboardInterrupt: "SIGINT", Terminated: str(error)}
+            # NOTE: what interrupts the export counts, whatever becomes of its log.
+            with contextlib.suppress(LogNotSaved):
+                self.write(context.interrupted(names.get(type(error), type(error).__name__), error))
+            raise
+        finally:
+            context.watcher = None
 
     def write(self, log: Log) -> Log:
         """Writes log, report and attachments. Returns the log with an event for what the SARIF log omits.

@@ -1,4 +1,4 @@
-"""Chapter 0: faults of onnxplain itself."""
+"""Chapter 0: faults of onnxplain itself, and of the process that it runs in."""
 
 from __future__ import annotations
 
@@ -56,3 +56,62 @@ class InternalError(Rule, id="OXP0001", level=Level.ERROR, history=[Added("0.1.0
     error: str
 
     message = "The stage '{stage}' raised an unexpected '{error}'; this is a bug in onnxplain."
+
+
+class ExportCutShort(Rule, id="OXP0002", level=Level.ERROR, history=[Added("0.2.0")]):
+    """Something ended the process, or interrupted it, before the export was done.
+
+    What happened:
+        The log holds what the export had found until then. A signal (Ctrl-C, the time limit of a job) interrupted it, or the process is
+        gone: out of memory, a segmentation fault in a kernel, `os._exit`, `kill -9`. While an export runs, its log says the same.
+
+    Why it matters:
+        The export has no result, and the list of findings may be incomplete. `onnxplain gate` gives no verdict on such a log.
+
+    How to fix it:
+        1. Export again with more time and more memory. An interrupted export names the line that was running: that line may never end.
+        2. If the process dies each time in the stage `capture`, look for a custom kernel that your model calls.
+        3. If memory is the reason, build and export the model in `onnxplain.enable_fake_mode()`.
+
+    Example:
+        ```python
+        import contextlib
+        import pathlib
+        import types
+
+        import torch
+
+        import onnxplain
+        from onnxplain.diagnostics import read_log
+
+
+        class Stopped(torch.nn.Module):
+            def forward(self, x):
+                raise KeyboardInterrupt  # OXP0002
+
+
+        with contextlib.suppress(KeyboardInterrupt):
+            onnxplain.export(Stopped(), (torch.ones(3),), sarif="stopped.sarif")
+        program = types.SimpleNamespace(diagnostics=read_log(pathlib.Path("stopped.sarif")))
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Double(torch.nn.Module):
+            def forward(self, x):
+                return x * 2
+
+
+        program = onnxplain.export(Double(), (torch.ones(3),))
+        ```
+    """
+
+    stage: str
+    reason: str
+
+    message = "The export was cut short in the stage '{stage}': '{reason}'."
+    volatile = ("stage", "reason")

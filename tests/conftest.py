@@ -11,6 +11,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from types import ModuleType
+from typing import Any
 
 import pytest
 from corpora import OWN, SHARED, Corpus, export
@@ -30,8 +31,8 @@ def every_log_is_valid(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     logs: dict[DiagnosticContext, Log] = {}
     real = DiagnosticContext.log
 
-    def recorded(context: DiagnosticContext) -> Log:
-        log = logs[context] = real(context)
+    def recorded(context: DiagnosticContext, **kwargs: Any) -> Log:
+        log = logs[context] = real(context, **kwargs)
         return log
 
     monkeypatch.setattr(DiagnosticContext, "log", recorded)

@@ -26,7 +26,7 @@ from onnxplain.diagnostics import (
     Rule,
     Tool,
 )
-from onnxplain.rules import DataDependentBranch, InternalError, TrainingMode, UnsupportedOperator
+from onnxplain.rules import DataDependentBranch, ExportCutShort, InternalError, TrainingMode, UnsupportedOperator
 
 SOURCE = """\
 import torch
@@ -67,6 +67,7 @@ def context(options: DiagnosticOptions | None = None, *places: Location) -> Diag
         subject="Flip",
         options=options or DiagnosticOptions(),
         internal_error=lambda stage, error: InternalError(stage=stage, error=str(error)),
+        cut_short=lambda stage, reason: ExportCutShort(stage=stage, reason=reason),
         clock=lambda: float(next(clock)),
         command_line="onnxplain export flip.py:model --report",
         places=lambda: places,

@@ -14,7 +14,7 @@ from onnxplain.diagnostics import git_checkout
 from onnxplain.diagnostics.diagnostic import Diagnostic
 from onnxplain.diagnostics.level import Level
 from onnxplain.diagnostics.location import Location
-from onnxplain.diagnostics.log import PROFILE, Artifact, Event, Log
+from onnxplain.diagnostics.log import KILLED, PROFILE, Artifact, Event, Log
 from onnxplain.diagnostics.sarif_file import SCHEMA
 
 from .descriptors import descriptor, some
@@ -110,6 +110,7 @@ class _Run:
                     "onnxplain/subject": log.subject,
                     "onnxplain/sarifProfile": "github" if self._github else "full",
                     "onnxplain/leftOut": {level.value: self._left_out[level] for level in Level if level in self._left_out},
+                    "onnxplain/unfinished": log.unfinished,
                     "onnxplain/stages": [
                         {"name": stage.name, "seconds": round(stage.seconds, 6), "completed": stage.completed} for stage in log.stages
                     ],
@@ -191,12 +192,15 @@ class _Run:
             *map(_notification, log.events),
             *(_notification(Event(logging.WARNING, "sarif", text, log.ended.timestamp())) for text in self.left_out_told),
         ]
+        ended = "succeeded" if log.succeeded else "was cut short" if log.unfinished else "failed"
         return sarif_om.Invocation(
             execution_successful=log.succeeded,
-            exit_code=log.exit_code,
-            exit_code_description=f"The export {'succeeded' if log.succeeded else 'failed'}: {log.summary}",
+            # NOTE: nobody knows the exit code before the process ends.
+            exit_code=None if log.unfinished else log.exit_code,
+            exit_code_description=f"The export {ended}: {log.summary}",
+            exit_signal_name=log.unfinished if log.unfinished.startswith("SIG") else None,
             start_time_utc=_time(log.started),
-            end_time_utc=_time(log.ended),
+            end_time_utc=None if log.unfinished == KILLED else _time(log.ended),
             command_line=log.command_line or None,
             working_directory=None if log.folder is None else sarif_om.ArtifactLocation(uri=folder_uri(log.folder)),
             tool_execution_notifications=notifications or None,

@@ -14,6 +14,7 @@ import click
 from typing_extensions import override
 
 from onnxplain.diagnostics import UnreadableLog, visible
+from onnxplain.signals import Terminated, terminations_as_exceptions
 
 COMMANDS = ("baseline", "explain", "export", "fix", "gate", "report", "rules")
 
@@ -73,7 +74,8 @@ class Commands(click.Group):
 
     def _invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with terminations_as_exceptions():
+                return super().invoke(ctx)
         except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
             raise
         except UnreadableLog as error:
@@ -81,6 +83,9 @@ class Commands(click.Group):
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             ctx.exit(Undecided.exit_code if ctx.meta.get("onnxplain.command") in JUDGES else INTERRUPTED)
+        except Terminated as ended:
+            click.echo(f"Interrupted by {ended.signal.name}.", err=True)
+            ctx.exit(Undecided.exit_code if ctx.meta.get("onnxplain.command") in JUDGES else 128 + ended.signal)
         except Exception as error:
             # NOTE: users see one line about a bug of onnxplain, and no traceback unless they ask for it.
             if ctx.meta.get("onnxplain.debug"):

@@ -37,7 +37,7 @@ def _levels(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
       0    onnxplain exported the model
       1    findings failed the export, or a file could not be written
       2    wrong usage: the target cannot be loaded or is not a model, or an option has a wrong value
-      130  interrupted""",
+      130  interrupted; 143 and 129 after the signals SIGTERM and SIGHUP""",
 )
 @click.argument("target", required=False)
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=pathlib.Path), help="The ONNX file.  [default: MODEL.onnx]")

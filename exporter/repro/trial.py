@@ -17,12 +17,19 @@ from onnxplain.source import locations
 _LEAST_SECONDS = 30.0
 """How long a script may run at least, in seconds, even if less of the budget is left: its process has to load torch first."""
 
-_WITHOUT_TRIALS = """\
-import functools, runpy, onnxplain
-onnxplain.export = functools.partial(onnxplain.export, try_fixes=False)
+_SCRIPT = """\
+import os, runpy, threading
+parent = os.dup(0)
+os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+threading.Thread(target=lambda: (os.read(parent, 1), os._exit(1)), daemon=True).start()
+{before}
 runpy.run_path("repro.py", run_name="__main__")
 """
-"""A program that runs the script without trials of fixes, which take time and change no finding."""
+"""A program that runs the script, and ends with the process that started it: its standard input ends then."""
+
+_WITHOUT_TRIALS = "import functools, onnxplain; onnxplain.export = functools.partial(onnxplain.export, try_fixes=False)"
+"""Trials of fixes take time and change no finding."""
+
 _RAISED_BY_MODEL = (UserCodeRaised, DeviceMismatch, BranchesMismatch)
 """The findings that only a run of the model without a capture can make."""
 
@@ -43,12 +50,14 @@ def difference(script: str, finding: Diagnostic, budget: Budget) -> str:
     with tempfile.TemporaryDirectory(prefix="onnxplain-") as folder:
         path = pathlib.Path(folder, "repro.py")
         path.write_text(script, encoding="utf-8", errors="backslashreplace")
+        program = _SCRIPT.format(before="" if isinstance(finding.rule, _RAISED_BY_MODEL) else _WITHOUT_TRIALS)
+        read, write = os.pipe()
         try:
             ran = subprocess.run(
-                [sys.executable, *([path.name] if isinstance(finding.rule, _RAISED_BY_MODEL) else ["-c", _WITHOUT_TRIALS])],
+                [sys.executable, "-c", program],
                 cwd=folder,
                 env=_environment(),
-                stdin=subprocess.DEVNULL,
+                stdin=read,
                 capture_output=True,
                 encoding="utf-8",
                 errors="replace",
@@ -57,6 +66,9 @@ def difference(script: str, finding: Diagnostic, budget: Budget) -> str:
             )
         except subprocess.TimeoutExpired:
             return f"This script was stopped after {limit:.0f} s; whether it fails with {wanted} is not known."
+        finally:
+            os.close(read)
+            os.close(write)
     found = _FINDING.search(ran.stderr)
     if found is None:
         ended = (ran.stderr.strip().splitlines() or ["no exception"])[-1]

@@ -95,12 +95,13 @@ import pathlib, re, sys, time
 from onnxplain.process import without_collection
 from onnxplain.diagnostics import *
 from onnxplain.diagnostics import sarif
-from onnxplain.rules import DataDependentBranch, InternalError
+from onnxplain.rules import DataDependentBranch, ExportCutShort, InternalError
 
 def log(count):
     context = DiagnosticContext(
         tool=Tool("onnxplain", "0.1.0", "https://example.com"), subject="Net", options=DiagnosticOptions(),
         internal_error=lambda stage, error: InternalError(stage=stage, error=str(error)),
+        cut_short=lambda stage, reason: ExportCutShort(stage=stage, reason=reason),
     )
     for line in range(1, count + 1):
         place = Location(str(source), Region(line, 10, line, 20), "forward", f"layers.{line}.attention")

@@ -22,7 +22,7 @@ from onnxplain.capture.observe.size_limits import Limit, limit_of
 from onnxplain.diagnostics import Confidence, Diagnostic, DiagnosticContext, DiagnosticOptions, Edit, ExportFailed, Log, Region, Tool
 from onnxplain.process import Budget
 from onnxplain.request import STRATEGIES, DimNames, DynamicShapes, Request
-from onnxplain.rules import InternalError
+from onnxplain.rules import ExportCutShort, InternalError
 from onnxplain.source import locations
 from onnxplain.torch_internals import shape_env
 
@@ -80,6 +80,7 @@ def run(
         subject="model",
         options=DiagnosticOptions(verbosity_level=verbosity),
         internal_error=lambda stage, error: InternalError(stage=stage, error=repr(error)),
+        cut_short=lambda stage, reason: ExportCutShort(stage=stage, reason=reason),
         locate=locations.at_exception,
     )
     try:

@@ -1,0 +1,227 @@
+"""Exports that something kills or interrupts: what the log tells, what stays on the disk, and how the process ends."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import sys
+import time
+from multiprocessing.process import BaseProcess
+
+import psutil
+import pytest
+import warm
+from sarif_checks import check_log
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and file marks of POSIX")
+
+MODEL = """\
+import ctypes
+import os
+import signal
+import sys
+import time
+
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self, end):
+        super().__init__()
+        self.end = end
+        self.layer = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        if self.end == "sleep":
+            print("ready", flush=True)
+            time.sleep(60)  # runs
+        elif self.end == "exit":
+            os._exit(0)
+        elif self.end == "sys.exit":
+            sys.exit(0)  # exits
+        elif self.end == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif self.end == "crash":
+            ctypes.string_at(0)
+        return self.layer(x)
+
+
+def build(end=os.environ.get("END")):
+    return Net(end), (torch.ones(2, 4),)
+"""
+SCRIPT = """\
+import net, onnxplain
+model, args = net.build()
+onnxplain.export(model, args, "net.onnx", sarif="net.sarif", report=True, fallback=True)
+"""
+CLASS, FORWARD = MODEL.split("\n").index("class Net(torch.nn.Module):") + 1, MODEL.split("\n").index("    def forward(self, x):") + 1
+
+
+def line_of(mark: str) -> int:
+    return next(number for number, line in enumerate(MODEL.splitlines(), start=1) if line.endswith(f"# {mark}"))
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path) -> pathlib.Path:
+    (tmp_path / "net.py").write_text(MODEL, encoding="utf-8")
+    (tmp_path / "script.py").write_text(SCRIPT, encoding="utf-8")
+    return tmp_path
+
+
+def start(folder: pathlib.Path, end: str, *arguments: str) -> contextlib.AbstractContextManager[BaseProcess]:
+    return warm.started(folder, arguments or ("script.py",), {"END": end})
+
+
+def command_line(folder: pathlib.Path, end: str) -> contextlib.AbstractContextManager[BaseProcess]:
+    files = ("-o", "net.onnx", "--sarif", "net.sarif", "--report", "net.md")
+    return start(folder, end, "-m", "onnxplain", "export", "net.py:build", *files)
+
+
+def ended(process: BaseProcess, folder: pathlib.Path) -> tuple[int | None, str]:
+    """How the process ended, and what it told."""
+    process.join(120)
+    return process.exitcode, (folder / "out.txt").read_text(encoding="utf-8")
+
+
+def wait_until_ready(folder: pathlib.Path) -> None:
+    """Waits until the model sleeps."""
+    deadline = time.monotonic() + 120
+    while not (folder / "out.txt").exists() or "ready" not in (folder / "out.txt").read_text(encoding="utf-8"):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def leftovers(folder: pathlib.Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name.startswith("."))
+
+
+def findings(folder: pathlib.Path) -> list[tuple[str, int]]:
+    """The rule and the line of each result in the log."""
+    (run,) = check_log(folder / "net.sarif")["runs"]
+    return [
+        (result["ruleId"], result["locations"][0]["physicalLocation"]["region"]["startLine"])
+        for result in run["results"]
+        if result["level"] != "note"
+    ]
+
+
+def invocation(folder: pathlib.Path) -> dict[str, object]:
+    content: dict[str, object] = json.loads((folder / "net.sarif").read_text(encoding="utf-8"))["runs"][0]["invocations"][0]
+    return content
+
+
+@pytest.mark.parametrize(("end", "code"), [("exit", 0), ("kill", -signal.SIGKILL), ("crash", -signal.SIGSEGV)])
+def test_log_of_a_killed_export_tells_the_stage_and_what_was_found(folder: pathlib.Path, end: str, code: int) -> None:
+    with start(folder, end) as process:
+        assert ended(process, folder)[0] == code
+    (run,) = check_log(folder / "net.sarif")["runs"]
+    found = [(each["ruleId"], each["locations"][0]["physicalLocation"]["region"]["startLine"]) for each in run["results"]]
+    assert found[0] == ("OXP0002", FORWARD)
+    assert [rule for rule, _ in found[1:]] == ["OXP1010"], "the ignored argument was found before"
+    assert run["properties"]["onnxplain/stages"][-1]["name"] == "capture"
+    assert invocation(folder)["executionSuccessful"] is False
+    assert not {"exitCode", "endTimeUtc"} & {*invocation(folder)}
+    for command, expected in {"gate": 2, "report": 0, "fix": 0}.items():
+        with start(folder, "", "-m", "onnxplain", command, "net.sarif") as other:
+            code_of_command, told = ended(other, folder)
+        assert (code_of_command, "Traceback" in told) == (expected, False), command
+    assert leftovers(folder), "a killed process cannot remove its files"
+    with start(folder, "") as again:
+        assert ended(again, folder)[0] == 0
+    assert not leftovers(folder)
+    assert findings(folder) == []
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_signals_end_the_command_with_log_and_report(folder: pathlib.Path, number: signal.Signals, code: int) -> None:
+    with command_line(folder, "sleep") as process:
+        wait_until_ready(folder)
+        assert process.pid is not None
+        os.kill(process.pid, number)
+        code_of_command, told = ended(process, folder)
+    assert (code_of_command, "Traceback" in told) == (code, False)
+    assert findings(folder) == [("OXP0002", line_of("runs"))]
+    assert invocation(folder)["exitSignalName"] == number.name
+    assert (folder / "net.md").exists()
+    assert not leftovers(folder)
+    assert not (folder / "net.onnx").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signals_end_a_program_as_they_would_without_an_export(folder: pathlib.Path, number: signal.Signals) -> None:
+    with start(folder, "sleep") as process:
+        wait_until_ready(folder)
+        assert process.pid is not None
+        os.kill(process.pid, number)
+        assert ended(process, folder)[0] == -number
+    assert findings(folder) == [("OXP0002", line_of("runs"))]
+    assert not leftovers(folder)
+
+
+def test_a_model_that_exits_does_not_look_like_a_success(folder: pathlib.Path) -> None:
+    with command_line(folder, "sys.exit") as process:
+        assert ended(process, folder)[0] == 1
+    assert findings(folder) == [("OXP1005", line_of("exits"))]
+
+
+def test_no_export_removes_the_files_of_a_living_one(folder: pathlib.Path) -> None:
+    with start(folder, "sleep") as living:
+        wait_until_ready(folder)
+        held = leftovers(folder)
+        assert held
+        with start(folder, "") as other:
+            assert ended(other, folder)[0] == 0
+        assert leftovers(folder) == held
+        assert living.is_alive()
+    with start(folder, "") as other:
+        assert ended(other, folder)[0] == 0
+    assert not leftovers(folder)
+
+
+REPRO = """\
+import torch, onnxplain
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return x + 1 if x.sum() > 0 else x
+
+
+onnxplain.export(Net(), (torch.ones(2),), sarif="net.sarif", repro="net.repro.py")
+"""
+
+
+def test_log_is_complete_before_the_script_runs_and_children_end_with_the_export(folder: pathlib.Path) -> None:
+    (folder / "script.py").write_text(REPRO, encoding="utf-8")
+    with start(folder, "") as process:
+        family = psutil.Process(process.pid)
+        deadline = time.monotonic() + 120
+        children: list[psutil.Process] = []
+        while not children and time.monotonic() < deadline:
+            time.sleep(0.02)
+            with contextlib.suppress(psutil.Error):
+                children = [child for child in family.children() if "repro.py" in " ".join(child.cmdline())]
+        assert children, "the script never ran"
+        complete = invocation(folder)
+    assert complete["exitCode"] == 1
+    assert [rule for rule, _ in findings(folder)] == ["OXP1001"]
+    _, alive = psutil.wait_procs(children, timeout=60)
+    assert not alive
+
+
+def test_gate_tells_a_model_that_another_export_replaced(folder: pathlib.Path) -> None:
+    for log, opset in {"net.sarif": 20, "other.sarif": 21}.items():
+        script = SCRIPT.replace("net.sarif", log).replace("fallback=True", f"opset_version={opset}")
+        (folder / "script.py").write_text(script, encoding="utf-8")
+        with start(folder, "") as process:
+            assert ended(process, folder)[0] == 0
+    verdicts = {}
+    for log in ("net.sarif", "other.sarif"):
+        with start(folder, "", "-m", "onnxplain", "gate", "--max-warnings", "0", "--format", "json", "-o", "gate.json", log) as gate:
+            code = ended(gate, folder)[0]
+        told = json.loads((folder / "gate.json").read_text(encoding="utf-8"))
+        verdicts[log] = (code, [each["rule"] for each in told["findings"]])
+    assert verdicts == {"net.sarif": (1, ["OXP5006"]), "other.sarif": (0, [])}
