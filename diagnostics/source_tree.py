@@ -15,7 +15,8 @@ from .errors import OnnxExporterError
 from .json_values import string
 from .sarif_file import Json
 
-_SUFFIXES = (".py", ".pyi", ".pyw")
+PYTHON = (".py", ".pyi", ".pyw")
+"""How the names of Python files end."""
 
 
 class Unreachable(OnnxExporterError, ValueError):
@@ -38,16 +39,21 @@ class SourceTree:
         here = pathlib.Path.cwd()
         return cls((root or git_checkout.root(here) or here).resolve())
 
-    def find(self, location: Json, bases: Json) -> pathlib.Path:
+    def find(self, location: Json, bases: Json, suffixes: tuple[str, ...] | None = PYTHON) -> pathlib.Path:
         """The real path of the file that a SARIF artifact location names. It may not exist.
 
         Relative URIs in a log from another machine mean files below this root.
 
+        Args:
+            location: The location.
+            bases: The `originalUriBaseIds` of its run.
+            suffixes: How the file's name has to end; None for any name.
+
         Raises:
-            Unreachable: The location names something else than a regular Python file below the root, or leads out of it by a link.
+            Unreachable: The location names something else than such a regular file below the root, or leads out of it by a link.
         """
         uri = string(location["uri"])
-        for path in self._candidates(uri, location, bases):
+        for path in self._candidates(uri, location, bases, suffixes):
             real = pathlib.Path(os.path.realpath(path))
             if not real.is_relative_to(self.root):
                 why = "leads" if path.absolute().is_relative_to(self.root) else "is"
@@ -56,14 +62,14 @@ class SourceTree:
                 break
         return real
 
-    def _candidates(self, uri: str, location: Json, bases: Json) -> Iterator[pathlib.Path]:
+    def _candidates(self, uri: str, location: Json, bases: Json, suffixes: tuple[str, ...] | None) -> Iterator[pathlib.Path]:
         parts = urllib.parse.urlsplit(uri)
         name = urllib.request.url2pathname(parts.path)
         if parts.scheme not in ("", "file") or parts.netloc not in ("", "localhost") or "\0" in name or not name:
             raise Unreachable(f"{uri!r} is not a file")
         if ".." in pathlib.PurePath(name).parts or ".." in name.replace("\\", "/").split("/"):
             raise Unreachable(f"{uri!r} contains '..'")
-        if not name.endswith(_SUFFIXES):
+        if suffixes is not None and not name.endswith(suffixes):
             raise Unreachable(f"{uri!r} is not a Python file")
         path = pathlib.Path(name)
         if path.is_absolute():

@@ -282,3 +282,60 @@ class OpsetUnknown(Rule, id="OXP5005", level=Level.ERROR, history=[Added("0.1.0"
 
     message = "The opset '{asked}' is unknown: onnx '{onnx}' supports the opsets 1 to '{newest}'."
     volatile = ("newest", "onnx")
+
+
+class OutputReplaced(Rule, id="OXP5006", level=Level.WARNING, history=[Added("0.2.0")]):
+    """`onnxplain gate` finds another model at the path that the log names.
+
+    What happened:
+        The log records the SHA-256 of each file that the export wrote. The file at that path has another one by now: another export, or
+        another program such as a quantizer, wrote it later.
+
+    Why it matters:
+        The log describes a model that is no longer there, so its findings say nothing about the file that you would ship.
+
+    How to fix it:
+        1. Give each export separate paths for its model and its log.
+        2. If a later step changes the model, let it write to another path, or run the gate before it.
+
+    Example:
+        Two exports write the same model, and each writes a separate log.
+
+        ```python
+        import pathlib
+
+        import torch
+
+        import onnxplain
+        from onnxplain.diagnostics import judge_logs
+        from onnxplain.rules import OutputReplaced
+
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                return x * 2
+
+
+        onnxplain.export(Net(), (torch.ones(3),), "net.onnx", sarif="first.sarif")
+        onnxplain.export(Net(), (torch.ones(4),), "net.onnx", sarif="second.sarif")
+        verdict = judge_logs([pathlib.Path("first.sarif")], replaced_output=lambda path: OutputReplaced(path=path))  # OXP5006
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                return x * 2
+
+
+        program = onnxplain.export(Net(), (torch.ones(3),), "net.onnx", sarif="first.sarif")
+        ```
+    """
+
+    path: str
+
+    message = "The file '{path}' is not the one that the export wrote."

@@ -166,6 +166,9 @@ def _run(run: Json, *, export: bool) -> Run:
     model = id.removeprefix("onnx-export/").removesuffix("/")
     results = tuple(_result(model, result) for result in present_results(run))
     omitted = {Level(level): integer(count) for level, count in properties.get("onnxplain/leftOut", {}).items()}
+    if unfinished := properties.get("onnxplain/unfinished"):
+        # NOTE: more findings might have followed, so no verdict holds.
+        raise ValueError(f"its export was cut short ({string(unfinished):.60}): export again")
     failed = export and not boolean(run["invocations"][0]["executionSuccessful"])
     if failed and not omitted.get(Level.ERROR) and all(result.level is not Level.ERROR for result in results):
         raise ValueError("it says that the export failed, but has no error")
@@ -192,13 +195,13 @@ def _result(model: str, result: Json) -> Result:
         string(result["ruleId"]),
         Level(result["level"]),
         without_folders(string(result["message"]["text"])),
-        next(map(_location, result.get("locations", ())), {}),
+        next(map(location_of, result.get("locations", ())), {}),
         # NOTE: as in VS Code, every suppression counts that was not rejected.
         any(each.get("status") != "rejected" for each in result.get("suppressions") or ()),
     )
 
 
-def _location(location: Json) -> dict[str, Any]:
+def location_of(location: Json) -> dict[str, Any]:
     """The part of `location` that is the same on every machine: no snippets, and no folders of files outside the source root."""
     found: dict[str, Any] = {}
     if physical := location.get("physicalLocation"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import pathlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from onnxplain.diagnostics import fingerprint
@@ -14,10 +14,13 @@ from onnxplain.diagnostics.display import Span
 from onnxplain.diagnostics.errors import InvalidArgument
 from onnxplain.diagnostics.json_text import to_json
 from onnxplain.diagnostics.level import Level
+from onnxplain.diagnostics.rule import Rule
 from onnxplain.diagnostics.sarif_file import Json, present_results
+from onnxplain.diagnostics.source_tree import SourceTree
 
 from .baseline import as_kept
 from .comparison import Compared, State, compare, listed
+from .outputs import replaced
 from .results import Result, SarifFile, load, load_all
 
 _NEW_LIMIT = 100
@@ -97,7 +100,12 @@ class Verdict:
 
 
 def judge_logs(
-    logs: Sequence[pathlib.Path], baseline: pathlib.Path | None = None, *, max_errors: int = 0, max_warnings: int | None = None
+    logs: Sequence[pathlib.Path],
+    baseline: pathlib.Path | None = None,
+    *,
+    max_errors: int = 0,
+    max_warnings: int | None = None,
+    replaced_output: Callable[[str], Rule] | None = None,
 ) -> Verdict:
     """Judges `logs` together: their findings add up.
 
@@ -109,6 +117,8 @@ def judge_logs(
         baseline: A file that `accept_findings` wrote, or an earlier log. Without it all findings are new.
         max_errors: The limit for new errors.
         max_warnings: The limit for new warnings; None for no limit.
+        replaced_output: Makes the finding for an output, given its path, that another program or export has replaced since. Without it
+            the gate does not look at outputs.
 
     Raises:
         UnreadableLog: A file is not a log, is truncated, was written by another tool or a newer version, or contradicts itself.
@@ -127,6 +137,11 @@ def judge_logs(
             if any(run.omitted.get(level) for level, limit in limits.items() if limit is not None):
                 raise log.incomplete(run)
     results = [result for log in loaded for result in log.results]
+    if replaced_output is not None:
+        tree = SourceTree.around()
+        for log in loaded:
+            for run, content in zip(log.runs, log.content["runs"], strict=True):
+                results += replaced(run, content, tree, replaced_output)
     compared = compare(results, _comparable(loaded, known) if known is not None else ())
     if known is not None:
         for path, text in [(log.path, to_json(_with_states(log, loaded, compared))) for log in loaded]:

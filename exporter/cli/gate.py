@@ -53,10 +53,17 @@ def command(
         raise click.UsageError(f"--output: expected a file other than the logs and the baseline, got {str(output)!r}")
 
     from onnxplain.diagnostics.console import make_console, show_lines
+    from onnxplain.rules import OutputReplaced
 
     chosen = GATE_FORMATS[form]
     try:
-        verdict = judge_logs(logs, baseline, max_errors=max_errors, max_warnings=max_warnings)
+        verdict = judge_logs(
+            logs,
+            baseline,
+            max_errors=max_errors,
+            max_warnings=max_warnings,
+            replaced_output=lambda path: OutputReplaced(path=path),
+        )
         report = chosen.render(verdict)
         if output is not None:
             write_file(output, report)
