@@ -30,12 +30,11 @@ class Journal:
         self._context = context
         self._path = path
         self._profile: SarifProfile = profile
-        self._stage = "start"
+        self._stage = ""
         self._text = ""
         self._outdated = True
         self._next = 0.0
         remove_abandoned(path.parent)
-        self._write()
 
     def began(self, stage: str) -> None:
         """Writes the stage, and the findings that are not in the file yet."""
@@ -45,7 +44,7 @@ class Journal:
     def found(self) -> None:
         """Writes the findings, unless that took too much of the time lately. The next finding or stage writes them then."""
         self._outdated = True
-        if time.perf_counter() >= self._next:
+        if self._stage and time.perf_counter() >= self._next:
             self._write()
 
     def _write(self) -> None:

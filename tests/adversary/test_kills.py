@@ -104,11 +104,11 @@ def kill_exports(seed: int, number: int, folder: pathlib.Path) -> tuple[collecti
         seen[f"exit {process.exitcode}"] += 1
         seen["log: cut short" if log.unfinished else "log: success"] += 1
         seen.update(f"fault: {fault}" for fault in faults(folder, whole))
-        if any(name.startswith(".onnxplain-") for name in os.listdir(folder)):
+        if any(folder.glob(".onnxplain-*")):
             seen["temporary files left"] += 1
     with warm.started(folder, ["script.py"], {"SEED": "0"}) as process:
         process.join(120)
-    left = sorted({*os.listdir(folder)} - {*FILES, "script.py", "out.txt"})
+    left = sorted({path.name for path in folder.iterdir()} - {*FILES, "script.py", "out.txt"})
     if left or process.exitcode:
         seen[f"fault: the last export leaves {left}, exit {process.exitcode}"] += 1
     return seen, seconds
@@ -124,9 +124,9 @@ def main() -> None:
     seed, number = map(int, sys.argv[1:])
     with tempfile.TemporaryDirectory() as folder:
         seen, seconds = kill_exports(seed, number, pathlib.Path(folder))
-    print(json.dumps(dict(sorted(seen.items())), indent=1))
     deciles = statistics.quantiles(seconds, n=10)
-    print(f"{number} exports lived {deciles[4]:.2f} s (median), {deciles[8]:.2f} s (p90), {max(seconds):.2f} s (worst)")
+    told = f"{number} exports lived {deciles[4]:.2f} s (median), {deciles[8]:.2f} s (p90), {max(seconds):.2f} s (worst)"
+    sys.stdout.write(f"{json.dumps(dict(sorted(seen.items())), indent=1)}\n{told}\n")
 
 
 if __name__ == "__main__":
