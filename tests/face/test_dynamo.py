@@ -156,6 +156,25 @@ MODELS = """
             return x
         return -x
 
+    def last_of_three(x):
+        return x.chunk(3, 0)[-1]  # last of three
+
+    def ninth(x):
+        return x.chunk(3, -1)[-1].chunk(3, -1)[-1]  # ninth
+
+    def half(x):
+        return torch.tensor_split(x, 2, 0)[-1]  # half
+
+    def number_of_parts(x):
+        return x * len(x.split(x.shape[1], 2))  # number of parts
+
+    def rests(x):
+        return x[: x.shape[0] // 3] + x.split(x.shape[0] // 3)[-1]  # rests
+
+    def padded(x, y):
+        wide = torch.nn.functional.pad(x, (0, 8 - x.shape[-1]))
+        return wide, y + int(y.shape[0] > 2)  # padded
+
     def norm(x):
         return torch.nn.functional.group_norm(x.unflatten(1, (2, -1)).flatten(1), 2)
 
@@ -286,11 +305,39 @@ def test_what_a_model_assumes_of_a_named_dim_is_told(
         torch.testing.assert_close(program(other)[0], model(other), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(("name", "size", "most"), [("parts", 6, 6), ("parts", 5, 6), ("last_part", 6, 8), ("long_parts", 600, 1000)])
-def test_the_largest_size_for_which_a_graph_has_all_parts(load: Load, name: str, size: int, most: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "size", "least", "most"), [("parts", 6, 5, 6), ("parts", 5, 5, 6), ("last_part", 6, 5, 8), ("long_parts", 600, 501, 1000)]
+)
+def test_the_sizes_for_which_a_graph_has_all_parts(load: Load, name: str, size: int, least: int, most: int) -> None:
     program = onnxplain.export(getattr(load(MODELS), name), (R(2, size),), dynamic_shapes={"x": {1: "n"}})
     (finding,) = program.diagnostics.findings
-    assert finding.rule.constraint == f"n <= {most}"  # type: ignore[attr-defined]
+    assert finding.rule.constraint == f"n >= {least} and n <= {most}"  # type: ignore[attr-defined]
+
+
+AUTO, T = torch.export.Dim.AUTO, torch.export.Dim("T", min=2, max=16)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "shapes", "rule"),
+    [
+        ("half", (R(4, 3),), {"x": {0: "B", 1: AUTO}}, "OXP1011"),
+        ("ninth", (R(4, 5),), {"x": {0: "B", 1: AUTO}}, "OXP1034"),
+        ("padded", (R(4, 5), R(5, 5)), {"x": {1: T}, "y": {0: T}}, "OXP1011"),
+        ("number of parts", (R(3, 1, 4),), ((AUTO, AUTO, AUTO),), "OXP1034"),
+        ("rests", (R(6, 2),), {"x": {0: "B"}}, "OXP1011"),
+        ("last of three", (R(3, 5),), True, "OXP1034"),
+        ("last of three", (R(3, 5),), {"x": {0: AUTO}}, "OXP1034"),
+        ("last of three", (R(3, 5),), {"x": ("B", AUTO)}, "OXP1011"),
+        ("last of three", (R(6, 5),), {"x": {0: torch.export.Dim("B", min=2)}}, "OXP1011"),
+        ("last of three", (R(6, 5),), {"x": {0: torch.export.Dim("B", min=5)}}, ""),
+        ("last of three", (R(3, 5),), {"x": {0: torch.export.Dim.DYNAMIC}}, "OXP1011"),
+    ],
+)
+def test_assumptions_are_told_however_dims_are_specified(
+    load: Load, marked: Marked, name: str, args: tuple[torch.Tensor, ...], shapes: Any, rule: str
+) -> None:
+    program = onnxplain.export(getattr(load(MODELS), name.replace(" ", "_")), args, dynamic_shapes=shapes)
+    assert found(program) == ([(rule, *marked(name))] if rule else [])
 
 
 @pytest.mark.parametrize("dim", ["n", torch.export.Dim("n"), torch.export.Dim.DYNAMIC])

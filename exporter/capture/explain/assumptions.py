@@ -9,7 +9,7 @@ import torch
 
 from onnxplain.capture.finding import Finding, fallback
 from onnxplain.capture.observe import replays, size_limits
-from onnxplain.capture.observe.guards import Guard, Guards
+from onnxplain.capture.observe.guards import Guard, Guards, larger, smaller
 from onnxplain.capture.observe.replays import Call
 from onnxplain.diagnostics import Confidence, Evidence, Fix, Location
 from onnxplain.request import InputDim, Request
@@ -22,10 +22,20 @@ _PARTS = "Rewrite the line so that the number of parts does not depend on the si
 _REWRITE = "Rewrite the line so that it is right for all sizes, for example with torch.where instead of the branch."
 
 
-def findings(request: Request, guards: Guards, program: torch.export.ExportedProgram, names: Mapping[InputDim, str]) -> Iterator[Finding]:
-    """The findings about decisions that Python and operators made by the sizes of the named dims."""
-    yield from _branches(request, guards, names)
-    yield from _decided(guards, program, names)
+def findings(
+    request: Request, guards: Guards, program: torch.export.ExportedProgram, names: Mapping[InputDim, str], others: Mapping[InputDim, str]
+) -> Iterator[Finding]:
+    """The findings about decisions that Python and operators made by the sizes of the named dims.
+
+    Args:
+        request: The export.
+        guards: torch's decisions during the capture.
+        program: The program.
+        names: The dims with their names.
+        others: Further dims on which such a decision may depend as well.
+    """
+    yield from _branches(request, guards, program, names, others)
+    yield from _decided(guards, program, names, others)
 
 
 def ones(request: Request, guards: Guards, program: torch.export.ExportedProgram) -> Iterator[Finding]:
@@ -58,80 +68,89 @@ def kept_ones(
         yield from ((node, each) for each in sorted(decisive or ones, key=str))
 
 
-def _branches(request: Request, guards: Guards, names: Mapping[InputDim, str]) -> list[Finding]:
-    """A finding for each line that took a branch by the sizes of the named dims.
-
-    Args:
-        request: The export.
-        guards: torch's decisions during the capture.
-        names: The dims with their names.
-    """
+def _branches(
+    request: Request, guards: Guards, program: torch.export.ExportedProgram, names: Mapping[InputDim, str], others: Mapping[InputDim, str]
+) -> list[Finding]:
+    """A finding for each line that took a branch by the sizes of the named dims."""
+    known = {**others, **names}
+    # NOTE: `other_sizes` knows which of the parts that an operator of the graph returns are in use.
+    counted = {node.target for node in program.graph.nodes}
     by_place: dict[Location | None, list[tuple[str, Guard]]] = {}
-    for relation, guard in guards.asked(names):
+    for relation, guard in guards.asked(names, others):
         # NOTE: libraries often ask whether a tensor is empty.
         least = 0 if locations.is_users(guard.stack[-1].file) else 2
-        if (is_branch(guard) or guards.decided(guard, names)) and size_limits.excludes(guard.relation, least):
+        if (is_branch(guard) or guards.decided(guard, list(known), counted)) and size_limits.excludes(guard.relation, least):
             by_place.setdefault(evidence_about(request, guard).location, []).append((relation, guard))
     found = []
     for taken in by_place.values():
-        dims = guards.symbols.places([guard.relation for _, guard in taken], names)
+        dims = guards.symbols.places([guard.relation for _, guard in taken], known)
         constraint = " and ".join(relation for relation, _ in taken)
-        rule = ConstraintViolated(dim=", ".join(dict.fromkeys(names[dim] for dim in dims)), constraint=constraint)
+        rule = ConstraintViolated(dim=", ".join(dict.fromkeys(known[dim] for dim in dims)), constraint=constraint)
         fix = Fix(_REWRITE, Confidence.CHANGES_BEHAVIOUR)
         found.append(Finding(rule, evidence_about(request, taken[0][1]), fixes=(fix,), blocking=False))
     return found
 
 
-def _decided(guards: Guards, program: torch.export.ExportedProgram, names: Mapping[InputDim, str]) -> Iterator[Finding]:
+def _decided(
+    guards: Guards, program: torch.export.ExportedProgram, names: Mapping[InputDim, str], others: Mapping[InputDim, str]
+) -> Iterator[Finding]:
     """The findings about operators that decided by the sizes of dims: how many parts to make, which dims to drop."""
-    for node, dim, most in other_sizes(guards, program, list(names)):
-        constraint = f"{names[dim]} != 1" if most is None else f"{names[dim]} <= {most}"
-        fix = Fix(_ONE if most is None else _PARTS, Confidence.CHANGES_BEHAVIOUR)
+    for node, dim, limits in other_sizes(guards, program, list(names), list(others)):
+        constraint = " and ".join(f"{names[dim]} {limit}" for limit in limits or ("!= 1",))
+        fix = Fix(_PARTS if limits else _ONE, Confidence.CHANGES_BEHAVIOUR)
         yield Finding(ConstraintViolated(dim=names[dim], constraint=constraint), locations.at_node(node), fixes=(fix,), blocking=False)
 
 
 def other_sizes(
-    guards: Guards, program: torch.export.ExportedProgram, dims: Sequence[InputDim]
-) -> Iterator[tuple[torch.fx.Node, InputDim, int | None]]:
+    guards: Guards, program: torch.export.ExportedProgram, dims: Sequence[InputDim], others: Sequence[InputDim]
+) -> Iterator[tuple[torch.fx.Node, InputDim, list[str]]]:
     """The operators whose results have other shapes for other sizes of a dim than the graph says.
 
+    Args:
+        guards: torch's decisions during the capture.
+        program: The program.
+        dims: The dims.
+        others: The other dims that may vary.
+
     Yields:
-        The node, the dim, and the largest size for which the graph is right; None where only size 1 is wrong.
+        The node, the dim, and the limits of the sizes for which the graph is right, such as `<= 8`; none where only size 1 is wrong.
     """
-    sizes = guards.symbols.sizes(dims)
-    for node, call in replays.calls(program) if sizes else ():
+    sizes = guards.symbols.sizes([*others, *dims])
+    own = guards.symbols.sizes(dims).keys()
+    for node, call in replays.calls(program) if own else ():
         if not (call.counts or call.squeezes):
             continue
-        for symbol in sorted(call.symbols() & sizes.keys(), key=str):
+        for symbol in sorted(call.symbols() & own, key=str):
             dim = next(iter(guards.symbols.places([symbol], dims)), None)
             if dim is None or call.differs(node.meta.get("val"), sizes):
                 continue
             one = {**sizes, symbol: 1}
             if call.squeezes and dim.allows(1) and call.differs(node.meta.get("val"), one):
-                yield node, dim, None
-            most = _most(node, call, guards, symbol, sizes) if call.counts else None
-            if most is not None and dim.allows(most + 1):
-                yield node, dim, most
+                yield node, dim, []
+            if call.counts and (limits := list(_limits(node, call, symbol, sizes, dim))):
+                yield node, dim, limits
 
 
-def _most(node: torch.fx.Node, call: Call, guards: Guards, symbol: sympy.Basic, sizes: Mapping[sympy.Basic, int]) -> int | None:
-    """The largest size for which `call` returns as many parts as for the example, or the shapes in the graph; None if it is not known."""
+def _limits(node: torch.fx.Node, call: Call, symbol: sympy.Basic, sizes: Mapping[sympy.Basic, int], dim: InputDim) -> Iterator[str]:
+    """The limits of the sizes for which `call` returns as many parts as for the example, or the shapes in the graph."""
     parts = call.parts(sizes)
 
     def differs(size: int) -> bool:
         others = {**sizes, symbol: size}
         return call.parts(others) not in (parts, None) and call.differs(node.meta.get("val"), others)
 
-    most = sizes[symbol]
-    for each in guards.others(symbol, sizes):
-        first = int(each[symbol])
-        if differs(first):
-            while first - most > 1:
-                middle = (most + first) // 2
-                most, first = (most, middle) if differs(middle) else (middle, first)
-            return most
-        most = first
-    return None
+    for relation, step, tried in (">=", -1, smaller(symbol, sizes)), ("<=", 1, larger(symbol, sizes)):
+        right = sizes[symbol]
+        for each in tried:
+            wrong = int(each[symbol])
+            if differs(wrong):
+                while abs(wrong - right) > 1:
+                    middle = (right + wrong) // 2
+                    right, wrong = (right, middle) if differs(middle) else (middle, wrong)
+                if dim.allows(right + step):
+                    yield f"{relation} {right}"
+                break
+            right = wrong
 
 
 def is_branch(guard: Guard) -> bool:

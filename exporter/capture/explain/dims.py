@@ -47,7 +47,9 @@ def constraints(request: Request, error: Exception, guards: Guards) -> Iterator[
             finding = dataclasses.replace(
                 _violated(request, guards, dim, relation, request.shapes.by_parameter(refined)), negligible=negligible
             )
-            relations.setdefault(dim.name, finding)
+            # NOTE: a branch may ask for the size of another dim of the same name.
+            if dim.name not in relations or relations[dim.name].negligible:
+                relations[dim.name] = finding
     yield from _frozen_dims(request, guards, constants)
     yield from (dataclasses.replace(finding, negligible=True) for finding in _frozen_dims(request, guards, given_up))
     yield from relations.values()
@@ -66,7 +68,8 @@ def undelivered(request: Request, guards: Guards, program: torch.export.Exported
     limited = list(_limits(request, guards))
     places = {finding.place for finding in limited}
     names = {dim: name for dim, name in request.shapes.names().items() if dim not in constants}
-    others = [*assumptions.ones(request, guards, program), *assumptions.findings(request, guards, program, names)]
+    also = {dim: dim.place for dim in request.shapes.open}
+    others = [*assumptions.ones(request, guards, program), *assumptions.findings(request, guards, program, names, also)]
     return [*_frozen_dims(request, guards, constants), *limited, *(finding for finding in others if finding.place not in places)]
 
 
@@ -98,8 +101,8 @@ def fixed(request: Request, guards: Guards, program: torch.export.ExportedProgra
     for node, expression in assumptions.kept_ones(guards, program, open_dims):
         for dim in guards.symbols.places([expression], open_dims):
             found.setdefault(dim, locations.at_node(node))
-    for node, dim, most in assumptions.other_sizes(guards, program, open_dims):
-        if most is not None:
+    for node, dim, limits in assumptions.other_sizes(guards, program, open_dims, request.shapes.dynamic):
+        if limits:
             found.setdefault(dim, locations.at_node(node))
     return {dim: found[dim] for dim in open_dims if dim in found}
 
@@ -132,7 +135,7 @@ def left_open(
         sizes = tuple(f"{dim.place} == {dim.size}" for dim in dims)
         keep = Fix(_KEEP, Confidence.CHANGES_BEHAVIOUR)
         yield Finding(DimsFixed(sizes=sizes), fixed[dims[0]], fixes=(keep,), blocking=False)
-    yield from assumptions.findings(request, guards, program, {dim: dim.place for dim in request.shapes.open})
+    yield from assumptions.findings(request, guards, program, {dim: dim.place for dim in request.shapes.open}, {})
 
 
 def narrowed(request: Request, error: Exception | None, guards: Guards) -> Request | None:

@@ -15,6 +15,7 @@ import torch
 from onnxplain.diagnostics import Location, line_text
 from onnxplain.source import locations
 from onnxplain.torch_internals import python_frames, torch_frames, tracing
+from onnxplain.torch_internals.operators import OpOverload
 from onnxplain.torch_internals.python_frames import Entry
 
 from .replays import Call
@@ -73,13 +74,16 @@ class Frames:
         return False
 
     def operator(self) -> Call | None:
-        """The operator that torch is running, with its arguments; None if Python asks."""
+        """The operator that Python called and torch is running, with its arguments; None if Python asks."""
+        outermost: torch_frames.Calling | None = None
         for frame in python_frames.outward(python_frames.current()):
             if not locations.is_internal(frame.f_code.co_filename):
-                return None
-            if (calling := torch_frames.operator_at_work(frame)) is not None:
-                return Call(*calling)
-        return None
+                break
+            calling = torch_frames.operator_at_work(frame)
+            # NOTE: an operator calls the operators that it consists of; the graph may have only the outermost one.
+            if calling is not None and (outermost is None or isinstance(calling[0], OpOverload)):
+                outermost = calling
+        return None if outermost is None else Call(*outermost)
 
     def site(self) -> Site:
         """What the innermost frame outside torch is doing."""

@@ -10,7 +10,6 @@ import sympy
 
 from onnxplain.source import locations
 from onnxplain.torch_internals import dynamo, shape_env
-from onnxplain.torch_internals.symbolic_expressions import DIVISIONS
 
 from .dim_symbols import DimSymbols
 from .frames import Frames, Site
@@ -49,7 +48,7 @@ class GuardWatch:
     def _log_guard(self, environment: Any, purpose: str, relation: sympy.Basic, *_: Any) -> None:
         # NOTE: the graph does not assume the relations that torch asks for internally, for example about the strides of a fake tensor.
         if "suppressed" not in purpose:
-            self._note(environment, relation, self._frames.operator() if relation.has(*DIVISIONS) else None)
+            self._note(environment, relation, self._frames.operator())
 
     def _log_replacement(self, environment: Any, symbol: sympy.Symbol, target: sympy.Basic, *_: Any) -> None:
         self._note(environment, sympy.Eq(symbol, target))

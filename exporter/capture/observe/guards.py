@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 import sympy
 
 from onnxplain.diagnostics import Location
 from onnxplain.request import InputDim
-from onnxplain.torch_internals.symbolic_expressions import REMAINDERS
 
 from .dim_symbols import DimSymbols, as_text
 from .frames import Site
-from .replays import Call
+from .replays import Call, Sizes
 from .size_limits import Limit, limit_of
 
 _TRIES = 4
+_NEAR = 32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,28 +110,37 @@ class Guards:
                         found.setdefault(dim, guard)
         return found
 
-    def decided(self, guard: Guard, dims: Iterable[InputDim]) -> bool:
+    def decided(self, guard: Guard, dims: Sequence[InputDim], counted: Container[object]) -> bool:
         """Whether the operator that made `guard` also takes other sizes of `dims`, and then returns shapes that the graph does not have.
 
         Most operators, such as `view`, refuse other sizes, so the graph need not be right for them.
+
+        Args:
+            guard: The guard.
+            dims: Every dim that may vary.
+            counted: The operators whose number of results does not matter.
         """
-        if guard.operator is None or not guard.relation.has(*REMAINDERS):
+        if guard.operator is None:
             return False
         sizes, relation = self.symbols.sizes(dims), guard.relation.xreplace(self.symbols.replaced())
+        others = (each for symbol in relation.free_symbols & sizes.keys() for each in (*larger(symbol, sizes), *smaller(symbol, sizes)))
+        excluded = list(itertools.islice((each for each in others if relation.xreplace(each) == sympy.false), _TRIES))
+        if not excluded:
+            return False
+        if guard.operator.counts and guard.operator.operator in counted:
+            parts = guard.operator.parts(sizes)
+            excluded = [each for each in excluded if guard.operator.parts(each) == parts]
         returned = guard.operator.symbolic()
-        others = (each for symbol in relation.free_symbols & sizes.keys() for each in self.others(symbol, sizes))
-        excluded = (each for each in others if relation.xreplace(each) == sympy.false)
-        return any(guard.operator.differs(returned, each) for each in itertools.islice(excluded, _TRIES))
+        return any(guard.operator.differs(returned, each) for each in excluded)
 
-    def others(self, symbol: sympy.Basic, sizes: Mapping[sympy.Basic, int]) -> Iterator[dict[sympy.Basic, int]]:
-        """`sizes` with larger sizes of `symbol`: the nearest ones, then some at growing distances."""
-        size = sizes[symbol]
-        further = (size << doublings for doublings in range(1, 5) if size << doublings > size + 32)
-        return ({**sizes, symbol: other} for other in itertools.chain(range(size + 1, size + 33), further))
+    def asked(self, names: Mapping[InputDim, str], others: Mapping[InputDim, str]) -> Iterator[tuple[str, Guard]]:
+        """The decisions by the sizes of dims, as relations between their names; a relation counts once.
 
-    def asked(self, names: Mapping[InputDim, str]) -> Iterator[tuple[str, Guard]]:
-        """The decisions by the sizes of dims, as relations between their names; a relation counts once."""
-        known = self.symbols.named(names)
+        Args:
+            names: Dims with their names. Each relation is about at least one of them.
+            others: Further dims that relations may be about.
+        """
+        own, known = self.symbols.named(names), self.symbols.named({**others, **names})
         # NOTE: a Dim such as `2 * half` promises the relations that are true for each `half`.
         derived = {symbol: target for symbol, target in self.symbols.replaced().items() if not target.is_Atom}
         seen: set[sympy.Basic] = set()
@@ -140,7 +149,7 @@ class Guards:
             if (
                 guard.stack
                 and relation not in seen
-                and relation.free_symbols
+                and relation.free_symbols & own.keys()
                 and relation.free_symbols <= known.keys()
                 and relation.xreplace(derived) != sympy.true
             ):
@@ -172,6 +181,20 @@ class Guards:
         """The guards about numbers that come from data, and not from the inputs' sizes."""
         sizes = self.symbols.all()
         return [guard for guard in self.made if guard.relation.free_symbols and not guard.relation.free_symbols & sizes]
+
+
+def larger(symbol: sympy.Basic, sizes: Sizes) -> Iterator[dict[sympy.Basic, int]]:
+    """`sizes` with larger sizes of `symbol`: the nearest ones, then some at growing distances."""
+    size = sizes[symbol]
+    further = (size << doublings for doublings in range(1, 5) if size << doublings > size + _NEAR)
+    return ({**sizes, symbol: other} for other in itertools.chain(range(size + 1, size + _NEAR + 1), further))
+
+
+def smaller(symbol: sympy.Basic, sizes: Sizes) -> Iterator[dict[sympy.Basic, int]]:
+    """As `larger`, with smaller sizes down to 2. Size 1 is special to torch."""
+    size = sizes[symbol]
+    further = (size >> halvings for halvings in range(1, 11) if 2 <= size >> halvings < size - _NEAR)
+    return ({**sizes, symbol: other} for other in itertools.chain(range(size - 1, max(size - _NEAR - 1, 1), -1), further))
 
 
 def _fixed(relation: sympy.Basic, symbol: sympy.Basic | None) -> sympy.Integer | None:

@@ -53,12 +53,17 @@ class Call:
         try:
             promised = [_shape(each, sizes) for each in _tensors(result)]
             shapes = self._shapes(sizes)
-            used = range(max(len(shapes), len(promised))) if self.used is None else self.used
-            return [shapes[each] for each in used] != [promised[each] for each in used]
         except Exception:  # noqa: BLE001  operators refuse sizes with any exception
-            # NOTE: not every operator can run without data, or with an unknown size. A list that is too short for its uses is an error in
-            # eager mode as well.
+            # NOTE: not every operator can run without data, or with an unknown size.
             return False
+        if len(shapes) != len(promised) and self._counted(len(promised)):
+            return True
+        return any(shapes[each : each + 1] != promised[each : each + 1] for each in self.used or range(len(promised)))
+
+    def _counted(self, parts: int) -> bool:
+        """Whether the number of results matters."""
+        # NOTE: a graph does not tell `parts[-1]`, a loop over the parts and `len(parts)` from `parts[2]` and from no use at all.
+        return not self.used or self.used[-1] == parts - 1
 
     def parts(self, sizes: Sizes) -> int | None:
         """How many tensors the operator returns for tensors of `sizes`; None if it refuses these sizes."""
