@@ -38,7 +38,10 @@ def arange_start_step(start: Any, end: Any, step: Any = 1, dtype: int = -1) -> A
         # NOTE: PyTorch truncates the numbers before it counts.
         start, end, step = (_as_int(each) for each in (start, end, step))
     if all(map(_is_int, (start, end, step))):
-        return cast(op.Range(start, end, step), dtype)
+        if isinstance(start, int) and isinstance(step, int) and start >= 0 and step > 0:
+            return cast(op.Range(start, end, step), dtype)
+        # NOTE: ONNX Runtime 1.31 turns a Gather by a Range into a Slice, where a negative end counts from the last element.
+        return cast(op.Add(op.Range(0, op.Sub(end, start), step), start), dtype)
     count = op.Cast(op.Ceil(op.Div(op.Sub(_as_double(end), _as_double(start)), _as_double(step))), to=int(_INT64))
     kind = _FLOAT if dtype in (-1, None) else ir.DataType(dtype)
     # NOTE: small dtypes are counted in a larger one, as in PyTorch.

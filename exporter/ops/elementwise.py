@@ -13,7 +13,7 @@ from . import translates
 
 _BOOL = ir.DataType.BOOL
 
-_UNARY = ("abs", "ceil", "cos", "exp", "floor", "log", "neg", "reciprocal", "sigmoid", "sign", "sin", "sqrt", "tanh")
+_UNARY = ("abs", "cos", "exp", "log", "neg", "reciprocal", "sigmoid", "sign", "sin", "sqrt", "tanh")
 """Operators of one tensor that ONNX has under the same name, with a capital letter."""
 
 
@@ -28,6 +28,27 @@ def _unary(name: str) -> Callable[[ir.Value], Any]:
 
 for _name in _UNARY:
     translates(f"aten::{_name}")(_unary(_name))
+
+
+def _rounding(name: str) -> Callable[[ir.Value], Any]:
+    def translation(self: ir.Value) -> Any:
+        return getattr(op, name.capitalize())(self) if self.dtype is None or self.dtype.is_floating_point() else op.Identity(self)
+
+    translation.__name__ = translation.__qualname__ = name
+    translation.__doc__ = f"aten::{name}(Tensor self) -> Tensor. Ints stay as they are."
+    return translation
+
+
+for _name in ("ceil", "floor", "round"):
+    translates(f"aten::{_name}")(_rounding(_name))
+
+
+@translates("aten::trunc", "aten::fix")
+def trunc(self: ir.Value) -> Any:
+    """aten::trunc(Tensor self) -> Tensor: rounded toward zero. Ints stay as they are."""
+    if self.dtype is not None and not self.dtype.is_floating_point():
+        return op.Identity(self)
+    return op.Mul(op.Floor(op.Abs(self)), op.Sign(self))
 
 
 @translates("aten::relu")
@@ -104,6 +125,19 @@ def mul(self: Any, other: Any) -> Any:
 def div(self: Any, other: Any) -> Any:
     """aten::div.Tensor(Tensor self, Tensor other) -> Tensor. A float: `promote` has cast ints."""
     return op.Div(self, other)
+
+
+@translates("aten::remainder.Tensor", "aten::remainder.Scalar", "aten::remainder.Scalar_Tensor")
+def remainder(self: Any, other: Any) -> Any:
+    """aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor. It has the sign of `other`, as in Python."""
+    dtype = _dtype(self, other)
+    if dtype is None or not dtype.is_floating_point():
+        return op.Mod(self, other)
+    # NOTE: self - floor(self / other) * other would round.
+    rest = op.Mod(self, other, fmod=1)
+    zero = op.CastLike(0, rest)
+    is_other_sign = op.And(op.Not(op.Equal(rest, zero)), op.Xor(op.Less(rest, zero), op.Less(other, zero)))
+    return op.Where(is_other_sign, op.Add(rest, other), rest)
 
 
 @translates("aten::pow.Tensor_Scalar", "aten::pow.Tensor_Tensor")

@@ -60,6 +60,40 @@ def masked_select(self: ir.Value, mask: ir.Value) -> Any:
     return op.Compress(op.Reshape(value, [-1]), op.Reshape(kept, [-1]))
 
 
+@translates("aten::diagonal")
+def diagonal(self: ir.Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a). The diagonal is the last dim of the result."""
+    rows, _, positions = _diagonal(self, offset, dim1, dim2)
+    return op.Gather(rows, positions, axis=-1)
+
+
+@translates("aten::diagonal_scatter")
+def diagonal_scatter(self: ir.Value, src: ir.Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor.
+
+    `self` with `src`, of the shape of the diagonal, in place of the diagonal.
+    """
+    rows, order, positions = _diagonal(self, offset, dim1, dim2)
+    written = op.ScatterElements(rows, op.Expand(positions, op.Shape(src)), src, axis=-1)
+    turned = op.Reshape(written, op.Shape(op.Transpose(self, perm=order)))
+    return op.Transpose(turned, perm=[order.index(axis) for axis in range(len(order))])
+
+
+def _diagonal(self: ir.Value, offset: int, dim1: int, dim2: int) -> tuple[Any, list[int], Any]:
+    """Matrices as rows of the last dim, the order of dims that puts the matrix last, and the positions of the diagonal in a row."""
+    assert self.shape is not None
+    rank = len(self.shape)
+    first, second = dim1 % rank, dim2 % rank
+    order = [*(axis for axis in range(rank) if axis not in (first, second)), first, second]
+    turned = op.Transpose(self, perm=order)
+    height, width = (op.Shape(self, start=axis, end=axis + 1) for axis in (first, second))
+    count = op.Max(0, op.Min(op.Sub(height, max(-offset, 0)), op.Sub(width, max(offset, 0))))
+    start = op.Add(op.Mul(width, max(-offset, 0)), max(offset, 0))
+    positions = op.Add(op.Mul(op.Range(0, op.Squeeze(count), 1), op.Add(width, 1)), start)
+    rows = op.Reshape(turned, op.Concat(op.Shape(turned, start=0, end=rank - 2), op.Mul(height, width), axis=0), allowzero=1)
+    return rows, order, positions
+
+
 @translates("aten::searchsorted.Tensor")
 def searchsorted(
     sorted_sequence: ir.Value,

@@ -12,6 +12,30 @@ from onnxplain.recording import op
 from . import translates
 
 
+@translates("aten::min.dim")
+def min_dim(self: ir.Value, dim: int, keepdim: bool = False) -> Any:
+    """aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices). INT64 positions."""
+    return _extreme("Min", self, dim, keepdim)
+
+
+@translates("aten::max.dim")
+def max_dim(self: ir.Value, dim: int, keepdim: bool = False) -> Any:
+    """aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices). INT64 positions."""
+    return _extreme("Max", self, dim, keepdim)
+
+
+def _extreme(name: str, value: ir.Value, dim: int, keepdim: bool) -> tuple[Any, Any]:
+    assert value.shape is not None
+    if not value.shape:
+        return op.Identity(value), op.Constant(value=ir.tensor(np.array(0)))
+    # NOTE: ONNX orders no bools.
+    is_bool = value.dtype is ir.DataType.BOOL
+    ordered = op.Cast(value, to=int(ir.DataType.INT32)) if is_bool else value
+    extreme = getattr(op, f"Reduce{name}")(ordered, [dim], keepdims=int(keepdim))
+    position = getattr(op, f"Arg{name}")(ordered, axis=dim, keepdims=int(keepdim))
+    return (op.Cast(extreme, to=int(ir.DataType.BOOL)) if is_bool else extreme), position
+
+
 @translates("aten::quantile")
 def quantile(self: ir.Value, q: Any, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear") -> Any:
     """aten::quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation="linear") -> Tensor.

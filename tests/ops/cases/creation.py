@@ -7,6 +7,9 @@ import torch
 from .case import PAIR, Case, X, dynamic
 
 CASES: dict[str, Case] = {
+    "arange-backwards": dynamic(
+        lambda x: (x[torch.arange(x.size(0) - 1, -1, -1)], x[torch.arange(-x.size(0), 0)], torch.arange(-1, x.size(0), 2)), X
+    ),
     "arange": dynamic(
         lambda x: [
             *(torch.arange(x.size(0)), torch.arange(2, x.size(1)), torch.arange(1, 3 * x.size(0), 2), torch.arange(9, 1, -3) + x.size(0)),

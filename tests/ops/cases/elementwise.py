@@ -31,6 +31,13 @@ CASES: dict[str, Case] = {
         PAIR,
     ),
     "two-ints": dynamic(lambda a, b: (a + b, a * 3 - b, torch.add(a, b, alpha=-2), a / b, a // b, a % b, a**2, a.min(b), a.max(b)), INTS),
+    "rounding": dynamic(
+        lambda a, b: [each(2 * x) for each in (torch.ceil, torch.floor, torch.round, torch.trunc, torch.fix) for x in (a, b)], MIXED
+    ),
+    "remainders": dynamic(
+        lambda a, b: (a % a.size(0), a % b.size(0), a % -0.7, -a % (b + 1), a.size(0) % (a.abs() + 1), b % a.size(0), -3 % (b + 1), b % -5),
+        MIXED,
+    ),
     "two-bools": dynamic(lambda a, b: (a + b, a * b, torch.add(a, b, alpha=0), a > b, a >= b, a < b, a <= b, a == b, a != b), BOOLS),
     "comparisons": dynamic(
         lambda a, b: [

@@ -15,6 +15,14 @@ def scattered(x: torch.Tensor, reduce: str, include_self: bool) -> torch.Tensor:
     return x.scatter_reduce(0, index, x[1:3] * 2, reduce, include_self=include_self)
 
 
+def diagonal_writes(x: torch.Tensor) -> list[torch.Tensor]:
+    filled, copied, added = x.clone(), (9 * x).to(torch.int8), x.clone()
+    filled.diagonal(-1, 2, 1).fill_(7)
+    copied.diagonal().copy_(x[0, 0, 0])
+    added[0].diagonal(1).add_(x[0].diagonal(1))
+    return [filled, copied, added]
+
+
 CASES: dict[str, Case] = {
     "embedding": dynamic(
         lambda w, i: (functional.embedding(i, w), functional.embedding(i, w, padding_idx=1), aten.embedding(w, i[0])),
@@ -32,6 +40,10 @@ CASES: dict[str, Case] = {
     "index-by-bools": static(lambda x: x[:, torch.tensor([True, False] * 4)], X),
     "masks": dynamic(lambda x: (x[x > 0], x.masked_select(x > 0), x[x[:, 0, 0].abs() > 0.1], x.masked_select(x[:1, :1] > 0)), X),
     "mask-of-one": static(lambda x: torch.masked_select(x[0, 0], x[:1, :1, 0] > -9), X),
+    "diagonals": dynamic(
+        lambda x: [each.diagonal(*where) for each in (x, x > 0, (9 * x).to(torch.int8)) for where in ((), (1,), (-2, 1, 2), (2, -1, 0))], X
+    ),
+    "diagonal-writes": dynamic(diagonal_writes, X),
     "searchsorted": dynamic(
         lambda s, v: (torch.searchsorted(s.sort()[0], v), torch.searchsorted(s.sort()[0], v, right=True, out_int32=True)),
         (randn(5), randn(2, 3)),

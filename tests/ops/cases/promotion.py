@@ -11,6 +11,7 @@ CASES: dict[str, Case] = {
     "int-plus-float": dynamic(lambda a, b: a + 1.5 * b, INTS),
     "float-times-int": dynamic(lambda a, b: a * b - b, MIXED),
     "compare-float-int": dynamic(lambda a, b: (a > b, a == b, a <= 2), MIXED),
+    "floor-divide-float-by-int": dynamic(lambda a, b: (a // (b.int() + 1), b // a.size(0), b // 2.5), MIXED),
     "where": dynamic(lambda a, b: torch.where(a > 0, a, b), MIXED),
     "cat-of-dtypes": dynamic(lambda a, b: torch.cat([a, b]), MIXED),
     "sum-of-bools": dynamic(lambda a, b: (a.sum(), b.sum(dim=1)), BOOLS),

@@ -22,6 +22,13 @@ CASES: dict[str, Case] = {
     "sums-of-ints": dynamic(
         lambda a, b: (a.sum(), a.sum(1, dtype=torch.int32), b.sum(0), a.float().mean(), a.mean(dtype=torch.float32)), INTS
     ),
+    "extrema-with-positions": dynamic(
+        lambda x: [
+            *(*x.min(0), *x.max(1), *(x > 0).min(2), *(x > 0).max(-1, keepdim=True), *(9 * x).int().min(0), *x.sum().max(0)),
+            *x.sum().min(0, keepdim=True),
+        ],
+        X,
+    ),
     "softmax": dynamic(
         lambda x: [
             *(x.softmax(-1), x.log_softmax(1), torch.special.softmax(x, 0), torch.special.log_softmax(x, -1)),
