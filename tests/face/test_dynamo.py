@@ -165,6 +165,13 @@ MODELS = """
     def half(x):
         return torch.tensor_split(x, 2, 0)[-1]  # half
 
+    def one_chunk(x):
+        return x.chunk(1, 1)[0] * 2
+
+    def short(x, y):
+        x = x + torch.arange(2)[: x.shape[0]]  # short
+        return x, y * 2
+
     def number_of_parts(x):
         return x * len(x.split(x.shape[1], 2))  # number of parts
 
@@ -314,13 +321,17 @@ def test_the_sizes_for_which_a_graph_has_all_parts(load: Load, name: str, size: 
     assert finding.rule.constraint == f"n >= {least} and n <= {most}"  # type: ignore[attr-defined]
 
 
-AUTO, T = torch.export.Dim.AUTO, torch.export.Dim("T", min=2, max=16)
+AUTO, T, HALF = torch.export.Dim.AUTO, torch.export.Dim("T", min=2, max=16), torch.export.Dim("half", min=1, max=9)
 
 
 @pytest.mark.parametrize(
     ("name", "args", "shapes", "rule"),
     [
         ("half", (R(4, 3),), {"x": {0: "B", 1: AUTO}}, "OXP1011"),
+        ("half", (R(3, 3),), {"x": (HALF + 1, "T")}, "OXP1011"),
+        ("last of three", (R(6, 3),), {"x": (2 * HALF, None)}, "OXP1011"),
+        ("one chunk", (R(4, 3),), {"x": {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim("B")}}, ""),
+        ("short", (R(2), R(2)), {"x": {0: T}, "y": {0: torch.export.Dim("B", min=2, max=16)}}, "OXP1011"),
         ("ninth", (R(4, 5),), {"x": {0: "B", 1: AUTO}}, "OXP1034"),
         ("padded", (R(4, 5), R(5, 5)), {"x": {1: T}, "y": {0: T}}, "OXP1011"),
         ("number of parts", (R(3, 1, 4),), ((AUTO, AUTO, AUTO),), "OXP1034"),

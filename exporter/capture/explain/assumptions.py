@@ -127,13 +127,16 @@ def other_sizes(
             one = {**sizes, symbol: 1}
             if call.squeezes and dim.allows(1) and call.differs(node.meta.get("val"), one):
                 yield node, dim, []
-            if call.counts and (limits := list(_limits(node, call, symbol, sizes, dim))):
+            if call.counts and (limits := list(_limits(guards, node, call, symbol, sizes, dim))):
                 yield node, dim, limits
 
 
-def _limits(node: torch.fx.Node, call: Call, symbol: sympy.Basic, sizes: Mapping[sympy.Basic, int], dim: InputDim) -> Iterator[str]:
-    """The limits of the sizes for which `call` returns as many parts as for the example, or the shapes in the graph."""
-    parts = call.parts(sizes)
+def _limits(
+    guards: Guards, node: torch.fx.Node, call: Call, symbol: sympy.Basic, sizes: Mapping[sympy.Basic, int], dim: InputDim
+) -> Iterator[str]:
+    """The limits of the sizes of `dim` for which `call` returns as many parts as for the example, or the shapes in the graph."""
+    parts, own = call.parts(sizes), guards.symbols.of(dim)
+    expression = symbol if own in (None, symbol) else guards.symbols.expression(own)
 
     def differs(size: int) -> bool:
         others = {**sizes, symbol: size}
@@ -147,8 +150,9 @@ def _limits(node: torch.fx.Node, call: Call, symbol: sympy.Basic, sizes: Mapping
                 while abs(wrong - right) > 1:
                     middle = (right + wrong) // 2
                     right, wrong = (right, middle) if differs(middle) else (middle, wrong)
-                if dim.allows(right + step):
-                    yield f"{relation} {right}"
+                last, beyond = (int(expression.xreplace({symbol: sympy.Integer(each)})) for each in (right, right + step))
+                if dim.allows(beyond):
+                    yield f"{relation} {last}"
                 break
             right = wrong
 

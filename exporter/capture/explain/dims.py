@@ -186,11 +186,17 @@ def _limits(request: Request, guards: Guards) -> Iterator[Finding]:
         for limit, guard in guards.limits(dim, dim.least, dim.most):
             seen.add(dim.name)
             most = dim.given.max if limit.most is None else limit.most
-            stated = Dim(dim.name, min=dim.given.min, max=most if isinstance(most, int) else None) if limit.factor == 1 else None
-            stated = stated or limit.factor * Dim(f"_{dim.name}")
+            stated = limit.factor * Dim(f"_{dim.name}") if limit.factor > 1 else _range(dim.name, dim.given.min, most)
             structure = request.shapes.by_parameter(dict.fromkeys(request.shapes.same_name(dim), stated))
             yield dataclasses.replace(_violated(request, guards, dim, limit.of(dim.name), structure, guard), blocking=False)
             break
+
+
+def _range(name: str, least: int, most: Any) -> Dim | None:
+    """A dim with these bounds; None if it has only one size, which torch allows for static dims only."""
+    if not isinstance(most, int):
+        return Dim(name, min=least)
+    return Dim(name, min=least, max=most) if least < most else None
 
 
 def _violated(request: Request, guards: Guards, dim: InputDim, relation: str, stated: Any, guard: Guard | None = None) -> Finding:
@@ -215,7 +221,9 @@ def _relation(before: Dim, after: Dim) -> str:
 
 def _refined(error: Exception, request: Request) -> dict[InputDim, Any]:
     """The specs that torch's solver suggests for dims instead of the user's."""
-    shapes = request.shapes
+    # NOTE: torch's function stops at a hint such as Dim.DYNAMIC, and the solver suggests nothing for hints.
+    hints = [dim for dim in request.shapes.dims if dim.kind not in (Kind.DIM, Kind.DERIVED)]
+    shapes = request.shapes.replaced(dict.fromkeys(hints))
     with contextlib.suppress(Exception):
         torch_shapes = shapes.for_torch()
         refine = torch.export.dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes

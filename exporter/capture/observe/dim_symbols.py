@@ -7,7 +7,7 @@ from typing import Any
 
 import sympy
 
-from onnxplain.request import InputDim
+from onnxplain.request import InputDim, Kind
 from onnxplain.torch_internals import shape_env
 from onnxplain.torch_internals.symbolic_expressions import REMAINDERS, as_python
 
@@ -50,12 +50,18 @@ class DimSymbols:
         """The example's sizes of `dims`, by torch's symbols in the graph."""
         known = {symbol: dim.size for dim in dims if (symbol := self.of(dim)) is not None}
         replaced = self.replaced()
-        return known | {target: size for symbol, size in known.items() if isinstance(target := replaced.get(symbol), sympy.Symbol)}
+        # NOTE: for a Dim such as `2 * half`, `half` need not be the size of a dim.
+        roots = [_root(target, size) for symbol, size in known.items() if (target := replaced.get(symbol)) is not None]
+        return known | dict(filter(None, roots))
 
     def places(self, expressions: Iterable[sympy.Basic], dims: Iterable[InputDim]) -> list[InputDim]:
         """Those of `dims` on which the expressions of torch's symbols in the graph depend."""
         symbols = {symbol for expression in expressions for symbol in expression.free_symbols}
-        return [dim for dim in dims if (symbol := self.of(dim)) is not None and {symbol, self.replaced().get(symbol)} & symbols]
+        return [dim for dim in dims if (symbol := self.of(dim)) is not None and {symbol, *self.expression(symbol).free_symbols} & symbols]
+
+    def expression(self, symbol: sympy.Basic) -> sympy.Basic:
+        """A symbol as the graph has it: itself, another symbol, or an expression of one."""
+        return self.replaced().get(symbol, symbol)
 
     def text(self, expression: sympy.Basic, names: Mapping[InputDim, str]) -> str:
         """`expression`, which has torch's symbols of the graph, in the names of dims."""
@@ -63,8 +69,20 @@ class DimSymbols:
 
     def named(self, names: Mapping[InputDim, str]) -> dict[sympy.Basic, sympy.Symbol]:
         """The names of dims by their symbols, in the graph and before."""
-        named = {symbol: sympy.Symbol(name) for dim, name in names.items() if (symbol := self.of(dim)) is not None}
+        # NOTE: the name of a Dim such as `half + 1` is an expression.
+        texts = {dim: f"({name})" if dim.kind is Kind.DERIVED else name for dim, name in names.items()}
+        named = {symbol: sympy.Symbol(text) for dim, text in texts.items() if (symbol := self.of(dim)) is not None}
         return {self.replaced().get(symbol, symbol): name for symbol, name in reversed(named.items())} | named
+
+
+def _root(expression: sympy.Basic, value: int) -> tuple[sympy.Basic, int] | None:
+    """The only symbol of an expression that has this value, with its own value; None if there are several."""
+    symbols = list(expression.free_symbols)
+    if len(symbols) != 1:
+        return None
+    # NOTE: a dim that is computed from another dim is a linear function of it (torch 2.11 to 2.15, export/dynamic_shapes.py).
+    offset, next_ = (int(expression.xreplace({symbols[0]: sympy.Integer(each)})) for each in (0, 1))
+    return (symbols[0], (value - offset) // (next_ - offset)) if next_ > offset else None
 
 
 def as_text(relation: sympy.Basic) -> str:
