@@ -1,0 +1,115 @@
+"""The command line: `python -m benchmarks.coverage`, from the folder of the tests."""
+
+from __future__ import annotations
+
+import json
+import logging
+import multiprocessing
+import pathlib
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent import futures
+
+import click
+import torch
+from rich.console import Console
+from rich.progress import track
+
+from . import tables
+from .cases import Pair, pairs
+from .outcomes import Outcome, Result, measure
+
+_Path = click.Path(path_type=pathlib.Path)
+
+
+@click.command()
+@click.argument("operators", nargs=-1)
+@click.option("--samples", default=2, show_default=True, help="Samples of each operator and dtype.")
+@click.option("--every", default=1, show_default=True, help="Take every n-th operator only.")
+@click.option("--dtype", "dtypes", multiple=True, help="Take this dtype only.")
+@click.option("--results", type=_Path, help="JSON lines. Pairs that the file has are not run again.")
+@click.option("--theirs", type=_Path, help="JSON lines of torch.onnx.export, which runs as well.")
+@click.option("--table", type=_Path, help="Write the table of supported operators as markdown.")
+@click.option("--workers", default=2, show_default=True)
+@click.option("--seconds", default=60, show_default=True, help="The time limit of a sample.")
+@click.option("--verbose", is_flag=True, help="Print every sample that fails.")
+def main(
+    operators: Sequence[str],
+    samples: int,
+    every: int,
+    dtypes: Sequence[str],
+    results: pathlib.Path | None,
+    theirs: pathlib.Path | None,
+    table: pathlib.Path | None,
+    workers: int,
+    seconds: int,
+    verbose: bool,
+) -> None:
+    """Exports OPERATORS of op_db, by default all of them, and prints what became of them and why."""
+    names = list(dict.fromkeys(each.operator for each in pairs()))
+    chosen = set(operators or names[::every])
+    wanted = [each for each in pairs() if each.operator in chosen and (not dtypes or each.dtype in dtypes)]
+    console = Console(highlight=False, soft_wrap=True)
+    found = dict(_measured(console, wanted, results, samples, seconds, workers, theirs=False))
+    console.print(tables.summary(found), markup=False)
+    if verbose:
+        console.print(tables.failures(found), markup=False)
+    if theirs:
+        others = dict(_measured(console, wanted, theirs, samples, seconds, workers, theirs=True))
+        console.print(tables.comparison(found, others), markup=False)
+    if table:
+        table.write_text(tables.supported(found), encoding="utf-8")
+
+
+def _measured(
+    console: Console, wanted: Sequence[Pair], file: pathlib.Path | None, samples: int, seconds: int, workers: int, *, theirs: bool
+) -> Iterator[tuple[Pair, list[Result]]]:
+    """The results of all pairs: those that the file has, and the others, which the file gets."""
+    known = dict(_read(file)) if file else {}
+    yield from ((pair, known[pair]) for pair in wanted if pair in known)
+    missing = [pair for pair in wanted if pair not in known]
+    made = _run(missing, samples, seconds, workers, theirs)
+    for pair, found in track(made, total=len(missing), console=Console(stderr=True), description="theirs" if theirs else "ours"):
+        if file:
+            line = {"operator": pair.operator, "dtype": pair.dtype, "results": [vars(each) for each in found]}
+            with file.open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps(line) + "\n")
+        yield pair, found
+
+
+def _read(file: pathlib.Path) -> Iterator[tuple[Pair, list[Result]]]:
+    for text in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
+        line = json.loads(text)
+        yield Pair(line["operator"], line["dtype"]), [Result(**each) for each in line["results"]]
+
+
+def _run(wanted: Iterable[Pair], samples: int, seconds: int, workers: int, theirs: bool) -> Iterator[tuple[Pair, list[Result]]]:
+    """Runs pairs in processes. A pair whose process dies has crashed; those that ran beside it run again, each by itself."""
+    suspects: list[Pair] = []
+    rest = list(wanted)
+    while rest or suspects:
+        batch = suspects[:1] or rest
+        with futures.ProcessPoolExecutor(1 if suspects else workers, multiprocessing.get_context("fork"), _start) as pool:
+            running = {pool.submit(measure, pair, samples, seconds, theirs=theirs): pair for pair in batch}
+            done: set[Pair] = set()
+            for each in futures.as_completed(running):
+                if not isinstance(each.exception(), futures.process.BrokenProcessPool):
+                    done.add(running[each])
+                    yield running[each], each.result()
+        left = [pair for pair in batch if pair not in done]
+        if suspects:
+            yield from ((pair, [Result(Outcome.CRASHED.value)]) for pair in left)
+            suspects = suspects[1:]
+        else:
+            # NOTE: the pool starts pairs in order, and has at most one more than its workers under way.
+            suspects, rest = left[: workers + 1], left[workers + 1 :]
+
+
+def _start() -> None:
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+
+
+if __name__ == "__main__":
+    main()
