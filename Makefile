@@ -11,7 +11,7 @@ INSTALL = rm -rf build && $(BIN)/pip install --quiet --no-deps --force-reinstall
 # Two processes, each with whole files of tests, the long ones not last: what they share is made once, and one process at a time runs npm.
 TWO = --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo samples install lint test test-torch rules release clean
+.PHONY: demo samples install lint test test-torch rules kernels release clean
 
 # Exports a healthy sample and one with a problem, and shows the finding. It is expected to fail: that is exit code 1, anything else is wrong.
 demo: $(VENV)/needs-of-demo
@@ -56,6 +56,11 @@ test-torch:
 rules: $(VENV)/needs-of-test
 	$(INSTALL)
 	$(BIN)/python -m onnxplain.rules rules
+
+# Writes the table of the dtypes for which the installed ONNX Runtime has no kernels: exporter/recording/kernels.py.
+kernels: $(VENV)/needs-of-test
+	cd tests && ../$(BIN)/python -m benchmarks.coverage.kernels
+	$(BIN)/ruff format --quiet exporter/recording/kernels.py
 
 # Freezes the unshipped table of rules/RELEASES.md: make release VERSION=0.2.0. Checks the version of pyproject.toml, CHANGELOG.md, the pages,
 # the rules' histories, and that everything is committed. Afterwards commit, and raise the version in pyproject.toml and CHANGELOG.md.

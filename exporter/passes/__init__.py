@@ -12,7 +12,7 @@ from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.registry import OnnxRegistry
 from onnxplain.request import DimNames
 
-from . import decompose, functionalize, inline, promote, prune
+from . import decompose, empty_results, functionalize, inline, promote, prune, scalars
 from .graphs import graph_modules
 
 __all__ = ["Prepared", "graph_modules", "run"]
@@ -35,8 +35,10 @@ Pass = Callable[[DiagnosticContext, torch.fx.GraphModule, OnnxRegistry], None]
 
 _PASSES: tuple[Pass, ...] = (
     inline.inline_grad_mode,  # first: all other passes must see the nodes inside, and no run-time check
+    empty_results.replace_empty_results,  # before decompose: what a constant replaces needs no translation
     decompose.decompose,  # before promote: operators that come from a decomposition are already promoted
     promote.promote_dtypes,
+    scalars.scalars_to_vectors,  # after decompose: operators that come from a decomposition get scalars as well
     prune.remove_unused,  # last: the other passes leave unused nodes behind
 )
 """In order, with the reason for the position. Functionalization comes before all of them, since it may make a new program."""

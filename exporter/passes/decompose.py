@@ -15,7 +15,7 @@ from onnxplain.rules import CustomOperatorInlined, DecompositionFailed
 from onnxplain.source import locations, stubs
 from onnxplain.torch_internals.decompositions import Decompositions, decomposition_of, known_decompositions, make_fx
 from onnxplain.torch_internals.fake_tensors import mode_of
-from onnxplain.torch_internals.operators import OpOverload
+from onnxplain.torch_internals.operators import OpOverload, schema
 from onnxplain.torch_internals.python_kernels import WithoutData, python_kernel
 
 from .inline import inline
@@ -35,7 +35,7 @@ def decompose(context: DiagnosticContext, module: torch.fx.GraphModule, registry
     table = {
         target: function
         for target, function in everything.items()
-        if registry.translation(qualified_name(target), is_complex=False) is None
+        if registry.translation(qualified_name(target), is_complex=False) is None and not schema(target).is_mutable
     }
     tried: set[torch.fx.Node] = set()
     while needing:
@@ -112,7 +112,11 @@ def _traced(node: torch.fx.Node, function: Callable[..., Any], table: Decomposit
 
     with _fake_mode(node):
         # NOTE: some decompositions write to tensors that they have made.
-        return make_fx(torch.func.functionalize(call), decomposition_table=dict(table))(*values)
+        made = make_fx(torch.func.functionalize(call), decomposition_table=dict(table))(*values)
+        if any(isinstance(each.target, OpOverload) and schema(each.target).is_mutable for each in made.graph.nodes):
+            # NOTE: those in C++ do so where `functionalize` does not see it; in the graph it does (read in torch 2.13).
+            made = make_fx(torch.func.functionalize(made), decomposition_table=dict(table))(*values)
+        return made
 
 
 def _fake_mode(node: torch.fx.Node) -> Any:

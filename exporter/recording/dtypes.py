@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import onnx_ir as ir
 
+from .kernels import LACKING
 from .python_values import TENSORS, python_dtype
-from .signatures import Bound, takes_sequence
+from .signatures import Bound, of_version, takes_sequence
 
-_NARROW = frozenset({ir.DataType.BFLOAT16, ir.DataType.FLOAT16})
+_D = ir.DataType
+_NARROW = frozenset({_D.BFLOAT16, _D.FLOAT16})
+
+_STAND_INS: Mapping[ir.DataType, tuple[ir.DataType, ...]] = {
+    _D.BOOL: (_D.UINT8, _D.INT32, _D.INT64, _D.FLOAT),
+    _D.UINT8: (_D.INT32, _D.INT64, _D.FLOAT),
+    _D.INT8: (_D.INT32, _D.INT64, _D.FLOAT),
+    _D.INT16: (_D.INT32, _D.INT64, _D.FLOAT),
+    _D.INT32: (_D.INT64, _D.DOUBLE, _D.FLOAT),
+    _D.INT64: (_D.DOUBLE, _D.FLOAT),
+    _D.FLOAT16: (_D.FLOAT,),
+    _D.BFLOAT16: (_D.FLOAT,),
+}
+"""The dtypes that can take the place of a dtype, the best one first. They hold all its values, but for ints that only floats are left for:
+DOUBLE holds them up to 2**53, FLOAT up to 2**24. Nothing takes the place of DOUBLE."""
 
 
 def bound_dtypes(inputs: Bound) -> dict[str, ir.DataType]:
@@ -23,12 +39,36 @@ def bound_dtypes(inputs: Bound) -> dict[str, ir.DataType]:
     return types
 
 
-def refused(signature: ir.schemas.OpSignature, types: Mapping[str, ir.DataType]) -> dict[str, ir.DataType]:
-    """The type constraints that are bound to float16 or bfloat16 although the operator is not defined for it."""
-    if _NARROW.isdisjoint(types.values()):
-        return {}
-    allowed = {parameter.type_constraint.name: parameter.type_constraint.allowed_types for parameter in signature.inputs}
-    return {name: dtype for name, dtype in types.items() if dtype in _NARROW and ir.TensorType(dtype) not in allowed[name]}
+def stand_ins(
+    signature: ir.schemas.OpSignature, types: Mapping[str, ir.DataType], opset: int, attributes: Mapping[str, Any]
+) -> Mapping[str, ir.DataType]:
+    """The dtypes in which to compute instead, by type constraint, where ONNX or the kernels of ONNX Runtime do not take the bound ones."""
+    accepted = _accepted(signature.domain, signature.name, signature.since_version, opset, bool(attributes.get("reduction")))
+    found: dict[str, ir.DataType] = {}
+    for name, dtype in types.items():
+        known = accepted.get(name)
+        if known and dtype not in known:
+            stand_in = next((each for each in _STAND_INS.get(dtype, ()) if each in known), None)
+            if stand_in is not None:
+                found[name] = stand_in
+    return found
+
+
+@functools.cache
+def _accepted(domain: str, name: str, version: int, opset: int, reduces: bool) -> Mapping[str, frozenset[ir.DataType]]:
+    """The dtypes that an operator takes, by type constraint."""
+    allowed = {
+        parameter.type_constraint.name: parameter.type_constraint.allowed_types for parameter in of_version(domain, name, version).inputs
+    }
+    made = {each: {type_.dtype for type_ in types if isinstance(type_, ir.TensorType)} for each, types in allowed.items()}
+    known = LACKING.get(name, {}) if not domain else {}
+    for since in [since for since in known if since <= opset][-1:]:
+        for each, lacks in known[since].items():
+            made.get(each, set()).difference_update(ir.DataType[lack] for lack in lacks)
+    if reduces and name.startswith("Scatter"):
+        # NOTE: the kernels exist, and fail when they run (read in ONNX Runtime 1.31).
+        made["T"] -= {_D.BOOL, *_NARROW}
+    return {each: frozenset(types) for each, types in made.items()}
 
 
 def constant_dtype(parameter: ir.schemas.Parameter, argument: Any, types: Mapping[str, ir.DataType]) -> ir.DataType:
@@ -54,7 +94,7 @@ def infer_output_dtypes(signature: ir.schemas.OpSignature, inputs: Bound, attrib
         for (parameter, _), value in zip(inputs, node.inputs, strict=False)
         if value is not None and value.dtype is not None and not _is_sequence(value)
     }
-    for parameter, output in zip(signature.outputs, node.outputs, strict=False):
+    for parameter, output in zip(_parameters(signature, len(node.outputs)), node.outputs, strict=False):
         allowed = parameter.type_constraint.allowed_types
         if takes_sequence(parameter):
             output.type = ir.SequenceType(ir.TensorType(_element_dtype(attributes, node) or ir.DataType.UNDEFINED))
@@ -62,6 +102,14 @@ def infer_output_dtypes(signature: ir.schemas.OpSignature, inputs: Bound, attrib
             output.dtype = types[parameter.type_constraint.name]
         elif len(allowed) == 1:
             output.dtype = next(iter(allowed)).dtype
+
+
+def _parameters(signature: ir.schemas.OpSignature, outputs: int) -> Sequence[ir.schemas.Parameter]:
+    """The parameter for each output: the last one may stand for several."""
+    known = list(signature.outputs)
+    if known and known[-1].variadic:
+        known += known[-1:] * (outputs - len(known))
+    return known
 
 
 def _element_dtype(attributes: Mapping[str, Any], node: ir.Node) -> ir.DataType | None:

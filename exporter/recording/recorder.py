@@ -120,8 +120,8 @@ class Recorder:
         inputs, named = signatures.bind(signature, args, kwargs)
         attributes: Mapping[str, Any] = named
         types = dtypes.bound_dtypes(inputs)
-        if refused := dtypes.refused(signature, types):
-            return self._in_float(signature, inputs, attributes, outputs, refused)
+        if stand_ins := dtypes.stand_ins(signature, types, self.opset, attributes):
+            return self._with_casts(signature, inputs, attributes, outputs, types, stand_ins)
         flat = self._flat_inputs(inputs, types)
         if outputs == 1 and not signature.domain:
             shorter, attributes = folding.shortened(signature.name, flat, attributes)
@@ -141,29 +141,31 @@ class Recorder:
         self.nodes.append(node)
         return list(node.outputs)
 
-    def _in_float(
+    def _with_casts(
         self,
         signature: ir.schemas.OpSignature,
         inputs: signatures.Bound,
         attributes: Mapping[str, Any],
         outputs: int,
-        refused: Mapping[str, ir.DataType],
+        types: Mapping[str, ir.DataType],
+        stand_ins: Mapping[str, ir.DataType],
     ) -> list[ir.Value]:
-        """Records an operator that is not defined for a narrow float dtype: on float32, with casts around it."""
+        """Records an operator that does not take some dtypes: on others, with casts around it."""
 
-        def widened(argument: Any) -> Any:
+        def converted(argument: Any, dtype: ir.DataType) -> Any:
             if isinstance(argument, list | tuple):
-                return [widened(each) for each in argument]
-            return op.Cast(argument, to=int(ir.DataType.FLOAT)) if isinstance(argument, ir.Value) else argument
+                return [converted(each, dtype) for each in argument]
+            return op.Cast(argument, to=int(dtype)) if isinstance(argument, ir.Value) else argument
 
         args: list[Any] = []
         for parameter, argument in inputs:
-            value = widened(argument) if parameter.type_constraint.name in refused else argument
+            name = parameter.type_constraint.name
+            value = converted(argument, stand_ins[name]) if name in stand_ins else argument
             args.extend(value) if parameter.variadic else args.append(value)
         made = self._record(signature, args, attributes, outputs)
         names = [parameter.type_constraint.name for parameter in signature.outputs]
         names += names[-1:] * (len(made) - len(names))
-        return [op.Cast(value, to=int(refused[name])) if name in refused else value for value, name in zip(made, names, strict=False)]
+        return [op.Cast(value, to=int(types[name])) if name in stand_ins else value for value, name in zip(made, names, strict=False)]
 
     def _constant_op(self, kwargs: Mapping[str, Any]) -> ir.Value:
         for name, value in kwargs.items():

@@ -44,7 +44,7 @@ def newest(name: str, oldest: int = 18) -> ir.schemas.OpSignature:
     """
     for opset in range(oldest, onnx.defs.onnx_opset_version() + 1):
         if onnx.defs.has(name, opset, ""):
-            return _of_version("", name, onnx.defs.get_schema(name, opset, "").since_version)
+            return of_version("", name, onnx.defs.get_schema(name, opset, "").since_version)
     raise AttributeError(f"there is no ONNX operator {name}")
 
 
@@ -56,11 +56,12 @@ def of_onnxscript(op: values.Op) -> ir.schemas.OpSignature:
     """
     if op.op_schema is None:
         raise ValueError(f"there is no ONNX operator {op.name} in {op.opset!r}")
-    return _of_version(op.op_schema.domain, op.op_schema.name, op.op_schema.since_version)
+    return of_version(op.op_schema.domain, op.op_schema.name, op.op_schema.since_version)
 
 
 @functools.cache
-def _of_version(domain: str, name: str, version: int) -> ir.schemas.OpSignature:
+def of_version(domain: str, name: str, version: int) -> ir.schemas.OpSignature:
+    """An operator as a version of its domain has it."""
     return ir.schemas.OpSignature.from_op_schema(onnx.defs.get_schema(name, version, domain))
 
 

@@ -39,4 +39,8 @@ def known_decompositions() -> Decompositions:
 def decomposition_of(operator: OpOverload) -> Callable[..., Any] | None:
     """The decomposition of an operator that torch composes of others; None if it has none."""
     can = getattr(operator, "_can_decompose", None)
-    return operator.decompose if can is not None and can() else None
+    try:
+        return operator.decompose if can is not None and can() else None
+    except RuntimeError:
+        # NOTE: the dispatcher does not know operators that only TorchScript has, such as aten::size (read in torch 2.13).
+        return None

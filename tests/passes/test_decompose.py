@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
+from parity import check
 
 import onnxplain
 from onnxplain.rules import CustomOperatorInlined
@@ -46,3 +47,19 @@ def test_an_operator_of_torch_is_decomposed_without_a_finding() -> None:
 class Difference(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.diff(x)
+
+
+COMPOSITES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "rms_norm": lambda x: torch.nn.functional.rms_norm(x, [4]),
+    "cosine_similarity": lambda x: torch.cosine_similarity(x, x.flip(0), dim=1),
+    "nanmean": lambda x: torch.where(x > 0.5, torch.nan, x).nanmean(1),
+    "poisson_nll_loss": lambda x: torch.nn.functional.poisson_nll_loss(x, x.abs()),
+    "margin_ranking_loss": lambda x: torch.nn.functional.margin_ranking_loss(x, x.flip(0), x.sign()),
+    "diff": lambda x: x.diff(n=2, dim=1, prepend=x[:, :1]),
+}
+
+
+@pytest.mark.parametrize("name", COMPOSITES)
+def test_operators_that_write_to_what_they_have_made(name: str) -> None:
+    function, x = COMPOSITES[name], torch.randn(3, 4, generator=torch.Generator().manual_seed(3))
+    check(function, onnxplain.export(function, (x,)), (x,))

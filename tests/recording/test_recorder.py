@@ -142,6 +142,38 @@ def test_several_outputs_return_to_the_narrow_float(recorder: Recorder) -> None:
     assert sorted(node.op_type for node in recorder.nodes) == ["Cast", "Cast", "TopK"]
 
 
+STAND_INS: Mapping[str, tuple[Callable[[ir.Value], Any], ir.DataType, ir.DataType]] = {
+    # ONNX does not define these.
+    "Sign of bools": (lambda x: op.Sign(x), BOOL, ir.DataType.UINT8),
+    "IsNaN of ints": (lambda x: op.IsNaN(x), LONG, ir.DataType.DOUBLE),
+    "Conv of ints": (lambda x: op.Conv(x, x), LONG, FLOAT),
+    # ONNX Runtime has no kernels for these.
+    "Where of bools": (lambda x: op.Where(op.Not(x), x, x), BOOL, ir.DataType.UINT8),
+    "Trilu of bytes": (lambda x: op.Trilu(x), ir.DataType.UINT8, ir.DataType.INT32),
+    "a reduction of bools": (lambda x: op.ScatterND(x, value(LONG), x, reduction="max"), BOOL, ir.DataType.UINT8),
+    "a reduction of float16": (lambda x: op.ScatterND(x, value(LONG), x, reduction="add"), HALF, FLOAT),
+}
+
+
+@pytest.mark.parametrize("name", STAND_INS)
+def test_operators_compute_in_a_dtype_that_has_a_kernel(recorder: Recorder, name: str) -> None:
+    make, given, stand_in = STAND_INS[name]
+    result = make(value(given))
+    assert result.dtype in (given, BOOL)
+    (node,) = [node for node in recorder.nodes if node.op_type not in ("Cast", "Not")]
+    assert stand_in in [each.dtype for each in node.inputs]
+    assert given not in [each.dtype for each in node.inputs[1:]]
+
+
+def test_dtypes_with_a_kernel_need_no_cast(recorder: Recorder) -> None:
+    op.Where(value(BOOL), value(LONG), value(LONG))
+    assert [node.op_type for node in recorder.nodes] == ["Where"]
+
+
+def test_every_output_of_a_split_has_its_dtype(recorder: Recorder) -> None:
+    assert [each.dtype for each in op.Split(value(HALF), num_outputs=3)] == [HALF] * 3
+
+
 def test_cast_like_a_known_dtype_is_a_cast(recorder: Recorder) -> None:
     assert op.CastLike(value(), value(LONG)).dtype is LONG
     op.CastLike(value(), value(None))

@@ -1,0 +1,85 @@
+"""The dtypes that ONNX allows for an operator but for which ONNX Runtime has no kernel on the CPU (read in version 1.31.1).
+
+`make kernels` writes this file. FLOAT16 is not in it: ONNX Runtime itself computes in FLOAT where it has no kernel for FLOAT16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+LACKING: Mapping[str, Mapping[int, Mapping[str, tuple[str, ...]]]] = {
+    "Acos": {7: {"T": ("DOUBLE",)}},
+    "Acosh": {9: {"T": ("DOUBLE",)}},
+    "ArgMax": {13: {"T": ("INT16",)}},
+    "ArgMin": {13: {"T": ("INT16",)}},
+    "Asin": {7: {"T": ("DOUBLE",)}},
+    "Asinh": {9: {"T": ("DOUBLE",)}},
+    "Atan": {7: {"T": ("DOUBLE",)}},
+    "Atanh": {9: {"T": ("DOUBLE",)}},
+    "Attention": {23: {"T1": ("DOUBLE",), "T2": ("DOUBLE",), "U": ("UINT8", "INT8", "INT16", "INT32", "INT64", "DOUBLE")}},
+    "AveragePool": {11: {"T": ("DOUBLE",)}},
+    "BitCast": {26: {"T1": ("BOOL",), "T2": ("BOOL",)}},
+    "BitShift": {28: {"T": ("INT8", "INT16", "INT32", "INT64")}},
+    "Celu": {28: {"T": ("DOUBLE",)}},
+    "Clip": {13: {"T": ("INT16",)}},
+    "Col2Im": {18: {"T": ("BOOL", "UINT8", "INT8", "INT16", "INT32", "INT64", "DOUBLE")}},
+    "Conv": {11: {"T": ("DOUBLE",)}},
+    "ConvTranspose": {11: {"T": ("DOUBLE",)}},
+    "Cosh": {9: {"T": ("DOUBLE",)}},
+    "DepthToSpace": {13: {"T": ("BOOL", "INT16", "INT32", "INT64")}},
+    "Det": {11: {"T": ("DOUBLE",)}},
+    "Einsum": {12: {"T": ("UINT8", "INT8", "INT16")}},
+    "Elu": {6: {"T": ("DOUBLE",)}},
+    "Erf": {13: {"T": ("DOUBLE",)}},
+    "EyeLike": {9: {"T1": ("BOOL", "UINT8", "INT8", "INT16"), "T2": ("BOOL", "UINT8", "INT8", "INT16")}},
+    "Gelu": {20: {"T": ("DOUBLE",)}},
+    "Gemm": {13: {"T": ("INT32", "INT64")}},
+    "GlobalAveragePool": {1: {"T": ("DOUBLE",)}},
+    "GlobalLpPool": {2: {"T": ("DOUBLE",)}},
+    "GlobalMaxPool": {1: {"T": ("DOUBLE",)}},
+    "GridSample": {
+        16: {"T1": ("BOOL", "UINT8", "INT8", "INT16", "INT32", "INT64", "DOUBLE"), "T2": ("DOUBLE",)},
+        20: {"T1": ("BOOL", "UINT8", "INT8", "INT16", "INT32", "INT64")},
+    },
+    "HardSigmoid": {6: {"T": ("DOUBLE",)}},
+    "Hardmax": {13: {"T": ("DOUBLE",)}},
+    "InstanceNormalization": {6: {"T": ("DOUBLE",)}},
+    "LRN": {13: {"T": ("DOUBLE",)}},
+    "LeakyRelu": {16: {"T": ("DOUBLE",)}},
+    "LpPool": {18: {"T": ("DOUBLE",)}},
+    "Max": {13: {"T": ("INT16",)}},
+    "MaxRoiPool": {1: {"T": ("DOUBLE",)}},
+    "MaxUnpool": {11: {"T1": ("DOUBLE",)}},
+    "Mean": {13: {"T": ("DOUBLE",)}},
+    "MeanVarianceNormalization": {13: {"T": ("DOUBLE",)}},
+    "MelWeightMatrix": {17: {"T2": ("DOUBLE",)}},
+    "Min": {13: {"T": ("INT16",)}},
+    "Multinomial": {7: {"T1": ("DOUBLE",)}},
+    "NonZero": {13: {"T": ("INT8", "INT16", "DOUBLE")}},
+    "OneHot": {
+        11: {
+            "T1": ("UINT8", "INT8", "INT16", "DOUBLE"),
+            "T2": ("UINT8", "INT8", "INT16", "DOUBLE"),
+            "T3": ("BOOL", "UINT8", "INT8", "INT16", "DOUBLE"),
+        }
+    },
+    "PRelu": {16: {"T": ("INT32", "INT64", "DOUBLE")}},
+    "Pad": {18: {"T": ("INT16",)}},
+    "Pow": {15: {"T1": ("UINT8", "INT8", "INT16")}},
+    "QuantizeLinear": {13: {"T1": ("INT32",)}, 23: {"T1": ("INT32",), "T2": ("INT32",)}},
+    "RNN": {14: {"T": ("DOUBLE",)}},
+    "Relu": {14: {"T": ("INT16", "INT64")}},
+    "Resize": {18: {"T1": ("BOOL", "INT16", "INT64", "DOUBLE")}},
+    "Selu": {6: {"T": ("DOUBLE",)}},
+    "Sinh": {9: {"T": ("DOUBLE",)}},
+    "Softplus": {1: {"T": ("DOUBLE",)}},
+    "Softsign": {1: {"T": ("DOUBLE",)}},
+    "SpaceToDepth": {13: {"T": ("BOOL", "INT16", "INT32", "INT64")}},
+    "SplitToSequence": {11: {"T": ("UINT8", "INT8", "INT16")}},
+    "Tan": {7: {"T": ("DOUBLE",)}},
+    "ThresholdedRelu": {10: {"T": ("DOUBLE",)}},
+    "Trilu": {14: {"T": ("UINT8", "INT8", "INT16")}},
+    "Unique": {11: {"T": ("BOOL", "UINT8", "INT16", "INT32")}},
+    "Where": {16: {"T": ("BOOL", "INT16")}},
+}
+"""By operator, by the opset since when it is so, and by type constraint."""
