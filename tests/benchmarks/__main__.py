@@ -16,7 +16,7 @@ from rich.console import Console
 
 import onnxplain
 
-from . import contenders, memory, models, show, studies, verdict
+from . import architectures, contenders, memory, models, sample, show, studies, verdict
 from .measure import measure
 
 _PACKAGES = ("torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime", "transformers", "diffusers", "monai")
@@ -36,6 +36,8 @@ _Path = click.Path(path_type=pathlib.Path)
 @click.option("--scaling", is_flag=True, help="Only: how the time after capture grows with the number of layers.")
 @click.option("--log-cost", is_flag=True, help="Only: the cost of writing the log as SARIF.")
 @click.option("--large-log", is_flag=True, help="Only: the cost of a log of 10,000 findings.")
+@click.option("--sample", "sampled", is_flag=True, help="Only: first and later exports of a sample of architectures, over bare capture.")
+@click.option("--family", "families", multiple=True, type=click.Choice(list(architectures.FAMILIES)), help="The part of the sample.")
 @click.option("--cold", is_flag=True, help="Only: the time from the start of a process to a saved small model.")
 @click.option("--fake", is_flag=True, help="Only: the cost of exporting a Llama with 70 B parameters in fake mode.")
 @click.option(
@@ -54,6 +56,8 @@ def main(
     scaling: bool,
     log_cost: bool,
     large_log: bool,
+    sampled: bool,
+    families: tuple[str, ...],
     cold: bool,
     fake: bool,
     highresnet: bool,
@@ -70,13 +74,15 @@ def main(
         studies.log_cost(console, chosen, repeat)
     if large_log:
         studies.large_log(console, repeat)
+    if sampled or families:
+        sample.compare(console, families or tuple(architectures.FAMILIES), repeat)
     if cold:
         studies.cold(console, repeat)
     if fake:
         studies.fake(console)
     if highresnet:
         _highresnet(console, picture, json_path)
-    if profile or scaling or log_cost or large_log or cold or fake or highresnet:
+    if profile or scaling or log_cost or large_log or sampled or families or cold or fake or highresnet:
         return
     settings = {"repeat": repeat, "save": save, "latency": not no_latency, "memory": not no_memory, "threads": threads}
     _compare(console, chosen, settings, picture, json_path)

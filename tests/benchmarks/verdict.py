@@ -10,6 +10,8 @@ from .measure import Pair, Result
 
 MEDIAN_OVER_CAPTURE = 1.25
 WORST_OVER_CAPTURE = 1.5
+FIRST_OVER_CAPTURE = {0.5: 1.05, 0.9: 1.3, 1.0: 1.6}
+"""The targets of the sample: the share of its architectures and the largest ratio among them."""
 TIMES_FASTER = 4.0
 TIMES_FASTER_COLD = 1.5
 COST_OF_LOG = 1.02
