@@ -12,7 +12,7 @@ from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.registry import OnnxRegistry
 from onnxplain.request import DimNames
 
-from . import decompose, empty_results, functionalize, inline, promote, prune, scalars
+from . import decompose, empty_results, functionalize, promote, prune, scalars
 from .graphs import graph_modules
 
 __all__ = ["Prepared", "graph_modules", "run"]
@@ -34,7 +34,7 @@ class Prepared:
 Pass = Callable[[DiagnosticContext, torch.fx.GraphModule, OnnxRegistry], None]
 
 _PASSES: tuple[Pass, ...] = (
-    inline.inline_grad_mode,  # first: all other passes must see the nodes inside, and no run-time check
+    prune.remove_unused,  # first: ONNX has no operator that stops a run, so no other pass need see a run-time check
     empty_results.replace_empty_results,  # before decompose: what a constant replaces needs no translation
     decompose.decompose,  # before promote: operators that come from a decomposition are already promoted
     promote.promote_dtypes,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import torch
 
+from onnxplain.torch_internals.fake_tensors import mode_of, share_memory
 from onnxplain.torch_internals.operators import OpOverload, is_composite, schema
 
 # fmt: off
@@ -21,55 +22,36 @@ _FRESH = frozenset({
     "aten::upsample_nearest2d", "aten::upsample_nearest3d", "aten::upsample_trilinear3d", "aten::var", "aten::where",
 })
 # fmt: on
-"""Composite operators whose result is new memory. All other composite operators may return a view of an argument, or the argument itself
-(`dropout` in evaluation does), even if their schema does not say so."""
+"""Composite operators whose result is new memory. All other composite operators may return a view of an argument, or the argument itself,
+even if their schema does not say so."""
 
 
-class Aliases:
-    """Groups the values of a graph by the memory that they may share.
+class UnknownMemory(Exception):
+    """Nobody can say whose memory the result of a node has."""
+
+
+def groups(nodes: Sequence[torch.fx.Node], written: Sequence[torch.fx.Node]) -> set[torch.fx.Node]:
+    """The nodes whose results may share memory with one of `written`.
 
     Args:
         nodes: All nodes of the graph, in order.
+        written: Some of them.
     """
-
-    def __init__(self, nodes: Sequence[torch.fx.Node]) -> None:
-        self._position = {node: position for position, node in enumerate(nodes)}
-        self._groups: dict[torch.fx.Node, set[torch.fx.Node]] = {}
-        for node in nodes:
-            group = {node}
-            for source in _shares_memory_with(node):
-                group |= self._groups.get(source, {source})
-            for member in group:
-                self._groups[member] = group
-
-    def is_later(self, node: torch.fx.Node, than: torch.fx.Node) -> bool:
-        """Whether `node` runs after `than`."""
-        return self._position[node] > self._position[than]
-
-    def seen_later(self, written: torch.fx.Node, writer: torch.fx.Node) -> bool:
-        """Whether a node after `writer` may read the memory of `written` through a value other than `written` and the writer's result.
-
-        The caller may always read the memory of inputs, weights and constants.
-        """
-        for member in self._groups[written]:
-            if member.op != "call_function":
-                return True
-            # NOTE: only values from before the write count. Later ones come from `written`, or from one of them that is used later.
-            if member is not written and self.is_later(writer, member) and self._used_after(member, writer):
-                return True
-        return False
-
-    def renew(self, node: torch.fx.Node) -> None:
-        """Records that the result of `node` is new memory from now on, and that later values share it instead of the argument's memory."""
-        later = {member for member in self._groups[node] if member is node or self.is_later(member, node)}
-        for member in later:
-            self._groups[member] = later
-
-    def _used_after(self, node: torch.fx.Node, writer: torch.fx.Node) -> bool:
-        return any(user is not writer and self.is_later(user, writer) for user in node.users)
+    group_of: dict[torch.fx.Node, set[torch.fx.Node]] = {}
+    for node in nodes:
+        group = {node}
+        for source in may_share_memory_with(node):
+            other = group_of.get(source)
+            if other is not None and other is not group:
+                group, other = (group, other) if len(group) > len(other) else (other, group)
+                group |= other
+                group_of.update(dict.fromkeys(other, group))
+        group_of[node] = group
+    return set().union(*(group_of[node] for node in written))
 
 
-def _shares_memory_with(node: torch.fx.Node) -> Iterable[torch.fx.Node]:
+def may_share_memory_with(node: torch.fx.Node) -> Iterable[torch.fx.Node]:
+    """The inputs of `node` whose memory its result may have."""
     target = node.target
     if node.op != "call_function":
         return ()
@@ -82,3 +64,41 @@ def _shares_memory_with(node: torch.fx.Node) -> Iterable[torch.fx.Node]:
         shared = [named.get(argument.name) for argument in described.arguments if argument.alias_info is not None]
         return [source for source in shared if isinstance(source, torch.fx.Node)] or node.all_input_nodes
     return node.all_input_nodes if is_composite(target) and described.name not in _FRESH else ()
+
+
+def shares_memory_with(node: torch.fx.Node) -> torch.fx.Node | None:
+    """The input of `node`, an operator, whose memory its result has; None if the result is new memory.
+
+    Raises:
+        UnknownMemory: The result may have the memory of several inputs.
+    """
+    sources = list(may_share_memory_with(node))
+    if sources and isinstance(node.target, OpOverload) and is_composite(node.target):
+        sources = _sources_of_composite(node, sources)
+    if len(sources) > 1:
+        raise UnknownMemory
+    return sources[0] if sources else None
+
+
+def _sources_of_composite(node: torch.fx.Node, sources: Sequence[torch.fx.Node]) -> list[torch.fx.Node]:
+    """Those of `sources` that the result shares memory with: what `reshape` returns depends on the strides of its argument."""
+    expected = [value for value in _leaves(node.meta.get("val")) if isinstance(value, torch.Tensor)]
+    tensors = {source: value for source in sources if isinstance(value := source.meta.get("val"), torch.Tensor)}
+    if not any(each.dtype == value.dtype or each.is_complex() for each in expected for value in tensors.values()):
+        return []
+    args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda each: each.meta["val"])
+    mode = mode_of(expected[0])
+    if mode is None:
+        raise UnknownMemory
+    assert isinstance(node.target, OpOverload)
+    try:
+        with torch.no_grad(), mode:
+            made = [value for value in _leaves(node.target(*args, **kwargs)) if isinstance(value, torch.Tensor)]
+    except Exception as error:
+        # NOTE: an operator of the user's may need what fake tensors do not have.
+        raise UnknownMemory from error
+    return [source for source, value in tensors.items() if any(share_memory(each, value) for each in made)]
+
+
+def _leaves(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else (value,)

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import copy
+import functools
 import logging
+from collections.abc import Collection, Iterator, Sequence
 
 import torch
 
-from onnxplain.diagnostics import DiagnosticContext
+from onnxplain.diagnostics import DiagnosticContext, Evidence
 from onnxplain.registry import qualified_name
 from onnxplain.rules import MutationDropped, MutationNotRemoved
 from onnxplain.source import locations
 from onnxplain.torch_internals import functorch
 from onnxplain.torch_internals.operators import OpOverload, schema
 
-from . import aliases
-from .graphs import all_nodes, graph_modules
+from . import aliases, views
+from .graphs import all_nodes, arguments, graph_modules
+from .inline import inline_grad_mode
+from .views import View
 
 _DROPOUT = frozenset({"aten::dropout", "aten::feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout"})
+
+_WITH_STATISTICS = {"aten::batch_norm": "training", "aten::instance_norm": "use_input_stats"}
+"""Normalizations that keep running statistics, and the argument that makes them update these."""
 
 _MUTATED_KINDS = {
     torch.export.graph_signature.OutputKind.BUFFER_MUTATION: "buffer",
@@ -29,13 +36,18 @@ def functionalize(
     context: DiagnosticContext, program: torch.export.ExportedProgram
 ) -> tuple[torch.export.ExportedProgram, torch.fx.GraphModule]:
     """The program and a copy of its graph, which has no in-place operators. The program is a new one if it was traced again."""
-    graph_module = _without_idle_dropout(program)
-    obstacle = _resolved_by_tracing(program) or _rewrite(graph_module)
+    graph_module = _copy(program)
+    lasting = _lasting(program, graph_module.graph)
+    writers: dict[torch.fx.Node, Evidence] = {}
+    obstacle = _resolved_by_tracing(graph_module) or _rewrite(graph_module, lasting, writers)
     if obstacle is None:
+        for node, (kind, name) in lasting.items():
+            if node in writers:
+                context.report(MutationDropped(kind=kind, name=name), at=writers[node])
         return program, graph_module
     # NOTE: this costs as much as the capture, so it happens only if it must.
     context.event(f"The whole program is functionalized, because of {qualified_name(obstacle.target)} ({obstacle.name}).", logging.DEBUG)
-    functional = _retraced(context, _with_graph(program, _without_idle_dropout(program)))
+    functional = _retraced(context, _with_graph(program, _copy(program)))
     for spec in functional.graph_signature.output_specs:
         if spec.kind in _MUTATED_KINDS and spec.target is not None:
             writer = next((node for node in functional.graph.nodes if node.name == spec.arg.name and node.op == "call_function"), None)
@@ -50,21 +62,33 @@ def mutates(node: torch.fx.Node) -> bool:
     return isinstance(node.target, OpOverload) and schema(node.target).is_mutable
 
 
-def _without_idle_dropout(program: torch.export.ExportedProgram) -> torch.fx.GraphModule:
-    """A copy of the graph without dropout in evaluation, which returns its argument.
+def _copy(program: torch.export.ExportedProgram) -> torch.fx.GraphModule:
+    """A copy of the graph without regions that only switch gradients and without dropout in evaluation, which returns its argument.
 
-    NOTE: its schema does not say so, and torch loses writes to its result when it traces again (seen in 2.13).
+    NOTE: the schema of dropout does not say so, and torch loses writes to its result when it traces again (seen in 2.13).
     """
     copied: torch.fx.GraphModule = copy.deepcopy(program.graph_module)
     # NOTE: the copy renames a node `input` to `input_1`, since `input` is a Python function. The signature has the original name.
     for node, original in zip(copied.graph.nodes, program.graph.nodes, strict=True):
         node.name = original.name
-    for module in graph_modules(copied):
+    for module in list(graph_modules(copied)):
+        inline_grad_mode(module)
         for node in list(module.graph.nodes):
             if qualified_name(node.target) in _DROPOUT and not node.args[2]:
                 node.replace_all_uses_with(node.args[0])
                 module.graph.erase_node(node)
     return copied
+
+
+def _lasting(program: torch.export.ExportedProgram, graph: torch.fx.Graph) -> dict[torch.fx.Node, tuple[str, str]]:
+    """The inputs of `graph` that the model may write: the kind and the name of each."""
+    kinds = {torch.export.graph_signature.InputKind.BUFFER: "buffer", torch.export.graph_signature.InputKind.USER_INPUT: "input"}
+    nodes = {node.name: node for node in graph.nodes if node.op == "placeholder"}
+    return {
+        nodes[spec.arg.name]: (kinds[spec.kind], spec.target or spec.arg.name)
+        for spec in program.graph_signature.input_specs
+        if spec.kind in kinds and spec.arg.name in nodes
+    }
 
 
 def _with_graph(program: torch.export.ExportedProgram, graph_module: torch.fx.GraphModule) -> torch.export.ExportedProgram:
@@ -89,41 +113,159 @@ def _with_graph(program: torch.export.ExportedProgram, graph_module: torch.fx.Gr
     )
 
 
-def _rewrite(root: torch.fx.GraphModule) -> torch.fx.Node | None:
-    """Rewrites all in-place operators; returns the first for which that is not safe, and leaves the graph half rewritten then."""
+def _rewrite(
+    root: torch.fx.GraphModule, lasting: Collection[torch.fx.Node], writers: dict[torch.fx.Node, Evidence]
+) -> torch.fx.Node | None:
+    """Rewrites all in-place operators, and adds the last line that writes to each of `lasting` to `writers`.
+
+    Returns the first node for which that is not possible, and leaves the graph half rewritten then.
+    """
     for module in graph_modules(root):
-        if not any(map(mutates, module.graph.nodes)):
-            continue
-        nodes: list[torch.fx.Node] = list(module.graph.nodes)
-        known = aliases.Aliases(nodes)
-        for node in nodes:
-            if not mutates(node):
-                continue
-            target, functional = node.args[0] if node.args else None, _functional(node)
-            if functional is None or not isinstance(target, torch.fx.Node) or known.seen_later(target, node):
-                return node
-            node.target = functional
-            for user in [user for user in target.users if known.is_later(user, node)]:
-                user.replace_input_with(target, node)
-            known.renew(node)
+        if any(map(mutates, module.graph.nodes)):
+            obstacle = _Rewriting(module.graph, lasting, writers).run()
+            if obstacle is not None:
+                return obstacle
     return None
 
 
-def _functional(node: torch.fx.Node) -> OpOverload | None:
-    """The operator without side effects, such as `aten::relu` for `aten::relu_`; None if none exists or another argument is written."""
-    target = node.target
-    assert isinstance(target, OpOverload)
-    written = [
-        position for position, each in enumerate(schema(target).arguments) if each.alias_info is not None and each.alias_info.is_write
-    ]
-    name = schema(target).name.partition("::")[2]
-    plain = name.removesuffix("_") if not name.startswith("__i") else f"__{name[3:]}"
-    packet = getattr(getattr(torch.ops, target.namespace), plain, None)
-    found = getattr(packet, schema(target).overload_name or "default", None) if plain != name else None
-    if written != [0] or not isinstance(found, OpOverload) or schema(found).is_mutable:
+class _Rewriting:
+    """Rewrites the in-place operators of one graph, in order.
+
+    Args:
+        graph: The graph.
+        lasting: The inputs of the graph that may be written: the caller of the exported model keeps their old data.
+        writers: Gets the last line that writes to each of `lasting`.
+    """
+
+    def __init__(self, graph: torch.fx.Graph, lasting: Collection[torch.fx.Node], writers: dict[torch.fx.Node, Evidence]) -> None:
+        self._graph = graph
+        self._lasting = lasting
+        self._views: dict[torch.fx.Node, View] = {}
+        self._selected: dict[tuple[View, object], View] = {}
+        self._replaced: list[torch.fx.Node] = []
+        self._writers = writers
+
+    def run(self) -> torch.fx.Node | None:
+        """Rewrites the graph. Returns the first node that stands in the way, and leaves the graph half rewritten then."""
+        nodes: list[torch.fx.Node] = list(self._graph.nodes)
+        written = [node.args[0] for node in nodes if mutates(node) and node.args and isinstance(node.args[0], torch.fx.Node)]
+        concerned = aliases.groups(nodes, written)
+        for node in nodes:
+            try:
+                with self._graph.inserting_before(node):
+                    self._rewrite(node, is_concerned=node in concerned)
+            except (aliases.UnknownMemory, views.Irreplaceable):
+                return node
+        for node in self._replaced:
+            self._graph.erase_node(node)
         return None
-    same = [str(each.type) for each in schema(found).arguments] == [str(each.type) for each in schema(target).arguments]
-    return found if same else None
+
+    def _rewrite(self, node: torch.fx.Node, *, is_concerned: bool) -> None:
+        read = [self._views[each] for each in node.all_input_nodes if each in self._views]
+        written = self._views.get(node.args[0]) if node.args and isinstance(node.args[0], torch.fx.Node) else None
+        self._renew_inputs(node)
+        if mutates(node):
+            self._write(node, written)
+        elif is_concerned and _has_tensors(node):
+            self._record(node, read)
+
+    def _renew_inputs(self, node: torch.fx.Node) -> None:
+        """Replaces the inputs of `node` by their present values."""
+        known = {each: self._views[each] for each in node.all_input_nodes if each in self._views}
+        if known:
+            # NOTE: sizes are the same before a write and after it.
+            present = {each: view.value if _reads_sizes(node) else view.present(self._graph) for each, view in known.items()}
+            node.args, node.kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda each: present.get(each, each))
+
+    def _record(self, node: torch.fx.Node, read: Sequence[View]) -> None:
+        """Records whose memory the result of `node` has."""
+        if qualified_name(node.target) == "_operator::getitem":
+            (whole,) = read
+            # NOTE: results that are new memory do not share it, but two nodes may select the same result.
+            made = View.of_new_memory(node)
+            self._views[node] = whole.view(node) if whole.base else self._selected.setdefault((whole, node.args[1]), made)
+        elif node.op != "call_function" or isinstance(node.target, OpOverload):
+            source = aliases.shares_memory_with(node)
+            base = None if source is None else next((view for view in read if view.value is source), None)
+            if (base is None) != (source is None):
+                raise aliases.UnknownMemory
+            self._views[node] = View.of_new_memory(node) if base is None else base.view(node)
+        else:
+            self._views[node] = View.of_new_memory(node)
+            for view in (self._views[node], *read):
+                view.memory.is_lent = True
+
+    def _write(self, node: torch.fx.Node, view: View | None) -> None:
+        assert isinstance(node.target, OpOverload)
+        functional = _functional(node.target)
+        if view is None or functional is None or view.memory.is_lent:
+            raise views.Irreplaceable
+        if torch.Tag.inplace_view in node.target.tags:
+            # NOTE: it changes how the tensor shows its memory, and not the memory.
+            node.target = functional
+            renewed = view.view(node)
+            self._views.update({each: renewed for each, other in self._views.items() if other is view})
+            self._views[node] = renewed
+            return
+        origin = view.memory.origin
+        if origin.op != "call_function":
+            if origin not in self._lasting:
+                raise views.Irreplaceable
+            self._writers[origin] = locations.at_node(node)
+        self._views[node] = view
+        copied = _copied(node)
+        with self._graph.inserting_before(node.next):
+            view.write(copied or node, self._graph, node)
+        if copied is None:
+            node.target = functional
+        else:
+            self._replaced.append(node)
+
+
+def _has_tensors(node: torch.fx.Node) -> bool:
+    value = node.meta.get("val")
+    return any(isinstance(each, torch.Tensor) for each in (value if isinstance(value, list | tuple) else (value,)))
+
+
+def _reads_sizes(node: torch.fx.Node) -> bool:
+    return qualified_name(node.target).startswith("aten::sym_")
+
+
+def _copied(node: torch.fx.Node) -> torch.fx.Node | None:
+    """The tensor that `node` copies, if it has the shape and the dtype of the tensor that is written."""
+    if node.target is not torch.ops.aten.copy_.default:
+        return None
+    target, source = node.args[:2]
+    assert isinstance(target, torch.fx.Node)
+    if not isinstance(source, torch.fx.Node):
+        return None
+    new, old = source.meta["val"], target.meta["val"]
+    return source if new.dtype == old.dtype and [str(size) for size in new.shape] == [str(size) for size in old.shape] else None
+
+
+@functools.cache
+def _functional(target: OpOverload) -> OpOverload | None:
+    """The operator that returns what `target` writes, such as `aten::relu` for `aten::relu_`.
+
+    None if there is none, or if `target` writes to another argument than the first. The result is a view of the first argument if
+    `target` only changes how a tensor shows its memory, as `aten::t_` does; otherwise it is new memory.
+    """
+    expected = schema(target).arguments
+    written = [position for position, each in enumerate(expected) if each.alias_info is not None and each.alias_info.is_write]
+    name = schema(target).name.partition("::")[2]
+    plain = name[3:].removesuffix("__") if name.startswith("__i") else name.removesuffix("_")
+    if written != [0] or plain == name:
+        return None
+    is_view = torch.Tag.inplace_view in target.tags
+    namespace = getattr(torch.ops, target.namespace)
+    for packet in (getattr(namespace, each, None) for each in (plain, f"__{plain}__", f"{plain}_functional")):
+        for overload in () if packet is None else packet.overloads():
+            found: OpOverload = getattr(packet, overload)
+            same = [str(each.type) for each in schema(found).arguments] == [str(each.type) for each in expected]
+            returns = [each.alias_info is not None for each in schema(found).returns]
+            if same and not schema(found).is_mutable and returns == [is_view]:
+                return found
+    return None
 
 
 def _retraced(context: DiagnosticContext, program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
@@ -165,14 +307,22 @@ def _has_place(node: torch.fx.Node) -> bool:
     return locations.at_node(node).location is not None
 
 
-def _resolved_by_tracing(program: torch.export.ExportedProgram) -> torch.fx.Node | None:
+def _resolved_by_tracing(root: torch.fx.GraphModule) -> torch.fx.Node | None:
     """The first node that torch resolves only when it traces again.
 
-    Until then, operators inside an autocast region have their old dtypes, and those inside a torch.vmap their old shapes (read in torch
-    2.11, 2.13 and 2.15).
+    Until then, operators inside an autocast region have their old dtypes, those inside a torch.vmap their old shapes, and the schemas of
+    normalizations do not say that they update statistics (read in torch 2.11, 2.13 and 2.15).
     """
-    for node in all_nodes(program):
+    nodes: Iterator[torch.fx.Node] = (node for module in graph_modules(root) for node in module.graph.nodes)
+    for node in nodes:
         name = qualified_name(node.target)
-        if name == "higher_order::wrap_with_autocast" or name.startswith(functorch.PREDISPATCH):
+        if name == "higher_order::wrap_with_autocast" or name.startswith(functorch.PREDISPATCH) or _updates_statistics(node, name):
             return node
     return None
+
+
+def _updates_statistics(node: torch.fx.Node, name: str) -> bool:
+    if name not in _WITH_STATISTICS:
+        return False
+    given = arguments(node)
+    return given["running_mean"] is not None and bool(given[_WITH_STATISTICS[name]])

@@ -6,23 +6,21 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from onnxplain.diagnostics import DiagnosticContext
-from onnxplain.registry import OnnxRegistry, qualified_name
+from onnxplain.registry import qualified_name
 
 
-def inline_grad_mode(context: DiagnosticContext, module: torch.fx.GraphModule, registry: OnnxRegistry) -> None:
-    """Replaces each `wrap_with_set_grad_enabled` by the nodes inside it.
-
-    Removes unused nodes as well. Run-time checks are among them: ONNX has no operator that stops a run.
-    """
+def inline_grad_mode(module: torch.fx.GraphModule) -> None:
+    """Replaces each `wrap_with_set_grad_enabled` in the module's graph by the nodes inside it."""
     for node in list(module.graph.nodes):
         if qualified_name(node.target) == "higher_order::wrap_with_set_grad_enabled":
             _, body, *args = node.args
             inner = getattr(module, body.target)
             # NOTE: regions nest, and nobody sees the inner graph after it is inlined.
-            inline_grad_mode(context, inner, registry)
+            inline_grad_mode(inner)
             inline(module, node, inner, args)
-    module.graph.eliminate_dead_code(is_impure_node=lambda node: node.op in ("placeholder", "output"))
+            if not body.users:
+                module.graph.erase_node(body)
+                delattr(module, body.target)
 
 
 def inline(

@@ -58,3 +58,8 @@ def checkpoint_offset(tensor: torch.Tensor) -> int | None:
     """The offset in bytes at which the storage of a fake tensor from torch.load begins in its file; None if it is not known."""
     # NOTE: read in torch 2.11, 2.13 and 2.15, serialization.py.
     return getattr(tensor.untyped_storage(), "_checkpoint_offset", None)
+
+
+def share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two fake tensors are views of one storage. Fake tensors have no address to compare."""
+    return bool(one.untyped_storage()._cdata == other.untyped_storage()._cdata)

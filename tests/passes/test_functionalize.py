@@ -225,6 +225,33 @@ def to_another_place(x: torch.Tensor) -> torch.Tensor:
     return z
 
 
+def in_a_region_without_gradients(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    with torch.no_grad():
+        y[1].add_(1)
+    return y
+
+
+def shown_otherwise_in_place(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    z = y.mul_(2)
+    y.t_().unsqueeze_(0)
+    z[:, 1] = 5
+    return y + 1
+
+
+def selected_results(x: torch.Tensor) -> torch.Tensor:
+    values, _ = x.max(1)
+    values.add_(1)
+    return values.view(-1)
+
+
+def complex_parts(x: torch.Tensor) -> torch.Tensor:
+    y = x.view(3, 2, 2) * 2
+    torch.view_as_complex(y).mul_(2)
+    return y
+
+
 LOCAL = [
     chain,
     old_value_used_before,
@@ -245,8 +272,6 @@ LOCAL = [
     written_with_a_list,
     in_a_branch,
     operand_written_later,
-]
-WHOLE = [
     view_mutated,
     base_mutated,
     item_assigned,
@@ -259,8 +284,12 @@ WHOLE = [
     powers,
     view_between_two_writes,
     views_before_and_after_a_write,
-    to_another_place,
+    in_a_region_without_gradients,
+    shown_otherwise_in_place,
+    selected_results,
+    complex_parts,
 ]
+WHOLE = [to_another_place]
 
 
 @pytest.mark.parametrize("function", [*LOCAL, *WHOLE], ids=lambda function: function.__name__)
@@ -298,7 +327,20 @@ class Writer(torch.nn.Module):
         return x * 2
 
 
-@pytest.mark.parametrize(("model", "kind"), [(Counter(), "buffer"), (Writer(), "input")], ids=["buffer", "input"])
+class ThroughViews(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("count", torch.zeros(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        last = self.count.view(3, 1)[2:]
+        last.add_(1)
+        return x * self.count
+
+
+@pytest.mark.parametrize(
+    ("model", "kind"), [(Counter(), "buffer"), (ThroughViews(), "buffer"), (Writer(), "input")], ids=["buffer", "views", "input"]
+)
 def test_dropped_mutation_is_said_at_its_line(model: torch.nn.Module, kind: str) -> None:
     x = torch.ones(3)
     program = onnxplain.export(model, (x.clone(),))
@@ -309,3 +351,17 @@ def test_dropped_mutation_is_said_at_its_line(model: torch.nn.Module, kind: str)
     assert finding.location is not None
     assert "add_(1)" in finding.location.snippet
     torch.testing.assert_close(program(x)[0], type(model)()(x.clone()))
+
+
+def test_writes_to_views_of_dynamic_sizes() -> None:
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        y[:, 1:].add_(1)
+        y.view(-1)[0] = 3
+        y.unsqueeze(0).reshape(1, -1).mul_(2)
+        return y
+
+    batch, width = torch.export.Dim("batch"), torch.export.Dim("width")
+    program = onnxplain.export(forward, (torch.randn(3, 4),), dynamic_shapes=({0: batch, 1: width},))
+    x = torch.randn(2, 5)
+    torch.testing.assert_close(program(x)[0], forward(x))
