@@ -13,14 +13,16 @@ from onnxplain.diagnostics import DiagnosticContext, described_error
 from onnxplain.registry import OnnxRegistry, complex_dtype, qualified_name
 from onnxplain.rules import CustomOperatorInlined, DecompositionFailed
 from onnxplain.source import locations, stubs
-from onnxplain.torch_internals.decompositions import Decompositions, decomposition_of, known_decompositions, make_fx
+from onnxplain.torch_internals.decompositions import decomposition_of, traced
 from onnxplain.torch_internals.fake_tensors import mode_of
 from onnxplain.torch_internals.operators import OpOverload, schema
 from onnxplain.torch_internals.python_kernels import WithoutData, python_kernel
 
+from .graphs import inherit
 from .inline import inline
 
-_KEPT_META = ("stack_trace", "nn_module_stack", "torch_fn", "from_node", "custom")
+_Lacks = Callable[[OpOverload], bool]
+"""Whether an operator has no translation, so that it is decomposed wherever a decomposition calls it."""
 
 _WAY = "decomposed_from"
 """The key in a node's `meta` for the operators that it was decomposed from. Some operators decompose into each other."""
@@ -31,18 +33,17 @@ def decompose(context: DiagnosticContext, module: torch.fx.GraphModule, registry
     needing = [node for node in module.graph.nodes if _needs_decomposition(node, registry)]
     if not needing:
         return
-    everything = known_decompositions()
-    table = {
-        target: function
-        for target, function in everything.items()
-        if registry.translation(qualified_name(target), is_complex=False) is None and not schema(target).is_mutable
-    }
+
+    @functools.cache
+    def lacks_translation(target: OpOverload) -> bool:
+        return registry.translation(qualified_name(target), is_complex=False) is None and not schema(target).is_mutable
+
     tried: set[torch.fx.Node] = set()
     while needing:
         for node in needing:
-            made = _decomposition(context, node, everything, table) or _implementation(context, node, table)
+            made = _decomposition(context, node, lacks_translation) or _implementation(context, node, lacks_translation)
             if made is not None:
-                inline(module, node, made, node.all_input_nodes, functools.partial(_inherit, node))
+                inline(module, node, made, node.all_input_nodes, functools.partial(_mark, node))
                 context.event(f"{qualified_name(node.target)} ({node.name}) was decomposed.", logging.DEBUG)
         tried.update(needing)
         # NOTE: an implementation in Python may call another operator that has no translation.
@@ -56,17 +57,15 @@ def _needs_decomposition(node: torch.fx.Node, registry: OnnxRegistry) -> bool:
     return registry.translation(qualified_name(node.target), is_complex=complex_dtype(node) is not None) is None
 
 
-def _decomposition(
-    context: DiagnosticContext, node: torch.fx.Node, everything: Decompositions, table: Decompositions
-) -> torch.fx.GraphModule | None:
-    """The graph that the node's operator decomposes into; None if torch does not know it. `table` decomposes the operators in it."""
+def _decomposition(context: DiagnosticContext, node: torch.fx.Node, lacks_translation: _Lacks) -> torch.fx.GraphModule | None:
+    """The graph that the node's operator decomposes into; None if torch does not know it."""
     target = node.target
     assert isinstance(target, OpOverload)
-    function = everything.get(target) or decomposition_of(target)
+    function = decomposition_of(target)
     if function is None:
         return None
     try:
-        return _traced(node, function, table)
+        return _traced(node, function, lacks_translation)
     except Exception as error:
         # NOTE: a decomposition is code of torch or of the user, and may raise anything.
         context.report(
@@ -78,7 +77,7 @@ def _decomposition(
         raise context.stop(error) from error
 
 
-def _implementation(context: DiagnosticContext, node: torch.fx.Node, table: Decompositions) -> torch.fx.GraphModule | None:
+def _implementation(context: DiagnosticContext, node: torch.fx.Node, lacks_translation: _Lacks) -> torch.fx.GraphModule | None:
     """The graph of the operators that an operator's implementation in Python calls; None if there is none, or if it needs data."""
     target = node.target
     assert isinstance(target, OpOverload)
@@ -87,7 +86,7 @@ def _implementation(context: DiagnosticContext, node: torch.fx.Node, table: Deco
         return None
     try:
         with WithoutData():
-            made = _traced(node, kernel.function, table)
+            made = _traced(node, kernel.function, lacks_translation)
     except Exception as error:  # noqa: BLE001  the implementation is the user's code, and may raise anything
         # NOTE: dispatch reports the operator as unsupported.
         context.event(f"{qualified_name(target)} has an implementation in Python, which cannot be exported: {described_error(error)}")
@@ -99,9 +98,9 @@ def _implementation(context: DiagnosticContext, node: torch.fx.Node, table: Deco
     return made
 
 
-def _traced(node: torch.fx.Node, function: Callable[..., Any], table: Decompositions) -> torch.fx.GraphModule:
+def _traced(node: torch.fx.Node, function: Callable[..., Any], lacks_translation: _Lacks) -> torch.fx.GraphModule:
     """The graph of `function`, called as the node calls its operator, with one placeholder for each FX node among the arguments."""
-    values = [each.meta["val"] for each in node.all_input_nodes]
+    values = tuple(each.meta["val"] for each in node.all_input_nodes)
 
     def call(*inputs: Any) -> Any:
         given = dict(zip(node.all_input_nodes, inputs, strict=True))
@@ -111,11 +110,10 @@ def _traced(node: torch.fx.Node, function: Callable[..., Any], table: Decomposit
         return tuple(result) if isinstance(result, tuple) else result
 
     with _fake_mode(node):
-        # NOTE: some decompositions write to tensors that they have made.
-        made = make_fx(torch.func.functionalize(call), decomposition_table=dict(table))(*values)
+        made = traced(call, values, lacks_translation)
         if any(isinstance(each.target, OpOverload) and schema(each.target).is_mutable for each in made.graph.nodes):
-            # NOTE: those in C++ do so where `functionalize` does not see it; in the graph it does (read in torch 2.13).
-            made = make_fx(torch.func.functionalize(made), decomposition_table=dict(table))(*values)
+            # NOTE: decompositions in C++ write to tensors where `functionalize` does not see it; in the graph it does (read in torch 2.13).
+            made = traced(made, values, lacks_translation)
         return made
 
 
@@ -129,9 +127,7 @@ def _fake_mode(node: torch.fx.Node) -> Any:
     raise ValueError(f"{node.name} has no fake value to decompose it on")
 
 
-def _inherit(node: torch.fx.Node, made: torch.fx.Node) -> None:
-    """Gives `made`, a part of `node`, the line and the module of `node`, and the operator that the user called."""
-    made.meta.update({key: node.meta[key] for key in _KEPT_META if key in node.meta})
+def _mark(node: torch.fx.Node, made: torch.fx.Node) -> None:
+    """Marks `made` as a part of `node`, from which it was decomposed."""
+    inherit(node, made)
     made.meta[_WAY] = (*node.meta.get(_WAY, ()), node.target)
-    made.meta[locations.CAPTURED_AS] = node.meta.get(locations.CAPTURED_AS, node.name)
-    made.meta["original_aten"] = node.meta.get("original_aten", node.target)

@@ -2,45 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 
 # NOTE: read in torch 2.11, 2.13 and 2.15; `torch.fx.experimental` has no public twin, and torch.export traces with it as well.
-from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.proxy_tensor import decompose, make_fx
 
 from .operators import OpOverload
 from .symbols import Symbol
 
-__all__ = ["Decompositions", "decomposition_of", "known_decompositions", "make_fx"]
+__all__ = ["decomposition_of", "traced"]
 
 _TABLE = Symbol(
     "torch._decomp:decomposition_table",
     without="operators that only eager mode knows how to decompose have no translation",
     otherwise={},
 )
+_CORE = Symbol(
+    "torch._decomp:_core_aten_decompositions_post_autograd",
+    without="an export that decomposes operators takes a tenth of a second longer",
+    otherwise=torch.export.default_decompositions,
+)
 
-Decompositions = Mapping[OpOverload, Callable[..., Any]]
+Decomposition = Callable[..., Any]
 
 
-def known_decompositions() -> Decompositions:
-    """All decompositions that torch knows.
+def decomposition_of(operator: OpOverload) -> Decomposition | None:
+    """The decomposition of an operator; None if torch knows none.
 
-    NOTE: core ATen's table lacks operators that eager never decomposes but ONNX does not have, and users may register decompositions at
-    any time. `default_decompositions` is the public part.
+    NOTE: in the order of `torch.export.default_decompositions`, which collects all operators at every call, and after them those that core
+    ATen's table lacks since eager never decomposes them. Users may register decompositions at any time.
     """
-    # NOTE: this loads modules that add to the whole table, so it comes first.
-    public = torch.export.default_decompositions()
-    table = {**_TABLE.value, **public}
-    return {target: function for target, function in table.items() if isinstance(target, OpOverload)}
-
-
-def decomposition_of(operator: OpOverload) -> Callable[..., Any] | None:
-    """The decomposition of an operator that torch composes of others; None if it has none."""
+    if operator in _core():
+        return _core()[operator]
     can = getattr(operator, "_can_decompose", None)
     try:
-        return operator.decompose if can is not None and can() else None
+        return operator.decompose if can is not None and can() else _TABLE.value.get(operator)
     except RuntimeError:
         # NOTE: the dispatcher does not know operators that only TorchScript has, such as aten::size (read in torch 2.13).
         return None
+
+
+@functools.cache
+def _core() -> Mapping[OpOverload, Decomposition]:
+    """The decompositions to core ATen: a fixed list."""
+    return dict(_CORE.value().items())
+
+
+class _Wanted(Mapping[OpOverload, Decomposition]):
+    """The decompositions of the operators that `is_wanted` names, looked up when a trace meets an operator."""
+
+    def __init__(self, is_wanted: Callable[[OpOverload], bool]) -> None:
+        self._is_wanted = is_wanted
+
+    def __contains__(self, operator: object) -> bool:
+        return isinstance(operator, OpOverload) and self._is_wanted(operator) and decomposition_of(operator) is not None
+
+    def __getitem__(self, operator: OpOverload) -> Decomposition:
+        found = decomposition_of(operator)
+        if found is None:
+            raise KeyError(operator)
+        return found
+
+    def __iter__(self) -> Iterator[OpOverload]:
+        return filter(self.__contains__, iter(_TABLE.value))
+
+    def __len__(self) -> int:
+        # NOTE: torch asks whether there are any.
+        return len(_TABLE.value)
+
+
+def traced(function: Callable[..., Any], inputs: tuple[Any, ...], is_wanted: Callable[[OpOverload], bool]) -> torch.fx.GraphModule:
+    """The graph of the operators that `function` calls, without side effects.
+
+    Args:
+        function: A function of tensors. It may write to tensors that it has made.
+        inputs: Its arguments, fake tensors and symbolic sizes.
+        is_wanted: Whether an operator is replaced by those that it decomposes into.
+    """
+
+    def call(*inputs: Any) -> Any:
+        with decompose(_Wanted(is_wanted)):
+            return torch.func.functionalize(function)(*inputs)
+
+    made: torch.fx.GraphModule = make_fx(call)(*inputs)
+    return made
