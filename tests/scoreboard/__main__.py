@@ -47,7 +47,7 @@ def right(case: Case, result: dict[str, Any]) -> bool:
     level = result.get("level", "")
     match case.expect:
         case "ok":
-            return result["outcome"] == "exported" and result.get("worst") in ("ok", "note")
+            return _verified(result) and result.get("worst") in ("ok", "note")
         case "error":
             return _verified(result) or (
                 result["outcome"] in ("failed", "refused") and level == "error" and result["line"] and result["stage"]
