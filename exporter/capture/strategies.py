@@ -14,7 +14,7 @@ import torch
 from onnxplain import process
 from onnxplain.diagnostics import InvalidArgument
 from onnxplain.request import FXGraphExtractor, Request, fitted, signature_of
-from onnxplain.torch_internals import config, loop_gradients, recurrent_shapes, tracing
+from onnxplain.torch_internals import config, known_weights, loop_gradients, recurrent_shapes, tracing
 
 from .observe.frames import Frames
 
@@ -159,6 +159,7 @@ def _export(model: torch.nn.Module, request: Request, *, strict: bool) -> torch.
         process.capturing(),
         recurrent_shapes.by_shape(),
         loop_gradients.left_out(),
+        known_weights.known(model),
         # NOTE: with this option, an example of size 1 does not fix a dynamic dim.
         config.switched_on(config.SIZE_ONE),
     ):

@@ -54,7 +54,9 @@ def read(path: pathlib.Path) -> Case:
     source = path.read_text(encoding="utf-8")
     facts = dict(line.split(": ", 1) for line in source.split('"""')[1].splitlines() if ": " in line)
     lines = frozenset(number for number, line in enumerate(source.splitlines(), 1) if "# BLAME" in line)
-    return Case(path, facts["expect"], frozenset(STAGES.get(facts.get("stage", ""), ())), lines, path.name in _recorded_as_wrong(path.parent))
+    return Case(
+        path, facts["expect"], frozenset(STAGES.get(facts.get("stage", ""), ())), lines, path.name in _recorded_as_wrong(path.parent)
+    )
 
 
 @functools.cache

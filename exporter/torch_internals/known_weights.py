@@ -1,0 +1,70 @@
+"""Values of a model's tensors during a capture, for code that branches on them: torch knows only their shapes and dtypes."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from .fake_tensors import FakeTensor, FakeTensorMode
+from .modules import named_modules
+from .patching import Slot, wrapped
+from .symbols import Symbol
+
+_LARGEST = 64
+"""The most elements of a tensor whose values are known. A flag or a count has one; torch itself keeps that one of each literal."""
+
+_WITHOUT = "code that branches on the value of a buffer cannot be captured"
+_CONVERTER = Symbol("torch._subclasses.fake_tensor:FakeTensorConverter", without=_WITHOUT)
+_CONVERT = Symbol("torch._subclasses.fake_tensor:FakeTensorConverter.from_real_tensor", without=_WITHOUT)
+_MAY_STAY = Symbol("torch._subclasses.fake_tensor:FakeTensorMode.may_turn_const", without=_WITHOUT)
+
+
+@contextlib.contextmanager
+def known(model: torch.nn.Module) -> Iterator[None]:
+    """While it is open, torch computes small values that depend on tensors of `model` and on nothing else.
+
+    So `if self.enabled[0]:` has an answer. torch itself does that for tensors that code makes of numbers: it keeps the data beside the
+    shape, runs operators on both, and forgets the data where other values are written (FakeTensor.constant). The weights of an exported
+    model are constants as well.
+    """
+    small = {id(tensor): tensor for tensor in _tensors(model) if _is_small(tensor)}
+    if not (small and _CONVERT.is_present and _MAY_STAY.is_present):
+        yield
+        return
+
+    def convert(original: Any, self: Any, mode: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        fake = original(self, mode, tensor, *args, **kwargs)
+        if id(tensor) in small and isinstance(fake, FakeTensor) and fake.constant is None:
+            # NOTE: a copy, because torch runs operators that write on it as well.
+            fake.constant = tensor.detach().clone()
+            self.add_constant_storage_mapping(fake)
+        return fake
+
+    def may_stay(original: Any, self: Any, tensor: torch.Tensor) -> bool:
+        return original(self, tensor) or _is_small(tensor)
+
+    with wrapped(Slot(_CONVERTER.value, "from_real_tensor"), convert), wrapped(Slot(FakeTensorMode, "may_turn_const"), may_stay):
+        yield
+
+
+def _tensors(model: torch.nn.Module) -> Iterator[torch.Tensor]:
+    """The parameters, the buffers and the other tensors that are attributes of modules."""
+    for _, module in named_modules(model):
+        # NOTE: without `getattr`, which a model may have replaced.
+        fields = vars(module)
+        for value in (*fields.get("_parameters", {}).values(), *fields.get("_buffers", {}).values(), *fields.values()):
+            if isinstance(value, torch.Tensor):
+                yield value
+
+
+def _is_small(tensor: torch.Tensor) -> bool:
+    """Whether it has data that is worth keeping."""
+    return (
+        type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        and tensor.layout is torch.strided
+        and tensor.device.type != "meta"
+        and tensor.numel() <= _LARGEST
+    )
