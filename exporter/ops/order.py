@@ -36,6 +36,19 @@ def _extreme(name: str, value: ir.Value, dim: int, keepdim: bool) -> tuple[Any, 
     return (op.Cast(extreme, to=int(ir.DataType.BOOL)) if is_bool else extreme), position
 
 
+@translates("aten::sort.stable")
+def sort_stable(self: ir.Value, stable: bool | None = None, dim: int = -1, descending: bool = False) -> Any:
+    """aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices).
+
+    The elements along a dim in order, and their positions (INT64). Equal elements keep their order: TopK puts the lower position first.
+    """
+    del stable
+    assert self.shape is not None
+    if not self.shape:
+        return [self, op.Constant(value=ir.tensor(np.array(0)))]
+    return list(_sorted(self, dim % len(self.shape), descending=descending))
+
+
 @translates("aten::quantile")
 def quantile(self: ir.Value, q: Any, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear") -> Any:
     """aten::quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation="linear") -> Tensor.
@@ -138,9 +151,9 @@ def _kth(value: ir.Value, position: Any, axis: int, keepdim: bool) -> tuple[Any,
     return (values, positions) if keepdim else (op.Squeeze(values, [axis]), op.Squeeze(positions, [axis]))
 
 
-def _sorted(value: ir.Value, axis: int) -> tuple[Any, Any]:
-    """The elements along an axis in ascending order, and their positions (INT64)."""
-    values, positions = op.TopK(value, op.Reshape(_size(value, axis), [1]), axis=axis, largest=0, sorted=1)
+def _sorted(value: ir.Value, axis: int, *, descending: bool = False) -> tuple[Any, Any]:
+    """The elements along an axis in order, and their positions (INT64)."""
+    values, positions = op.TopK(value, op.Reshape(_size(value, axis), [1]), axis=axis, largest=int(descending), sorted=1)
     if value.shape is not None:
         values.shape = value.shape
     return values, positions

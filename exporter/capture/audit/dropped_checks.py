@@ -25,7 +25,7 @@ def findings(finished: Finished) -> Iterator[Finding]:
         if not _is_range(relation) and stack[-1] not in first:
             first[stack[-1]] = relation
             yield Finding(CheckDropped(check=str(relation)), locations.at_stack(stack))
-    for node in finished.program.graph.nodes:
+    for node in finished.nodes:
         if qualified_name(node.target) in _TENSOR_CHECKS:
             message = node.args[1] if len(node.args) > 1 else ""
             yield Finding(CheckDropped(check=str(message) or "a tensor is true"), locations.at_node(node))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 
@@ -35,6 +35,13 @@ class Finished:
     def frames(self) -> tuple[Location, ...]:
         """The user's frames that made the program."""
         return tuple(volatile_calls.frames(self.program))
+
+    @property
+    def nodes(self) -> Iterator[torch.fx.Node]:
+        """The nodes of the program, also of its inner graphs: those of branches, loops and `torch.no_grad()`."""
+        for module in self.program.graph_module.modules():
+            if isinstance(module, torch.fx.GraphModule):
+                yield from module.graph.nodes
 
     @property
     def again(self) -> Callable[[], torch.export.ExportedProgram]:

@@ -19,13 +19,10 @@ _SWITCHES = frozenset({"train", "training", "dropout_p"})
 
 
 def findings(finished: Finished) -> Iterator[Finding]:
-    """A finding for each operator of the program that draws, also within `torch.no_grad()` and branches, which are graphs inside."""
-    for graph_module in finished.program.graph_module.modules():
-        if not isinstance(graph_module, torch.fx.GraphModule):
+    """A finding for each operator of the program that draws."""
+    for node in finished.nodes:
+        target = node.target
+        if not isinstance(target, OpOverload) or torch.Tag.nondeterministic_seeded not in target.tags:
             continue
-        for node in graph_module.graph.nodes:
-            target = node.target
-            if not isinstance(target, OpOverload) or torch.Tag.nondeterministic_seeded not in target.tags:
-                continue
-            if not any(argument.name in _SWITCHES for argument in schema(target).arguments):
-                yield Finding(RandomOperator(operator=qualified_name(target)), locations.at_node(node))
+        if not any(argument.name in _SWITCHES for argument in schema(target).arguments):
+            yield Finding(RandomOperator(operator=qualified_name(target)), locations.at_node(node))

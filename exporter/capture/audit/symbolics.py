@@ -29,7 +29,7 @@ def findings(finished: Finished) -> Iterator[Finding]:
     if not functions:
         return
     told: set[object] = set()
-    for node in finished.program.graph.nodes:
+    for node in finished.nodes:
         stack = locations.at_node(node).stack
         for outer, inner in itertools.pairwise(stack):
             for (file, name, first), cls in functions.items():

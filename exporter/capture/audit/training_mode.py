@@ -28,7 +28,7 @@ def findings(finished: Finished) -> Iterator[Finding]:
     request = finished.request
     if not getattr(request.model, "training", False):
         return
-    evidence = [locations.at_node(node) for node in finished.program.graph.nodes if _behaves_differently(node)]
+    evidence = [locations.at_node(node) for node in finished.nodes if _behaves_differently(node)]
     if not evidence:
         return
     layers = dict.fromkeys(each.location.module for each in evidence if each.location)

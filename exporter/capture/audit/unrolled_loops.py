@@ -20,7 +20,7 @@ _MANY = 100
 def findings(finished: Finished) -> Iterator[Finding]:
     """A finding for each of the user's lines that made one operator very often within one module."""
     made: collections.defaultdict[tuple[object, ...], list[torch.fx.Node]] = collections.defaultdict(list)
-    for node in finished.program.graph.nodes:
+    for node in finished.nodes:
         if node.op == "call_function" and node.meta.get("stack_trace"):
             # NOTE: equal text means equal frames, and is cheaper to compare.
             made[node.target, node.meta["stack_trace"], str(node.meta.get("nn_module_stack"))].append(node)

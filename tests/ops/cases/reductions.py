@@ -67,6 +67,15 @@ CASES: dict[str, Case] = {
         ],
         X,
     ),
+    "stable sorts of equal elements": dynamic(
+        lambda x: (
+            *x.round().sort(stable=True),
+            *x.round().sort(dim=0, descending=True, stable=True),
+            x.round().argsort(stable=True),
+            *x.sum().sort(stable=True),
+        ),
+        X,
+    ),
     "kthvalue": dynamic(lambda x: (*x.kthvalue(2), *x.kthvalue(3, 0, True), *x.sum().kthvalue(1), *x.kthvalue(x.size(1) // 2, 1)), X),
     "extrema": dynamic(lambda x: (x.amax(), *x.aminmax(dim=1), *torch.std_mean(x)), X),
     "singles": static(lambda x: (x.softmax(0), x.cumsum(0), x.median()), (randn(1),)),
