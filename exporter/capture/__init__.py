@@ -12,7 +12,7 @@ from onnxplain.process import Budget
 from onnxplain.request import DimNames, DynamicShapes, InputDim, Request, inputs
 from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue, SpecializedDynamicDim
 
-from . import audit
+from . import audit, larger_examples
 from .attempts import Attempt, attempt
 from .audit import Finished
 from .eager import EagerRuns
@@ -166,9 +166,17 @@ class _Search:
         return made, found
 
     def _tried(self, strategy: CaptureStrategy) -> tuple[Attempt, list[Finding]]:
-        """One attempt with `strategy` and its findings; a second one with narrower dims, if torch asks for them and they help."""
+        """One attempt with `strategy` and its findings; a second one if another example, or narrower dims that torch asks for, help."""
         made = self._attempt(strategy, self.request)
         found = self._found(made)
+        larger = larger_examples.without_ones(self.request, found)
+        if larger is not None:
+            self._context.event("A dynamic dim has size 1 in the example; another capture takes size 2.")
+            again = self._attempt(strategy, larger)
+            left = self._found(again)
+            # NOTE: what is left is also the better explanation, unless it is the same.
+            if again.program is not None and not any(finding.blocking for finding in left):
+                return again, left
         narrowed = dims.narrowed(self.request, made.error, made.guards)
         if narrowed is None or not all(finding.negligible or isinstance(finding.rule, ConstraintViolated) for finding in found):
             return made, found

@@ -1,0 +1,38 @@
+"""A dynamic dim of size 1 in the example does not become fixed because code or torch treats that size in a special way."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import onnxplain
+from onnxplain.testing import assert_exports
+
+BATCH = torch.export.Dim("batch")
+
+
+class Branches(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x + y if x.shape[0] == 1 else x * 2 + y
+
+
+def encoder() -> torch.nn.Module:
+    layer = torch.nn.TransformerEncoderLayer(8, nhead=2, dim_feedforward=8, batch_first=True)
+    return torch.nn.TransformerEncoder(layer, num_layers=1, enable_nested_tensor=True).eval()
+
+
+def test_nested_tensors_with_a_batch_of_one() -> None:
+    model, mask = encoder(), torch.zeros(1, 5, dtype=torch.bool)
+    kwargs = {"src_key_padding_mask": mask}
+    shapes = {"src": {0: "batch"}, "src_key_padding_mask": {0: "batch"}}
+    program = assert_exports(model, (torch.randn(1, 5, 8),), kwargs=kwargs, dynamic_shapes=shapes)
+    x = torch.randn(3, 5, 8)
+    (got,) = program(x, src_key_padding_mask=mask.expand(3, -1))
+    torch.testing.assert_close(got, model(x, src_key_padding_mask=mask.expand(3, -1)), rtol=1e-4, atol=1e-4)
+
+
+def test_a_branch_on_size_one_is_told() -> None:
+    x = torch.ones(1, 3)
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(Branches(), (x, x), dynamic_shapes={"x": {0: BATCH}, "y": {0: BATCH}})
+    assert {finding.rule.id for finding in failed.value.findings if finding.fails} == {"OXP1003"}
