@@ -178,7 +178,8 @@ class _Search:
             if again.program is not None and not any(finding.blocking for finding in left):
                 return again, left
         narrowed = dims.narrowed(self.request, made.error, made.guards)
-        if narrowed is None or not all(finding.negligible or isinstance(finding.rule, ConstraintViolated) for finding in found):
+        known = [finding for finding in found if not (dims.unsolved(made.error) and isinstance(finding.rule, CaptureFailed))]
+        if narrowed is None or not all(finding.negligible or isinstance(finding.rule, ConstraintViolated) for finding in known):
             return made, found
         self._context.event("torch.export asks for narrower dynamic_shapes.")
         again = self._attempt(strategy, narrowed)
@@ -186,7 +187,7 @@ class _Search:
         if again.program is None or any(finding.blocking for finding in left):
             return made, found
         # NOTE: the rule's level decides whether a promise that the model cannot keep fails the export.
-        told = [dataclasses.replace(finding, blocking=False) for finding in found if not finding.negligible]
+        told = [dataclasses.replace(finding, blocking=False) for finding in known if not finding.negligible]
         return again, _at_distinct_places([*told, *left])
 
     def _attempt(self, strategy: CaptureStrategy, request: Request) -> Attempt:

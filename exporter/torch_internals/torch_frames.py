@@ -61,7 +61,17 @@ def operator_without_fake_kernel(error: BaseException) -> OpOverload | None:
 def makes_constraints(error: BaseException) -> bool:
     """Whether torch raised `error` while it checked the constraints of `dynamic_shapes`."""
     # NOTE: for a Dim.DYNAMIC torch raises a ValueError from `make_constraints` (_export/non_strict_utils.py).
-    return any(frame.f_code.co_name == "make_constraints" for frame, _, _ in python_frames.of_traceback(error))
+    return _passes(error, "make_constraints") or solves_constraints(error)
+
+
+def solves_constraints(error: BaseException) -> bool:
+    """Whether torch's solver raised `error` because it could not simplify the constraints, or state its result."""
+    # NOTE: it raises a ValueError or AssertionError from `produce_guards_and_solve_constraints` (_export/non_strict_utils.py).
+    return _passes(error, "produce_guards_and_solve_constraints")
+
+
+def _passes(error: BaseException, function: str) -> bool:
+    return any(frame.f_code.co_name == function for frame, _, _ in python_frames.of_traceback(error))
 
 
 def values_on_the_way(error: BaseException) -> Iterator[Any]:

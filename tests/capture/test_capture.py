@@ -526,6 +526,20 @@ def test_limit_of_a_dim(load: Load, marked: Marked, forward: str, constraint: st
         assert run(model, args, dynamic_shapes={"x": {0: Dim.DYNAMIC}}).found == []
 
 
+@pytest.mark.parametrize(
+    ("forward", "rule"),
+    [
+        ("y = torch.stack(x.split(1, 1))  # here\n    return y + 1 if (y.shape[1] % 2) % 2 == 0 else y", "SpecializedDynamicDim"),
+        ("return x.split(x.shape[1] % 4, 1)[-1] * 2  # here", "ConstraintViolated"),
+    ],
+    ids=["equal bounds", "division by 0"],
+)
+def test_dims_that_are_hard_to_compute_with(load: Load, marked: Marked, forward: str, rule: str) -> None:
+    wanted = {"x": {0: Dim("b", min=3, max=4), 1: Dim("t", min=2, max=8)}}
+    outcome = run(load(net(f"def forward(self, x):\n    {forward}")).Net(), (torch.ones(4, 3, 2),), dynamic_shapes=wanted)
+    assert outcome.found == [(rule, marked("here")[0])]
+
+
 def test_sizes_below_a_kernel_need_no_word() -> None:
     model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, 2), torch.nn.BatchNorm2d(4), torch.nn.MaxPool2d(2), torch.nn.AdaptiveAvgPool2d(1))
     wanted = {"input": {0: Dim("batch"), 2: Dim("height"), 3: Dim("width")}}

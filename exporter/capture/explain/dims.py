@@ -60,6 +60,11 @@ def violates(error: BaseException) -> bool:
     return dynamo.user_error_type(error) == "CONSTRAINT_VIOLATION" or torch_frames.makes_constraints(error)
 
 
+def unsolved(error: BaseException | None) -> bool:
+    """Whether torch's solver could not tell whether the dims can have every size. Without ranges there is nothing to solve."""
+    return error is not None and not dynamo.user_error_type(error) and torch_frames.solves_constraints(error)
+
+
 def undelivered(request: Request, guards: Guards, program: torch.export.ExportedProgram) -> list[Finding]:
     """The findings about a program that does not keep the promises of `dynamic_shapes`."""
     if (difference := shapes_argument.beyond_rank(request.shapes)) is not None:
@@ -139,8 +144,13 @@ def left_open(
 
 
 def narrowed(request: Request, error: Exception | None, guards: Guards) -> Request | None:
-    """`request` with the `dynamic_shapes` that torch's solver suggests after `error`; None if it suggests nothing."""
+    """`request` with the `dynamic_shapes` that torch's solver suggests after `error`; None if it suggests nothing.
+
+    If the solver itself failed, the dims keep their names without their ranges, and `undelivered` finds what the model assumes of them.
+    """
     refined = {} if error is None else _refined(error, request)
+    if not refined and unsolved(error):
+        return dataclasses.replace(request, shapes=request.shapes.replaced(dict.fromkeys(_ranges(request), Dim.AUTO)))
     if not refined:
         return None
     # NOTE: the solver suggests a number for a dim if it cannot simplify the guards, even if none of them fixes the dim.
@@ -222,8 +232,7 @@ def _relation(before: Dim, after: Dim) -> str:
 def _refined(error: Exception, request: Request) -> dict[InputDim, Any]:
     """The specs that torch's solver suggests for dims instead of the user's."""
     # NOTE: torch's function stops at a hint such as Dim.DYNAMIC, and the solver suggests nothing for hints.
-    hints = [dim for dim in request.shapes.dims if dim.kind not in (Kind.DIM, Kind.DERIVED)]
-    shapes = request.shapes.replaced(dict.fromkeys(hints))
+    shapes = request.shapes.replaced(dict.fromkeys(set(request.shapes.dims).difference(_ranges(request))))
     with contextlib.suppress(Exception):
         torch_shapes = shapes.for_torch()
         refine = torch.export.dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes
@@ -232,6 +241,11 @@ def _refined(error: Exception, request: Request) -> dict[InputDim, Any]:
         before = {dim: dim.given for dim in shapes.reread(torch_shapes).dims}
         return {dim: said[dim] for dim in shapes.dynamic if said[dim] is not None and not _equal(said[dim], before[dim])}
     return {}
+
+
+def _ranges(request: Request) -> list[InputDim]:
+    """The dims with a torch.export.Dim."""
+    return [dim for dim in request.shapes.dims if dim.kind in (Kind.DIM, Kind.DERIVED)]
 
 
 def _equal(one: Any, other: Any) -> bool:

@@ -14,7 +14,7 @@ from onnxplain.request import InputDim
 from .dim_symbols import DimSymbols, as_text
 from .frames import Site
 from .replays import Call, Sizes
-from .size_limits import Limit, limit_of
+from .size_limits import Limit, holds, limit_of
 
 _TRIES = 4
 _NEAR = 32
@@ -104,7 +104,7 @@ class Guards:
         sizes = self.symbols.sizes(dims)
         found: dict[InputDim, Guard] = {}
         for guard in self.made:
-            if guard.relation.xreplace(sizes) == sympy.false:
+            if holds(guard.relation, sizes) is False:
                 for dim in self.symbols.places([guard.relation], dims):
                     if dim.size == 1:
                         found.setdefault(dim, guard)
@@ -124,7 +124,7 @@ class Guards:
             return False
         sizes, relation = self.symbols.sizes(dims), guard.relation.xreplace(self.symbols.replaced())
         others = (each for symbol in relation.free_symbols & sizes.keys() for each in (*larger(symbol, sizes), *smaller(symbol, sizes)))
-        excluded = list(itertools.islice((each for each in others if relation.xreplace(each) == sympy.false), _TRIES))
+        excluded = list(itertools.islice((each for each in others if holds(relation, each) is False), _TRIES))
         if not excluded:
             return False
         if guard.operator.counts and guard.operator.operator in counted:

@@ -36,7 +36,7 @@ def limit_of(relation: sympy.Basic, symbol: sympy.Symbol, example: int, least: i
     concern the sizes 0 and 1, which torch treats as special cases, are not limits either.
     """
     sizes = sorted({size for size in _worth_trying(relation, example) if max(least, 2) <= size <= most})
-    tried = {size: _tried(relation, {symbol: size}) for size in sizes}
+    tried = {size: holds(relation, {symbol: size}) for size in sizes}
     failing = [size for size, holds in tried.items() if holds is False]
     holding = [size for size, holds in tried.items() if holds is True]
     if not holding or not any(size > example for size in failing):
@@ -60,10 +60,10 @@ def excludes(relation: sympy.Basic, least: int) -> bool:
         for size in _worth_trying(relation, least)
         if least <= size <= _LARGEST
     )
-    return any(_tried(relation, sizes) is False for sizes in tried)
+    return any(holds(relation, sizes) is False for sizes in tried)
 
 
-def _tried(relation: sympy.Basic, sizes: Mapping[sympy.Basic, int]) -> bool | None:
+def holds(relation: sympy.Basic, sizes: Mapping[sympy.Basic, int]) -> bool | None:
     """Whether `relation` holds for `sizes`; None if that cannot be computed."""
     try:
         value = relation.xreplace({symbol: sympy.Integer(size) for symbol, size in sizes.items()})
