@@ -46,6 +46,8 @@ def found(program: onnxplain.ONNXProgram) -> list[tuple[str, int | None]]:
 # All dims dynamic
 
 MODELS = """
+    import math
+
     import torch
 
     class Classifier(torch.nn.Module):
@@ -171,6 +173,9 @@ MODELS = """
     def short(x, y):
         x = x + torch.arange(2)[: x.shape[0]]  # short
         return x, y * 2
+
+    def scaled(x):
+        return x * math.sqrt(x.shape[0] // 2)  # scaled
 
     def number_of_parts(x):
         return x * len(x.split(x.shape[1], 2))  # number of parts
@@ -332,6 +337,7 @@ AUTO, T, HALF = torch.export.Dim.AUTO, torch.export.Dim("T", min=2, max=16), tor
         ("last of three", (R(6, 3),), {"x": (2 * HALF, None)}, "OXP1011"),
         ("one chunk", (R(4, 3),), {"x": {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim("B")}}, ""),
         ("short", (R(2), R(2)), {"x": {0: T}, "y": {0: torch.export.Dim("B", min=2, max=16)}}, "OXP1011"),
+        ("scaled", (R(6, 5),), {"x": {0: torch.export.Dim("B")}}, "OXP1011"),
         ("ninth", (R(4, 5),), {"x": {0: "B", 1: AUTO}}, "OXP1034"),
         ("padded", (R(4, 5), R(5, 5)), {"x": {1: T}, "y": {0: T}}, "OXP1011"),
         ("number of parts", (R(3, 1, 4),), ((AUTO, AUTO, AUTO),), "OXP1034"),

@@ -165,11 +165,16 @@ class Guards:
             most: The largest size that it may have.
         """
         symbol = self.symbols.of(dim)
+        smaller_sizes = [{symbol: size} for size in range(max(least, 2), dim.size)]
         for relation in self.symbols.asserted():
-            if relation.free_symbols == {symbol} and (limit := limit_of(relation, symbol, dim.size, least, most)) is not None:
-                exact = (guard for guard in self.made if guard.relation == relation and guard.stack)
-                if (guard := next(exact, None) or self.decisive(dim)) is not None:
-                    yield limit, guard
+            if relation.free_symbols != {symbol} or (limit := limit_of(relation, symbol, dim.size, least, most)) is None:
+                continue
+            exact = [guard for guard in self.made if guard.relation == relation and guard.stack]
+            # NOTE: a branch may also exclude smaller sizes, which a limit does not tell; `asked` has the whole relation.
+            if any(guard.asked_by_python for guard in exact) and any(holds(relation, each) is False for each in smaller_sizes):
+                continue
+            if (guard := next(iter(exact), None) or self.decisive(dim)) is not None:
+                yield limit, guard
 
     def checks(self) -> Iterator[tuple[sympy.Basic, tuple[Location, ...]]]:
         """The relations between data-dependent numbers that the graph checks when it runs, each with its stack."""
