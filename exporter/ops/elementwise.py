@@ -127,6 +127,17 @@ def div(self: Any, other: Any) -> Any:
     return op.Div(self, other)
 
 
+@translates("aten::floor_divide")
+def floor_divide(self: Any, other: Any) -> Any:
+    """aten::floor_divide(Tensor self, Tensor other) -> Tensor: self / other, rounded toward minus infinity."""
+    dtype = _dtype(self, other)
+    if dtype is not None and dtype.is_floating_point():
+        # NOTE: the quotient of 1 and 0.1 is rounded to 10, but 0.1 goes into 1 nine times.
+        whole = op.Round(op.Div(op.Sub(self, remainder(self, other)), other))
+        return op.Where(op.Equal(other, 0.0), op.Div(self, other), whole)
+    return op.Div(op.Sub(self, op.Mod(self, other)), other)
+
+
 @translates("aten::remainder.Tensor", "aten::remainder.Scalar", "aten::remainder.Scalar_Tensor")
 def remainder(self: Any, other: Any) -> Any:
     """aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor. It has the sign of `other`, as in Python."""
