@@ -540,6 +540,12 @@ def test_dims_that_are_hard_to_compute_with(load: Load, marked: Marked, forward:
     assert outcome.found == [(rule, marked("here")[0])]
 
 
+@pytest.mark.parametrize(("dim", "rule"), [(Dim.AUTO, "DimsFixed"), (Dim("b"), "SpecializedDynamicDim"), ("b", "SpecializedDynamicDim")])
+def test_part_of_size_1_that_the_model_broadcasts(load: Load, marked: Marked, dim: Any, rule: str) -> None:
+    model = load(net("def forward(self, x):\n    return x.split(3)[0] + x.split(3)[-1]  # here")).Net()
+    assert run(model, (torch.ones(4, 2),), dynamic_shapes={"x": {0: dim}}).found == [(rule, marked("here")[0])]
+
+
 def test_sizes_below_a_kernel_need_no_word() -> None:
     model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, 2), torch.nn.BatchNorm2d(4), torch.nn.MaxPool2d(2), torch.nn.AdaptiveAvgPool2d(1))
     wanted = {"input": {0: Dim("batch"), 2: Dim("height"), 3: Dim("width")}}

@@ -99,15 +99,16 @@ class Guards:
         return next(iter(sorted(about, key=lambda guard: not guard.stack)), None)
 
     def broadcast(self, dims: Sequence[InputDim]) -> dict[InputDim, Guard]:
-        """Those of `dims` with size 1 in the example and another size by a guard, which therefore ended the capture."""
+        """Those of `dims` with another size by a guard than in the example, which therefore ended the capture."""
         # NOTE: a capture treats size 1 in the example as any size, and requires it to equal the other tensor's; eager mode broadcasts it.
         sizes = self.symbols.sizes(dims)
         found: dict[InputDim, Guard] = {}
         for guard in self.made:
             if holds(guard.relation, sizes) is False:
-                for dim in self.symbols.places([guard.relation], dims):
-                    if dim.size == 1:
-                        found.setdefault(dim, guard)
+                related = self.symbols.places([guard.relation], dims)
+                # NOTE: size 1 may also be computed from a size, as that of the last part in `x.split(3)`.
+                for dim in [dim for dim in related if dim.size == 1] or related:
+                    found.setdefault(dim, guard)
         return found
 
     def decided(self, guard: Guard, dims: Sequence[InputDim], counted: Container[object]) -> bool:
