@@ -14,7 +14,7 @@ import torch
 from onnxplain import process
 from onnxplain.diagnostics import InvalidArgument
 from onnxplain.request import FXGraphExtractor, Request, fitted, signature_of
-from onnxplain.torch_internals import config, known_weights, loop_gradients, recurrent_shapes, tracing
+from onnxplain.torch_internals import config, generated_code, known_weights, loop_gradients, recurrent_shapes, tracing
 
 from .observe.frames import Frames
 
@@ -42,7 +42,7 @@ class NonStrict:
 
     def __call__(self, model: torch.nn.Module, request: Request, frames: Frames) -> torch.export.ExportedProgram:
         """See `CaptureStrategy`."""
-        with frames.on_nodes():
+        with frames.on_nodes(), generated_code.deferred():
             return _export(model, request, strict=False)
 
 

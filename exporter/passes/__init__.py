@@ -11,6 +11,7 @@ from onnxplain import graph_views
 from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.registry import OnnxRegistry
 from onnxplain.request import DimNames
+from onnxplain.torch_internals import generated_code
 
 from . import decompose, empty_results, functionalize, promote, prune, scalars
 from .graphs import graph_modules
@@ -48,10 +49,11 @@ def run(context: DiagnosticContext, program: torch.export.ExportedProgram, regis
     """Runs all passes on a copy of the program's graph."""
     captured = program.graph_module
     context.graph("captured", lambda: graph_views.of_fx("captured", captured, dim_names))
-    program, graph_module = functionalize.functionalize(context, program)
-    context.graph("prepared", lambda: graph_views.of_fx("prepared", graph_module, dim_names))
-    for change in _PASSES:
-        for module in graph_modules(graph_module):
-            change(context, module, registry)
+    with generated_code.deferred():
+        program, graph_module = functionalize.functionalize(context, program)
+        context.graph("prepared", lambda: graph_views.of_fx("prepared", graph_module, dim_names))
+        for change in _PASSES:
+            for module in graph_modules(graph_module):
+                change(context, module, registry)
     context.attach("prepared-graph.txt", lambda: str(graph_module.print_readable(print_output=False)))
     return Prepared(program, graph_module)
