@@ -271,7 +271,7 @@ def _context(
     command_line: str,
 ) -> DiagnosticContext:
     context = DiagnosticContext(
-        tool=Tool("onnxplain", metadata.version("onnxplain"), URI),
+        tool=Tool("onnxplain", _environment()["onnxplain"], URI),
         subject=subject,
         options=options,
         internal_error=lambda stage, error: InternalError(stage=stage, error=described_error(error)),
@@ -355,6 +355,7 @@ def _told(log: Log, *, verbose: bool | None) -> Log:
     return log
 
 
+@functools.cache
 def _environment() -> Mapping[str, str]:
     packages = ("onnxplain", "torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime")
     versions = {"python": platform.python_version(), "platform": platform.platform()}
