@@ -12,6 +12,7 @@ import onnx_ir as ir
 from onnxplain.recording import op
 
 from . import translates
+from .casts import cast
 
 _MASKS = (ir.DataType.BOOL, ir.DataType.UINT8)
 
@@ -77,6 +78,53 @@ def diagonal_scatter(self: ir.Value, src: ir.Value, offset: int = 0, dim1: int =
     written = op.ScatterElements(rows, op.Expand(positions, op.Shape(src)), src, axis=-1)
     turned = op.Reshape(written, op.Shape(op.Transpose(self, perm=order)))
     return op.Transpose(turned, perm=[order.index(axis) for axis in range(len(order))])
+
+
+@translates("aten::select_scatter")
+def select_scatter(self: ir.Value, src: ir.Value, dim: int, index: Any) -> Any:
+    """aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor. `self` with `src` at one position of `dim`."""
+    assert self.shape is not None
+    axis = dim % len(self.shape)
+    return _overwritten(self, op.Unsqueeze(cast(src, self.dtype), [axis]), axis, index)
+
+
+@translates("aten::slice_scatter")
+def slice_scatter(self: ir.Value, src: ir.Value, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1) -> Any:
+    """aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor.
+
+    `self` with `src`, of the shape of the slice, in place of the slice.
+    """
+    assert self.shape is not None
+    rank = len(self.shape)
+    axis, start, src = dim % rank, 0 if start is None else start, cast(src, self.dtype)
+    if isinstance(step, int) and step == 1:
+        return _overwritten(self, src, axis, start)
+    every = op.Range(0, op.Squeeze(op.Shape(self, start=axis, end=axis + 1)), 1)
+    positions = op.Slice(every, [start], [_END if end is None else end], [0], [step])
+    places = op.Reshape(positions, [1] * axis + [-1] + [1] * (rank - axis - 1), allowzero=1)
+    return op.ScatterElements(self, op.Expand(places, op.Shape(src)), src, axis=axis)
+
+
+_END = 2**63 - 1
+
+
+def _overwritten(self: ir.Value, part: Any, axis: int, start: Any) -> Any:
+    """`self` with `part` in place of its elements from `start`, which counts from the end if it is negative."""
+    assert self.shape is not None
+    size, length = self.shape[axis], None if part.shape is None else part.shape[axis]
+    if isinstance(start, int) and isinstance(size, int):
+        start = min(max(start + size if start < 0 else start, 0), size)
+    is_first = isinstance(start, int) and start == 0
+    before = [] if is_first else [op.Slice(self, [0], [start], [axis])]
+    if isinstance(start, int) and isinstance(size, int) and isinstance(length, int):
+        after = [] if start + length >= size else [op.Slice(self, [start + length], [_END], [axis])]
+    else:
+        end: Any = op.Shape(part, start=axis, end=axis + 1)
+        for each in before:
+            end = op.Add(op.Shape(each, start=axis, end=axis + 1), end)
+        after = [op.Slice(self, end, [_END], [axis])]
+    pieces = [*before, part, *after]
+    return part if len(pieces) == 1 else op.Concat(*pieces, axis=axis)
 
 
 def _diagonal(self: ir.Value, offset: int, dim1: int, dim2: int) -> tuple[Any, list[int], Any]:

@@ -23,6 +23,20 @@ def diagonal_writes(x: torch.Tensor) -> list[torch.Tensor]:
     return [filled, copied, added]
 
 
+def slice_writes(x: torch.Tensor) -> list[torch.Tensor]:
+    written = [x.clone() for _ in range(9)]
+    written[0][1] = 7
+    written[1][:, -1] = x[:, 0]
+    written[2][1:] += 1
+    written[3][:, :-1].mul_(2)
+    written[4][..., ::2] = 5
+    written[5][:, 1:9:2, 1:-1] += x[:, 1:9:2, 1:-1]
+    written[6][-1:, :0] = 3
+    written[7][:] = x[0]
+    written[8][1:-1, ..., 0].zero_()
+    return written
+
+
 CASES: dict[str, Case] = {
     "embedding": dynamic(
         lambda w, i: (functional.embedding(i, w), functional.embedding(i, w, padding_idx=1), aten.embedding(w, i[0])),
@@ -44,6 +58,16 @@ CASES: dict[str, Case] = {
         lambda x: [each.diagonal(*where) for each in (x, x > 0, (9 * x).to(torch.int8)) for where in ((), (1,), (-2, 1, 2), (2, -1, 0))], X
     ),
     "diagonal-writes": dynamic(diagonal_writes, X),
+    "slice-writes": dynamic(slice_writes, X),
+    "slice-writes-static": static(slice_writes, X),
+    "slice-scatters": dynamic(
+        lambda x: [
+            aten.slice_scatter(x, x[:0] * 2, 0, 2, 1),
+            aten.slice_scatter(x > 0, x[1:2] > 1, 0, -1),
+            aten.select_scatter((9 * x).to(torch.int8), (3 * x[0]).to(torch.int8), 0, -1),
+        ],
+        X,
+    ),
     "searchsorted": dynamic(
         lambda s, v: (torch.searchsorted(s.sort()[0], v), torch.searchsorted(s.sort()[0], v, right=True, out_int32=True)),
         (randn(5), randn(2, 3)),
