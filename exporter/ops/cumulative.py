@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
-from onnxplain.recording import Tensor, current, op
+from onnxplain.recording import op
 
-from . import emit, translates
+from . import translates
 from .casts import cast
+from .loops import scan
 
 
 @translates("aten::cumsum")
@@ -104,48 +104,3 @@ def logcumsumexp(self: ir.Value, dim: int) -> Any:
 
     shape = op.Shape(op.Gather(self, 0, axis=axis))
     return scan(step, [op.Expand(op.CastLike(float("-inf"), self), shape)], [self], axis)[-1]
-
-
-def scan(step: Callable[..., tuple[list[Any], list[Any]]], carried: Sequence[Any], scanned: Sequence[Any], axis: int) -> list[Any]:
-    """Records an ONNX Scan.
-
-    Args:
-        step: Takes the carried values and a slice of each of `scanned`; returns the next carried values, and slices of the results.
-        carried: The first carried values: scalars of known shape, or values like a slice.
-        scanned: What is cut into slices.
-        axis: The dim along which the slices are cut.
-
-    Returns:
-        The last carried values, then the results.
-    """
-    recorder = current()
-    # NOTE: older versions of ONNX Runtime (seen in 1.23) must know how many dims each value of the body has.
-    cut = [_of_rank(each, 1) for each in scanned]
-    kept = [cut[0] if each.shape is None else _of_rank(each, 0) for each in carried]
-    shapes = [*kept, *cut]
-    inputs = [
-        Tensor(name=f"in_{number}", type=ir.TensorType(each.dtype), shape=shapes[number])
-        for number, each in enumerate((*carried, *scanned))
-    ]
-    outer = recorder.take()
-    states, slices = step(*inputs)
-    nodes = recorder.take()
-    recorder.nodes = outer
-    shapes = [*kept, *(cut[0] for _ in slices)]
-    outputs = [
-        Tensor(name=f"out_{number}", type=ir.TensorType(each.dtype), shape=shapes[number]) for number, each in enumerate((*states, *slices))
-    ]
-    nodes += [ir.Node("", "Identity", [each], outputs=[out], version=16) for each, out in zip((*states, *slices), outputs, strict=True)]
-    body = ir.Graph(inputs, outputs, nodes=nodes, name="step")
-    attributes = {
-        "body": body,
-        "num_scan_inputs": len(scanned),
-        "scan_input_axes": [axis] * len(scanned),
-        "scan_output_axes": [axis] * len(slices),
-    }
-    return emit("Scan", [*carried, *scanned], attributes, len(outputs))
-
-
-def _of_rank(value: Any, less: int) -> ir.Shape | None:
-    """A shape of unknown sizes with `less` dims fewer than `value`; None if the rank of `value` is unknown."""
-    return None if value.shape is None else ir.Shape([None] * (len(value.shape) - less))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from onnxplain.recording import op
 
 from . import translates
+from .loops import scan
 
 _BOOL = ir.DataType.BOOL
 
@@ -49,6 +52,63 @@ def trunc(self: ir.Value) -> Any:
     if self.dtype is not None and not self.dtype.is_floating_point():
         return op.Identity(self)
     return op.Mul(op.Floor(op.Abs(self)), op.Sign(self))
+
+
+@translates("aten::sinc")
+def sinc(self: ir.Value) -> Any:
+    """aten::sinc(Tensor self) -> Tensor: sin(pi * x) / (pi * x), and 1 for 0."""
+    angle = op.Mul(self, math.pi)
+    return op.Where(op.Equal(self, op.CastLike(0.0, self)), op.CastLike(1.0, self), op.Div(op.Sin(angle), angle))
+
+
+@translates("aten::gcd")
+def gcd(self: ir.Value, other: ir.Value) -> Any:
+    """aten::gcd(Tensor self, Tensor other) -> Tensor: the greatest common divisor of ints, by Euclid's algorithm."""
+    return _gcd(self, other)
+
+
+@translates("aten::lcm")
+def lcm(self: ir.Value, other: ir.Value) -> Any:
+    """aten::lcm(Tensor self, Tensor other) -> Tensor: the least common multiple of ints; 0 where one of them is 0."""
+    divisor = _gcd(self, other)
+    return op.Abs(op.Mul(op.Div(self, op.Where(op.Equal(divisor, 0), op.CastLike(1, divisor), divisor)), other))
+
+
+_EUCLID_STEPS = 92
+"""Enough for INT64: each two steps halve the larger number, and consecutive Fibonacci numbers below 2**63 need 91."""
+
+
+def _gcd(a: Any, b: Any) -> Any:
+    assert a.shape is not None
+    assert b.shape is not None
+
+    def step(a: Any, b: Any, _: Any) -> tuple[list[Any], list[Any]]:
+        is_done = op.Equal(b, 0)
+        rest = op.Mod(a, op.Where(is_done, op.CastLike(1, b), b))
+        return [op.Where(is_done, a, b), op.Where(is_done, b, rest)], []
+
+    zeros = op.Mul(op.Add(a, b), 0)
+    rank = max(len(a.shape), len(b.shape))
+    start = [op.Add(op.Abs(each), zeros) for each in (a, b)]
+    for each in start:
+        each.shape = ir.Shape([None] * rank)
+    return scan(step, start, [op.Constant(value=ir.tensor(np.zeros(_EUCLID_STEPS, dtype=np.int64)))], 0)[0]
+
+
+@translates("aten::frexp.Tensor")
+def frexp(self: ir.Value) -> Any:
+    """aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent): the mantissa in [0.5, 1) and the exponent of 2 (INT32)."""
+    wide = op.Cast(self, to=int(ir.DataType.DOUBLE))
+    is_plain = op.Not(op.Or(op.Or(op.Equal(wide, 0), op.IsInf(wide)), op.IsNaN(wide)))
+    size = op.Where(is_plain, op.Abs(wide), op.CastLike(0.5, wide))
+    exponent = op.Add(op.Floor(op.Div(op.Log(size), math.log(2))), 1)
+    # NOTE: the logarithm may be rounded to the wrong side of a whole number.
+    for change, is_off in ((1.0, op.GreaterOrEqual), (-1.0, op.Less)):
+        mantissa = op.Div(size, op.Pow(op.CastLike(2.0, wide), exponent))
+        exponent = op.Where(is_off(mantissa, 1.0 if change > 0 else 0.5), op.Add(exponent, change), exponent)
+    mantissa = op.Where(is_plain, op.Div(wide, op.Pow(op.CastLike(2.0, wide), exponent)), wide)
+    exponent = op.Where(is_plain, exponent, op.CastLike(0.0, exponent))
+    return [op.CastLike(mantissa, self), op.Cast(exponent, to=int(ir.DataType.INT32))]
 
 
 @translates("aten::relu")
@@ -182,6 +242,21 @@ def _comparison(name: str, operator: str) -> Callable[[Any, Any], Any]:
 
 for _name, _operator in {"ge": "GreaterOrEqual", "gt": "Greater", "le": "LessOrEqual", "lt": "Less"}.items():
     translates(f"aten::{_name}.Tensor", f"aten::{_name}.Scalar")(_comparison(_name, _operator))
+
+
+@translates("aten::isclose")
+def isclose(self: ir.Value, other: ir.Value, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+    """aten::isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor. BOOL.
+
+    |self - other| <= atol + rtol * |other|, or equal.
+    """
+    if self.dtype is not None and not self.dtype.is_floating_point():
+        self, other = (op.Cast(each, to=int(ir.DataType.DOUBLE)) for each in (self, other))
+    distance, size = op.Abs(op.Sub(self, other)), op.Abs(other)
+    # NOTE: an infinite tolerance would accept every number.
+    is_near = op.And(op.LessOrEqual(distance, op.Add(op.Mul(size, rtol), atol)), op.Not(op.IsInf(op.Cast(size, to=1))))
+    is_close = op.Or(op.Equal(self, other), is_near)
+    return op.Or(is_close, op.And(op.IsNaN(self), op.IsNaN(other))) if equal_nan else is_close
 
 
 @translates("aten::logical_not")

@@ -207,10 +207,7 @@ _REDUCTIONS: dict[str, tuple[str, int | str]] = {
 def scatter_reduce(self: ir.Value, dim: int, index: ir.Value, src: ir.Value, reduce: str, include_self: bool = True) -> Any:
     """aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor.
 
-    ONNX has no mean: it is a sum divided by a count.
-
-    Raises:
-        ValueError: `reduce` is the mean of ints.
+    ONNX has no mean: it is a sum divided by a count, and rounded down for ints.
     """
     assert self.shape is not None
     if not self.shape:
@@ -218,8 +215,6 @@ def scatter_reduce(self: ir.Value, dim: int, index: ir.Value, src: ir.Value, red
         data.shape = positions.shape = sources.shape = ir.Shape([1])
         return op.Squeeze(scatter_reduce(data, 0, positions, sources, reduce, include_self), [0])
     reduction, neutral = _REDUCTIONS[reduce]
-    if reduce == "mean" and self.dtype is not None and not self.dtype.is_floating_point():
-        raise ValueError("the mean of ints is rounded in PyTorch, and has no ONNX operator")
     sizes = op.Shape(index)
     if src.shape != index.shape or src.shape is None:
         src = op.Slice(src, op.Mul(sizes, 0), sizes)
@@ -231,7 +226,11 @@ def scatter_reduce(self: ir.Value, dim: int, index: ir.Value, src: ir.Value, red
         return result
     own = op.Expand(_number(int(include_self), self), op.Shape(self))
     counts = op.ScatterElements(own, index, op.Expand(_number(1, self), sizes), axis=dim, reduction="add")
-    return op.Div(result, op.Max(counts, _number(1, self)))
+    counts = op.Max(counts, _number(1, self))
+    if self.dtype is not None and not self.dtype.is_floating_point():
+        # NOTE: ONNX's Div of ints rounds toward zero.
+        result = op.Sub(result, op.Mod(result, counts))
+    return op.Div(result, counts)
 
 
 def _number(value: int | str, like: ir.Value) -> Any:

@@ -10,6 +10,7 @@ import onnx_ir as ir
 from onnxplain.recording import op
 
 from . import translates
+from .casts import cast
 
 
 @translates("aten::multinomial")
@@ -18,16 +19,27 @@ def multinomial(self: ir.Value, num_samples: int, replacement: bool = False) -> 
 
     Weights (N) or (B, N) give INT64 positions (S) or (B, S).
 
-    Raises:
-        ValueError: Several samples are drawn without replacement, which ONNX cannot do.
+    Without replacement, the positions of the largest weights after noise of Gumbel's distribution (Vieira, 2014).
     """
     assert self.shape is not None
-    if num_samples > 1 and not replacement:
-        raise ValueError("ONNX draws with replacement only")
     single = len(self.shape) == 1
     scores = op.Log(op.Unsqueeze(self, [0]) if single else self)
-    drawn = op.Multinomial(scores, dtype=int(ir.DataType.INT64), sample_size=num_samples)
+    if num_samples > 1 and not replacement:
+        noise = op.RandomUniformLike(scores, low=1e-30, dtype=int(ir.DataType.FLOAT))
+        noise = op.CastLike(op.Neg(op.Log(op.Neg(op.Log(noise)))), scores)
+        _, drawn = op.TopK(op.Add(scores, noise), [num_samples])
+    else:
+        drawn = op.Multinomial(scores, dtype=int(ir.DataType.INT64), sample_size=num_samples)
     return op.Squeeze(drawn, [0]) if single else drawn
+
+
+@translates("aten::uniform")
+def uniform(self: ir.Value, from_: float = 0.0, to: float = 1.0) -> Any:
+    """aten::uniform(Tensor self, float from=0., float to=1., *, Generator? generator=None) -> Tensor."""
+    assert self.dtype is not None
+    # NOTE: ONNX Runtime draws no FLOAT16.
+    drawn = op.RandomUniformLike(self, low=from_, high=to, dtype=int(ir.DataType.FLOAT))
+    return cast(drawn, int(self.dtype))
 
 
 @translates("aten::dropout", is_complex=None)

@@ -13,7 +13,7 @@ from onnxplain.registry import OnnxRegistry
 from onnxplain.request import DimNames
 from onnxplain.torch_internals import generated_code
 
-from . import decompose, empty_results, functionalize, promote, prune, scalars
+from . import decompose, empty_results, functionalize, parts, promote, prune, scalars
 from .graphs import graph_modules
 
 __all__ = ["Prepared", "graph_modules", "run"]
@@ -37,7 +37,10 @@ Pass = Callable[[DiagnosticContext, torch.fx.GraphModule, OnnxRegistry], None]
 _PASSES: tuple[Pass, ...] = (
     prune.remove_unused,  # first: ONNX has no operator that stops a run, so no other pass need see a run-time check
     empty_results.replace_empty_results,  # before decompose: what a constant replaces needs no translation
+    parts.split_into_parts,  # before decompose: the operators on the parts may need it
     decompose.decompose,  # before promote: operators that come from a decomposition are already promoted
+    empty_results.replace_empty_results,  # both again: what a decomposition is made of
+    parts.split_into_parts,
     promote.promote_dtypes,
     scalars.scalars_to_vectors,  # after decompose: operators that come from a decomposition get scalars as well
     prune.remove_unused,  # last: the other passes leave unused nodes behind

@@ -13,16 +13,17 @@ from onnxplain.diagnostics import DiagnosticContext, described_error
 from onnxplain.registry import OnnxRegistry, complex_dtype, qualified_name
 from onnxplain.rules import CustomOperatorInlined, DecompositionFailed
 from onnxplain.source import locations, stubs
-from onnxplain.torch_internals.decompositions import decomposition_of, traced
+from onnxplain.torch_internals.decompositions import Decomposition, decomposition_of, traced
 from onnxplain.torch_internals.fake_tensors import mode_of
 from onnxplain.torch_internals.operators import OpOverload, schema
 from onnxplain.torch_internals.python_kernels import WithoutData, python_kernel
 
+from . import linear_algebra
 from .graphs import inherit
 from .inline import inline
 
-_Lacks = Callable[[OpOverload], bool]
-"""Whether an operator has no translation, so that it is decomposed wherever a decomposition calls it."""
+_Wanted = Callable[[OpOverload], Decomposition | None]
+"""The decomposition of an operator that has no translation. It replaces the operator wherever a decomposition calls it."""
 
 _WAY = "decomposed_from"
 """The key in a node's `meta` for the operators that it was decomposed from. Some operators decompose into each other."""
@@ -35,13 +36,15 @@ def decompose(context: DiagnosticContext, module: torch.fx.GraphModule, registry
         return
 
     @functools.cache
-    def lacks_translation(target: OpOverload) -> bool:
-        return registry.translation(qualified_name(target), is_complex=False) is None and not schema(target).is_mutable
+    def wanted(target: OpOverload) -> Decomposition | None:
+        if schema(target).is_mutable or registry.translation(qualified_name(target), is_complex=False) is not None:
+            return None
+        return _known(target)
 
     tried: set[torch.fx.Node] = set()
     while needing:
         for node in needing:
-            made = _decomposition(context, node, lacks_translation) or _implementation(context, node, lacks_translation)
+            made = _decomposition(context, node, wanted) or _implementation(context, node, wanted)
             if made is not None:
                 inline(module, node, made, node.all_input_nodes, functools.partial(_mark, node))
                 context.event(f"{qualified_name(node.target)} ({node.name}) was decomposed.", logging.DEBUG)
@@ -57,15 +60,15 @@ def _needs_decomposition(node: torch.fx.Node, registry: OnnxRegistry) -> bool:
     return registry.translation(qualified_name(node.target), is_complex=complex_dtype(node) is not None) is None
 
 
-def _decomposition(context: DiagnosticContext, node: torch.fx.Node, lacks_translation: _Lacks) -> torch.fx.GraphModule | None:
+def _decomposition(context: DiagnosticContext, node: torch.fx.Node, wanted: _Wanted) -> torch.fx.GraphModule | None:
     """The graph that the node's operator decomposes into; None if torch does not know it."""
     target = node.target
     assert isinstance(target, OpOverload)
-    function = decomposition_of(target)
+    function = _known(target)
     if function is None:
         return None
     try:
-        return _traced(node, function, lacks_translation)
+        return _traced(node, function, wanted)
     except Exception as error:
         # NOTE: a decomposition is code of torch or of the user, and may raise anything.
         context.report(
@@ -77,7 +80,11 @@ def _decomposition(context: DiagnosticContext, node: torch.fx.Node, lacks_transl
         raise context.stop(error) from error
 
 
-def _implementation(context: DiagnosticContext, node: torch.fx.Node, lacks_translation: _Lacks) -> torch.fx.GraphModule | None:
+def _known(target: OpOverload) -> Decomposition | None:
+    return linear_algebra.DECOMPOSITIONS.get(target) or decomposition_of(target)
+
+
+def _implementation(context: DiagnosticContext, node: torch.fx.Node, wanted: _Wanted) -> torch.fx.GraphModule | None:
     """The graph of the operators that an operator's implementation in Python calls; None if there is none, or if it needs data."""
     target = node.target
     assert isinstance(target, OpOverload)
@@ -86,7 +93,7 @@ def _implementation(context: DiagnosticContext, node: torch.fx.Node, lacks_trans
         return None
     try:
         with WithoutData():
-            made = _traced(node, kernel.function, lacks_translation)
+            made = _traced(node, kernel.function, wanted)
     except Exception as error:  # noqa: BLE001  the implementation is the user's code, and may raise anything
         # NOTE: dispatch reports the operator as unsupported.
         context.event(f"{qualified_name(target)} has an implementation in Python, which cannot be exported: {described_error(error)}")
@@ -98,23 +105,32 @@ def _implementation(context: DiagnosticContext, node: torch.fx.Node, lacks_trans
     return made
 
 
-def _traced(node: torch.fx.Node, function: Callable[..., Any], lacks_translation: _Lacks) -> torch.fx.GraphModule:
+def _traced(node: torch.fx.Node, function: Callable[..., Any], wanted: _Wanted) -> torch.fx.GraphModule:
     """The graph of `function`, called as the node calls its operator, with one placeholder for each FX node among the arguments."""
     values = tuple(each.meta["val"] for each in node.all_input_nodes)
 
     def call(*inputs: Any) -> Any:
         given = dict(zip(node.all_input_nodes, inputs, strict=True))
-        args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda each: given[each])
+        args, kwargs = _plain(torch.fx.map_arg((node.args, node.kwargs), lambda each: given[each]))
         result = function(*args, **kwargs)
         # NOTE: a named tuple, such as that of aminmax, would become a call that makes one.
         return tuple(result) if isinstance(result, tuple) else result
 
     with _fake_mode(node):
-        made = traced(call, values, lacks_translation)
+        made = traced(call, values, wanted)
         if any(isinstance(each.target, OpOverload) and schema(each.target).is_mutable for each in made.graph.nodes):
             # NOTE: decompositions in C++ write to tensors where `functionalize` does not see it; in the graph it does (read in torch 2.13).
-            made = traced(made, values, lacks_translation)
+            made = traced(made, values, wanted)
         return made
+
+
+def _plain(argument: Any) -> Any:
+    """An argument with plain lists and dicts in place of FX's, which decompositions cannot change."""
+    if isinstance(argument, dict):
+        return {key: _plain(each) for key, each in argument.items()}
+    if isinstance(argument, list | tuple):
+        return (tuple if isinstance(argument, tuple) else list)(map(_plain, argument))
+    return argument
 
 
 def _fake_mode(node: torch.fx.Node) -> Any:

@@ -43,7 +43,8 @@ def stand_ins(
     signature: ir.schemas.OpSignature, types: Mapping[str, ir.DataType], opset: int, attributes: Mapping[str, Any]
 ) -> Mapping[str, ir.DataType]:
     """The dtypes in which to compute instead, by type constraint, where ONNX or the kernels of ONNX Runtime do not take the bound ones."""
-    accepted = _accepted(signature.domain, signature.name, signature.since_version, opset, bool(attributes.get("reduction")))
+    reduces = attributes.get("reduction") not in (None, "none")
+    accepted = _accepted(signature.domain, signature.name, signature.since_version, opset, reduces)
     found: dict[str, ir.DataType] = {}
     for name, dtype in types.items():
         known = accepted.get(name)

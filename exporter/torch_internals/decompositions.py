@@ -53,16 +53,16 @@ def _core() -> Mapping[OpOverload, Decomposition]:
 
 
 class _Wanted(Mapping[OpOverload, Decomposition]):
-    """The decompositions of the operators that `is_wanted` names, looked up when a trace meets an operator."""
+    """The decompositions of some operators, looked up when a trace meets an operator."""
 
-    def __init__(self, is_wanted: Callable[[OpOverload], bool]) -> None:
-        self._is_wanted = is_wanted
+    def __init__(self, find: Callable[[OpOverload], Decomposition | None]) -> None:
+        self._find = find
 
     def __contains__(self, operator: object) -> bool:
-        return isinstance(operator, OpOverload) and self._is_wanted(operator) and decomposition_of(operator) is not None
+        return isinstance(operator, OpOverload) and self._find(operator) is not None
 
     def __getitem__(self, operator: OpOverload) -> Decomposition:
-        found = decomposition_of(operator)
+        found = self._find(operator)
         if found is None:
             raise KeyError(operator)
         return found
@@ -75,17 +75,19 @@ class _Wanted(Mapping[OpOverload, Decomposition]):
         return len(_TABLE.value)
 
 
-def traced(function: Callable[..., Any], inputs: tuple[Any, ...], is_wanted: Callable[[OpOverload], bool]) -> torch.fx.GraphModule:
+def traced(
+    function: Callable[..., Any], inputs: tuple[Any, ...], find: Callable[[OpOverload], Decomposition | None]
+) -> torch.fx.GraphModule:
     """The graph of the operators that `function` calls, without side effects.
 
     Args:
         function: A function of tensors. It may write to tensors that it has made.
         inputs: Its arguments, fake tensors and symbolic sizes.
-        is_wanted: Whether an operator is replaced by those that it decomposes into.
+        find: The decomposition that replaces an operator; None leaves it in the graph.
     """
 
     def call(*inputs: Any) -> Any:
-        with decompose(_Wanted(is_wanted)):
+        with decompose(_Wanted(find)):
             return torch.func.functionalize(function)(*inputs)
 
     made: torch.fx.GraphModule = make_fx(call)(*inputs)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import onnx_ir as ir
 
+from onnxplain.ops.loops import scan
 from onnxplain.recording import op
 
-from .representation import number, operands, pair, parts, translates_complex
+from .representation import axes, axis, number, operands, pair, parts, rank, size, translates_complex
 
 
-@translates_complex("aten::add.Tensor", "aten::add.Scalar")
+@translates_complex("aten::add.Tensor", "aten::add.Scalar", "prims::add")
 def add(self: Any, other: Any, alpha: complex = 1) -> Any:
     """aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor: self + alpha * other."""
     self, other = operands(self, other)
@@ -46,7 +48,7 @@ def square(self: ir.Value) -> Any:
     return mul(self, self)
 
 
-@translates_complex("aten::div.Tensor", "aten::div.Scalar")
+@translates_complex("aten::div.Tensor", "aten::div.Scalar", "prims::div")
 def div(self: Any, other: Any) -> Any:
     """aten::div.Tensor(Tensor self, Tensor other) -> Tensor."""
     if isinstance(other, int | float):
@@ -84,3 +86,36 @@ def neg(self: ir.Value) -> Any:
 def conj(self: ir.Value) -> Any:
     """aten::conj(Tensor self) -> Tensor."""
     return op.Mul(self, number(1 - 1j, self))
+
+
+@translates_complex("prims::var")
+def var(inp: ir.Value, dims: Sequence[int] | None, correction: float | None = 1, *, output_dtype: int = -1) -> Any:
+    """prims::var(Tensor inp, int[]? dims, float? correction=1, *, ScalarType? output_dtype=None) -> Tensor. A real tensor without the dims.
+
+    The mean of |z - mean|**2 over the dims, or over all dims, with `correction` subtracted from the number of elements.
+    """
+    del output_dtype
+    along = axes(inp, dims)
+    distance = op.Sub(inp, op.ReduceMean(inp, along, keepdims=1))
+    total = op.ReduceSum(op.Mul(distance, distance), [*along, rank(inp)], keepdims=0)
+    sizes = op.Concat(*(op.Reshape(size(inp, axis), [1]) if rank(inp) else op.Constant(value_ints=[1]) for axis in along), axis=0)
+    count = op.CastLike(op.Sub(op.Cast(op.ReduceProd(sizes, None, keepdims=0), to=int(ir.DataType.FLOAT)), correction or 0.0), total)
+    return op.Div(total, op.Max(count, op.CastLike(0.0, count)))
+
+
+@translates_complex("aten::cumprod")
+def cumprod(self: ir.Value, dim: int, dtype: int = -1) -> Any:
+    """aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor."""
+    del dtype
+    if not rank(self):
+        return self
+
+    def step(total: Any, each: Any) -> tuple[list[Any], list[Any]]:
+        total = mul(total, each)
+        return [total], [total]
+
+    along = axis(self, dim)
+    first = op.Gather(self, 0, axis=along)
+    start = op.Expand(number(1, self), op.Shape(first))
+    start.shape = ir.Shape([None] * rank(self))
+    return scan(step, [start], [self], along)[-1]

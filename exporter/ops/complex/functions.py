@@ -20,7 +20,12 @@ def absolute(self: ir.Value) -> Any:
 
 
 def _absolute(value: ir.Value) -> Any:
-    return op.Sqrt(op.ReduceSumSquare(value, [-1], keepdims=1))
+    # NOTE: of parts divided by the larger one, so that the squares do not overflow.
+    scale = op.ReduceMax(op.Abs(value), [-1], keepdims=1)
+    is_plain = op.And(op.Greater(scale, zero(scale)), op.Not(op.IsInf(scale)))
+    scaled = op.Div(value, op.Where(is_plain, scale, op.CastLike(1.0, scale)))
+    size = op.Mul(op.Sqrt(op.ReduceSumSquare(scaled, [-1], keepdims=1)), scale)
+    return op.Where(is_plain, size, scale)
 
 
 @translates_complex("aten::angle")
@@ -212,3 +217,59 @@ def power(self: Any, exponent: ir.Value) -> Any:
     nothing = number(0, exponent)
     is_positive = op.Greater(real(exponent), zero(exponent))
     return op.Where(op.Unsqueeze(op.And(equal(base, nothing), is_positive), [-1]), nothing, result)
+
+
+@translates_complex("aten::asinh")
+def asinh(self: ir.Value) -> Any:
+    """aten::asinh(Tensor self) -> Tensor."""
+    return _asinh(self)
+
+
+def _asinh(value: Any) -> Any:
+    # NOTE: the function is odd, and the sum cancels out where the real part is negative.
+    a, _ = parts(value)
+    side = op.Where(_is_negative(a), op.CastLike(-1.0, a), op.CastLike(1.0, a))
+    value = op.Mul(value, side)
+    return op.Mul(log(add(value, sqrt(add(mul(value, value), 1)))), side)
+
+
+def _turned(value: Any) -> Any:
+    """The product i * z."""
+    a, b = parts(value)
+    return pair(op.Neg(b), a)
+
+
+def _turned_back(value: Any) -> Any:
+    """The product -i * z."""
+    a, b = parts(value)
+    return pair(b, op.Neg(a))
+
+
+@translates_complex("aten::asin")
+def asin(self: ir.Value) -> Any:
+    """aten::asin(Tensor self) -> Tensor."""
+    return _turned_back(_asinh(_turned(self)))
+
+
+@translates_complex("aten::acos")
+def acos(self: ir.Value) -> Any:
+    """aten::acos(Tensor self) -> Tensor: pi / 2 - asin(z)."""
+    return sub(number(math.pi / 2, self), asin(self))
+
+
+@translates_complex("aten::acosh")
+def acosh(self: ir.Value) -> Any:
+    """aten::acosh(Tensor self) -> Tensor."""
+    return log(add(self, mul(sqrt(add(self, 1)), sqrt(sub(self, 1)))))
+
+
+@translates_complex("aten::atanh")
+def atanh(self: ir.Value) -> Any:
+    """aten::atanh(Tensor self) -> Tensor."""
+    return op.Mul(sub(log(add(self, 1)), log(sub(number(1, self), self))), 0.5)
+
+
+@translates_complex("aten::atan")
+def atan(self: ir.Value) -> Any:
+    """aten::atan(Tensor self) -> Tensor."""
+    return _turned_back(atanh(_turned(self)))

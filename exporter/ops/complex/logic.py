@@ -35,6 +35,12 @@ def isnan(self: ir.Value) -> Any:
     return op.Or(*map(without_last, parts(op.IsNaN(self))))
 
 
+@translates_complex("aten::isfinite")
+def isfinite(self: ir.Value) -> Any:
+    """aten::isfinite(Tensor self) -> Tensor. Whether both parts are finite: BOOL, of the same shape."""
+    return op.Not(op.Or(*map(without_last, parts(op.Or(op.IsNaN(self), op.IsInf(self))))))
+
+
 @translates_complex("aten::where.self", "aten::where.ScalarOther", "aten::where.ScalarSelf", "aten::where.Scalar")
 def where(condition: ir.Value, self: Any, other: Any) -> Any:
     """aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor. Of the shape that all three broadcast to.

@@ -219,4 +219,51 @@ CASES: dict[str, Case] = {
         ],
         X,
     ),
+    "inverse-functions": dynamic(
+        lambda x, y: [
+            torch.view_as_real(each(torch.complex(x, y)))
+            for each in (torch.asin, torch.acos, torch.atan, torch.asinh, torch.acosh, torch.atanh)
+        ],
+        CUBE,
+    ),
+    "large-and-small": static(
+        lambda x, y: (
+            torch.complex(x * 1e30, y * 1e30).abs(),
+            torch.complex(x * 1e-30, y * 1e-30).abs(),
+            torch.complex(x * 0, y * 0).abs(),
+        ),
+        CUBE,
+    ),
+    "variance": dynamic(
+        lambda x, y: [
+            *(torch.complex(x, y).var(), torch.complex(x, y).std(1, keepdim=True), torch.complex(x, y).var(0, correction=0)),
+            torch.var_mean(torch.complex(x, y), 1)[0],
+        ],
+        CUBE,
+    ),
+    "isfinite": static(lambda x, y: torch.complex(x / x.round(), y / y.round()).isfinite(), CUBE),
+    "cumprod": dynamic(lambda x, y: torch.view_as_real(torch.complex(x, y).cumprod(1)), CUBE),
+    "by-parts": static(
+        lambda x, y: [
+            torch.view_as_real(each)
+            for z in [torch.complex(x, y)]
+            for each in (
+                *(
+                    z.diagonal(),
+                    z.diagonal(0, 1, 2),
+                    z.index_add(1, torch.tensor([1, 1]), z[:, :2]),
+                    z.index_fill(0, torch.tensor(1), 2 + 3j),
+                ),
+                *(
+                    z.index_put((torch.tensor([0, 2]),), z[:2]),
+                    z.masked_scatter(x > 0, z * 2),
+                    z[x > 0],
+                    z.put(torch.tensor([3]), z[0, 0, :1]),
+                ),
+                *(z.scatter(0, torch.zeros(1, 8, 6, dtype=torch.int64), z * 2), z.scatter(1, torch.ones(3, 1, 6, dtype=torch.int64), 1.5)),
+                *(z.tril(), z.cumsum(1), z.diff(dim=1), torch.diag(z[0, 0])),
+            )
+        ],
+        CUBE,
+    ),
 }

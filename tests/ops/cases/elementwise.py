@@ -84,4 +84,29 @@ CASES: dict[str, Case] = {
     "large-ints": static(
         lambda a, b: a + b + torch.tensor([2**62 + 1, -(2**62) - 1, 7, -7]).div(torch.tensor(2), rounding_mode="trunc"), INTS
     ),
+    "divisors": dynamic(lambda a, b: (torch.gcd(a * 6, b * 4), torch.lcm(a * 6, b * 4), torch.gcd(a, a * 0)), INTS),
+    "frexp": static(
+        lambda x: [
+            *torch.frexp(x * 1e3),
+            *torch.frexp(torch.tensor([0.0, 1.0, 0.5, 2.0, 8.0, -1e-30, math.inf])),
+            x.sinc(),
+            x.round().sinc(),
+        ],
+        X,
+    ),
+    "isclose": dynamic(
+        lambda a, b: [
+            *(a.isclose(b), a.isclose(b, rtol=2.0), a.isclose(a + 1e-7), torch.isclose(a / a.round(), a / a.round(), equal_nan=True)),
+            *((a * 9).long().isclose(b.long(), atol=2.5), torch.isclose(a, b / 0)),
+        ],
+        PAIR,
+    ),
+    "rounding-of-ints": dynamic(lambda a, b: (a.ceil() + b.floor() + a.round(), torch.sinc(a), a.isnan(), a.isinf(), a.isfinite()), INTS),
+    "bools": dynamic(
+        lambda a, b: [
+            *(a.sign(), a.isnan(), torch.maximum(a, b), torch.where(a, b, ~b), a.max(1)[0], torch.fmax(a, b)),
+            *(torch.heaviside(a, b), torch.isclose(a, b), a.sort(dim=1)[0]),
+        ],
+        BOOLS,
+    ),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
-from .case import Case, X, dynamic, static
+from .case import Case, X, aten, dynamic, static
 
 ONE_CLASS = torch.tensor([[0.0, 0.0, 2.0], [1.0, 0.0, 0.0]])
 P = 0.4
@@ -79,5 +79,11 @@ CASES: dict[str, Case] = {
         lambda x: (x.multinomial(1), x[0].multinomial(1), x.multinomial(4, replacement=True), x[1].multinomial(3, True)),
         (ONE_CLASS,),
         expects=frozenset({"OXP1015"}),
+    ),
+    "without-replacement": static(
+        lambda x: (x.abs().multinomial(6).sort(-1)[0], x[0].abs().multinomial(6).sort()[0]), (X[0][0] + 1,), expects=frozenset({"OXP1015"})
+    ),
+    "uniform": static(
+        lambda x: ((drawn := aten.uniform(x, 2.0, 3.0)) >= 2, drawn <= 3, (aten.uniform(x.half()) <= 1)), X, expects=frozenset({"OXP1015"})
     ),
 }

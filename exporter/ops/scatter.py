@@ -1,0 +1,141 @@
+"""Diagonals, and elements put to positions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxplain.recording import op
+
+from . import translates
+from .indexing import scatter_reduce
+
+
+@translates("aten::diagonal")
+def diagonal(self: ir.Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """aten::diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor. The dims of the diagonal become one, the last."""
+    assert self.shape is not None
+    matrices, _ = _last(self, dim1, dim2)
+    rows, columns = (op.Shape(matrices, start=axis, end=axis + 1 or None) for axis in (-2, -1))
+    first = [max(-offset, 0), max(offset, 0)]
+    length = op.Max(op.Min(op.Sub(rows, first[0]), op.Sub(columns, first[1])), 0)
+    places = op.Range(0, op.Squeeze(length), 1)
+    flat = op.Reshape(matrices, op.Concat(op.Shape(matrices, end=-2), [-1], axis=0))
+    positions = op.Add(op.Mul(op.Add(places, first[0]), columns), op.Add(places, first[1]))
+    return op.Gather(flat, positions, axis=len(self.shape) - 2)
+
+
+@translates("aten::diagonal_scatter")
+def diagonal_scatter(self: ir.Value, src: ir.Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor. `src` has shape `diagonal(self)`."""
+    assert self.shape is not None
+    matrices, back = _last(self, dim1, dim2)
+    rows, columns = (op.Squeeze(op.Shape(matrices, start=axis, end=axis + 1 or None)) for axis in (-2, -1))
+    row, column = op.Unsqueeze(op.Range(0, rows, 1), [1]), op.Unsqueeze(op.Range(0, columns, 1), [0])
+    is_on = op.Equal(op.Add(row, offset), column)
+    # NOTE: rows beside the diagonal take any element of it, which the mask leaves out.
+    last = op.Sub(op.Shape(src, start=-1), 1)
+    place = op.Max(op.Min(op.Sub(op.Squeeze(row, [1]), max(-offset, 0)), last), 0)
+    spread = op.Unsqueeze(op.Gather(src, place, axis=len(self.shape) - 2), [-1])
+    return op.Transpose(op.Where(is_on, spread, matrices), perm=back)
+
+
+def _last(value: ir.Value, dim1: int, dim2: int) -> tuple[Any, list[int]]:
+    """The value with two dims behind all others, and the permutation that undoes it."""
+    assert value.shape is not None
+    rank = len(value.shape)
+    ends = [dim1 % rank, dim2 % rank]
+    order = [*(axis for axis in range(rank) if axis not in ends), *ends]
+    return op.Transpose(value, perm=order), [order.index(axis) for axis in range(rank)]
+
+
+@translates("aten::put")
+def put(self: ir.Value, index: ir.Value, source: ir.Value, accumulate: bool = False) -> Any:
+    """aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor. Positions in the flattened tensor."""
+    flat = op.Reshape(self, [-1])
+    size = op.Size(self)
+    place = op.Reshape(index, [-1])
+    place = op.Where(op.Less(place, 0), op.Add(place, size), place)
+    made = op.ScatterElements(flat, place, op.Reshape(source, [-1]), axis=0, reduction="add" if accumulate else "none")
+    return op.Reshape(made, op.Shape(self))
+
+
+@translates("aten::scatter.src")
+def scatter(self: ir.Value, dim: int, index: ir.Value, src: ir.Value) -> Any:
+    """aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor. `src` may be larger than `index`."""
+    return _scattered(self, dim, index, src, "none")
+
+
+@translates("aten::scatter_add")
+def scatter_add(self: ir.Value, dim: int, index: ir.Value, src: ir.Value) -> Any:
+    """aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor. `src` may be larger than `index`."""
+    return _scattered(self, dim, index, src, "add")
+
+
+def _scattered(value: ir.Value, dim: int, index: ir.Value, src: ir.Value, reduction: str) -> Any:
+    assert value.shape is not None
+    if not value.shape:
+        vectors = [op.Reshape(each, [1]) for each in (value, index, src)]
+        return op.Reshape(op.ScatterElements(*vectors, axis=0, reduction=reduction), [])
+    if src.shape != index.shape or None in (src.shape or [None]):
+        sizes = op.Shape(index)
+        src = op.Slice(src, op.Mul(sizes, 0), sizes)
+    return op.ScatterElements(value, index, src, axis=dim, reduction=reduction)
+
+
+@translates("aten::scatter.reduce")
+def scatter_with(self: ir.Value, dim: int, index: ir.Value, src: ir.Value, reduce: str) -> Any:
+    """aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor. `reduce` is add or multiply."""
+    return scatter_reduce(self, dim, index, src, {"add": "sum", "multiply": "prod"}[reduce])
+
+
+@translates("aten::scatter.value_reduce")
+def scatter_number_with(self: ir.Value, dim: int, index: ir.Value, value: Any, reduce: str) -> Any:
+    """aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor. As `scatter_with`."""
+    source: Any = op.Expand(op.CastLike(value, self), op.Shape(index))
+    source.shape = index.shape
+    return scatter_with(self, dim, index, source, reduce)
+
+
+@translates("aten::index_reduce")
+def index_reduce(self: ir.Value, dim: int, index: ir.Value, source: ir.Value, reduce: str, include_self: bool = True) -> Any:
+    """aten::index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor.
+
+    `source` is like `self`, but has size N along `dim`, and `index` (N) says where each of its slices goes.
+    """
+    assert self.shape is not None
+    if not self.shape:
+        place, single = op.Reshape(index, []), op.Reshape(source, [])
+        place.shape = single.shape = ir.Shape([])
+        return scatter_reduce(self, dim, place, single, reduce, include_self)
+    shape = [1] * len(self.shape)
+    shape[dim] = -1
+    positions: Any = op.Expand(op.Reshape(index, shape), op.Shape(source))
+    positions.shape = source.shape
+    return scatter_reduce(self, dim, positions, source, reduce, include_self)
+
+
+@translates("aten::resize")
+def resize(self: ir.Value, size: Sequence[Any]) -> Any:
+    """aten::resize(Tensor self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor. The elements in their order, then zeros.
+
+    PyTorch leaves the elements behind those of `self` uninitialized.
+    """
+    flat = op.Reshape(self, [-1])
+    shape = op.Concat(*(op.Reshape(each, [1]) if isinstance(each, ir.Value) else op.Constant(value_ints=[each]) for each in size), axis=0)
+    return op.Reshape(_of_length(flat, op.ReduceProd(shape, None, keepdims=1), self), shape) if size else op.Gather(flat, 0)
+
+
+@translates("aten::resize_as")
+def resize_as(self: ir.Value, the_template: ir.Value) -> Any:
+    """aten::resize_as(Tensor self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor. As `resize`."""
+    return op.Reshape(_of_length(op.Reshape(self, [-1]), op.Reshape(op.Size(the_template), [1]), self), op.Shape(the_template))
+
+
+def _of_length(flat: Any, length: Any, like: ir.Value) -> Any:
+    missing = op.Max(op.Sub(length, op.Shape(flat)), op.Constant(value=ir.tensor(np.zeros(1, dtype=np.int64))))
+    longer = op.Concat(flat, op.Expand(op.CastLike(0, like), missing), axis=0)
+    return op.Slice(longer, [0], length, [0])

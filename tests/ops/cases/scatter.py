@@ -1,0 +1,58 @@
+"""Diagonals, and elements put to positions."""
+
+from __future__ import annotations
+
+import torch
+
+from .case import INTS, Case, X, aten, dynamic, randn, static
+
+ROWS = torch.tensor([2, 0, 2])
+PLACES = torch.tensor([[0, 2, 1, 0], [1, 1, 0, 2]])
+MATRIX = (randn(3, 4),)
+
+CASES: dict[str, Case] = {
+    "diagonal": dynamic(lambda x: (x.diagonal(), x.diagonal(1, -1, 0), x.diagonal(-2, 1, 2), x.diagonal(9, 0, 1).sum(), x[0].trace()), X),
+    "diagonal-scatter": dynamic(
+        lambda x: (x.diagonal_scatter(x.diagonal() * 2), x.diagonal_scatter(x.diagonal(-2, 2, 1) * 2, -2, 2, 1)), X
+    ),
+    "put": static(
+        lambda x: [
+            *(x.put(torch.tensor([1, -1, 3]), torch.ones(3)), x.put(torch.tensor([[1, 1]]), torch.ones(1, 2), accumulate=True)),
+            x.put(PLACES[0][:2], x[0, :2] * 3),
+        ],
+        MATRIX,
+    ),
+    "scatter-with": static(
+        lambda x: [
+            *(x.scatter(0, PLACES, x[:2] * 2, reduce="add"), x.scatter(0, PLACES, x[:2] * 2, reduce="multiply")),
+            x.scatter(0, PLACES[:, :2], 3.0, reduce="add"),
+        ],
+        MATRIX,
+        tolerance=1e-3,
+    ),
+    "index-reduce": static(
+        lambda x: [
+            *(x.index_reduce(0, ROWS, x * 2, name, include_self=own) for name in ("prod", "mean", "amax", "amin") for own in (True, False)),
+            x.sum().index_reduce(0, torch.tensor([0]), x[0, 0], "prod"),
+        ],
+        MATRIX,
+    ),
+    "index-reduce-ints": static(lambda a, b: a.index_reduce(0, ROWS, a * 3 + b, "mean"), INTS),
+    "resize": static(lambda x: (aten.resize(x, [2, 5]), aten.resize(x, [7]), aten.resize(x, []), aten.resize_as(x, x[:2, :3])), MATRIX),
+    "low-precision": static(
+        lambda x: [
+            torch.zeros(3, 4, dtype=torch.float16).scatter_add(0, PLACES, x.half()),
+            (x > 0).scatter_reduce(0, PLACES, x[:2] > 1, "amax"),
+            torch.where(x > 0, x > 1, x < -1),
+        ],
+        MATRIX,
+        tolerance=1e-2,
+    ),
+    "masked-index": static(
+        lambda x: [
+            aten._unsafe_masked_index(x, x[:, 0] > 0, [torch.tensor([0, 1, 2]), torch.tensor([3, 1, 0])], 7.0),
+            aten._unsafe_masked_index_put_accumulate(x, x[:, 0] > 0, [torch.tensor([0, 1, 1]), torch.tensor([3, 1, 1])], x[:, 1] * 2),
+        ],
+        MATRIX,
+    ),
+}
