@@ -244,6 +244,27 @@ for _name, _operator in {"ge": "GreaterOrEqual", "gt": "Greater", "le": "LessOrE
     translates(f"aten::{_name}.Tensor", f"aten::{_name}.Scalar")(_comparison(_name, _operator))
 
 
+@translates("aten::signbit")
+def signbit(self: ir.Value) -> Any:
+    """aten::signbit(Tensor self) -> Tensor. BOOL: whether a number is negative, -0 included."""
+    if self.dtype is _BOOL:
+        return op.Xor(self, self)
+    below = op.Less(self, op.CastLike(0, self))
+    if self.dtype is None or not self.dtype.is_floating_point():
+        return below
+    # NOTE: 1 / -0 is minus infinity.
+    return op.Or(below, op.Less(op.Reciprocal(self), op.CastLike(0, self)))
+
+
+@translates("aten::copysign.Tensor", "aten::copysign.Scalar")
+def copysign(self: ir.Value, other: Any) -> Any:
+    """aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor: the size of `self` with the sign of `other`."""
+    size = op.Abs(self)
+    if not isinstance(other, ir.Value):
+        return op.Neg(size) if math.copysign(1.0, other) < 0 else size
+    return op.Where(signbit(other), op.Neg(size), size)
+
+
 @translates("aten::isclose")
 def isclose(self: ir.Value, other: ir.Value, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
     """aten::isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor. BOOL.

@@ -54,6 +54,25 @@ def index(self: ir.Value, indices: Sequence[ir.Value | None]) -> Any:
     return op.Transpose(result, perm=[*range(rank, rank + before), *range(rank), *range(rank + before, rank + len(rest))])
 
 
+@translates("aten::nonzero")
+def nonzero(self: ir.Value) -> Any:
+    """aten::nonzero(Tensor self) -> Tensor. The positions of all elements that are not 0: INT64 (count, rank), rank 0 of a scalar."""
+    assert self.shape is not None
+    if self.shape:
+        return op.Transpose(op.NonZero(self), perm=[1, 0])
+    count = op.Reshape(op.Cast(op.Cast(self, to=int(ir.DataType.BOOL)), to=int(ir.DataType.INT64)), [1])
+    return op.Expand(op.Constant(value=ir.tensor(np.zeros((1, 0), dtype=np.int64))), op.Concat(count, [0], axis=0))
+
+
+@translates("aten::nonzero_static")
+def nonzero_static(self: ir.Value, size: Any, fill_value: int = -1) -> Any:
+    """aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor. (size, rank): positions, then the filler."""
+    assert self.shape is not None
+    found = nonzero(self)
+    filler = op.Expand(op.Constant(value=ir.tensor(np.array(fill_value))), op.Concat([size], [len(self.shape)], axis=0))
+    return op.Slice(op.Concat(found, filler, axis=0), [0], [size], [0])
+
+
 @translates("aten::masked_select")
 def masked_select(self: ir.Value, mask: ir.Value) -> Any:
     """aten::masked_select(Tensor self, Tensor mask) -> Tensor. A vector of the elements for which the mask is true, both broadcast."""

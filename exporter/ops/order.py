@@ -133,6 +133,31 @@ def median_dim(self: ir.Value, dim: int, keepdim: bool = False) -> Any:
     return [values, op.Where(found, op.ArgMax(is_nan, axis=axis, keepdims=int(keepdim)), positions)]
 
 
+@translates("aten::nanmedian")
+def nanmedian(self: ir.Value) -> Any:
+    """aten::nanmedian(Tensor self) -> Tensor. A scalar: the lower one of the middle elements that are not NaN."""
+    flat = op.Reshape(self, [-1])
+    flat.shape = ir.Shape([None])
+    return nanmedian_dim(flat, 0)[0]
+
+
+@translates("aten::nanmedian.dim")
+def nanmedian_dim(self: ir.Value, dim: int, keepdim: bool = False) -> Any:
+    """aten::nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices). As `median` without NaN."""
+    assert self.shape is not None
+    if not self.shape or self.dtype is None or not self.dtype.is_floating_point():
+        return median_dim(self, dim, keepdim)
+    axis = dim % len(self.shape)
+    is_nan = op.IsNaN(self)
+    count = op.ReduceSum(op.Cast(op.Not(is_nan), to=int(ir.DataType.INT64)), [axis], keepdims=1)
+    # NOTE: behind all numbers; among equal elements TopK keeps the order.
+    values, positions = _sorted(op.Where(is_nan, op.CastLike(float("inf"), self), self), axis)
+    middle = op.Max(op.Div(op.Sub(count, 1), 2), op.Constant(value=ir.tensor(np.array(0))))
+    value, position = (op.GatherElements(each, middle, axis=axis) for each in (values, positions))
+    value = op.Where(op.Equal(count, 0), op.CastLike(float("nan"), self), value)
+    return [value, position] if keepdim else [op.Squeeze(value, [axis]), op.Squeeze(position, [axis])]
+
+
 @translates("aten::kthvalue")
 def kthvalue(self: ir.Value, k: Any, dim: int = -1, keepdim: bool = False) -> Any:
     """aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -11,6 +12,7 @@ from onnxplain.recording import op
 
 from . import translates
 from .casts import cast
+from .creation import full
 
 
 @translates("aten::multinomial")
@@ -40,6 +42,33 @@ def uniform(self: ir.Value, from_: float = 0.0, to: float = 1.0) -> Any:
     # NOTE: ONNX Runtime draws no FLOAT16.
     drawn = op.RandomUniformLike(self, low=from_, high=to, dtype=int(ir.DataType.FLOAT))
     return cast(drawn, int(self.dtype))
+
+
+@translates("aten::rand_like")
+def rand_like(self: ir.Value, dtype: int = -1) -> Any:
+    """aten::rand_like(Tensor self, *, ScalarType? dtype=None, ...) -> Tensor: uniform in [0, 1). In `dtype` if it is given."""
+    return _drawn("RandomUniformLike", self, dtype)
+
+
+@translates("aten::randn_like")
+def randn_like(self: ir.Value, dtype: int = -1) -> Any:
+    """aten::randn_like(Tensor self, *, ScalarType? dtype=None, ...) -> Tensor: normally distributed. In `dtype` if it is given."""
+    return _drawn("RandomNormalLike", self, dtype)
+
+
+def _drawn(name: str, like: ir.Value, dtype: int | None) -> Any:
+    assert like.dtype is not None
+    wanted = int(like.dtype) if dtype in (None, -1) else int(dtype)
+    # NOTE: ONNX Runtime draws no FLOAT16, and ONNX no ints.
+    direct = wanted in (ir.DataType.FLOAT, ir.DataType.DOUBLE)
+    drawn = getattr(op, name)(like, dtype=wanted if direct else int(ir.DataType.FLOAT))
+    return drawn if direct else cast(drawn, wanted)
+
+
+@translates("aten::randn")
+def randn(size: Sequence[Any], dtype: int = -1) -> Any:
+    """aten::randn(SymInt[] size, *, ScalarType? dtype=None, ...) -> Tensor: normally distributed. Of shape `size`."""
+    return _drawn("RandomNormalLike", full(size, 0.0, int(ir.DataType.FLOAT)), int(ir.DataType.FLOAT) if dtype in (None, -1) else dtype)
 
 
 @translates("aten::dropout", is_complex=None)

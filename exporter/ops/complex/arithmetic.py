@@ -119,3 +119,23 @@ def cumprod(self: ir.Value, dim: int, dtype: int = -1) -> Any:
     start = op.Expand(number(1, self), op.Shape(first))
     start.shape = ir.Shape([None] * rank(self))
     return scan(step, [start], [self], along)[-1]
+
+
+@translates_complex("aten::prod", "aten::prod.dim_int")
+def prod(self: ir.Value, dim: int | None = None, keepdim: bool = False, dtype: int = -1) -> Any:
+    """aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor. Over `dim`, or all elements."""
+    del dtype
+    if not rank(self):
+        return self
+    value, along = self, axis(self, dim or 0)
+    if dim is None:
+        value = op.Reshape(self, [-1, 2])
+        value.shape = ir.Shape([None, 2])
+
+    def step(total: Any, each: Any) -> tuple[list[Any], list[Any]]:
+        return [mul(total, each)], []
+
+    start = op.Expand(number(1, self), op.Shape(op.Gather(value, 0, axis=along)))
+    start.shape = ir.Shape([None] * rank(value))
+    (total,) = scan(step, [start], [value], along)
+    return op.Unsqueeze(total, [along]) if keepdim else total

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from onnxplain.ops import indexing
 from onnxplain.recording import op
 
-from .representation import axis, rank, translates_complex
+from .representation import axis, equal, number, rank, translates_complex
 
 
 @translates_complex("aten::select.int")
@@ -42,3 +42,21 @@ def gather(self: ir.Value, dim: int, index: ir.Value, sparse_grad: bool = False)
 def index(self: ir.Value, indices: Sequence[ir.Value | None]) -> Any:
     """aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor. As for real tensors: the last dim of size 2 is not indexed."""
     return indexing.index(self, indices)
+
+
+@translates_complex("aten::nonzero")
+def nonzero(self: ir.Value) -> Any:
+    """aten::nonzero(Tensor self) -> Tensor. The positions of all elements that are not 0: INT64 (count, rank)."""
+    flags = op.Not(equal(self, number(0, self)))
+    assert self.shape is not None
+    flags.shape = ir.Shape(list(self.shape)[:-1])
+    return indexing.nonzero(flags)
+
+
+@translates_complex("aten::nonzero_static")
+def nonzero_static(self: ir.Value, size: Any, fill_value: int = -1) -> Any:
+    """aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor. (size, rank)."""
+    flags = op.Not(equal(self, number(0, self)))
+    assert self.shape is not None
+    flags.shape = ir.Shape(list(self.shape)[:-1])
+    return indexing.nonzero_static(flags, size, fill_value)

@@ -266,4 +266,13 @@ CASES: dict[str, Case] = {
         ],
         CUBE,
     ),
+    "nonzero": static(
+        lambda x, y: ((z := torch.complex(x.round(), y.round())).nonzero(), aten.nonzero_static(z, size=5, fill_value=7)), CUBE
+    ),
+    "prod": dynamic(
+        lambda x, y: [
+            torch.view_as_real(each) for z in [torch.complex(x, y) / 2] for each in (z.prod(), z.prod(1), z.prod(-1, keepdim=True))
+        ],
+        CUBE,
+    ),
 }

@@ -109,4 +109,19 @@ CASES: dict[str, Case] = {
         ],
         BOOLS,
     ),
+    "signs": dynamic(
+        lambda x, y: [
+            *(
+                x.copysign(y),
+                x.copysign(-0.0),
+                x.copysign(2.0),
+                (x * 0).signbit(),
+                x.signbit(),
+                (x * 9).long().signbit(),
+                (x > 0).signbit(),
+            ),
+            x.sum().copysign(y),
+        ],
+        PAIR,
+    ),
 }

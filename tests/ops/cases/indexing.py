@@ -88,4 +88,8 @@ CASES: dict[str, Case] = {
     ),
     "scatter-reduce-scalar": static(lambda x: x[0, 0, 0].scatter_reduce(0, torch.tensor(0), x[1, 1, 1], "mean"), X),
     "scatter-reduce-ints": static(lambda a, b: scattered(a, "amax", False) + scattered(a, "amin", False) + b, INTS),
+    "nonzero": dynamic(
+        lambda x: ((x > 0).nonzero(), x.round().nonzero(), aten.nonzero_static(x > 1, size=9), aten.nonzero_static(x, size=3)), X
+    ),
+    "nonzero-of-scalar": static(lambda x: ((x.sum() > 99).nonzero(), x[0, 0, 0].nonzero()), X),
 }

@@ -86,4 +86,12 @@ CASES: dict[str, Case] = {
     "uniform": static(
         lambda x: ((drawn := aten.uniform(x, 2.0, 3.0)) >= 2, drawn <= 3, (aten.uniform(x.half()) <= 1)), X, expects=frozenset({"OXP1015"})
     ),
+    "like": static(
+        lambda x: [
+            *((uniform := torch.rand_like(x)) >= 0, uniform < 1, torch.rand_like(x.half()) <= 1, torch.randn_like(x.half()).abs() < 9),
+            *(torch.randn_like(x).abs() < 9, torch.randn(3, 4, dtype=torch.float16).abs() < 9, torch.randn(5).abs() < 9),
+        ],
+        X,
+        expects=frozenset({"OXP1015"}),
+    ),
 }

@@ -79,4 +79,13 @@ CASES: dict[str, Case] = {
     "kthvalue": dynamic(lambda x: (*x.kthvalue(2), *x.kthvalue(3, 0, True), *x.sum().kthvalue(1), *x.kthvalue(x.size(1) // 2, 1)), X),
     "extrema": dynamic(lambda x: (x.amax(), *x.aminmax(dim=1), *torch.std_mean(x)), X),
     "singles": static(lambda x: (x.softmax(0), x.cumsum(0), x.median()), (randn(1),)),
+    "nanmedian": dynamic(
+        lambda x: [
+            result
+            for each in (x, torch.where(x > 0.3, torch.nan, x), x.round().int())
+            for result in (*each.nanmedian(1)[:1], *each.nanmedian(-1, keepdim=True)[:1], each.nanmedian())
+        ],
+        X,
+    ),
+    "logsumexp-of-ints": static(lambda a, b: (a.logsumexp(1), b.logsumexp((0, 1)), (a > 0).logsumexp(0)), INTS),
 }
