@@ -51,7 +51,10 @@ def same(self: ir.Value) -> ir.Value:
     return self
 
 
-@translates("aten::to_sparse", "aten::_to_sparse", "aten::to_sparse_csr", "aten::_to_sparse_csr", "aten::coalesce", "aten::_coalesce")
+@translates(
+    *("aten::to_sparse", "aten::_to_sparse", "aten::to_sparse_csr", "aten::_to_sparse_csr", "aten::coalesce", "aten::_coalesce"),
+    is_complex=None,
+)
 def to_sparse(self: ir.Value) -> ir.Value:
     """aten::to_sparse(Tensor self, *, Layout? layout=None, int[2]? blocksize=None, int? dense_dim=None) -> Tensor.
 

@@ -62,6 +62,13 @@ def zeros(size: Sequence[Any], dtype: int = -1) -> Any:
     return full(size, 0.0, dtype)
 
 
+@translates("aten::empty_permuted")
+def empty_permuted(size: Sequence[Any], physical_layout: Sequence[int], dtype: int = -1) -> Any:
+    """aten::empty_permuted(SymInt[] size, int[] physical_layout, *, ScalarType? dtype=None, ...) -> Tensor. Of shape `size`; zeros."""
+    del physical_layout
+    return zeros(size, dtype)
+
+
 @translates("aten::ones")
 def ones(size: Sequence[Any], dtype: int = -1) -> Any:
     """aten::ones(SymInt[] size, *, ScalarType? dtype=None, ...) -> Tensor. Of shape `size`."""

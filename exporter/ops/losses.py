@@ -70,3 +70,16 @@ def _reduced(loss: Any, count: Any, reduction: int) -> Any:
 
 def _total(value: Any) -> Any:
     return op.ReduceSum(value, None, keepdims=0)
+
+
+@translates("aten::soft_margin_loss")
+def soft_margin_loss(self: ir.Value, target: ir.Value, reduction: int = 1) -> Any:
+    """aten::soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor: log(1 + exp(-target * self)), its mean, or its sum.
+
+    Computed in FLOAT at least, as in PyTorch: the exponential overflows.
+    """
+    narrow = self.dtype in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+    a, b = (op.Cast(each, to=int(ir.DataType.FLOAT)) if narrow else each for each in (self, target))
+    loss = op.Softplus(op.Neg(op.Mul(a, b)))
+    loss = op.ReduceMean(loss, None, keepdims=0) if reduction == 1 else op.ReduceSum(loss, None, keepdims=0) if reduction == 2 else loss
+    return op.CastLike(loss, self)

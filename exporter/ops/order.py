@@ -158,6 +158,26 @@ def nanmedian_dim(self: ir.Value, dim: int, keepdim: bool = False) -> Any:
     return [value, position] if keepdim else [op.Squeeze(value, [axis]), op.Squeeze(position, [axis])]
 
 
+@translates("aten::mode")
+def mode(self: ir.Value, dim: int = -1, keepdim: bool = False) -> Any:
+    """aten::mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices).
+
+    The most frequent element, the smallest of several, and its last position (INT64). Each element is compared with each other.
+    """
+    assert self.shape is not None
+    if not self.shape:
+        return [self, op.Constant(value=ir.tensor(np.array(0)))]
+    axis = dim % len(self.shape)
+    is_equal = op.Equal(op.Unsqueeze(self, [axis]), op.Unsqueeze(self, [axis + 1]))
+    count = op.ReduceSum(op.Cast(is_equal, to=int(ir.DataType.INT64)), [axis + 1], keepdims=0)
+    is_most = op.Equal(count, op.ReduceMax(count, [axis], keepdims=1))
+    rank = op.ReduceSum(op.Cast(op.Less(op.Unsqueeze(self, [axis]), op.Unsqueeze(self, [axis + 1])), to=int(ir.DataType.INT64)), [axis + 1])
+    candidates = op.Where(is_most, op.Squeeze(rank, [axis + 1]), op.Constant(value=ir.tensor(np.array(2**62))))
+    position = op.ArgMin(candidates, axis=axis, keepdims=1, select_last_index=1)
+    value = op.GatherElements(self, position, axis=axis)
+    return [value, position] if keepdim else [op.Squeeze(value, [axis]), op.Squeeze(position, [axis])]
+
+
 @translates("aten::kthvalue")
 def kthvalue(self: ir.Value, k: Any, dim: int = -1, keepdim: bool = False) -> Any:
     """aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices).

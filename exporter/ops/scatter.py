@@ -52,6 +52,24 @@ def _last(value: ir.Value, dim1: int, dim2: int) -> tuple[Any, list[int]]:
     return op.Transpose(value, perm=order), [order.index(axis) for axis in range(rank)]
 
 
+@translates("aten::as_strided_scatter")
+def as_strided_scatter(self: ir.Value, src: ir.Value, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Any:
+    """aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor.
+
+    The strides are those of a contiguous `self`.
+
+    Raises:
+        ValueError: A size is dynamic.
+    """
+    if not all(isinstance(each, int) for each in (*size, *stride)):
+        raise ValueError(f"the sizes and strides must be fixed, they are {tuple(size)} and {tuple(stride)}")
+    places = np.array(storage_offset or 0, dtype=np.int64)
+    for length, step in zip(size, stride, strict=True):
+        places = places[..., None] + np.arange(length) * step
+    made = op.ScatterElements(op.Reshape(self, [-1]), op.Constant(value=ir.tensor(places.reshape(-1))), op.Reshape(src, [-1]), axis=0)
+    return op.Reshape(made, op.Shape(self))
+
+
 @translates("aten::put")
 def put(self: ir.Value, index: ir.Value, source: ir.Value, accumulate: bool = False) -> Any:
     """aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor. Positions in the flattened tensor."""

@@ -18,7 +18,7 @@ from onnxplain.torch_internals.fake_tensors import mode_of
 from onnxplain.torch_internals.operators import OpOverload, schema
 from onnxplain.torch_internals.python_kernels import WithoutData, python_kernel
 
-from . import linear_algebra
+from . import linear_algebra, pooling
 from .graphs import inherit
 from .inline import inline
 
@@ -81,7 +81,7 @@ def _decomposition(context: DiagnosticContext, node: torch.fx.Node, wanted: _Wan
 
 
 def _known(target: OpOverload) -> Decomposition | None:
-    return linear_algebra.DECOMPOSITIONS.get(target) or decomposition_of(target)
+    return linear_algebra.DECOMPOSITIONS.get(target) or pooling.DECOMPOSITIONS.get(target) or decomposition_of(target)
 
 
 def _implementation(context: DiagnosticContext, node: torch.fx.Node, wanted: _Wanted) -> torch.fx.GraphModule | None:

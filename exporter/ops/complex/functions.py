@@ -39,9 +39,20 @@ def _angle(value: ir.Value) -> Any:
     x, y = parts(value)
     nothing = zero(x)
     is_zero = op.And(op.Equal(x, nothing), op.Equal(y, nothing))
-    slope = op.Where(is_zero, y, op.Atan(op.Div(y, x)))
-    half = op.Where(_is_negative(y), op.CastLike(-math.pi, x), op.CastLike(math.pi, x))
+    slope = op.Where(is_zero, y, _arc_tangent(op.Div(y, x)))
+    turn = [op.Constant(value=ir.tensor(sign * math.pi, dtype=x.dtype)) for sign in (-1, 1)]
+    half = op.Where(_is_negative(y), *turn)
     return op.Where(_is_negative(x), op.Add(slope, half), slope)
+
+
+def _arc_tangent(value: Any) -> Any:
+    if value.dtype is not ir.DataType.DOUBLE:
+        return op.Atan(value)
+    # NOTE: ONNX Runtime has it in single precision only. A step of Newton's method makes the most of it.
+    rough = op.Cast(op.Atan(op.Cast(value, to=int(ir.DataType.FLOAT))), to=int(ir.DataType.DOUBLE))
+    sine, cosine = op.Sin(rough), op.Cos(rough)
+    better = op.Add(rough, op.Div(op.Sub(op.Mul(value, cosine), sine), op.Add(cosine, op.Mul(value, sine))))
+    return op.Where(op.IsInf(value), rough, better)
 
 
 def _is_negative(part: Any) -> Any:
@@ -67,6 +78,12 @@ def exp(self: ir.Value) -> Any:
 def _unit(angle: Any) -> Any:
     """The complex number of absolute value 1 at an angle."""
     return pair(op.Cos(angle), op.Sin(angle))
+
+
+@translates_complex("aten::exp2")
+def exp2(self: ir.Value) -> Any:
+    """aten::exp2(Tensor self) -> Tensor."""
+    return exp(op.Mul(self, math.log(2)))
 
 
 @translates_complex("aten::expm1")

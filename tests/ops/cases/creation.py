@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from .case import PAIR, Case, X, dynamic
+from .case import PAIR, Case, X, aten, dynamic, static
 
 CASES: dict[str, Case] = {
     "arange-backwards": dynamic(
@@ -36,4 +36,5 @@ CASES: dict[str, Case] = {
         ],
         X,
     ),
+    "permuted": static(lambda x: (aten.empty_permuted([3, 8], [1, 0], dtype=torch.float32) > x[..., 0]) | (x[..., 0] > -99), X),
 }

@@ -99,4 +99,22 @@ CASES: dict[str, Case] = {
         ],
         X,
     ),
+    "adaptive-max-pool": static(
+        lambda x: [
+            *functional.adaptive_max_pool2d(x, (4, 3), return_indices=True),
+            functional.adaptive_max_pool2d(x, 1),
+            *functional.adaptive_max_pool1d(x[0], 5, return_indices=True),
+            *functional.adaptive_max_pool3d(x, (3, 2, 4), return_indices=True),
+        ],
+        IMAGE,
+    ),
+    "soft-margin-loss": static(
+        lambda x: [
+            functional.soft_margin_loss(each * 20, each.sign(), reduction=reduction)
+            for each in (x, x.half())
+            for reduction in ("none", "mean", "sum")
+        ],
+        X,
+        tolerance=1e-2,
+    ),
 }

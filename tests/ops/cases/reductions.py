@@ -88,4 +88,8 @@ CASES: dict[str, Case] = {
         X,
     ),
     "logsumexp-of-ints": static(lambda a, b: (a.logsumexp(1), b.logsumexp((0, 1)), (a > 0).logsumexp(0)), INTS),
+    "mode": dynamic(
+        lambda x: [each for v in (x.round(), x.round().int(), x > 0) for each in (*v.mode(1), *v.mode(keepdim=True), *v[0, 0, 0].mode(0))],
+        X,
+    ),
 }

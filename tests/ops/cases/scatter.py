@@ -42,7 +42,7 @@ CASES: dict[str, Case] = {
     "low-precision": static(
         lambda x: [
             torch.zeros(3, 4, dtype=torch.float16).scatter_add(0, PLACES, x.half()),
-            (x > 0).scatter_reduce(0, PLACES, x[:2] > 1, "amax"),
+            *((x > 0).scatter_reduce(0, PLACES, x[:2] > 1, each, include_self=own) for each in ("amax", "amin") for own in (True, False)),
             torch.where(x > 0, x > 1, x < -1),
         ],
         MATRIX,
@@ -55,4 +55,5 @@ CASES: dict[str, Case] = {
         ],
         MATRIX,
     ),
+    "as-strided-scatter": static(lambda x: x.as_strided_scatter(x[:2, :2] * 2, (2, 2), (4, 2), 1), MATRIX),
 }

@@ -1,0 +1,54 @@
+"""Decompositions of pooling whose windows differ in size, for inputs of a fixed size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from onnxplain.torch_internals.operators import OpOverload
+
+
+def _adaptive_max_pool(x: Tensor, output_size: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """The largest element of each window, and its position in the flattened dims of the windows.
+
+    Window i of n along a dim of size s has the elements from floor(i * s / n) to ceil((i + 1) * s / n).
+    """
+    count = len(output_size)
+    sizes = [int(size) if isinstance(size, int) else 0 for size in x.shape[-count:]]
+    if not all(sizes):
+        raise ValueError(f"the sizes that windows are made of must be fixed, they are {tuple(x.shape[-count:])}")
+    position = torch.zeros([1] * (2 * count), dtype=torch.int64)
+    inside = torch.ones([1] * (2 * count), dtype=torch.bool)
+    windows = x
+    for dim, (size, length) in enumerate(zip(sizes, output_size, strict=True)):
+        starts = [i * size // length for i in range(length)]
+        ends = [-(-(i + 1) * size // length) for i in range(length)]
+        widest = max(end - start for start, end in zip(starts, ends, strict=True))
+        places = [[min(start + k, end - 1) for k in range(widest)] for start, end in zip(starts, ends, strict=True)]
+        # NOTE: a window with fewer elements repeats its last one, which is not its first maximum.
+        windows = windows.index_select(x.ndim - count + dim, torch.tensor(places).flatten())
+        shape = [1] * (2 * count)
+        shape[dim], shape[count + dim] = length, widest
+        position = position * size + torch.tensor(places).reshape(shape)
+        inside = inside & torch.tensor([[start + k < end for k in range(widest)] for start, end in zip(starts, ends, strict=True)]).reshape(
+            shape
+        )
+    widths = [position.shape[count + dim] for dim in range(count)]
+    split = [each for length, width in zip(output_size, widths, strict=True) for each in (length, width)]
+    outer = x.ndim - count
+    windows = windows.reshape(*x.shape[:outer], *split)
+    order = [*range(outer), *range(outer, outer + 2 * count, 2), *range(outer + 1, outer + 2 * count, 2)]
+    windows = windows.permute(order).flatten(-count)
+    position, inside = (each.flatten(-count) for each in (position, inside))
+    value, best = torch.where(inside, windows, -torch.inf).max(-1)
+    return value, position.expand(windows.shape).gather(-1, best.unsqueeze(-1)).squeeze(-1)
+
+
+DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
+    torch.ops.aten.adaptive_max_pool2d.default: _adaptive_max_pool,
+    torch.ops.aten.adaptive_max_pool3d.default: _adaptive_max_pool,
+}
+"""The decompositions by operator."""
