@@ -47,6 +47,7 @@ from .request import (
     Request,
     as_shapes,
     checked_strategies,
+    containers,
     fitted,
 )
 from .request.checks import checked, checked_model, checked_names, checked_shapes, checked_subject
@@ -173,6 +174,7 @@ def export(
         raise InvalidArgument(f"export() got an unexpected keyword argument {unknown[0]!r}")
     options = DiagnosticOptions() if diagnostic_options is None else checked("diagnostic_options", diagnostic_options, DiagnosticOptions)
     positional, keywords = _example(model, args, kwargs, verify=verify)
+    containers.register((positional, keywords))
     names, named_outputs = checked_names("input_names", input_names), checked_names("output_names", output_names)
     axes = checked("dynamic_axes", dynamic_axes, Mapping, NoneType)
     request = Request(

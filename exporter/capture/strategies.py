@@ -6,14 +6,14 @@ import contextlib
 import functools
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import torch
 
 from onnxplain import process
 from onnxplain.diagnostics import InvalidArgument
-from onnxplain.request import FXGraphExtractor, Request, fitted, signature_of
+from onnxplain.request import FXGraphExtractor, Request, containers, fitted, signature_of
 from onnxplain.torch_internals import config, generated_code, known_weights, loop_gradients, recurrent_shapes, tracing
 
 from .observe.frames import Frames
@@ -147,6 +147,16 @@ def _forwarding(function: Callable[..., Any]) -> Callable[..., Any]:
     return forward
 
 
+@contextlib.contextmanager
+def _outputs_registered(model: torch.nn.Module) -> Iterator[None]:
+    """While it is open, each run of `model` registers the classes of its outputs before torch.export takes them apart."""
+    hook = model.register_forward_hook(lambda _module, _args, outputs: containers.register(outputs))
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
 @functools.cache
 def _load() -> None:
     with process.without_collection():
@@ -162,6 +172,8 @@ def _export(model: torch.nn.Module, request: Request, *, strict: bool) -> torch.
         known_weights.known(model),
         # NOTE: with this option, an example of size 1 does not fix a dynamic dim.
         config.switched_on(config.SIZE_ONE),
+        # NOTE: TorchDynamo would trace the hook.
+        contextlib.nullcontext() if strict else _outputs_registered(model),
     ):
         return torch.export.export(
             model,

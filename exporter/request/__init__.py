@@ -1,5 +1,6 @@
 """The request of an export: its arguments as one frozen value, the example inputs, and which of their dims are dynamic."""
 
+from . import containers
 from .binding import fitted, flat_inputs, signature_of
 from .dim_names import DimNames
 from .dynamic_axes import as_shapes
@@ -18,6 +19,7 @@ __all__ = [
     "Request",
     "as_shapes",
     "checked_strategies",
+    "containers",
     "fitted",
     "flat_inputs",
     "signature_of",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 # NOTE: read in torch 2.11, 2.13 and 2.15, utils/_pytree.py. Nothing can replace it: without it no input can be flattened.
 from torch.utils._pytree import (
+    GetAttrKey,
+    MappingKey,
     SequenceKey,
     TreeSpec,
     keystr,
+    register_pytree_node,
     tree_flatten,
     tree_flatten_with_path,
     tree_leaves,
@@ -17,9 +20,12 @@ from torch.utils._pytree import (
 )
 
 __all__ = [
+    "GetAttrKey",
+    "MappingKey",
     "SequenceKey",
     "TreeSpec",
     "keystr",
+    "register_pytree_node",
     "tree_flatten",
     "tree_flatten_with_path",
     "tree_leaves",
