@@ -15,7 +15,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec
 from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.dispatch import Plan
 from onnxplain.recording import FIXED, Tensor
-from onnxplain.request import Request
+from onnxplain.request import Request, input_names
 from onnxplain.rules import ComplexAsReal, NanWeight, UnusedInput
 from onnxplain.source import locations
 from onnxplain.weights import Weight
@@ -49,13 +49,14 @@ def inputs_and_weights(context: DiagnosticContext, plan: Plan, request: Request,
     inputs: list[ir.Value] = []
     weights: dict[int, ir.Value] = {}
     program = plan.prepared.program
+    names = input_names(program, request.shapes)
     for node, spec in zip(placeholders(plan.prepared.graph_module), program.graph_signature.input_specs, strict=True):
         if spec.kind in _WEIGHTS:
             values[node] = _weight(context, program, node, spec, weights)
         elif spec.kind is InputKind.USER_INPUT and isinstance(spec.arg, ConstantArgument):
             values[node] = spec.arg.value
         elif spec.kind is InputKind.USER_INPUT:
-            values[node] = _input(context, request, types, node)
+            values[node] = _input(context, request, types, node, names.get(node.name) or _parameter_name(node.name))
             inputs.append(values[node])
     return Given(values, inputs, list(weights.values()))
 
@@ -70,9 +71,9 @@ def initializer(weight: Weight) -> ir.Value:
     return Tensor(name=weight.name, shape=ir.Shape(weight.shape), type=ir.TensorType(weight.dtype), const_value=weight)
 
 
-def _input(context: DiagnosticContext, request: Request, types: ValueTypes, node: torch.fx.Node) -> ir.Value:
+def _input(context: DiagnosticContext, request: Request, types: ValueTypes, node: torch.fx.Node, name: str) -> ir.Value:
     fake = node.meta["val"]
-    value = types.assign(Tensor(name=_parameter_name(node.name)), fake)
+    value = types.assign(Tensor(name=name), fake)
     if isinstance(fake, torch.Tensor) and fake.is_complex():
         context.report(ComplexAsReal(kind="input", name=value.name or ""), at=locations.module_definition(request.model))
     if not node.users:

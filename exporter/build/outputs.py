@@ -8,7 +8,7 @@ from torch.export.graph_signature import OutputKind
 
 from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.dispatch import Plan
-from onnxplain.request import Request
+from onnxplain.request import Request, output_names
 from onnxplain.rules import ComplexAsReal, ConstantOutput, OutputLeftOut
 from onnxplain.source import locations
 
@@ -24,12 +24,16 @@ def graph_outputs(context: DiagnosticContext, plan: Plan, request: Request, node
     assert isinstance(results, list | tuple)
     specs = plan.prepared.program.graph_signature.output_specs
     wanted = [result for result, spec in zip(results, specs, strict=True) if spec.kind is OutputKind.USER_OUTPUT]
+    names = output_names(plan.prepared.program)
+    names = names if len(names) == len(wanted) else [""] * len(wanted)
     kept = [result for result in wanted if not isinstance(result, str | None)]
     if len(kept) < len(wanted):
         left_out = tuple(repr(result) for result in wanted if isinstance(result, str | None))
         context.report(OutputLeftOut(values=left_out), at=locations.last_return(request.model))
     outputs, copies = nodes.outputs(kept)
-    for result, value in zip(kept, outputs, strict=True):
+    kept_names = [name for name, result in zip(names, wanted, strict=True) if not isinstance(result, str | None)]
+    for result, value, name in zip(kept, outputs, kept_names, strict=True):
+        value.name = name or value.name
         if isinstance(result, torch.fx.Node) and isinstance(known := result.meta.get("val"), torch.Tensor) and known.is_complex():
             context.report(ComplexAsReal(kind="output", name=value.name or ""), at=locations.at_node(result))
         node = value.producer()

@@ -5,8 +5,10 @@ from .binding import fitted, flat_inputs, signature_of
 from .dim_names import DimNames
 from .dynamic_axes import as_shapes
 from .dynamic_shapes import DynamicShapes, InputDim, Kind
+from .inputs import copied
 from .request import DEFAULT_OPSET, Request
 from .strategies import STRATEGIES, FXGraphExtractor, checked_strategies
+from .value_names import input_names, output_names
 
 __all__ = [
     "DEFAULT_OPSET",
@@ -20,7 +22,10 @@ __all__ = [
     "as_shapes",
     "checked_strategies",
     "containers",
+    "copied",
     "fitted",
     "flat_inputs",
+    "input_names",
+    "output_names",
     "signature_of",
 ]

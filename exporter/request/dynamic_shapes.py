@@ -12,10 +12,9 @@ from typing import Any
 import torch
 from torch.export import Dim
 
-from onnxplain.torch_internals import pytree
-
 from . import inputs
 from .inputs import Leaf, Path
+from .shapes_mirrored import mirrored, part
 from .shapes_source import code
 
 
@@ -107,7 +106,6 @@ class DynamicShapes:
     parameters: tuple[tuple[str, Any], ...]
     leaves: tuple[Leaf, ...]
     dims: tuple[InputDim, ...]
-    _order: tuple[str, ...] = ()
     _raw: Any = None
 
     @classmethod
@@ -135,10 +133,10 @@ class DynamicShapes:
             # NOTE: torch's collections of shapes, and of further examples, have this method.
             given = given.dynamic_shapes(model, tuple(args), dict(kwargs))
         by_parameter = inputs.bound(model, args, kwargs)
-        order = tuple(inputs.in_torch_order(by_parameter, kwargs))
-        leaves = tuple(leaf for parameter in order for leaf in inputs.leaves(parameter, by_parameter[parameter]))
-        empty = cls(argument, given, tuple(by_parameter.items()), leaves, (), order)
-        return dataclasses.replace(empty.reread(given), _raw=raw)
+        leaves = tuple(inputs.in_torch_order(by_parameter, kwargs))
+        structure = mirrored(given, by_parameter, kwargs)
+        empty = cls(argument, structure, tuple(by_parameter.items()), leaves, ())
+        return dataclasses.replace(empty.reread(structure), _raw=raw if structure is given else None)
 
     @property
     def dynamic(self) -> tuple[InputDim, ...]:
@@ -177,9 +175,15 @@ class DynamicShapes:
         for dim, spec in said.items():
             if spec is not None:
                 by_leaf.setdefault(dim.flat_index, {})[dim.axis] = spec
-        parts = iter([by_leaf.get(index, {}) if isinstance(leaf.value, torch.Tensor) else None for index, leaf in enumerate(self.leaves)])
-        values = dict(self.parameters)
-        return {parameter: pytree.tree_map(lambda _: next(parts), values[parameter]) for parameter in self._order}
+        entries = {
+            leaf.way: by_leaf.get(index, {}) if isinstance(leaf.value, torch.Tensor) else self._of_number(leaf)
+            for index, leaf in enumerate(self.leaves)
+        }
+        return {parameter: inputs.mapped(value, entries, (parameter,)) for parameter, value in self.parameters}
+
+    def _of_number(self, leaf: Leaf) -> Any:
+        """The entry for a leaf that is no tensor."""
+        return None if self.given is True or type(leaf.value) is not int else self.spec_of(leaf)
 
     def replaced(self, specs: Mapping[InputDim, Any]) -> DynamicShapes:
         """A copy with other entries for some dims; None makes a dim static."""
@@ -201,14 +205,6 @@ class DynamicShapes:
     def as_source(self, specs: Mapping[InputDim, Any] | None = None) -> str:
         """The specification as Python to paste. `specs` as for `by_parameter`."""
         return code(self.by_parameter(specs) if specs is not None or self.given is True else self.given)
-
-
-def part(spec: Any, key: Any, position: int) -> Any:
-    """The entry for a part in a dict, sequence or registered class; None if there is none."""
-    if isinstance(spec, Mapping):
-        return spec.get(key)
-    parts = spec if isinstance(spec, list | tuple) else [child for _, child in inputs.children(spec)]
-    return parts[position] if position < len(parts) else None
 
 
 def _dims(shapes: DynamicShapes, leaf: Leaf, flat_index: int) -> Iterator[InputDim]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import inspect
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 
 from onnxplain.torch_internals import pytree
+
+_BUILTIN = (dict, OrderedDict, defaultdict, list, tuple, deque)
+"""The classes of containers that torch's trees know from the start, beside named tuples."""
 
 Path = tuple[Any, ...]
 """The path to a part of the inputs: the parameter's name, then torch's keys."""
@@ -46,10 +51,29 @@ def bound(model: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, A
         return {}
 
 
-def in_torch_order(inputs: Mapping[str, Any], kwargs: Mapping[str, Any]) -> list[str]:
-    """The parameters in the order in which torch.export flattens them: those of `args`, then `kwargs` in the order of the call."""
-    by_keyword = list(kwargs)
-    return sorted(inputs, key=lambda each: by_keyword.index(each) if each in by_keyword else -1)
+def in_torch_order(inputs: Mapping[str, Any], kwargs: Mapping[str, Any]) -> Iterator[Leaf]:
+    """The leaves in the order in which torch.export flattens them: those of `args`, then `kwargs` in the order of the call.
+
+    Args:
+        inputs: The inputs by parameter.
+        kwargs: The keyword inputs.
+    """
+    variadic = keywords_parameter(inputs, kwargs)
+    for parameter, value in inputs.items():
+        if parameter != variadic and parameter not in kwargs:
+            yield from leaves(parameter, value)
+    for name, value in kwargs.items() if inputs else ():
+        if name in inputs and name != variadic:
+            yield from leaves(name, value)
+        elif variadic is not None:
+            position = list(inputs[variadic]).index(name)
+            yield from _leaves((variadic, pytree.MappingKey(name)), (position,), value)
+
+
+def keywords_parameter(inputs: Mapping[str, Any], kwargs: Mapping[str, Any]) -> str | None:
+    """The parameter such as `**kwargs` that takes the keyword inputs without a parameter; None if there are none."""
+    # NOTE: it is the last parameter.
+    return list(inputs)[-1] if inputs and any(name not in inputs for name in kwargs) else None
 
 
 def leaves(parameter: str, value: Any) -> Iterator[Leaf]:
@@ -74,6 +98,32 @@ def children(value: Any) -> list[tuple[Any, Any]]:
         # NOTE: a user may register a class without names for its parts.
         flat, _ = pytree.tree_flatten(value, is_leaf=lambda each: each is not value)
         return [(pytree.SequenceKey(number), child) for number, child in enumerate(flat)]
+
+
+def mapped(value: Any, entries: Mapping[Path, Any], way: Path) -> Any:
+    """`value` with entries in place of its leaves, in the form that torch.export expects of `dynamic_shapes`.
+
+    A list stands for an object of a registered class, which may not be able to hold entries.
+
+    Args:
+        value: The input, or a part of it.
+        entries: The entries by the path of the leaf; a missing one is None.
+        way: The path to `value`.
+    """
+    parts = children(value)
+    if not parts:
+        return [] if is_registered(value) else value if is_empty(value) else entries.get(way)
+    mirrored = [mapped(child, entries, (*way, key)) for key, child in parts]
+    if hasattr(value, "_fields"):
+        return type(value)(*mirrored)
+    if type(value) in (dict, OrderedDict, defaultdict):
+        return {key_of(key): each for (key, _), each in zip(parts, mirrored, strict=True)}
+    return type(value)(mirrored) if type(value) in (tuple, deque) else mirrored
+
+
+def is_registered(value: Any) -> bool:
+    """Whether `value` is a container of a class that somebody registered; torch knows the others by itself."""
+    return not pytree.tree_is_leaf(value) and type(value) not in _BUILTIN and not hasattr(value, "_fields")
 
 
 def is_empty(value: Any) -> bool:
@@ -105,4 +155,14 @@ def distinct(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any,
         return tensor.clone() if known else tensor
 
     given: tuple[tuple[Any, ...], dict[str, Any]] = pytree.tree_map_only(torch.Tensor, separate, (tuple(args), dict(kwargs)))
+    return given
+
+
+def copied(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The inputs in new containers, with a copy of each tensor: a model may write to all of them.
+
+    A tensor that is passed twice stays one tensor. The containers are rebuilt as torch.export rebuilds them.
+    """
+    known: dict[int, Any] = {}
+    given: tuple[tuple[Any, ...], dict[str, Any]] = pytree.tree_map(lambda leaf: copy.deepcopy(leaf, known), (tuple(args), dict(kwargs)))
     return given

@@ -14,7 +14,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind
 
 from onnxplain.passes import Prepared
 from onnxplain.process import exits_as_errors
-from onnxplain.request import Request
+from onnxplain.request import Request, copied
 from onnxplain.torch_internals import loop_gradients, pytree
 from onnxplain.torch_internals.fake_tensors import is_fake
 from onnxplain.torch_internals.modules import buffers, named_modules
@@ -35,14 +35,14 @@ def outputs(program: torch.export.ExportedProgram, request: Request, *, seed: in
             random.seed(seed)
             np.random.seed(seed)
             torch.manual_seed(seed)
-        return _run(model, *copy.deepcopy((request.args, dict(request.kwargs))))
+        return _run(model, *copied(request.args, request.kwargs))
 
 
 def outputs_in_double(program: torch.export.ExportedProgram, request: Request) -> list[torch.Tensor] | None:
     """The outputs of a copy of the model with float64 in place of all floating dtypes; None if that does not run."""
     try:
         model = program.module() if isinstance(request.model, torch.export.ExportedProgram) else copy.deepcopy(request.model)
-        args, kwargs = pytree.tree_map(_in_double, copy.deepcopy((request.args, dict(request.kwargs))))
+        args, kwargs = pytree.tree_map(_in_double, copied(request.args, request.kwargs))
         with _restored(model):
             return _run(model.double() if isinstance(model, torch.nn.Module) else model, args, kwargs)
     except Exception:  # noqa: BLE001  the user's model runs here, with dtypes that it may not have been written for

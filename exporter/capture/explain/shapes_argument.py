@@ -11,7 +11,7 @@ from torch.export import Dim
 
 from onnxplain.diagnostics import Confidence, Fix
 from onnxplain.request import DynamicShapes, Kind, Request, inputs, shapes_source
-from onnxplain.request.dynamic_shapes import part
+from onnxplain.request.shapes_mirrored import part
 from onnxplain.source import call_sites, locations, syntax
 from onnxplain.torch_internals import pytree
 

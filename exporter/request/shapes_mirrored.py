@@ -1,0 +1,148 @@
+"""The forms of `dynamic_shapes` that mirror the inputs loosely, brought to the one form that mirrors them exactly."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.export import Dim
+
+from . import inputs
+from .inputs import Leaf, Path
+
+
+def part(spec: Any, key: Any, position: int) -> Any:
+    """The entry for a part in a dict, sequence or registered class; None if there is none."""
+    if isinstance(spec, Mapping):
+        return spec.get(key)
+    parts = spec if isinstance(spec, list | tuple) else [child for _, child in inputs.children(spec)]
+    return parts[position] if position < len(parts) else None
+
+
+def mirrored(given: Any, by_parameter: Mapping[str, Any], kwargs: Mapping[str, Any]) -> Any:
+    """`given` with one entry for each parameter and, within objects of registered classes, for each part.
+
+    The entries for inputs that hold no tensors may be missing, those for `**kwargs` may stand beside the others, and those for an object
+    may have any form that `_of_object` knows. What fits none of these forms stays as it is.
+
+    Args:
+        given: The user's `dynamic_shapes`.
+        by_parameter: The inputs by parameter of `forward`.
+        kwargs: The keyword inputs.
+    """
+    if isinstance(given, Mapping) and given:
+        return _by_parameter(given, by_parameter, inputs.keywords_parameter(by_parameter, kwargs))
+    if _is_list(given) and len(given) == len(by_parameter):
+        entries = list(map(_mirrored, by_parameter.values(), given))
+        return given if all(map(operator.is_, entries, given)) else dict(zip(by_parameter, entries, strict=True))
+    return given
+
+
+def _by_parameter(given: Mapping[str, Any], by_parameter: Mapping[str, Any], variadic: str | None) -> Mapping[str, Any]:
+    spec = dict(given)
+    if variadic is not None and isinstance(within := spec.get(variadic, {}), Mapping | None):
+        missing = {name: None for name, value in by_parameter[variadic].items() if not _holds_tensors(value)}
+        beside = {name: spec.pop(name) for name in by_parameter[variadic] if name in spec and name not in by_parameter}
+        spec[variadic] = missing | beside | dict(within or {})
+    spec = {name: None for name, value in by_parameter.items() if not _holds_tensors(value)} | spec
+    spec = {name: _mirrored(by_parameter[name], each) if name in by_parameter else each for name, each in spec.items()}
+    return given if spec.keys() == given.keys() and all(spec[name] is given[name] for name in spec) else spec
+
+
+def _mirrored(value: Any, spec: Any) -> Any:
+    """The entry `spec` for an input as one entry for each part; `spec` itself if it is that already, or fits no known form."""
+    if isinstance(value, torch.Tensor) or spec is None:
+        return spec
+    if inputs.is_registered(value):
+        return _of_object(value, spec)
+    parts = [(inputs.key_of(key), child) for key, child in inputs.children(value)]
+    if not parts or not _matches(parts, spec):
+        return spec
+    if isinstance(spec, Mapping):
+        entries = {key: _mirrored(child, spec[key]) for key, child in parts}
+        return spec if all(entries[key] is spec[key] for key in spec) else entries
+    listed = [_mirrored(child, each) for (_, child), each in zip(parts, spec, strict=True)]
+    if all(map(operator.is_, listed, spec)):
+        return spec
+    return type(spec)(*listed) if hasattr(spec, "_fields") else type(spec)(listed)
+
+
+def _of_object(value: Any, spec: Any) -> Any:
+    """The entries for the parts of an object of a registered class, in a list.
+
+    The forms are: an object of the same class; a dict of entries by attribute; a list of entries by part; True, or the dims by axis, for
+    all of its tensors; a flat list of entries by tensor; and for a cache the older forms, `[keys, values]` and `[(key, value), ...]`.
+    """
+    parts = [(inputs.key_of(key), child) for key, child in inputs.children(value)]
+    if type(spec) is type(value):
+        spec = [child for _, child in inputs.children(spec)]
+    elif isinstance(spec, Mapping) and spec and set(spec) <= {key for key, _ in parts}:
+        spec = [spec.get(key) for key, _ in parts]
+    if _is_list(spec) and len(spec) == len(parts) and all(_fits(child, each) for (_, child), each in zip(parts, spec, strict=True)):
+        return [_mirrored(child, each) for (_, child), each in zip(parts, spec, strict=True)]
+    leaves = [leaf for leaf in inputs.leaves("", value) if isinstance(leaf.value, torch.Tensor)]
+    if (entries := _by_tensor(leaves, spec)) is not None:
+        return inputs.mapped(value, {leaf.way: entry for leaf, entry in zip(leaves, entries, strict=True)}, ("",))
+    # NOTE: the object may wrap one container, whose structure the entries have.
+    return [_mirrored(parts[0][1], spec)] if len(parts) == 1 and _fits(parts[0][1], spec) else spec
+
+
+def _by_tensor(leaves: Sequence[Leaf], spec: Any) -> list[Any] | None:
+    """An entry for each tensor of an object; None if `spec` has none of the forms by tensor."""
+    if spec is True:
+        return [dict.fromkeys(range(leaf.value.dim()), Dim.AUTO) for leaf in leaves]
+    if isinstance(spec, Mapping) and spec and all(isinstance(axis, int) for axis in spec):
+        return [{axis: dim for axis, dim in spec.items() if -leaf.value.dim() <= axis < leaf.value.dim()} for leaf in leaves]
+    listed = list(spec.values()) if isinstance(spec, Mapping) else spec
+    # NOTE: a static cache also holds its length, which has no dims.
+    with_dims = [leaf for leaf in leaves if leaf.value.dim()]
+    flat = _listed(with_dims, listed) if _is_list(listed) else None
+    return None if flat is None else [flat.get(leaf.way) for leaf in leaves]
+
+
+def _listed(leaves: Sequence[Leaf], spec: Sequence[Any]) -> dict[Path, Any] | None:
+    """The entries of a list by the path of their tensor: in the order of the tensors, in two lists of keys and values, or in pairs."""
+    if len(spec) == len(leaves) and all(map(_is_entry, spec)):
+        return {leaf.way: each for leaf, each in zip(leaves, spec, strict=True)}
+    keys, values = ([leaf.way for leaf in leaves if inputs.key_of(leaf.way[-1]) == name] for name in ("keys", "values"))
+    columns = spec if len(spec) == 2 else list(zip(*filter(_is_list, spec), strict=False))
+    if len(keys) + len(values) != len(leaves) or len(columns) != 2:
+        return None
+    if not all(_is_list(column) and len(column) == len(keys) == len(values) and all(map(_is_entry, column)) for column in columns):
+        return None
+    return dict(zip([*keys, *values], [*columns[0], *columns[1]], strict=True))
+
+
+def _is_list(spec: Any) -> bool:
+    return isinstance(spec, list | tuple)
+
+
+def _is_entry(spec: Any) -> bool:
+    """Whether `spec` can stand for one tensor."""
+    if not isinstance(spec, Mapping | list | tuple | None):
+        return False
+    dims = spec.values() if isinstance(spec, Mapping) else spec or ()
+    return not any(isinstance(dim, Mapping | list | tuple) for dim in dims)
+
+
+def _matches(parts: Sequence[tuple[Any, Any]], spec: Any) -> bool:
+    """Whether `spec` has as many entries as a container has parts, and the same keys if it is a dict."""
+    return set(spec) == {key for key, _ in parts} if isinstance(spec, Mapping) else _is_list(spec) and len(spec) == len(parts)
+
+
+def _fits(value: Any, spec: Any) -> bool:
+    """Whether `spec` has a known form for `value`."""
+    if spec is None:
+        return True
+    if isinstance(value, torch.Tensor):
+        return _is_entry(spec) and (isinstance(spec, Mapping) or len(spec) == value.dim())
+    if inputs.is_registered(value):
+        return _of_object(value, spec) is not spec
+    parts = [(inputs.key_of(key), child) for key, child in inputs.children(value)]
+    return _matches(parts, spec) and all(_fits(child, part(spec, key, position)) for position, (key, child) in enumerate(parts))
+
+
+def _holds_tensors(value: Any) -> bool:
+    return any(isinstance(leaf.value, torch.Tensor) for leaf in inputs.leaves("", value))
