@@ -12,7 +12,7 @@ from .atomic_files import replace_file, write_file
 from .code_flow import GraphText, Step
 from .context import DiagnosticContext, Evidence, StageFailed
 from .diagnostic import Diagnostic, Suppression
-from .display import Span, describe, described_error, excerpt, message_of, shown_path, visible
+from .display import Span, describe, described_error, excerpt, message_of, shown_path, visible, visible_lines
 from .errors import InvalidArgument, OnnxExporterError, UnreadableLog
 from .export_errors import ExportFailed, LogNotSaved
 from .fix import Confidence, Edit, Fix
@@ -30,6 +30,7 @@ from .temporary_files import Temporary, make_folder, remove_abandoned
 if TYPE_CHECKING:
     from .gate import GATE_FORMATS, Verdict, accept_findings, judge_logs
     from .log_reader import read_log
+    from .privacy import privacy_of
     from .sarif_file import opened_sarif, present_results
     from .source_tree import SourceTree, Unreachable
 
@@ -95,12 +96,14 @@ __all__ = [
     "message_of",
     "opened_sarif",
     "present_results",
+    "privacy_of",
     "read_log",
     "remove_abandoned",
     "replace_file",
     "shown_path",
     "string",
     "visible",
+    "visible_lines",
     "write_file",
 ]
 
@@ -113,6 +116,7 @@ _LATE = {
     "judge_logs": "gate",
     "opened_sarif": "sarif_file",
     "present_results": "sarif_file",
+    "privacy_of": "privacy",
     "read_log": "log_reader",
 }
 """Names for reading logs, with their modules. These import at first use: they take 0.1 s, which exports and other commands save."""

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from .code_flow import GRAPHS, GraphText, Step
 from .diagnostic import Diagnostic, Suppression
+from .display import TEXT_LIMIT, described_error, shortened
 from .export_errors import ExportFailed
 from .fix import Confidence, Fix
 from .graph import Graph
@@ -212,7 +213,7 @@ class DiagnosticContext:
 
     def event(self, text: str, level: int = logging.INFO) -> None:
         """Records something that happened and needs no action. `text` gets the period that SARIF wants, if it lacks one."""
-        text = text.strip()
+        text = shortened(text.strip(), TEXT_LIMIT)
         if level >= self.options.verbosity_level and text:
             self._events.append(Event(level, self._stage, text if text.endswith(".") else f"{text}.", self._clock()))
 
@@ -302,10 +303,10 @@ def _finding(
         stack=evidence.stack,
         code_flow=evidence.code_flow,
         related=evidence.related,
-        notes=tuple(notes),
+        notes=tuple(shortened(note, TEXT_LIMIT) for note in notes),
         # NOTE: a finding always names an action. If the reporter gives none, it is the first one on the rule's page.
         fixes=tuple(fixes) or (Fix(rule.page.first_way, Confidence.GUESS),),
-        cause=f"{type(cause).__name__}: {cause}" if cause is not None else "",
+        cause=described_error(cause) if cause is not None else "",
         suppression=_suppression(rule, evidence.location),
     )
 

@@ -13,14 +13,38 @@ Span = tuple[str, str]
 """A piece of text and its role: a level's name, `headline`, `place`, `gutter`, `label`, `code`, `removed`, `added`, `faint` or empty."""
 
 _TAB = " " * 4
+_LINE_LIMIT = 10_000
+TEXT_LIMIT = 20_000
+"""Characters of one line, and of a text with several lines, such as the message of an exception."""
+_OMITTED = re.compile(r" \[([\d,]{1,20}) characters omitted\] ")
 _FOLDERS = re.compile(r"(?<![\w./\\:~-])(?:(?:file://)?(?:/[^\s/'\"<>|:]+)+/|[A-Za-z]:(?:[/\\][^\s/\\'\"<>|:]+)+[/\\])(?=[^\s/\\])")
 
 
 def visible(text: str) -> str:
-    """Writes every character of `text` that is neither printable nor a tab as `repr` does: text from a model must not steer a terminal."""
+    """Makes `text` fit for a line of a terminal or of a report: it may come from a model or from the log of somebody else.
+
+    Every character that is neither printable nor a tab is written as `repr` does, so that none steers a terminal: escape sequences, control
+    characters, line ends, characters that turn the text around, halves of surrogate pairs. A long text loses its middle.
+    """
+    text = shortened(text, _LINE_LIMIT)
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char == "\t" else char.encode("unicode_escape").decode() for char in text)
+
+
+def visible_lines(text: str) -> str:
+    """Each line of `text` as `visible` writes it. A text with many lines loses those in the middle."""
+    return "\n".join(map(visible, shortened(text, TEXT_LIMIT).split("\n")))
+
+
+def shortened(text: str, limit: int) -> str:
+    """A `text` of more than `limit` characters without its middle; the number of omitted characters stands in its place."""
+    if len(text) <= limit:
+        return text
+    start, end = limit - limit // 2, len(text) - limit // 2
+    # NOTE: the text may have lost its middle before.
+    earlier = sum(int(found[1].replace(",", "")) - len(found[0]) for found in _OMITTED.finditer(text, start, end))
+    return f"{text[:start]} [{end - start + earlier:,} characters omitted] {text[end:]}"
 
 
 def shown_path(path: str) -> str:
@@ -33,9 +57,9 @@ def shown_path(path: str) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """The message of an exception, also of one whose `__str__` raises."""
+    """The message of an exception, also of one whose `__str__` raises. A long message loses its middle."""
     try:
-        return str(error)
+        return shortened(str(error), TEXT_LIMIT)
     except Exception as failed:  # noqa: BLE001  the class may be the user's
         return f"<no message: __str__ raised {type(failed).__name__}>"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .diagnostic import Diagnostic
+from .display import message_of, visible
 from .errors import OnnxExporterError
 from .log import Log
 
@@ -44,5 +45,5 @@ class LogNotSaved(OnnxExporterError):
         super().__init__(log, error)
 
     def __str__(self) -> str:
-        told = f"Some of the files that you asked for could not be saved ({self.error}). The log says: {self.log.verdict}"
-        return "\n".join([told, *map(str, self.log.findings[:1])])
+        told = f"Some of the files that you asked for could not be saved ({message_of(self.error)}). The log says: {self.log.verdict}"
+        return "\n".join([visible(told), *map(str, self.log.findings[:1])])

@@ -19,7 +19,7 @@ class Checkout:
     """A repository and the revision that is checked out.
 
     Attributes:
-        repository: Absolute URI of the remote `origin`, without user and password; without a remote, the URI of the folder.
+        repository: Absolute URI of the remote `origin`, without user and password.
         revision: The commit's hash.
         branch: The branch as `refs/heads/...`; empty on a detached head.
     """
@@ -35,7 +35,7 @@ def root(folder: pathlib.Path) -> pathlib.Path | None:
 
 
 def read(folder: pathlib.Path) -> Checkout | None:
-    """The checkout whose root is `folder`; None without git, a commit or a checkout."""
+    """The checkout whose root is `folder`; None without git, a checkout, a commit, or a remote on another machine."""
     # NOTE: each call of git takes some milliseconds, a good part of a small export.
     state = _state(folder / ".git")
     return _read(folder) if state is None else _read_in(folder, state)
@@ -59,8 +59,8 @@ def _read(folder: pathlib.Path) -> Checkout | None:
     if len(head) != 2:
         return None
     revision, branch = head
-    remote = _git(folder, "config", "--get", "remote.origin.url").strip()
-    return Checkout(_uri(remote, folder), revision, branch if branch.startswith("refs/heads/") else "")
+    repository = _uri(_git(folder, "config", "--get", "remote.origin.url").strip())
+    return Checkout(repository, revision, branch if branch.startswith("refs/heads/") else "") if repository else None
 
 
 def _git(folder: pathlib.Path, *command: str) -> str:
@@ -73,17 +73,17 @@ def _git(folder: pathlib.Path, *command: str) -> str:
     return "" if done.returncode else done.stdout.decode("utf-8", "replace")
 
 
-def _uri(remote: str, folder: pathlib.Path) -> str:
-    """`remote` as a URI that a browser opens, else the URI of `folder`. It omits user and password, which may be secret."""
+def _uri(remote: str) -> str:
+    """`remote` as a URI that a browser opens, without user and password, which may be secret; empty for a folder of this machine."""
     if "://" not in remote and (short := _SCP.fullmatch(remote)):
         remote = f"https://{short['host']}/{short['path']}"
     try:
         parts = urllib.parse.urlsplit(remote)
         port = f":{parts.port}" if parts.port and parts.scheme in ("http", "https") else ""
     except ValueError:
-        return folder.as_uri()
+        return ""
     if parts.scheme not in ("http", "https", "ssh", "git") or not parts.hostname:
-        return folder.as_uri()
+        return ""
     scheme = parts.scheme if parts.scheme == "http" else "https"
     path = urllib.parse.quote(urllib.parse.unquote(parts.path.rstrip("/").removesuffix(".git")))
     return f"{scheme}://{parts.hostname}{port}{path}"

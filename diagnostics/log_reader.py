@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import datetime
 import logging
+import os
 import pathlib
 from collections.abc import Sequence
 
@@ -20,6 +21,7 @@ from .level import Level
 from .location import Location, Region
 from .log import KILLED, PROFILE, Artifact, Attachment, Event, Log, Stage, Tool
 from .options import DiagnosticOptions
+from .privacy import ELSEWHERE, PACKAGES
 from .rule import Recorded
 from .sarif_file import SAME, UNLINKED, Json, file_of, opened_sarif, present_results
 from .source_text import column_from_utf16, line_text
@@ -27,6 +29,8 @@ from .source_tree import SourceTree, Unreachable
 
 _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "note": logging.INFO}
 _COLUMN_LIMIT = 10_000
+_LINE_LIMIT = 1_000
+"""The last column, and the most lines of a region, that a report takes from a log."""
 
 
 def read_log(path: pathlib.Path, sources: SourceTree | None = None) -> Log:
@@ -55,7 +59,7 @@ class _Run:
         self._invocation: Json = run["invocations"][0]
         self._bases: Json = run.get("originalUriBaseIds", {})
         self._rules: dict[str, Json] = {rule["id"]: rule for rule in run["tool"]["driver"].get("rules", ())}
-        self._folder = self._invocation.get("workingDirectory")
+        self._folder = _folder(self._invocation.get("workingDirectory"))
         self._files: dict[str, str] = {}
         self._texts: dict[str, dict[int, str]] = {}
         self._results = present_results(run)
@@ -191,9 +195,8 @@ class _Run:
     def _lines(self, artifact: Json, first: int, last: int, column: int, snippet: str) -> tuple[str, ...]:
         """The lines of a region: from the log, else from the file if it still contains the region's text, else that text alone."""
         known = self._texts.get(file_of(artifact, self._bases), {})
-        lines = tuple(known[number] for number in range(first, min(last, first + len(known)) + 1) if number in known)
-        if lines and len(lines) == last - first + 1:
-            return lines
+        if last - first < _LINE_LIMIT and all(number in known for number in range(first, last + 1)):
+            return tuple(known[number] for number in range(first, last + 1))
         parts = snippet.split("\n")
         if snippet.strip():
             with contextlib.suppress(Unreachable):
@@ -204,14 +207,32 @@ class _Run:
         return (" " * (column - 1) + parts[0] if snippet else "", *parts[1:])
 
     def _file(self, artifact: Json) -> str:
-        """The path of the file. If the file is gone, the path is relative to the folder of the export."""
+        """The path of the file. If this checkout lacks it, the path is relative to the folder of the export."""
         file = file_of(artifact, self._bases)
-        if file not in self._files:
-            folder = file_of(self._folder, {}) if self._folder else ""
-            path = pathlib.Path(file)
-            missing = bool(folder) and path.is_relative_to(folder) and not path.exists()
-            self._files[file] = str(path.relative_to(folder)) if missing else file
-        return self._files[file]
+        key = f"{artifact.get('uriBaseId')}:{file}"
+        if key not in self._files:
+            self._files[key] = self._found(artifact, file) or _below(self._folder, file)
+        return self._files[key]
+
+    def _found(self, artifact: Json, file: str) -> str:
+        """The path of the file in this checkout; empty if it lacks the file."""
+        if artifact.get("uriBaseId") in (PACKAGES, ELSEWHERE):
+            return ""
+        with contextlib.suppress(Unreachable, KeyError):
+            if self._sources.find(artifact, self._bases).is_file():
+                return str(self._sources.root / file)
+        return file if pathlib.Path(file).is_absolute() and os.path.lexists(file) else ""
+
+
+def _folder(location: Json | None) -> str:
+    """The folder of the export: relative to the root, or absolute in a log of an older onnxplain."""
+    return file_of({"uri": location["uri"]}, {}) if location and "uri" in location else ""
+
+
+def _below(folder: str, file: str) -> str:
+    """`file`, relative to `folder` if it lies below that folder."""
+    path = pathlib.PurePath(file)
+    return str(path.relative_to(folder)) if folder and path.is_relative_to(folder) else file
 
 
 def _same(lines: Sequence[str], snippet: Sequence[str], column: int) -> bool:

@@ -14,12 +14,13 @@ import jinja2
 
 from .atomic_files import replace_file
 from .diagnostic import Diagnostic
-from .display import describe, shown_path, underlined, visible
+from .display import describe, shortened, shown_path, underlined, visible
 from .fix import Edit
 from .graph import LEFT_OUT, Graph, Node
 from .level import Level
-from .location import Location
+from .location import Location, Region
 from .log import PROFILE, Event, Log
+from .privacy import Privacy, privacy_of
 from .rule import Recorded, Rule
 
 _LIMIT = 65_000
@@ -37,11 +38,20 @@ _LABEL_LIMIT = 60
 _EVENT_LIMIT = 100
 _PLACE_LIMIT = 10
 _CELL_PLACE_LIMIT = 5
+_ID_LIMIT = 50
 
 _ARGUMENT = re.compile(r"('\{\d+\}'|\{\d+\})")
-_CODE_SPAN = re.compile(r"(?<!`)(`[^`]+`)(?!`)")
+_LIVE = r"""
+    (?: [a-z][a-z0-9+.-]{0,20}:// | www\. | [\w.+/-]{0,60}@(?=[\w-]) ) [^\s`]*  # an address, a mention, user@commit
+    | [\w./-]{0,60}\#(?=\d) \w*  # the number of an issue
+    | gh-\d+
+    | (?<![0-9a-z]) [0-9a-f]{7,40} (?![0-9a-z])  # a commit
+"""
+"""What GitHub turns into a link, even behind a backslash, unless it is code."""
+_CODE = re.compile(rf"(?<!`)(`[^`]+`)(?!`) | ({_LIVE})", re.IGNORECASE | re.VERBOSE)
 _SPECIAL = re.compile(r"[\\`*\[\]<>|~$&#]|(?<!\w)_|_(?!\w)")
 _BACKTICKS = re.compile(r"`+")
+_BAR = re.compile(r"(?<!\\)\|")
 _NO_LABEL = re.compile(r"[^A-Za-z0-9_ .,()\[\]=]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 
 
@@ -54,24 +64,73 @@ class Markdown(str):
 def to_markdown(log: Log) -> str:
     """The report on `log`, short enough for a comment on GitHub. It counts what it omits."""
     macros: Any = _template("findings").module
-    suppressed = [finding for finding in log.findings if finding not in log.active]
+    folder = log.folder or pathlib.Path.cwd()
+    privacy = privacy_of(folder)
+    public = functools.partial(_public, privacy=privacy, folder=folder)
+    log = _public_log(log, privacy, folder)
+    active = log.active
+    suppressed = [finding for finding in log.findings if finding.suppression is not None and not finding.blocking]
     frame = functools.partial(
         _template("report").render,
         log=log,
+        active=active,
+        ids=_ids(active),
         verdict=log.verdict,
         summary=log.summary,
-        tables=list(_tables(log)),
+        tables=list(_tables(active, public)),
         suppressed=suppressed,
-        accepted=_fitting(map(macros.brief, suppressed), _SUPPRESSED_ROOM),
+        accepted=_fitting(map(macros.brief, map(public, suppressed)), _SUPPRESSED_ROOM),
         profile_name=PROFILE,
     )
     room = _LIMIT - _size(frame(sections=[], brief=[]))
-    sections = list(_sections(log.active, macros.section, room - _BRIEF_ROOM))
-    rest = log.active[len(sections) :]
+    sections = list(_sections(map(public, active), macros.section, room - _BRIEF_ROOM))
+    rest = map(public, active[len(sections) :])
     return frame(sections=sections, brief=_fitting(map(macros.brief, rest), room - sum(map(_size, sections))))
 
 
-def _sections(findings: Sequence[Diagnostic], section: Callable[..., str], room: int) -> Iterator[Markdown]:
+def _public_log(log: Log, privacy: Privacy, folder: pathlib.Path) -> Log:
+    """`log` with what a report may tell of the machine, except for its findings."""
+    last = len(log.events) - _EVENT_LIMIT
+    return dataclasses.replace(
+        log,
+        command_line=privacy.text(log.command_line),
+        events=tuple(
+            dataclasses.replace(event, text=privacy.text(event.text)) if index >= last else event for index, event in enumerate(log.events)
+        ),
+        attachments=tuple(dataclasses.replace(each, text=privacy.text(each.text)) for each in log.attachments if each.name == PROFILE),
+        artifacts=tuple(dataclasses.replace(each, path=pathlib.Path(privacy.path(str(each.path), folder))) for each in log.artifacts),
+    )
+
+
+def _public(finding: Diagnostic, privacy: Privacy, folder: pathlib.Path) -> Diagnostic:
+    """`finding` with what a report may tell of the machine. Its places keep their lines, because their files have no folders any more."""
+
+    def region(of: Region, file: str) -> Region:
+        return dataclasses.replace(of, lines=of.texts(file))
+
+    def place(of: Location) -> Location:
+        return dataclasses.replace(of, file=privacy.path(of.file, folder), region=of.region and region(of.region, of.file))
+
+    def edit(of: Edit) -> Edit:
+        return dataclasses.replace(of, file=privacy.path(of.file, folder), region=region(of.region, of.file))
+
+    finding = privacy.finding(finding)
+    return dataclasses.replace(
+        finding,
+        location=finding.location and place(finding.location),
+        occurrences=tuple(map(place, finding.occurrences)),
+        stack=tuple(map(place, finding.stack)),
+        related=tuple(map(place, finding.related)),
+        fixes=tuple(dataclasses.replace(fix, edits=tuple(map(edit, fix.edits))) for fix in finding.fixes),
+    )
+
+
+def _ids(findings: Sequence[Diagnostic]) -> str:
+    """The ids of the rules of `findings`, in order, as many as a log of ours may have."""
+    return " ".join(sorted({finding.rule.id for finding in findings})[:_ID_LIMIT])
+
+
+def _sections(findings: Iterable[Diagnostic], section: Callable[..., str], room: int) -> Iterator[Markdown]:
     """The sections for the first findings, as many as fit into `room`. A section loses its folded parts if it does not fit with them."""
     for index, finding in enumerate(findings):
         forms = (section(finding, folded=folded, open=index == 0) for folded in (True, False))
@@ -107,10 +166,10 @@ class Table:
     left_out: int
 
 
-def _tables(log: Log) -> Iterator[Table]:
+def _tables(active: Sequence[Diagnostic], public: Callable[[Diagnostic], Diagnostic]) -> Iterator[Table]:
     """A table for each rule whose findings fold across places, such as operators."""
     by_rule: dict[str, list[Diagnostic]] = {}
-    for finding in log.active:
+    for finding in active:
         if finding.rule.everywhere:
             by_rule.setdefault(finding.rule.id, []).append(finding)
     for _, findings in sorted(by_rule.items()):
@@ -118,7 +177,7 @@ def _tables(log: Log) -> Iterator[Table]:
         remarks = any(map(_remarks, findings))
         columns = [*(cell(name.capitalize(), prose) for name in rule.arguments()), "Times", "Places", *(["Remarks"] if remarks else [])]
         head = Markdown(f"{_cells(columns)}\n|{'---|' * len(columns)}")
-        rows = _fitting((_row(finding, remarks=remarks) for finding in findings), _TABLE_ROOM)
+        rows = _fitting((_row(public(finding), remarks=remarks) for finding in findings), _TABLE_ROOM)
         yield Table(rule, head, rows, len(findings) - len(rows))
 
 
@@ -170,38 +229,44 @@ def _template(name: str) -> jinja2.Template:
 
 
 def prose(text: str) -> Markdown:
-    """`text` as a part of a paragraph. Pairs of backticks stay code, as in the sentences of rules; everything else is escaped."""
-    parts = _CODE_SPAN.split(visible(_shortened(text, _PROSE_LIMIT)))
-    return Markdown("".join(part if index % 2 else _escaped(part) for index, part in enumerate(parts)))
+    """`text` as a part of a paragraph.
 
-
-def _escaped(text: str) -> str:
-    return _SPECIAL.sub(r"\\\g<0>", text)
-
-
-def _shortened(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[:limit]}..."
+    Pairs of backticks stay code, as in the sentences of rules. What GitHub would turn into a link becomes code. The rest is escaped.
+    """
+    text, parts, end = visible(shortened(text, _PROSE_LIMIT)), list[str](), 0
+    for found in _CODE.finditer(text):
+        parts += [_SPECIAL.sub(r"\\\g<0>", text[end : found.start()]), found[1] or code(found[0])]
+        end = found.end()
+    return _joined([*parts, _SPECIAL.sub(r"\\\g<0>", text[end:])])
 
 
 def code(text: str) -> Markdown:
     """`text` as inline code."""
     if not text:
         return prose("''")
-    text = visible(_shortened(text, _CODE_LIMIT))
+    text = visible(shortened(text, _CODE_LIMIT))
     ticks = "`" * (_longest_run(text) + 1)
     padding = " " if text.startswith("`") or text.endswith("`") else ""
     return Markdown(f"{ticks}{padding}{text}{padding}{ticks}")
 
 
+def _joined(parts: Iterable[str]) -> Markdown:
+    """The text of `parts`. A space keeps pieces of code apart: without it, the backticks of neighbours would form other pairs."""
+    joined = ""
+    for part in filter(None, parts):
+        joined += f" {part}" if joined.endswith("`") and part.startswith("`") else part
+    return Markdown(joined)
+
+
 def cell(text: str, how: Callable[[str], Markdown] = code) -> Markdown:
     """`text`, formatted by `how`, as the cell of a table, which a bar would end even within code."""
-    text = _shortened(text, _CELL_LIMIT)
-    return Markdown(_escaped(visible(text))) if "|" in text else how(text) if text else Markdown("")
+    formatted = how(shortened(text, _CELL_LIMIT)) if text else ""
+    return Markdown(_BAR.sub(r"\\|", formatted))
 
 
 def fence(text: str, language: str = "text") -> Markdown:
     """`text` as a code block. A long text loses its middle."""
-    text = _middle(text)
+    text = shortened(text, _BLOCK_LIMIT)
     ticks = "`" * max(3, _longest_run(text) + 1)
     return Markdown("\n".join([f"{ticks}{language}", *(visible(line) for line in text.splitlines()), ticks]))
 
@@ -218,11 +283,15 @@ def shown(path: pathlib.Path | str) -> str:
 def message(rule: Rule | Recorded) -> Markdown:
     """The message of `rule`, with its quoted arguments as code."""
     values = rule.argument_texts()
-    parts = _ARGUMENT.split(rule.numbered_message())
-    for index, part in enumerate(parts):
-        number = int(part.strip("'{}")) if index % 2 else len(values)
-        parts[index] = prose(part) if number >= len(values) else code(values[number]) if part.startswith("'") else prose(values[number])
-    return Markdown("".join(parts))
+    pieces, parts = _ARGUMENT.split(rule.numbered_message()), [""]
+    for index, piece in enumerate(pieces):
+        number = int(piece.strip("'{}")) if index % 2 else len(values)
+        if number < len(values) and piece.startswith("'"):
+            parts += [code(values[number]), ""]
+        else:
+            # NOTE: only together may two pieces form a link.
+            parts[-1] += values[number] if number < len(values) else piece
+    return _joined(part if isinstance(part, Markdown) else prose(part) for part in parts)
 
 
 def place(place: Location) -> Markdown:
@@ -293,10 +362,4 @@ def mermaid(graph: Graph) -> str:
 def _label(node: Node) -> str:
     """The lines of `node`. Characters with a meaning in mermaid, markdown or HTML become mermaid's `#number;`."""
     texts = [text for text in (node.label, node.id, node.value) if text] if node.label != LEFT_OUT else [LEFT_OUT]
-    return "<br>".join(_NO_LABEL.sub(lambda found: f"#{ord(found[0])};", visible(_shortened(text, _LABEL_LIMIT))) for text in texts)
-
-
-def _middle(text: str) -> str:
-    left_out = len(text) - _BLOCK_LIMIT
-    half = _BLOCK_LIMIT // 2
-    return text if left_out <= 0 else f"{text[:half]}\n[{left_out} characters are omitted here]\n{text[-half:]}"
+    return "<br>".join(_NO_LABEL.sub(lambda found: f"#{ord(found[0])};", visible(shortened(text, _LABEL_LIMIT))) for text in texts)

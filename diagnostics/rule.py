@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from typing_extensions import dataclass_transform
 
 from . import rule_history
+from .display import shortened
 from .level import Level
 from .rule_history import HistoryEvent, State
 
@@ -35,6 +36,8 @@ _FIELD_TYPES = (str, int, float, bool, tuple[str, ...])
 _SECTIONS = ("What happened", "Why it matters", "How to fix it", "Example")
 _EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 _LIST_LIMIT = 5
+_ARGUMENT_LIMIT = 2_000
+"""Entries of a list, and characters of a text, that a message shows of an argument."""
 _NUMBER = re.compile(r"\{(\d{1,3})\}")
 
 
@@ -269,4 +272,5 @@ def _text(value: str | int | float | bool | tuple[str, ...]) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     # NOTE: tables and terminals show messages, and text from a model may hold anything: it becomes one line without control characters.
-    return " ".join("".join(char if char.isprintable() else " " for char in str(value)).split())
+    text = shortened(str(value), _ARGUMENT_LIMIT)
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import pathlib
 import urllib.parse
@@ -18,6 +19,9 @@ Json = Mapping[str, Any]
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 """The `$schema` of our files."""
 
+SIZE_LIMIT = 64 * 10**6
+"""The largest SARIF file that onnxplain reads, in bytes. Its own logs have at most 5,000 results, of about 5 kB each."""
+
 SAME = "The same finding."
 """The message of a related location where the same finding occurs again. All other related locations explain the finding."""
 
@@ -30,10 +34,16 @@ def opened_sarif(path: pathlib.Path) -> Iterator[Json]:
     """The content of the SARIF file at `path`.
 
     Raises:
-        UnreadableLog: The file is missing or not a SARIF log of onnxplain, or the block met content that it did not expect.
+        UnreadableLog: The file is missing, too large or not a SARIF log of onnxplain, or the block met content that it did not expect.
     """
     try:
-        yield _parsed(path.read_bytes())
+        with path.open("rb") as file:
+            # NOTE: it may be a pipe or a device, which does not tell its size.
+            data = file.read(SIZE_LIMIT + 1)
+        if len(data) > SIZE_LIMIT:
+            raise ValueError(f"it has more than {SIZE_LIMIT // 10**6} MB")
+        with _without_collection():
+            yield _parsed(data)
     except OSError as error:
         raise UnreadableLog(path, error.strerror or str(error)) from error
     except RecursionError as error:
@@ -44,6 +54,18 @@ def opened_sarif(path: pathlib.Path) -> Iterator[Json]:
         raise UnreadableLog(path, str(error)) from error
     except (TypeError, AttributeError, IndexError, OverflowError) as error:
         raise UnreadableLog(path, f"onnxplain does not write such logs ({error})") from error
+
+
+@contextlib.contextmanager
+def _without_collection() -> Iterator[None]:
+    """Keeps Python from looking for garbage: JSON is none, and a look at millions of lists takes longer than to read them."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _parsed(data: bytes) -> Json:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from . import git_checkout
 from .errors import OnnxExporterError
 from .json_values import string
+from .privacy import PACKAGES
 from .sarif_file import Json
 
 PYTHON = (".py", ".pyi", ".pyw")
@@ -32,6 +33,7 @@ class SourceTree:
     """
 
     root: pathlib.Path
+    _found: dict[object, pathlib.Path] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def around(cls, root: pathlib.Path | None = None) -> SourceTree:
@@ -53,6 +55,14 @@ class SourceTree:
             Unreachable: The location names something else than such a regular file below the root, or leads out of it by a link.
         """
         uri = string(location["uri"])
+        # NOTE: a log names the same few files for each of its findings.
+        base = str(location.get("uriBaseId", ""))
+        key = uri, base, str(bases.get(base)), suffixes
+        if key not in self._found:
+            self._found[key] = self._find(uri, location, bases, suffixes)
+        return self._found[key]
+
+    def _find(self, uri: str, location: Json, bases: Json, suffixes: tuple[str, ...] | None) -> pathlib.Path:
         for path in self._candidates(uri, location, bases, suffixes):
             real = pathlib.Path(os.path.realpath(path))
             if not real.is_relative_to(self.root):
@@ -63,6 +73,8 @@ class SourceTree:
         return real
 
     def _candidates(self, uri: str, location: Json, bases: Json, suffixes: tuple[str, ...] | None) -> Iterator[pathlib.Path]:
+        if location.get("uriBaseId") == PACKAGES:
+            raise Unreachable(f"{uri!r} is in an installed package")
         parts = urllib.parse.urlsplit(uri)
         name = urllib.request.url2pathname(parts.path)
         if parts.scheme not in ("", "file") or parts.netloc not in ("", "localhost") or "\0" in name or not name:

@@ -15,8 +15,10 @@ class InternalError(Rule, id="OXP0001", level=Level.ERROR, history=[Added("0.1.0
         The export has no result, and the exception says nothing about your model. Earlier findings in the log still hold.
 
     How to fix it:
-        Report the bug and attach the SARIF log of the export: it holds the exception, its stack and the versions of all packages
-        involved. Until it is fixed, another capture strategy (`strategies=("strict",)`) or `optimize=False` may avoid it.
+        Report the bug at `https://github.com/onnxplain/onnxplain/issues`. Export again with `repro=True` (`--repro`), and attach the SARIF
+        log and the script that the export writes. The log holds the exception, its stack and the versions of all packages; the script
+        fails alike without your weights and data. Both quote lines of your source, so read them first. Until the bug is fixed, another
+        capture strategy (`strategies=("strict",)`) or `optimize=False` may avoid it.
 
     Example:
         ```python

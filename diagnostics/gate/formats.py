@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import json as json_module
 import uuid
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
@@ -116,7 +117,7 @@ def gitlab(verdict: Verdict) -> str:
                 "location": {"path": visible(place.file or result.model), "lines": {"begin": place.line or 1}},
             }
         )
-    return to_json(issues, indent=1)
+    return _printable(to_json(issues, indent=1))
 
 
 @report_format()
@@ -131,7 +132,17 @@ def json(verdict: Verdict) -> str:
         "suppressed": verdict.suppressed,
         "findings": [_as_json(each) for each in verdict.compared],
     }
-    return to_json(report, indent=1)
+    return _printable(to_json(report, indent=1))
+
+
+def _printable(document: str) -> str:
+    """A JSON document with JSON's escapes for what could steer a terminal. Its content stays the same."""
+    lines = document.split("\n")
+    return "\n".join(line if line.isprintable() else "".join(map(_escaped_for_json, line)) for line in lines)
+
+
+def _escaped_for_json(char: str) -> str:
+    return char if char.isprintable() else json_module.dumps(char)[1:-1]
 
 
 def _command(result: Result) -> str:

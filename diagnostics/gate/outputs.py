@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from onnxplain.diagnostics import fingerprint
 from onnxplain.diagnostics.json_values import array, integer, string
+from onnxplain.diagnostics.privacy import ROOT
 from onnxplain.diagnostics.rule import Rule
 from onnxplain.diagnostics.sarif_file import Json
 from onnxplain.diagnostics.source_tree import SourceTree, Unreachable
@@ -28,7 +29,8 @@ def replaced(run: Run, content: Json, tree: SourceTree, rule: Callable[[str], Ru
     """
     for artifact in array(content.get("artifacts", [])):
         location, digest = artifact["location"], artifact.get("hashes", {}).get("sha-256")
-        if "resultFile" not in artifact.get("roles", ()) or digest is None:
+        # NOTE: of a file elsewhere the log has only the name.
+        if "resultFile" not in artifact.get("roles", ()) or digest is None or location.get("uriBaseId") != ROOT:
             continue
         try:
             path = tree.find(location, content.get("originalUriBaseIds", {}), suffixes=None)

@@ -13,10 +13,11 @@ from typing import Any
 from packaging.version import InvalidVersion, Version
 
 from onnxplain.diagnostics import fingerprint
-from onnxplain.diagnostics.display import without_folders
+from onnxplain.diagnostics.display import TEXT_LIMIT, shortened, without_folders
 from onnxplain.diagnostics.errors import InvalidArgument
 from onnxplain.diagnostics.json_values import boolean, integer, string
 from onnxplain.diagnostics.level import Level
+from onnxplain.diagnostics.privacy import ELSEWHERE, PACKAGES
 from onnxplain.diagnostics.sarif_file import Json, opened_sarif, present_results
 
 _FINGERPRINT = re.compile(r"([0-9a-f]{32}):[1-9][0-9]*")
@@ -162,7 +163,7 @@ def _run(run: Json, *, export: bool) -> Run:
     version = string(run["tool"]["driver"]["semanticVersion"])
     _check_version(version)
     properties = run.get("properties", {})
-    id = string(run["automationDetails"]["id"])
+    id = _text(run["automationDetails"]["id"])
     model = id.removeprefix("onnx-export/").removesuffix("/")
     results = tuple(_result(model, result) for result in present_results(run))
     omitted = {Level(level): integer(count) for level, count in properties.get("onnxplain/leftOut", {}).items()}
@@ -192,13 +193,17 @@ def _result(model: str, result: Json) -> Result:
     return Result(
         model,
         found[1],
-        string(result["ruleId"]),
+        _text(result["ruleId"]),
         Level(result["level"]),
-        without_folders(string(result["message"]["text"])),
+        without_folders(_text(result["message"]["text"])),
         next(map(location_of, result.get("locations", ())), {}),
         # NOTE: as in VS Code, every suppression counts that was not rejected.
         any(each.get("status") != "rejected" for each in result.get("suppressions") or ()),
     )
+
+
+def _text(value: object) -> str:
+    return shortened(string(value), TEXT_LIMIT)
 
 
 def location_of(location: Json) -> dict[str, Any]:
@@ -211,13 +216,13 @@ def location_of(location: Json) -> dict[str, Any]:
             found["physicalLocation"]["region"] = numbers
     if logical := location.get("logicalLocations"):
         found["logicalLocations"] = [
-            {"fullyQualifiedName": string(each["fullyQualifiedName"]), "kind": string(each["kind"])} for each in logical
+            {"fullyQualifiedName": _text(each["fullyQualifiedName"]), "kind": _text(each["kind"])} for each in logical
         ]
     return found
 
 
 def _file(artifact: Json) -> dict[str, str]:
-    uri = string(artifact["uri"])
-    if "uriBaseId" in artifact and not re.match(r"/|[A-Za-z][\w+.-]*:", uri):
-        return {"uri": uri, "uriBaseId": string(artifact["uriBaseId"])}
+    uri = _text(artifact["uri"])
+    if artifact.get("uriBaseId") not in (None, PACKAGES, ELSEWHERE) and not re.match(r"/|[A-Za-z][\w+.-]*:", uri):
+        return {"uri": uri, "uriBaseId": _text(artifact["uriBaseId"])}
     return {"uri": uri.rstrip("/").rpartition("/")[2] or "unknown"}

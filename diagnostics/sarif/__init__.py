@@ -16,6 +16,7 @@ from onnxplain.diagnostics.code_flow import GRAPHS
 from onnxplain.diagnostics.json_text import to_json as json_text
 from onnxplain.diagnostics.log import Log
 from onnxplain.diagnostics.options import SarifProfile
+from onnxplain.diagnostics.privacy import Privacy
 
 from .run import build
 
@@ -83,11 +84,12 @@ def _built(
     here = log.folder or pathlib.Path(path or ".").absolute().parent
     base = (base or git_checkout.root(here) or here).absolute()
     folder = None if path is None else graphs_folder(path.absolute())
-    built = build(log, base, folder, github=profile == "github")
+    privacy = Privacy(base)
+    built = build(log, privacy, folder, github=profile == "github")
     text = json_text(built.log)
     kept = built.results
     while profile == "github" and kept and len(gzip.compress(text.encode(), 1)) > _UPLOAD_LIMIT:
         kept //= 2
-        built = build(log, base, folder, github=True, limit=kept)
+        built = build(log, privacy, folder, github=True, limit=kept)
         text = json_text(built.log)
-    return text, dict(built.graphs), built.left_out
+    return text, {name: privacy.text(graph) for name, graph in built.graphs.items()}, built.left_out

@@ -12,39 +12,41 @@ import sarif_om
 
 from onnxplain.diagnostics import fingerprint
 from onnxplain.diagnostics.location import Location, Region
+from onnxplain.diagnostics.privacy import PACKAGE_FOLDERS, ROOT, Privacy
 from onnxplain.diagnostics.source_text import column_to_utf16
 
-ROOT = "SRCROOT"
-"""The base of all URIs below the source root."""
 SNIPPET_LIMIT = 10_000
 """Characters. The log omits a longer snippet, of generated code for example, because every finding there would repeat it."""
 _CONTEXT_LINES = 2
-_PACKAGES = {"site-packages", "dist-packages"}
 
 
 class Sources:
     """The files of one log, each read once.
 
     Args:
-        base: Files below this folder get URIs relative to it.
+        privacy: What the log tells of their folders.
     """
 
-    def __init__(self, base: pathlib.Path) -> None:
-        self.base = base
+    def __init__(self, privacy: Privacy) -> None:
+        self.privacy = privacy
         self._sources: dict[str, Source] = {}
 
     def __getitem__(self, file: str) -> Source:
         found = self._sources.get(file)
         if found is None:
-            found = self._sources[file] = Source(file, self.base, _lines(file))
+            found = self._sources[file] = Source(file, self.privacy, _lines(file))
         return found
 
     def add(self, file: str, text: str) -> None:
         """Adds a file that will exist as soon as the log does."""
-        self._sources[file] = Source(file, self.base, text.splitlines())
+        self._sources[file] = Source(file, self.privacy, text.splitlines())
+
+    def bases(self) -> set[str]:
+        """The bases of the files that were asked for."""
+        return {source.location.uri_base_id for source in self._sources.values()} - {None}
 
     def has(self, place: Location | None) -> bool:
-        """Whether `place` is an existing line of a file in the repository: below the base and outside installed packages."""
+        """Whether `place` is an existing line of a file in the repository: below the root and outside installed packages."""
         if place is None or not place.file or place.region is None:
             return False
         source = self[place.file]
@@ -54,15 +56,16 @@ class Sources:
 class Source:
     """A source file: its name, its lines, and regions in them."""
 
-    def __init__(self, file: str, base: pathlib.Path, lines: list[str]) -> None:
+    def __init__(self, file: str, privacy: Privacy, lines: list[str]) -> None:
         self.file = file
         self.lines = lines
-        self.location = artifact_location(file, base)
-        self.name: str = self.location.uri if self.location.uri_base_id else pathlib.PurePath(file).name
+        self.location = artifact_location(file, privacy)
+        in_root = self.location.uri_base_id == ROOT
+        self.name: str = self.location.uri if in_root else pathlib.PurePath(file).name
         """The same on every machine."""
         self._fitted: dict[Region, Region] = {}
         self._made: dict[tuple[Region | None, bool], sarif_om.PhysicalLocation] = {}
-        self.in_repository = self.location.uri_base_id is not None and not _PACKAGES & set(pathlib.PurePath(file).parts)
+        self.in_repository = in_root and not PACKAGE_FOLDERS & set(pathlib.PurePath(file).parts)
 
     def hash_of(self, line: int) -> str | None:
         """GitHub's hash of a line; None if the file has no such line."""
@@ -136,22 +139,20 @@ class Source:
         return physical
 
 
-def artifact_location(file: str, base: pathlib.Path) -> sarif_om.ArtifactLocation:
-    """`file` relative to the source root if it lies below that folder, else as an absolute URI."""
+def artifact_location(file: str, privacy: Privacy) -> sarif_om.ArtifactLocation:
+    """`file` relative to one of the bases of the log."""
     if not _is_path(file):
         return sarif_om.ArtifactLocation(uri=urllib.parse.quote(file, errors="replace"))
-    path = pathlib.Path(file).absolute()
-    if ".." in path.parts:
-        path = path.resolve()
-    for form, root in ((path, base), (path.resolve(), base.resolve())):
-        if form.is_relative_to(root):
-            return sarif_om.ArtifactLocation(uri=urllib.parse.quote(os.fsencode(form.relative_to(root).as_posix())), uri_base_id=ROOT)
-    return sarif_om.ArtifactLocation(uri=path.as_uri())
+    base, path = privacy.place(file)
+    return sarif_om.ArtifactLocation(uri=urllib.parse.quote(os.fsencode(path)), uri_base_id=base)
 
 
-def folder_uri(folder: pathlib.Path) -> str:
-    """The URI of a folder, with the slash at its end that bases need."""
-    return folder.as_uri().rstrip("/") + "/"
+def folder_location(folder: pathlib.Path, privacy: Privacy) -> sarif_om.ArtifactLocation | None:
+    """A folder below the root, with the slash at the end of its URI that folders need; None for other folders."""
+    base, path = privacy.place(str(folder))
+    if base != ROOT:
+        return None
+    return sarif_om.ArtifactLocation(uri=None if path == "." else urllib.parse.quote(os.fsencode(path)) + "/", uri_base_id=base)
 
 
 def snippet_of(text: str) -> sarif_om.ArtifactContent | None:

@@ -12,6 +12,7 @@ import sarif_om
 from onnxplain.diagnostics import fingerprint
 from onnxplain.diagnostics.code_flow import GraphText, Step
 from onnxplain.diagnostics.diagnostic import Diagnostic
+from onnxplain.diagnostics.display import shortened
 from onnxplain.diagnostics.fix import Edit, Fix
 from onnxplain.diagnostics.graph import Graph
 from onnxplain.diagnostics.location import Location, Region
@@ -24,6 +25,8 @@ from .places import SNIPPET_LIMIT, Sources, snippet_of
 _LINK_LIMIT = 5
 _PLACE_LIMIT = 100
 """Links in a message, and related places of a result. GitHub code scanning keeps as many places."""
+_NAME_LIMIT = 1_000
+"""Characters of the name of a module or a function."""
 
 
 class Results:
@@ -220,7 +223,7 @@ class Results:
     def _location(self, place: Location, *, id: int = -1, message: str = "", context: bool = False) -> sarif_om.Location:
         logical = [
             sarif_om.LogicalLocation(fully_qualified_name=name, kind=kind, index=self._module(name) if kind == "module" else -1)
-            for name, kind in ((place.module, "module"), (place.function, "function"))
+            for name, kind in ((shortened(place.module, _NAME_LIMIT), "module"), (shortened(place.function, _NAME_LIMIT), "function"))
             if name
         ]
         return sarif_om.Location(

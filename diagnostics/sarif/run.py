@@ -15,10 +15,11 @@ from onnxplain.diagnostics.diagnostic import Diagnostic
 from onnxplain.diagnostics.level import Level
 from onnxplain.diagnostics.location import Location
 from onnxplain.diagnostics.log import KILLED, PROFILE, Artifact, Event, Log
+from onnxplain.diagnostics.privacy import BASES, ROOT, Privacy
 from onnxplain.diagnostics.sarif_file import SCHEMA
 
 from .descriptors import descriptor, some
-from .places import ROOT, Sources, artifact_location, folder_uri
+from .places import Sources, artifact_location, folder_location
 from .results import Results, rule_of
 
 _LIMITS = {False: 1_000, True: 5_000}
@@ -42,17 +43,17 @@ class Built:
     left_out: tuple[str, ...]
 
 
-def build(log: Log, base: pathlib.Path, folder: pathlib.Path | None, *, github: bool, limit: int | None = None) -> Built:
+def build(log: Log, privacy: Privacy, folder: pathlib.Path | None, *, github: bool, limit: int | None = None) -> Built:
     """The SARIF log of `log`.
 
     Args:
         log: The log.
-        base: The source root, absolute.
+        privacy: What the SARIF log tells of the machine.
         folder: The future folder of the graphs. Without it no step of a code flow points to a graph.
         github: Whether the log is for GitHub code scanning.
         limit: The most results that it may have. The worst findings come first.
     """
-    sources = Sources(base)
+    sources = Sources(privacy)
     graphs = {} if github or folder is None else {graph.name: (folder / f"{graph.name}.txt", graph) for graph in log.graphs}
     for file, graph in graphs.values():
         sources.add(str(file), graph.text)
@@ -72,13 +73,14 @@ class _Run:
     def __init__(self, log: Log, sources: Sources, results: Results, *, github: bool) -> None:
         self._log = log
         self._sources = sources
+        self._privacy = sources.privacy
         self._results = results
         self._github = github
         self._left_out: dict[Level, int] = {}
         self.left_out_told: list[str] = []
 
     def build(self, limit: int) -> sarif_om.Run:
-        log, base = self._log, self._sources.base
+        log, private = self._log, self._privacy.text
         chosen = self._chosen(limit)
         results = [self._results.result(finding, place, own) for finding, place, own in chosen]
         rules = sorted(self._results.messages, key=lambda rule: rule.id)
@@ -86,6 +88,11 @@ class _Run:
         for result in results:
             result.rule_index = indices[result.rule_id]
         files = {artifact.path: artifact for artifact in log.artifacts}.values()
+        # NOTE: GitHub code scanning ignores them.
+        artifacts = [] if self._github else list(map(self._artifact, files))
+        # NOTE: this must precede `logical_locations` and the bases, because stacks may name further modules and files.
+        invocation = self._invocation([finding for finding, _, _ in chosen], indices)
+        bases = {ROOT, *self._sources.bases(), *(artifact.location.uri_base_id for artifact in artifacts)}
         return sarif_om.Run(
             tool=sarif_om.Tool(
                 driver=sarif_om.ToolComponent(
@@ -98,11 +105,11 @@ class _Run:
             automation_details=sarif_om.RunAutomationDetails(id=f"onnx-export/{log.subject}/"),
             version_control_provenance=self._provenance(),
             column_kind="utf16CodeUnits",
-            original_uri_base_ids={ROOT: sarif_om.ArtifactLocation(uri=folder_uri(base))},
-            # NOTE: this must precede `logical_locations`, because stacks may name further modules.
-            invocations=[self._invocation([finding for finding, _, _ in chosen], indices)],
-            # NOTE: GitHub code scanning ignores them.
-            artifacts=[self._artifact(artifact) for artifact in files] or None if not self._github else None,
+            original_uri_base_ids={
+                base: sarif_om.ArtifactLocation(description=sarif_om.Message(text=text)) for base, text in BASES.items() if base in bases
+            },
+            invocations=[invocation],
+            artifacts=artifacts or None,
             logical_locations=self._modules(),
             results=results,
             properties=some(
@@ -116,7 +123,7 @@ class _Run:
                     ],
                     "onnxplain/environment": dict(log.environment),
                     "onnxplain/options": {name: _option(value) for name, value in log.options.changed().items()},
-                    "onnxplain/profile": next((each.text for each in log.attachments if each.name == PROFILE), ""),
+                    "onnxplain/profile": next((private(each.text) for each in log.attachments if each.name == PROFILE), ""),
                 }
             ),
         )
@@ -128,6 +135,7 @@ class _Run:
         without_place: list[Diagnostic] = []
         for finding in log.findings:
             own = self._results.fingerprint(finding)
+            finding = self._privacy.finding(finding)
             if self._github and finding.suppression is not None and not finding.blocking:
                 continue
             place = self._place(finding) if self._github else finding.location
@@ -157,7 +165,7 @@ class _Run:
         return next((place for place in candidates if self._sources.has(place)), None)
 
     def _provenance(self) -> list[sarif_om.VersionControlDetails] | None:
-        found = git_checkout.read(self._sources.base)
+        found = git_checkout.read(self._privacy.root)
         # NOTE: VS Code throws on an empty list.
         if found is None:
             return None
@@ -189,7 +197,7 @@ class _Run:
         log = self._log
         notifications = [
             *(self._internal(finding, indices) for finding in findings if finding.blocking and rule_of(finding).chapter() == "internal"),
-            *map(_notification, log.events),
+            *(_notification(dataclasses.replace(event, text=self._privacy.text(event.text))) for event in log.events),
             *(_notification(Event(logging.WARNING, "sarif", text, log.ended.timestamp())) for text in self.left_out_told),
         ]
         ended = "succeeded" if log.succeeded else "was cut short" if log.unfinished else "failed"
@@ -201,8 +209,9 @@ class _Run:
             exit_signal_name=log.unfinished if log.unfinished.startswith("SIG") else None,
             start_time_utc=_time(log.started),
             end_time_utc=None if log.unfinished == KILLED else _time(log.ended),
-            command_line=log.command_line or None,
-            working_directory=None if log.folder is None else sarif_om.ArtifactLocation(uri=folder_uri(log.folder)),
+            command_line=self._privacy.text(log.command_line) or None,
+            # NOTE: GitHub code scanning would take it for the root of the checkout.
+            working_directory=None if log.folder is None or self._github else folder_location(log.folder, self._privacy),
             tool_execution_notifications=notifications or None,
         )
 
@@ -221,7 +230,7 @@ class _Run:
 
     def _artifact(self, artifact: Artifact) -> sarif_om.Artifact:
         return sarif_om.Artifact(
-            location=artifact_location(str(artifact.path), self._sources.base),
+            location=artifact_location(str(artifact.path), self._privacy),
             length=artifact.size,
             roles=[artifact.role],
             hashes={"sha-256": artifact.sha256},

@@ -140,7 +140,7 @@ class NodeBuilder:
         try:
             returned = call.translation.function(*args, **kwargs)
             return user_translations.checked(node, returned) if call.translation.origin == "user" else returned
-        except Exception as error:  # noqa: BLE001  a translation may be the user's, and may raise anything
+        except (Exception, SystemExit) as error:  # noqa: BLE001  a translation may be the user's, and may raise anything
             self._report_failure(node, call, error)
             self.recorder.take()
             # NOTE: stand-ins let the nodes that follow be translated as well, so that one run lists all failures.
@@ -149,7 +149,7 @@ class NodeBuilder:
                 return [self.types.assign(Tensor(), each) for each in value]
             return self.types.assign(Tensor(), value)
 
-    def _report_failure(self, node: torch.fx.Node, call: Call, error: Exception) -> None:
+    def _report_failure(self, node: torch.fx.Node, call: Call, error: BaseException) -> None:
         self.failed = True
         function = call.translation.function
         evidence = _with_definition(locations.at_node(node), function)

@@ -43,7 +43,7 @@ def _fits(value: Any, result: Any) -> bool:
     return isinstance(value, ir.Value) or (isinstance(value, int | float) and not isinstance(result, torch.Tensor))
 
 
-def fix_for(error: Exception, function: Callable[..., Any], called: Location | None) -> tuple[Evidence | None, Fix]:
+def fix_for(error: BaseException, function: Callable[..., Any], called: Location | None) -> tuple[Evidence | None, Fix]:
     """Where a translation failed, and what the user can do about it.
 
     Args:

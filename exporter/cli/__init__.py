@@ -13,7 +13,7 @@ from typing import Any
 import click
 from typing_extensions import override
 
-from onnxplain.diagnostics import UnreadableLog, visible
+from onnxplain.diagnostics import UnreadableLog, described_error, visible, visible_lines
 from onnxplain.signals import Terminated, terminations_as_exceptions
 
 COMMANDS = ("baseline", "explain", "export", "fix", "gate", "report", "rules")
@@ -76,7 +76,11 @@ class Commands(click.Group):
         try:
             with terminations_as_exceptions():
                 return super().invoke(ctx)
-        except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
+        except click.ClickException as error:
+            # NOTE: a message may quote an exception of the model, or a log of somebody else.
+            error.message = visible_lines(error.message)  # type: ignore[misc]  # click shows it with the usage of each command
+            raise
+        except (click.Abort, click.exceptions.Exit, BrokenPipeError):
             raise
         except UnreadableLog as error:
             raise click.UsageError(visible(str(error))) from error
@@ -91,8 +95,9 @@ class Commands(click.Group):
             if ctx.meta.get("onnxplain.debug"):
                 raise
             raise click.ClickException(
-                f"onnxplain stopped with an unexpected {type(error).__name__}: {error}\n"
-                "This is a bug in onnxplain. Please report it, with the traceback that `onnxplain export --verbosity debug` shows."
+                f"onnxplain stopped with an unexpected {visible_lines(described_error(error))}\n"
+                "This is a bug in onnxplain. Please report it at https://github.com/onnxplain/onnxplain/issues, with the command and its "
+                "files. `onnxplain export --verbosity debug` shows the traceback of an export."
             ) from error
 
 

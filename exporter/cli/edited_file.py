@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import itertools
 import os
 import pathlib
 import stat
@@ -52,6 +53,7 @@ class EditedFile:
             raise CannotEdit(f"would not stay the same in {declared}")
         # NOTE: `splitlines` would end a line at a form feed.
         self._lines = list(io.StringIO(self.text, newline=""))
+        self._starts = [0, *itertools.accumulate(map(len, self._lines))]
 
     def has(self, place: Replacement) -> bool:
         """Whether the file still contains what the log recorded at `place`."""
@@ -65,12 +67,14 @@ class EditedFile:
 
     def with_replacements(self, replacements: Sequence[Replacement]) -> str:
         """The text after `replacements`, which lie apart and in the file."""
-        text = self.text
-        for each in sorted(replacements, reverse=True):
+        parts, done = list[str](), 0
+        for each in sorted(replacements, key=lambda each: each.start):
             start, end = self.offset(each.start), self.offset(each.end)
             assert start is not None, each
-            text = text[:start] + each.text.replace("\n", self._newline(each.start[0])) + text[end:]
-        return text
+            assert end is not None, each
+            parts += [self.text[done:start], each.text.replace("\n", self._newline(each.start[0]))]
+            done = end
+        return "".join([*parts, self.text[done:]])
 
     def write(self, text: str) -> None:
         """Replaces the file, whole or not at all.
@@ -88,10 +92,12 @@ class EditedFile:
     def offset(self, position: tuple[int, int]) -> int | None:
         """The index in the text of a line and a column (UTF-16 code units), both from 1; None past the end of the file or line."""
         line, column = position
-        lines = self._lines if self._lines and not self._lines[-1].endswith(("\n", "\r")) else [*self._lines, ""]
-        if line > len(lines):
+        # NOTE: behind the end of the last line begins another one, which is empty.
+        ended = not self._lines or self._lines[-1].endswith(("\n", "\r"))
+        if line > len(self._lines) + ended:
             return None
-        units = lines[line - 1].rstrip("\r\n").encode("utf-16-le", "surrogatepass")
+        text = self._lines[line - 1] if line <= len(self._lines) else ""
+        units = text.rstrip("\r\n").encode("utf-16-le", "surrogatepass")
         if 2 * (column - 1) > len(units):
             return None
         try:
@@ -99,7 +105,7 @@ class EditedFile:
         except UnicodeDecodeError:
             # NOTE: the column is in the middle of a character.
             return None
-        return sum(map(len, lines[: line - 1])) + len(before)
+        return self._starts[line - 1] + len(before)
 
     def _newline(self, line: int) -> str:
         """How the line at an edit ends, or else the first one."""

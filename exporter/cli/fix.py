@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import difflib
 import pathlib
@@ -12,7 +13,7 @@ import click
 from onnxplain.diagnostics import SourceTree, shown_path, visible
 
 from .edited_file import CannotEdit, EditedFile
-from .log_edits import LogFinding, LogFix, Replacement, findings
+from .log_edits import LogFinding, LogFix, Position, Replacement, findings
 
 _SAFE = "safe"
 
@@ -27,6 +28,7 @@ class _Edits:
 
     files: dict[pathlib.Path, EditedFile] = dataclasses.field(default_factory=dict)
     replaced: dict[pathlib.Path, list[Replacement]] = dataclasses.field(default_factory=dict)
+    """In the order of the text."""
 
     def add(self, finding: LogFinding, fix: LogFix) -> None:
         """Adds all replacements of `fix`, or none of them.
@@ -36,19 +38,21 @@ class _Edits:
         """
         new: dict[pathlib.Path, list[Replacement]] = {}
         for path, replacements in fix.changes.items():
+            others = self.replaced.setdefault(path, [])
             # NOTE: one edit may fix several findings.
-            new[path] = [each for each in replacements if each not in self.replaced.get(path, ())]
+            new[path] = [each for each in replacements if each not in _neighbours(each, others)]
             file = self._opened(path)
             for each in (*new[path], *finding.still.get(path, ())):
                 if not file.has(each):
                     raise _Skipped(f"{_shown(path)}, line {each.start[0]}, has changed since the log was written.")
-            _check_apart(path, new[path], self.replaced.get(path, ()))
+            _check_apart(path, new[path], others)
         for path, replacements in new.items():
-            self.replaced.setdefault(path, []).extend(replacements)
+            for each in replacements:
+                bisect.insort(self.replaced[path], each, key=_start)
 
     def texts(self) -> Mapping[EditedFile, str]:
         """What each file will contain."""
-        return {self.files[path]: self.files[path].with_replacements(each) for path, each in self.replaced.items()}
+        return {self.files[path]: self.files[path].with_replacements(each) for path, each in self.replaced.items() if each}
 
     def _opened(self, path: pathlib.Path) -> EditedFile:
         if path not in self.files:
@@ -123,8 +127,18 @@ def _why_not(finding: LogFinding) -> str:
 
 def _check_apart(path: pathlib.Path, replacements: Sequence[Replacement], others: Sequence[Replacement]) -> None:
     for each in replacements:
-        if any((each.start < other.end and other.start < each.end) or each.start == other.start for other in others):
+        if any((each.start < other.end and other.start < each.end) or each.start == other.start for other in _neighbours(each, others)):
             raise _Skipped(f"{_shown(path)}, line {each.start[0]}, is already changed by another fix; export again, then apply this one.")
+
+
+def _neighbours(replacement: Replacement, others: Sequence[Replacement]) -> Sequence[Replacement]:
+    """The two of `others`, which lie apart and in order, that begin before and not before `replacement`."""
+    index = bisect.bisect_left(others, replacement.start, key=_start)
+    return others[max(0, index - 1) : index + 1]
+
+
+def _start(replacement: Replacement) -> Position:
+    return replacement.start
 
 
 def _print_diff(file: EditedFile, text: str) -> None:

@@ -134,6 +134,6 @@ def _replacement(each: Mapping[str, Any]) -> Replacement:
 
 
 def _check_apart(replacements: Sequence[Replacement]) -> None:
-    for first, second in itertools.pairwise(sorted(replacements)):
+    for first, second in itertools.pairwise(sorted(replacements, key=lambda each: (each.start, each.end))):
         if second.start < first.end or second.start == first.start:
             raise ValueError(f"a fix replaces the text at line {second.start[0]} twice")

@@ -18,7 +18,7 @@ from typing import Any
 import click
 import torch
 
-from onnxplain.diagnostics import Evidence, Location, Region, describe, excerpt
+from onnxplain.diagnostics import Evidence, Location, Region, describe, described_error, excerpt
 from onnxplain.source import locations
 
 _EXPECTED = "a torch.nn.Module or (model, args, kwargs, dynamic_shapes), of which only the model is required"
@@ -145,7 +145,7 @@ def _users_code(failure: str) -> Iterator[None]:
     try:
         yield
     except (Exception, SystemExit) as error:
-        lines = [f"{failure}: {type(error).__name__}: {error}"]
+        lines = [f"{failure}: {described_error(error)}"]
         evidence = _evidence(error)
         if evidence.location:
             lines += ["".join(text for text, _ in line) for line in excerpt(evidence.location, "")]

@@ -69,7 +69,7 @@ def _decomposition(context: DiagnosticContext, node: torch.fx.Node, wanted: _Wan
         return None
     try:
         return _traced(node, function, wanted)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # NOTE: a decomposition is code of torch or of the user, and may raise anything.
         context.report(
             DecompositionFailed(operator=qualified_name(target), error=described_error(error)),
@@ -94,7 +94,7 @@ def _implementation(context: DiagnosticContext, node: torch.fx.Node, wanted: _Wa
     try:
         with WithoutData():
             made = _traced(node, kernel.function, wanted)
-    except Exception as error:  # noqa: BLE001  the implementation is the user's code, and may raise anything
+    except (Exception, SystemExit) as error:  # noqa: BLE001  the implementation is the user's code, and may raise anything
         # NOTE: dispatch reports the operator as unsupported.
         context.event(f"{qualified_name(target)} has an implementation in Python, which cannot be exported: {described_error(error)}")
         return None

@@ -136,7 +136,9 @@ def test_a_file_that_is_gone_is_named_as_in_the_folder_of_the_export(source: str
     other = path.parent / "other"
     other.mkdir()
     monkeypatch.chdir(other)
-    assert f"`{source}:6:12 in" in run(str(path)).stdout
+    assert "`flip.py:6:12 in" in run(str(path)).stdout
+    (path.parent / ".git").mkdir()
+    assert "`../flip.py:6:12 in" in run(str(path)).stdout
     pathlib.Path(source).unlink()
     assert "`flip.py:6:12 in" in run(str(path)).stdout
 

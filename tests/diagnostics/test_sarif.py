@@ -65,7 +65,7 @@ def test_result(tmp_path: pathlib.Path, read: Read) -> None:
         "region": {"startLine": 6, "startColumn": 12, "endLine": 6, "endColumn": 23, "snippet": {"text": "x.sum() < 0"}},
         "contextRegion": {"startLine": 4, "endLine": 8, "snippet": {"text": "\n".join(MODEL.splitlines()[3:8])}},
     }
-    assert content["runs"][0]["originalUriBaseIds"]["SRCROOT"]["uri"] == tmp_path.as_uri() + "/"
+    assert [*content["runs"][0]["originalUriBaseIds"]] == ["SRCROOT"]
     assert content["runs"][0]["invocations"][0]["exitCode"] == 1
 
 
@@ -205,7 +205,8 @@ def test_any_text_is_only_data(tmp_path: pathlib.Path, text: str) -> None:
     sarif.write(context.log(), path)
     (result,) = results(check_log(path))
     shown = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-    assert result["message"]["arguments"][0].replace("\u2060", "") == shown
+    argument = result["message"]["arguments"][0].replace("\u2060", "")
+    assert argument == shown or (len(shown) > len(argument) and "characters omitted" in argument)
     assert "](1)" not in result["message"]["arguments"][0], "readers would make a link of it"
 
 

@@ -61,12 +61,21 @@ def test_uris_below_the_root_are_relative_and_encoded(tmp_path: pathlib.Path, re
     assert "primaryLocationLineHash" in result["partialFingerprints"]
 
 
-def test_uris_outside_the_root_are_absolute(tmp_path: pathlib.Path) -> None:
-    file = source(tmp_path / "other place")
+@pytest.mark.parametrize(
+    ("folder", "uri", "base"),
+    [
+        ("other place", "model.py", "ELSEWHERE"),
+        ("venv/lib/python3/site-packages/pack age", "pack%20age/model.py", "PACKAGES"),
+        ("root/venv/lib/python3/site-packages/package", "venv/lib/python3/site-packages/package/model.py", "SRCROOT"),
+    ],
+)
+def test_uris_tell_no_folder_outside_the_root(tmp_path: pathlib.Path, folder: str, uri: str, base: str) -> None:
+    file = source(tmp_path / folder)
     context = make_context()
     context.report(DataDependentBranch(condition="x"), at=at(file, "return"))
     content = check_log(json.loads(sarif.to_json(context.log(), tmp_path / "root")))
-    assert physical(results(content)[0])["artifactLocation"] == {"uri": pathlib.Path(file).as_uri()}
+    assert physical(results(content)[0])["artifactLocation"] == {"uri": uri, "uriBaseId": base}
+    assert {*content["runs"][0]["originalUriBaseIds"]} == {"SRCROOT", base}
 
 
 def test_uris_have_no_dots_and_follow_links(tmp_path: pathlib.Path, read: Read) -> None:
@@ -138,7 +147,7 @@ def test_source_that_is_not_at_hand(read: Read) -> None:
     context.report(DataDependentBranch(condition="y"), at=Location("", module="encoder"))
     context.report(DataDependentBranch(condition="z"))
     unseen, module, nowhere = results(read(context.log()))
-    assert physical(unseen) == {"artifactLocation": {"uri": "file:///nowhere/model.py"}, "region": {"startLine": 3, "endLine": 3}}
+    assert physical(unseen) == {"artifactLocation": {"uri": "model.py", "uriBaseId": "ELSEWHERE"}, "region": {"startLine": 3, "endLine": 3}}
     assert module["locations"] == [{"logicalLocations": [{"fullyQualifiedName": "encoder", "index": 1, "kind": "module"}]}]
     assert "locations" not in nowhere
     assert "primaryLocationLineHash" not in unseen["partialFingerprints"]

@@ -124,24 +124,27 @@ def in_checkout(folder: pathlib.Path, remote: str = "") -> str:
         ("https://me:secret@example.com:8443/a b/name", "https://example.com:8443/a%20b/name"),
         ("git@github.com:owner/name.git", "https://github.com/owner/name"),
         ("ssh://git@example.com:2222/owner/name.git", "https://example.com/owner/name"),
-        ("https://[broken", None),
-        ("../elsewhere", None),
-        ("", None),
     ],
 )
-def test_the_checkout_is_named_without_secrets(tmp_path: pathlib.Path, read: Read, remote: str, uri: str | None) -> None:
+def test_the_checkout_is_named_without_secrets(tmp_path: pathlib.Path, read: Read, remote: str, uri: str) -> None:
     revision = in_checkout(tmp_path, remote)
     context = make_context()
     context.report(DataDependentBranch(condition="x"), at=at(source(tmp_path), "x.sum()"))
     (provenance,) = read(context.log())["runs"][0]["versionControlProvenance"]
     assert provenance == {
-        "repositoryUri": uri or tmp_path.as_uri(),
+        "repositoryUri": uri,
         "revisionId": revision,
         "branch": "refs/heads/main",
         "mappedTo": {"uriBaseId": "SRCROOT"},
     }
     subprocess.run(["git", "checkout", "-q", "--detach"], cwd=tmp_path, check=True)
     assert "branch" not in read(context.log())["runs"][0]["versionControlProvenance"][0]
+
+
+@pytest.mark.parametrize("remote", ["https://[broken", "../elsewhere", "file:///home/me/name.git", ""])
+def test_a_checkout_without_a_page_is_not_named(tmp_path: pathlib.Path, read: Read, remote: str) -> None:
+    in_checkout(tmp_path, remote)
+    assert "versionControlProvenance" not in read(make_context().log())["runs"][0]
 
 
 def test_no_checkout_is_named_where_there_is_none(tmp_path: pathlib.Path, read: Read, monkeypatch: pytest.MonkeyPatch) -> None:

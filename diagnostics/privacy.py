@@ -1,0 +1,178 @@
+"""What a log, a report and a script tell of a machine: files in the checkout and in packages; no folders, users or environment values."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import getpass
+import os
+import pathlib
+import platform
+import re
+import sysconfig
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+
+from . import git_checkout
+from .diagnostic import Diagnostic
+from .location import Location
+from .rule import Recorded, Rule
+
+ROOT, PACKAGES, ELSEWHERE = "SRCROOT", "PACKAGES", "ELSEWHERE"
+
+BASES = {
+    ROOT: "The root of the checkout. Open this folder in the viewer.",
+    PACKAGES: "The folder of installed packages.",
+    ELSEWHERE: "A folder outside of the checkout.",
+}
+"""The bases of all URIs in a log, and what each stands for. A log does not tell where they are (SARIF 2.1.0, section 3.14.14)."""
+
+PACKAGE_FOLDERS = frozenset({"site-packages", "dist-packages"})
+_SECRET_NAME = re.compile(r"TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH|COOKIE|SESSION|DSN|PRIVATE|SIGNATURE", re.IGNORECASE)
+_LEAST_VALUE = 8
+"""The shortest environment value that texts do not quote. Shorter ones are words of any text, and no secrets."""
+
+
+class Privacy:
+    """Rewrites what a log holds of one machine. Two machines with the same checkout get the same texts.
+
+    Args:
+        root: The source root, absolute. Paths below it and below the folders around it become relative to it.
+        environment: The environment variables, whose values texts do not quote.
+    """
+
+    def __init__(self, root: pathlib.Path, environment: Mapping[str, str] = os.environ) -> None:
+        self.root = root
+        self._roots = tuple(dict.fromkeys((root, _resolved(root))))
+        self._names = dict(_folder_names(self._roots))
+        self._values = dict(_hidden_values(environment))
+        folders = "|".join(map(re.escape, sorted(self._names, key=len, reverse=True)))
+        packages = rf"(?:[A-Za-z]:)?[/\\][^\s'\"()]{{0,300}}[/\\](?:{'|'.join(sorted(PACKAGE_FOLDERS))})"
+        self._paths = re.compile(rf"(?<![\w.~%/-])(?:file://)?({packages}(?=[/\\])|{folders})(?:[/\\](?=[\w.<-])|(?![\w-]|\.\w))")
+        self._users = _components(_user_names())
+        self._quoted = _words(self._values)
+        self._known: dict[str, str] = {}
+
+    def place(self, file: str) -> tuple[str, str]:
+        """The base of `file`, and its path below that base. Of a file elsewhere only the name is told."""
+        path = pathlib.Path(file).absolute()
+        if ".." in path.parts:
+            path = path.resolve()
+        for form, root in zip((path, _resolved(path)), (self._roots[0], self._roots[-1]), strict=True):
+            if form.is_relative_to(root):
+                return ROOT, form.relative_to(root).as_posix()
+        inside = next((index for index, part in reversed(list(enumerate(path.parts))) if part in PACKAGE_FOLDERS), None)
+        return (ELSEWHERE, path.name) if inside is None else (PACKAGES, "/".join(path.parts[inside + 1 :]))
+
+    def path(self, file: str, folder: pathlib.Path) -> str:
+        """`file` for people, relative to `folder` if both lie below the root."""
+        if not pathlib.Path(file).is_absolute():
+            return file
+        base, path = self.place(file)
+        return os.path.relpath(self.root / path, folder) if base == ROOT else path
+
+    def text(self, text: str) -> str:
+        """`text` with stable names for folders, users and values of environment variables."""
+        if text not in self._known:
+            plain = text
+            if "/" in text or "\\" in text:
+                plain = self._users.sub("<user>", self._paths.sub(self._renamed, text))
+            self._known[text] = self._quoted.sub(lambda found: self._values[found[0]], plain)
+        return self._known[text]
+
+    def finding(self, finding: Diagnostic) -> Diagnostic:
+        """`finding` with such texts. Lines of source, places and edits stay as they are."""
+        return dataclasses.replace(
+            finding,
+            rule=self._rule(finding.rule),
+            location=finding.location and self._place(finding.location),
+            occurrences=tuple(map(self._place, finding.occurrences)),
+            related=tuple(map(self._place, finding.related)),
+            code_flow=tuple(dataclasses.replace(step, message=self.text(step.message)) for step in finding.code_flow),
+            notes=tuple(map(self.text, finding.notes)),
+            fixes=tuple(
+                dataclasses.replace(fix, description=self.text(fix.description), snippet=self.text(fix.snippet)) for fix in finding.fixes
+            ),
+            cause=self.text(finding.cause),
+        )
+
+    def _place(self, place: Location) -> Location:
+        return place.saying(self.text(place.message)) if place.message else place
+
+    def _rule(self, rule: Rule | Recorded) -> Rule | Recorded:
+        if isinstance(rule, Recorded):
+            return dataclasses.replace(rule, template=self.text(rule.template), values=tuple(map(self.text, rule.values)))
+        values = {name: getattr(rule, name) for name in rule.fields()}
+        hidden = {name: self._value(value) for name, value in values.items()}
+        return rule if hidden == values else type(rule)(**hidden)
+
+    def _value(self, value: object) -> object:
+        if isinstance(value, tuple):
+            return tuple(map(self._value, value))
+        return self.text(value) if isinstance(value, str) else value
+
+    def _renamed(self, found: re.Match[str]) -> str:
+        folder, slash = found[1], found[0][-1:] in ("/", "\\") and found[0] != found[1]
+        name = self._names.get(folder, "")
+        if slash:
+            return name.removeprefix("%SRCROOT%").removeprefix("/") + ("/" if name not in ("", "%SRCROOT%") else "")
+        return name
+
+
+def privacy_of(folder: pathlib.Path) -> Privacy:
+    """The privacy of an export that ran in `folder`."""
+    return Privacy(git_checkout.root(folder) or folder)
+
+
+def _folder_names(roots: Iterable[pathlib.Path]) -> Iterator[tuple[str, str]]:
+    """Folders and their names. A folder may come twice; the last name counts."""
+    homes = set[pathlib.Path]()
+    # NOTE: a user without an entry in the system's list has no home.
+    with contextlib.suppress(RuntimeError):
+        homes = {pathlib.Path.home(), _resolved(pathlib.Path.home())}
+    for root in roots:
+        for height, parent in enumerate((root, *root.parents)):
+            if parent != parent.parent and not any(each.is_relative_to(parent) for each in homes):
+                yield str(parent), "%SRCROOT%" + "/.." * height
+    yield tempfile.gettempdir(), "<tmp>"
+    yield sysconfig.get_path("stdlib"), "<python>"
+    yield from ((str(each), "<home>") for each in homes if each != each.parent)
+    yield from ((str(root), "%SRCROOT%") for root in roots if root != root.parent)
+
+
+def _hidden_values(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The values of environment variables that are secrets by their names or look like one, and the name of the host."""
+    for name, value in environment.items():
+        random = not re.search(r"\s", value) and re.search(r"\d", value) and re.search(r"[A-Za-z]", value)
+        if len(value) >= _LEAST_VALUE and (random or _SECRET_NAME.search(name)):
+            yield value, f"${name}"
+    if len(host := platform.node()) >= _LEAST_VALUE:
+        yield host, "<host>"
+
+
+def _user_names() -> Iterator[str]:
+    # NOTE: root is a user everywhere, and names nobody.
+    try:
+        name = getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return
+    if name and name != "root":
+        yield name
+
+
+def _components(names: Iterable[str]) -> re.Pattern[str]:
+    """Finds names that are folders, or the end of a folder's name."""
+    return re.compile(rf"(?<=[/\\-])(?:{'|'.join(map(re.escape, names)) or '(?!)'})(?=[/\\])")
+
+
+def _words(values: Iterable[str]) -> re.Pattern[str]:
+    """Finds values that are not part of a longer word."""
+    longest_first = sorted(values, key=len, reverse=True)
+    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first)) or '(?!)'})(?!\w)")
+
+
+def _resolved(path: pathlib.Path) -> pathlib.Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):
+        return path

@@ -1,0 +1,99 @@
+"""What an export tells of the machine: no folders above the checkout, no user, no environment values, in any file that it writes."""
+
+from __future__ import annotations
+
+import pathlib
+import types
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+import onnxplain
+from onnxplain.cli import main
+
+SOURCE = """
+import os
+
+import torch
+
+SECRET = os.environ["SERVICE_LOGIN"]
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.login = SECRET
+        self.weights = __file__ + ".pt"
+
+    def forward(self, x, login=SECRET):
+        places = __file__, os.path.expanduser("~/.netrc"), os.path.dirname(os.getcwd()) + "/other", os.environ["SERVICE_LOGIN"]
+        raise RuntimeError(f"{self.login} does not open {places}: {self.weights} {os.getcwd()}")
+"""
+SECRETS = ("telling-name", "home-of-alice", "hunter2hunter2", "own-packages", "file:/")
+
+
+@pytest.fixture
+def checkout(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """The current folder, a checkout in a folder with a telling name."""
+    root = tmp_path / "telling-name" / "checkout"
+    (root / ".git").mkdir(parents=True)
+    (tmp_path / "home-of-alice").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home-of-alice"))
+    monkeypatch.setenv("SERVICE_LOGIN", "hunter2hunter2")
+    monkeypatch.chdir(root)
+    return root
+
+
+def module(path: pathlib.Path) -> types.ModuleType:
+    """A module of the user's."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(SOURCE, encoding="utf-8")
+    made = types.ModuleType("net")
+    made.__file__ = str(path)
+    exec(compile(SOURCE, str(path), "exec"), vars(made))
+    return made
+
+
+def told(checkout: pathlib.Path) -> str:
+    """All that the export wrote, and what a report of its log says."""
+    report = CliRunner().invoke(main, ["report", str(checkout / "net.sarif")])
+    assert report.exit_code == 0, report.output
+    files = [path for path in checkout.rglob("*") if path.is_file() and path.name != "net.py"]
+    return report.stdout + "".join(path.read_text(encoding="utf-8") for path in files)
+
+
+@pytest.mark.parametrize("folder", ["", "deeper", "../elsewhere", "../../home-of-alice", "../../own-packages/site-packages/package"])
+def test_a_failed_export_tells_nothing_of_the_machine(checkout: pathlib.Path, folder: str) -> None:
+    net = module((checkout / folder / "net.py").resolve()).Net()
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(
+            net,
+            (torch.ones(2),),
+            checkout / "net.onnx",
+            sarif="net.sarif",
+            report="net.md",
+            profile=True,
+            _command_line=f"onnxplain export {checkout}/net.py:build -o {checkout.parent}/net.onnx",
+        )
+    assert [finding.rule.id for finding in failed.value.findings] == ["OXP1005"]
+    text = told(checkout)
+    assert "does not open" in text
+    assert {secret for secret in SECRETS if secret in text} == set()
+
+
+def test_a_finished_export_tells_nothing_of_the_machine(checkout: pathlib.Path) -> None:
+    folder = checkout.parent / "models"
+    folder.mkdir()
+    onnxplain.export(
+        torch.nn.Linear(2, 2),
+        (torch.ones(2, 2),),
+        folder / "net.onnx",
+        sarif="net.sarif",
+        report="net.md",
+        profile=True,
+        external_data=True,
+    )
+    text = told(checkout)
+    assert "net.onnx" in text
+    assert {secret for secret in SECRETS if secret in text} == set()
