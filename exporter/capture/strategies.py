@@ -14,7 +14,7 @@ import torch
 from onnxplain import process
 from onnxplain.diagnostics import InvalidArgument
 from onnxplain.request import FXGraphExtractor, Request, containers, fitted, signature_of
-from onnxplain.torch_internals import config, generated_code, known_weights, loop_gradients, recurrent_shapes, tracing
+from onnxplain.torch_internals import config, generated_code, keyword_inputs, known_weights, loop_gradients, recurrent_shapes, tracing
 
 from .observe.frames import Frames
 
@@ -170,6 +170,7 @@ def _export(model: torch.nn.Module, request: Request, *, strict: bool) -> torch.
         recurrent_shapes.by_shape(),
         loop_gradients.left_out(),
         known_weights.known(model),
+        keyword_inputs.beside_others(),
         # NOTE: with this option, an example of size 1 does not fix a dynamic dim.
         config.switched_on(config.SIZE_ONE),
         # NOTE: TorchDynamo would trace the hook.

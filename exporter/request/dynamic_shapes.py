@@ -12,7 +12,10 @@ from typing import Any
 import torch
 from torch.export import Dim
 
+from onnxplain.torch_internals import keyword_inputs
+
 from . import inputs
+from .binding import signature_of
 from .inputs import Leaf, Path
 from .shapes_mirrored import mirrored, part
 from .shapes_source import code
@@ -133,8 +136,15 @@ class DynamicShapes:
             # NOTE: torch's collections of shapes, and of further examples, have this method.
             given = given.dynamic_shapes(model, tuple(args), dict(kwargs))
         by_parameter = inputs.bound(model, args, kwargs)
-        leaves = tuple(inputs.in_torch_order(by_parameter, kwargs))
-        structure = mirrored(given, by_parameter, kwargs)
+        signature = signature_of(model)
+        variadic = "" if signature is None else keyword_inputs.variadic_keywords(signature)
+        named = by_parameter if signature is None else signature.parameters
+        leaves = tuple(
+            leaf
+            for name in inputs.in_torch_order(by_parameter, kwargs)
+            for leaf in inputs.leaves(name, by_parameter[name], "" if name in named else variadic)
+        )
+        structure = mirrored(given, by_parameter, variadic)
         empty = cls(argument, structure, tuple(by_parameter.items()), leaves, ())
         return dataclasses.replace(empty.reread(structure), _raw=raw if structure is given else None)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from onnxplain.torch_internals import pytree
+from onnxplain.torch_internals import keyword_inputs, pytree
 
 _BUILTIN = (dict, OrderedDict, defaultdict, list, tuple, deque)
 """The classes of containers that torch's trees know from the start, beside named tuples."""
@@ -28,65 +28,49 @@ class Leaf:
         way: The path to it.
         positions: For each key of the path, the position among its siblings; none for the parameter.
         value: The example value.
+        variadic: The parameter such as `**kwargs` that takes it; empty if another parameter does.
     """
 
     way: Path
     positions: tuple[int, ...]
     value: Any
+    variadic: str = ""
 
     @property
     def path(self) -> str:
         """The expression for it in `forward`, such as `batch['tokens']`."""
         parameter, *keys = self.way
-        return f"{parameter}{pytree.keystr(tuple(keys))}"
+        begin = f"{self.variadic}[{parameter!r}]" if self.variadic else parameter
+        return f"{begin}{pytree.keystr(tuple(keys))}"
 
 
 def bound(model: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs by parameter of `forward`; empty if they do not fit its signature."""
+    """The inputs by parameter of `forward`, those that `**kwargs` takes by their names; empty if they do not fit its signature."""
     try:
         signature = inspect.signature(model.forward if isinstance(model, torch.nn.Module) else model)
-        return dict(signature.bind(*args, **kwargs).arguments)
+        return keyword_inputs.beside(dict(signature.bind(*args, **kwargs).arguments), signature)
     except (TypeError, ValueError, AttributeError):
         # NOTE: a scripted module may have no forward.
         return {}
 
 
-def in_torch_order(inputs: Mapping[str, Any], kwargs: Mapping[str, Any]) -> Iterator[Leaf]:
-    """The leaves in the order in which torch.export flattens them: those of `args`, then `kwargs` in the order of the call.
-
-    Args:
-        inputs: The inputs by parameter.
-        kwargs: The keyword inputs.
-    """
-    variadic = keywords_parameter(inputs, kwargs)
-    for parameter, value in inputs.items():
-        if parameter != variadic and parameter not in kwargs:
-            yield from leaves(parameter, value)
-    for name, value in kwargs.items() if inputs else ():
-        if name in inputs and name != variadic:
-            yield from leaves(name, value)
-        elif variadic is not None:
-            position = list(inputs[variadic]).index(name)
-            yield from _leaves((variadic, pytree.MappingKey(name)), (position,), value)
+def in_torch_order(inputs: Mapping[str, Any], kwargs: Mapping[str, Any]) -> list[str]:
+    """The parameters in the order in which torch.export flattens them: those of `args`, then `kwargs` in the order of the call."""
+    by_keyword = list(kwargs)
+    return sorted(inputs, key=lambda each: by_keyword.index(each) if each in by_keyword else -1)
 
 
-def keywords_parameter(inputs: Mapping[str, Any], kwargs: Mapping[str, Any]) -> str | None:
-    """The parameter such as `**kwargs` that takes the keyword inputs without a parameter; None if there are none."""
-    # NOTE: it is the last parameter.
-    return list(inputs)[-1] if inputs and any(name not in inputs for name in kwargs) else None
+def leaves(parameter: str, value: Any, variadic: str = "") -> Iterator[Leaf]:
+    """Every leaf of an input. `variadic` as for `Leaf`."""
+    return _leaves(Leaf((parameter,), (), value, variadic))
 
 
-def leaves(parameter: str, value: Any) -> Iterator[Leaf]:
-    """Every leaf of an input."""
-    return _leaves((parameter,), (), value)
-
-
-def _leaves(way: Path, positions: tuple[int, ...], value: Any) -> Iterator[Leaf]:
-    parts = children(value)
-    if not parts and not is_empty(value):
-        yield Leaf(way, positions, value)
+def _leaves(whole: Leaf) -> Iterator[Leaf]:
+    parts = children(whole.value)
+    if not parts and not is_empty(whole.value):
+        yield whole
     for position, (key, child) in enumerate(parts):
-        yield from _leaves((*way, key), (*positions, position), child)
+        yield from _leaves(Leaf((*whole.way, key), (*whole.positions, position), child, whole.variadic))
 
 
 def children(value: Any) -> list[tuple[Any, Any]]:

@@ -21,32 +21,25 @@ def part(spec: Any, key: Any, position: int) -> Any:
     return parts[position] if position < len(parts) else None
 
 
-def mirrored(given: Any, by_parameter: Mapping[str, Any], kwargs: Mapping[str, Any]) -> Any:
-    """`given` with one entry for each parameter and, within objects of registered classes, for each part.
+def mirrored(given: Any, by_parameter: Mapping[str, Any], variadic: str) -> Any:
+    """`given` with one entry for each input and, within objects of registered classes, for each part.
 
-    The entries for inputs that hold no tensors may be missing, those for `**kwargs` may stand beside the others, and those for an object
-    may have any form that `_of_object` knows. What fits none of these forms stays as it is.
+    The entries for inputs that hold no tensors may be missing, those for `**kwargs` may be in a dict with that name, and those for an
+    object may have any form that `_of_object` knows. What fits none of these forms stays as it is.
 
     Args:
         given: The user's `dynamic_shapes`.
-        by_parameter: The inputs by parameter of `forward`.
-        kwargs: The keyword inputs.
+        by_parameter: The inputs by parameter of `forward`, those of `**kwargs` by their names.
+        variadic: The name of the parameter `**kwargs`; empty if `forward` has none.
     """
-    if isinstance(given, Mapping) and given:
-        return _by_parameter(given, by_parameter, inputs.keywords_parameter(by_parameter, kwargs))
     if _is_list(given) and len(given) == len(by_parameter):
         entries = list(map(_mirrored, by_parameter.values(), given))
         return given if all(map(operator.is_, entries, given)) else dict(zip(by_parameter, entries, strict=True))
-    return given
-
-
-def _by_parameter(given: Mapping[str, Any], by_parameter: Mapping[str, Any], variadic: str | None) -> Mapping[str, Any]:
-    spec = dict(given)
-    if variadic is not None and isinstance(within := spec.get(variadic, {}), Mapping | None):
-        missing = {name: None for name, value in by_parameter[variadic].items() if not _holds_tensors(value)}
-        beside = {name: spec.pop(name) for name in by_parameter[variadic] if name in spec and name not in by_parameter}
-        spec[variadic] = missing | beside | dict(within or {})
-    spec = {name: None for name, value in by_parameter.items() if not _holds_tensors(value)} | spec
+    if not isinstance(given, Mapping) or not given:
+        return given
+    spec = {name: None for name, value in by_parameter.items() if not _holds_tensors(value)} | dict(given)
+    if variadic in spec and variadic not in by_parameter and isinstance(spec[variadic], Mapping | None):
+        spec |= spec.pop(variadic) or {}
     spec = {name: _mirrored(by_parameter[name], each) if name in by_parameter else each for name, each in spec.items()}
     return given if spec.keys() == given.keys() and all(spec[name] is given[name] for name in spec) else spec
 

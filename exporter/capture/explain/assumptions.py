@@ -73,13 +73,19 @@ def _branches(
 ) -> list[Finding]:
     """A finding for each line that took a branch by the sizes of the named dims."""
     known = {**others, **names}
+    sizes = guards.symbols.sizes(list(known))
     # NOTE: `other_sizes` knows which of the parts that an operator of the graph returns are in use.
     counted = {node.target for node in program.graph.nodes}
     by_place: dict[Location | None, list[tuple[str, Guard]]] = {}
     for relation, guard in guards.asked(names, others):
-        # NOTE: libraries often ask whether a tensor is empty.
-        least = 0 if locations.is_users(guard.stack[-1].file) else 2
-        if (is_branch(guard) or guards.decided(guard, list(known), counted)) and size_limits.excludes(guard.relation, least):
+        # NOTE: libraries often ask whether a tensor is empty, and whether sizes of several inputs belong together.
+        users = locations.is_users(guard.stack[-1].file)
+        least = 0 if users else 2
+        if (
+            (users or not _belong_together(guard.relation, sizes))
+            and (is_branch(guard) or guards.decided(guard, list(known), counted))
+            and size_limits.excludes(guard.relation, least)
+        ):
             by_place.setdefault(evidence_about(request, guard).location, []).append((relation, guard))
     found = []
     for taken in by_place.values():
@@ -89,6 +95,16 @@ def _branches(
         fix = Fix(_REWRITE, Confidence.CHANGES_BEHAVIOUR)
         found.append(Finding(rule, evidence_about(request, taken[0][1]), fixes=(fix,), blocking=False))
     return found
+
+
+def _belong_together(relation: sympy.Basic, sizes: Mapping[sympy.Basic, int]) -> bool:
+    """Whether a size is the sum of others in the example, such as the length of a mask for the past and for new tokens.
+
+    Of two sizes that are equal in the example, one may well be another size later; a sum is no coincidence.
+    """
+    if not isinstance(relation, sympy.Le | sympy.Ge) or len(relation.free_symbols) < 3:
+        return False
+    return bool((relation.lhs - relation.rhs).xreplace(sizes) == 0)
 
 
 def _decided(
