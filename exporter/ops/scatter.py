@@ -1,4 +1,4 @@
-"""Diagonals, and elements put to positions."""
+"""Elements put to positions."""
 
 from __future__ import annotations
 
@@ -12,44 +12,6 @@ from onnxplain.recording import op
 
 from . import translates
 from .indexing import scatter_reduce
-
-
-@translates("aten::diagonal")
-def diagonal(self: ir.Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    """aten::diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor. The dims of the diagonal become one, the last."""
-    assert self.shape is not None
-    matrices, _ = _last(self, dim1, dim2)
-    rows, columns = (op.Shape(matrices, start=axis, end=axis + 1 or None) for axis in (-2, -1))
-    first = [max(-offset, 0), max(offset, 0)]
-    length = op.Max(op.Min(op.Sub(rows, first[0]), op.Sub(columns, first[1])), 0)
-    places = op.Range(0, op.Squeeze(length), 1)
-    flat = op.Reshape(matrices, op.Concat(op.Shape(matrices, end=-2), [-1], axis=0))
-    positions = op.Add(op.Mul(op.Add(places, first[0]), columns), op.Add(places, first[1]))
-    return op.Gather(flat, positions, axis=len(self.shape) - 2)
-
-
-@translates("aten::diagonal_scatter")
-def diagonal_scatter(self: ir.Value, src: ir.Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    """aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor. `src` has shape `diagonal(self)`."""
-    assert self.shape is not None
-    matrices, back = _last(self, dim1, dim2)
-    rows, columns = (op.Squeeze(op.Shape(matrices, start=axis, end=axis + 1 or None)) for axis in (-2, -1))
-    row, column = op.Unsqueeze(op.Range(0, rows, 1), [1]), op.Unsqueeze(op.Range(0, columns, 1), [0])
-    is_on = op.Equal(op.Add(row, offset), column)
-    # NOTE: rows beside the diagonal take any element of it, which the mask leaves out.
-    last = op.Sub(op.Shape(src, start=-1), 1)
-    place = op.Max(op.Min(op.Sub(op.Squeeze(row, [1]), max(-offset, 0)), last), 0)
-    spread = op.Unsqueeze(op.Gather(src, place, axis=len(self.shape) - 2), [-1])
-    return op.Transpose(op.Where(is_on, spread, matrices), perm=back)
-
-
-def _last(value: ir.Value, dim1: int, dim2: int) -> tuple[Any, list[int]]:
-    """The value with two dims behind all others, and the permutation that undoes it."""
-    assert value.shape is not None
-    rank = len(value.shape)
-    ends = [dim1 % rank, dim2 % rank]
-    order = [*(axis for axis in range(rank) if axis not in ends), *ends]
-    return op.Transpose(value, perm=order), [order.index(axis) for axis in range(rank)]
 
 
 @translates("aten::as_strided_scatter")
