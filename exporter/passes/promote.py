@@ -19,6 +19,7 @@ _COMPUTE_IN_RESULT_DTYPE = frozenset(
         *("aten::cat", "aten::stack", "aten::hstack", "aten::vstack", "aten::where"),
         *("aten::sum", "aten::prod", "aten::cumsum", "aten::cumprod", "aten::mean"),
         *("aten::floor_divide", "aten::logsumexp", "aten::__and__", "aten::__or__", "aten::__xor__"),
+        *("prims::add", "prims::sub", "prims::mul", "prims::div"),
     }
 )
 """Operators that compute in the dtype of their result although torch does not tag them as pointwise."""
