@@ -125,7 +125,8 @@ def export(
         report: True saves a markdown report beside `f` or in `artifacts_dir`; a path saves it there.
         repro: True saves a script that fails with the same rule at the same line, beside `f` or in `artifacts_dir`; a path saves it there.
             Only a failed export writes it. It contains the source that the model needs and the structure of the model, but no weights and
-            no data of the inputs; see `onnxplain.repro`. The export runs it once, and an event in the log tells whether it fails alike.
+            no data of the inputs; see `onnxplain.repro`. Placeholders stand for strings of the model, unless it fails alike only with the
+            strings. The export runs it, at most twice, and an event in the log tells whether it fails alike.
         optimize: Whether the ONNX graph is cleaned up.
         verify: Whether the exported model's outputs in ONNX Runtime are compared with those of eager PyTorch.
         try_fixes: Whether a failed export may run copies of the model to explain the failure and to try fixes: at most 12 times, and for

@@ -24,11 +24,13 @@ def source(context: DiagnosticContext, request: Request, log: Log, translations:
     """The text of a script that fails with the first failing finding of `log`, at the same line of source.
 
     The script contains the parts of the user's sources that the model needs, statements that make the model and its inputs, and the call
-    of the export. It is run once, in an empty folder. An event of the log says whether it fails as it should; if it does not, a comment
-    at the top of the script says so as well.
+    of the export. It is run in an empty folder. An event of the log tells whether it fails as it should; if it does not, so does a comment
+    at the top of the script.
 
     Of the user's data, the script contains source, names, and the Python values of attributes, configurations and inputs. It contains
-    neither weights nor the numbers in the inputs; `values.example` names the few that are kept.
+    neither weights nor the numbers in the inputs; `values.example` names the few that are kept. Placeholders stand for strings that may
+    tell something about the user; `strings.is_public` names those that do not. If the script fails as it should only with the strings,
+    which takes a second run, it quotes them, and its head and an event list the attributes.
 
     Args:
         context: Gets the events.
@@ -53,9 +55,22 @@ def source(context: DiagnosticContext, request: Request, log: Log, translations:
     if size > _LARGEST:
         remark = f"This script was not tried out: the model has {size / 2**30:.1f} GiB of weights."
     else:
-        remark = trial.difference(made.text(), failing(log), budget)
+        remark = _difference(made, log, budget)
     if remark:
         context.event(remark, logging.WARNING)
     else:
         context.event(f"A script that also fails with {failing(log).rule.id} was written and tried out.")
+    if made.quotes_strings:
+        context.event(f"The script needs, and quotes, the strings in {', '.join(made.places)}.", logging.WARNING)
     return made.text(remark)
+
+
+def _difference(made: Script, log: Log, budget: Budget) -> str:
+    """How the end of the script differs from that of the export. The script quotes strings afterwards if it needs them."""
+    remark = trial.difference(made.text(), failing(log), budget)
+    if remark and made.places:
+        made.quotes_strings = True
+        if not trial.difference(made.text(), failing(log), budget):
+            return ""
+        made.quotes_strings = False
+    return remark

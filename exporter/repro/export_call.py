@@ -19,7 +19,7 @@ def keywords_of(
     log: Log,
     stage: str,
     translations: Mapping[Any, Any],
-    write_input: Callable[[Any], Expression],
+    write_input: _Data,
     write: _Data,
 ) -> dict[str, Expression]:
     """The keywords of `onnxplain.export`.
@@ -34,7 +34,7 @@ def keywords_of(
     """
     keywords: dict[str, Expression] = {}
     if request.kwargs:
-        items = tuple((f"{literal(name).text}: ", write_input(value)) for name, value in request.kwargs.items())
+        items = tuple((f"{literal(name).text}: ", write_input(value, name)) for name, value in request.kwargs.items())
         keywords["kwargs"] = Items(None, ("{", "}"), items)
     if request.shapes.given is not None:
         keywords["dynamic_shapes"] = write(request.shapes.given, "dynamic_shapes")

@@ -51,7 +51,20 @@ class Items:
     items: tuple[tuple[str, Expression], ...]
 
 
-Expression = Ref | Text | Items
+@dataclasses.dataclass(frozen=True)
+class Quoted:
+    """A string that may tell something about the user. The script has a placeholder for it unless it needs the string.
+
+    Attributes:
+        value: The string.
+        place: Where it is, such as the path of an attribute. Equal strings are equal wherever they are.
+    """
+
+    value: str | bytes
+    place: str = dataclasses.field(compare=False)
+
+
+Expression = Ref | Text | Items | Quoted
 
 
 class Unknown(Exception):
@@ -141,7 +154,7 @@ def render(expression: Expression, name: Callable[[Expression], str | None], ind
 
     Args:
         expression: The expression.
-        name: Gives the text for a `Ref`, and for any other expression that has a name; None for all others.
+        name: Gives the text for a `Ref` or `Quoted`, and for any other expression that has a name; None for all others.
         indent: The indentation of the line, in spaces.
         before: The number of characters on the line before the expression.
     """

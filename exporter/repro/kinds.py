@@ -6,6 +6,7 @@ import collections
 import dataclasses
 import enum
 import functools
+import os
 import pathlib
 import sys
 import types
@@ -14,7 +15,7 @@ from typing import Any
 
 import torch
 
-from .expression import Expression, Items, Ref, Text, Unknown, call, literal
+from .expression import Expression, Items, Quoted, Ref, Text, Unknown, call, literal
 from .live_objects import kind_of
 
 _Write = Callable[[Any, str], Expression]
@@ -78,6 +79,9 @@ def _mapping(value: Any, place: str, write: _Write) -> Expression:
 
 def _key(key: Any, write: _Write) -> str:
     expression = write(key, "a key")
+    if isinstance(expression, Quoted):
+        # NOTE: code finds values by these names.
+        return literal(expression.value).text
     if not isinstance(expression, Text):
         raise Unknown("a key", kind_of(key))
     return expression.text
@@ -107,9 +111,10 @@ def _range(value: range, _place: str, _write: _Write) -> Expression:
     return literal(value)
 
 
-def _path(value: pathlib.PurePath, _place: str, _write: _Write) -> Expression:
-    # NOTE: the folders are those of the user's machine.
-    return call(Ref(type(value)), literal(value.name))
+def _path(value: pathlib.PurePath, place: str, write: _Write) -> Expression:
+    # NOTE: the folders are those of the user's machine, and the home folder has the name of the user.
+    name = "home" if str(value) == os.path.expanduser("~") else value.name  # noqa: PTH111  this one raises nothing without a home
+    return call(Ref(type(value)), write(name, place))
 
 
 def _dim_hint(value: Any, _place: str, _write: _Write) -> Expression:

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from onnxplain.diagnostics import Diagnostic, Log, visible
+from onnxplain.diagnostics import Diagnostic, Log, privacy_of, visible
 from onnxplain.request import Request
 from onnxplain.torch_internals import pytree
 from onnxplain.torch_internals.fake_tensors import MODE as FAKE_MODE
@@ -21,12 +21,13 @@ from onnxplain.torch_internals.operators import OpOverload, OpOverloadPacket
 
 from . import values
 from .export_call import keywords_of
-from .expression import INDEX, Expression, Items, Ref, Text, Unknown, call, parts, render
+from .expression import INDEX, Expression, Items, Quoted, Ref, Text, Unknown, call, literal, parts, render
 from .live_objects import is_users, kind_of
 from .references import public_name
 from .source_files import Bound, File
 from .sources import Sources
 from .statements import lines_inside_strings
+from .strings import placeholders, shown_by, with_comments, without
 
 _OWN = ("torch", "onnxplain", "make", "random", "model", "args", "kwargs")
 """The names that the script itself binds."""
@@ -70,10 +71,15 @@ def failing(log: Log) -> Diagnostic:
 class Script:
     """Collects what a script needs to fail as an export did.
 
+    Strings, comments and docstrings never have folders of the user's machine and secrets of the environment; logs have neither.
+
     Args:
         request: The export. Its model is no ExportedProgram, which has no source.
         log: The log of the export.
         translations: The `custom_translation_table` of the export.
+
+    Attributes:
+        quotes_strings: Whether the text has strings of the model and the inputs instead of placeholders.
 
     Raises:
         Unknown: There is no expression for the model.
@@ -90,9 +96,22 @@ class Script:
         self._bound: dict[int, Expression] = {}
         self._repeated = _repeated(request)
         self._shared = {key: Text(f"shared_{number}") for number, key in enumerate(self._repeated, 1)}
-        self._args = self._input(request.args)
+        self.quotes_strings = False
+        self._privacy = privacy_of(log.folder or pathlib.Path.cwd())
+        self._args = self._input(request.args, "args")
         self._keywords = keywords_of(request, log, failing(log).stage, translations, self._input, self._data)
         self._model, self._afterwards = self._collected()
+        roots = (self._args, *self._keywords.values(), self._model, *self._afterwards, *self._bound.values())
+        self._strings = [each for root in roots for each in parts(root) if isinstance(each, Quoted)]
+        self._placeholders = placeholders(self._strings)
+        # NOTE: a string that the user's code contains tells nothing new.
+        shown = shown_by(self.text())
+        self._placeholders = placeholders(each for each in self._strings if each.value not in shown)
+
+    @property
+    def places(self) -> list[str]:
+        """The places of the strings that have placeholders unless the script quotes them."""
+        return list(dict.fromkeys(each.place for each in self._strings if each.value in self._placeholders))
 
     def text(self, remark: str = "") -> str:
         """The script. A remark becomes a comment at the top."""
@@ -106,19 +125,33 @@ class Script:
         helpers = [source for name, source in _HELPERS.items() if re.search(rf"\b{name}\(", body)]
         future = "from __future__ import annotations\n\n" if any(file.flags for file in files) else ""
         imports = "".join(f"{line}\n" for line in sorted(self._imports, key=lambda line: (line.startswith("from"), line)))
-        return "\n\n".join([f"{self._head(remark)}\n{future}{imports}", *helpers, body])
+        text = "\n\n".join([f"{self._head(remark)}\n{future}{imports}", *helpers, body])
+        return with_comments(text, self._private)
 
     def _head(self, remark: str) -> str:
         """The comments at the top. Texts from the model have no control characters, so that they cannot end a comment."""
         versions, finding = dict(self._log.environment), failing(self._log)
         lines = [
-            f"{finding.rule.id}: {finding.message}",
+            f"{finding.rule.id}: {self._private(finding.message)}",
             f"Found by onnxplain {versions.get('onnxplain')} with torch {versions.get('torch')}, Python {versions.get('python')}.",
             "Run it with `python`: it needs no other file. Weights and inputs are random numbers; read the rest before you share it.",
+            *self._about_strings(),
             *(f"Left out: {each}" for each in list(self._left_out)[:5]),
-            *(f"NOTE: {each}" for each in (*self._sources.problems, remark) if each),
+            *(f"NOTE: {self._private(each)}" for each in (*self._sources.problems, remark) if each),
         ]
         return "".join(f"# {visible(line)}\n" for line in lines)
+
+    def _about_strings(self) -> list[str]:
+        if not self._placeholders:
+            return []
+        if self.quotes_strings:
+            return [f"It needs, and quotes, the strings in {', '.join(self.places)}."]
+        return [f"{next(iter(self._placeholders.values()))!r} and the like are placeholders for strings of the model and the inputs."]
+
+    def _private(self, text: str) -> str:
+        """A comment without what only the user's machine or data has."""
+        text = self._privacy.text(text)
+        return text if self.quotes_strings else without(self._placeholders, text)
 
     def _collected(self) -> tuple[Expression, tuple[Expression, ...]]:
         """The expression that makes the model, and the statements that follow it. Collects the sources that they need.
@@ -135,7 +168,7 @@ class Script:
             for file in list(self._sources.files.values()):
                 for bound in (each for each in list(file.bound) if not each.members and not each.text):
                     if id(bound) not in self._bound:
-                        self._bound[id(bound)] = self._data(bound.value, bound.name)
+                        self._bound[id(bound)] = self._data(bound.value, bound.name, owner=object)
                         self._need([self._bound[id(bound)]])
             self._sources.settle()
             if found == before:
@@ -146,7 +179,7 @@ class Script:
     def _described(self) -> tuple[Expression, tuple[Expression, ...]]:
         model = self._request.model
         if not isinstance(model, torch.nn.Module):
-            return self._data(model, "the model"), ()
+            return self._data(model, "the model", owner=object), ()
         described = values.described(model, self._sources.wants)
         self._left_out.update(dict.fromkeys(described.left_out))
         return described.expression, described.afterwards
@@ -156,16 +189,16 @@ class Script:
             if isinstance(part, Ref) and is_users(part.value):
                 self._sources.need(part.value)
 
-    def _data(self, value: Any, place: str) -> Expression:
+    def _data(self, value: Any, place: str, *, owner: type | None = None) -> Expression:
         try:
-            return values.data(value, place)
+            return values.data(value, place, owner=owner)
         except Unknown as unknown:
             self._left_out[str(unknown)] = None
             return Text("None")
 
-    def _input(self, value: Any) -> Expression:
+    def _input(self, value: Any, place: str) -> Expression:
         try:
-            return values.example(value, self._shared)
+            return values.example(value, self._shared, place)
         except Unknown as unknown:
             self._left_out[str(unknown)] = None
             return Text("None")
@@ -241,6 +274,8 @@ class Script:
         return f"{wrapper}.{name}" if wrapper and home is not file else name
 
     def _name(self, expression: Expression, file: File | None) -> str | None:
+        if isinstance(expression, Quoted):
+            return literal(self._string(expression.value)).text
         if isinstance(expression, Text):
             for module in ("functools", "types"):
                 if expression.text.startswith(f"{module}."):
@@ -263,6 +298,16 @@ class Script:
         if not module.startswith("torch"):
             self._imports.add(f"import {module}")
         return f"{module}.{name}{expression.after}"
+
+    def _string(self, value: str | bytes) -> str | bytes:
+        """A string of the model or the inputs as the script has it."""
+        if value not in self._placeholders:
+            return value
+        if not self.quotes_strings:
+            return self._placeholders[value]
+        if isinstance(value, str):
+            return self._privacy.text(value)
+        return self._privacy.text(value.decode(errors="surrogateescape")).encode(errors="surrogateescape")
 
     def _render(self, expression: Expression, file: File | None = None, before: int = 0) -> str:
         return render(expression, lambda each: self._name(each, file), before=before)
@@ -290,6 +335,7 @@ class Script:
                 visit(item)
             ordered.append(expression)
 
+        self._factories.clear()
         visit(self._model)
         for each in ordered:
             made = each.items[0][1] if each.head == values.MAKE else each.head

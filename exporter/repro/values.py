@@ -14,10 +14,11 @@ from onnxplain.torch_internals import modules
 
 from .configurations import configuration, model_from_configuration
 from .constructors import constructor_call
-from .expression import Expression, Items, Ref, Text, Unknown, call, in_a_row, literal, parts
+from .expression import Expression, Items, Quoted, Ref, Text, Unknown, call, in_a_row, literal, parts
 from .kinds import composite
 from .live_objects import is_users, kind_of
 from .references import named
+from .strings import is_public
 from .tensors import like
 
 MAKE = Text("make")
@@ -63,7 +64,7 @@ def described(model: torch.nn.Module, wanted: Callable[[str], bool]) -> Describe
     return Described(expression, (*writer.afterwards, *_modes(model)), tuple(writer.left_out))
 
 
-def example(value: Any, names: Mapping[int, Text]) -> Expression:
+def example(value: Any, names: Mapping[int, Text], place: str = "") -> Expression:
     """An input as source: Python values as they are, tensors by shape and dtype.
 
     The numbers of a tensor are the user's data, so the script draws new ones. It keeps a single integer or bool, which may be a size or
@@ -73,16 +74,27 @@ def example(value: Any, names: Mapping[int, Text]) -> Expression:
     Args:
         value: The input.
         names: Expressions for objects that occur several times, by their ids.
+        place: Its name.
 
     Raises:
         Unknown: There is no expression for a part of the input.
     """
-    return _Writer(lambda _: True, names, as_input=True).value(value, "")
+    return _Writer(lambda _: True, names, as_input=True).value(value, place)
 
 
-def data(value: Any, place: str = "") -> Expression:
-    """A global value, an option or `dynamic_shapes` as source. Raises `Unknown`, which names `place`."""
-    return _Writer(lambda _: True, {}).value(value, place)
+def data(value: Any, place: str = "", *, owner: type | None = None) -> Expression:
+    """A global value, an option or `dynamic_shapes` as source.
+
+    Args:
+        value: The value.
+        place: Its name.
+        owner: The class of the object that holds it, `object` if that is not known. Its strings may then become placeholders. None for
+            arguments that torch or the export gives a meaning: the script quotes their strings.
+
+    Raises:
+        Unknown: There is no expression for the value. The exception names `place`.
+    """
+    return _Writer(lambda _: True, {}, owner=owner).value(value, place)
 
 
 class _Writer:
@@ -94,6 +106,7 @@ class _Writer:
         root: The model. Its modules and weights that occur again are written as names, in statements after the one that makes it.
         as_input: Whether the value is an input.
         constructors: Whether to write modules as calls of constructors, and with their hooks.
+        owner: As for `data`.
 
     Attributes:
         afterwards: As for `Described`.
@@ -108,6 +121,7 @@ class _Writer:
         root: torch.nn.Module | None = None,
         as_input: bool = False,
         constructors: bool = True,
+        owner: type | None = object,
     ) -> None:
         self.afterwards: list[Expression] = []
         self.left_out: list[str] = []
@@ -115,6 +129,7 @@ class _Writer:
         self._names = names
         self._as_input = as_input
         self._constructors = constructors
+        self._owner = owner
         self._around: list[object] = []
         self._references = 0
         self._modules = {} if root is None else {id(module): path for path, module in modules.named_modules(root)}
@@ -129,7 +144,7 @@ class _Writer:
             *map(str, range(len(modules.children(module))))
         ]:
             return self._sequence(module, path)
-        short = model_from_configuration(module, data)
+        short = model_from_configuration(module, functools.partial(data, place=_joined(path, "config"), owner=type(module)))
         if short is None and self._constructors:
             short = constructor_call(module, data, _facts)
         if short is not None:
@@ -151,6 +166,8 @@ class _Writer:
             text = literal(value)
             if len(text.text) > _LONGEST:
                 raise Unknown(place, f"a long {kind_of(value)}")
+            if isinstance(value, str | bytes) and self._owner is not None and not is_public(value, self._owner):
+                return Quoted(value, place)
             return text
         if isinstance(value, torch.device):
             return call(Text("torch.device"), literal(str(value)))
@@ -165,7 +182,7 @@ class _Writer:
             self._around.pop()
 
     def _object(self, value: Any, place: str) -> Expression:
-        if (short := configuration(value, data)) is not None:
+        if (short := configuration(value, functools.partial(data, place=place, owner=self._owner and type(value)))) is not None:
             return short
         cls = type(value)
         if dataclasses.is_dataclass(cls) and all(field.init for field in dataclasses.fields(cls)) and not hasattr(cls, "__post_init__"):
@@ -239,9 +256,11 @@ class _Writer:
     def _state(self, state: Mapping[str, Any], place: str, cls: type) -> Items:
         """The attributes of an object that the code uses and that have an expression."""
         items: list[tuple[str, Expression]] = []
+        outer, self._owner = self._owner, self._owner and cls
         for name, value in state.items():
             if self._wanted(name) or not _all_code_is_users(cls):
                 items += self._entry(place, name, functools.partial(self.value, value, _joined(place, name)))
+        self._owner = outer
         return Items(None, ("{", "}"), tuple(items))
 
     def _entry(self, path: str, name: str, expression: Callable[[], Expression]) -> Iterator[tuple[str, Expression]]:

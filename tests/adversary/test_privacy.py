@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import types
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from click.testing import CliRunner
 
 import onnxplain
 from onnxplain.cli import main
+from onnxplain.repro import trial
 
 SOURCE = """
 import os
@@ -30,6 +32,30 @@ class Net(torch.nn.Module):
         places = __file__, os.path.expanduser("~/.netrc"), os.path.dirname(os.getcwd()) + "/other", os.environ["SERVICE_LOGIN"]
         raise RuntimeError(f"{self.login} does not open {places}: {self.weights} {os.getcwd()}")
 """
+SCRIPTED = """
+import os
+import pathlib
+
+import torch
+
+SECRET = os.environ["SERVICE_LOGIN"]
+FOLDER = pathlib.Path.home()
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.login = SECRET
+        self.files = {"weights": __file__ + ".pt", "cache": FOLDER, "again": [SECRET]}
+        self.act = "leaky_relu"
+
+    def forward(self, x, login=SECRET, folder=FOLDER):
+        '''Trained in HERE.'''
+        if SAME:
+            if x.sum() > 0:  # see HERE/notes.txt
+                return getattr(torch.nn.functional, self.act)(x)
+        return -x
+"""
 SECRETS = ("telling-name", "home-of-alice", "hunter2hunter2", "own-packages", "file:/")
 
 
@@ -45,13 +71,13 @@ def checkout(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib
     return root
 
 
-def module(path: pathlib.Path) -> types.ModuleType:
-    """A module of the user's."""
+def module(path: pathlib.Path, source: str = SOURCE) -> types.ModuleType:
+    """The user's module."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(SOURCE, encoding="utf-8")
+    path.write_text(source, encoding="utf-8")
     made = types.ModuleType("net")
     made.__file__ = str(path)
-    exec(compile(SOURCE, str(path), "exec"), vars(made))
+    exec(compile(source, str(path), "exec"), vars(made))
     return made
 
 
@@ -96,4 +122,29 @@ def test_a_finished_export_tells_nothing_of_the_machine(checkout: pathlib.Path) 
     )
     text = told(checkout)
     assert "net.onnx" in text
+    assert {secret for secret in SECRETS if secret in text} == set()
+
+
+@pytest.mark.parametrize(("same", "ends"), [("self.login == self.files['again'][0]", [True]), ("login == self.login", [False, False])])
+def test_a_script_tells_nothing_of_the_machine(
+    checkout: pathlib.Path, monkeypatch: pytest.MonkeyPatch, same: str, ends: list[bool]
+) -> None:
+    """The second model compares with the environment: no script without the secret fails alike."""
+    runs: list[bool] = []
+    difference = trial.difference
+
+    def run(*given: Any) -> str:
+        found = difference(*given)
+        runs.append(not found)
+        return found
+
+    monkeypatch.setattr(trial, "difference", run)
+    net = module(checkout / "net.py", SCRIPTED.replace("HERE", str(checkout.parent)).replace("SAME", same)).Net()
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(net, (torch.ones(2),), checkout / "net.onnx", repro=True)
+    assert [finding.rule.id for finding in failed.value.findings] == ["OXP1001"]
+    assert runs == ends
+    text = (checkout / "net.repro.py").read_text(encoding="utf-8")
+    assert "x.sum() > 0" in text
+    assert "'leaky_relu'" in text
     assert {secret for secret in SECRETS if secret in text} == set()

@@ -6,6 +6,7 @@ import ast
 import collections
 import functools
 import pathlib
+import re
 import subprocess
 import sys
 import types
@@ -24,8 +25,10 @@ Load = Callable[..., types.ModuleType]
 
 @pytest.fixture(autouse=True)
 def untried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leaves out the run of the script, which tests do themselves."""
-    monkeypatch.setattr(trial, "difference", lambda script, finding, budget: "")
+    """Leaves out the run of the script, which tests do themselves. Scripts with placeholders seem to fail in another way."""
+    monkeypatch.setattr(
+        trial, "difference", lambda script, finding, budget: "It has placeholders." if re.search("'<[^']+>'", script) else ""
+    )
 
 
 def script_of(model: Any, args: tuple[Any, ...], folder: pathlib.Path, **options: Any) -> str:
