@@ -38,11 +38,13 @@ def functionalize(
     """The program and a copy of its graph, which has no in-place operators. The program is a new one if it was traced again."""
     graph_module = _copy(program)
     lasting = _lasting(program, graph_module.graph)
+    returned = _returned(graph_module.graph)
     writers: dict[torch.fx.Node, Evidence] = {}
     obstacle = _resolved_by_tracing(graph_module) or _rewrite(graph_module, lasting, writers)
     if obstacle is None:
         for node, (kind, name) in lasting.items():
-            if node in writers:
+            # NOTE: a caller gets a written input back if the model returns it, such as a cache.
+            if node in writers and (kind != "input" or node not in returned):
                 context.report(MutationDropped(kind=kind, name=name), at=writers[node])
         return program, graph_module
     # NOTE: this costs as much as the capture, so it happens only if it must.
@@ -89,6 +91,28 @@ def _lasting(program: torch.export.ExportedProgram, graph: torch.fx.Graph) -> di
         for spec in program.graph_signature.input_specs
         if spec.kind in kinds and spec.arg.name in nodes
     }
+
+
+def _returned(graph: torch.fx.Graph) -> set[torch.fx.Node]:
+    """The inputs of `graph` that are also its outputs, with whatever is written to them."""
+    found = set()
+    for each in graph.output_node().all_input_nodes:
+        source = each
+        # NOTE: a cache moves its length to the device of its keys, where it is.
+        while isinstance(argument := next(iter(source.args), None), torch.fx.Node) and (
+            mutates(source) or _changes_nothing(source, argument)
+        ):
+            source = argument
+        found.add(source)
+    return found
+
+
+def _changes_nothing(node: torch.fx.Node, argument: torch.fx.Node) -> bool:
+    """Whether `node` is a `to` that returns its argument, which has the dtype and the device already."""
+    before, after = argument.meta.get("val"), node.meta.get("val")
+    if not isinstance(before, torch.Tensor) or not isinstance(after, torch.Tensor):
+        return False
+    return qualified_name(node.target).startswith("aten::to.") and (before.dtype, before.device) == (after.dtype, after.device)
 
 
 def _with_graph(program: torch.export.ExportedProgram, graph_module: torch.fx.GraphModule) -> torch.export.ExportedProgram:
