@@ -110,17 +110,22 @@ def export(
 
     Args:
         model: A module, a function of tensors, or an ExportedProgram.
-        args: Positional example inputs; a single tensor stands for a tuple of one. An ExportedProgram needs none.
+        args: Positional example inputs; a single tensor stands for a tuple of one. An ExportedProgram needs none. Inputs and outputs may
+            be objects whose items and attributes hold the tensors, such as dataclasses and the caches of transformers. The export
+            registers their classes with torch, and they stay registered.
         f: Where to save the model; None keeps it in memory.
         kwargs: Keyword example inputs.
         verbose: True also writes the findings to standard error.
-        input_names: Names for the graph's inputs, in order; missing ones are named after the parameters.
-        output_names: Names for the graph's outputs, in order; missing ones are named after the FX nodes.
+        input_names: Names for the graph's inputs, in order; missing ones are named after the parameters, those of a cache such as
+            `past_key_values.0.key`.
+        output_names: Names for the graph's outputs, in order; missing ones are named after the keys or attributes that hold them, such as
+            `logits`, those of a cache such as `present.0.key`, and others after the FX nodes.
         opset_version: The ONNX opset; 20 by default.
         dynamo: Only True has a meaning here.
         external_data: True saves the weights to `<f>.data`, False never does, None does when the model is over 2 GiB.
         dynamic_shapes: As in `torch.export.export`, a dict or tuple of dims for each input; a string names a dim that stays dynamic.
-            True makes every dim of every tensor dynamic, except the dims that the model fixes, which become notes.
+            True makes every dim of every tensor dynamic, except the dims that the model fixes, which become notes. Inputs without tensors
+            need no entry. A cache takes one entry for all of its tensors, a flat list, lists of keys and values, or a pair for each layer.
         custom_translation_table: Maps an operator to the onnxscript function (or functions) that translate it, instead of ours.
         report: True saves a markdown report beside `f` or in `artifacts_dir`; a path saves it there.
         repro: True saves a script that fails with the same rule at the same line, beside `f` or in `artifacts_dir`; a path saves it there.

@@ -7,9 +7,9 @@ import copyreg
 import dataclasses
 import enum
 import itertools
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from types import NoneType
+from types import NoneType, SimpleNamespace
 from typing import Any
 
 import torch
@@ -47,7 +47,8 @@ def register(value: Any) -> None:
         value: The inputs or the outputs of a model.
     """
     for leaf in pytree.tree_leaves(value):
-        if not is_supported(leaf):
+        # NOTE: an earlier leaf may have the same class.
+        if not is_supported(leaf) and pytree.tree_is_leaf(leaf):
             for cls in _rebuildable(leaf, ()) or ():
                 _register(cls)
 
@@ -118,8 +119,9 @@ def _arguments(value: Any) -> tuple[Any, ...] | None:
         return None
     if make is copyreg.__newobj__ and arguments == (cls,):  # type: ignore[attr-defined]  # Python has it, its type does not
         return ()
-    # NOTE: an OrderedDict and a defaultdict call the class.
-    return arguments if make is cls and isinstance(value, dict) and _is_constant(arguments) else None
+    # NOTE: these classes of the standard library call the class, such as `defaultdict(list)`.
+    called = make is cls and isinstance(value, OrderedDict | defaultdict | SimpleNamespace)
+    return arguments if called and _is_constant(arguments) else None
 
 
 def _made(cls: type, arguments: tuple[Any, ...]) -> Any:

@@ -37,8 +37,8 @@ def output_names(program: torch.export.ExportedProgram) -> list[str]:
     if structure is None or structure.is_leaf():
         return []
     try:
-        # NOTE: only an object has names for its parts, and its class may insist on tensors.
-        outputs = structure.unflatten([torch.empty(0) for _ in range(structure.num_leaves)])
+        # NOTE: only an object has names for its parts, and its class may insist on tensors, which have four dims in a cache.
+        outputs = structure.unflatten([torch.empty(0, 0, 0, 0) for _ in range(structure.num_leaves)])
         paths, _ = pytree.tree_flatten_with_path(outputs)
     except Exception:  # noqa: BLE001  the user's registrations run here
         return []

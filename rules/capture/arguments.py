@@ -9,61 +9,56 @@ class UnsupportedInputType(Rule, id="OXP1008", level=Level.ERROR, history=[Added
     """torch.export cannot take an example input apart into tensors.
 
     What happened:
-        An input can be a tensor, a Python number, string or bool, None, or a list, tuple, dict or registered class of these. This
-        input is an object of another class.
+        An input can be a tensor, a Python number, string or bool, None, or a list, tuple or dict of these. It can also be an object whose
+        items and attributes are such values, such as a dataclass or a cache of transformers: onnxplain registers its class. This input
+        holds something else, or a copy of it is more than its items and attributes.
 
     Why it matters:
         The inputs of an ONNX model are a flat list of tensors. torch.export does not know the tensors inside the object, so they
         have no place in that list.
 
     How to fix it:
-        1. Register a dataclass: `torch.export.register_dataclass(Batch)`.
-        2. Register another class, with functions that take it apart and rebuild it: `torch.utils._pytree.register_pytree_node`.
+        1. Give the object tensors instead of arrays, and leave out what `forward` does not need.
+        2. Register the class, with functions that take it apart and rebuild it: `torch.utils._pytree.register_pytree_node`.
         3. Let `forward` take the tensors as parameters and build the object.
 
     Example:
         ```python
-        import dataclasses
-
+        import numpy
         import torch
 
         import onnxplain
 
 
-        @dataclasses.dataclass
         class Batch:
-            tokens: torch.Tensor
-            mask: torch.Tensor
+            def __init__(self, tokens, mask):
+                self.tokens, self.mask = tokens, mask
 
 
         class Masked(torch.nn.Module):
             def forward(self, batch):
-                return batch.tokens * batch.mask
+                return batch.tokens * torch.as_tensor(batch.mask)
 
 
-        program = onnxplain.export(Masked(), (Batch(torch.ones(3), torch.ones(3)),))  # OXP1008
+        program = onnxplain.export(Masked(), (Batch(torch.ones(3), numpy.ones(3)),))  # OXP1008
         ```
 
         ```python
-        import dataclasses
-
         import torch
 
         import onnxplain
 
 
-        @dataclasses.dataclass
         class Batch:
-            tokens: torch.Tensor
-            mask: torch.Tensor
+            def __init__(self, tokens, mask):
+                self.tokens, self.mask = tokens, mask
 
 
         class Masked(torch.nn.Module):
             def forward(self, batch):
-                return batch.tokens * batch.mask
+                return batch.tokens * torch.as_tensor(batch.mask)
 
 
-        torch.export.register_dataclass(Batch)
         program = onnxplain.export(Masked(), (Batch(torch.ones(3), torch.ones(3)),))
         ```
     """

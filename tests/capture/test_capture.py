@@ -767,10 +767,16 @@ def test_unsupported_input(load: Load, marked: Marked) -> None:
             tokens: torch.Tensor
             mask: torch.Tensor
 
+            def __reduce__(self):
+                return Batch, (self.tokens, self.mask)
+
 
         class Cache:
             def __init__(self, k, v):
                 self.k, self.v = k, v
+
+            def __reduce__(self):
+                return Cache, (self.k, self.v)
 
 
         class Net(torch.nn.Module):

@@ -20,6 +20,27 @@ from onnxplain.source.call_sites import SourceExpression
 
 from . import shapes_argument
 
+_OF_ITEMS = """\
+    torch.utils._pytree.register_pytree_node(
+        {name},
+        lambda value: (list(value.values()), list(value)),
+        lambda children, keys: {name}(zip(keys, children)),
+        flatten_with_keys_fn=lambda value: (
+            [(torch.utils._pytree.MappingKey(key), each) for key, each in value.items()],
+            list(value),
+        ),
+    )"""
+_OF_ATTRIBUTES = """\
+    torch.utils._pytree.register_pytree_node(
+        {name},
+        lambda value: ([{parts}], None),
+        lambda children, _: {name}(*children),
+        flatten_with_keys_fn=lambda value: (
+            [{keys}],
+            None,
+        ),
+    )"""
+
 
 def faults(request: Request, error: Exception) -> Iterator[Finding]:
     """The findings about the model's kind, the inputs or `dynamic_shapes`, after `error` has ended a capture."""
@@ -80,31 +101,26 @@ def without_scripting(made: SourceExpression | None) -> Fix:
 
 
 def _registration(value: Any, definition: Location | None) -> Fix:
-    """The fix that lets torch.export flatten the class of `value`."""
+    """The fix that lets torch.export flatten the class of `value`, which onnxplain cannot rebuild by itself."""
     cls = type(value)
-    name = cls.__name__
+    if hasattr(cls, "__array__"):
+        return Fix("Pass a tensor.", Confidence.SAFE, snippet="torch.from_numpy(array)")
+    if any(held is value for held in getattr(value, "__dict__", {}).values()):
+        return Fix("Let forward take the tensors as parameters and build the object.", Confidence.GUESS)
     if dataclasses.is_dataclass(cls):
-        return _behind(definition, "Register the dataclass.", Confidence.SAFE, f"torch.export.register_dataclass({name})")
+        return _behind(definition, "Register the dataclass.", Confidence.SAFE, f"torch.export.register_dataclass({cls.__name__})")
+    advice = "Register functions that flatten the class and rebuild it."
+    if isinstance(value, dict):
+        return _behind(definition, advice, Confidence.GUESS, textwrap.dedent(_OF_ITEMS.format(name=cls.__name__)))
     attributes = list(getattr(value, "__dict__", ()))
     try:
         fits = list(inspect.signature(cls).parameters) == attributes
     except (TypeError, ValueError):
         fits = False
-    if hasattr(cls, "__array__"):
-        return Fix("Pass a tensor.", Confidence.SAFE, snippet="torch.from_numpy(array)")
-    snippet = f"""\
-        torch.utils._pytree.register_pytree_node(
-            {name},
-            lambda value: ([{", ".join(f"value.{each}" for each in attributes)}], None),
-            lambda children, _: {name}(*children),
-            flatten_with_keys_fn=lambda value: (
-                [{", ".join(f"(torch.utils._pytree.GetAttrKey({each!r}), value.{each})" for each in attributes)}],
-                None,
-            ),
-        )"""
-    confidence = Confidence.SAFE if fits else Confidence.GUESS
-    advice = "Register functions that flatten the class and rebuild it."
-    return _behind(definition, advice, confidence, textwrap.dedent(snippet))
+    parts = ", ".join(f"value.{each}" for each in attributes)
+    keys = ", ".join(f"(torch.utils._pytree.GetAttrKey({each!r}), value.{each})" for each in attributes)
+    code = textwrap.dedent(_OF_ATTRIBUTES.format(name=cls.__name__, parts=parts, keys=keys))
+    return _behind(definition, advice, Confidence.SAFE if fits else Confidence.GUESS, code)
 
 
 def _behind(definition: Location | None, description: str, confidence: Confidence, code: str) -> Fix:
