@@ -71,7 +71,7 @@ def failing(log: Log) -> Diagnostic:
 class Script:
     """Collects what a script needs to fail as an export did.
 
-    Strings, comments and docstrings never have folders of the user's machine and secrets of the environment; logs have neither.
+    The strings of the model, comments and docstrings name no folders of the user's machine and no secrets of the environment, as in a log.
 
     Args:
         request: The export. Its model is no ExportedProgram, which has no source.
