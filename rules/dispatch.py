@@ -106,14 +106,14 @@ class UnsupportedOverload(Rule, id="OXP3002", level=Level.ERROR, history=[Added(
         import onnxplain
 
 
-        class Product(torch.nn.Module):
+        class Running(torch.nn.Module):
             def forward(self, x, y):
                 z = torch.complex(x, y)
-                z = torch.prod(z, dim=0)  # OXP3002
+                z = torch.logcumsumexp(z, dim=0)  # OXP3002
                 return torch.view_as_real(z)
 
 
-        program = onnxplain.export(Product(), (torch.ones(3), torch.ones(3)))
+        program = onnxplain.export(Running(), (torch.ones(3), torch.ones(3)))
         ```
 
         ```python
@@ -122,14 +122,14 @@ class UnsupportedOverload(Rule, id="OXP3002", level=Level.ERROR, history=[Added(
         import onnxplain
 
 
-        class Product(torch.nn.Module):
+        class Running(torch.nn.Module):
             def forward(self, x, y):
-                size = torch.prod(torch.hypot(x, y), dim=0)
-                angle = torch.sum(torch.atan2(y, x), dim=0)
-                return torch.stack((size * torch.cos(angle), size * torch.sin(angle)), dim=-1)
+                z = torch.complex(x, y)
+                z = torch.log(torch.cumsum(torch.exp(z), dim=0))
+                return torch.view_as_real(z)
 
 
-        program = onnxplain.export(Product(), (torch.ones(3), torch.ones(3)))
+        program = onnxplain.export(Running(), (torch.ones(3), torch.ones(3)))
         ```
     """
 

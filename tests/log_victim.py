@@ -44,7 +44,7 @@ class Victim:
         with pytest.raises(onnxplain.ExportFailed):
             onnxplain.export(scope["Net"](), (torch.ones(3),), sarif=self.log)
         self.document = json.loads(self.log.read_text(encoding="utf-8"))
-        self.run_of(self.document)["originalUriBaseIds"] = {"SRCROOT": {"uri": self.root.as_uri() + "/"}}
+        self.run_of(self.document)["originalUriBaseIds"]["SRCROOT"] = {"uri": self.root.as_uri() + "/"}
         self.change_of(self.document)["artifactLocation"] = {"uri": "net.py", "uriBaseId": "SRCROOT"}
 
     @staticmethod

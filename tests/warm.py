@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import pathlib
 import runpy
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from multiprocessing.process import BaseProcess
@@ -39,6 +40,8 @@ def _run(folder: pathlib.Path, command: Sequence[str], environment: dict[str, st
     for stream in (sys.stdout, sys.stderr):
         os.dup2(output, stream.fileno())
     os.environ.update(environment)
+    # NOTE: whoever runs the tests in the background ignores it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.path.insert(0, str(folder))
     if command[0] == "-m":
         sys.argv = list(command[1:])

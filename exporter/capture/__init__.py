@@ -11,11 +11,12 @@ from onnxplain.diagnostics import DiagnosticContext, Evidence
 from onnxplain.process import Budget
 from onnxplain.request import DimNames, DynamicShapes, InputDim, Request, inputs
 from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue, SpecializedDynamicDim
+from onnxplain.torch_internals import pytree
 
 from . import audit, larger_examples
 from .attempts import Attempt, attempt
 from .audit import Finished
-from .eager import EagerRuns
+from .eager import EagerRuns, same_results
 from .explain import data_dependence, dims, failures
 from .finding import Finding, headline
 from .strategies import ALL, CaptureStrategy, as_module, of
@@ -174,8 +175,7 @@ class _Search:
             self._context.event("A dynamic dim has size 1 in the example; another capture takes size 2.")
             again = self._attempt(strategy, larger)
             left = self._found(again)
-            # NOTE: what is left is also the better explanation, unless it is the same.
-            if again.program is not None and not any(finding.blocking for finding in left):
+            if again.program is not None and not any(finding.blocking for finding in left) and self._equals_eager(again.program):
                 return again, left
         narrowed = dims.narrowed(self.request, made.error, made.guards)
         known = [finding for finding in found if not (dims.unsolved(made.error) and isinstance(finding.rule, CaptureFailed))]
@@ -189,6 +189,20 @@ class _Search:
         # NOTE: the rule's level decides whether a promise that the model cannot keep fails the export.
         told = [dataclasses.replace(finding, blocking=False) for finding in known if not finding.negligible]
         return again, _at_distinct_places([*told, *left])
+
+    def _equals_eager(self, program: torch.export.ExportedProgram) -> bool:
+        """Whether `program`, captured with other sizes, computes the same as the model for the example."""
+        before = self.runs.baseline
+        if before is None or before.error is not None:
+            return False
+        args, kwargs = pytree.tree_map_only(torch.Tensor, torch.clone, (self.request.args, dict(self.request.kwargs)))
+        try:
+            # NOTE: the program also refuses the size 1 as such.
+            after = program.module(check_guards=False)(*args, **kwargs)
+        except Exception as error:  # noqa: BLE001  a program for larger sizes may fail in any way
+            self._context.event(f"That capture does not run with the example: {headline(error)}")
+            return False
+        return same_results(before.result, after)
 
     def _attempt(self, strategy: CaptureStrategy, request: Request) -> Attempt:
         made = attempt(self._context, strategy, self._model, request)

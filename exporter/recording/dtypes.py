@@ -106,9 +106,9 @@ def infer_output_dtypes(signature: ir.schemas.OpSignature, inputs: Bound, attrib
 
 
 def _parameters(signature: ir.schemas.OpSignature, outputs: int) -> Sequence[ir.schemas.Parameter]:
-    """The parameter for each output: the last one may stand for several."""
+    """The parameter for each output: the last one may stand for several of one dtype."""
     known = list(signature.outputs)
-    if known and known[-1].variadic:
+    if known and known[-1].variadic and known[-1].homogeneous:
         known += known[-1:] * (outputs - len(known))
     return known
 

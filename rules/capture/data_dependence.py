@@ -248,13 +248,13 @@ class SizeLost(Rule, id="OXP1031", level=Level.ERROR, history=[Added("0.1.0")]):
         class Pick(torch.nn.Module):
             def __init__(self):
                 super().__init__()
-                self.register_buffer("rows", torch.tensor([True, False, True]))
+                self.register_buffer("rows", torch.arange(100) % 50 == 0)
 
             def forward(self, x):
                 return x[self.rows, torch.tensor([0, 1])]  # OXP1031
 
 
-        program = onnxplain.export(Pick(), (torch.ones(3, 4),))
+        program = onnxplain.export(Pick(), (torch.ones(100, 4),))
         ```
 
         ```python
@@ -266,13 +266,13 @@ class SizeLost(Rule, id="OXP1031", level=Level.ERROR, history=[Added("0.1.0")]):
         class Pick(torch.nn.Module):
             def __init__(self):
                 super().__init__()
-                self.register_buffer("rows", torch.tensor([0, 2]))
+                self.register_buffer("rows", torch.tensor([0, 50]))
 
             def forward(self, x):
                 return x[self.rows, torch.tensor([0, 1])]
 
 
-        program = onnxplain.export(Pick(), (torch.ones(3, 4),))
+        program = onnxplain.export(Pick(), (torch.ones(100, 4),))
         ```
     """
 

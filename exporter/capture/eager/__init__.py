@@ -171,3 +171,17 @@ def _truth(test: str, frame: types.FrameType) -> bool | None:
         return bool(python_frames.evaluate(test, frame))
     except Exception:  # noqa: BLE001  the test is the user's expression, and may raise anything
         return None
+
+
+def same_results(before: object, after: object) -> bool:
+    """Whether two results of the model are equal, up to rounding."""
+    try:
+        torch.testing.assert_close(_leaves(after), _leaves(before), equal_nan=True)
+    except Exception:  # noqa: BLE001  assert_close raises several types, and results may be the user's own classes
+        return False
+    return True
+
+
+def _leaves(result: object) -> list[object]:
+    # NOTE: eager torch.while_loop turns the numbers that it carries into tensors.
+    return [torch.as_tensor(leaf) if isinstance(leaf, torch.Tensor | int | float) else str(leaf) for leaf in pytree.tree_leaves(result)]

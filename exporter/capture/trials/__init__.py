@@ -13,7 +13,7 @@ import torch
 
 from onnxplain import process
 from onnxplain.capture import strategies
-from onnxplain.capture.eager import EagerRuns, Outcome, stoppable
+from onnxplain.capture.eager import EagerRuns, Outcome, same_results, stoppable
 from onnxplain.capture.eager.copies import Copies
 from onnxplain.capture.explain import data_dependence, dims
 from onnxplain.capture.finding import Finding, chain, module_of
@@ -26,7 +26,7 @@ from onnxplain.process import BudgetSpent, Stopped
 from onnxplain.request import Request
 from onnxplain.rules import SpecializedDynamicDim
 from onnxplain.source import locations, syntax
-from onnxplain.torch_internals import python_frames, pytree
+from onnxplain.torch_internals import python_frames
 from onnxplain.torch_internals.code_objects import compiled, key_of
 
 _UNTRIED = "onnxplain did not try this fix."
@@ -105,7 +105,7 @@ class Trials:
             return False if has_time else None
         if not ran & {id(code) for code in edited.values()}:
             return None
-        return after.error is None and _same(before.result, after.result) and self._goes_on(finding, edits, edited, before)
+        return after.error is None and same_results(before.result, after.result) and self._goes_on(finding, edits, edited, before)
 
     def _copy(self, edited: Mapping[types.CodeType, types.CodeType], before: Outcome) -> Callable[..., Any] | None:
         """A copy of the model with edited functions; None if it cannot be made, for example if an edit uses more outer names."""
@@ -194,17 +194,3 @@ def _callers(edited: Mapping[types.CodeType, types.CodeType], outcome: Outcome) 
 
 def _as_snippet(edit: Edit) -> str:
     return textwrap.dedent(" " * ((edit.region.column or 1) - 1) + edit.replacement).strip()
-
-
-def _same(before: object, after: object) -> bool:
-    """Whether two results of the model are equal, up to rounding."""
-    try:
-        torch.testing.assert_close(_leaves(after), _leaves(before), equal_nan=True)
-    except Exception:  # noqa: BLE001  assert_close raises several types, and results may be the user's own classes
-        return False
-    return True
-
-
-def _leaves(result: object) -> list[object]:
-    # NOTE: eager torch.while_loop turns the numbers that it carries into tensors.
-    return [torch.as_tensor(leaf) if isinstance(leaf, torch.Tensor | int | float) else str(leaf) for leaf in pytree.tree_leaves(result)]

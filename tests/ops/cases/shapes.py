@@ -21,7 +21,7 @@ CASES: dict[str, Case] = {
         X,
     ),
     "view-of-fixed": static(lambda x: x.view(6, -1).transpose(0, 1).reshape(-1), X),
-    "view-of-nothing": static(lambda x: (x[:0].reshape(0, 24, 2), x[:0].reshape(2, 0)), X),
+    "view-of-nothing": static(lambda x: (x[:0].reshape(0, 24, 2), x[:0].reshape(2, 0), x + 1), X),
     "flatten": dynamic(
         lambda x: [
             *(x.flatten(), x.flatten(1), x.flatten(0, 1), x.flatten(1, 1) + 1, x[None].flatten(1, 2), x[None, None].flatten(2, 3)),
@@ -61,7 +61,7 @@ CASES: dict[str, Case] = {
     ),
     "split-of-dynamic": dynamic(lambda x: (torch.cat(x.chunk(2, dim=1), dim=1), *x.split(2, 0)[:1]), X),
     "join": dynamic(lambda a, b: (torch.cat([a, b]), torch.cat([a, b, a], -1), torch.cat([NOTHING, a]), torch.stack([a, b], 1)), PAIR),
-    "join-of-nothing": static(lambda a, b: (torch.cat([NOTHING, NOTHING]), torch.cat([a[:0], b])), PAIR),
+    "join-of-nothing": static(lambda a, b: (torch.cat([NOTHING, NOTHING]), torch.cat([a[:0], b]), a + 1), PAIR),
     "diff": dynamic(lambda x: x.diff(dim=1), X),
     "pads": dynamic(lambda x: (functional.pad(x, (-1, 2)), functional.pad(x, (0, 0, 0, x.size(1) % 2))), X),
     "vmap": static(lambda x: torch.vmap(lambda row: (row @ row.T).softmax(0))(x), X),
