@@ -197,8 +197,7 @@ class _Search:
             return False
         args, kwargs = pytree.tree_map_only(torch.Tensor, torch.clone, (self.request.args, dict(self.request.kwargs)))
         try:
-            # NOTE: the program also refuses the size 1 as such.
-            after = program.module(check_guards=False)(*args, **kwargs)
+            after = larger_examples.without_checks(program)(*args, **kwargs)
         except Exception as error:  # noqa: BLE001  a program for larger sizes may fail in any way
             self._context.event(f"That capture does not run with the example: {headline(error)}")
             return False

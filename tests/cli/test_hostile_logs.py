@@ -96,7 +96,7 @@ def test_a_base_leads_nowhere_else(victim: Victim, base: str) -> None:
 
 
 def test_the_checkout_of_another_machine_is_this_one(victim: Victim) -> None:
-    victim.save(lambda document: victim.run_of(document).update(originalUriBaseIds={"SRCROOT": {"uri": "file:///another/machine/"}}))
+    victim.save(lambda document: victim.run_of(document)["originalUriBaseIds"]["SRCROOT"].update(uri="file:///another/machine/"))
     assert victim.fix().exit_code == 0
     assert "torch.cond" in victim.source.read_text(encoding="utf-8")
 

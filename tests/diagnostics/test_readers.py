@@ -263,6 +263,7 @@ def test_line_hashes_are_those_of_the_multitool(packages: None, tmp_path: pathli
     content = json.loads(sarif.to_json(made.log(), tmp_path))
     ours = [each["partialFingerprints"].pop("primaryLocationLineHash") for each in content["runs"][0]["results"]]
     path = tmp_path / "log.sarif"
+    content["runs"][0]["originalUriBaseIds"]["SRCROOT"]["uri"] = f"{tmp_path.as_uri()}/"
     path.write_text(json.dumps(content), encoding="utf-8")
     theirs = multitool.with_line_hashes(path, tmp_path)["runs"][0]["results"]
     assert [each["partialFingerprints"]["primaryLocationLineHash"] for each in theirs] == ours

@@ -95,9 +95,9 @@ class Model(torch.nn.Module):
         return x, torch.nn.functional.rrelu(-(-x))  # here
 
 
-x = torch.rand(4)
+x = torch.rand(4) - 0.5
 program = onnxplain.export(Model(), (x,), sarif="model.sarif", verify=True)
-torch.testing.assert_close(program(x)[1], 4 * x**3 - 3 * x)
+torch.testing.assert_close(program(x)[1], torch.nn.functional.rrelu(x))
 assert "Neg" not in [node.op_type for node in program.model.graph]
 assert pathlib.Path(onnxplain.__file__).is_relative_to(sys.argv[1])
 """

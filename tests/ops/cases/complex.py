@@ -82,7 +82,7 @@ CASES: dict[str, Case] = {
                 *(z.to(torch.complex128), z.real.to(z), z.to("cpu", torch.complex128), z.to(dtype=torch.complex128)),
                 aten._to_copy(z, dtype=torch.complex128),
                 *(torch.ops.prims.convert_element_type(z, torch.complex128), aten.to.dtype_layout(z, dtype=torch.complex128), z.real),
-                *(z.imag, z.clone() + 1),
+                *(z.imag, z.clone() + 1, torch.ops.prims.add(z, z), torch.ops.prims.div(z, z)),
                 *(aten.to.device(z, "cpu", torch.complex128), torch.view_as_real(z), torch.view_as_complex(torch.view_as_real(z))),
                 z.to(z.dtype) * 2,
                 *(aten.view_as_real_copy(z), aten.view_as_complex_copy(torch.view_as_real(z)), z.positive() * 3),
