@@ -354,5 +354,8 @@ _BY_NAME: Mapping[str, Callable[..., Any]] = {
     "triangular_solve": _triangular_solve,
 }
 
-DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {getattr(torch.ops.aten, name).default: each for name, each in _BY_NAME.items()}
-"""The decompositions by operator."""
+# NOTE: torch 2.15 has no aten::cholesky any more.
+DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
+    getattr(torch.ops.aten, name).default: each for name, each in _BY_NAME.items() if hasattr(torch.ops.aten, name)
+}
+"""The decompositions by operator, of those that the installed torch has."""
