@@ -13,7 +13,7 @@ from onnxplain.diagnostics import DiagnosticContext, Evidence
 from onnxplain.registry import qualified_name
 from onnxplain.rules import MutationDropped, MutationNotRemoved
 from onnxplain.source import locations
-from onnxplain.torch_internals import functorch
+from onnxplain.torch_internals import functorch, pytree
 from onnxplain.torch_internals.operators import OpOverload, schema
 
 from . import aliases, views
@@ -38,13 +38,13 @@ def functionalize(
     """The program and a copy of its graph, which has no in-place operators. The program is a new one if it was traced again."""
     graph_module = _copy(program)
     lasting = _lasting(program, graph_module.graph)
-    returned = _returned(graph_module.graph)
+    returned, plain = _returned(graph_module.graph), _plain_inputs(program)
     writers: dict[torch.fx.Node, Evidence] = {}
     obstacle = _resolved_by_tracing(graph_module) or _rewrite(graph_module, lasting, writers)
     if obstacle is None:
         for node, (kind, name) in lasting.items():
-            # NOTE: a caller gets a written input back if the model returns it, such as a cache.
-            if node in writers and (kind != "input" or node not in returned):
+            # NOTE: the caller of a model that returns its cache uses the result. A tensor that is an argument by itself may live on.
+            if node in writers and (kind != "input" or node not in returned or node.name in plain):
                 context.report(MutationDropped(kind=kind, name=name), at=writers[node])
         return program, graph_module
     # NOTE: this costs as much as the capture, so it happens only if it must.
@@ -105,6 +105,13 @@ def _returned(graph: torch.fx.Graph) -> set[torch.fx.Node]:
             source = argument
         found.add(source)
     return found
+
+
+def _plain_inputs(program: torch.export.ExportedProgram) -> set[str]:
+    """The names of the inputs that are arguments by themselves, and no parts of one."""
+    args, kwargs = program.example_inputs or ((), {})
+    alone = [leaf is each for each in (*args, *kwargs.values()) for leaf in pytree.tree_leaves(each)]
+    return {str(name) for name, is_alone in zip(program.graph_signature.user_inputs, alone, strict=False) if is_alone}
 
 
 def _changes_nothing(node: torch.fx.Node, argument: torch.fx.Node) -> bool:
