@@ -115,7 +115,7 @@ def kill_exports(seed: int, number: int, folder: pathlib.Path) -> tuple[collecti
 
 
 def test_killed_exports_leave_whole_files(tmp_path: pathlib.Path) -> None:
-    seen, _ = kill_exports(1, 12, tmp_path)
+    seen, _ = kill_exports(1, 8, tmp_path)
     assert not [told for told in seen if told.startswith("fault")], seen
 
 
