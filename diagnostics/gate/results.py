@@ -92,6 +92,7 @@ class Run:
         results: Its results in order, without those that an earlier comparison added.
         omitted: The number of findings of each level that it omits, because it is for GitHub.
         for_github: True if it is for GitHub.
+        unfinished: Why the export did not come to its end; empty if it did.
     """
 
     id: str
@@ -100,6 +101,7 @@ class Run:
     results: tuple[Result, ...]
     omitted: Mapping[Level, int]
     for_github: bool
+    unfinished: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -131,12 +133,18 @@ def load(path: pathlib.Path, *, export: bool) -> SarifFile:
     Raises:
         UnreadableLog: The file is missing, is not a log of onnxplain or one of a newer version, contradicts itself, or lacks something
             that a comparison needs.
+        InvalidArgument: Something cut the export short. More findings might have followed, so no verdict holds.
     """
     with opened_sarif(path) as content:
         runs = tuple(_run(run, export=export) for run in content["runs"])
         if not runs:
             raise ValueError("it has no run")
-        return SarifFile(path, content, runs)
+    for run in runs:
+        if run.unfinished:
+            raise InvalidArgument(
+                f"LOG: expected the log of an export that was not cut short, got {str(path)!r} ({run.unfinished}): export again"
+            )
+    return SarifFile(path, content, runs)
 
 
 def load_all(logs: Sequence[pathlib.Path], others: Mapping[str, pathlib.Path | None]) -> list[SarifFile]:
@@ -167,13 +175,11 @@ def _run(run: Json, *, export: bool) -> Run:
     model = id.removeprefix("onnx-export/").removesuffix("/")
     results = tuple(_result(model, result) for result in present_results(run))
     omitted = {Level(level): integer(count) for level, count in properties.get("onnxplain/leftOut", {}).items()}
-    if unfinished := properties.get("onnxplain/unfinished"):
-        # NOTE: more findings might have followed, so no verdict holds.
-        raise ValueError(f"its export was cut short ({string(unfinished):.60}): export again")
     failed = export and not boolean(run["invocations"][0]["executionSuccessful"])
     if failed and not omitted.get(Level.ERROR) and all(result.level is not Level.ERROR for result in results):
         raise ValueError("it says that the export failed, but has no error")
-    return Run(id, model, version, results, omitted, properties.get("onnxplain/sarifProfile") == "github")
+    unfinished = string(properties.get("onnxplain/unfinished", ""))
+    return Run(id, model, version, results, omitted, properties.get("onnxplain/sarifProfile") == "github", unfinished)
 
 
 def _check_version(version: str) -> None:

@@ -10,6 +10,7 @@ import click
 
 import onnxplain.rules
 from onnxplain.diagnostics import SARIF_PROFILES, DiagnosticOptions, InvalidArgument, Level, Log, LogNotSaved, SarifProfile, visible
+from onnxplain.signals import Terminated
 
 _STRATEGIES = ("non-strict", "strict", "draft")
 
@@ -172,6 +173,9 @@ def command(
             ).diagnostics
     except onnxplain.ExportFailed as failure:
         log = failure.log
+    except (KeyboardInterrupt, Terminated):
+        click.echo(visible(f"The log {files.sarif} names the line that was running."), err=True)
+        raise
     except InvalidArgument as error:
         raise click.UsageError(str(error)) from error
     except LogNotSaved as error:
