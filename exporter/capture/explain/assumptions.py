@@ -112,7 +112,7 @@ def _decided(
 ) -> Iterator[Finding]:
     """The findings about operators that decided by the sizes of dims: how many parts to make, which dims to drop."""
     for node, dim, limits in other_sizes(guards, program, list(names), list(others)):
-        constraint = " and ".join(f"{names[dim]} {limit}" for limit in limits or ("!= 1",))
+        constraint = " and ".join(f"{names[dim]} {limit}" for limit in _joined(limits) or ("!= 1",))
         fix = Fix(_PARTS if limits else _ONE, Confidence.CHANGES_BEHAVIOUR)
         yield Finding(ConstraintViolated(dim=names[dim], constraint=constraint), locations.at_node(node), fixes=(fix,), blocking=False)
 
@@ -145,6 +145,12 @@ def other_sizes(
                 yield node, dim, []
             if call.counts and (limits := list(_limits(guards, node, call, symbol, sizes, dim))):
                 yield node, dim, limits
+
+
+def _joined(limits: Sequence[str]) -> Sequence[str]:
+    """`limits`; one for a single size."""
+    numbers = {limit.split()[1] for limit in limits}
+    return [f"== {number}" for number in numbers] if len(limits) == 2 and len(numbers) == 1 else limits
 
 
 def _limits(
