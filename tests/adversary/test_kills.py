@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import collections
+import hashlib
 import json
 import os
 import pathlib
@@ -55,10 +56,7 @@ def faults(folder: pathlib.Path, whole: set[tuple[str, bytes]]) -> list[str]:
     onnx.load(folder / "net.onnx")
     check_log(folder / "net.sarif")
     log = read_log(folder / "net.sarif")
-    try:
-        passed = judge_logs([folder / "net.sarif"], max_warnings=0, replaced_output=lambda path: OutputReplaced(path=path)).passed
-    except ValueError:
-        passed = False
+    passed = _passes(folder)
     if log.succeeded:
         recorded = {artifact.path.name: artifact.sha256 for artifact in log.artifacts}
         if not passed or {*recorded} != {"net.onnx", "net.onnx.data"}:
@@ -66,6 +64,19 @@ def faults(folder: pathlib.Path, whole: set[tuple[str, bytes]]) -> list[str]:
     elif passed:
         wrong.append("the gate passes")
     return wrong
+
+
+def _passes(folder: pathlib.Path) -> bool:
+    """Whether the gate passes the log and finds its model at the path."""
+    before = pathlib.Path.cwd()
+    # NOTE: the gate hashes outputs below the current folder only.
+    os.chdir(folder)
+    try:
+        return judge_logs([folder / "net.sarif"], max_warnings=0, replaced_output=lambda path: OutputReplaced(path=path)).passed
+    except ValueError:
+        return False
+    finally:
+        os.chdir(before)
 
 
 def kill_exports(seed: int, number: int, folder: pathlib.Path) -> tuple[collections.Counter[str], list[float]]:
@@ -117,6 +128,28 @@ def kill_exports(seed: int, number: int, folder: pathlib.Path) -> tuple[collecti
 def test_killed_exports_leave_whole_files(tmp_path: pathlib.Path) -> None:
     seen, _ = kill_exports(1, 8, tmp_path)
     assert not [told for told in seen if told.startswith("fault")], seen
+
+
+def test_exports_to_the_same_paths_leave_whole_files_and_the_gate_tells_a_mixture(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "script.py").write_text(MODEL, encoding="utf-8")
+    whole: set[tuple[str, bytes]] = set()
+    for variant in ("0", "1"):
+        with warm.started(tmp_path, ["script.py"], {"SEED": variant}) as process:
+            process.join(120)
+        assert process.exitcode == 0
+        whole |= {(name, (tmp_path / name).read_bytes()) for name in FILES}
+    for _ in range(4):
+        with warm.started(tmp_path, ["script.py"], {"SEED": "0"}) as one, warm.started(tmp_path, ["script.py"], {"SEED": "1"}) as other:
+            for process in (one, other):
+                process.join(120)
+                assert process.exitcode == 0
+        files = {name: (tmp_path / name).read_bytes() for name in ("net.onnx", "net.onnx.data")}
+        assert {*files.items()} <= whole
+        log = read_log(tmp_path / "net.sarif")
+        described = {artifact.path.name: artifact.sha256 for artifact in log.artifacts}
+        belongs = described == {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+        assert log.succeeded
+        assert _passes(tmp_path) is belongs
 
 
 def main() -> None:
