@@ -105,10 +105,10 @@ class Outputs:
         context.watcher = None if self.sarif is None else Journal(context, self.sarif, self.sarif_profile)
         try:
             yield
+        except ExportFailed:
+            raise
         except BaseException as error:
-            # NOTE: a stage has turned each other exception into a finding.
-            if isinstance(error, Exception):
-                raise
+            # NOTE: a signal, or a fault of onnxplain between two stages.
             context.watcher = None
             names = {KeyboardInterrupt: "SIGINT", Terminated: str(error)}
             # NOTE: what interrupts the export counts, whatever becomes of its log.

@@ -95,7 +95,7 @@ def _sources_of_composite(node: torch.fx.Node, sources: Sequence[torch.fx.Node])
         with torch.no_grad(), mode:
             made = [value for value in _leaves(node.target(*args, **kwargs)) if isinstance(value, torch.Tensor)]
     except Exception as error:
-        # NOTE: an operator of the user's may need what fake tensors do not have.
+        # NOTE: a custom operator may need what fake tensors do not have.
         raise UnknownMemory from error
     return [source for source, value in tensors.items() if any(share_memory(each, value) for each in made)]
 

@@ -112,7 +112,7 @@ def _range(value: range, _place: str, _write: _Write) -> Expression:
 
 
 def _path(value: pathlib.PurePath, place: str, write: _Write) -> Expression:
-    # NOTE: the folders are those of the user's machine, and the home folder has the name of the user.
+    # NOTE: folders tell of the machine, and the name of the home folder is that of the user.
     name = "home" if str(value) == os.path.expanduser("~") else value.name  # noqa: PTH111  this one raises nothing without a home
     return call(Ref(type(value)), write(name, place))
 

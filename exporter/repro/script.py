@@ -71,7 +71,7 @@ def failing(log: Log) -> Diagnostic:
 class Script:
     """Collects what a script needs to fail as an export did.
 
-    The strings of the model, comments and docstrings name no folders of the user's machine and no secrets of the environment, as in a log.
+    As in a log, the model's strings, comments and docstrings name no folders of the machine and no secrets of the environment.
 
     Args:
         request: The export. Its model is no ExportedProgram, which has no source.

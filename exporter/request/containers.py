@@ -107,7 +107,7 @@ def _is_new_and_empty(value: Any) -> bool:
             return False
         made = _made(cls, _arguments(value) or ())
         return type(made) is cls and made is not value and not any(_attributes(made)) and not any(_items(made))
-    except Exception:  # noqa: BLE001  the methods of the user's class run here
+    except Exception:  # noqa: BLE001  methods of a class that we do not know run here
         return False
 
 

@@ -29,8 +29,8 @@ def deferred() -> Iterator[None]:
 
 
 def _defer(recompile: Callable[..., Any], module: torch.fx.GraphModule) -> Any:
-    # NOTE: read in torch 2.11, 2.13 and 2.15, fx/graph_module.py: each graph module has a class of its own, to which `recompile` gives the
-    # function, and `recompile` copies from other kinds of code generators how the inputs are nested.
+    # NOTE: read in torch 2.11, 2.13 and 2.15, fx/graph_module.py: each graph module has its own class, and `recompile` puts the function
+    # there. For other kinds of code generators, `recompile` also copies how the inputs are nested.
     if type(module.graph._codegen) is not torch.fx.graph.CodeGen:
         return recompile(module)
     own: Any = type(module)

@@ -141,7 +141,7 @@ def test_the_checkout_is_named_without_secrets(tmp_path: pathlib.Path, read: Rea
     assert "branch" not in read(context.log())["runs"][0]["versionControlProvenance"][0]
 
 
-@pytest.mark.parametrize("remote", ["https://[broken", "../elsewhere", "file:///home/me/name.git", ""])
+@pytest.mark.parametrize("remote", ["https://[broken", "../elsewhere", "file:///srv/name.git", ""])
 def test_a_checkout_without_a_page_is_not_named(tmp_path: pathlib.Path, read: Read, remote: str) -> None:
     in_checkout(tmp_path, remote)
     assert "versionControlProvenance" not in read(make_context().log())["runs"][0]

@@ -292,7 +292,7 @@ class Classifier(torch.nn.Module):
 def test_a_library_s_model_is_made_from_its_configuration(load: Load, tmp_path: pathlib.Path) -> None:
     transformers = pytest.importorskip("transformers")
     sizes = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16, "vocab_size": 30}
-    config = transformers.BertConfig(**sizes, pad_token_id=0, _name_or_path="/home/user/secret")
+    config = transformers.BertConfig(**sizes, pad_token_id=0, _name_or_path="private/secret")
     model = load(CONFIG).Classifier(config).eval()
     mask = {"attention_mask": torch.ones(1, 4, dtype=torch.int64)}
     script = check(model, (torch.tensor([[5, 7, 29, 3]]),), tmp_path, kwargs=mask)
