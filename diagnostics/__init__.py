@@ -15,6 +15,7 @@ from .diagnostic import Diagnostic, Suppression
 from .display import Span, describe, described_error, excerpt, message_of, shown_path, visible, visible_lines
 from .errors import InvalidArgument, OnnxExporterError, UnreadableLog
 from .export_errors import ExportFailed, LogNotSaved
+from .file_hash import sha256
 from .fix import Confidence, Edit, Fix
 from .graph import LEFT_OUT, Graph, Node
 from .json_values import integer, string
@@ -100,6 +101,7 @@ __all__ = [
     "read_log",
     "remove_abandoned",
     "replace_file",
+    "sha256",
     "shown_path",
     "string",
     "visible",

@@ -23,6 +23,7 @@ from onnxplain.diagnostics import (
     OnnxExporterError,
     SarifProfile,
     replace_file,
+    sha256,
 )
 
 from . import repro as repro_script
@@ -31,7 +32,7 @@ from .process import Budget, without_collection
 from .program import ONNXProgram
 from .request import Request
 from .signals import Terminated
-from .storage import Staging, checked_folder, checked_path, current_folder_exists, data_file, sha256
+from .storage import Staging, checked_folder, checked_path, current_folder_exists, data_file
 
 _Place = bool | str | os.PathLike[str]
 """False or None writes no file, True writes it to the default path, a path writes it there."""

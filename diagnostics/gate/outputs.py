@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import pathlib
 from collections.abc import Callable, Iterator
 
 from onnxplain.diagnostics import fingerprint
+from onnxplain.diagnostics.file_hash import sha256
 from onnxplain.diagnostics.json_values import array, integer, string
 from onnxplain.diagnostics.privacy import ROOT
 from onnxplain.diagnostics.rule import Rule
@@ -49,12 +49,6 @@ def replaced(run: Run, content: Json, tree: SourceTree, rule: Callable[[str], Ru
             )
 
 
-def _is(path: pathlib.Path, size: int, sha256: str) -> bool:
+def _is(path: pathlib.Path, size: int, digest: str) -> bool:
     # NOTE: the size differs for most other models, and hashing takes a second for each GB or so.
-    if path.stat().st_size != size:
-        return False
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest() == sha256
+    return path.stat().st_size == size and sha256(path) == digest

@@ -8,7 +8,7 @@ from .export_stages import open_destination, save, serialize
 from .model_file import write
 from .paths import checked_folder, checked_path, current_folder_exists, data_file, not_written
 from .program_saving import save_program
-from .staging import Staging, sha256
+from .staging import Staging
 
 __all__ = [
     "Staging",
@@ -21,6 +21,5 @@ __all__ = [
     "save",
     "save_program",
     "serialize",
-    "sha256",
     "write",
 ]

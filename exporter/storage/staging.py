@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import pathlib
 import shutil
 from types import TracebackType
 
-from onnxplain.diagnostics import DiagnosticContext, Temporary, make_folder, remove_abandoned
+from onnxplain.diagnostics import DiagnosticContext, Temporary, make_folder, remove_abandoned, sha256
 
 
 class Staging:
@@ -90,14 +89,3 @@ def _sync_folder(folder: pathlib.Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def sha256(path: pathlib.Path) -> str:
-    """The hash of a file, in hex."""
-    with path.open("rb") as file:
-        if hasattr(hashlib, "file_digest"):
-            return str(hashlib.file_digest(file, "sha256").hexdigest())
-        digest = hashlib.sha256()
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-        return digest.hexdigest()
