@@ -36,7 +36,7 @@ def opened_sarif(path: pathlib.Path) -> Iterator[Json]:
     Raises:
         UnreadableLog: The file is missing, too large or not a SARIF log of onnxplain, or the block met content that it did not expect.
     """
-    try:
+    with content_errors(path):
         with path.open("rb") as file:
             # NOTE: it may be a pipe or a device, which does not tell its size.
             data = file.read(SIZE_LIMIT + 1)
@@ -44,6 +44,13 @@ def opened_sarif(path: pathlib.Path) -> Iterator[Json]:
             raise ValueError(f"it has more than {SIZE_LIMIT // 10**6} MB")
         with _without_collection():
             yield _parsed(data)
+
+
+@contextlib.contextmanager
+def content_errors(path: pathlib.Path) -> Iterator[None]:
+    """Turns an error in the block, which reads content of the SARIF file at `path`, into `UnreadableLog`."""
+    try:
+        yield
     except OSError as error:
         raise UnreadableLog(path, error.strerror or str(error)) from error
     except RecursionError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 from collections.abc import Callable, Iterator
 
@@ -26,6 +27,9 @@ def replaced(run: Run, content: Json, tree: SourceTree, rule: Callable[[str], Ru
         content: The run as SARIF.
         tree: Where the outputs may lie.
         rule: Makes the finding for the path of an output.
+
+    Raises:
+        ValueError: An output exists and cannot be read.
     """
     for artifact in array(content.get("artifacts", [])):
         location, digest = artifact["location"], artifact.get("hashes", {}).get("sha-256")
@@ -36,7 +40,7 @@ def replaced(run: Run, content: Json, tree: SourceTree, rule: Callable[[str], Ru
             path = tree.find(location, content.get("originalUriBaseIds", {}), suffixes=None)
         except Unreachable:
             continue
-        if path.exists() and not _is(path, integer(artifact["length"]), string(digest)):
+        if os.path.lexists(path) and not _is(path, integer(artifact["length"]), string(digest)):
             found = rule(string(location["uri"]))
             yield Result(
                 run.model,
@@ -50,5 +54,8 @@ def replaced(run: Run, content: Json, tree: SourceTree, rule: Callable[[str], Ru
 
 
 def _is(path: pathlib.Path, size: int, digest: str) -> bool:
-    # NOTE: the size differs for most other models, and hashing takes a second for each GB or so.
-    return path.stat().st_size == size and sha256(path) == digest
+    try:
+        # NOTE: the size differs for most other models, and hashing takes a second for each GB or so.
+        return path.stat().st_size == size and sha256(path) == digest
+    except OSError as error:
+        raise ValueError(f"its output {path} cannot be read ({error.strerror})") from error

@@ -15,7 +15,7 @@ from onnxplain.diagnostics.errors import InvalidArgument
 from onnxplain.diagnostics.json_text import to_json
 from onnxplain.diagnostics.level import Level
 from onnxplain.diagnostics.rule import Rule
-from onnxplain.diagnostics.sarif_file import Json, present_results
+from onnxplain.diagnostics.sarif_file import Json, content_errors, present_results
 from onnxplain.diagnostics.source_tree import SourceTree
 
 from .baseline import as_kept
@@ -140,8 +140,9 @@ def judge_logs(
     if replaced_output is not None:
         tree = SourceTree.around()
         for log in loaded:
-            for run, content in zip(log.runs, log.content["runs"], strict=True):
-                results += replaced(run, content, tree, replaced_output)
+            with content_errors(log.path):
+                for run, content in zip(log.runs, log.content["runs"], strict=True):
+                    results += replaced(run, content, tree, replaced_output)
     compared = compare(results, _comparable(loaded, known) if known is not None else ())
     if known is not None:
         for path, text in [(log.path, to_json(_with_states(log, loaded, compared))) for log in loaded]:

@@ -83,6 +83,40 @@ def test_what_cannot_be_judged_never_passes(kind: str) -> None:
         assert (pathlib.Path(BASELINE).read_bytes(), pathlib.Path("good.sarif").read_bytes()) == (accepted, good), "nothing is half-written"
 
 
+OUTPUT = {"location": {"uri": "net.onnx", "uriBaseId": "SRCROOT"}, "length": 1, "roles": ["resultFile"], "hashes": {"sha-256": "0a"}}
+"""An output as a log records it."""
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        {},
+        ["x"],
+        [{}],
+        [OUTPUT | {"location": {"uriBaseId": "SRCROOT"}}],
+        [OUTPUT | {"location": {"uri": 5, "uriBaseId": "SRCROOT"}}],
+        [OUTPUT | {"length": "x"}],
+        [OUTPUT | {"hashes": 5}],
+        [OUTPUT | {"length": 3, "hashes": {"sha-256": 5}}],
+    ],
+)
+def test_outputs_that_no_export_records_are_refused(outputs: object) -> None:
+    pathlib.Path("net.onnx").write_text("net", encoding="utf-8")
+    write(["a  # W"])
+    pathlib.Path("bad.sarif").write_text(changed("runs", 0, "artifacts", value=outputs)(), encoding="utf-8")
+    told = run("gate", "bad.sarif")
+    assert (told.exit_code, told.stdout) == (2, "")
+    assert "bad.sarif" in told.stderr
+    assert "Error: onnxplain stopped" not in told.stderr
+
+
+def test_an_output_whose_name_no_file_can_have_tells_nothing() -> None:
+    write(["a  # W"])
+    output = OUTPUT | {"location": {"uri": "n" * 5_000, "uriBaseId": "SRCROOT"}}
+    pathlib.Path("long.sarif").write_text(changed("runs", 0, "artifacts", value=[output])(), encoding="utf-8")
+    assert run("gate", "long.sarif", "--max-warnings", "1").exit_code == 0
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
