@@ -147,6 +147,8 @@ def copied(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, .
 
     A tensor that is passed twice stays one tensor. The containers are rebuilt as torch.export rebuilds them.
     """
-    known: dict[int, Any] = {}
+    tensors = (leaf for leaf in pytree.tree_leaves((tuple(args), dict(kwargs))) if isinstance(leaf, torch.Tensor))
+    # NOTE: `deepcopy` refuses a tensor that a computation with gradients returned.
+    known: dict[int, Any] = {id(tensor): tensor.clone() for tensor in tensors if not tensor.is_leaf}
     given: tuple[tuple[Any, ...], dict[str, Any]] = pytree.tree_map(lambda leaf: copy.deepcopy(leaf, known), (tuple(args), dict(kwargs)))
     return given

@@ -102,7 +102,7 @@ def intermediate_values(prepared: Prepared, inputs: Sequence[Any]) -> Mapping[to
     """
     program = prepared.program
     tensors = {**program.state_dict, **program.constants}
-    given = iter(inputs)
+    given = iter(copied(inputs, {})[0])
     flat: list[Any] = []
     for spec in program.graph_signature.input_specs:
         if spec.kind is not InputKind.USER_INPUT:
@@ -110,7 +110,7 @@ def intermediate_values(prepared: Prepared, inputs: Sequence[Any]) -> Mapping[to
         elif isinstance(spec.arg, ConstantArgument):
             flat.append(spec.arg.value)
         else:
-            flat.append(copy.deepcopy(next(given)))
+            flat.append(next(given))
     interpreter = _Recording(prepared.graph_module)
     with torch.no_grad():
         interpreter.run(*flat)

@@ -62,6 +62,12 @@ def test_the_tolerance_of_bfloat16() -> None:
         assert [finding.rule.tolerance for finding in found] == [5e-2] * count  # type: ignore[attr-defined]
 
 
+def test_inputs_may_be_results_of_computations_with_gradients() -> None:
+    computed = torch.ones(3, requires_grad=True) * 2
+    (finding,) = verified(torch.abs, (computed,), shifted(0.5)).findings
+    assert (finding.rule.id, finding.rule.difference) == ("OXP6002", pytest.approx(0.5 / 3))  # type: ignore[attr-defined]
+
+
 def test_a_comparison_leaves_the_model_as_it_is() -> None:
     options = onnxplain.DiagnosticOptions(levels={"OXP6002": onnxplain.Level.WARNING})
     table = shifted(0.5)
