@@ -178,7 +178,8 @@ class _Run:
 
     def _region(self, artifact: Json, region: Json) -> Region:
         """`region` with the text of its lines."""
-        line, end_line = integer(region["startLine"], least=1), integer(region.get("endLine", region["startLine"]), least=1)
+        line = integer(region["startLine"], least=1)
+        end_line = integer(region.get("endLine", line), least=line)
         if "startColumn" not in region:
             return Region(line, None, end_line, None, lines=("",))
         column, end_column = (min(integer(region[name], least=1), _COLUMN_LIMIT) for name in ("startColumn", "endColumn"))

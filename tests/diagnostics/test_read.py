@@ -218,6 +218,9 @@ NO_LOGS: dict[str, Callable[[str], str | None]] = {
     "of no run": lambda source: broken(source, "runs", value=[]),
     "no results": lambda source: broken(source, "runs", 0, "results", value=None),
     "no line": lambda source: broken(source, "runs", 0, "results", 0, "locations", 0, "physicalLocation", "region", "startLine", value="6"),
+    "end before start": lambda source: broken(
+        source, "runs", 0, "results", 0, "locations", 0, "physicalLocation", "region", value={"startLine": 6, "endLine": 3}
+    ),
     "no level": lambda source: broken(source, "runs", 0, "results", 0, "level", value="fatal"),
     "no time": lambda source: broken(source, "runs", 0, "invocations", 0, "startTimeUtc", value="today"),
     "no text": lambda source: broken(source, "runs", 0, "results", 0, "message", "text", value={}),
