@@ -238,20 +238,15 @@ class DiagnosticContext:
 
     def log_if_killed(self, stage: str) -> Log:
         """What the log has to tell if nothing follows, because the process ends in `stage`. It has no graphs."""
+        log = self.log(unfinished=KILLED, graphs=False)
+        places = log.places or self._places()
         finding = _finding(self._cut_short(stage, KILLED), Level.ERROR, stage, Evidence(), blocking=True)
-        places = self._places()
-        ending = _with_occurrences(finding, [None], places)
         return dataclasses.replace(
-            self.log(unfinished=KILLED, graphs=False),
-            findings=(ending, *self._frozen(places)),
-            stages=(*self._stages, Stage(stage, 0.0, completed=False)),
+            log,
+            findings=(_with_occurrences(finding, [None], places), *log.findings),
+            stages=(*log.stages, Stage(stage, 0.0, completed=False)),
             places=places,
         )
-
-    def _frozen(self, places: Sequence[Location]) -> Sequence[Diagnostic]:
-        """The findings until now, worst first."""
-        findings = [_with_occurrences(finding, self._occurrences[key], places) for key, finding in self._findings.items()]
-        return sorted(findings, key=lambda finding: (not finding.fails, finding.level.rank))
 
     def log(self, *, unfinished: str = "", graphs: bool = True) -> Log:
         """Everything that was reported until now, frozen.
@@ -261,12 +256,12 @@ class DiagnosticContext:
             graphs: Whether the log has the graphs that findings lead through.
         """
         places = self._places() if self._findings else ()
-        findings = self._frozen(places)
+        findings = [_with_occurrences(finding, self._occurrences[key], places) for key, finding in self._findings.items()]
         named = {step.graph for finding in findings for step in finding.code_flow} if graphs else set()
         return Log(
             tool=self._tool,
             subject=self.subject,
-            findings=tuple(findings),
+            findings=tuple(sorted(findings, key=lambda finding: (not finding.fails, finding.level.rank))),
             events=tuple(self._events),
             stages=tuple(self._stages),
             attachments=tuple(self._attachments),
