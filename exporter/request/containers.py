@@ -103,9 +103,9 @@ def _is_new_and_empty(value: Any) -> bool:
     """Whether Python's protocol for copies makes a new and empty object of the class, to which items and attributes are then added."""
     cls = type(value)
     try:
-        if _arguments(value) is None:
+        if (arguments := _arguments(value)) is None:
             return False
-        made = _made(cls, _arguments(value) or ())
+        made = _made(cls, arguments)
         return type(made) is cls and made is not value and not any(_attributes(made)) and not any(_items(made))
     except Exception:  # noqa: BLE001  methods of a class that we do not know run here
         return False
