@@ -57,7 +57,7 @@ import net, onnxplain
 model, args = net.build()
 onnxplain.export(model, args, "net.onnx", sarif="net.sarif", report=True, fallback=True)
 """
-CLASS, FORWARD = MODEL.split("\n").index("class Net(torch.nn.Module):") + 1, MODEL.split("\n").index("    def forward(self, x):") + 1
+FORWARD = MODEL.splitlines().index("    def forward(self, x):") + 1
 
 
 def line_of(mark: str) -> int:

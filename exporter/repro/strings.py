@@ -86,7 +86,7 @@ def with_comments(script: str, rewritten: Callable[[str], str]) -> str:
     """`script` with its comments and docstrings as `rewritten` makes them."""
     lines = io.StringIO(script).readlines()
     try:
-        tokens = list(tokenize.generate_tokens(iter([*lines, ""]).__next__))
+        tokens = list(tokenize.generate_tokens(iter(lines).__next__))
     except (SyntaxError, ValueError, tokenize.TokenError):
         return script
     code = [token for token in tokens if token.type not in (tokenize.COMMENT, tokenize.NL)]
