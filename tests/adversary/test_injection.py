@@ -142,7 +142,9 @@ FIELDS: dict[str, Field] = {
     "the command line": lambda run, result, text: run["invocations"][0].update(commandLine=text),
     "the folder": lambda run, result, text: run["invocations"][0].update(workingDirectory={"uri": text}),
     "times": lambda run, result, text: run["invocations"][0].update(startTimeUtc=text),
-    "written files": lambda run, result, text: run["artifacts"][0].update(location={"uri": text}, hashes={"sha-256": text}),
+    "written files": lambda run, result, text: run["artifacts"][0].update(
+        location={"uri": text, "uriBaseId": "SRCROOT"}, hashes={"sha-256": text}
+    ),
     "the model": lambda run, result, text: run["properties"].update({"onnxplain/subject": text}),
     "stages": lambda run, result, text: run["properties"]["onnxplain/stages"][0].update(name=text),
     "versions": lambda run, result, text: run["properties"]["onnxplain/environment"].update({text: text}),

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -74,14 +75,20 @@ def written(folder: pathlib.Path, name: str, text: str) -> pathlib.Path:
     return path
 
 
+LARGE: dict[str, Callable[[], dict[str, Any]]] = {
+    "findings": lambda: many(5_000),
+    "texts": lambda: wide(1_000_000),
+    "lists": lambda: {"runs": [[]] * 300_000, "version": "2.1.0"},
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["findings", "texts", "lists"])
+@pytest.mark.parametrize("name", LARGE)
 def test_large_logs_take_seconds(tmp_path: pathlib.Path, name: str) -> None:
-    document = {"findings": many, "texts": wide}.get(name, lambda _: {"runs": [[]] * 300_000, "version": "2.1.0"})
-    log = written(tmp_path, name, json.dumps(document({"findings": 5_000, "texts": 1_000_000}.get(name, 0))))
+    log = written(tmp_path, name, json.dumps(LARGE[name]()))
     for command in COMMANDS:
         code, seconds, memory, printed = run(log, *command)
-        assert code in (0, 1, 2), command
+        assert code in ((2,) if name == "lists" else (0, 1)), command
         assert seconds < 30, command
         assert memory < 500, command
         assert printed < 5_000_000, command
