@@ -107,7 +107,8 @@ class _Body:
         self.chance = chance
         self.lines: list[str] = []
         self.names = [each.name for each in inputs]
-        self.inputs = frozenset(self.names)
+        # NOTE: the order of a set of strings differs between processes, and so would the programs of a seed.
+        self.inputs = tuple(self.names)
         self.space: dict[str, Any] = {"torch": torch, "F": F, "math": math, **dict(zip(self.names, values, strict=True))}
         self.exact = set(self.names)
         self.dtypes = {each.dtype for each in inputs}
