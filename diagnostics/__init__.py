@@ -31,7 +31,7 @@ from .temporary_files import Temporary, make_folder, remove_abandoned
 if TYPE_CHECKING:
     from .gate import GATE_FORMATS, Verdict, accept_findings, judge_logs
     from .log_reader import read_log
-    from .privacy import privacy_of
+    from .privacy import privacy_of, whole_words
     from .sarif_file import opened_sarif, present_results
     from .source_tree import SourceTree, Unreachable
 
@@ -106,6 +106,7 @@ __all__ = [
     "string",
     "visible",
     "visible_lines",
+    "whole_words",
     "write_file",
 ]
 
@@ -120,6 +121,7 @@ _LATE = {
     "present_results": "sarif_file",
     "privacy_of": "privacy",
     "read_log": "log_reader",
+    "whole_words": "privacy",
 }
 """Names for reading logs, with their modules. These import at first use: they take 0.1 s, which exports and other commands save."""
 

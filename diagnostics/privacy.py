@@ -31,6 +31,8 @@ PACKAGE_FOLDERS = frozenset({"site-packages", "dist-packages"})
 _SECRET_NAME = re.compile(r"TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH|COOKIE|SESSION|DSN|PRIVATE|SIGNATURE", re.IGNORECASE)
 _LEAST_VALUE = 8
 """The shortest environment value that texts do not quote. Shorter ones are words of any text, and no secrets."""
+_ESCAPED = r"(?<=\\[abfnrtv])|(?<=\\x[0-9a-f]{2})|(?<=%[0-9A-Fa-f]{2})"
+"""The place after an escape sequence of a `repr` or of a URL. Its letters and digits belong to no word."""
 
 
 class Privacy:
@@ -48,9 +50,10 @@ class Privacy:
         self._values = dict(_hidden_values(environment))
         folders = "|".join(map(re.escape, sorted(self._names, key=len, reverse=True)))
         packages = rf"(?:[A-Za-z]:)?[/\\][^\s'\"()]{{0,300}}[/\\](?:{'|'.join(sorted(PACKAGE_FOLDERS))})"
-        self._paths = re.compile(rf"(?<![\w.~%/-])(?:file://)?({packages}(?=[/\\])|{folders})(?:[/\\](?=[\w.<-])|(?![\w-]|\.\w))")
+        begin, end = rf"(?:(?<![\w.~%/-])|{_ESCAPED})", r"(?:[/\\](?=[\w.<-])|(?![\w-]|\.\w))"
+        self._paths = re.compile(rf"{begin}(?:file://)?({packages}(?=[/\\])|{folders}){end}")
         self._users = _components(_user_names())
-        self._quoted = _words(self._values)
+        self._quoted = whole_words(self._values)
         self._known: dict[str, str] = {}
 
     def place(self, file: str) -> tuple[str, str]:
@@ -165,10 +168,10 @@ def _components(names: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"(?<=[/\\-])(?:{'|'.join(map(re.escape, names)) or '(?!)'})(?=[/\\])")
 
 
-def _words(values: Iterable[str]) -> re.Pattern[str]:
-    """Finds values that are not part of a longer word."""
-    longest_first = sorted(values, key=len, reverse=True)
-    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first)) or '(?!)'})(?!\w)")
+def whole_words(texts: Iterable[str]) -> re.Pattern[str]:
+    """Finds those of `texts` that are not part of a longer word."""
+    longest_first = sorted(texts, key=len, reverse=True)
+    return re.compile(rf"(?:(?<!\w)|{_ESCAPED})(?:{'|'.join(map(re.escape, longest_first)) or '(?!)'})(?!\w)")
 
 
 def _resolved(path: pathlib.Path) -> pathlib.Path:

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 import torch
 
+from onnxplain.diagnostics import whole_words
+
 from .expression import Quoted
 from .live_objects import is_users
 
@@ -77,9 +79,7 @@ def placeholders(strings: Iterable[Quoted]) -> dict[str | bytes, str | bytes]:
 def without(strings: Mapping[str | bytes, str | bytes], text: str) -> str:
     """`text` with placeholders for those strings that are whole words in it."""
     known = {value: each for value, each in strings.items() if isinstance(value, str) and isinstance(each, str)}
-    longest_first = sorted(known, key=len, reverse=True)
-    words = "|".join(map(re.escape, longest_first)) or "(?!)"
-    return re.sub(rf"(?<!\w)(?:{words})(?!\w)", lambda found: known[found[0]], text)
+    return whole_words(known).sub(lambda found: known[found[0]], text)
 
 
 def with_comments(script: str, rewritten: Callable[[str], str]) -> str:
