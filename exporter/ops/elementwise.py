@@ -193,7 +193,8 @@ def floor_divide(self: Any, other: Any) -> Any:
     dtype = _dtype(self, other)
     if dtype is not None and dtype.is_floating_point():
         # NOTE: the quotient of 1 and 0.1 is rounded to 10, but 0.1 goes into 1 nine times.
-        whole = op.Round(op.Div(op.Sub(self, remainder(self, other)), other))
+        rest, is_below = _rest(self, other)
+        whole = op.Sub(op.Round(op.Div(op.Sub(self, rest), other)), op.CastLike(is_below, rest))
         return op.Where(op.Equal(other, 0.0), op.Div(self, other), whole)
     return op.Div(op.Sub(self, op.Mod(self, other)), other)
 
@@ -205,10 +206,15 @@ def remainder(self: Any, other: Any) -> Any:
     if dtype is None or not dtype.is_floating_point():
         return op.Mod(self, other)
     # NOTE: self - floor(self / other) * other would round.
-    rest = op.Mod(self, other, fmod=1)
+    rest, is_below = _rest(self, other)
+    return op.Where(is_below, op.Add(rest, other), rest)
+
+
+def _rest(a: Any, b: Any) -> tuple[Any, Any]:
+    """The remainder of `a` / `b` rounded toward zero, and whether rounding toward minus infinity gives a lower quotient."""
+    rest = op.Mod(a, b, fmod=1)
     zero = op.CastLike(0, rest)
-    is_other_sign = op.And(op.Not(op.Equal(rest, zero)), op.Xor(op.Less(rest, zero), op.Less(other, zero)))
-    return op.Where(is_other_sign, op.Add(rest, other), rest)
+    return rest, op.And(op.Not(op.Equal(rest, zero)), op.Xor(op.Less(rest, zero), op.Less(b, zero)))
 
 
 @translates("aten::pow.Tensor_Scalar", "aten::pow.Tensor_Tensor")
@@ -275,7 +281,7 @@ def isclose(self: ir.Value, other: ir.Value, rtol: float = 1e-05, atol: float = 
         self, other = (op.Cast(each, to=int(ir.DataType.DOUBLE)) for each in (self, other))
     distance, size = op.Abs(op.Sub(self, other)), op.Abs(other)
     # NOTE: an infinite tolerance would accept every number.
-    is_near = op.And(op.LessOrEqual(distance, op.Add(op.Mul(size, rtol), atol)), op.Not(op.IsInf(op.Cast(size, to=1))))
+    is_near = op.And(op.LessOrEqual(distance, op.Add(op.Mul(size, rtol), atol)), op.Not(op.IsInf(size)))
     is_close = op.Or(op.Equal(self, other), is_near)
     return op.Or(is_close, op.And(op.IsNaN(self), op.IsNaN(other))) if equal_nan else is_close
 

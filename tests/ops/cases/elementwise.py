@@ -38,6 +38,7 @@ CASES: dict[str, Case] = {
         lambda a, b: (a % a.size(0), a % b.size(0), a % -0.7, -a % (b + 1), a.size(0) % (a.abs() + 1), b % a.size(0), -3 % (b + 1), b % -5),
         MIXED,
     ),
+    "infinite-divisors": dynamic(lambda a, b: [each for x in (a, b) for each in (x // torch.inf, x // -torch.inf, a % torch.inf)], PAIR),
     "two-bools": dynamic(lambda a, b: (a + b, a * b, torch.add(a, b, alpha=0), a > b, a >= b, a < b, a <= b, a == b, a != b), BOOLS),
     "comparisons": dynamic(
         lambda a, b: [
@@ -100,6 +101,9 @@ CASES: dict[str, Case] = {
             *((a * 9).long().isclose(b.long(), atol=2.5), torch.isclose(a, b / 0)),
         ],
         PAIR,
+    ),
+    "isclose-of-large": dynamic(
+        lambda a, b: [x.isclose(x * (1 + y)) for x in [a.double() * 1e200] for y in (1e-9, 1e-3)] + [a.half().isclose(b.half(), 1.0)], PAIR
     ),
     "rounding-of-ints": dynamic(lambda a, b: (a.ceil() + b.floor() + a.round(), torch.sinc(a), a.isnan(), a.isinf(), a.isfinite()), INTS),
     "bools": dynamic(
