@@ -11,6 +11,7 @@ import onnx_ir as ir
 from onnxplain.recording import op
 
 from . import translates
+from .casts import cast
 from .indexing import scatter_reduce
 
 
@@ -28,7 +29,8 @@ def as_strided_scatter(self: ir.Value, src: ir.Value, size: Sequence[int], strid
     places = np.array(storage_offset or 0, dtype=np.int64)
     for length, step in zip(size, stride, strict=True):
         places = places[..., None] + np.arange(length) * step
-    made = op.ScatterElements(op.Reshape(self, [-1]), op.Constant(value=ir.tensor(places.reshape(-1))), op.Reshape(src, [-1]), axis=0)
+    elements = op.Reshape(cast(src, self.dtype), [-1])
+    made = op.ScatterElements(op.Reshape(self, [-1]), op.Constant(value=ir.tensor(places.reshape(-1))), elements, axis=0)
     return op.Reshape(made, op.Shape(self))
 
 

@@ -15,6 +15,9 @@ CASES: dict[str, Case] = {
     "diagonal-scatter": dynamic(
         lambda x: (x.diagonal_scatter(x.diagonal() * 2), x.diagonal_scatter(x.diagonal(-2, 2, 1) * 2, -2, 2, 1)), X
     ),
+    "other-dtypes": static(
+        lambda x: (x.diagonal_scatter(x.diagonal().round().int()), x.as_strided_scatter(x[:2, :2].double(), (2, 2), (4, 2), 1)), MATRIX
+    ),
     "put": static(
         lambda x: [
             *(x.put(torch.tensor([1, -1, 3]), torch.ones(3)), x.put(torch.tensor([[1, 1]]), torch.ones(1, 2), accumulate=True)),
