@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from typing import Any
 
 import torch
@@ -30,8 +30,10 @@ _BY_PARTS = frozenset(
 """Their result is linear in the elements of all complex arguments together, or draws the parts independently."""
 _NUMBERS = frozenset({"value", "fill_value"})
 """The names of arguments that are numbers with parts."""
-
-Part = Callable[[Any], Any]
+_ELEMENTS = frozenset({"self", "src", "source", "value", "values"})
+"""The names of arguments whose elements the result has. Other tensors are positions, masks and templates."""
+_NORMAL = frozenset({"aten::normal_functional", "aten::randn_like"})
+"""Operators that draw from a normal distribution."""
 
 
 def split_into_parts(context: DiagnosticContext, module: torch.fx.GraphModule, registry: OnnxRegistry) -> None:
@@ -59,23 +61,37 @@ def _part(graph: torch.fx.Graph, node: torch.fx.Node, result: torch.Tensor, *, i
     assert isinstance(node.target, OpOverload)
     select = aten.real.default if is_real else aten.imag.default
     names = [each.name for each in schema(node.target).arguments]
+    draws = torch.Tag.nondeterministic_seeded in node.target.tags
 
     def tensors(argument: Any) -> Any:
-        value = argument.meta.get("val") if isinstance(argument, torch.fx.Node) else None
-        if isinstance(value, torch.Tensor) and value.is_complex():
+        value = _tensor(argument)
+        if value is not None and value.is_complex():
             return _made(graph, node, select, (argument,), {}, torch.empty_like(value, dtype=value.dtype.to_real()))
         return argument.to_real() if isinstance(argument, torch.dtype) and argument.is_complex else argument
 
     def converted(name: str, argument: Any) -> Any:
         if name in _NUMBERS and isinstance(argument, int | float | complex):
             return argument.real if is_real else argument.imag
+        if name == "mean":
+            # NOTE: what the drawn part is divided by below.
+            return argument * math.sqrt(2)
+        value = _tensor(argument)
+        if not is_real and not draws and name in _ELEMENTS and value is not None and not value.is_complex():
+            return _made(graph, node, aten.zeros_like.default, (argument,), {}, value)
         return map_aggregate(argument, tensors)
 
     value = torch.empty_like(result, dtype=result.dtype.to_real())
     with graph.inserting_before(node):
         args = tuple(converted(name, argument) for name, argument in zip(names, node.args, strict=False))
         kwargs = {name: converted(name, argument) for name, argument in node.kwargs.items()}
-        return _made(graph, node, node.target, args, kwargs, value)
+        made = _made(graph, node, node.target, args, kwargs, value)
+        # NOTE: the variance of a complex number is the sum of those of its parts; each part has the mean (seen in torch 2.13).
+        return _made(graph, node, aten.mul.Tensor, (made, math.sqrt(0.5)), {}, value) if schema(node.target).name in _NORMAL else made
+
+
+def _tensor(argument: Any) -> torch.Tensor | None:
+    value = argument.meta.get("val") if isinstance(argument, torch.fx.Node) else None
+    return value if isinstance(value, torch.Tensor) else None
 
 
 def _made(

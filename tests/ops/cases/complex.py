@@ -27,6 +27,13 @@ def of(function: Callable[..., Sequence[Any]]) -> Callable[..., list[Any]]:
     return of_parts
 
 
+def written(z: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """A copy of a complex tensor with real elements written to parts of it."""
+    z = z.clone()
+    z[0], z[1, 2, 1:3], z[2, 0, 0] = x[1], x[0, 0, 1:3], 1.5
+    return z
+
+
 CUBE = (randn(3, 8, 6), randn(3, 8, 6))
 
 CASES: dict[str, Case] = {
@@ -264,6 +271,16 @@ CASES: dict[str, Case] = {
                 *(z.tril(), z.cumsum(1), z.diff(dim=1), torch.diag(z[0, 0])),
             )
         ],
+        CUBE,
+    ),
+    "real-elements": static(
+        of(
+            lambda z: [
+                *(written(z, z.real), z.clone().copy_(z.imag), z.real.cumsum(1, dtype=torch.complex64)),
+                *(z.select_scatter(z[0].imag, 0, 2), z.slice_scatter(z[:1].imag, 0, 1, 2), z.diagonal_scatter(z.diagonal().real)),
+                *(z.as_strided_scatter(z[0, :2, :2].imag, (2, 2), (6, 1)), z.index_fill(0, torch.tensor(1), z[0, 0, 0].imag.round())),
+            ]
+        ),
         CUBE,
     ),
     "nonzero": static(

@@ -31,6 +31,12 @@ def whole(x: torch.Tensor, dropped: torch.Tensor) -> torch.Tensor:
     return is_dropped.all(-1) == is_dropped.any(-1)
 
 
+def is_spread(z: torch.Tensor, mean: float, deviation: float) -> torch.Tensor:
+    """Whether both parts of many complex numbers have about this mean and this standard deviation."""
+    parts = torch.view_as_real(z).reshape(-1, 2)
+    return torch.stack([(parts.mean(0) - mean).abs() < 0.1, (parts.std(0) - deviation).abs() < 0.1])
+
+
 CASES: dict[str, Case] = {
     "dropout": dynamic(
         lambda x: (
@@ -90,6 +96,16 @@ CASES: dict[str, Case] = {
         lambda x: [
             *((uniform := torch.rand_like(x)) >= 0, uniform < 1, torch.rand_like(x.half()) <= 1, torch.randn_like(x.half()).abs() < 9),
             *(torch.randn_like(x).abs() < 9, torch.randn(3, 4, dtype=torch.float16).abs() < 9, torch.randn(5).abs() < 9),
+        ],
+        X,
+        expects=frozenset({"OXP1015"}),
+    ),
+    "complex-normal": static(
+        lambda x: [
+            is_spread(torch.randn(4000, 2, dtype=torch.complex64), 0.0, 0.5**0.5),
+            is_spread(torch.randn_like(x.repeat(60, 1, 1), dtype=torch.complex64), 0.0, 0.5**0.5),
+            is_spread(torch.zeros(4000, 2, dtype=torch.complex64).normal_(), 0.0, 0.5**0.5),
+            is_spread(torch.zeros(4000, 2, dtype=torch.complex64).normal_(2.0, 0.5), 2.0, 0.5**1.5),
         ],
         X,
         expects=frozenset({"OXP1015"}),
