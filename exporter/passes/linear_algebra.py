@@ -32,7 +32,11 @@ def _size_of(value: Tensor) -> Tensor:
 
 
 def _no_error(matrix: Tensor) -> Tensor:
-    return torch.zeros(matrix.shape[:-2], dtype=torch.int32)
+    return torch.zeros(matrix.shape[:-2], dtype=torch.int32, device=matrix.device)
+
+
+def _nothing(like: Tensor) -> Tensor:
+    return torch.empty(0, dtype=like.dtype, device=like.device)
 
 
 def _adjoint(matrix: Tensor) -> Tensor:
@@ -42,7 +46,7 @@ def _adjoint(matrix: Tensor) -> Tensor:
 def _factors(a: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """L and U in one matrix, the rows exchanged in each step from 1, the order of the rows, and the first column without a pivot or 0."""
     rows, columns = _sizes(a)
-    place = torch.arange(rows)
+    place = torch.arange(rows, device=a.device)
     order = place.expand(*a.shape[:-2], rows)
     pivots, info = [], _no_error(a)
     for k in range(min(rows, columns)):
@@ -53,7 +57,7 @@ def _factors(a: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
             a = a.gather(-2, exchanged.unsqueeze(-1).expand(a.shape))
             order = order.gather(-1, exchanged)
         else:
-            pivots.append(torch.full((*a.shape[:-2], 1), k + 1))
+            pivots.append(torch.full((*a.shape[:-2], 1), k + 1, device=a.device))
         head = a[..., k : k + 1, k : k + 1]
         is_zero = head == 0
         info = torch.where((info == 0) & is_zero[..., 0, 0], k + 1, info)
@@ -63,7 +67,7 @@ def _factors(a: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
             if k + 1 < columns:
                 parts.append(a[..., k + 1 :, k + 1 :] - factor * a[..., k : k + 1, k + 1 :])
             a = torch.cat([a[..., : k + 1, :], torch.cat(parts, -1)], -2)
-    return a, _joined(pivots, torch.zeros(*a.shape[:-2], 0)).int(), order, info.int()
+    return a, _joined(pivots, torch.zeros(*a.shape[:-2], 0, device=a.device)).int(), order, info.int()
 
 
 def _joined(parts: Sequence[Tensor], nothing: Tensor, dim: int = -1) -> Tensor:
@@ -74,7 +78,7 @@ def _joined(parts: Sequence[Tensor], nothing: Tensor, dim: int = -1) -> Tensor:
 def _lower(lu: Tensor) -> Tensor:
     rows, columns = lu.shape[-2:]
     least = min(rows, columns)
-    return lu[..., :least].tril(-1) + torch.eye(rows, least, dtype=lu.dtype)
+    return lu[..., :least].tril(-1) + torch.eye(rows, least, dtype=lu.dtype, device=lu.device)
 
 
 def _upper(lu: Tensor) -> Tensor:
@@ -84,12 +88,12 @@ def _upper(lu: Tensor) -> Tensor:
 def _permutation(order: Tensor, dtype: torch.dtype) -> Tensor:
     """The matrix P of A = P L U."""
     rows = order.shape[-1]
-    return (torch.arange(rows).unsqueeze(-1) == order.unsqueeze(-2)).to(dtype)
+    return (torch.arange(rows, device=order.device).unsqueeze(-1) == order.unsqueeze(-2)).to(dtype)
 
 
 def _order(pivots: Tensor, rows: int) -> Tensor:
     """The order of the rows after all exchanges."""
-    place = torch.arange(rows)
+    place = torch.arange(rows, device=pivots.device)
     order = place.expand(*pivots.shape[:-1], rows)
     for k in range(pivots.shape[-1]):
         other = (pivots[..., k : k + 1] - 1).long()
@@ -121,7 +125,7 @@ def _solved(lu: Tensor, order: Tensor, b: Tensor) -> Tensor:
 
 
 def _eye_like(a: Tensor) -> Tensor:
-    return torch.eye(a.shape[-1], dtype=a.dtype).expand(a.shape)
+    return torch.eye(a.shape[-1], dtype=a.dtype, device=a.device).expand(a.shape)
 
 
 def _lu_factor_ex(a: Tensor, *, pivot: bool = True, check_errors: bool = False) -> tuple[Tensor, Tensor, Tensor]:
@@ -132,11 +136,11 @@ def _lu_factor_ex(a: Tensor, *, pivot: bool = True, check_errors: bool = False) 
 
 def _lu(a: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:
     lu, _, order, _ = _factors(a, pivot)
-    return _permutation(order, a.dtype) if pivot else torch.empty(0, dtype=a.dtype), _lower(lu), _upper(lu)
+    return _permutation(order, a.dtype) if pivot else _nothing(a), _lower(lu), _upper(lu)
 
 
 def _lu_unpack(lu: Tensor, pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True) -> tuple[Tensor, Tensor, Tensor]:
-    nothing = torch.empty(0, dtype=lu.dtype)
+    nothing = _nothing(lu)
     permutation = _permutation(_order(pivots, _sizes(lu)[0]), lu.dtype) if unpack_pivots else nothing
     return permutation, _lower(lu) if unpack_data else nothing, _upper(lu) if unpack_data else nothing
 
@@ -174,7 +178,7 @@ def _solve_ex(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = F
 
 def _sign_of(order_of: Tensor) -> Tensor:
     """The sign of the exchanges: -1 for each row that changed its place."""
-    moved = order_of != torch.arange(1, order_of.shape[-1] + 1)
+    moved = order_of != torch.arange(1, order_of.shape[-1] + 1, device=order_of.device)
     return 1 - 2 * (moved.sum(-1) % 2)
 
 
@@ -184,7 +188,7 @@ def _det(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _product(values: Tensor) -> Tensor:
-    result = torch.ones(values.shape[:-1], dtype=values.dtype)
+    result = torch.ones(values.shape[:-1], dtype=values.dtype, device=values.device)
     for k in range(values.shape[-1]):
         result = result * values[..., k]
     return result
@@ -268,7 +272,7 @@ def _geqrf(a: Tensor) -> tuple[Tensor, Tensor]:
         rows_below = torch.cat([a[..., k:, :k], *parts], -1) if k else torch.cat(parts, -1)
         a = torch.cat([a[..., :k, :], rows_below], -2) if k else rows_below
         taus.append(tau[..., 0])
-    return a, _joined(taus, torch.zeros(*a.shape[:-2], 0, dtype=a.dtype))
+    return a, _joined(taus, torch.zeros(*a.shape[:-2], 0, dtype=a.dtype, device=a.device))
 
 
 def _reflected(reflections: Tensor, tau: Tensor, target: Tensor, *, adjoint: bool) -> Tensor:
@@ -290,7 +294,7 @@ def _reflected(reflections: Tensor, tau: Tensor, target: Tensor, *, adjoint: boo
 
 def _householder_product(reflections: Tensor, tau: Tensor) -> Tensor:
     rows, columns = _sizes(reflections)
-    start = torch.eye(rows, columns, dtype=reflections.dtype).expand(reflections.shape)
+    start = torch.eye(rows, columns, dtype=reflections.dtype, device=reflections.device).expand(reflections.shape)
     return _reflected(reflections, tau, start, adjoint=False)
 
 
@@ -305,9 +309,9 @@ def _qr(a: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     rows, columns = _sizes(a)
     packed, tau = _geqrf(a)
     if mode == "r":
-        return torch.empty(0, dtype=a.dtype), packed[..., : min(rows, columns), :].triu()
+        return _nothing(a), packed[..., : min(rows, columns), :].triu()
     width = rows if mode == "complete" else min(rows, columns)
-    start = torch.eye(rows, width, dtype=a.dtype).expand(*a.shape[:-1], width)
+    start = torch.eye(rows, width, dtype=a.dtype, device=a.device).expand(*a.shape[:-1], width)
     return _reflected(packed, tau, start, adjoint=False), packed[..., :width, :].triu()
 
 

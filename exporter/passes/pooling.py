@@ -17,25 +17,25 @@ def _adaptive_max_pool(x: Tensor, output_size: Sequence[int]) -> tuple[Tensor, T
     Window i of n along a dim of size s has the elements from floor(i * s / n) to ceil((i + 1) * s / n).
     """
     count = len(output_size)
-    sizes = [int(size) if isinstance(size, int) else 0 for size in x.shape[-count:]]
-    if not all(sizes):
-        raise ValueError(f"the sizes that windows are made of must be fixed, they are {tuple(x.shape[-count:])}")
-    position = torch.zeros([1] * (2 * count), dtype=torch.int64)
-    inside = torch.ones([1] * (2 * count), dtype=torch.bool)
+    sizes = x.shape[-count:]
+    if not all(isinstance(size, int) and size for size in sizes):
+        raise ValueError(f"the sizes that windows are made of must be fixed, they are {tuple(sizes)}")
+    position = torch.zeros([1] * (2 * count), dtype=torch.int64, device=x.device)
+    inside = torch.ones([1] * (2 * count), dtype=torch.bool, device=x.device)
     windows = x
     for dim, (size, length) in enumerate(zip(sizes, output_size, strict=True)):
         starts = [i * size // length for i in range(length)]
         ends = [-(-(i + 1) * size // length) for i in range(length)]
         widest = max(end - start for start, end in zip(starts, ends, strict=True))
         places = [[min(start + k, end - 1) for k in range(widest)] for start, end in zip(starts, ends, strict=True)]
+        reaches = [[start + k < end for k in range(widest)] for start, end in zip(starts, ends, strict=True)]
         # NOTE: a window with fewer elements repeats its last one, which is not its first maximum.
-        windows = windows.index_select(x.ndim - count + dim, torch.tensor(places).flatten())
+        elements = torch.tensor(places).to(x.device)
+        windows = windows.index_select(x.ndim - count + dim, elements.flatten())
         shape = [1] * (2 * count)
         shape[dim], shape[count + dim] = length, widest
-        position = position * size + torch.tensor(places).reshape(shape)
-        inside = inside & torch.tensor([[start + k < end for k in range(widest)] for start, end in zip(starts, ends, strict=True)]).reshape(
-            shape
-        )
+        position = position * size + elements.reshape(shape)
+        inside = inside & torch.tensor(reaches).to(x.device).reshape(shape)
     widths = [position.shape[count + dim] for dim in range(count)]
     split = [each for length, width in zip(output_size, widths, strict=True) for each in (length, width)]
     outer = x.ndim - count

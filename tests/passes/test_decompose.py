@@ -63,3 +63,21 @@ COMPOSITES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 def test_operators_that_write_to_what_they_have_made(name: str) -> None:
     function, x = COMPOSITES[name], torch.randn(3, 4, generator=torch.Generator().manual_seed(3))
     check(function, onnxplain.export(function, (x,)), (x,))
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        lambda a: torch.linalg.inv(a),
+        lambda a: torch.linalg.lu(a),
+        lambda a: torch.linalg.qr(a),
+        lambda a: torch.linalg.slogdet(a),
+        lambda a: torch.linalg.matrix_exp(a),
+        lambda a: torch.lu_unpack(*torch.linalg.lu_factor(a)),
+        lambda a: torch.cholesky_inverse(a),
+        lambda a: torch.nn.functional.adaptive_max_pool2d(a[None], 2, return_indices=True),
+    ],
+)
+def test_tensors_that_a_decomposition_makes_are_on_the_device_of_its_input(operator: Callable[[torch.Tensor], object]) -> None:
+    program = onnxplain.export(operator, (torch.empty(3, 3, device="meta"),))
+    check(operator, program, (torch.tensor([[2.0, 1.0, 0.5], [3.0, 1.0, 1.0], [0.5, 2.0, 4.0]]),))

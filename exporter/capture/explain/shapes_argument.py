@@ -19,7 +19,7 @@ from onnxplain.torch_internals import pytree
 def mismatch(shapes: DynamicShapes) -> tuple[str, str] | None:
     """The expected and the actual `dynamic_shapes` at the first place where they differ from the inputs; None if they fit."""
     given, bound = shapes.given, dict(shapes.parameters)
-    if given is True:
+    if given is None or given is True:
         return None
     if isinstance(given, Mapping) and given and set(given) != set(bound):
         return _listed(bound), _listed(given)
