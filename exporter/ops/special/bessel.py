@@ -11,7 +11,7 @@ import onnx_ir as ir
 from onnxplain.ops import translates
 from onnxplain.recording import op
 
-from . import coefficients as c
+from . import bessel_coefficients as c
 from .series import chebyshev, choose, in_double, number, polynomial, ratio
 
 
