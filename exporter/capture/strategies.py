@@ -14,7 +14,16 @@ import torch
 from onnxplain import process
 from onnxplain.diagnostics import InvalidArgument
 from onnxplain.request import FXGraphExtractor, Request, containers, fitted, signature_of
-from onnxplain.torch_internals import config, generated_code, keyword_inputs, known_weights, loop_gradients, recurrent_shapes, tracing
+from onnxplain.torch_internals import (
+    config,
+    fake_kernels,
+    generated_code,
+    keyword_inputs,
+    known_weights,
+    loop_gradients,
+    recurrent_shapes,
+    tracing,
+)
 
 from .observe.frames import Frames
 
@@ -168,6 +177,7 @@ def _export(model: torch.nn.Module, request: Request, *, strict: bool) -> torch.
     with (
         process.capturing(),
         recurrent_shapes.by_shape(),
+        fake_kernels.present(),
         loop_gradients.left_out(),
         known_weights.known(model),
         keyword_inputs.beside_others(),

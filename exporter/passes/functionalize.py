@@ -16,7 +16,7 @@ from onnxplain.source import locations
 from onnxplain.torch_internals import functorch, pytree
 from onnxplain.torch_internals.operators import OpOverload, schema
 
-from . import aliases, views
+from . import aliases, observers, views
 from .graphs import all_nodes, arguments, graph_modules
 from .inline import inline_grad_mode
 from .views import View
@@ -36,7 +36,7 @@ def functionalize(
     context: DiagnosticContext, program: torch.export.ExportedProgram
 ) -> tuple[torch.export.ExportedProgram, torch.fx.GraphModule]:
     """The program and a copy of its graph, which has no in-place operators. The program is a new one if it was traced again."""
-    graph_module = _copy(program)
+    graph_module = _copy(context, program)
     lasting = _lasting(program, graph_module.graph)
     returned, plain = _returned(graph_module.graph), _plain_inputs(program)
     writers: dict[torch.fx.Node, Evidence] = {}
@@ -49,7 +49,7 @@ def functionalize(
         return program, graph_module
     # NOTE: this costs as much as the capture, so it happens only if it must.
     context.event(f"The whole program is functionalized, because of {qualified_name(obstacle.target)} ({obstacle.name}).", logging.DEBUG)
-    functional = _retraced(context, _with_graph(program, _copy(program)))
+    functional = _retraced(context, _with_graph(program, _copy(context, program)))
     for spec in functional.graph_signature.output_specs:
         if spec.kind in _MUTATED_KINDS and spec.target is not None:
             writer = next((node for node in functional.graph.nodes if node.name == spec.arg.name and node.op == "call_function"), None)
@@ -64,19 +64,23 @@ def mutates(node: torch.fx.Node) -> bool:
     return isinstance(node.target, OpOverload) and schema(node.target).is_mutable
 
 
-def _copy(program: torch.export.ExportedProgram) -> torch.fx.GraphModule:
-    """A copy of the graph without regions that only switch gradients and without dropout in evaluation, which returns its argument.
+def _copy(context: DiagnosticContext, program: torch.export.ExportedProgram) -> torch.fx.GraphModule:
+    """A copy of the graph without what does nothing in an exported model.
 
-    NOTE: the schema of dropout does not say so, and torch loses writes to its result when it traces again (seen in 2.13).
+    These are regions that only switch gradients, `detach_`, observers that are off, and dropout in evaluation.
     """
     copied: torch.fx.GraphModule = copy.deepcopy(program.graph_module)
     # NOTE: the copy renames a node `input` to `input_1`, since `input` is a Python function. The signature has the original name.
     for node, original in zip(copied.graph.nodes, program.graph.nodes, strict=True):
         node.name = original.name
+    observers.remove(context, program, copied)
     for module in list(graph_modules(copied)):
         inline_grad_mode(module)
         for node in list(module.graph.nodes):
-            if qualified_name(node.target) in _DROPOUT and not node.args[2]:
+            name = qualified_name(node.target)
+            # NOTE: the schema of dropout does not say that it returns its argument, and torch loses writes to its result when it traces
+            # again. It then also loses `detach_`'s replacement (both seen in 2.13).
+            if name == "aten::detach_" or (name in _DROPOUT and not node.args[2]):
                 node.replace_all_uses_with(node.args[0])
                 module.graph.erase_node(node)
     return copied

@@ -162,6 +162,58 @@ class QuantizedWeights(Rule, id="OXP1028", level=Level.ERROR, history=[Added("0.
     message = "'{module}' is quantized in eager mode, and torch.export cannot handle its packed weights."
 
 
+class ObserverOn(Rule, id="OXP1035", level=Level.ERROR, history=[Added("0.1.0")]):
+    """An observer of a model in quantization-aware training still adjusts the ranges.
+
+    What happened:
+        `prepare_qat` and `prepare` insert observers. In each call, an observer that is on looks at the values that pass, and adjusts
+        the scale and the zero point that follow from them. In quantization-aware training, observers stay on until you turn them off.
+
+    Why it matters:
+        The exported model would adjust its scales at inference, and its results would depend on earlier inputs. torch.export cannot
+        capture how most observers do it.
+
+    How to fix it:
+        1. Turn the observers off: `model.apply(torch.ao.quantization.disable_observer)`. The exported model then has the scales of
+           the last call as QuantizeLinear and DequantizeLinear.
+        2. If the model comes from `prepare`, whose observers cannot be turned off, export the model before `prepare`.
+
+    Example:
+        ```python
+        import warnings
+
+        import torch
+        from torch.ao.quantization import default_fake_quant
+
+        import onnxplain
+
+        warnings.simplefilter("ignore")  # torch.ao.quantization is deprecated
+        model = torch.nn.Sequential(torch.nn.Linear(4, 2), default_fake_quant())
+        model(torch.ones(3, 4))
+        program = onnxplain.export(model.eval(), (torch.ones(3, 4),))  # OXP1035
+        ```
+
+        ```python
+        import warnings
+
+        import torch
+        from torch.ao.quantization import default_fake_quant, disable_observer
+
+        import onnxplain
+
+        warnings.simplefilter("ignore")  # torch.ao.quantization is deprecated
+        model = torch.nn.Sequential(torch.nn.Linear(4, 2), default_fake_quant())
+        model(torch.ones(3, 4))
+        model.apply(disable_observer)
+        program = onnxplain.export(model.eval(), (torch.ones(3, 4),))
+        ```
+    """
+
+    module: str
+
+    message = "The observer '{module}' is still on."
+
+
 class BranchesMismatch(Rule, id="OXP1029", level=Level.ERROR, history=[Added("0.1.0")]):
     """The branches of a control flow operator return results that do not fit together.
 

@@ -15,7 +15,7 @@ from onnxplain.source import locations, syntax
 from onnxplain.torch_internals import dynamo, functorch
 from onnxplain.torch_internals.modules import named_modules
 
-from . import arguments, data_dependence, dims, eager_failures, fake_kernels, remedies
+from . import arguments, data_dependence, dims, eager_failures, fake_kernels, observers, remedies
 
 _OWN = Fix(
     "Repair your strategy, or list one of onnxplain's strategies after it, which the export then tries.",
@@ -42,6 +42,7 @@ def recognised(request: Request, error: Exception, guards: Guards, runs: EagerRu
     """The findings about `error` that follow from its type."""
     kinds = (
         arguments.faults(request, error),
+        observers.running(request, error),
         data_dependence.dependence(request, error, runs),
         dims.constraints(request, error, guards),
         dims.broadcast(request, guards),

@@ -1,0 +1,71 @@
+"""Shapes of operators of torch that have no fake kernel: torch runs them on zeros instead, which it cannot do for dynamic sizes."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from .operators import OpOverload
+from .patching import Slot, wrapped
+from .symbols import Symbol
+
+_TABLE = Symbol("torch._subclasses.fake_impls:op_implementations_dict", without="fake quantization cannot be captured with dynamic sizes")
+
+
+class _Slot(Slot):
+    """The place of an operator's fake kernel in torch's table."""
+
+    def __init__(self, table: dict[Any, Any], operator: OpOverload) -> None:
+        super().__init__(table, str(operator))
+        self.operator = operator
+
+    def get(self) -> Any:
+        """The kernel, or one that refuses every call."""
+        return self.owner.get(self.operator, _refused)
+
+    def put(self, function: Any) -> None:
+        """Puts another kernel there. The one that refuses every call is as good as none."""
+        if function is _refused:
+            self.owner.pop(self.operator, None)
+        else:
+            self.owner[self.operator] = function
+
+
+@contextlib.contextmanager
+def present() -> Iterator[None]:
+    """While it is open, fake quantization has fake kernels."""
+    # NOTE: read in torch 2.11, 2.13 and 2.15, _subclasses/fake_tensor.py. It passes over a kernel that returns NotImplemented.
+    with contextlib.ExitStack() as stack:
+        for operator, kernel in _kernels().items() if _TABLE.is_present else ():
+            stack.enter_context(wrapped(_Slot(_TABLE.value, operator), kernel))
+        yield
+
+
+def _refused(*_: Any, **__: Any) -> Any:
+    return NotImplemented
+
+
+def _kernels() -> dict[OpOverload, Callable[..., Any]]:
+    aten = torch.ops.aten
+    return {
+        aten.fake_quantize_per_tensor_affine_cachemask.default: _with_mask,
+        aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default: _with_mask,
+        aten.fake_quantize_per_channel_affine_cachemask.default: _with_mask,
+        aten._fake_quantize_learnable_per_tensor_affine.default: _alike,
+        aten._fake_quantize_learnable_per_channel_affine.default: _alike,
+    }
+
+
+def _alike(original: Any, mode: Any, operator: OpOverload, values: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
+    del original, operator
+    with mode:
+        return torch.empty_like(values)
+
+
+def _with_mask(original: Any, mode: Any, operator: OpOverload, values: torch.Tensor, *_: Any, **__: Any) -> tuple[torch.Tensor, ...]:
+    del original, operator
+    with mode:
+        return torch.empty_like(values), torch.empty_like(values, dtype=torch.bool)
