@@ -162,7 +162,7 @@ class QuantizedWeights(Rule, id="OXP1028", level=Level.ERROR, history=[Added("0.
     message = "'{module}' is quantized in eager mode, and torch.export cannot handle its packed weights."
 
 
-class ObserverOn(Rule, id="OXP1035", level=Level.ERROR, history=[Added("0.1.0")]):
+class ObserverOn(Rule, id="OXP1035", level=Level.ERROR, history=[Added("0.2.0")]):
     """An observer of a model in quantization-aware training still adjusts the ranges.
 
     What happened:
