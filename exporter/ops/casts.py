@@ -78,7 +78,8 @@ def copy(self: ir.Value, src: ir.Value) -> Any:
 
 def cast(value: ir.Value, dtype: int | None) -> ir.Value:
     """`value` in an ONNX dtype; -1 and None keep its dtype."""
-    if dtype is None or dtype == -1 or value.dtype == dtype:
+    # NOTE: torch.vmap casts Python numbers, which an operator gets beside a tensor.
+    if dtype is None or dtype == -1 or getattr(value, "dtype", None) == dtype:
         return value
     made: Any = op.Cast(value, to=dtype)
     return made  # type: ignore[no-any-return]  # onnxscript's operators are untyped

@@ -76,7 +76,11 @@ class _Wanted(Mapping[OpOverload, Decomposition]):
 
 
 def traced(
-    function: Callable[..., Any], inputs: tuple[Any, ...], find: Callable[[OpOverload], Decomposition | None]
+    function: Callable[..., Any],
+    inputs: tuple[Any, ...],
+    find: Callable[[OpOverload], Decomposition | None] = lambda _: None,
+    *,
+    writes: bool = True,
 ) -> torch.fx.GraphModule:
     """The graph of the operators that `function` calls, without side effects.
 
@@ -84,11 +88,13 @@ def traced(
         function: A function of tensors. It may write to tensors that it has made.
         inputs: Its arguments, fake tensors and symbolic sizes.
         find: The decomposition that replaces an operator; None leaves it in the graph.
+        writes: Whether it may write to tensors. If not, it may call what torch cannot free of side effects.
     """
+    functional = torch.func.functionalize(function) if writes else function
 
     def call(*inputs: Any) -> Any:
         with decompose(_Wanted(find)):
-            return torch.func.functionalize(function)(*inputs)
+            return functional(*inputs)
 
     made: torch.fx.GraphModule = make_fx(call)(*inputs)
     return made
