@@ -19,7 +19,9 @@ _Path = click.Path(path_type=pathlib.Path)
 @click.option("--count", default=40, show_default=True, type=click.IntRange(min=1), help="Mutants of each room.")
 @click.option("--seed", default=1, show_default=True, help="Another seed, other mutants.")
 @click.option("--processes", default=max(1, (os.cpu_count() or 2) // 2), show_default="half the cores", type=click.IntRange(min=1))
-def main(names: tuple[str, ...], count: int, seed: int, processes: int) -> None:
+@click.option("--caught", "list_caught", is_flag=True, help="List the caught mutants as well, each with the test that failed.")
+@click.option("--executing", is_flag=True, help="Run only the tests that execute the changed lines: faster, but more mutants pass.")
+def main(names: tuple[str, ...], count: int, seed: int, processes: int, list_caught: bool, executing: bool) -> None:
     """Puts small faults into rooms of the installed package, one at a time, and tells which of them the rooms' tests miss."""
     known = rooms.equivalents()
     total = caught = 0
@@ -28,10 +30,11 @@ def main(names: tuple[str, ...], count: int, seed: int, processes: int) -> None:
         drawn = random.Random(seed).sample(found := room.mutants(), min(count, len(found)))
         sample = [mutant for mutant in drawn if not any(each.matches(mutant) for each in known)]
         began, missed = time.monotonic(), 0
-        for result in running.run(room, sample, processes):
-            if not result.caught:
-                missed += 1
-                click.echo("\n".join([f"{result.mutant.path.relative_to(rooms.ROOT)}:{result.mutant.line}", *result.mutant.diff()]))
+        for result in running.run(room, sample, processes, executing=executing):
+            missed += result.caught is None
+            if result.caught is None or list_caught:
+                by = "" if result.caught is None else f" caught: {result.caught}"
+                click.echo("\n".join([f"{result.mutant.path.relative_to(rooms.ROOT)}:{result.mutant.line}{by}", *result.mutant.diff()]))
         total, caught = total + len(sample), caught + len(sample) - missed
         click.echo(
             f"{name}: {len(sample) - missed} of {len(sample)} caught ({_percent(len(sample) - missed, len(sample))}), "

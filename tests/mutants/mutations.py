@@ -62,6 +62,17 @@ class Mutant:
         """The whole file with the change."""
         return (self.before[: self.start] + self.text.encode() + self.before[self.end :]).decode()
 
+    def statement(self) -> range:
+        """The lines of the statement that holds the place; of one with a body, the lines above that."""
+        holders = [
+            node
+            for node in ast.walk(ast.parse(self.before))
+            if isinstance(node, ast.stmt) and node.end_lineno is not None and node.lineno <= self.line <= node.end_lineno
+        ]
+        innermost = max(holders, key=lambda node: node.lineno)
+        body = getattr(innermost, "body", None)
+        return range(innermost.lineno, (body[0].lineno if body else (innermost.end_lineno or self.line) + 1))
+
     def diff(self) -> list[str]:
         """The changed lines, the old ones first, with "-" and "+" before them."""
         before, after = self.before.decode().splitlines(), self.source().splitlines()

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import ast
 import pathlib
+import re
+import subprocess
+import sys
 
 import pytest
 
@@ -43,6 +46,43 @@ def test_mutants_of_a_file(tmp_path: pathlib.Path) -> None:
         changed = ast.parse(mutant.source())
         assert ast.dump(changed) != ast.dump(ast.parse(SOURCE))
         assert sorted({line[0] for line in mutant.diff()}) == ["+", "-"]
+
+
+STATEMENTS = """
+def second(
+    most=1,
+):
+    if (
+        most > 2
+    ):
+        return (
+            most
+            + 3
+        )
+"""
+
+
+def test_statement_of_a_mutant(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "second.py"
+    path.write_text(STATEMENTS, encoding="utf-8")
+    lines = {mutant.text: mutant.statement() for mutant in mutations.mutants_of(path)}
+    assert lines == {
+        "2": range(2, 5),
+        "(most >= 2)": range(5, 8),
+        "3": range(5, 8),
+        "return None": range(8, 12),
+        "(most - 3)": range(8, 12),
+        "4": range(8, 12),
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [[], ["--executing"]])
+def test_a_test_catches_a_mutant(options: list[str]) -> None:
+    command = [sys.executable, "-m", "mutants", "--room", "schemas", "--count", "1", "--caught", *options]
+    shown = subprocess.run(command, cwd=rooms.TESTS, capture_output=True, text=True, check=True).stdout
+    assert re.search(r"^schemas/__init__\.py:\d+ .*tests/test_schemas\.py::", shown, re.MULTILINE)
+    assert "schemas: 1 of 1" in shown
 
 
 def test_rooms_have_sources_and_tests() -> None:
