@@ -25,6 +25,7 @@ SCHEMAS = (
     "lonely(Tensor x) -> Tensor",
     "lone(Tensor x) -> Tensor",
     "weighted(Tensor x, Tensor y, float? alpha=None) -> Tensor",
+    "weighted.more(Tensor x, Tensor y, float? alpha=None, int n=2) -> Tensor",
 )
 for schema in SCHEMAS:
     LIBRARY.define(schema)
@@ -224,6 +225,7 @@ def test_a_selected_result_needs_no_translation() -> None:
 
     program = onnxplain.export(lambda x: ours.halves(x)[1], (X,), custom_translation_table={ours.halves.default: halves})
     assert program(X)[0].tolist() == [-1.0, -1.0, -1.0]
+    assert [node.op_type for node in program.model.graph] == ["Neg"]
 
 
 @onnxscript.script(onnxscript.values.Opset("dispatching.test", 1))
@@ -237,6 +239,8 @@ def test_functions_of_onnxscript() -> None:
     assert program(X)[0].tolist() == [3.0] * 3
     program = onnxplain.export(lambda x: ours.weighted(x, x, 3.0), (X,), custom_translation_table=table)
     assert program(X)[0].tolist() == [4.0] * 3
+    (finding,) = refused(lambda x: ours.weighted.more(x, x, 3.0, 4), {ours.weighted.more: scripted})
+    assert (finding.rule.id, finding.rule.supported) == ("OXP3002", ("x", "y", "alpha"))  # type: ignore[attr-defined]
 
 
 def test_the_finding_names_the_operator_that_was_called() -> None:

@@ -61,6 +61,12 @@ def test_the_complex_dtype_of_results_lists_and_scalars() -> None:
     assert [complex_dtype(node) for node in graph.nodes if node.op == "placeholder"] == [None]
 
 
+@pytest.mark.parametrize("version", [True, "20", 20.0])
+def test_the_opset_version_is_an_int(version: object) -> None:
+    with pytest.raises(onnxplain.InvalidArgument, match="opset_version"):
+        OnnxRegistry(version)  # type: ignore[arg-type]
+
+
 def test_nearest_name() -> None:
     assert OnnxRegistry().nearest("aten::special_erfd") == "aten::special_erf"
     assert OnnxRegistry().nearest("zzz::qqq") == ""
