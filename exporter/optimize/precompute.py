@@ -20,7 +20,8 @@ _KINDS = (weights.Weight, weights.Computed)
 def precompute(model: ir.Model) -> None:
     """Replaces nodes whose inputs are weights and constants by weights that are computed when they are written.
 
-    A large weight that other nodes also use stays, and so do the nodes that rearrange it: otherwise the file would hold it twice.
+    A large weight that other nodes also use stays, and so do the nodes that rearrange it: otherwise the file would hold it twice. The weights
+    that nobody uses any more are left to the pass that removes unused nodes.
     """
     graph = model.graph
     taken = {value.name for node in graph.all_nodes() for value in node.outputs} | set(graph.initializers)
@@ -44,14 +45,6 @@ def precompute(model: ir.Model) -> None:
         ir.convenience.replace_all_uses_with(node.outputs[0], done[key])
         # NOTE: the node may be inside a loop. It leaves the loop then.
         node.graph.remove(node, safe=True)  # type: ignore[union-attr]  # the graph's own node
-    remove_unused_weights(model)
-
-
-def remove_unused_weights(model: ir.Model) -> None:
-    """Removes initializers that no node uses."""
-    for value in list(model.graph.initializers.values()):
-        if not value.uses() and not value.is_graph_output() and not value.is_graph_input():
-            model.graph.initializers.pop(value.name)  # type: ignore[arg-type]  # a registered initializer has a name
 
 
 def _reads_only_weights(node: ir.Node) -> bool:

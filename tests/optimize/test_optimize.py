@@ -98,3 +98,10 @@ def test_two_draws_stay_two() -> None:
         return torch.nn.functional.dropout(x, 0.5, training=True) + torch.nn.functional.dropout(x, 0.5, training=True)
 
     assert operators(onnxplain.export(noise, (torch.randn(100),)))["Dropout"] == 2
+
+
+def test_weights_that_were_rearranged_are_left_out() -> None:
+    program = export(nn.Linear(4, 5), torch.randn(2, 3, 4))
+    weights = program.model.graph.initializers
+    assert sorted(tuple(value.shape or ()) for value in weights.values()) == [(4, 5), (5,)]
+    assert all(value.uses() for value in weights.values())
