@@ -33,7 +33,8 @@ def main(names: tuple[str, ...], count: int, seed: int, processes: int, list_cau
         for result in running.run(room, sample, processes, executing=executing):
             missed += result.caught is None
             if result.caught is None or list_caught:
-                by = "" if result.caught is None else f" caught: {result.caught}"
+                unseen = "" if result.executed else " no test executes it, as far as coverage sees"
+                by = unseen if result.caught is None else f" caught: {result.caught}"
                 click.echo("\n".join([f"{result.mutant.path.relative_to(rooms.ROOT)}:{result.mutant.line}{by}", *result.mutant.diff()]))
         total, caught = total + len(sample), caught + len(sample) - missed
         click.echo(

@@ -51,10 +51,12 @@ class Result:
     Attributes:
         mutant: The mutant.
         caught: By which test, or by what else; None where all tests passed.
+        executed: Whether a test executes the changed statement, as far as coverage sees.
     """
 
     mutant: Mutant
     caught: str | None
+    executed: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,14 +73,18 @@ class _Profile:
     tests: dict[str, dict[int, frozenset[str]]]
     processor: float
 
+    def near(self, mutant: Mutant) -> frozenset[str]:
+        """The tests that execute the changed statement. An empty name stands for all of them: the statement runs when they are imported."""
+        lines = self.tests.get(str(installed(mutant.path)), {})
+        return frozenset[str]().union(*(lines.get(line, ()) for line in mutant.statement()))
+
     def order(self, mutant: Mutant, executing: bool) -> _Order:
         """The sort key of each test to run: first those that execute the changed statement, and of these the fastest.
 
         NOTE: the others run as well, unless only `executing` ones are wanted. They may depend on what another test has cached, or execute
         the line where coverage does not see it: in a process that they start, or while the exporter itself traces Python.
         """
-        lines = self.tests.get(str(installed(mutant.path)), {})
-        near = frozenset[str]().union(*(lines.get(line, ()) for line in mutant.statement()))
+        near = self.near(mutant)
         if executing and "" not in near:
             return {test: (False, self.seconds[test]) for test in near}
         return {test: (test not in near, seconds) for test, seconds in self.seconds.items()}
@@ -135,13 +141,13 @@ def run(room: Room, mutants: Sequence[Mutant], processes: int, *, executing: boo
                 while waiting and len(running) < processes:
                     mutant = waiting.pop()
                     if not (order := profile.order(mutant, executing)):
-                        yield Result(mutant, None)
+                        yield Result(mutant, None, executed=False)
                         continue
                     running[_started(room, package, mutant, _Plan(order, processor), time.monotonic() + limit)] = mutant
                 multiprocessing.connection.wait([each.process.sentinel for each in running], timeout=1)
                 for each in [each for each in running if not each.process.is_alive() or time.monotonic() > each.deadline]:
                     mutant = running.pop(each)
-                    yield Result(mutant, each.finish())
+                    yield Result(mutant, each.finish(), bool(profile.near(mutant)))
         finally:
             for each in running:
                 each.finish()
