@@ -192,8 +192,7 @@ class _Profiler:
         self.packages = packages
         self.seconds: dict[str, float] = {}
         self.coverage = coverage.Coverage(data_file=None, include=[str(packages / "onnxplain" / "*")], config_file=False)
-
-    def pytest_sessionstart(self) -> None:
+        # NOTE: not when the session starts, since conftest.py has imported a part of the package by then.
         self.coverage.start()
 
     @pytest.hookimpl(wrapper=True)

@@ -307,3 +307,33 @@ def test_a_folder_is_made(tmp_path: pathlib.Path) -> None:
     assert (tmp_path / "a" / "b").is_dir()
     with pytest.raises(onnxplain.InvalidArgument, match="artifacts_dir"):
         checked_folder("artifacts_dir", 3)
+
+
+def test_weights_that_lie_in_no_file_stay_in_the_model(tmp_path: pathlib.Path) -> None:
+    layers = [torch.nn.Linear(8, 8) for _ in range(2)]
+    checkpoint = tmp_path / "second.safetensors"
+    save_file({f"1.{name}": tensor for name, tensor in layers[1].state_dict().items()}, checkpoint)
+    with onnxplain.enable_fake_mode():
+        model = torch.nn.Sequential(*(torch.nn.Linear(8, 8) for _ in range(2)))
+    program = onnxplain.export(model, (torch.ones(1, 8),))
+    program.apply_weights({f"0.{name}": tensor for name, tensor in layers[0].state_dict().items()}, strict=False)
+    program.apply_weights(checkpoint, strict=False)
+    program.save(tmp_path / "m.onnx", weights="reference")
+    stored = onnx.load(tmp_path / "m.onnx", load_external_data=False).graph.initializer
+    assert {each.name for each in stored if each.external_data} == {"1.weight", "1.bias"}
+    assert {each.name for each in stored if not each.external_data} == {"0.weight", "0.bias"}
+    x = torch.randn(1, 8)
+    close(ran(tmp_path / "m.onnx", input=x), torch.nn.Sequential(*layers)(x))
+
+
+def test_the_checkpoint_is_not_overwritten(tmp_path: pathlib.Path) -> None:
+    checkpoint = tmp_path / "net.safetensors"
+    save_file({name: tensor.clone() for name, tensor in real().state_dict().items()}, checkpoint)
+    before = checkpoint.read_bytes()
+    (tmp_path / "link.onnx.data").symlink_to(checkpoint)
+    program = exported()
+    program.apply_weights(checkpoint)
+    for path in (checkpoint, tmp_path / "link.onnx"):
+        with pytest.raises(onnxplain.InvalidArgument, match="destination"):
+            program.save(path)
+    assert checkpoint.read_bytes() == before

@@ -291,6 +291,15 @@ def test_sizes_guards_and_their_symbols() -> None:
         pass
 
 
+def test_a_file_that_torch_does_not_name() -> None:
+    from torch.fx.experimental.symbolic_shapes import uninteresting_files
+
+    assert "left_out.py" not in uninteresting_files()
+    shape_env.leave_out("left_out.py")
+    assert "left_out.py" in uninteresting_files()
+    uninteresting_files().remove("left_out.py")
+
+
 def test_the_size_of_a_flattened_input() -> None:
     class Environment:
         source_to_var = {"L['flat_args'][2].size()[1]": sympy.Symbol("s1"), "L['x'][0].size()[1]": sympy.Symbol("s2")}
