@@ -10,7 +10,7 @@ import pytest
 from sarif_logs import Read, at, make_context, source
 
 from onnxplain.diagnostics import Added, Deprecated, ExportFailed, Level, Renamed, Rule
-from onnxplain.rules import DataDependentBranch, NameChanged, UnsupportedOperator
+from onnxplain.rules import DataDependentBranch, ExportCutShort, NameChanged, TrainingMode, UnsupportedOperator
 
 
 def test_rules_are_those_reported_by_id(read: Read) -> None:
@@ -68,6 +68,30 @@ def test_an_internal_error_is_also_a_notification(read: Read) -> None:
     assert notification["exception"] == {"kind": "KeyError", "message": "'boom: x'"}
     assert (run["results"][0]["ruleId"], run["results"][0]["properties"]["cause"]) == ("OXP0001", "KeyError: 'boom: x'")
     assert run["properties"]["onnxplain/stages"] == [{"name": "build", "seconds": 0.125, "completed": False}]
+
+
+def test_an_interrupted_export_has_a_finding_in_its_stage(read: Read) -> None:
+    context = make_context()
+    with pytest.raises(KeyboardInterrupt) as interrupted, context.stage("build"):
+        raise KeyboardInterrupt
+    log = context.interrupted("KeyboardInterrupt", interrupted.value)
+    assert [(finding.rule.id, finding.blocking) for finding in log.findings] == [("OXP0002", True)]
+    assert [finding.rule for finding in log.findings] == [ExportCutShort(stage="build", reason="KeyboardInterrupt")]
+    assert not log.succeeded
+    (invocation,) = read(log)["runs"][0]["invocations"]
+    assert invocation["executionSuccessful"] is False
+    log = make_context().interrupted("Killed", KeyboardInterrupt())
+    assert [finding.rule for finding in log.findings] == [ExportCutShort(stage="", reason="Killed")]
+
+
+def test_the_log_of_an_export_that_may_be_killed_has_the_finding_first() -> None:
+    context = make_context()
+    with context.stage("capture"):
+        context.report(TrainingMode(layers=("dropout",)))
+    log = context.log_if_killed("build")
+    assert [finding.rule.id for finding in log.findings] == ["OXP0002", "OXP1007"]
+    assert [(stage.name, stage.completed) for stage in log.stages] == [("capture", True), ("build", False)]
+    assert not log.succeeded
 
 
 def test_events_are_notifications(read: Read) -> None:

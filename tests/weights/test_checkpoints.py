@@ -208,6 +208,17 @@ def test_broken_files(tmp_path: pathlib.Path, net: Net, program: onnxplain.ONNXP
         program(X)
 
 
+def test_a_header_ends_within_its_file(tmp_path: pathlib.Path, program: onnxplain.ONNXProgram) -> None:
+    path = tmp_path / "net.safetensors"
+    for length, fits in ((8, True), (9, False)):
+        path.write_bytes(struct.pack("<Q", length) + b"{}      ")
+        if fits:
+            program.apply_weights(path, strict=False)
+        else:
+            with pytest.raises(onnxplain.InvalidArgument, match="state_dict"):
+                program.apply_weights(path, strict=False)
+
+
 @pytest.mark.parametrize("change", ["shorter", "other", "gone", "pipe"])
 def test_files_that_change_are_not_believed(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, net: Net, program: onnxplain.ONNXProgram, change: str
