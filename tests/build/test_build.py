@@ -17,6 +17,7 @@ from torch._higher_order_ops.associative_scan import associative_scan_op
 import onnxplain
 from onnxplain import ExportFailed, ONNXProgram
 from onnxplain.diagnostics import Diagnostic, Log
+from onnxplain.recording import op as ours
 
 Load = Callable[..., ModuleType]
 Marked = Callable[..., list[int]]
@@ -403,3 +404,24 @@ def test_constants_in_a_custom_operator_belong_to_no_state_dict(tmp_path: pathli
         program = export(Offset(), torch.ones(9000))
     program.save(tmp_path / "m.onnx", include_initializers=False)
     assert [len(each.raw_data) for each in onnx.load(tmp_path / "m.onnx").graph.initializer] == [4 * 9000]
+
+
+MISSPELT = {"axi": 0}
+MISNAMED: dict[str, tuple[Callable[..., Any], str | None]] = {
+    "nearly": (lambda x: ours.Softmax(x, axi=0), "axis=0"),
+    "a list for an int": (lambda x: ours.Softmax(x, axi=[0]), "axis=0"),
+    "two numbers for an int": (lambda x: ours.Softmax(x, axi=[0, 1]), "axis=[0, 1]"),
+    "not at all": (lambda x: ours.Softmax(x, zzz=0), None),
+    "out of sight": (lambda x: ours.Softmax(x, **MISSPELT), None),
+}
+
+
+@pytest.mark.parametrize(("translation", "edit"), MISNAMED.values(), ids=MISNAMED)
+def test_an_argument_that_the_operator_does_not_have(translation: Callable[..., Any], edit: str | None) -> None:
+    with pytest.raises(ExportFailed) as failed:
+        export(lambda x: torch.relu(x), torch.randn(4), custom_translation_table={torch.ops.aten.relu.default: translation})
+    (finding,) = failed.value.findings
+    assert finding.rule.id == "OXP3004"
+    assert finding.location is not None
+    assert (finding.location.file, finding.location.line) == (__file__, translation.__code__.co_firstlineno)
+    assert [change.replacement for fix in finding.fixes for change in fix.edits] == ([edit] if edit else [])

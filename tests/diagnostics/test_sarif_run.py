@@ -94,6 +94,28 @@ def test_the_log_of_an_export_that_may_be_killed_has_the_finding_first() -> None
     assert not log.succeeded
 
 
+VALUES = {
+    "MY_SETTING": ("abcd1234efgh", True),
+    "MY_TOKEN": ("letters-only", True),
+    "MY_PASSWORD": ("two words here", True),
+    "MY_NAME": ("other-letters", False),
+    "MY_NUMBER": ("12345678", False),
+    "MY_SENTENCE": ("abcd 1234 efgh", False),
+    "MY_KEY": ("abc1234", False),
+}
+
+
+@pytest.mark.parametrize(("name", "value", "is_hidden"), [(name, *each) for name, each in VALUES.items()], ids=VALUES)
+def test_values_of_the_environment_that_look_like_secrets(
+    monkeypatch: pytest.MonkeyPatch, read: Read, name: str, value: str, is_hidden: bool
+) -> None:
+    monkeypatch.setenv(name, value)
+    context = make_context()
+    context.report(UnsupportedOperator(operator=f"my::{value}", nearest="none"))
+    (result,) = read(context.log())["runs"][0]["results"]
+    assert result["message"]["arguments"][0] == (f"my::${name}" if is_hidden else f"my::{value}")
+
+
 def test_events_are_notifications(read: Read) -> None:
     context = make_context(verbosity_level=logging.DEBUG)
     with context.stage("capture"):

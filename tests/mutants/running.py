@@ -81,11 +81,11 @@ class _Profile:
     def order(self, mutant: Mutant, executing: bool) -> _Order:
         """The sort key of each test to run: first those that execute the changed statement, and of these the fastest.
 
-        NOTE: the others run as well, unless only `executing` ones are wanted. They may depend on what another test has cached, or execute
-        the line where coverage does not see it: in a process that they start, or while the exporter itself traces Python.
+        NOTE: the others run as well, unless only `executing` ones are wanted and there is one. They may depend on what another test has
+        cached, or execute the line where coverage does not see it: in a process that they start, or while the exporter traces Python.
         """
         near = self.near(mutant)
-        if executing and "" not in near:
+        if executing and near and "" not in near:
             return {test: (False, self.seconds[test]) for test in near}
         return {test: (test not in near, seconds) for test, seconds in self.seconds.items()}
 
@@ -117,7 +117,8 @@ def run(room: Room, mutants: Sequence[Mutant], processes: int, *, executing: boo
         room: The room.
         mutants: The mutants.
         processes: How many to run at a time.
-        executing: Whether to run only the tests that execute the changed statement, as far as coverage sees them.
+        executing: Whether to run only the tests that execute the changed statement, as far as coverage sees them; all of them
+            if there is none.
 
     Raises:
         BaselineFailed: The room's tests fail without a mutant, or the installed package is not the working tree.
@@ -140,10 +141,8 @@ def run(room: Room, mutants: Sequence[Mutant], processes: int, *, executing: boo
             while waiting or running:
                 while waiting and len(running) < processes:
                     mutant = waiting.pop()
-                    if not (order := profile.order(mutant, executing)):
-                        yield Result(mutant, None, executed=False)
-                        continue
-                    running[_started(room, package, mutant, _Plan(order, processor), time.monotonic() + limit)] = mutant
+                    plan = _Plan(profile.order(mutant, executing), processor)
+                    running[_started(room, package, mutant, plan, time.monotonic() + limit)] = mutant
                 multiprocessing.connection.wait([each.process.sentinel for each in running], timeout=1)
                 for each in [each for each in running if not each.process.is_alive() or time.monotonic() > each.deadline]:
                     mutant = running.pop(each)
