@@ -94,3 +94,15 @@ def test_bad_usage_of_accept(arguments: Sequence[str]) -> None:
     assert run("baseline", "accept", *arguments).exit_code == 2
     assert pathlib.Path("other.sarif").read_bytes() == before, "a log is no baseline to write over"
     assert not pathlib.Path(BASELINE).exists()
+
+
+def test_a_file_that_is_a_log_in_part_is_no_baseline() -> None:
+    write(["a  # E"])
+    assert run("baseline", "accept", LOG).exit_code == 0
+    (kept,) = accepted()["runs"]
+    mixed = json.loads(text())
+    mixed["runs"] = [kept, {**mixed["runs"][0], "automationDetails": {"id": "onnx-export/Other/"}}]
+    before = json.dumps(mixed)
+    pathlib.Path(BASELINE).write_text(before, encoding="utf-8")
+    assert run("baseline", "accept", LOG).exit_code == 2
+    assert pathlib.Path(BASELINE).read_text(encoding="utf-8") == before

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from sarif_logs import Read, at, make_context, source
 
-from onnxplain.diagnostics import Added, Deprecated, ExportFailed, Level, Renamed, Rule
+from onnxplain.diagnostics import Added, Deprecated, Evidence, ExportFailed, Level, Renamed, Rule
 from onnxplain.rules import DataDependentBranch, ExportCutShort, NameChanged, TrainingMode, UnsupportedOperator
 
 
@@ -114,6 +114,15 @@ def test_values_of_the_environment_that_look_like_secrets(
     context.report(UnsupportedOperator(operator=f"my::{value}", nearest="none"))
     (result,) = read(context.log())["runs"][0]["results"]
     assert result["message"]["arguments"][0] == (f"my::${name}" if is_hidden else f"my::{value}")
+
+
+def test_messages_of_places_hide_them_as_well(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, read: Read) -> None:
+    monkeypatch.setenv("MY_TOKEN", "letters-only")
+    place = at(source(tmp_path), "x.sum()")
+    context = make_context()
+    context.report(TrainingMode(layers=("a",)), at=Evidence(place, related=(place.saying("letters-only"), place.saying(""))))
+    (result,) = read(context.log())["runs"][0]["results"]
+    assert next(each["message"]["text"] for each in result["relatedLocations"]) == "$MY_TOKEN"
 
 
 def test_events_are_notifications(read: Read) -> None:
