@@ -81,6 +81,7 @@ class DiagnosticContext:
 
     Attributes:
         watcher: Who follows the export.
+        folder: The current folder when the export began; None if it does not exist.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class DiagnosticContext:
         self._places = places
         self._draw = draw
         self._started = clock()
-        self._folder = _current_folder()
+        self.folder = _current_folder()
         self._stage = ""
         self._first_cause: BaseException | None = None
         self._findings: dict[tuple[object, ...], Diagnostic] = {}
@@ -273,7 +274,7 @@ class DiagnosticContext:
             command_line=self._command_line,
             graphs=tuple(self._graphs[name]() for name in GRAPHS if name in self._graphs and name in named),
             places=places,
-            folder=self._folder,
+            folder=self.folder,
             unfinished=unfinished,
         )
 

@@ -1,9 +1,13 @@
-"""What a log, a report and a script tell of a machine: files in the checkout and in packages; no folders, users or environment values."""
+"""What a model, a log, a report and a script tell of a machine: files in the checkout and in packages.
+
+They tell no folders, users or environment values.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import getpass
 import os
 import pathlib
@@ -30,7 +34,17 @@ BASES = {
 PACKAGE_FOLDERS = frozenset({"site-packages", "dist-packages"})
 _SECRET_NAME = re.compile(r"TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH|COOKIE|SESSION|DSN|PRIVATE|SIGNATURE", re.IGNORECASE)
 _LEAST_VALUE = 8
-"""The shortest environment value that texts do not quote. Shorter ones are words of any text, and no secrets."""
+"""The length from which environment values are hidden that look random, or whose variable's name contains a word for secrets."""
+_SHORT_SECRET_NAME = re.compile(
+    r"(TOKEN|SECRET|PASS|PASSWORD|PASSWD|PASSPHRASE|_PWD|KEY|CREDENTIALS?|COOKIE|_PIN|DSN|SIGNATURE)$", re.IGNORECASE
+)
+_LEAST_SECRET = 4
+"""The length from which values are hidden whose variable's name ends with such a word.
+
+NOTE: the end, because `MAX_TOKENS=4096` and `TOKENIZERS_PARALLELISM=false` are settings: their values are part of any text.
+"""
+_SETTINGS = frozenset({"true", "false", "none", "null"})
+_URL_PASSWORD = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
 _ESCAPED = r"(?<=\\[abfnrtv])|(?<=\\x[0-9a-f]{2})|(?<=%[0-9A-Fa-f]{2})"
 """The place after an escape sequence of a `repr` or of a URL. Its letters and digits belong to no word."""
 
@@ -46,14 +60,7 @@ class Privacy:
     def __init__(self, root: pathlib.Path, environment: Mapping[str, str] = os.environ) -> None:
         self.root = root
         self._roots = tuple(dict.fromkeys((root, _resolved(root))))
-        self._names = dict(_folder_names(self._roots))
-        self._values = dict(_hidden_values(environment))
-        folders = "|".join(map(re.escape, sorted(self._names, key=len, reverse=True)))
-        packages = rf"(?:[A-Za-z]:)?[/\\][^\s'\"()]{{0,300}}[/\\](?:{'|'.join(sorted(PACKAGE_FOLDERS))})"
-        begin, end = rf"(?:(?<![\w.~%/-])|{_ESCAPED})", r"(?:[/\\](?=[\w.<-])|(?![\w-]|\.\w))"
-        self._paths = re.compile(rf"{begin}(?:file://)?({packages}(?=[/\\])|{folders}){end}")
-        self._users = _components(_user_names())
-        self._quoted = whole_words(self._values)
+        self._environment = environment
         self._known: dict[str, str] = {}
 
     def place(self, file: str) -> tuple[str, str]:
@@ -98,6 +105,30 @@ class Privacy:
             ),
             cause=self.text(finding.cause),
         )
+
+    # NOTE: the patterns take milliseconds, and most exports ask only for places of files.
+    @functools.cached_property
+    def _names(self) -> dict[str, str]:
+        return dict(_folder_names(self._roots))
+
+    @functools.cached_property
+    def _values(self) -> dict[str, str]:
+        return dict(_hidden_values(self._environment))
+
+    @functools.cached_property
+    def _paths(self) -> re.Pattern[str]:
+        folders = "|".join(map(re.escape, sorted(self._names, key=len, reverse=True)))
+        packages = rf"(?:[A-Za-z]:)?[/\\][^\s'\"()]{{0,300}}[/\\](?:{'|'.join(sorted(PACKAGE_FOLDERS))})"
+        begin, end = rf"(?:(?<![\w.~%/-])|{_ESCAPED})", r"(?:[/\\](?=[\w.<-])|(?![\w-]|\.\w))"
+        return re.compile(rf"{begin}(?:file://)?({packages}(?=[/\\])|{folders}){end}")
+
+    @functools.cached_property
+    def _users(self) -> re.Pattern[str]:
+        return _components(_user_names())
+
+    @functools.cached_property
+    def _quoted(self) -> re.Pattern[str]:
+        return whole_words(self._values)
 
     def _place(self, place: Location) -> Location:
         return place.saying(self.text(place.message)) if place.message else place
@@ -144,13 +175,22 @@ def _folder_names(roots: Iterable[pathlib.Path]) -> Iterator[tuple[str, str]]:
 
 
 def _hidden_values(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The values of environment variables that are secrets by their names or look like one, and the name of the host."""
+    """Secrets in environment variables with what stands for them, and the name of the host."""
     for name, value in environment.items():
-        random = not re.search(r"\s", value) and re.search(r"\d", value) and re.search(r"[A-Za-z]", value)
-        if len(value) >= _LEAST_VALUE and (random or _SECRET_NAME.search(name)):
+        if _is_secret(name, value):
             yield value, f"${name}"
+        if (password := _URL_PASSWORD.search(value)) and len(password[1]) >= _LEAST_SECRET:
+            yield value, f"${name}"
+            yield password[1], f"${name}"
     if len(host := platform.node()) >= _LEAST_VALUE:
         yield host, "<host>"
+
+
+def _is_secret(name: str, value: str) -> bool:
+    if len(value) < _LEAST_VALUE:
+        return len(value) >= _LEAST_SECRET and value.lower() not in _SETTINGS and bool(_SHORT_SECRET_NAME.search(name))
+    random = not re.search(r"\s", value) and re.search(r"\d", value) and re.search(r"[A-Za-z]", value)
+    return bool(random or _SECRET_NAME.search(name))
 
 
 def _user_names() -> Iterator[str]:

@@ -21,7 +21,7 @@ from onnxplain.weights import Weight
 
 from . import user_translations
 from .inputs_and_weights import initializer, placeholders
-from .origins import add_origin
+from .origins import Origins
 from .value_types import ValueTypes, dtype_of
 
 
@@ -48,6 +48,7 @@ class NodeBuilder:
         self.failed = False
         self._context = context
         self._plan = plan
+        self._origins = Origins(context.folder)
 
     def of(self, module: torch.fx.GraphModule) -> list[ir.Node]:
         """The ONNX nodes for all FX nodes of a graph, whose placeholders have values already."""
@@ -62,7 +63,7 @@ class NodeBuilder:
                 taken = self.recorder.take()
                 self.values[node] = self._named_and_typed(node, outputs, taken)
                 taken += self.recorder.take()
-                add_origin(node, taken)
+                self._origins.add(node, taken)
                 made.extend(taken)
         return made
 
@@ -109,7 +110,7 @@ class NodeBuilder:
                 copied = Tensor(name=result.name if computed else f"{known.name}_out", type=known.type, shape=known.shape)
                 copies.append(ir.Node("", "Identity", [known], outputs=[copied], version=16))
                 if isinstance(result, torch.fx.Node):
-                    add_origin(result, copies[-1:])
+                    self._origins.add(result, copies[-1:])
                 known = copied
             outputs.append(known)
         return outputs, copies
@@ -132,7 +133,7 @@ class NodeBuilder:
         results = translation(self, *self._arguments(node.args), **self._arguments(node.kwargs))
         for attribute in self.recorder.nodes[-1].attributes.values():
             if attribute.type is ir.AttributeType.GRAPH:
-                add_origin(node, attribute.as_graph())
+                self._origins.add(node, attribute.as_graph())
         return results
 
     def _call(self, node: torch.fx.Node, call: Call) -> Any:

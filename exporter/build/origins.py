@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Iterable
 
 import onnx_ir as ir
 import torch
 
-from onnxplain.diagnostics import shown_path
+from onnxplain.diagnostics import privacy_of
 from onnxplain.registry import qualified_name
 from onnxplain.source import locations
 from onnxplain.torch_internals.operators import OpOverload
@@ -16,19 +17,38 @@ _PREFIX = "onnxplain"
 """The prefix of the keys: `.source`, `.module`, `.fx_node`, `.operator`, and `.parent`, the operator that was decomposed into it."""
 
 
-def add_origin(node: torch.fx.Node, made: Iterable[ir.Node]) -> None:
-    """Records `node` as the origin of ONNX nodes."""
-    facts = {"fx_node": node.name, "operator": qualified_name(node.target)}
-    called = node.meta.get("original_aten")
-    if isinstance(called, OpOverload) and called is not node.target:
-        facts["parent"] = qualified_name(called)
-    place = locations.at_node(node).location
-    if place is not None:
-        facts["source"] = f"{shown_path(place.file)}:{place.line}"
-        facts["module"] = place.module
-    entries = {f"{_PREFIX}.{key}": text for key, text in facts.items() if text}
-    for each in made:
-        # NOTE: the nodes in a graph of control flow already have their origins.
-        if locations.FX_NODE not in each.meta:
-            each.meta[locations.FX_NODE] = node
-            each.metadata_props.update(entries)
+class Origins:
+    """Records where ONNX nodes come from.
+
+    Args:
+        folder: The current folder. Paths of sources are as in a report: relative to it below the checkout, relative to `site-packages`, or
+            the name alone. None if there is no such folder.
+    """
+
+    def __init__(self, folder: pathlib.Path | None) -> None:
+        self._folder = folder
+        self._paths: dict[str, str] = {}
+
+    def add(self, node: torch.fx.Node, made: Iterable[ir.Node]) -> None:
+        """Records `node` as the origin of ONNX nodes."""
+        facts = {"fx_node": node.name, "operator": qualified_name(node.target)}
+        called = node.meta.get("original_aten")
+        if isinstance(called, OpOverload) and called is not node.target:
+            facts["parent"] = qualified_name(called)
+        place = locations.at_node(node).location
+        if place is not None:
+            facts["source"] = f"{self._path(place.file)}:{place.line}"
+            facts["module"] = place.module
+        entries = {f"{_PREFIX}.{key}": text for key, text in facts.items() if text}
+        for each in made:
+            # NOTE: the nodes in a graph of control flow already have their origins.
+            if locations.FX_NODE not in each.meta:
+                each.meta[locations.FX_NODE] = node
+                each.metadata_props.update(entries)
+
+    def _path(self, file: str) -> str:
+        # NOTE: a model has thousands of nodes from a few files, and where a file lies takes several calls of the system.
+        if file not in self._paths:
+            name = pathlib.PurePath(file).name
+            self._paths[file] = privacy_of(self._folder).path(file, self._folder) if self._folder else name
+        return self._paths[file]

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 import onnxplain
 from onnxplain.cli import main
+from onnxplain.diagnostics import privacy_of
 from onnxplain.repro import trial
 
 SOURCE = """
@@ -126,6 +127,26 @@ def test_a_finished_export_tells_nothing_of_the_machine(checkout: pathlib.Path) 
     assert {secret for secret in SECRETS if secret in text} == set()
 
 
+@pytest.mark.parametrize(
+    ("folder", "source"),
+    [
+        ("", "net.py:6"),
+        ("deeper", "deeper/net.py:6"),
+        ("../elsewhere", "net.py:6"),
+        ("../../home-of-alice", "net.py:6"),
+        ("../../own-packages/site-packages/package", "package/net.py:6"),
+    ],
+)
+def test_a_model_tells_nothing_of_the_machine(checkout: pathlib.Path, folder: str, source: str) -> None:
+    text = "import torch\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x.sin()\n"
+    net = module((checkout / folder / "net.py").resolve(), text).Net()
+    made = onnxplain.export(net, (torch.ones(2),), checkout / "net.onnx")
+    assert [node.metadata_props["onnxplain.source"] for node in made.model.graph] == [source]
+    written = (checkout / "net.onnx").read_bytes().decode(errors="replace")
+    assert source in written
+    assert {secret for secret in SECRETS if secret in written} == set()
+
+
 @pytest.mark.parametrize(("same", "ends"), [("self.login == self.files['again'][0]", [True]), ("login == self.login", [False, False])])
 def test_a_script_tells_nothing_of_the_machine(
     checkout: pathlib.Path, monkeypatch: pytest.MonkeyPatch, same: str, ends: list[bool]
@@ -149,3 +170,33 @@ def test_a_script_tells_nothing_of_the_machine(
     assert "x.sum() > 0" in text
     assert "'leaky_relu'" in text
     assert {secret for secret in SECRETS if secret in text} == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_hidden"),
+    [
+        ("DB_PASSWORD", "pear", True),
+        ("api_key", "zq7!x", True),
+        ("PGPASSWORD", "correct horse", True),
+        ("ANYTHING", "a1b2c3d4", True),
+        ("DATABASE_URL", "postgres://reader:pear@host/base", True),
+        ("DB_PASSWORD", "abc", False),
+        ("USE_PASSWORD", "True", False),
+        ("MAX_TOKENS", "4096", False),
+        ("TOKENIZERS_PARALLELISM", "false", False),
+        ("XDG_SESSION_CLASS", "user", False),
+        ("LC_NUMERIC", "C", False),
+        ("EDITOR", "some-editor", False),
+    ],
+)
+def test_secrets_of_the_environment_are_hidden_by_name_and_by_look(
+    checkout: pathlib.Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, is_hidden: bool
+) -> None:
+    monkeypatch.setenv(name, value)
+    shown = privacy_of(checkout).text(f"it got {value!r} and ({value})")
+    assert (value not in shown, f"${name}" in shown) == (is_hidden, is_hidden)
+
+
+def test_the_password_in_a_url_is_hidden_without_the_url(checkout: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgres://reader:pear@host/base")
+    assert privacy_of(checkout).text("refused pear") == "refused $DATABASE_URL"
