@@ -111,6 +111,21 @@ def expand(self: ir.Value, size: Sequence[Any]) -> Any:
     return op.Expand(self, [1 if isinstance(each, int) and each == -1 else each for each in size])
 
 
+@translates("aten::repeat_interleave.self_int")
+def repeat_interleave(self: ir.Value, repeats: Any, dim: int | None = None, *, output_size: Any = None) -> Any:
+    """aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor.
+
+    Each slice of `dim`, or each element, `repeats` times. The result is one-dimensional if `dim` is None.
+    """
+    del output_size
+    assert self.shape is not None
+    if dim is None or not self.shape:
+        self, dim = op.Reshape(self, [-1]), 0
+    length = op.Shape(self, start=dim, end=None if dim == -1 else dim + 1)
+    positions = op.Range(0, op.Squeeze(op.Mul(length, repeats)), 1)
+    return op.Gather(self, op.Div(positions, repeats), axis=dim)
+
+
 @translates("aten::slice.Tensor")
 def slice_(self: ir.Value, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1) -> Any:
     """aten::slice.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor. `dim` is cut."""

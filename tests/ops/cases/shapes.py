@@ -44,6 +44,13 @@ CASES: dict[str, Case] = {
         expects=NOT_ONE,
     ),
     "expand": dynamic(lambda x: (x[:, :1].expand(-1, x.size(1), -1) * 2, x.expand(2, -1, -1, -1), x[:1].expand(4, -1, -1)), X),
+    "repeat_interleave": dynamic(
+        lambda x: [
+            *(x.repeat_interleave(2), x.repeat_interleave(3, 1), x.repeat_interleave(2, -1), x[0, 0, 0].repeat_interleave(2)),
+            *(x.repeat_interleave(x.size(1) - 3, dim) for dim in (None, 0, 1, -1)),
+        ],
+        X,
+    ),
     "slice": dynamic(
         lambda x: [
             *(x[1:], x[:, :-1], x[:, 1::2], x[..., -2:], x[:, : x.size(1) // 2], x[:] + 1, x[1:-1, 2:4], x[:, x.size(1) - 2 :]),
