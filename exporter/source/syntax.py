@@ -79,6 +79,14 @@ def test_at(location: Location) -> ast.expr | None:
     return found
 
 
+def unpacks(location: Location | None) -> bool:
+    """Whether the statement at `location` assigns the parts of a call's result to a fixed number of names, as `a, b = x.chunk(2)` does."""
+    if location is None or location.region is None or (found := innermost(location.file, location.region, ast.Assign)) is None:
+        return False
+    names = [name for target in found.targets if isinstance(target, ast.Tuple | ast.List) for name in target.elts]
+    return bool(names) and isinstance(found.value, ast.Call) and not any(isinstance(name, ast.Starred) for name in names)
+
+
 def expression_at(location: Location) -> str:
     """The text of the expression at `location`, on one line. If only its line is known, the expression of the line's statement."""
     if location.region is None:

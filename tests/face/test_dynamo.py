@@ -146,6 +146,14 @@ MODELS = """
     def last_part(x):
         return x.split(4, 1)[-1]  # last part
 
+    def second_half(x):
+        return x.chunk(2, 1)[-1] * 2  # second half
+
+    def in_place(x):
+        y = torch.arange(min(x.shape[0], 4)) * 2
+        y.squeeze_()  # in place
+        return y
+
     def first_part(x):
         return x.split(2, 1)[0]
 
@@ -281,6 +289,12 @@ NAMED: dict[str, tuple[str, torch.Tensor, dict[int, Any], list[tuple[str, str]],
     "squeezed as it was allowed": ("squeeze", R(2, 1, 3), {1: torch.export.Dim.AUTO}, [("OXP1034", "squeeze")], [R(2, 1, 3)]),
     "parts": ("parts", R(2, 6), {1: "n"}, [("OXP1011", "parts")], [R(2, 6), R(2, 5)]),
     "last part": ("last_part", R(2, 6), {1: "n"}, [("OXP1011", "last part")], [R(2, 6), R(2, 8)]),
+    "second half": ("second_half", R(2, 6), {1: "n"}, [("OXP1011", "second half")], [R(2, 6), R(2, 3)]),
+    "second half as it was allowed": (
+        *("second_half", R(2, 6), {1: torch.export.Dim.AUTO}),
+        *([("OXP1011", "second half")], [R(2, 6), R(2, 3)]),
+    ),
+    "squeezed in place": ("in_place", R(1, 3), {0: "n"}, [("OXP1011", "in place")], [R(1, 3)]),
     "first part": ("first_part", R(2, 6), {1: "n"}, [], [R(2, 6), R(2, 9), R(2, 1)]),
     "parts of a long dim": ("long_parts", R(2, 600), {1: "n"}, [("OXP1011", "long parts")], [R(2, 600), R(2, 1000)]),
     "gate": ("gate", R(2, 6), {1: "n"}, [], [R(2, 6), R(2, 10)]),
@@ -320,8 +334,9 @@ def test_what_a_model_assumes_of_a_named_dim_is_told(
 @pytest.mark.parametrize(
     ("name", "size", "least", "most"), [("parts", 6, 5, 6), ("parts", 5, 5, 6), ("last_part", 6, 5, 8), ("long_parts", 600, 501, 1000)]
 )
-def test_the_sizes_for_which_a_graph_has_all_parts(load: Load, name: str, size: int, least: int, most: int) -> None:
-    program = onnxplain.export(getattr(load(MODELS), name), (R(2, size),), dynamic_shapes={"x": {1: "n"}})
+@pytest.mark.parametrize("dim", ["n", torch.export.Dim("n")], ids=["str", "Dim"])
+def test_the_sizes_for_which_a_graph_has_all_parts(load: Load, name: str, size: int, least: int, most: int, dim: Any) -> None:
+    program = onnxplain.export(getattr(load(MODELS), name), (R(2, size),), dynamic_shapes={"x": {1: dim}})
     (finding,) = program.diagnostics.findings
     assert finding.rule.constraint == f"n >= {least} and n <= {most}"  # type: ignore[attr-defined]
 

@@ -21,21 +21,8 @@ _ONE = "Name the dims to drop, such as squeeze(2); or exclude size 1 in dynamic_
 _PARTS = "Rewrite the line so that the number of parts does not depend on the size, or always use this size."
 _REWRITE = "Rewrite the line so that it is right for all sizes, for example with torch.where instead of the branch."
 
-
-def findings(
-    request: Request, guards: Guards, program: torch.export.ExportedProgram, names: Mapping[InputDim, str], others: Mapping[InputDim, str]
-) -> Iterator[Finding]:
-    """The findings about decisions that Python and operators made by the sizes of the named dims.
-
-    Args:
-        request: The export.
-        guards: torch's decisions during the capture.
-        program: The program.
-        names: The dims with their names.
-        others: Further dims on which such a decision may depend as well.
-    """
-    yield from _branches(request, guards, program, names, others)
-    yield from _decided(guards, program, names, others)
+MORE_THAN_ONE = ">= 2"
+"""The limit of a dim that may have all sizes but 1."""
 
 
 def ones(request: Request, guards: Guards, program: torch.export.ExportedProgram) -> Iterator[Finding]:
@@ -68,10 +55,18 @@ def kept_ones(
         yield from ((node, each) for each in sorted(decisive or ones, key=str))
 
 
-def _branches(
+def branches(
     request: Request, guards: Guards, program: torch.export.ExportedProgram, names: Mapping[InputDim, str], others: Mapping[InputDim, str]
 ) -> list[Finding]:
-    """A finding for each line that took a branch by the sizes of the named dims."""
+    """A finding for each line that took a branch by the sizes of the named dims.
+
+    Args:
+        request: The export.
+        guards: torch's decisions during the capture.
+        program: The program.
+        names: The dims with their names.
+        others: Further dims on which such a decision may depend as well.
+    """
     known = {**others, **names}
     sizes = guards.symbols.sizes(list(known))
     # NOTE: `other_sizes` knows which of the parts that an operator of the graph returns are in use.
@@ -107,19 +102,22 @@ def _belong_together(relation: sympy.Basic, sizes: Mapping[sympy.Basic, int]) ->
     return bool((relation.lhs - relation.rhs).xreplace(sizes) == 0)
 
 
-def _decided(
+def decided(
     guards: Guards, program: torch.export.ExportedProgram, names: Mapping[InputDim, str], others: Mapping[InputDim, str]
 ) -> Iterator[Finding]:
-    """The findings about operators that decided by the sizes of dims: how many parts to make, which dims to drop."""
-    for node, dim, limits in other_sizes(guards, program, list(names), list(others)):
+    """The findings about operators that decided by the sizes of dims: how many parts to make, which dims to drop.
+
+    The arguments are those of `branches`.
+    """
+    for node, call, dim, limits in other_sizes(guards, program, list(names), list(others)):
         constraint = " and ".join(f"{names[dim]} {limit}" for limit in _joined(limits) or ("!= 1",))
-        fix = Fix(_PARTS if limits else _ONE, Confidence.CHANGES_BEHAVIOUR)
+        fix = Fix(_ONE if call.squeezes else _PARTS, Confidence.CHANGES_BEHAVIOUR)
         yield Finding(ConstraintViolated(dim=names[dim], constraint=constraint), locations.at_node(node), fixes=(fix,), blocking=False)
 
 
 def other_sizes(
     guards: Guards, program: torch.export.ExportedProgram, dims: Sequence[InputDim], others: Sequence[InputDim]
-) -> Iterator[tuple[torch.fx.Node, InputDim, list[str]]]:
+) -> Iterator[tuple[torch.fx.Node, Call, InputDim, list[str]]]:
     """The operators whose results have other shapes for other sizes of a dim than the graph says.
 
     Args:
@@ -129,7 +127,8 @@ def other_sizes(
         others: The other dims that may vary.
 
     Yields:
-        The node, the dim, and the limits of the sizes for which the graph is right, such as `<= 8`; none where only size 1 is wrong.
+        The node, its call, the dim, and the limits of the sizes for which the graph is right, such as `<= 8`; no limits where only size 1
+        is wrong.
     """
     sizes = guards.symbols.sizes([*others, *dims])
     own = guards.symbols.sizes(dims).keys()
@@ -142,9 +141,12 @@ def other_sizes(
                 continue
             one = {**sizes, symbol: 1}
             if call.squeezes and dim.allows(1) and call.differs(node.meta.get("val"), one):
-                yield node, dim, []
-            if call.counts and (limits := list(_limits(guards, node, call, symbol, sizes, dim))):
-                yield node, dim, limits
+                yield node, call, dim, []
+            # NOTE: an operator that changes its argument's shape in place is no use to `branches`, which asks it about other sizes.
+            limits = list(_limits(guards, node, call, symbol, sizes, dim)) if call.counts or call.squeezes_in_place else []
+            # NOTE: where the line unpacks the parts, eager mode refuses a single part as well.
+            if limits and not (limits == [MORE_THAN_ONE] and syntax.unpacks(locations.at_node(node).location)):
+                yield node, call, dim, limits
 
 
 def _joined(limits: Sequence[str]) -> Sequence[str]:
@@ -156,15 +158,21 @@ def _joined(limits: Sequence[str]) -> Sequence[str]:
 def _limits(
     guards: Guards, node: torch.fx.Node, call: Call, symbol: sympy.Basic, sizes: Mapping[sympy.Basic, int], dim: InputDim
 ) -> Iterator[str]:
-    """The limits of the sizes of `dim` for which `call` returns as many parts as for the example, or the shapes in the graph."""
+    """The limits of the sizes of `dim` for which `call` returns as many parts or dims as for the example, or the shapes in the graph."""
     parts, own = call.parts(sizes), guards.symbols.of(dim)
     expression = symbol if own in (None, symbol) else guards.symbols.expression(own)
 
     def differs(size: int) -> bool:
         others = {**sizes, symbol: size}
-        return call.parts(others) not in (parts, None) and call.differs(node.meta.get("val"), others)
+        if not call.counts:
+            return call.differs(node.meta.get("val"), others)
+        count = call.parts(others)
+        # NOTE: where size 1 makes a part smaller than the graph says, the model runs all the same; not so without the part.
+        lacks = size > 1 or not call.used or count is None or count <= call.used[-1]
+        return count not in (parts, None) and lacks and call.differs(node.meta.get("val"), others)
 
-    for relation, step, tried in (">=", -1, smaller(symbol, sizes)), ("<=", 1, larger(symbol, sizes)):
+    one = [{**sizes, symbol: 1}] if sizes[symbol] > 1 and call.counts else []
+    for relation, step, tried in (">=", -1, [*smaller(symbol, sizes), *one]), ("<=", 1, larger(symbol, sizes)):
         right = sizes[symbol]
         for each in tried:
             wrong = int(each[symbol])

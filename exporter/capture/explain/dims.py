@@ -70,12 +70,24 @@ def undelivered(request: Request, guards: Guards, program: torch.export.Exported
     if (difference := shapes_argument.beyond_rank(request.shapes)) is not None:
         return [arguments.misfit(request, *difference)]
     constants = constant_dims(request.shapes, program) | _constants(request, guards)
-    limited = list(_limits(request, guards))
-    places = {finding.place for finding in limited}
     names = {dim: name for dim, name in request.shapes.names().items() if dim not in constants}
     also = {dim: dim.place for dim in request.shapes.open}
-    others = [*assumptions.ones(request, guards, program), *assumptions.findings(request, guards, program, names, also)]
-    return [*_frozen_dims(request, guards, constants), *limited, *(finding for finding in others if finding.place not in places)]
+    # NOTE: of the sizes of a dim for which an operator makes as many parts, torch's guards tell the largest only.
+    decided = list(assumptions.decided(guards, program, names, also))
+    rules = {_subject(finding): finding.rule for finding in decided}
+    limited = [finding for finding in _limits(request, guards) if rules.get(_subject(finding), finding.rule) == finding.rule]
+    places, subjects = {finding.place for finding in limited}, {_subject(finding) for finding in limited}
+    others = [*assumptions.ones(request, guards, program), *assumptions.branches(request, guards, program, names, also)]
+    return [
+        *_frozen_dims(request, guards, constants),
+        *limited,
+        *(finding for finding in others if finding.place not in places),
+        *(finding for finding in decided if _subject(finding) not in subjects),
+    ]
+
+
+def _subject(finding: Finding) -> tuple[object, str]:
+    return finding.place, finding.rule.dim if isinstance(finding.rule, ConstraintViolated) else ""
 
 
 def broadcast(request: Request, guards: Guards) -> list[Finding]:
@@ -106,8 +118,9 @@ def fixed(request: Request, guards: Guards, program: torch.export.ExportedProgra
     for node, expression in assumptions.kept_ones(guards, program, open_dims):
         for dim in guards.symbols.places([expression], open_dims):
             found.setdefault(dim, locations.at_node(node))
-    for node, dim, limits in assumptions.other_sizes(guards, program, open_dims, request.shapes.dynamic):
-        if limits:
+    for node, _, dim, limits in assumptions.other_sizes(guards, program, open_dims, request.shapes.dynamic):
+        # NOTE: a dim that may have all sizes but 1 is worth more than a static one. `left_open` tells about it.
+        if limits not in ([], [assumptions.MORE_THAN_ONE]):
             found.setdefault(dim, locations.at_node(node))
     return {dim: found[dim] for dim in open_dims if dim in found}
 
@@ -140,7 +153,9 @@ def left_open(
         sizes = tuple(f"{dim.place} == {dim.size}" for dim in dims)
         keep = Fix(_KEEP, Confidence.CHANGES_BEHAVIOUR)
         yield Finding(DimsFixed(sizes=sizes), fixed[dims[0]], fixes=(keep,), blocking=False)
-    yield from assumptions.findings(request, guards, program, {dim: dim.place for dim in request.shapes.open}, {})
+    names = {dim: dim.place for dim in request.shapes.open}
+    yield from assumptions.branches(request, guards, program, names, {})
+    yield from assumptions.decided(guards, program, names, {})
 
 
 def narrowed(request: Request, error: Exception | None, guards: Guards) -> Request | None:

@@ -17,7 +17,8 @@ from onnxplain.torch_internals.operators import OpOverload, schema
 Sizes = Mapping[sympy.Basic, int]
 """The size that each of torch's symbols stands for."""
 
-_SQUEEZES = frozenset({"aten::squeeze", "aten::squeeze_copy", "aten::squeeze_"})
+_IN_PLACE = "aten::squeeze_"
+_SQUEEZES = frozenset({"aten::squeeze", "aten::squeeze_copy", _IN_PLACE})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,6 +94,11 @@ class Call:
     def squeezes(self) -> bool:
         """Whether it drops dims of size 1."""
         return isinstance(self.operator, OpOverload) and schema(self.operator).name in _SQUEEZES
+
+    @property
+    def squeezes_in_place(self) -> bool:
+        """Whether it drops dims of size 1 of its argument."""
+        return isinstance(self.operator, OpOverload) and schema(self.operator).name == _IN_PLACE
 
     def ones(self, sizes: Sizes) -> set[sympy.Basic]:
         """The sizes of the arguments that are not fixed in the graph and are 1 at `sizes`."""
