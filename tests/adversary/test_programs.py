@@ -23,6 +23,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.utils._pytree as pytree
 from adversary.programs import Program, random_program
 
 import onnxplain
@@ -99,7 +100,8 @@ def _eager(model: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> list[torch
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         results = model(*_copies(inputs))
-    return [torch.view_as_real(each.resolve_conj()) if each.is_complex() else each for each in results]
+    tensors = [torch.as_tensor(each) for each in pytree.tree_leaves(results)]
+    return [torch.view_as_real(each.resolve_conj()) if each.is_complex() else each for each in tensors]
 
 
 def _others(
@@ -205,11 +207,9 @@ def _difference(program: Program, made: onnxplain.ONNXProgram, model: torch.nn.M
 def smallest(program: Program, kind: str, folder: pathlib.Path, name: str) -> Program:
     """The program up to its first line with the same fault, without the lines that this one does not use."""
     for count, statement in enumerate(program.statements, 1):
-        target = statement.split(" = ")[0] if re.match(r"v\d+ = ", statement) else re.match(r"\w+", statement)[0]
-        if statement.startswith(("if", "assert")):
-            target = re.findall(r"(v\d+) = ", statement)[0]
+        target = [*re.findall(r"\w+", statement)[:1], *re.findall(r"(v\d+) = ", statement)][-1]
         lines = list(program.statements[:count])
-        shorter = dataclasses.replace(program, statements=tuple(lines), results=(target,))
+        shorter = dataclasses.replace(program, statements=tuple(lines), results=(target,), form="{},")
         if judged(shorter, folder, f"{name}_{count}").kind != kind:
             continue
         for line in reversed(lines[:-1]):
@@ -246,6 +246,8 @@ def main(seed: int, number: int, folder: pathlib.Path) -> None:
         rules.update(set(re.findall(r"OXP\d{4}", verdict.detail)) if verdict.kind == "refused" else ())
         seconds.append(verdict.seconds)
         others += verdict.others
+        if verdict.kind == "no kernel" or re.search(r"OXP[03-9]\d{3}", verdict.detail):
+            print(f"# {index} of seed {seed}: {verdict.kind}: {verdict.detail[:200]}", flush=True)  # noqa: T201  perhaps without need
         if verdict.is_fault:
             least = smallest(made, verdict.kind, folder, f"smallest_{seed}_{index}")
             inputs = [f"{each.name}: {each.dtype}{list(each.sizes)}" for each in made.inputs]
