@@ -40,7 +40,7 @@ def dtype_of(fake: Any) -> ir.DataType | None:
     """The ONNX dtype for a fake value; None if it is neither a tensor nor a number."""
     match fake:
         case torch.Tensor() if fake.is_complex():
-            return ir.DataType.DOUBLE if fake.dtype is torch.complex128 else ir.DataType.FLOAT
+            return from_torch_dtype(fake.dtype.to_real())
         case torch.Tensor():
             return from_torch_dtype(fake.dtype)
         case torch.SymBool() | bool():

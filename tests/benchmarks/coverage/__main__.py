@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 import multiprocessing
@@ -16,8 +17,8 @@ from rich.console import Console
 from rich.progress import track
 
 from . import tables
-from .cases import Pair, pairs
-from .outcomes import Outcome, Result, measure
+from .cases import Pair, module_pairs, pairs
+from .outcomes import Outcome, Result, Selection, measure
 
 _Path = click.Path(path_type=pathlib.Path)
 
@@ -25,7 +26,10 @@ _Path = click.Path(path_type=pathlib.Path)
 @click.command()
 @click.argument("operators", nargs=-1)
 @click.option("--samples", default=2, show_default=True, help="Samples of each operator and dtype.")
+@click.option("--seed", type=int, help="Take random samples instead of the first ones.")
 @click.option("--every", default=1, show_default=True, help="Take every n-th operator only.")
+@click.option("--modules", is_flag=True, help="Export the modules of torch.nn, by default all of them, instead of operators.")
+@click.option("--dynamic", is_flag=True, help="Make the dims of the first input dynamic, and compare at other sizes as well.")
 @click.option("--dtype", "dtypes", multiple=True, help="Take this dtype only.")
 @click.option("--results", type=_Path, help="JSON lines. Pairs that the file has are not run again.")
 @click.option("--theirs", type=_Path, help="JSON lines of torch.onnx.export, which runs as well.")
@@ -36,7 +40,10 @@ _Path = click.Path(path_type=pathlib.Path)
 def main(
     operators: Sequence[str],
     samples: int,
+    seed: int | None,
     every: int,
+    modules: bool,
+    dynamic: bool,
     dtypes: Sequence[str],
     results: pathlib.Path | None,
     theirs: pathlib.Path | None,
@@ -46,30 +53,32 @@ def main(
     verbose: bool,
 ) -> None:
     """Exports OPERATORS of op_db, by default all of them, and prints what became of them and why."""
-    names = list(dict.fromkeys(each.operator for each in pairs()))
+    known = module_pairs() if modules else pairs()
+    names = list(dict.fromkeys(each.operator for each in known))
     chosen = set(operators or names[::every])
-    wanted = [each for each in pairs() if each.operator in chosen and (not dtypes or each.dtype in dtypes)]
+    wanted = [each for each in known if each.operator in chosen and (not dtypes or each.dtype in dtypes)]
     console = Console(highlight=False, soft_wrap=True)
-    found = dict(_measured(console, wanted, results, samples, seconds, workers, theirs=False))
+    selection = Selection(samples, seed, seconds, dynamic)
+    found = dict(_measured(console, wanted, results, selection, workers))
     console.print(tables.summary(found), markup=False)
     if verbose:
         console.print(tables.failures(found), markup=False)
     if theirs:
-        others = dict(_measured(console, wanted, theirs, samples, seconds, workers, theirs=True))
+        others = dict(_measured(console, wanted, theirs, dataclasses.replace(selection, theirs=True), workers))
         console.print(tables.comparison(found, others), markup=False)
     if table:
         table.write_text(tables.supported(found), encoding="utf-8")
 
 
 def _measured(
-    console: Console, wanted: Sequence[Pair], file: pathlib.Path | None, samples: int, seconds: int, workers: int, *, theirs: bool
+    console: Console, wanted: Sequence[Pair], file: pathlib.Path | None, selection: Selection, workers: int
 ) -> Iterator[tuple[Pair, list[Result]]]:
     """The results of all pairs: those that the file has, and the others, which the file gets."""
     known = dict(_read(file)) if file else {}
     yield from ((pair, known[pair]) for pair in wanted if pair in known)
     missing = [pair for pair in wanted if pair not in known]
-    made = _run(missing, samples, seconds, workers, theirs)
-    for pair, found in track(made, total=len(missing), console=Console(stderr=True), description="theirs" if theirs else "ours"):
+    made = _run(missing, selection, workers)
+    for pair, found in track(made, total=len(missing), console=Console(stderr=True), description="theirs" if selection.theirs else "ours"):
         if file:
             line = {"operator": pair.operator, "dtype": pair.dtype, "results": [vars(each) for each in found]}
             with file.open("a", encoding="utf-8") as stream:
@@ -83,14 +92,14 @@ def _read(file: pathlib.Path) -> Iterator[tuple[Pair, list[Result]]]:
         yield Pair(line["operator"], line["dtype"]), [Result(**each) for each in line["results"]]
 
 
-def _run(wanted: Iterable[Pair], samples: int, seconds: int, workers: int, theirs: bool) -> Iterator[tuple[Pair, list[Result]]]:
+def _run(wanted: Iterable[Pair], selection: Selection, workers: int) -> Iterator[tuple[Pair, list[Result]]]:
     """Runs pairs in processes. A pair whose process dies has crashed; those that ran beside it run again, each by itself."""
     suspects: list[Pair] = []
     rest = list(wanted)
     while rest or suspects:
         batch = suspects[:1] or rest
         with futures.ProcessPoolExecutor(1 if suspects else workers, multiprocessing.get_context("fork"), _start) as pool:
-            running = {pool.submit(measure, pair, samples, seconds, theirs=theirs): pair for pair in batch}
+            running = {pool.submit(measure, pair, selection): pair for pair in batch}
             done: set[Pair] = set()
             for each in futures.as_completed(running):
                 if not isinstance(each.exception(), futures.process.BrokenProcessPool):
