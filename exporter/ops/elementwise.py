@@ -149,6 +149,32 @@ def _without_nan(name: str, a: ir.Value, b: ir.Value) -> Any:
     return op.Where(op.IsNaN(a), b, op.Where(op.IsNaN(b), a, getattr(op, name)(a, b)))
 
 
+@translates("aten::clamp", "aten::clamp.Tensor")
+def clamp(self: ir.Value, min: Any = None, max: Any = None) -> Any:
+    """aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor. Where `min` is larger, the result is `max`."""
+    if isinstance(min, int | float) and isinstance(max, int | float):
+        return op.Clip(self, min, max)
+    # NOTE: a Clip with one bound turns infinity into the largest finite number.
+    above = self if min is None else op.Max(self, _like(min, self))
+    return above if max is None else op.Min(above, _like(max, self))
+
+
+@translates("aten::clamp_min", "aten::clamp_min.Tensor")
+def clamp_min(self: ir.Value, min: Any) -> Any:
+    """aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor."""
+    return clamp(self, min)
+
+
+@translates("aten::clamp_max", "aten::clamp_max.Tensor")
+def clamp_max(self: ir.Value, max: Any) -> Any:
+    """aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor."""
+    return clamp(self, None, max)
+
+
+def _like(bound: Any, value: ir.Value) -> Any:
+    return op.CastLike(bound, value) if isinstance(bound, ir.Value) else bound
+
+
 @translates("aten::rsqrt")
 def rsqrt(self: ir.Value) -> Any:
     """aten::rsqrt(Tensor self) -> Tensor."""

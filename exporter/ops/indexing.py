@@ -172,15 +172,16 @@ def searchsorted(
 ) -> Any:
     """aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, ...) -> Tensor.
 
-    For each value, how many elements of the last dim of `sorted_sequence` are smaller; with `right`, how many are not larger. INT64, or
-    INT32 with `out_int32`. Each value is compared with each element.
+    For each value, how many elements of the last dim of `sorted_sequence` are smaller; with `right`, how many are not larger. NaN is the
+    largest. INT64, or INT32 with `out_int32`. Each value is compared with each element.
     """
     assert sorted_sequence.shape is not None
     rank = len(sorted_sequence.shape)
     ordered = sorted_sequence if sorter is None else op.GatherElements(sorted_sequence, sorter, axis=-1)
     rows = ordered if rank == 1 else op.Unsqueeze(ordered, [-2])
     values = op.Unsqueeze(self, [-1])
-    before = op.LessOrEqual(rows, values) if right or side == "right" else op.Less(rows, values)
+    # NOTE: not LessOrEqual and Less: no element is before NaN in ONNX.
+    before = op.Not(op.Greater(rows, values) if right or side == "right" else op.GreaterOrEqual(rows, values))
     count = op.ReduceSum(op.Cast(before, to=int(ir.DataType.INT64)), [-1], keepdims=0)
     return op.Cast(count, to=int(ir.DataType.INT32)) if out_int32 else count
 

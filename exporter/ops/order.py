@@ -40,13 +40,20 @@ def _extreme(name: str, value: ir.Value, dim: int, keepdim: bool) -> tuple[Any, 
 def sort_stable(self: ir.Value, stable: bool | None = None, dim: int = -1, descending: bool = False) -> Any:
     """aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices).
 
-    The elements along a dim in order, and their positions (INT64). Equal elements keep their order: TopK puts the lower position first.
+    The elements along a dim in order, NaN as the largest, and their positions (INT64). Equal elements keep their order: TopK puts the lower
+    position first.
     """
     del stable
     assert self.shape is not None
     if not self.shape:
         return [self, op.Constant(value=ir.tensor(np.array(0)))]
-    return list(_sorted(self, dim % len(self.shape), descending=descending))
+    return list(_sorted_with_nan(self, dim % len(self.shape), descending=descending))
+
+
+@translates("aten::sort")
+def sort(self: ir.Value, dim: int = -1, descending: bool = False) -> Any:
+    """aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices). As `sort.stable`."""
+    return sort_stable(self, None, dim, descending)
 
 
 @translates("aten::quantile")
@@ -124,7 +131,7 @@ def median_dim(self: ir.Value, dim: int, keepdim: bool = False) -> Any:
         return [self, op.Constant(value=ir.tensor(np.array(0)))]
     axis = dim % len(self.shape)
     middle = op.Div(op.Sub(_size(self, axis), 1), 2)
-    values, positions = _kth(self, middle, axis, keepdim)
+    values, positions = _kth(_sorted(self, axis), middle, axis, keepdim)
     if self.dtype is None or not self.dtype.is_floating_point():
         return [values, positions]
     is_nan = op.Cast(op.IsNaN(self), to=int(ir.DataType.INT32))
@@ -182,26 +189,40 @@ def mode(self: ir.Value, dim: int = -1, keepdim: bool = False) -> Any:
 def kthvalue(self: ir.Value, k: Any, dim: int = -1, keepdim: bool = False) -> Any:
     """aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices).
 
-    The k-th smallest element, counted from 1, and its position (INT64); without `dim`, or with size 1 for it where `keepdim` is true.
+    The k-th smallest element, counted from 1 and with NaN as the largest, and its position (INT64); without `dim`, or with size 1 for it
+    where `keepdim` is true.
     """
     assert self.shape is not None
     if not self.shape:
         return [self, op.Constant(value=ir.tensor(np.array(0)))]
-    return list(_kth(self, k - 1 if isinstance(k, int) else op.Sub(k, 1), dim % len(self.shape), keepdim))
+    axis = dim % len(self.shape)
+    return list(_kth(_sorted_with_nan(self, axis), k - 1 if isinstance(k, int) else op.Sub(k, 1), axis, keepdim))
 
 
-def _kth(value: ir.Value, position: Any, axis: int, keepdim: bool) -> tuple[Any, Any]:
+def _kth(ordered: tuple[Any, Any], position: Any, axis: int, keepdim: bool) -> tuple[Any, Any]:
     at = op.Reshape(position, [1]) if isinstance(position, ir.Value) else op.Constant(value_ints=[position])
-    values, positions = (op.Gather(each, at, axis=axis) for each in _sorted(value, axis))
+    values, positions = (op.Gather(each, at, axis=axis) for each in ordered)
     return (values, positions) if keepdim else (op.Squeeze(values, [axis]), op.Squeeze(positions, [axis]))
 
 
 def _sorted(value: ir.Value, axis: int, *, descending: bool = False) -> tuple[Any, Any]:
-    """The elements along an axis in order, and their positions (INT64)."""
+    """The elements along an axis in order, and their positions (INT64). TopK has no order for NaN."""
     values, positions = op.TopK(value, op.Reshape(_size(value, axis), [1]), axis=axis, largest=int(descending), sorted=1)
     if value.shape is not None:
         values.shape = value.shape
     return values, positions
+
+
+def _sorted_with_nan(value: ir.Value, axis: int, *, descending: bool = False) -> tuple[Any, Any]:
+    """The same with NaN as the largest element."""
+    if value.dtype is None or not value.dtype.is_floating_point():
+        return _sorted(value, axis, descending=descending)
+    # NOTE: infinity stands for NaN, and the largest finite number for infinity.
+    largest = op.Constant(value=ir.tensor(value.dtype.max, dtype=value.dtype))
+    key = op.Where(op.IsNaN(value), op.CastLike(float("inf"), value), op.Min(value, largest))
+    key.shape = value.shape
+    _, positions = _sorted(key, axis, descending=descending)
+    return op.GatherElements(value, positions, axis=axis), positions
 
 
 def _size(value: ir.Value, axis: int) -> Any:

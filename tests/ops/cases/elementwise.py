@@ -51,6 +51,17 @@ CASES: dict[str, Case] = {
     "extrema": dynamic(lambda a, b: (torch.min(a, b), torch.max(a, b), torch.fmin(a, b), torch.fmax(a, b)), PAIR),
     "extrema-of-ints": dynamic(lambda a, b: (torch.fmin(a, b), torch.fmax(a, b)), INTS),
     "extrema-without-nan": dynamic(lambda a, b: [each.nan_to_num(99.0) for each in (torch.fmin(a, b), torch.fmax(a, b))], WITH_NAN),
+    "clamps": dynamic(
+        lambda a, b: [
+            *(each for x in (1 / (a * 0), a) for each in (x.clamp(min=-1), x.clamp(max=1), x.clamp(-1, 0.5), x.clamp(0.5, -1))),
+            *(a.clamp(min=b), a.clamp(max=b), a.clamp(b, a[0]), aten.clamp_min(a, 0.5), aten.clamp_max(a, 0.5)),
+            *(aten.clamp_min.Tensor(a, b), aten.clamp_max.Tensor(a, b), a.clamp(min=a.size(0)), a.clamp(0, a.size(0))),
+        ],
+        PAIR,
+    ),
+    "clamps-of-ints": dynamic(
+        lambda a, b: (a.clamp(min=-1), a.clamp(-1, 2), a.clamp(max=1.5), a.clamp(min=b), (a > 0).long().clamp(1)), INTS
+    ),
     "bitwise": dynamic(
         lambda a, b: (
             a & b,
