@@ -16,7 +16,7 @@ from rich.console import Console
 
 import onnxplain
 
-from . import architectures, contenders, memory, models, sample, show, studies, verdict
+from . import architectures, contenders, graphs, memory, models, sample, show, studies, verdict
 from .measure import measure
 
 _PACKAGES = ("torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime", "transformers", "diffusers", "monai")
@@ -38,6 +38,7 @@ _Path = click.Path(path_type=pathlib.Path)
 @click.option("--large-log", is_flag=True, help="Only: the cost of a log of 10,000 findings.")
 @click.option("--sample", "sampled", is_flag=True, help="Only: first and later exports of a sample of architectures, over bare capture.")
 @click.option("--family", "families", multiple=True, type=click.Choice(list(architectures.FAMILIES)), help="The part of the sample.")
+@click.option("--graphs", "compared", is_flag=True, help="Only: nodes, latency and memory over the sample, beside theirs.")
 @click.option("--cold", is_flag=True, help="Only: the time from the start of a process to a saved small model.")
 @click.option("--fake", is_flag=True, help="Only: the cost of exporting a Llama with 70 B parameters in fake mode.")
 @click.option(
@@ -58,6 +59,7 @@ def main(
     large_log: bool,
     sampled: bool,
     families: tuple[str, ...],
+    compared: bool,
     cold: bool,
     fake: bool,
     highresnet: bool,
@@ -74,7 +76,9 @@ def main(
         studies.log_cost(console, chosen, repeat)
     if large_log:
         studies.large_log(console, repeat)
-    if sampled or families:
+    if compared:
+        graphs.compare(console, families or tuple(architectures.FAMILIES))
+    elif sampled or families:
         sample.compare(console, families or tuple(architectures.FAMILIES), repeat)
     if cold:
         studies.cold(console, repeat)
@@ -82,7 +86,7 @@ def main(
         studies.fake(console)
     if highresnet:
         _highresnet(console, picture, json_path)
-    if profile or scaling or log_cost or large_log or sampled or families or cold or fake or highresnet:
+    if profile or scaling or log_cost or large_log or sampled or families or compared or cold or fake or highresnet:
         return
     settings = {"repeat": repeat, "save": save, "latency": not no_latency, "memory": not no_memory, "threads": threads}
     _compare(console, chosen, settings, picture, json_path)

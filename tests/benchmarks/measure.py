@@ -90,17 +90,16 @@ def measure(name: str, *, repeat: int, save: bool, latency: bool, memory: bool, 
     try:
         their_model = contenders.theirs(subject).model
     except Exception as error:  # noqa: BLE001  whatever torch.onnx.export raises is its result here
-        failure = _reason(error)
+        failure = reason(error)
     with _folder(save) as folder:
         result = _timed(subject, name, repeat, folder, our_model, their_model, failure)
     if latency:
-        result = dataclasses.replace(result, latency=_latency(subject, our_model, their_model, threads))
+        result = dataclasses.replace(result, latency=latency_of(subject, our_model, their_model, threads, LATENCY_SECONDS))
     del subject, our_model, their_model
     if memory:
         ours = peak_memory(name, "ours", save=save)
         theirs = None if failure else peak_memory(name, "theirs", save=save)
-        ratio = None if theirs is None else max(ours, _NOISE) / max(theirs, _NOISE)
-        result = dataclasses.replace(result, memory=Pair(ours, theirs, ratio))
+        result = dataclasses.replace(result, memory=Pair(ours, theirs, None if theirs is None else memory_ratio(ours, theirs)))
     return result
 
 
@@ -139,7 +138,7 @@ def _timed(
     )
 
 
-def _reason(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
     """The innermost exception in a line: the outer ones only name the step."""
     while error.__cause__ is not None:
         error = error.__cause__
@@ -175,7 +174,22 @@ def median_ratio(numerators: Sequence[float], denominators: Sequence[float]) -> 
     return statistics.median(one / other for one, other in zip(numerators, denominators, strict=True))
 
 
-def _latency(subject: Subject, our_model: ir.Model, their_model: ir.Model | None, threads: int) -> Pair:
+def memory_ratio(ours: float, theirs: float) -> float:
+    """The ratio of two peaks in MiB, in which differences below the noise do not count."""
+    return max(ours, _NOISE) / max(theirs, _NOISE)
+
+
+def latency_of(subject: Subject, our_model: ir.Model, their_model: ir.Model | None, threads: int, seconds: float) -> Pair:
+    """The milliseconds of one run in ONNX Runtime: CPU time with one thread, else wall time.
+
+    Args:
+        subject: The model and its inputs.
+        our_model: Our graph of it.
+        their_model: Their graph; None if there is none.
+        threads: How many threads ONNX Runtime has for one operator.
+        seconds: How long two sessions take turns.
+    """
+    clock = time.thread_time if threads == 1 else time.perf_counter
     known = _known(our_model, their_model)
     taken: dict[str, list[float]] = {kind: [] for kind, _ in known}
     # NOTE: two sessions of one graph differ by up to two percent for their whole life, because of the place of their memory.
@@ -185,12 +199,12 @@ def _latency(subject: Subject, our_model: ir.Model, their_model: ir.Model | None
         for _ in range(_WARM_UPS):
             for run in runs.values():
                 run()
-        fewest, ending = len(taken["ours"]) + _FEWEST_RUNS, time.perf_counter() + LATENCY_SECONDS
+        fewest, ending = len(taken["ours"]) + _FEWEST_RUNS, time.perf_counter() + seconds
         while time.perf_counter() < ending or len(taken["ours"]) < fewest:
             for kind in sorted(runs, reverse=len(taken["ours"]) % 2 == 1):
-                started = time.perf_counter()
+                started = clock()
                 runs[kind]()
-                taken[kind].append(1000 * (time.perf_counter() - started))
+                taken[kind].append(1000 * (clock() - started))
     return paired(taken["ours"], taken.get("theirs"))
 
 

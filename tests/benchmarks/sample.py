@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ import onnxplain
 
 from . import contenders, models, show
 from .architectures import FAMILIES, Builder
-from .verdict import FIRST_OVER_CAPTURE, Verdict
+from .verdict import FIRST_OVER_CAPTURE, Verdict, quantile
 
 
 @dataclass(frozen=True)
@@ -118,16 +117,10 @@ def _print(console: Console, costs: Sequence[Cost], failures: dict[str, str]) ->
         return
     summary = Table("export / capture", "models", "p50", "p75", "p90", "worst", title="CPU time", title_justify="left")
     for title, ratios in (("first export", [cost.first for cost in costs]), ("later export", [cost.later for cost in costs])):
-        summary.add_row(title, str(len(ratios)), *(f"{_quantile(ratios, share):.2f}" for share in (0.5, 0.75, 0.9, 1.0)))
+        summary.add_row(title, str(len(ratios)), *(f"{quantile(ratios, share):.2f}" for share in (0.5, 0.75, 0.9, 1.0)))
     console.print(summary)
     console.print(f"{sum(cost.is_traced_twice for cost in costs)} of {len(costs)} programs are traced twice")
     first = [cost.first for cost in costs]
     for share, limit in FIRST_OVER_CAPTURE.items():
-        reached = _quantile(first, share)
+        reached = quantile(first, share)
         show.verdict(console, Verdict(f"first export / capture, p{100 * share:.0f} <= {limit}", f"{reached:.2f}", reached <= limit))
-
-
-def _quantile(values: Sequence[float], share: float) -> float:
-    if len(values) == 1 or share == 1:
-        return max(values)
-    return statistics.quantiles(values, n=100, method="inclusive")[round(100 * share) - 1]

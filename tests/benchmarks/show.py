@@ -35,10 +35,10 @@ def table(results: Sequence[Result]) -> Table:
             f"{result.over_capture:.2f}",
             _number(None if ratio is None else 1 / ratio, ".1f"),
             *(f"{1000 * result.stages.get(stage, 0):.0f}" for stage in _PARTS),
-            _both(result.nodes, ".0f"),
-            _both(result.latency, ".2f"),
+            both(result.nodes, ".0f"),
+            both(result.latency, ".2f"),
             _number(None if result.latency is None else result.latency.ratio, ".3f"),
-            _both(result.memory, ".0f"),
+            both(result.memory, ".0f"),
         )
     return made
 
@@ -50,7 +50,7 @@ def differences(results: Sequence[Result]) -> Table:
         made.add_column(title, overflow="fold")
     for result in results:
         if result.more or result.fewer:
-            made.add_row(result.name, _counts(result.more), _counts(result.fewer))
+            made.add_row(result.name, counts(result.more), counts(result.fewer))
     return made
 
 
@@ -110,7 +110,8 @@ def picture(results: Sequence[Result], path: pathlib.Path) -> None:
     plt.close(figure)
 
 
-def _both(pair: Pair | None, spec: str) -> str:
+def both(pair: Pair | None, spec: str) -> str:
+    """Our number beside theirs."""
     return "" if pair is None else f"{pair.ours:{spec}} | {_number(pair.theirs, spec)}"
 
 
@@ -118,5 +119,6 @@ def _number(value: float | None, spec: str) -> str:
     return "-" if value is None else f"{value:{spec}}"
 
 
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{operator} {count}" for operator, count in counts.items())
+def counts(operators: Mapping[str, int]) -> str:
+    """ONNX operators and how many nodes of each."""
+    return ", ".join(f"{operator} {count}" for operator, count in operators.items())

@@ -21,6 +21,8 @@ FAKE_MIB = 3000
 MORE_MEGABYTES = 10
 SAME_LATENCY = 1.02
 """Two runs of one graph differ by as much."""
+SAMPLE_LATENCY = 1.05
+"""Two runs of one small graph differ by as much."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +56,13 @@ def verdicts(results: Sequence[Result], failures: Collection[str]) -> list[Verdi
     found += _each(results, "latency", lambda result: result.latency, SAME_LATENCY)
     found += _each(results, "peak memory", lambda result: result.memory, 1.0)
     return found
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """The value below which a share of the values lies; the largest value for 1."""
+    if len(values) == 1 or share == 1:
+        return max(values)
+    return statistics.quantiles(values, n=100, method="inclusive")[round(100 * share) - 1]
 
 
 def _each(results: Sequence[Result], what: str, pick: Callable[[Result], Pair | None], limit: float) -> list[Verdict]:
