@@ -23,6 +23,7 @@ from onnxplain.torch_internals import (
     loop_gradients,
     recurrent_shapes,
     tracing,
+    unrecorded,
 )
 
 from .observe.frames import Frames
@@ -185,6 +186,7 @@ def _export(model: torch.nn.Module, request: Request, *, strict: bool) -> torch.
         config.switched_on(config.SIZE_ONE),
         # NOTE: TorchDynamo would trace the hook.
         contextlib.nullcontext() if strict else _outputs_registered(model),
+        contextlib.nullcontext() if strict else unrecorded.left_out(),
     ):
         return torch.export.export(
             model,

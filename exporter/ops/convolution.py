@@ -67,6 +67,26 @@ def convolution(
     return conv(input, weight, bias, stride, padding, dilation, groups)
 
 
+@translates("aten::_convolution", "aten::_convolution.deprecated")
+def _convolution(
+    input: ir.Value,
+    weight: ir.Value,
+    bias: ir.Value | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    *_flags: bool,
+) -> Any:
+    """aten::_convolution(..., int groups, bool benchmark, bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor.
+
+    Modules that torch.jit.trace made call it. The flags choose a kernel.
+    """
+    return convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+
+
 @translates("aten::conv_transpose1d", "aten::conv_transpose2d.input", "aten::conv_transpose3d.input")
 def conv_transpose(
     input: ir.Value,

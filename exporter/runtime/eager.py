@@ -85,8 +85,10 @@ def _restored(model: Any) -> Iterator[None]:
         random.setstate(pythons)
         np.random.set_state(numpys)
         for now, registered in before:
-            now.clear()
-            now.update(registered)
+            # NOTE: a TorchScript module offers a view of its buffers, whose number is fixed.
+            if isinstance(now, dict):
+                now.clear()
+                now.update(registered)
         with torch.no_grad():
             for each, copied in copies:
                 if not torch.equal(each, copied):

@@ -70,7 +70,12 @@ def argument(request: Request, name: str, matches: Callable[[ast.expr], bool] = 
     try:
         given = given_arguments.found(request.callers, name)
     except given_arguments.FromElsewhere:
-        return only(request, lambda node: (value for value in _values(node, name) if matches(value)))
+
+        def written(found: SourceExpression) -> SourceExpression | None:
+            value = given_arguments.definition(found.file, found.node)
+            return next((SourceExpression(found.file, each) for each in (value, found.node) if matches(each)), None)
+
+        return only(request, lambda node: _values(node, name), written)
     return SourceExpression(*given) if given is not None and matches(given[1]) else None
 
 
@@ -113,21 +118,35 @@ def _values(node: ast.AST, name: str) -> Iterator[ast.expr]:
             yield value
 
 
-def only(request: Request, find: Callable[[ast.AST], Iterator[ast.expr]]) -> SourceExpression | None:
-    """The only expression that `find` finds in the first of the export's files that has any, or else in all of the user's files."""
+def only(
+    request: Request,
+    find: Callable[[ast.AST], Iterator[ast.expr]],
+    written: Callable[[SourceExpression], SourceExpression | None] = lambda found: found,
+) -> SourceExpression | None:
+    """The only expression that `find` finds in the first of the export's files that has any, or else in all of the user's files.
+
+    Args:
+        request: The export.
+        find: The expressions at a node.
+        written: The expression that one of them stands for; None if it does not count.
+    """
     near = dict.fromkeys(_files(request))
     for file in near:
-        if found := list(_found(file, find)):
+        if found := _found(file, find, written):
             return found[0] if len(found) == 1 else None
     far = dict.fromkeys(getattr(module, "__file__", None) or "" for module in list(sys.modules.values()))
-    others = [each for file in far if file not in near and locations.is_users(file) for each in _found(file, find)]
+    others = [each for file in far if file not in near and locations.is_users(file) for each in _found(file, find, written)]
     return others[0] if len(others) == 1 else None
 
 
-def _found(file: str, find: Callable[[ast.AST], Iterator[ast.expr]]) -> Iterator[SourceExpression]:
+def _found(
+    file: str, find: Callable[[ast.AST], Iterator[ast.expr]], written: Callable[[SourceExpression], SourceExpression | None]
+) -> list[SourceExpression]:
     tree = syntax.tree(file)
-    for node in ast.walk(tree) if tree is not None else ():
-        yield from (SourceExpression(file, each) for each in find(node))
+    nodes = ast.walk(tree) if tree is not None else ()
+    found = (written(SourceExpression(file, each)) for node in nodes for each in find(node))
+    # NOTE: the call may name a variable that the search finds as well.
+    return list({(each.node.lineno, each.node.col_offset): each for each in found if each is not None}.values())
 
 
 def _files(request: Request) -> Iterator[str]:

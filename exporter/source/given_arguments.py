@@ -58,6 +58,12 @@ def found(places: Iterable[Location], name: str) -> tuple[str, ast.expr] | None:
     return None
 
 
+def definition(file: str, value: ast.expr) -> ast.expr:
+    """What a name stands for in `file`: the last assignment before its use in the same function or the module; otherwise `value` itself."""
+    within = syntax.innermost(file, syntax.region(file, value), ast.FunctionDef)
+    return _definition([each for each in (within, syntax.tree(file)) if each is not None], value)
+
+
 def _hands_on(call: ast.Call, function: ast.FunctionDef) -> bool:
     """Whether `call` passes on the `**options` of its enclosing function."""
     options = function.args.kwarg

@@ -8,7 +8,7 @@ import itertools
 import threading
 import types
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 import torch
@@ -22,6 +22,11 @@ _CREATE_NODE = Symbol(
     "torch.fx.proxy:TracerBase.create_node",
     without="findings in a helper function are at the line of forward that calls it",
 )
+
+
+def answering_that_it_exports() -> AbstractContextManager[None]:
+    """While it is open, `torch.compiler.is_exporting()` is True in this context, although nothing is captured."""
+    return wrapped(Slot(torch.compiler, "is_exporting"), lambda _: True)
 
 
 def load() -> None:

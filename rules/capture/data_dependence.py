@@ -192,8 +192,8 @@ class PackedSequenceUsed(Rule, id="OXP1030", level=Level.ERROR, history=[Added("
                 self.rnn = torch.nn.GRU(3, 4, batch_first=True)
 
             def forward(self, x, lengths):
-                packed = pack_padded_sequence(x, lengths, batch_first=True)
-                out, _ = self.rnn(packed)  # OXP1030
+                packed = pack_padded_sequence(x, lengths, batch_first=True)  # OXP1030
+                out, _ = self.rnn(packed)
                 return pad_packed_sequence(out, batch_first=True)[0]
 
 

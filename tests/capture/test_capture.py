@@ -391,6 +391,51 @@ def test_check_is_left_out(load: Load, forward: str) -> None:
         fixed(torch.full((3,), float("nan")) if "isnan" in forward else -torch.ones(3, *(1, 1, 1)[: "or" in forward and 3]))
 
 
+def test_message_is_left_out(load: Load) -> None:
+    forward = 'def forward(self, x):\n    print(f"{x.mean().item():.3f}", end="")\n    return x * 2'
+    outcome = run(load(net(forward)).Net(), (torch.ones(3),), strategies=("non-strict",))
+    (fix,) = outcome.only.fixes
+    assert fix.confidence is Confidence.SAFE
+    fixed = run(load(applied(fix.edits), "fixed").Net(), (torch.ones(3),), strategies=("non-strict",))
+    assert [rule for rule, _ in fixed.found] == ["ExportOnlyBranch"]
+
+
+@pytest.mark.parametrize("way", ["break", "return y", "done = True", "y = y + 1\n            break", "continue"])
+def test_no_fix_states_that_a_loop_goes_on(load: Load, way: str) -> None:
+    forward = f"""
+def forward(self, x, stop):
+    done, y = False, x
+    for _ in range(3):
+        y = y * 2
+        if stop.item() == 4:
+            {way}
+        if done:
+            break
+    return y
+"""
+    finding = run(load(net(forward)).Net(), (torch.ones(3), torch.tensor(5))).only
+    assert finding.fixes
+    assert not any("_check(" in text for fix in finding.fixes for text in (fix.snippet, *(edit.replacement for edit in fix.edits)))
+
+
+@pytest.mark.parametrize(("step", "same"), [("x.clamp(max=2)", True), ("x + 1", False)], ids=["same", "differs"])
+def test_shortcut_is_left_out_if_the_result_stays_the_same(load: Load, step: str, same: bool) -> None:
+    forward = f"""
+def forward(self, x):
+    for _ in range(3):
+        x = {step}
+        if (x <= 2).all():
+            break
+    return x
+"""
+    outcome = run(load(net(forward)).Net(), (torch.ones(3),), strategies=("non-strict",))
+    edits = [fix.edits for fix in outcome.only.fixes if fix.edits]
+    assert len(edits) == same
+    for each in edits:
+        fixed = run(load(applied(each), "fixed").Net(), (torch.ones(3),), strategies=("non-strict",))
+        assert [rule for rule, _ in fixed.found] == ["ExportOnlyBranch"]
+
+
 @pytest.mark.parametrize(
     "forward",
     [
@@ -624,6 +669,15 @@ def test_dynamic_shapes_that_contradict(load: Load, wanted: Any) -> None:
     assert [rule for rule, _ in outcome.found] == ["DynamicShapesMismatch"]
     assert outcome.only.location is not None
     assert outcome.only.location.file == __file__
+
+
+def test_divisors_of_a_number(load: Load, marked: Marked) -> None:
+    forward = """
+        def forward(self, x):
+            return torch.arange(80.0).view(x.shape[0], -1) + x  # here
+        """
+    outcome = run(load(net(forward)).Net(), (torch.ones(2, 1),), dynamic_shapes={"x": {0: "n"}})
+    assert outcome.found == [("ConstraintViolated", marked("here")[0])]
 
 
 # Faults of the model and of the call

@@ -29,15 +29,19 @@ _Path = click.Path(path_type=pathlib.Path, exists=True, file_okay=False, resolve
 @click.option("--json", "json_path", type=click.Path(path_type=pathlib.Path), help="Save the outcomes.")
 def main(folder: pathlib.Path, only: str, jobs: int, no_theirs: bool, json_path: pathlib.Path | None) -> None:
     """Exports every case of FOLDER, each in a separate process, and prints what a user learned."""
-    found = [case for case in map(cases.read, sorted(folder.glob("case_*.py"))) if only in case.name]
+    everything = [case for case in map(cases.read, sorted(folder.glob("case_*.py"))) if only in case.name]
+    found = [case for case in everything if not case.needs]
     who = ("ours",) if no_theirs else ("ours", "theirs")
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         runs = {(case.name, each): pool.submit(run, each, case) for case in found for each in who}
         results = {key: run.result() for key, run in runs.items()}
     console = Console(width=None if Console().is_terminal else 180)
     console.print(_table(found, results))
-    for line in _summary(found, results):
+    for line in (*_summary(found, results), *_verdict(found, results)):
         console.print(line, markup=False)
+    for case in everything:
+        if case.needs:
+            console.print(f"not run: {case.name}, which needs {', '.join(case.needs)}", markup=False)
     if json_path:
         json_path.write_text(json.dumps({f"{name} {each}": result for (name, each), result in results.items()}, indent=1), encoding="utf-8")
 
@@ -47,7 +51,7 @@ def right(case: Case, result: dict[str, Any]) -> bool:
     level = result.get("level", "")
     match case.expect:
         case "ok":
-            return _verified(result) and result.get("worst") in ("ok", "note")
+            return _verified(result) and (result.get("worst") in ("ok", "note") or case.warning_is_right)
         case "error":
             return _verified(result) or (
                 result["outcome"] in ("failed", "refused") and level == "error" and result["line"] and result["stage"]
@@ -120,6 +124,31 @@ def _summary(found: Sequence[Case], results: dict[tuple[str, str], dict[str, Any
     ]
     lines.append(f"crashes, hangs, internal errors, tracebacks: {', '.join(broken) or 'none'}")
     return lines
+
+
+def _verdict(found: Sequence[Case], results: dict[tuple[str, str], dict[str, Any]]) -> list[str]:
+    """The shares that must not fall: what a user gets, cases of all kinds together."""
+    mine = {case.name: results[case.name, "ours"] for case in found}
+    failing = [case for case in found if mine[case.name]["outcome"] != "exported"]
+    explained = [case for case in found if case.expect != "ok" and not (case.expect == "error" and _verified(mine[case.name]))]
+    edited = [case for case in failing if mine[case.name].get("edits")]
+    tried = [each for case in found for each in mine[case.name].get("fixed", ())]
+    healthy = [case for case in found if case.expect == "ok"]
+
+    def line(title: str, good: int, among: int) -> str:
+        return f"{title}: {good} of {among}" + (f" ({good / among:.0%})" if among else "")
+
+    rights = sum(right(case, mine[case.name]) for case in found)
+    lines = sum(bool(mine[case.name].get("line")) or right(case, mine[case.name]) for case in explained)
+    actions = sum(bool(mine[case.name].get("action")) or right(case, mine[case.name]) for case in explained)
+    return [
+        line("outcome right", rights, len(found)),
+        line("line right", lines, len(explained)),
+        line("advice given", actions, len(explained)),
+        line("healthy cases without a warning that is not true", sum(right(case, mine[case.name]) for case in healthy), len(healthy)),
+        line("failing cases with an edit", len(edited), len(failing)),
+        line("edits after which the case exports and verifies", sum(each.startswith("exported") for each in tried), len(tried)),
+    ]
 
 
 if __name__ == "__main__":

@@ -7,7 +7,9 @@ import functools
 import importlib.util
 import json
 import pathlib
+import re
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -24,6 +26,9 @@ STAGES = {
 }
 """Our stages that may report for a stage of the corpus. Several of ours check, for example, what the corpus calls inputs."""
 
+_A_WARNING = re.compile(r"\ba warning that .* is right")
+_IMPORT = re.compile(r"^\s*(?:import|from) (\w+)", re.MULTILINE)
+
 
 @dataclasses.dataclass(frozen=True)
 class Case:
@@ -35,6 +40,8 @@ class Case:
         stages: Our stages that may report it; empty if all may.
         lines: The lines to blame.
         goes_wrong_elsewhere: Whether the model of torch.onnx.export cannot be loaded or gives wrong numbers, as recorded in the folder.
+        warning_is_right: Whether the case calls a warning true although it expects none.
+        needs: The packages that it imports and that are not installed.
     """
 
     path: pathlib.Path
@@ -42,6 +49,8 @@ class Case:
     stages: frozenset[str]
     lines: frozenset[int]
     goes_wrong_elsewhere: bool = False
+    warning_is_right: bool = False
+    needs: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -55,8 +64,21 @@ def read(path: pathlib.Path) -> Case:
     facts = dict(line.split(": ", 1) for line in source.split('"""')[1].splitlines() if ": " in line)
     lines = frozenset(number for number, line in enumerate(source.splitlines(), 1) if "# BLAME" in line)
     return Case(
-        path, facts["expect"], frozenset(STAGES.get(facts.get("stage", ""), ())), lines, path.name in _recorded_as_wrong(path.parent)
+        path,
+        facts["expect"],
+        frozenset(STAGES.get(facts.get("stage", ""), ())),
+        lines,
+        path.name in _recorded_as_wrong(path.parent),
+        facts["expect"] == "ok" and _A_WARNING.search(facts.get("fix", "")) is not None,
+        tuple(_missing(source, path.parent)),
     )
+
+
+def _missing(source: str, folder: pathlib.Path) -> Iterator[str]:
+    """The packages that `source` imports, and that neither the environment nor `folder` has."""
+    for name in dict.fromkeys(_IMPORT.findall(source)):
+        if importlib.util.find_spec(name) is None and not (folder / f"{name}.py").exists():
+            yield name
 
 
 @functools.cache

@@ -98,7 +98,8 @@ def ours(case: Case, logs: pathlib.Path | None = None) -> dict[str, Any]:
     found = [finding for finding in log.active if finding.location is not None and finding.location.file == str(case.path)]
     first = log.active[0] if log.active else None
     # A case that must fail is judged by its first error, other cases by any finding on the line.
-    here = [finding for finding in found if finding.location is not None and finding.location.line in case.lines]
+    # A case without a mark leaves the line open.
+    here = [finding for finding in found if finding.location is not None and (not case.lines or finding.location.line in case.lines)]
     judged = first if case.expect == "error" or not here else here[0]
     told = {finding.location.line for finding in here if finding.location is not None}
     result: dict[str, Any] = {

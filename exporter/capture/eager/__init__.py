@@ -87,14 +87,19 @@ class EagerRuns:
 
     def error(self) -> Exception | None:
         """The exception that the model raises; None if it raises none, or if that is not known."""
-        return None if self.baseline is None else self.baseline.error
+        if self.baseline is None or self.baseline.error is None:
+            return None
+        # NOTE: a model that differentiates within `forward` fails without gradients only.
+        differentiating = self.run(Copies().of(self._request.model), gradients=True) if torch.is_grad_enabled() else None
+        return None if differentiating is not None and differentiating.error is None else self.baseline.error
 
-    def run(self, model: Any, most: float = math.inf) -> Outcome | None:
+    def run(self, model: Any, most: float = math.inf, *, gradients: bool = False) -> Outcome | None:
         """Runs a copy of the model.
 
         Args:
             model: The copy.
             most: The seconds that it may take.
+            gradients: Whether operators record what their gradients need.
 
         Returns:
             The outcome; None if the run was stopped, or if no run is left.
@@ -107,7 +112,7 @@ class EagerRuns:
                 process.exits_as_errors(),
                 process.kept(self._context, locations.user_speaks),
                 self.budget.one(stoppable, most),
-                torch.no_grad(),
+                torch.set_grad_enabled(gradients),
                 torch.random.fork_rng(devices=[]),
             ):
                 torch.manual_seed(0)

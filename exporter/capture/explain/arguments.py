@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch.export import Dim
 
 from onnxplain.capture.finding import Finding
-from onnxplain.diagnostics import Confidence, Evidence, Fix, Location
-from onnxplain.request import Request, inputs
+from onnxplain.diagnostics import Confidence, Fix, Location
+from onnxplain.request import Kind, Request, inputs, shapes_source
 from onnxplain.rules import DynamicShapesMismatch, ScriptedModel, UnsupportedInputType
 from onnxplain.source import call_sites, locations, syntax
 from onnxplain.source.call_sites import SourceExpression
@@ -60,20 +61,42 @@ def faults(request: Request, error: Exception) -> Iterator[Finding]:
     if unsupported or not before_the_model_ran:
         return
     if difference := shapes_argument.mismatch(request.shapes):
-        yield misfit(request, *difference)
+        yield misfit(request, difference)
     elif contradiction := shapes_argument.contradiction(request.shapes):
-        rule = DynamicShapesMismatch(expected=contradiction[0], actual=contradiction[1])
-        yield Finding(rule, _at_shapes(request), final=True)
+        yield _contradictory(request, contradiction)
 
 
-def misfit(request: Request, expected: str, actual: str) -> Finding:
+def misfit(request: Request, difference: shapes_argument.Difference) -> Finding:
     """The finding about `dynamic_shapes` whose structure differs from that of the inputs."""
     fix = shapes_argument.fix(request, "Mirror the parameters of forward.", Confidence.SAFE, shapes_argument.fitting(request.shapes))
-    return Finding(DynamicShapesMismatch(expected=expected, actual=actual), _at_shapes(request), fixes=(fix,), final=True)
+    rule = DynamicShapesMismatch(expected=difference.expected, actual=difference.actual)
+    return Finding(rule, call_sites.at(shapes_argument.place(request, difference.way), request), fixes=(fix,), final=True)
 
 
-def _at_shapes(request: Request) -> Evidence:
-    return call_sites.at(call_sites.argument(request, "dynamic_shapes"), request)
+def _contradictory(request: Request, found: shapes_argument.Contradiction) -> Finding:
+    """The finding about a named dim whose sizes exclude each other: at the call of `Dim`, or at the entry of `dynamic_shapes`."""
+    rule = DynamicShapesMismatch(expected=found.promised, actual=found.actual)
+    dim = found.dim
+    if found.first is not None:
+        own = shapes_argument.renamed(dim)
+        structure = request.shapes.by_parameter({each: own for each in request.shapes.same_name(dim) if each.size == dim.size})
+        fix = shapes_argument.fix(request, "Give dims of different sizes different names.", Confidence.SAFE, structure)
+        return Finding(rule, call_sites.at(shapes_argument.place(request, shapes_argument.way_to(dim)), request), fixes=(fix,), final=True)
+
+    def defines(call: ast.Call) -> bool:
+        return bool(call.args) and call_sites.literal(call.args[0]) == dim.name
+
+    made = call_sites.call_of(request, "Dim", matches=defines)
+    if made is None or not isinstance(made.node, ast.Call):
+        return Finding(rule, call_sites.at(shapes_argument.place(request, shapes_argument.way_to(dim)), request), final=True)
+    fixes: tuple[Fix, ...] = ()
+    if dim.kind is Kind.DIM and not dim.allows(dim.size):
+        wider = shapes_source.definition(Dim(dim.name, min=min(dim.least, dim.size), max=max(dim.given.max, dim.size)))
+        callee = syntax.text(made.file, made.node.func)
+        text = callee + wider.removeprefix("torch.export.Dim")
+        advice = "Let the range contain the example's size; or pass an example of a size in the range."
+        fixes = (Fix(advice, Confidence.CHANGES_BEHAVIOUR, edits=made.replaced(text)),)
+    return Finding(rule, call_sites.at(made, request), fixes=fixes, final=True)
 
 
 def scripting(request: Request, attribute: str = "") -> SourceExpression | None:

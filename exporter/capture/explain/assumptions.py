@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
 import sympy
@@ -11,6 +12,7 @@ from onnxplain.capture.finding import Finding, fallback
 from onnxplain.capture.observe import replays, size_limits
 from onnxplain.capture.observe.guards import Guard, Guards, larger, smaller
 from onnxplain.capture.observe.replays import Call
+from onnxplain.capture.rewrite import control_flow
 from onnxplain.diagnostics import Confidence, Evidence, Fix, Location
 from onnxplain.request import InputDim, Request
 from onnxplain.rules import ConstraintViolated, SpecializedDynamicDim
@@ -87,8 +89,11 @@ def branches(
         dims = guards.symbols.places([guard.relation for _, guard in taken], known)
         constraint = " and ".join(relation for relation, _ in taken)
         rule = ConstraintViolated(dim=", ".join(dict.fromkeys(known[dim] for dim in dims)), constraint=constraint)
-        fix = Fix(_REWRITE, Confidence.CHANGES_BEHAVIOUR)
-        found.append(Finding(rule, evidence_about(request, taken[0][1]), fixes=(fix,), blocking=False))
+        at = evidence_about(request, taken[0][1])
+        # NOTE: the export goes on, so nothing tries the edits.
+        edits = control_flow.for_int_of_size(at.location) if at.location is not None else []
+        guesses = [dataclasses.replace(each, confidence=Confidence.GUESS) for each in edits]
+        found.append(Finding(rule, at, fixes=(*guesses, Fix(_REWRITE, Confidence.CHANGES_BEHAVIOUR)), blocking=False))
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator
 
 from onnxplain.capture.eager import EagerRuns
@@ -26,9 +27,19 @@ def kinds() -> tuple[type[BaseException], ...]:
     return tuple(each.value for each in (DATA_NEEDED, ANSWER_DEPENDS_ON_DATA) if each.is_present)
 
 
+def is_about_data(error: Exception) -> bool:
+    """Whether `error` is about data that must be known."""
+    return any(isinstance(each, kinds()) for each in chain(error))
+
+
+def _is_symbolic_key(error: BaseException) -> bool:
+    """Whether a dict lacks the text of a number that depends on data, such as 'u0'."""
+    return isinstance(error, KeyError) and bool(error.args) and re.fullmatch(r"u\d+", str(error.args[0])) is not None
+
+
 def dependence(request: Request, error: Exception, runs: EagerRuns) -> Iterator[Finding]:
     """The finding about data that had to be known, if `error` is about that."""
-    guard = next((each for each in chain(error) if isinstance(each, kinds())), None)
+    guard = next((each for each in chain(error) if isinstance(each, kinds()) or _is_symbolic_key(each)), None)
     branches = graph_break_type(error) == dynamo.DATA_DEPENDENT_BRANCH
     if guard is None and not branches:
         return

@@ -11,6 +11,7 @@ import torch
 from torch.export import Dim
 
 from onnxplain.capture.finding import Finding
+from onnxplain.capture.observe import size_limits
 from onnxplain.capture.observe.guards import Guard, Guards
 from onnxplain.capture.observe.program_sizes import constant_dims, sizes_in
 from onnxplain.capture.rewrite import control_flow, literals, row_loops
@@ -68,14 +69,16 @@ def unsolved(error: BaseException | None) -> bool:
 def undelivered(request: Request, guards: Guards, program: torch.export.ExportedProgram) -> list[Finding]:
     """The findings about a program that does not keep the promises of `dynamic_shapes`."""
     if (difference := shapes_argument.beyond_rank(request.shapes)) is not None:
-        return [arguments.misfit(request, *difference)]
+        return [arguments.misfit(request, difference)]
     constants = constant_dims(request.shapes, program) | _constants(request, guards)
     names = {dim: name for dim, name in request.shapes.names().items() if dim not in constants}
     also = {dim: dim.place for dim in request.shapes.open}
     # NOTE: of the sizes of a dim for which an operator makes as many parts, torch's guards tell the largest only.
     decided = list(assumptions.decided(guards, program, names, also))
     rules = {_subject(finding): finding.rule for finding in decided}
-    limited = [finding for finding in _limits(request, guards) if rules.get(_subject(finding), finding.rule) == finding.rule]
+    limited = [
+        each for each in (*_limits(request, guards), *_divisors(request, guards)) if rules.get(_subject(each), each.rule) == each.rule
+    ]
     places, subjects = {finding.place for finding in limited}, {_subject(finding) for finding in limited}
     others = [*assumptions.ones(request, guards, program), *assumptions.branches(request, guards, program, names, also)]
     return [
@@ -193,12 +196,12 @@ def _frozen_dims(request: Request, guards: Guards, constants: dict[InputDim, int
 def _frozen_dim(request: Request, guards: Guards, dim: InputDim, value: int, static: Fix) -> Finding:
     at = assumptions.evidence_about(request, guards.decisive(dim))
     remedies = []
-    if at.location is not None:
-        remedies = [
-            *control_flow.for_int_of_size(at.location),
-            *literals.fixes(at.location, dim.place, value),
-            *row_loops.fixes(at.location),
-        ]
+    if (place := at.location) is not None:
+        numbers = literals.fixes(place, dim.place, value)
+        if not numbers and (before := literals.upstream(place, dim.place, value)) is not None:
+            used = place.saying("the dim must have this size here")
+            at, numbers = dataclasses.replace(at, location=before[0], related=(*at.related, used)), before[1]
+        remedies = [*control_flow.for_int_of_size(place), *numbers, *row_loops.fixes(place)]
     return Finding(SpecializedDynamicDim(dim=dim.name, value=value), at, _place_note(dim), (*remedies, static))
 
 
@@ -213,7 +216,26 @@ def _limits(request: Request, guards: Guards) -> Iterator[Finding]:
             most = dim.given.max if limit.most is None else limit.most
             stated = limit.factor * Dim(f"_{dim.name}") if limit.factor > 1 else _range(dim.name, dim.given.min, most)
             structure = request.shapes.by_parameter(dict.fromkeys(request.shapes.same_name(dim), stated))
-            yield dataclasses.replace(_violated(request, guards, dim, limit.of(dim.name), structure, guard), blocking=False)
+            violated = _violated(request, guards, dim, limit.of(dim.name), structure, guard)
+            # NOTE: a number on the line that is the size in the example is more likely a mistake than a promise.
+            numbers = literals.fixes(violated.at.location, dim.place, dim.size) if violated.at.location and limit.factor > 1 else []
+            guesses = [dataclasses.replace(each, confidence=Confidence.GUESS) for each in numbers]
+            yield dataclasses.replace(violated, fixes=(*guesses, *violated.fixes), blocking=False)
+            break
+
+
+def _divisors(request: Request, guards: Guards) -> Iterator[Finding]:
+    """The findings about named dims that only have sizes up to a bound, such as the divisors of a number, which no Dim can state."""
+    for dim in request.shapes.dynamic:
+        symbol = guards.symbols.of(dim)
+        for relation in guards.symbols.asserted() if dim.kind in (Kind.DIM, Kind.NAMED) and symbol is not None else ():
+            guard = next((each for each in guards.made if each.relation == relation and each.stack), None)
+            if guard is None or relation.free_symbols != {symbol} or not size_limits.is_bound(relation, symbol, dim.size, dim.most):
+                continue
+            at = assumptions.evidence_about(request, guard)
+            rule = ConstraintViolated(dim=dim.name, constraint=guards.symbols.text(relation, {dim: dim.name}))
+            own = literals.own_size(at.location) if at.location is not None else []
+            yield Finding(rule, at, _place_note(dim), (*own, Fix(_KEEP, Confidence.CHANGES_BEHAVIOUR)), blocking=False)
             break
 
 

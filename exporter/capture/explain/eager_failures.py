@@ -25,5 +25,5 @@ def finding(request: Request, error: Exception, runs: EagerRuns) -> Finding:
     if (differing := branch_results.difference(error)) is not None:
         rule: Rule = BranchesMismatch(problem=differing.text)
         return Finding(rule, dataclasses.replace(at, related=(*at.related, *differing.related)), notes, (differing.fix,), final=True)
-    rule, fix, related = remedies.for_eager_error(error, at.location, request, runs.holds)
-    return Finding(rule, dataclasses.replace(at, related=(*at.related, *related)), notes, (fix,), final=True)
+    rule, fix, at = remedies.for_eager_error(error, at, request, runs.holds)
+    return Finding(rule, at, notes, (fix,), final=True)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterator
+
 import torch
 
 from onnxplain.capture.eager import EagerRuns
 from onnxplain.capture.finding import Finding, fallback, graph_break_type, headline, module_of
 from onnxplain.capture.observe.guards import Guards
+from onnxplain.capture.rewrite import control_flow
 from onnxplain.capture.strategies import ALL, UnfitProgram
 from onnxplain.diagnostics import Confidence, Evidence, Fix
 from onnxplain.request import Request
-from onnxplain.rules import CaptureFailed, GraphBreak, QuantizedWeights, ScriptedModel
-from onnxplain.source import locations, syntax
+from onnxplain.rules import CaptureFailed, GraphBreak, PackedSequenceUsed, QuantizedWeights, ScriptedModel
+from onnxplain.source import call_sites, locations, syntax
 from onnxplain.torch_internals import dynamo, functorch
 from onnxplain.torch_internals.modules import named_modules
 
@@ -34,7 +38,12 @@ def explain(request: Request, strategy: str, error: Exception, guards: Guards, r
     # NOTE: a torch.cond also captures its branches in eager mode.
     if (without_capture := runs.error()) is not None and graph_break_type(without_capture) != dynamo.ALIASING:
         return [eager_failures.finding(request, without_capture, runs)]
-    known = _scripted(request, error) or _packed(request) or _not_one_graph(request, strategy, error)
+    known = (
+        next(_packed_sequence(request, error), None)
+        or _scripted(request, error)
+        or _packed(request)
+        or _not_one_graph(request, strategy, error)
+    )
     return [known or _unknown(request, strategy, error, runs)]
 
 
@@ -43,6 +52,7 @@ def recognised(request: Request, error: Exception, guards: Guards, runs: EagerRu
     kinds = (
         arguments.faults(request, error),
         observers.running(request, error),
+        _packed_sequence(request, error) if data_dependence.is_about_data(error) else (),
         data_dependence.dependence(request, error, runs),
         dims.constraints(request, error, guards),
         dims.broadcast(request, guards),
@@ -63,6 +73,20 @@ def lost(request: Request, program: torch.export.ExportedProgram) -> list[Findin
     rule = CaptureFailed(error="torch.export takes the argument of a function of torch.func for a constant")
     at = locations.at_node(uses[0])
     return [Finding(rule, at if at.location else fallback(request), fixes=(fix,))]
+
+
+def _packed_sequence(request: Request, error: Exception) -> Iterator[Finding]:
+    """The finding about a packed sequence, if `error` comes from one: at the call that packs it."""
+    evidence = locations.at_exception(error, module_of(request))
+    known = remedies.for_packed_sequence(error, evidence.location)
+    if known is None:
+        return
+    at, fixes = known
+    related = (
+        () if evidence.location is None or at == evidence.location else (evidence.location.saying("the packed sequence is used here"),)
+    )
+    at_call = dataclasses.replace(evidence, location=at, related=(*evidence.related, *related))
+    yield Finding(PackedSequenceUsed(error=headline(error)), at_call, fixes=tuple(fixes))
 
 
 def _scripted(request: Request, error: Exception) -> Finding | None:
@@ -101,7 +125,11 @@ def _not_one_graph(request: Request, strategy: str, error: Exception) -> Finding
 
 def _unknown(request: Request, strategy: str, error: Exception, runs: EagerRuns) -> Finding:
     at = locations.at_exception(error, module_of(request))
+    if at.location is None and (differentiating := call_sites.call_of(request, "grad", "backward")) is not None:
+        # NOTE: torch raises such errors after the model has run.
+        at = call_sites.at(differentiating, request)
     rule, fix = remedies.for_error(error, at.location, runs.holds)
     if strategy not in ALL and isinstance(rule, CaptureFailed):
         fix = _OWN
-    return Finding(rule, at if at.location else fallback(request), fixes=(fix,))
+    messages = control_flow.for_message(at.location) if at.location is not None else []
+    return Finding(rule, at if at.location else fallback(request), fixes=tuple(messages) or (fix,))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import torch
 
 from onnxplain.capture.finding import chain, fallback, graph_break_type, headline
+from onnxplain.capture.rewrite import packing
 from onnxplain.capture.rewrite.scope import fresh
 from onnxplain.diagnostics import Confidence, Edit, Evidence, Fix, Location, Rule, message_of
 from onnxplain.request import Request
@@ -18,7 +20,6 @@ from onnxplain.rules import (
     CaptureFailed,
     DeviceMismatch,
     NumpyUsed,
-    PackedSequenceUsed,
     QuantizedWeights,
     SizeLost,
     UserCodeRaised,
@@ -38,15 +39,18 @@ IN_TENSORS = Fix(
     "Compute the answer as a tensor: torch.maximum for max, torch.stack([...]).any() for any, torch.where for a choice.", Confidence.GUESS
 )
 
+_DEVICE = re.compile(r"(cpu|cuda|mps|xpu|meta)(:\d+)?")
+
 GRADIENT = "x = x.requires_grad_()\n(slope,) = torch.autograd.grad(function(x), x)"
 
 _ELSEWHERE = Fix("Write the line with other operators, or compute its result outside the model and pass it in.", Confidence.GUESS)
 
 _PADDED = Fix(
     "Run the recurrent layer on the padded batch: the length of a packed sequence depends on data. Mask the steps after the end of each "
-    "sequence afterwards; in a layer with one direction they never change earlier steps.",
-    Confidence.CHANGES_BEHAVIOUR,
-    snippet="out, _ = self.rnn(x)\nout = out * (torch.arange(x.shape[1]) < lengths[:, None])[..., None]",
+    "sequence afterwards; in a layer with one direction they never change earlier steps. The last state is at the step `lengths - 1`.",
+    Confidence.GUESS,
+    snippet="out, _ = self.rnn(x)\nout = out * (torch.arange(x.shape[1]) < lengths[:, None])[..., None]\n"
+    "last = out[torch.arange(x.shape[0]), lengths - 1]",
 )
 
 _IN_FLOAT = Fix(
@@ -68,8 +72,6 @@ def for_error(error: Exception, place: Location | None, holds: Callable[[Locatio
     """
     known = [value for each in chain(error) for value in torch_frames.values_on_the_way(each)]
     expression = syntax.expression_at(place) if place is not None else ""
-    if any(isinstance(value, torch.nn.utils.rnn.PackedSequence) for value in known):
-        return PackedSequenceUsed(error=headline(error)), _PADDED
     if any(isinstance(value, OpOverload) and value.namespace == "quantized" for value in known):
         return QuantizedWeights(module=expression), _IN_FLOAT
     if any(type(each).__name__ == dynamo.LOST_SIZE for each in chain(error)):
@@ -81,24 +83,55 @@ def for_error(error: Exception, place: Location | None, holds: Callable[[Locatio
     return CaptureFailed(error=graph_break_type(error) or headline(error)), _ELSEWHERE
 
 
+def for_packed_sequence(error: Exception, place: Location | None) -> tuple[Location | None, Sequence[Fix]] | None:
+    """The place of the call that packs a sequence, with the fixes, if `error` comes from a packed sequence.
+
+    Args:
+        error: The error.
+        place: The user's line that raised it.
+    """
+    if place is None:
+        return None
+    call = packing.call_at(place)
+    if call is None:
+        values = (value for each in chain(error) for value in torch_frames.values_on_the_way(each))
+        if not any(isinstance(value, torch.nn.utils.rnn.PackedSequence) for value in values):
+            return None
+        # NOTE: a line that only uses the packed sequence may be in another function.
+        call = next(iter(packing.calls_in(place)), None)
+    at = place if call is None else dataclasses.replace(place, region=syntax.region(place.file, call))
+    rewritten = packing.edits(at)
+    advice = "Run the recurrent layer on the padded batch, and mask the steps after the end of each sequence."
+    return at, [*([Fix(advice, Confidence.CHANGES_BEHAVIOUR, edits=rewritten)] if rewritten else []), _PADDED]
+
+
 def for_eager_error(
-    error: Exception, place: Location | None, request: Request, holds: Callable[[Location, str], bool | None]
-) -> tuple[Rule, Fix, tuple[Location, ...]]:
-    """The rule, the fix and related places for an error of the model itself. `holds` as for `for_error`."""
+    error: Exception, at: Evidence, request: Request, holds: Callable[[Location, str], bool | None]
+) -> tuple[Rule, Fix, Evidence]:
+    """The rule, the fix and the place for an error of the model itself, which it raised at `at`. `holds` as for `for_error`."""
+    place = at.location
     if re.search("device|cuda", message_of(error), re.IGNORECASE) and isinstance(error, RuntimeError | AssertionError):
         made = None if place is None else _made_elsewhere(place)
         advice, rule = "Make the tensors on one device.", DeviceMismatch(error=headline(error))
-        if place is None or made is None:
-            return rule, Fix(advice, Confidence.GUESS, snippet="torch.zeros(size, device=x.device)"), ()
-        device, parameters = made
+        handed_on = _handed_on(at.stack) if made is None else None
+        if handed_on is not None:
+            outer, device, parameters = handed_on
+            at = dataclasses.replace(
+                at, location=outer, related=(*at.related, *([place.saying("fails here")] if place is not None else []))
+            )
+            place = outer
+        elif place is None or made is None:
+            return rule, Fix(advice, Confidence.GUESS, snippet="torch.zeros(size, device=x.device)"), at
+        else:
+            device, parameters = made
         region = syntax.region(place.file, device)
         tensor = next((each for each in parameters if holds(place, f"hasattr({each}, 'device')")), None)
         known = (str(leaf.device) for leaf in pytree.tree_leaves((request.args, dict(request.kwargs))) if isinstance(leaf, torch.Tensor))
         edits = (Edit(place.file, region, f"{tensor}.device" if tensor else repr(next(known, "cpu"))),)
         chosen = Location(place.file, region, place.function, message="the device is chosen here")
-        return rule, Fix(advice, Confidence.GUESS, edits), (chosen,)
+        return rule, Fix(advice, Confidence.GUESS, edits), dataclasses.replace(at, related=(*at.related, chosen))
     advice = "Call the model with these inputs without an export, and correct the line; or pass other inputs."
-    return UserCodeRaised(error=headline(error)), Fix(advice, Confidence.GUESS), ()
+    return UserCodeRaised(error=headline(error)), Fix(advice, Confidence.GUESS), at
 
 
 def for_packed_weights(request: Request) -> tuple[str, Evidence, Fix] | None:
@@ -112,6 +145,21 @@ def for_packed_weights(request: Request) -> tuple[str, Evidence, Fix] | None:
             edits = () if made is None else made.replaced(syntax.text(made.file, cast(ast.Call, made.node).args[0]))
             advice = "Export the module before it is quantized, and quantize the ONNX model (onnxruntime.quantization)."
             return path, call_sites.at(made, request) if made else fallback(request), Fix(advice, Confidence.CHANGES_BEHAVIOUR, edits)
+    return None
+
+
+def _handed_on(stack: Sequence[Location]) -> tuple[Location, ast.expr, list[str]] | None:
+    """The innermost call in `stack` that hands on a device as text: its place, the text, and the parameters of the function around it."""
+    for frame in reversed(stack):
+        call = None if frame.region is None or not locations.is_users(frame.file) else syntax.innermost(frame.file, frame.region, ast.Call)
+        if call is None or frame.region is None:
+            continue
+        given = [*call.args, *(each.value for each in call.keywords)]
+        devices = [each for each in given if isinstance(each, ast.Constant) and _DEVICE.fullmatch(str(each.value))]
+        if len(devices) == 1:
+            function = syntax.innermost(frame.file, frame.region, ast.FunctionDef)
+            names = [] if function is None else [each.arg for each in function.args.args if each.arg not in ("self", "cls")]
+            return frame, devices[0], names
     return None
 
 

@@ -3,49 +3,93 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+import dataclasses
+import re
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch.export import Dim
 
-from onnxplain.diagnostics import Confidence, Fix
-from onnxplain.request import DynamicShapes, Kind, Request, inputs, shapes_source
+from onnxplain.diagnostics import Confidence, Edit, Fix
+from onnxplain.request import DynamicShapes, InputDim, Kind, Request, inputs, shapes_source
 from onnxplain.request.shapes_mirrored import part
-from onnxplain.source import call_sites, locations, syntax
+from onnxplain.source import call_sites, given_arguments, locations, syntax
+from onnxplain.source.call_sites import SourceExpression
 from onnxplain.torch_internals import pytree
 
 
-def mismatch(shapes: DynamicShapes) -> tuple[str, str] | None:
-    """The expected and the actual `dynamic_shapes` at the first place where they differ from the inputs; None if they fit."""
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """A place where `dynamic_shapes` differ from the inputs.
+
+    Attributes:
+        expected: What would fit there.
+        actual: What is there.
+        way: The keys and indices that lead there.
+    """
+
+    expected: str
+    actual: str
+    way: tuple[Any, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Contradiction:
+    """Sizes of named dims that exclude each other.
+
+    Attributes:
+        promised: The sizes that the name promises.
+        actual: The size in the example, or the other promise.
+        dim: The dim.
+        first: Another dim of the same name with another size; None if a range excludes the example or another range.
+    """
+
+    promised: str
+    actual: str
+    dim: InputDim
+    first: InputDim | None = None
+
+
+def mismatch(shapes: DynamicShapes) -> Difference | None:
+    """The first place where `dynamic_shapes` differ from the inputs; None if they fit."""
     given, bound = shapes.given, dict(shapes.parameters)
     if given is None or given is True:
         return None
     if isinstance(given, Mapping) and given and set(given) != set(bound):
-        return _listed(bound), _listed(given)
+        return Difference(_listed(bound), _listed(given), _wrong_key(given, bound))
     if isinstance(given, list | tuple) and len(given) != len(bound):
-        return f"{len(bound)} entries: {_listed(bound)}", f"{len(given)} entries"
+        return Difference(f"{len(bound)} entries: {_listed(bound)}", f"{len(given)} entries")
     for position, (parameter, value) in enumerate(bound.items()):
-        for difference in _differences(parameter, value, part(given, parameter, position)):
+        key = parameter if isinstance(given, Mapping) else position
+        for difference in _differences(parameter, value, part(given, parameter, position), (key,)):
             return difference
     return None
 
 
-def contradiction(shapes: DynamicShapes) -> tuple[str, str] | None:
-    """The size of a named dim, and the size in an example or another definition of the name that contradicts it; None if all agree."""
+def _wrong_key(given: Mapping[Any, Any], expected: Container[Any]) -> tuple[Any, ...]:
+    return tuple(key for key in given if key not in expected)[:1]
+
+
+def contradiction(shapes: DynamicShapes) -> Contradiction | None:
+    """The first dim whose size in the example, or whose range, contradicts the sizes that its name promises; None if all agree."""
     ranges: dict[str, str] = {}
+    seen: dict[str, InputDim] = {}
     for dim in shapes.dynamic:
         if dim.kind not in (Kind.DIM, Kind.DERIVED):
             continue
         promised = f"{dim.name} from {dim.given.min} to {dim.given.max}"
         if ranges.setdefault(dim.name, promised) != promised:
-            return ranges[dim.name], promised
+            return Contradiction(ranges[dim.name], promised, dim)
         if not dim.given.min <= dim.size <= dim.given.max:
-            return promised, f"{dim.place} == {dim.size}"
+            return Contradiction(promised, f"{dim.place} == {dim.size}", dim)
+        first = seen.setdefault(dim.name, dim)
+        if first.size != dim.size:
+            return Contradiction(f"{first.place} == {dim.place}, because both are '{dim.name}'", f"{first.size} and {dim.size}", dim, first)
     return None
 
 
-def beyond_rank(shapes: DynamicShapes) -> tuple[str, str] | None:
+def beyond_rank(shapes: DynamicShapes) -> Difference | None:
     """As `mismatch`, but only for dims that no tensor has, which torch.export ignores."""
     if shapes.given is True:
         return None
@@ -53,7 +97,7 @@ def beyond_rank(shapes: DynamicShapes) -> tuple[str, str] | None:
         difference
         for leaf in shapes.leaves
         if isinstance(leaf.value, torch.Tensor) and isinstance(spec := shapes.spec_of(leaf), Mapping)
-        for difference in _tensor_differences(leaf.path, leaf.value, spec)
+        for difference in _tensor_differences(leaf.path, leaf.value, spec, (leaf.way[0], *map(inputs.key_of, leaf.way[1:])))
     )
     return next(found, None)
 
@@ -62,14 +106,21 @@ def fitting(shapes: DynamicShapes) -> dict[str, Any]:
     """`dynamic_shapes` by parameter name. Entries under a wrong name move to the parameters that have no entry."""
     bound = dict(shapes.parameters)
     given = dict(shapes.given) if isinstance(shapes.given, Mapping) else dict(zip(bound, shapes.given, strict=False))
-    lost = [entry for name, entry in given.items() if name not in bound]
+    return _fitting("", bound, given)
+
+
+def _fitting(path: str, values: Mapping[Any, Any], given: Mapping[Any, Any]) -> dict[Any, Any]:
+    lost = [entry for key, entry in given.items() if key not in values]
     fixed = {}
-    for name, value in bound.items():
-        entry = given[name] if name in given else (lost.pop(0) if lost and isinstance(value, torch.Tensor) else None)
+    for key, value in values.items():
+        entry = given[key] if key in given else (lost.pop(0) if lost and isinstance(value, torch.Tensor) else None)
         # NOTE: the inputs of `*xs` are one tuple, but the user may have written its parts as separate entries.
         entries = (entry, tuple(entry for _ in value)) if isinstance(value, tuple) else (entry,)
-        fitted = (each for each in entries if next(_differences(name, value, each), None) is None)
-        fixed[name] = next(fitted, _nothing_dynamic(value))
+        fitted = (each for each in entries if next(_differences(f"{path}{key}", value, each), None) is None)
+        otherwise = (
+            _fitting(f"{path}{key}.", value, entry) if type(value) is dict and isinstance(entry, Mapping) else _nothing_dynamic(value)
+        )
+        fixed[key] = next(fitted, otherwise)
     return fixed
 
 
@@ -78,15 +129,65 @@ def fix(request: Request, description: str, confidence: Confidence, structure: A
 
     Parts that do not change keep the user's text, including names of dims and their definitions.
     """
-    place = call_sites.argument(request, "dynamic_shapes", lambda node: isinstance(node, ast.Dict | ast.Tuple | ast.List))
-    torch_name = None if place is None else syntax.name_of_torch(place.file)
-    if place is None or torch_name is None or not locations.is_users(place.file):
+    written = _literal(request)
+    torch_name = None if written is None else syntax.name_of_torch(written.file)
+    if written is None or torch_name is None or not locations.is_users(written.file):
         return Fix(description, confidence, snippet=shapes_source.code(structure))
     before = request.shapes.given
+    if (renamed := _renamed(written, before, structure)) is not None:
+        return Fix(description, confidence, edits=renamed)
     known: dict[tuple[str, Any, Any], str] = {}
-    _words(place.file, place.node, before, known)
-    text = _rewritten(place.file, place.node, before, structure, known, torch_name)
-    return Fix(description, confidence, edits=place.replaced(text))
+    _words(written.file, written.node, before, known)
+    text = _rewritten(written.file, written.node, before, structure, known, torch_name)
+    return Fix(description, confidence, edits=written.replaced(text))
+
+
+def _renamed(written: SourceExpression, before: Any, after: Any) -> tuple[Edit, ...] | None:
+    """The edits that replace keys of a dict, if all entries stay as they are; None otherwise."""
+    if not (isinstance(before, Mapping) and isinstance(after, Mapping) and isinstance(written.node, ast.Dict)):
+        return None
+    if list(before.values()) != list(after.values()) or list(before) != [call_sites.literal(key) for key in written.node.keys if key]:
+        return None
+    keys = zip(written.node.keys, before, after, strict=True)
+    return tuple(
+        Edit(written.file, syntax.region(written.file, key), shapes_source.key(new)) for key, old, new in keys if key and old != new
+    )
+
+
+def place(request: Request, way: Sequence[Any] = ()) -> SourceExpression | None:
+    """Where the user wrote `dynamic_shapes`, or the part of them that `way` leads to; None if the source does not tell."""
+    written = _literal(request) or call_sites.argument(request, "dynamic_shapes")
+    for key in way:
+        if written is None:
+            return None
+        literal = given_arguments.definition(written.file, written.node)
+        if (inner := _parts(literal).get(key)) is None:
+            return written
+        named = _keys(literal).get(key)
+        # NOTE: the key and its entry are on one line, mostly; the key comes first.
+        written = SourceExpression(written.file, named if key == way[-1] and named is not None else inner)
+    return written
+
+
+def way_to(dim: InputDim) -> tuple[Any, ...]:
+    """The keys that lead to the entry of `dim` in a dict by parameter."""
+    return (dim.way[0], *map(inputs.key_of, dim.way[1:]), dim.axis)
+
+
+def renamed(dim: InputDim) -> Dim:
+    """A dim with the range of `dim` and a name of its tensor."""
+    tensor = re.sub(r"\W+", "_", dim.place.partition(".shape")[0]).strip("_")
+    return Dim(f"{dim.name}_{tensor}", min=dim.given.min, max=dim.given.max)
+
+
+def _literal(request: Request) -> SourceExpression | None:
+    if request.shapes.argument != "dynamic_shapes":
+        return None
+    return call_sites.argument(request, "dynamic_shapes", lambda node: isinstance(node, ast.Dict | ast.Tuple | ast.List))
+
+
+def _keys(node: ast.expr) -> dict[Any, ast.expr]:
+    return {call_sites.literal(key): key for key in node.keys if key is not None} if isinstance(node, ast.Dict) else {}
 
 
 def _words(file: str, node: ast.expr, value: Any, known: dict[tuple[str, Any, Any], str]) -> None:
@@ -129,42 +230,43 @@ def _parts(node: ast.expr) -> dict[Any, ast.expr]:
     return dict(enumerate(node.elts)) if isinstance(node, ast.Tuple | ast.List) else {}
 
 
-def _differences(path: str, value: Any, spec: Any) -> Iterator[tuple[str, str]]:
+def _differences(path: str, value: Any, spec: Any, way: tuple[Any, ...] = ()) -> Iterator[Difference]:
     parts = inputs.children(value)
     if isinstance(value, torch.Tensor):
-        yield from _tensor_differences(path, value, spec)
+        yield from _tensor_differences(path, value, spec, way)
         return
     if not parts:
         if spec is not None and not isinstance(value, int) and not inputs.is_empty(value):
-            yield f"None for {path}, which is not a tensor", repr(spec)
+            yield Difference(f"None for {path}, which is not a tensor", repr(spec), way)
         return
     if isinstance(spec, Mapping):
         keys, given = [inputs.key_of(entry) for entry, _ in parts], list(spec)
         if set(keys) != set(given):
-            yield f"{path} with {_listed(keys)}", _listed(given)
+            yield Difference(f"{path} with {_listed(keys)}", _listed(given), (*way, *_wrong_key(spec, keys)))
             return
     elif not isinstance(spec, list | tuple | type(value)):
-        yield f"one entry for each part of {path}", repr(spec)
+        yield Difference(f"one entry for each part of {path}", repr(spec), way)
         return
     elif isinstance(spec, list | tuple) and len(spec) != len(parts):
-        yield f"{len(parts)} entries for {path}", f"{len(spec)} entries"
+        yield Difference(f"{len(parts)} entries for {path}", f"{len(spec)} entries", way)
         return
     for position, (entry, child) in enumerate(parts):
-        yield from _differences(path + pytree.keystr((entry,)), child, part(spec, inputs.key_of(entry), position))
+        key = inputs.key_of(entry) if isinstance(spec, Mapping) else position
+        yield from _differences(path + pytree.keystr((entry,)), child, part(spec, inputs.key_of(entry), position), (*way, key))
 
 
-def _tensor_differences(path: str, tensor: torch.Tensor, spec: Any) -> Iterator[tuple[str, str]]:
+def _tensor_differences(path: str, tensor: torch.Tensor, spec: Any, way: tuple[Any, ...]) -> Iterator[Difference]:
     rank = tensor.dim()
     if spec is None:
         return
     if isinstance(spec, Mapping):
         if wrong := [key for key in spec if not (isinstance(key, int) and -rank <= key < rank)]:
-            yield f"dims 0 to {rank - 1} of {path}", f"dim {wrong[0]!r}"
+            yield Difference(f"dims 0 to {rank - 1} of {path}", f"dim {wrong[0]!r}", (*way, wrong[0]))
     elif isinstance(spec, list | tuple):
         if len(spec) != rank:
-            yield f"{rank} dims for {path}", f"{len(spec)} dims"
+            yield Difference(f"{rank} dims for {path}", f"{len(spec)} dims", way)
     else:
-        yield f"a dict or tuple of dims for {path}", repr(spec)
+        yield Difference(f"a dict or tuple of dims for {path}", repr(spec), way)
 
 
 def _nothing_dynamic(value: Any) -> Any:

@@ -7,9 +7,12 @@ from collections.abc import Iterator, Mapping
 
 import sympy
 
+from onnxplain.torch_internals.symbolic_expressions import REMAINDERS
+
 _SMALL = range(34)
 _OTHERS = (3, 4)
 _LARGEST = 2**20
+_FEW = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +48,16 @@ def limit_of(relation: sympy.Basic, symbol: sympy.Symbol, example: int, least: i
         return Limit(most=max(holding))
     factor = int(sympy.gcd_list(holding))
     return Limit(factor=factor) if factor > 1 and not any(size % factor == 0 for size in failing) else None
+
+
+def is_bound(relation: sympy.Basic, symbol: sympy.Symbol, example: int, most: int) -> bool:
+    """Whether `relation` holds for a few sizes only, such as the divisors of a number, and so excludes all larger ones up to `most`."""
+    if not any(isinstance(each, REMAINDERS) and symbol in each.args[1].free_symbols for each in sympy.preorder_traversal(relation)):
+        return False
+    largest = max((int(each) for each in relation.atoms(sympy.Integer)), default=0)
+    beyond = [size for size in range(largest + 1, largest + _FEW) if size <= most]
+    tried = [holds(relation, {symbol: size}) for size in beyond]
+    return holds(relation, {symbol: example}) is not False and bool(tried) and all(each is False for each in tried)
 
 
 def excludes(relation: sympy.Basic, least: int) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 
 from onnxplain.capture.observe.frames import Site
 from onnxplain.diagnostics import Confidence, Edit, Fix, Location, Region, line_text
@@ -17,6 +18,12 @@ from .scope import Scope
 _NEGATED = {ast.Lt: ">=", ast.GtE: "<", ast.Gt: "<=", ast.LtE: ">", ast.Eq: "!=", ast.NotEq: "=="}
 _COND = "Keep both branches in the graph with torch.cond, which becomes an ONNX If."
 _LOOP = "Keep the loop in the graph with torch.while_loop, which becomes an ONNX Loop."
+_LOGS = re.compile(r"\b(log|logger|logging|warnings|writer)\b")
+_ONE_STEP = Fix(
+    "Export one iteration as the model, and write the loop in the code that runs it; or run a fixed number of iterations, and choose among "
+    "their results afterwards with a mask.",
+    Confidence.GUESS,
+)
 
 
 def for_branch(place: Location, site: Site) -> list[Fix]:
@@ -35,6 +42,7 @@ def for_branch(place: Location, site: Site) -> list[Fix]:
         return [check]
     scope = _scope(place, site)
     owner = _owner(module, test)
+    around = loops.left_by(module, owner) if isinstance(owner, ast.If) else None
     if scope is None:
         return [_advice(place.file, module, test)]
     if isinstance(owner, ast.While):
@@ -42,8 +50,10 @@ def for_branch(place: Location, site: Site) -> list[Fix]:
         return [_fix(place.file, _LOOP, loop)] if loop is not None else [_advice(place.file, module, test)]
     predicate = scope.predicate(test)
     cond = branches.rewritten(scope, test, predicate)
+    if isinstance(owner, ast.If) and around is not None and cond is None:
+        return _of_shortcut(place.file, owner, around)
     if cond is None or predicate is None:
-        return [_advice(place.file, module, test)]
+        return [_advice(place.file, module, test, predicate)]
     if any(isinstance(node, ast.Attribute) and node.attr == "equal" for node in ast.walk(test)):
         # NOTE: torch.equal also takes tensors of different shapes, and returns False for them.
         cond = dataclasses.replace(cond, exact=False)
@@ -111,10 +121,29 @@ def _left_out(file: str, module: ast.Module, test: ast.expr, torch: str | None) 
     return Fix(description, Confidence.CHANGES_BEHAVIOUR, edits=(Edit(file, syntax.region(file, test), code),))
 
 
-def _advice(file: str, module: ast.Module, test: ast.expr) -> Fix:
-    """The advice if the source does not tell an edit."""
+def _of_shortcut(file: str, branch: ast.If, loop: ast.For | ast.While) -> list[Fix]:
+    """Fixes for a branch that ends a loop or an iteration early."""
+    torch = syntax.name_of_torch(file)
+    alone = len(branch.body) == 1 and not branch.orelse
+    if torch is None or not alone or not locations.is_users(file) or branches.is_elif(file, branch):
+        return [_ONE_STEP]
+    match branch.body[0]:
+        case ast.Break() if isinstance(loop, ast.For):
+            advice = "Leave the early end out of the exported model, which then runs all iterations."
+        case ast.Continue():
+            advice = "Leave the shortcut out of the exported model, which then runs the rest of each iteration."
+        case _:
+            return [_ONE_STEP]
+    condition = syntax.text(file, branch.test)
+    condition = f"({condition})" if isinstance(branch.test, ast.BoolOp | ast.IfExp | ast.NamedExpr | ast.Lambda) else condition
+    edit = Edit(file, syntax.region(file, branch.test), f"not {torch}.compiler.is_exporting() and {condition}")
+    return [Fix(advice, Confidence.CHANGES_BEHAVIOUR, edits=(edit,)), _ONE_STEP]
+
+
+def _advice(file: str, module: ast.Module, test: ast.expr, predicate: str | None = None) -> Fix:
+    """The advice if the source does not tell an edit. `predicate` is the test as a tensor, if that is known."""
     owner = _owner(module, test)
-    condition = syntax.text(file, test)
+    condition = predicate or syntax.text(file, test)
     match owner:
         case ast.While():
             loop = f"x, = torch.while_loop(lambda x: {condition}, body, (x,))"
@@ -139,13 +168,16 @@ def for_value(place: Location, site: Site, truth_of: Callable[[str, int, str], b
     owner = _owner(module, test)
     if isinstance(owner, ast.While):
         loop = None if scope is None else loops.rewritten(scope, owner)
-        return [] if loop is None else [_fix(place.file, _LOOP, loop)]
+        return [_ONE_STEP] if loop is None else [_fix(place.file, _LOOP, loop)]
     ways = []
     if scope is not None and isinstance(owner, ast.If | ast.IfExp):
         # NOTE: torch.cond also takes a comparison of numbers.
         comparison = scope.text(test) if isinstance(test, ast.Compare) else None
         cond = branches.rewritten(scope, test, comparison)
         ways = [] if cond is None else [_fix(place.file, _COND, cond)]
+    if isinstance(owner, ast.If) and (around := loops.left_by(module, owner)) is not None:
+        # NOTE: nothing may state that the branch is never taken: the exported loop would lack its end.
+        return ways or _of_shortcut(place.file, owner, around)
     return [*ways, *_statements(place, test, truth_of)]
 
 
@@ -158,8 +190,29 @@ def question(place: Location) -> tuple[str, int, str] | None:
     return place.file, statement.lineno, syntax.text(place.file, test)
 
 
+def for_message(place: Location) -> list[Fix]:
+    """The fix that leaves a statement at `place` which only prints or logs out of an export."""
+    statement = None if place.region is None else syntax.innermost(place.file, place.region, ast.stmt)
+    torch = syntax.name_of_torch(place.file)
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
+            pass
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=owner))) if _LOGS.search(syntax.text(place.file, owner)):
+            pass
+        case _:
+            return []
+    region = syntax.region(place.file, statement)
+    if torch is None or not locations.is_users(place.file) or line_text(place.file, region.line)[: (region.column or 1) - 1].strip():
+        return []
+    start = Region(region.line, region.column, region.line, region.column)
+    code = f"if not {torch}.compiler.is_exporting():\n" + " " * ((region.column or 1) + 3)
+    return [Fix("Leave the message out of an export.", Confidence.SAFE, edits=(Edit(place.file, start, code),))]
+
+
 def _for_use(place: Location, scope: Scope | None) -> list[Fix]:
     """Fixes for a number that code other than a branch needs."""
+    if message := for_message(place):
+        return message
     if scope is not None and place.region is not None:
         for node in reversed(syntax.around(place.file, place.region)):
             if isinstance(node, ast.For) and _inside(scope.region(node.iter), place.region):
@@ -172,20 +225,34 @@ def _for_use(place: Location, scope: Scope | None) -> list[Fix]:
                 text = scope.text(value) if isinstance(value, ast.Name | ast.Call | ast.Attribute) else f"({scope.text(value)})"
                 code = f"{text}.{'long' if name == 'int' else 'double'}().item()"
                 return [_guess(scope, "Leave the number in the graph.", call, code, Confidence.SAFE)]
-            case ast.Call(func=ast.Subscript(value=modules, slice=index), args=arguments, keywords=[]):
-                return [_all_of(scope, modules, index, ", ".join(map(scope.text, arguments)))]
+            case ast.Call(func=ast.Subscript(value=modules, slice=index), args=arguments, keywords=[]) as call:
+                return [_all_of(scope, call, modules, index, arguments)]
             case ast.Subscript(value=modules, slice=index) as chosen:
                 calls = (node for node in syntax.around(place.file, scope.region(chosen)) if isinstance(node, ast.Call))
                 if (caller := next((node for node in calls if node.func is chosen), None)) is not None:
-                    return [_all_of(scope, modules, index, ", ".join(map(scope.text, caller.args)))]
+                    return [_all_of(scope, caller, modules, index, caller.args)]
     advice = "Use tensors only: replace the loop or the index by a mask such as torch.arange(size) < n, or by a closed formula."
     return [Fix(advice, Confidence.GUESS)]
 
 
-def _all_of(scope: Scope, modules: ast.expr, index: ast.expr, arguments: str) -> Fix:
-    """The fix that runs all modules of a list and selects one result."""
-    code = f"{scope.torch}.stack([module({arguments}) for module in {scope.text(modules)}])[{scope.text(index)}]"
-    return Fix("Run all of them and select a result; the results must have the same shape.", Confidence.GUESS, snippet=code)
+def _all_of(scope: Scope, call: ast.Call, modules: ast.expr, index: ast.expr, arguments: Sequence[ast.expr]) -> Fix:
+    """The fix that runs all modules of a list or a dict and selects one result."""
+    given = ", ".join(map(scope.text, arguments))
+    each, number = scope.text(modules), index
+    match index:
+        case ast.Call(func=ast.Name(id="str"), args=[number]):
+            # NOTE: the keys of a ModuleDict are strings. The trial tells whether they count from 0.
+            each = f"{each}.values()"
+    while isinstance(number, ast.Call):
+        match number:
+            case ast.Call(func=ast.Name(id="int"), args=[number]) | ast.Call(func=ast.Attribute(value=number, attr="item"), args=[]):
+                pass
+            case _:
+                break
+    code = f"{scope.torch}.stack([module({given}) for module in {each}])[{scope.text(number)}]"
+    return _guess(
+        scope, "Run all of them and select a result; the results must have the same shape.", call, code, Confidence.CHANGES_BEHAVIOUR
+    )
 
 
 def _inside(whole: Region, part: Region) -> bool:
@@ -225,14 +292,17 @@ def _claims(file: str, test: ast.expr, holds: bool | None) -> list[str]:
 
 
 def for_int_of_size(place: Location) -> list[Fix]:
-    """The fix that replaces `int(x.shape[0])` at `place` by `x.shape[0]`."""
-    if place.region is None or place.region.column is None:
+    """The fix that replaces `int(x.shape[0])` at `place` by `x.shape[0]`, and `int(x.shape[0] / 2)` by torch.sym_int."""
+    torch = syntax.name_of_torch(place.file)
+    if place.region is None or place.region.column is None or torch is None:
         return []
     call = syntax.innermost(place.file, place.region, ast.Call)
     if call is None or not (isinstance(call.func, ast.Name) and call.func.id == "int" and len(call.args) == 1 and not call.keywords):
         return []
-    size = syntax.text(place.file, call.args[0])
-    return [Fix("Use the size without a conversion.", Confidence.SAFE, edits=(Edit(place.file, syntax.region(place.file, call), size),))]
+    size, region = syntax.text(place.file, call.args[0]), syntax.region(place.file, call)
+    if isinstance(call.args[0], ast.BinOp):
+        return [Fix("Round the size in the graph.", Confidence.SAFE, edits=(Edit(place.file, region, f"{torch}.sym_int({size})"),))]
+    return [Fix("Use the size without a conversion.", Confidence.SAFE, edits=(Edit(place.file, region, size),))]
 
 
 def _negated(file: str, test: ast.expr) -> str:

@@ -71,6 +71,26 @@ def rewritten(where: Scope, statement: ast.For | ast.While) -> Rewrite | None:
     return Rewrite(region, code, not blocks.changes_others(where, loop.statements))
 
 
+def left_by(module: ast.Module, branch: ast.If) -> ast.For | ast.While | None:
+    """The loop that `branch` ends, or whose iteration it ends, directly or by a flag; None if it does neither."""
+    around = [node for node in ast.walk(module) if isinstance(node, ast.For | ast.While) and branch in ast.walk(node)]
+    if not around:
+        return None
+    loop = max(around, key=lambda node: node.lineno)
+    if _ends(branch):
+        return loop
+    flags = set(scope.stored([*branch.body, *branch.orelse]))
+    tests = [node.test for node in ast.walk(loop) if isinstance(node, ast.While) or (isinstance(node, ast.If) and _ends(node))]
+    return loop if any(flags & scope.loaded([test]).keys() for test in tests) else None
+
+
+def _ends(branch: ast.If) -> bool:
+    """Whether one way of `branch` leaves the loop or the iteration around it."""
+    ends = [node for each in (*branch.body, *branch.orelse) for node in ast.walk(each)]
+    inner = [node for each in ends if isinstance(each, ast.For | ast.While) for node in ast.walk(each)]
+    return any(isinstance(node, ast.Return) or (isinstance(node, ast.Break | ast.Continue) and node not in inner) for node in ends)
+
+
 def _targets(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) > 1 else blocks.tuple_of(names)
 

@@ -130,6 +130,10 @@ class Scope:
         match test:
             case ast.BoolOp(op=operator, values=parts):
                 return self._joined(operator, parts)
+            case ast.Compare(
+                left=left, ops=[ast.In() | ast.NotIn() as operator], comparators=[ast.List() | ast.Tuple() | ast.Set() as choices]
+            ):
+                return self._in(left, operator, choices.elts)
             case ast.Compare(ops=[ast.Is() | ast.IsNot() | ast.In() | ast.NotIn()]) | ast.NamedExpr():
                 return None
             case ast.Call(func=ast.Name(id="any" | "all" as name), args=[ast.GeneratorExp() as tests], keywords=[]):
@@ -150,6 +154,16 @@ class Scope:
             case ast.Name() | ast.Attribute() | ast.Call() | ast.Subscript():
                 return f"{text}.bool()"
         return None
+
+    def _in(self, element: ast.expr, operator: ast.In | ast.NotIn, choices: Sequence[ast.expr]) -> str | None:
+        """Whether a tensor is one of some numbers."""
+        if not choices or not all(isinstance(each, ast.Constant) and isinstance(each.value, int | float) for each in choices):
+            return None
+        text = self.text(element)
+        *first, last = [f"{text} == {self.text(each)}" for each in choices]
+        for each in reversed(first):
+            last = f"{self.torch}.logical_or({each}, {last})"
+        return last if isinstance(operator, ast.In) else f"{self.torch}.logical_not({last})"
 
     def _joined(self, operator: ast.boolop, parts: Sequence[ast.expr]) -> str | None:
         *first, last = parts

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import dataclasses
+import enum
 import textwrap
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -26,13 +28,22 @@ from onnxplain.process import BudgetSpent, Stopped
 from onnxplain.request import Request
 from onnxplain.rules import SpecializedDynamicDim
 from onnxplain.source import locations, syntax
-from onnxplain.torch_internals import python_frames
+from onnxplain.torch_internals import python_frames, tracing
 from onnxplain.torch_internals.code_objects import compiled, key_of
 
 _UNTRIED = "onnxplain did not try this fix."
 _SLOWER = 10.0
 """How many times longer than the unchanged model an edited one may take, but at least `_LEAST_SECONDS`."""
-_LEAST_SECONDS = 5.0
+_LEAST_SECONDS = 10.0
+
+
+class _Verdict(enum.Enum):
+    """What the trial of a fix tells."""
+
+    WORKS = "the model computes the same, and a capture of it goes further"
+    DIFFERS = "the model fails, or computes something else"
+    STOPS = "a capture does not go further"
+    UNTRIED = "the fix could not be tried"
 
 
 class Trials:
@@ -52,7 +63,8 @@ class Trials:
     def tested(self, finding: Finding) -> Finding:
         """`finding` with the edits that let a capture go further and do not change the model's result.
 
-        An edit that does not work is offered as code to look at. An edit that could not be tried is offered as a guess that says so.
+        An edit that does not work is offered as code to look at, unless it changes the result and there is another fix. An edit that could
+        not be tried is offered as a guess that says so.
         """
         if finding.final:
             # NOTE: the unchanged model does not run, so there is no result to compare with.
@@ -65,30 +77,28 @@ class Trials:
                 continue
             if fix.description in proved:
                 continue
-            works = self._works(finding, fix.edits)
-            if works is None:
+            verdict = self._verdict(finding, fix.edits)
+            if verdict is _Verdict.UNTRIED:
                 fixes.append(dataclasses.replace(fix, description=f"{fix.description} {_UNTRIED}", confidence=Confidence.GUESS))
-            elif works:
+            elif verdict is _Verdict.WORKS:
                 proved.add(fix.description)
                 fixes.append(fix)
-            elif "(" in fix.edits[0].replacement:
+            elif "(" in fix.edits[0].replacement and (verdict is _Verdict.STOPS or len(finding.fixes) == 1):
                 fixes.append(dataclasses.replace(fix, edits=(), snippet=_as_snippet(fix.edits[0]), confidence=Confidence.GUESS))
         return dataclasses.replace(finding, fixes=tuple(fixes))
 
-    def _works(self, finding: Finding, edits: Sequence[Edit]) -> bool | None:
-        """Whether a model with `edits` computes the same, and a capture of it goes further; None if that cannot be tried."""
+    def _verdict(self, finding: Finding, edits: Sequence[Edit]) -> _Verdict:
+        """Runs and captures a model with `edits`."""
         new = _new_code(edits)
         if not new:
-            return False
+            return _Verdict.STOPS
         before = self._runs.baseline
         if before is None or before.error is not None or not self._runs.budget.is_open:
-            return None
+            return _Verdict.UNTRIED
         edited = {code: new[key_of(code)] for _, code in before.calls if key_of(code) in new}
-        if not edited:
-            return None
-        copied = self._copy(edited, before)
+        copied = self._copy(edited, before) if edited else None
         if copied is None:
-            return None
+            return _Verdict.UNTRIED
         ran: set[int] = set()
 
         def on_line(frame: types.FrameType, event: str) -> None:
@@ -96,16 +106,22 @@ class Trials:
             ran.add(id(frame.f_code))
 
         file = edits[0].file
-        with python_frames.each_line(on_line, lambda each: each == file):
+        # NOTE: an edit that leaves code out of the exported model must compute the same without it.
+        leaves_out = any("is_exporting()" in edit.replacement for edit in edits)
+        as_exported = tracing.answering_that_it_exports() if leaves_out else contextlib.nullcontext()
+        with as_exported, python_frames.each_line(on_line, lambda each: each == file):
             most = max(_LEAST_SECONDS, _SLOWER * before.seconds)
             # NOTE: a run that is stopped early, because other runs have used up the time, tells nothing of the edit.
             has_time = self._runs.budget.has(2 * most)
             after = self._runs.run(copied, most)
         if after is None:
-            return False if has_time else None
+            return _Verdict.STOPS if has_time else _Verdict.UNTRIED
         if not ran & {id(code) for code in edited.values()}:
-            return None
-        return after.error is None and same_results(before.result, after.result) and self._goes_on(finding, edits, edited, before)
+            return _Verdict.UNTRIED
+        if after.error is not None or not same_results(before.result, after.result):
+            return _Verdict.DIFFERS
+        goes_on = self._goes_on(finding, edits, edited, before)
+        return _Verdict.UNTRIED if goes_on is None else _Verdict.WORKS if goes_on else _Verdict.STOPS
 
     def _copy(self, edited: Mapping[types.CodeType, types.CodeType], before: Outcome) -> Callable[..., Any] | None:
         """A copy of the model with edited functions; None if it cannot be made, for example if an edit uses more outer names."""
