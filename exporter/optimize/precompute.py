@@ -20,8 +20,8 @@ _KINDS = (weights.Weight, weights.Computed)
 def precompute(model: ir.Model) -> None:
     """Replaces nodes whose inputs are weights and constants by weights that are computed when they are written.
 
-    A large weight that other nodes also use stays, and so do the nodes that rearrange it: otherwise the file would hold it twice. The weights
-    that nobody uses any more are left to the pass that removes unused nodes.
+    A large weight that other nodes also use stays, and so do the nodes that rearrange it: otherwise the file would hold it twice.
+    The pass that removes unused nodes takes the weights that nobody uses any more.
     """
     graph = model.graph
     taken = {value.name for node in graph.all_nodes() for value in node.outputs} | set(graph.initializers)
