@@ -9,13 +9,14 @@ class NameChanged(Rule, id="OXP4001", level=Level.WARNING, history=[Added("0.1.0
     """A value of the ONNX model has another name than you asked for.
 
     What happened:
-        Every value in an ONNX graph has a unique name. Another value already has the name that you asked for.
+        Every value in an ONNX graph has a unique name. Another value already has the name that you asked for, or that a weight has in
+        the state dict. Inputs and outputs come first.
 
     Why it matters:
-        A program that feeds or reads the value by the name you asked for fails.
+        A program that feeds or reads the value by the name you asked for fails. A state dict no longer fits the names of the weights.
 
     How to fix it:
-        1. Use different names throughout `input_names` and `output_names`.
+        1. Use different names throughout `input_names` and `output_names`, and none that a weight has.
         2. Use the new name in your program.
 
     Example:

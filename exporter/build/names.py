@@ -9,7 +9,8 @@ import onnx_ir as ir
 from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix
 from onnxplain.request import Request
 from onnxplain.rules import NameChanged, NameUnused
-from onnxplain.source import call_sites
+from onnxplain.source import call_sites, locations
+from onnxplain.weights import Weight
 
 
 def name_values(context: DiagnosticContext, model: ir.Model, request: Request) -> None:
@@ -32,8 +33,10 @@ def name_values(context: DiagnosticContext, model: ir.Model, request: Request) -
     named = {id(value) for value in (*graph.inputs, *graph.outputs, *initializers)}
     for value in initializers:
         graph.initializers.pop(value.name)  # type: ignore[arg-type]  # a registered initializer has a name
-        name(value, value.name or "weight")
+        name(value, wanted := value.name or "weight")
         graph.register_initializer(value)
+        if value.name != wanted and isinstance(value.const_value, Weight):
+            _report_weight(context, request, wanted, value.name or "")
     for value in (value for subgraph in graph.subgraphs() for value in subgraph.inputs):
         name(value, value.name or "input")
     for node in graph.all_nodes():
@@ -61,6 +64,16 @@ def _report_names(context: DiagnosticContext, request: Request, kind: str, value
         if asked and value.name != asked:
             at, _ = _names_at(request, kind, names, len(values))
             context.report(NameChanged(kind=kind, asked=asked, given=value.name or ""), at=at)
+
+
+def _report_weight(context: DiagnosticContext, request: Request, asked: str, given: str) -> None:
+    """Reports a weight whose name an input or an output has."""
+    kind, names = next(
+        ((kind, names) for kind, names in (("input", request.input_names), ("output", request.output_names)) if asked in names), ("", ())
+    )
+    fix = Fix("Give the input or output another name: the weight then keeps the name that it has in a state dict.", Confidence.GUESS)
+    at = _names_at(request, kind, names, len(names))[0] if kind else Evidence(locations.module_definition(request.model) or request.caller)
+    context.report(NameChanged(kind="weight", asked=asked, given=given), at=at, fixes=[fix])
 
 
 def _names_at(request: Request, kind: str, names: Sequence[str], count: int) -> tuple[Evidence, Fix]:

@@ -425,3 +425,25 @@ def test_an_argument_that_the_operator_does_not_have(translation: Callable[..., 
     assert finding.location is not None
     assert (finding.location.file, finding.location.line) == (__file__, translation.__code__.co_firstlineno)
     assert [change.replacement for fix in finding.fixes for change in fix.edits] == ([edit] if edit else [])
+
+
+class Scaled(torch.nn.Module):
+    """Has a weight and an input of the same name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, scale: torch.Tensor) -> torch.Tensor:
+        return scale * self.scale
+
+
+def test_a_weight_whose_name_an_input_takes_is_told() -> None:
+    program = onnxplain.export(torch.nn.Linear(3, 2), (torch.ones(1, 3),), input_names=["weight"])
+    (finding,) = program.diagnostics.findings
+    assert (finding.rule.id, *facts(finding, "kind", "asked")) == ("OXP4001", "weight", "weight")
+    assert facts(finding, "given")[0] in program.model.graph.initializers
+    (finding,) = onnxplain.export(Scaled(), (torch.ones(3),)).diagnostics.findings
+    assert (finding.rule.id, *facts(finding, "asked")) == ("OXP4001", "scale")
+    assert finding.location is not None
+    assert finding.location.line == Scaled.forward.__code__.co_firstlineno
