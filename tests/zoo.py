@@ -95,13 +95,13 @@ def _case(dynamic: DynamicShapes, needs: str = "torch") -> Callable[[Callable[[]
 
 def _built(model: nn.Module, inputs: Callable[..., Inputs], *sizes: Mapping[str, int]) -> Built:
     """`model` with inputs of the default sizes, twice, and of the other `sizes`."""
-    _randomize(model)
+    randomize(model)
     example = inputs()
     return Built(model.eval(), example.args, example.kwargs, inputs(), tuple(inputs(**size) for size in sizes))
 
 
 @torch.no_grad()
-def _randomize(model: nn.Module) -> None:
+def randomize(model: nn.Module) -> None:
     """Draws all weights again: biases of zero, identity norms and very small matrices would hide a wrong graph."""
     for parameter in model.parameters():
         if parameter.dim() > 1:

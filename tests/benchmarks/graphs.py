@@ -20,7 +20,7 @@ from rich.table import Table
 import onnxplain
 
 from . import contenders, measure, models, show
-from .architectures import FAMILIES, Builder
+from .architectures import FAMILIES, Architecture
 from .measure import Pair
 from .models import Subject
 from .verdict import SAMPLE_LATENCY, Verdict, quantile
@@ -74,7 +74,7 @@ def compare(console: Console, families: Sequence[str]) -> None:
     _print(console, found, failures)
 
 
-def _graphs(family: str, name: str, builder: Builder) -> Graphs:
+def _graphs(family: str, name: str, builder: Architecture) -> Graphs:
     torch.manual_seed(0)
     subject = builder()
     subject.model.eval()

@@ -15,7 +15,7 @@ from rich.table import Table
 import onnxplain
 
 from . import contenders, models, show
-from .architectures import FAMILIES, Builder
+from .architectures import FAMILIES, Architecture
 from .verdict import FIRST_OVER_CAPTURE, Verdict, quantile
 
 
@@ -62,7 +62,7 @@ def compare(console: Console, families: Sequence[str], repeat: int) -> None:
     _print(console, costs, failures)
 
 
-def _cost(family: str, name: str, builder: Builder, repeat: int) -> Cost:
+def _cost(family: str, name: str, builder: Architecture, repeat: int) -> Cost:
     torch.manual_seed(0)
     subject = builder()
     subject.model.eval()

@@ -18,7 +18,8 @@ from rich.progress import track
 
 from . import tables
 from .cases import Pair, module_pairs, pairs
-from .outcomes import Outcome, Result, Selection, measure
+from .comparison import Outcome
+from .outcomes import Result, Selection, measure
 
 _Path = click.Path(path_type=pathlib.Path)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
-import enum
 import signal
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,25 +14,7 @@ import torch
 import onnxplain
 
 from .cases import Pair, Sample, leaves, samples
-
-_TOLERANCES = {torch.float64: 1e-6, torch.float32: 2e-4, torch.float16: 2e-2}
-"""How large `|got - want| / (1 + |want|)` may be."""
-
-
-class Outcome(enum.Enum):
-    """What became of a sample."""
-
-    OK = "ok"
-    REFUSED = "refused"
-    INTERNAL = "internal error"
-    INVALID = "invalid model"
-    NO_KERNEL = "not run by ONNX Runtime"
-    TOLD = "different, with a finding"
-    DIFFERENT = "silently different"
-    SLOW = "too slow"
-    CRASHED = "crashed"
-    FIXED = "all dims fixed"
-    NO_SAMPLE = "not run by eager PyTorch"
+from .comparison import Outcome, difference, first_line
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +62,7 @@ def measure(pair: Pair, selection: Selection) -> list[Result]:
         for sample in samples(pair, selection.count, selection.seed):
             results.append(_result(pair, sample, selection))
     except Exception as error:  # noqa: BLE001  generators of samples raise anything
-        results.append(Result(Outcome.NO_SAMPLE.value, _line(error)))
+        results.append(Result(Outcome.NO_SAMPLE.value, first_line(error)))
     return results
 
 
@@ -89,8 +70,8 @@ def _result(pair: Pair, sample: Sample, selection: Selection) -> Result:
     try:
         wanted, other = (_eager(sample, sample.inputs, seed) for seed in (1, 2))
     except Exception as error:  # noqa: BLE001  operators raise anything
-        return Result(Outcome.NO_SAMPLE.value, _line(error))
-    repeats = pair.has_values and not any(_difference(each, first) for each, first in zip(other, wanted, strict=True))
+        return Result(Outcome.NO_SAMPLE.value, first_line(error))
+    repeats = pair.has_values and not any(difference(each, first) for each, first in zip(other, wanted, strict=True))
     try:
         with _limit(selection.seconds):
             made = _theirs(sample) if selection.theirs else _ours(sample, dynamic=selection.dynamic)
@@ -110,7 +91,7 @@ def _compared(
     try:
         got = list(program(*_copied(inputs)))
     except Exception as error:  # noqa: BLE001  ONNX Runtime's errors have no common class
-        return Result(Outcome.NO_KERNEL.value, _line(error.__cause__ or error), findings)
+        return Result(Outcome.NO_KERNEL.value, first_line(error.__cause__ or error), findings)
     problem = _problem(got, wanted, sample, inputs, compares_values=compares_values)
     if not problem:
         return Result(Outcome.OK.value)
@@ -160,7 +141,7 @@ def _ours(sample: Sample, *, dynamic: bool) -> Any:
         outcome = Outcome.INTERNAL if "OXP0001" in ids else Outcome.INVALID if "OXP5002" in ids else Outcome.REFUSED
         return Result(outcome.value, " ".join(ids), " | ".join(dict.fromkeys(each.message for each in worst))[:400])
     except Exception as error:  # noqa: BLE001  anything else is a defect, which is what this looks for
-        return Result(Outcome.INTERNAL.value, _line(error))
+        return Result(Outcome.INTERNAL.value, first_line(error))
     told = sorted({each.rule.id for each in program.diagnostics.findings if each.level is not onnxplain.Level.NOTE})
     return program, " ".join(told)
 
@@ -169,7 +150,7 @@ def _theirs(sample: Sample) -> Any:
     try:
         program = torch.onnx.export(sample.module, _copied(sample.inputs), dynamo=True, verbose=False, report=False, verify=False)
     except Exception as error:  # noqa: BLE001  theirs raises anything
-        return Result(Outcome.REFUSED.value, _line(error))
+        return Result(Outcome.REFUSED.value, first_line(error))
     return program, ""
 
 
@@ -206,7 +187,7 @@ def _problem(
 def _apart(got: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor], sample: Sample, inputs: Sequence[torch.Tensor]) -> float:
     """The first distance that is not within the tolerance, otherwise 0."""
     compared = zip(sample.compared(got, inputs), sample.compared(wanted, inputs), strict=True)
-    return next(filter(None, (_difference(mine, other) for mine, other in compared)), 0.0)
+    return next(filter(None, (difference(mine, other) for mine, other in compared)), 0.0)
 
 
 def _exact(wanted: Sequence[torch.Tensor], sample: Sample, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor] | None:
@@ -227,26 +208,6 @@ def _exact(wanted: Sequence[torch.Tensor], sample: Sample, inputs: Sequence[torc
 
 def _complex(parts: torch.Tensor) -> torch.Tensor:
     return torch.view_as_complex(parts.contiguous()) if parts.ndim and parts.shape[-1] == 2 else parts
-
-
-def _difference(got: torch.Tensor, wanted: torch.Tensor) -> float:
-    """The largest distance; 0 within the tolerance, infinite for other shapes and where only one is NaN or infinite."""
-    if got.shape != wanted.shape:
-        return float("inf")
-    if not got.numel():
-        return 0.0
-    got, wanted = (torch.view_as_real(each.resolve_conj()) if each.is_complex() else each for each in (got, wanted))
-    if got.layout is not torch.strided or wanted.layout is not torch.strided:
-        got, wanted = got.to_dense(), wanted.to_dense()
-    left, right = got.detach().double(), wanted.detach().double()
-    apart = torch.where((left == right) | (left.isnan() & right.isnan()), 0.0, (left - right).abs() / (1 + right.abs()))
-    worst = float(apart.nan_to_num(nan=float("inf"), posinf=float("inf")).max())
-    return worst if worst > _TOLERANCES.get(wanted.dtype, 0.0) else 0.0
-
-
-def _line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines() or [""]
-    return f"{type(error).__name__}: {lines[0]}"[:300]
 
 
 @contextlib.contextmanager

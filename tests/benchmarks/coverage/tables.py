@@ -6,7 +6,8 @@ import collections
 from collections.abc import Iterator, Mapping, Sequence
 
 from .cases import DTYPES, Pair
-from .outcomes import Outcome, Result
+from .comparison import Outcome
+from .outcomes import Result
 
 Results = Mapping[Pair, Sequence[Result]]
 
