@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from onnxplain.recording import op
 
-from . import translates
+from . import emit, translates
 
 
 @translates("aten::linear")
@@ -106,6 +106,36 @@ def scaled_mm(
         # NOTE: other results ignore it. The CPU divides by it (seen in torch 2.13), cuBLAS multiplies by it.
         raise ValueError("scale_result has not the same meaning on all devices")
     return op.Cast(product, to=int(dtype))
+
+
+@translates("transformers::grouped_mm_fallback", "aten::_grouped_mm")
+def grouped_mm(
+    self: ir.Value, mat2: ir.Value, offs: ir.Value | None = None, bias: ir.Value | None = None, out_dtype: int | None = None
+) -> Any:
+    """transformers::grouped_mm_fallback(Tensor input, Tensor weight, Tensor offs) -> Tensor: (S, K) @ (G, K, N) is (S, N).
+
+    The layer of a mixture of experts: group `g` of the rows, which ends before row `offs[g]`, is multiplied by matrix `g`. Rows after the
+    last group give 0.
+
+    aten::_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> Tensor is the same.
+
+    Raises:
+        ValueError: The arguments have other ranks, the number of groups is dynamic, or there is a bias.
+    """
+    assert self.shape is not None
+    assert mat2.shape is not None
+    groups = mat2.shape[0]
+    if offs is None or bias is not None or (len(self.shape), len(mat2.shape)) != (2, 3) or not isinstance(groups, int):
+        raise ValueError("a grouped product needs groups of rows, one matrix for each, and no bias")
+    ends = op.Concat(op.Cast(offs, to=int(ir.DataType.INT64)), op.Shape(self, start=0, end=1), axis=0)
+    sizes = op.Sub(ends, op.Concat([0], op.Slice(ends, [0], [groups], [0]), axis=0))
+    # NOTE: runtimes fold the parts of a weight when they load the model; a loop over experts would cut them out in every run.
+    *rows, rest = emit("Split", [self, sizes], {"axis": 0}, outputs=groups + 1)
+    matrices = emit("Split", [mat2, [1] * groups], {"axis": 0}, outputs=groups) if groups > 1 else [mat2]
+    products = [op.MatMul(each, op.Squeeze(matrix, [0])) for each, matrix in zip(rows, matrices, strict=True)]
+    zeros = op.Expand(op.CastLike(0.0, self), op.Concat(op.Shape(rest, start=0, end=1), op.Shape(mat2, start=2, end=3), axis=0))
+    product = op.Concat(*products, zeros, axis=0)
+    return product if out_dtype is None else op.Cast(product, to=out_dtype)
 
 
 @translates("aten::_sparse_mm")

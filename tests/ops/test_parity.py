@@ -64,8 +64,9 @@ def edited(case: Case) -> torch.export.ExportedProgram:
     assert nodes
     for node in nodes:
         node.target = case.replaced[node.target]
-        # NOTE: the number of elements of a vector is its size along dim 0.
-        node.args = node.args[:1]
+        # NOTE: the number of elements of a vector is its size along dim 0; the schema knows how many arguments the other operator takes.
+        schema = getattr(node.target, "_schema", None)
+        node.args = node.args[: len(schema.arguments) if schema else 1]
     return program
 
 

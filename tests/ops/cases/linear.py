@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import torch
@@ -11,6 +12,30 @@ from torch.nn import functional
 from .case import IMAGE, INTS, PAIR, Case, X, aten, dynamic, layer, randn, static
 
 FLOAT8 = torch.float8_e4m3fn
+
+
+@torch.library.custom_op("onnxplain_tests::grouped_mm", mutates_args=())
+def _grouped(a: torch.Tensor, b: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
+    """What aten._grouped_mm computes. torch captures that one in bfloat16 only, which ONNX Runtime does not multiply on the CPU."""
+    bounds = [0, *ends.tolist(), len(a)]
+    return torch.cat(
+        [a[start:end] @ b[group] for group, (start, end) in enumerate(itertools.pairwise(bounds[:-1]))]
+        + [a.new_zeros(len(a) - bounds[-2], b.shape[2])]
+    )
+
+
+@_grouped.register_fake
+def _(a: torch.Tensor, b: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
+    return a.new_empty(a.shape[0], b.shape[2])
+
+
+def grouped(a: torch.Tensor, b: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
+    """The product of transformers' mixtures of experts."""
+    # NOTE: registers the operator.
+    import transformers.integrations.moe  # noqa: F401
+
+    return torch.ops.transformers.grouped_mm_fallback(a, b, ends)
+
 
 CASES: dict[str, Case] = {
     "linear": dynamic(
@@ -42,6 +67,15 @@ CASES: dict[str, Case] = {
         (randn(16, 32), randn(32, 16)),
         tolerance=1e-2,
     ),
+    "grouped-products": dynamic(
+        lambda a: grouped(a, torch.arange(96.0).reshape(3, 4, 8), torch.tensor([1, 1, 3]) * (a.shape[0] // 4)), (randn(12, 4),)
+    ),
+    "grouped-products-of-torch": static(
+        lambda a, b: torch.ops.onnxplain_tests.grouped_mm(a, b, torch.tensor([5, 5, 11])),
+        (randn(12, 4), randn(3, 4, 8)),
+        replaced={torch.ops.onnxplain_tests.grouped_mm.default: aten._grouped_mm.default},
+    ),
+    "grouped-product-of-one": static(grouped, (randn(12, 4), randn(1, 4, 8), torch.tensor([12]))),
     "sparse": static(
         lambda a, b: [
             *(torch.sparse.mm(a.to_sparse(), b), torch.sparse.addmm(b, a.to_sparse(), b, beta=2.0, alpha=0.5)),
