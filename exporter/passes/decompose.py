@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import sympy
 import torch
 
 from onnxplain.diagnostics import DiagnosticContext, described_error
 from onnxplain.registry import OnnxRegistry, complex_dtype, qualified_name
 from onnxplain.rules import CustomOperatorInlined, DecompositionFailed
 from onnxplain.source import locations, stubs
+from onnxplain.torch_internals import shape_env
 from onnxplain.torch_internals.decompositions import Decomposition, decomposition_of, traced
 from onnxplain.torch_internals.fake_tensors import mode_of
 from onnxplain.torch_internals.operators import OpOverload, schema
@@ -116,12 +118,22 @@ def _traced(node: torch.fx.Node, function: Callable[..., Any], wanted: _Wanted) 
         # NOTE: a named tuple, such as that of aminmax, would become a call that makes one.
         return tuple(result) if isinstance(result, tuple) else result
 
-    with _fake_mode(node):
+    mode = _fake_mode(node)
+    before = len(shape_env.decisions(mode.shape_env))
+    with mode:
         made = traced(call, values, wanted)
         if any(isinstance(each.target, OpOverload) and schema(each.target).is_mutable for each in made.graph.nodes):
             # NOTE: decompositions in C++ write to tensors where `functionalize` does not see it; in the graph it does (read in torch 2.13).
             made = traced(made, values, wanted)
-        return made
+    _check_sizes(shape_env.decisions(mode.shape_env)[before:])
+    return made
+
+
+def _check_sizes(decisions: Sequence[sympy.Basic]) -> None:
+    """Raises a ValueError if a decomposition is right for one value of a dynamic size only: nothing would tell of it at other sizes."""
+    fixed = [each.rhs for each in decisions if isinstance(each, sympy.Eq) and each.lhs.is_Symbol and each.rhs.is_Integer]
+    if fixed:
+        raise ValueError(f"PyTorch's decomposition is right only where a dynamic size is {fixed[0]}")
 
 
 def _plain(argument: Any) -> Any:

@@ -33,6 +33,20 @@ def test_an_operator_in_python_is_inlined_and_reported(library: torch.library.Li
     assert finding.fixes
 
 
+def test_an_operator_in_python_that_fixes_a_dynamic_size_is_refused(library: torch.library.Library) -> None:
+    library.define("twice(Tensor x) -> Tensor")
+    library.impl("twice", lambda x: torch.cat([row * 2 for row in x.split(1)]), "CompositeExplicitAutograd")
+    torch.library.register_fake("passes_tests::twice", torch.empty_like, lib=library)
+    x = torch.ones(3)
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(Uses(), (x,), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},))
+    (finding,) = failed.value.log.findings
+    assert finding.rule.id == "OXP3001"
+    assert finding.location is not None
+    assert finding.location.line == Uses.forward.__code__.co_firstlineno + 1
+    torch.testing.assert_close(onnxplain.export(Uses(), (x,))(x)[0], x * 2)
+
+
 class Uses(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.ops.passes_tests.twice(x)  # type: ignore[no-any-return]
