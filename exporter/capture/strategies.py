@@ -21,6 +21,7 @@ from onnxplain.torch_internals import (
     keyword_inputs,
     known_weights,
     loop_gradients,
+    modules,
     recurrent_shapes,
     tracing,
     unrecorded,
@@ -184,9 +185,10 @@ def _export(model: torch.nn.Module, request: Request, *, strict: bool) -> torch.
         keyword_inputs.beside_others(),
         # NOTE: with this option, an example of size 1 does not fix a dynamic dim.
         config.switched_on(config.SIZE_ONE),
-        # NOTE: TorchDynamo would trace the hook.
+        # NOTE: TorchDynamo would trace the hook and the patches.
         contextlib.nullcontext() if strict else _outputs_registered(model),
         contextlib.nullcontext() if strict else unrecorded.left_out(),
+        contextlib.nullcontext() if strict else modules.idle_conversions(),
     ):
         return torch.export.export(
             model,

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
+
+from .patching import Slot, wrapped
 
 # NOTE: read in torch 2.11, 2.13 and 2.15, nn/modules/module.py.
 REGISTERED = ("_parameters", "_buffers", "_modules")
@@ -59,3 +63,23 @@ def without_state(module: torch.nn.Module) -> set[str]:
 def scripted_name(module: torch.jit.ScriptModule) -> str:
     """The name that TorchScript gave to the class of a scripted module."""
     return str(module._c._type().qualified_name())
+
+
+def idle_conversions() -> contextlib.AbstractContextManager[None]:
+    """While it is open, `module.to(...)` leaves modules alone that have the device and the dtype already, as it does outside a capture.
+
+    torch replaces all parameters of the module, which fails for the stand-ins of parameters during a capture.
+    """
+    return wrapped(Slot(torch.nn.Module, "to"), _to)
+
+
+def _to(original: Callable[..., Any], module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+    # NOTE: read in torch 2.11, 2.13 and 2.15: `Module.to` parses its arguments so, and converts floating-point and complex tensors.
+    device, dtype, _, memory_format = torch._C._nn._parse_to(*args, **kwargs)
+    tensors = itertools.chain(module.parameters(), module.buffers())
+    if memory_format is None and all(
+        device in (None, each.device) and (dtype in (None, each.dtype) or not (each.is_floating_point() or each.is_complex()))
+        for each in tensors
+    ):
+        return module
+    return original(module, *args, **kwargs)

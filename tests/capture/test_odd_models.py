@@ -46,6 +46,16 @@ class Warns(nn.Module):
         return x + 1
 
 
+class Converts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+
+    def forward(self, x):
+        self.layer = self.layer.to(x.dtype)
+        return self.layer(x)
+
+
 class HasNoHash(nn.Module):
     __hash__ = None
 
@@ -140,6 +150,13 @@ def test_attributes_that_cannot_be_read(load: Load) -> None:
 
 def test_a_layer_that_forward_deletes(load: Load) -> None:
     program = onnxplain.export(load(SOURCE).LosesLayer(), (torch.ones(2, 2),))
+    assert [weight.name for weight in program.model.graph.initializers.values()] == ["layer.weight", "layer.bias"]
+
+
+def test_a_layer_that_has_the_dtype_already(load: Load) -> None:
+    model, x = load(SOURCE).Converts(), torch.ones(2, 2)
+    program = onnxplain.export(model, (x,))
+    torch.testing.assert_close(program(x)[0], model(x).detach())
     assert [weight.name for weight in program.model.graph.initializers.values()] == ["layer.weight", "layer.bias"]
 
 

@@ -94,12 +94,12 @@ def _noise(batch: int = 1, size: int = 32) -> zoo.Inputs:
 
 
 def _prompted(batch: int = 1, size: int = 16, length: int = 8) -> zoo.Inputs:
-    return zoo.Inputs((torch.randn(batch, 4, size, size), torch.randn(batch, length, 64)), {"timestep": torch.tensor([1])})
+    return zoo.Inputs((torch.randn(batch, 4, size, size), torch.randn(batch, length, 64)), {"timestep": torch.ones(batch, dtype=torch.int64)})
 
 
 def _labelled(batch: int = 1, size: int = 16) -> zoo.Inputs:
     labels = torch.arange(batch) + 3
-    return zoo.Inputs((torch.randn(batch, 4, size, size),), {"timestep": torch.tensor([1]), "class_labels": labels})
+    return zoo.Inputs((torch.randn(batch, 4, size, size),), {"timestep": torch.ones(batch, dtype=torch.int64), "class_labels": labels})
 
 
 def _graph(nodes: int = 10, edges: int = 40) -> zoo.Inputs:
@@ -107,7 +107,7 @@ def _graph(nodes: int = 10, edges: int = 40) -> zoo.Inputs:
 
 
 def _latents(batch: int = 1, size: int = 16, length: int = 8) -> zoo.Inputs:
-    return zoo.Inputs((torch.randn(batch, 4, size, size), torch.tensor([1]), torch.randn(batch, length, 32)))
+    return zoo.Inputs((torch.randn(batch, 4, size, size), torch.ones(batch, dtype=torch.int64), torch.randn(batch, length, 32)))
 
 
 class _GraphConvolution(nn.Module):
