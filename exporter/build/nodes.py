@@ -199,9 +199,12 @@ class NodeBuilder:
         return value
 
     def _finished(self, name: str, value: Any, expected: Any, taken: list[ir.Node]) -> Any:
-        if not isinstance(value, ir.Value) or value.producer() not in taken:
+        if not isinstance(value, ir.Value):
             return value
         dtype = dtype_of(expected)
+        if value.producer() not in taken:
+            # NOTE: a translation whose operators cancel out returns a value that an earlier one has made on its way, without a type.
+            return self.types.assign(value, expected) if value.shape is None and value.dtype in (None, dtype) else value
         if value.dtype is not None and dtype is not None and value.dtype is not dtype:
             # NOTE: the translation computes in another dtype than PyTorch. The graph keeps PyTorch's dtypes.
             value = op.Cast(value, to=int(dtype))
