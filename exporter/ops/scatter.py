@@ -14,6 +14,9 @@ from . import translates
 from .casts import cast
 from .indexing import scatter_reduce
 
+_MEAN, _MAXIMUM = 1, 2
+"""Modes of embedding_bag; 0 is the sum."""
+
 
 @translates("aten::as_strided_scatter")
 def as_strided_scatter(self: ir.Value, src: ir.Value, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Any:
@@ -121,3 +124,49 @@ def _of_length(flat: Any, length: Any, like: ir.Value) -> Any:
     missing = op.Max(op.Sub(length, op.Shape(flat)), op.Constant(value=ir.tensor(np.zeros(1, dtype=np.int64))))
     longer = op.Concat(flat, op.Expand(op.CastLike(0, like), missing), axis=0)
     return op.Slice(longer, [0], length, [0])
+
+
+@translates("aten::_embedding_bag", "aten::_embedding_bag_forward_only", "aten::embedding_bag", "aten::embedding_bag.padding_idx")
+def embedding_bag(
+    weight: ir.Value,
+    indices: ir.Value,
+    offsets: ir.Value,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: ir.Value | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> list[Any]:
+    """aten::_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, ...) -> (Tensor, Tensor, Tensor, Tensor).
+
+    The first result (B, E) has one row for each bag: the sum (mode 0), the mean (1) or the maximum (2) of the rows of `weight` (V, E) at
+    `indices` (N), from its offset in `offsets` (B) up to the next one. `padding_idx` counts for nothing, and an empty bag gives 0. With
+    `include_last_offset`, `offsets` (B + 1) ends with N. The others are for gradients: the bag of each index (N), the sizes of the bags
+    (B), and zeros (B).
+    """
+    del scale_grad_by_freq, sparse
+    indices, offsets = (op.Cast(each, to=int(ir.DataType.INT64)) for each in (indices, offsets))
+    rows = op.Gather(weight, indices)
+    if per_sample_weights is not None:
+        rows = op.Mul(rows, op.Unsqueeze(per_sample_weights, [1]))
+    count = op.Expand(1, op.Shape(indices))
+    if padding_idx is not None and padding_idx >= 0:
+        kept = op.Not(op.Equal(indices, padding_idx))
+        count = op.Cast(kept, to=int(ir.DataType.INT64))
+        rows = op.Where(op.Unsqueeze(kept, [1]), rows, op.CastLike(-np.inf if mode == _MAXIMUM else 0.0, rows))
+    # NOTE: one offset more than there are indices stands for the end.
+    starts = op.Expand(0, op.Add(op.Shape(indices), [1]))
+    starts = op.ScatterElements(starts, offsets, op.Expand(1, op.Shape(offsets)), axis=0, reduction="add")
+    bags = op.Sub(op.Slice(op.CumSum(starts, 0), [0], [-1], [0]), 1)
+    sizes = op.ScatterElements(op.Expand(0, op.Shape(offsets)), bags, count, axis=0, reduction="add")
+    shape = op.Concat(op.Shape(offsets), op.Shape(weight, start=1, end=2), axis=0)
+    empty = op.Expand(op.CastLike(-np.inf if mode == _MAXIMUM else 0.0, rows), shape)
+    result = op.ScatterND(empty, op.Unsqueeze(bags, [1]), rows, reduction="max" if mode == _MAXIMUM else "add")
+    if mode == _MAXIMUM:
+        result = op.Where(op.Unsqueeze(op.Equal(sizes, 0), [1]), op.CastLike(0.0, rows), result)
+    elif mode == _MEAN:
+        result = op.Div(result, op.CastLike(op.Unsqueeze(op.Max(sizes, 1), [1]), rows))
+    if include_last_offset:
+        result, sizes = (op.Slice(each, [0], [-1], [0]) for each in (result, sizes))
+    return [result, bags, sizes, op.Expand(0, op.Shape(sizes))]

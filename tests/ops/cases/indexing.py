@@ -42,6 +42,20 @@ CASES: dict[str, Case] = {
         lambda w, i: (functional.embedding(i, w), functional.embedding(i, w, padding_idx=1), aten.embedding(w, i[0])),
         (randn(9, 4), torch.tensor([[0, 8, 3], [1, 1, 2]])),
     ),
+    "embedding-bag": dynamic(
+        lambda w, i, p: [
+            *(functional.embedding_bag(i, w, torch.tensor([0, 2, 2, 5]), mode=mode) for mode in ("sum", "mean", "max")),
+            *(functional.embedding_bag(i, w, torch.tensor([0, 1]), mode=mode, padding_idx=1) for mode in ("sum", "mean", "max")),
+            functional.embedding_bag(i, w, torch.tensor([0, 2]), mode="sum", per_sample_weights=p),
+            functional.embedding_bag(i, w, torch.tensor([0, 2, 6], dtype=torch.int32), mode="mean", include_last_offset=True)[:1],
+            functional.embedding_bag(torch.stack([i, i]), w, mode="max"),
+            aten._embedding_bag(w, i, torch.tensor([0, 2]))[0],
+            aten._embedding_bag_forward_only(w, i, torch.tensor([0, 2]), False, 1)[0],
+            aten.embedding_bag(w, i, torch.tensor([0, 3]))[0],
+            aten.embedding_bag.padding_idx(w, i, torch.tensor([0, 3]), False, 2, False, None, False, 1)[0],
+        ],
+        (randn(9, 4), torch.tensor([0, 8, 3, 1, 1, 2]), randn(6)),
+    ),
     "index": dynamic(
         lambda x: [
             *(x[:, torch.tensor([1, -1, 0])], x[POSITIONS], x[..., torch.tensor(2)], x[torch.tensor([0, 2]), :, torch.tensor([1, 3])]),
