@@ -346,6 +346,7 @@ def test_branch_inside_torch_is_blamed_on_the_users_line(load: Load, marked: Mar
         "def forward(self, x):\n    if not x.any():\n        x = x[:]\n    return x * 2",
         "def forward(self, x):\n    é = 'é'; return x.exp() if x.min() > 0 else x.view(3)",
         "def forward(self, x):\n    if x.sum() > 0:\n        return x + 1, x\n    return x - 1, -x",
+        "def forward(self, x):\n    if 1 - x.sum() > 0 or x.max() > 2:\n        return x + 1\n    return -x",
         (
             "def forward(self, x):\n    scale = 3\n    if x.sum():\n        return self.double(x) * scale\n    return -x\n\n"
             "def double(self, x):\n    return x * 2"
@@ -357,7 +358,7 @@ def test_branch_inside_torch_is_blamed_on_the_users_line(load: Load, marked: Mar
             "    return torch.nn.functional.log_softmax(\n        x * 2.0, dim=-1)"
         ),
     ],
-    ids=["return", "else-return", "assign", "assign-only", "conditional", "tuple", "closure", "long"],
+    ids=["return", "else-return", "assign", "assign-only", "conditional", "tuple", "or", "closure", "long"],
 )
 def test_cond_in_place_of_a_branch(load: Load, forward: str) -> None:
     outcome = run(load(net(forward)).Net(), (torch.ones(3),))
@@ -369,6 +370,21 @@ def test_cond_in_place_of_a_branch(load: Load, forward: str) -> None:
         x = sign * torch.arange(1.0, 4.0)
         torch.testing.assert_close(program.module()(x), fixed(x))
         torch.testing.assert_close(fixed(x), load(net(forward), "again").Net()(x))
+
+
+@pytest.mark.parametrize(
+    ("call", "replacement"),
+    [
+        ("any(part.max() > 2 for part in x.chunk(3))", "torch.stack([part.max() > 2 for part in x.chunk(3)]).any()"),
+        ("all(part.max() > 0 for part in x.chunk(3))", "torch.stack([part.max() > 0 for part in x.chunk(3)]).all()"),
+        ("any([part.max() > 2 for part in x.chunk(3)])", None),
+    ],
+)
+def test_builtin_that_asks_tensors(load: Load, marked: Marked, call: str, replacement: str | None) -> None:
+    outcome = run(load(net(f"def forward(self, x):\n    return x * {call}  # here")).Net(), (torch.ones(3),))
+    assert outcome.found == [("DataDependentBranch", marked("here")[0])]
+    edits = [edit.replacement for fix in outcome.only.fixes for edit in fix.edits]
+    assert edits == ([replacement] if replacement is not None and COLUMNS else [])
 
 
 @pytest.mark.parametrize(
@@ -786,6 +802,30 @@ def test_operator_without_fake_kernel(load: Load, marked: Marked, strategy: str)
         assert outcome.found == [("FakeKernelMissing", marked(mark, name)[0])]
         exec(outcome.only.fixes[0].edits[0].replacement, {"torch": torch})
         assert run(model, (torch.ones(3),), strategies=strategies).found == []
+
+
+def test_a_fake_kernel_returns_tensors_like_those_for_the_example(load: Load) -> None:
+    source = """
+        import torch
+
+        library = torch.library.Library("onnxplain_like", "FRAGMENT")
+        library.define("several(Tensor x, Tensor y, *, int k=2) -> (Tensor, Tensor, Tensor, Tensor)")
+        library.impl("several", lambda x, y, k=2: (x * 1, y * 1, x > 0, x.new_ones(k + 5, 3)), "CPU")
+
+
+        class Several(torch.nn.Module):
+            def forward(self, x, y):
+                return torch.ops.onnxplain_like.several(x, y)
+    """
+    args = (torch.ones(3, 4), torch.ones(3, 4, dtype=torch.int64))
+    model = load(source).Several()
+    outcome = run(model, args, strategies=("non-strict",))
+    code = outcome.only.fixes[0].edits[0].replacement
+    assert "def _(x, y, *, k=2):" in code
+    others = "torch.empty_like(x), torch.empty_like(y), torch.empty_like(x, dtype=torch.bool)"
+    assert code.rstrip().endswith(f"return ({others}, torch.empty([7, y.shape[0]], dtype=torch.float32),)")
+    exec(code, {"torch": torch})
+    assert run(model, args, strategies=("non-strict",)).found == []
 
 
 def test_method_of_a_module_keeps_its_parameters(load: Load) -> None:
