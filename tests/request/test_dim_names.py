@@ -105,3 +105,14 @@ def test_inputs_that_the_program_lacks(count: int) -> None:
     size = next(iter(program.graph.nodes)).meta["val"].shape[0]
     assert names.of(size) == "rows"
     assert names.text(count * size.node.expr) == ("rows" if count == 1 else "3*rows")
+
+
+def test_a_derived_dim_that_the_program_computes_in_another_way() -> None:
+    """2 * half and other + 5 are equal for 5, but not for 7."""
+    other, half = Dim("other", min=2, max=64), Dim("half", min=2, max=64)
+    args = torch.ones(8, 6), Y
+    program = torch.export.export(Halves(), args, dynamic_shapes=({0: other + 5}, None))
+    names = DimNames()
+    names.learn(program, DynamicShapes.parse(({0: 2 * half}, None), Halves(), args, {}))
+    (symbol,) = next(iter(program.graph.nodes)).meta["val"].shape[0].node.expr.free_symbols
+    assert names.text(symbol) != "half"
