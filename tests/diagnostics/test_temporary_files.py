@@ -41,3 +41,17 @@ def test_only_abandoned_files_are_removed(tmp_path: pathlib.Path) -> None:
 
 def test_a_folder_that_is_not_there_is_no_failure(tmp_path: pathlib.Path) -> None:
     remove_abandoned(tmp_path / "missing")
+
+
+def open_files() -> int:
+    return sum(1 for _ in pathlib.Path("/dev/fd").iterdir())
+
+
+def test_no_file_stays_open(tmp_path: pathlib.Path) -> None:
+    held = Temporary(tmp_path, make_folder)
+    (tmp_path / ".onnxplain-0a.tmp").touch()
+    before = open_files()
+    remove_abandoned(tmp_path)
+    assert open_files() == before
+    held.release()
+    assert open_files() == before - 1
