@@ -346,6 +346,8 @@ def test_constants_are_used_up_to_the_limit() -> None:
         assert (folded("Neg", [np.ones(size)], {}) is not None) is is_folded
         assert (folded("Expand", [np.ones(1), ints([size])], {}) is not None) is is_folded
         assert (folded("ReduceSum", [np.ones(size), None], {}) is not None) is is_folded
+    pairs = [np.ones((1, 1, 2)), np.zeros((LIMIT // 2, 2), dtype=np.int64)]
+    assert folded("GatherND", pairs, {}) is not None
 
 
 @pytest.mark.parametrize(("a", "b", "wanted"), [(7, 2, 3), (-7, 2, -3), (7, -2, -3), (-8, 2, -4), (0, 5, 0), (7, 0, None)])

@@ -14,6 +14,7 @@ REAL = (
         [-30.0, -9.5, -7.9, -3.25, -2.0, -1.0, -0.4, 0.0, 1e-3, 0.3, 1.0, 1.9, 2.1, 4.9, 5.1, 8.1, 12.0, 30.0, math.inf, math.nan]
     ),
 )
+DOUBLES = (torch.tensor([-9.5, -3.25, -1.0, -0.4, 0.0, 0.3, 0.9, 1.1, 1.9, 2.1, 3.7, 4.9, 5.1, 7.7, 8.3, 12.0], dtype=torch.float64),)
 POSITIVE = (torch.tensor([1e-3, 0.2, 0.6, 1.0, 1.9, 2.1, 4.9, 5.1, 8.3, 20.0, 70.0]),)
 PROBABILITIES = (torch.tensor([0.0, 1e-30, 1e-6, 0.02, 0.2, 0.5, 0.7, 0.9, 0.999, 1.0, 1.5, -0.5]),)
 DEGREES = (torch.tensor([[-1.2, -1.0, -0.7, 0.0, 0.3, 1.0, 2.5]]), torch.tensor([[-1.0], [0.0], [1.0], [2.7], [5.0], [7.0], [9.0]]))
@@ -29,6 +30,15 @@ CASES: dict[str, Case] = {
             *(special.spherical_bessel_j0(x), special.airy_ai(x)),
         ],
         REAL,
+    ),
+    "bessel-double": static(
+        lambda x: [
+            *(torch.i0(x), special.i0e(x), special.i1(x), special.i1e(x)),
+            *(special.modified_bessel_k0(x), special.modified_bessel_k1(x), special.bessel_j0(x), special.bessel_j1(x)),
+            *(special.bessel_y0(x), special.bessel_y1(x), special.airy_ai(x)),
+        ],
+        DOUBLES,
+        tolerance=1e-11,
     ),
     "bessel-dynamic": dynamic(lambda x: (torch.i0(x), special.bessel_y0(x), special.airy_ai(x)), POSITIVE),
     "gamma": static(
@@ -47,6 +57,7 @@ CASES: dict[str, Case] = {
         ],
         REAL,
     ),
+    "normal-double": static(lambda x: (torch.erfc(x), special.erfcx(x), special.ndtr(x), special.log_ndtr(x)), DOUBLES, tolerance=1e-11),
     "normal-inverse": dynamic(lambda x: (torch.erfinv(x), special.ndtri(x)), PROBABILITIES),
     "polynomials": static(
         lambda x, n: [
