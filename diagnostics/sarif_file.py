@@ -22,6 +22,11 @@ SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sar
 SIZE_LIMIT = 64 * 10**6
 """The largest SARIF file that onnxplain reads, in bytes. Its own logs have at most 5,000 results, of about 5 kB each."""
 
+_VALUE_LIMIT = 5 * 10**6
+"""The most commas, brackets and braces in such a file. Python needs up to 40 bytes for each byte of lists within lists. Logs of onnxplain
+have one such character for 20 bytes.
+"""
+
 SAME = "The same finding."
 """The message of a related location where the same finding occurs again. All other related locations explain the finding."""
 
@@ -42,6 +47,8 @@ def opened_sarif(path: pathlib.Path) -> Iterator[Json]:
             data = file.read(SIZE_LIMIT + 1)
         if len(data) > SIZE_LIMIT:
             raise ValueError(f"it has more than {SIZE_LIMIT // 10**6} MB")
+        if sum(map(data.count, (b",", b"[", b"{"))) > _VALUE_LIMIT:
+            raise ValueError(f"it has more than {_VALUE_LIMIT // 10**6} million values")
         with _without_collection():
             yield _parsed(data)
 

@@ -106,6 +106,17 @@ def test_a_log_above_the_limit_is_refused(tmp_path: pathlib.Path, command: str) 
 
 
 @pytest.mark.parametrize("command", ["fix", "report", "gate"])
+@pytest.mark.parametrize("part", ["[],", "{},", "[[[[]]]],", '"",'])
+def test_a_log_of_nothing_but_parts_is_refused_before_it_takes_memory(tmp_path: pathlib.Path, command: str, part: str) -> None:
+    log = tmp_path / "parts.sarif"
+    log.write_text('{"version": "2.1.0", "runs": [' + part * (30_000_000 // len(part)) + "[]]}", encoding="utf-8")
+    code, seconds, memory, _ = run(log, command)
+    assert code == 2
+    assert seconds < 20
+    assert memory < 300
+
+
+@pytest.mark.parametrize("command", ["fix", "report", "gate"])
 def test_a_device_is_refused(tmp_path: pathlib.Path, command: str) -> None:
     (tmp_path / "zero.sarif").symlink_to("/dev/zero")
     assert run(tmp_path / "zero.sarif", command)[0] == 2
