@@ -52,6 +52,40 @@ def scan(step: Callable[..., tuple[list[Any], list[Any]]], carried: Sequence[Any
     return emit("Scan", [*carried, *scanned], attributes, len(outputs))
 
 
+def loop(step: Callable[..., tuple[Any, list[Any]]], carried: Sequence[Any], limit: Any) -> list[Any]:
+    """Records an ONNX Loop.
+
+    Args:
+        step: Takes the number of steps before it (INT64) and the carried values; returns whether to go on (BOOL), and the next carried
+            values.
+        carried: The first carried values. Their ranks must be known.
+        limit: The largest number of steps.
+
+    Returns:
+        The last carried values.
+    """
+    recorder = current()
+
+    def values(prefix: str) -> list[Tensor]:
+        return [
+            Tensor(name=f"{prefix}_{number}", type=ir.TensorType(each.dtype), shape=_of_rank(each, 0))
+            for number, each in enumerate(carried)
+        ]
+
+    def scalar(name: str, dtype: ir.DataType) -> Tensor:
+        return Tensor(name=name, type=ir.TensorType(dtype), shape=ir.Shape([]))
+
+    inputs = [scalar("steps", ir.DataType.INT64), scalar("went_on", ir.DataType.BOOL), *values("in")]
+    outputs = [scalar("goes_on", ir.DataType.BOOL), *values("out")]
+    outer = recorder.take()
+    goes_on, states = step(inputs[0], *inputs[2:])
+    nodes = recorder.take()
+    recorder.nodes = outer
+    nodes += [ir.Node("", "Identity", [each], outputs=[out], version=16) for each, out in zip((goes_on, *states), outputs, strict=True)]
+    body = ir.Graph(inputs, outputs, nodes=nodes, name="step")
+    return emit("Loop", [limit, None, *carried], {"body": body}, len(carried))
+
+
 def _of_rank(value: Any, less: int) -> ir.Shape | None:
     """A shape of unknown sizes with `less` dims fewer than `value`; None if the rank of `value` is unknown."""
     return None if value.shape is None else ir.Shape([None] * (len(value.shape) - less))

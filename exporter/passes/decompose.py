@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import sympy
@@ -20,12 +20,19 @@ from onnxplain.torch_internals.fake_tensors import mode_of
 from onnxplain.torch_internals.operators import OpOverload, schema
 from onnxplain.torch_internals.python_kernels import WithoutData, python_kernel
 
-from . import linear_algebra, pooling
+from . import linear_algebra, pooling, singular_values
 from .graphs import inherit
 from .inline import inline
 
 _Wanted = Callable[[OpOverload], Decomposition | None]
 """The decomposition of an operator that has no translation. It replaces the operator wherever a decomposition calls it."""
+
+_OURS: Mapping[OpOverload, Callable[..., Any]] = {
+    **linear_algebra.DECOMPOSITIONS,
+    **pooling.DECOMPOSITIONS,
+    **singular_values.DECOMPOSITIONS,
+}
+"""Our decompositions by operator. They take precedence over those of torch."""
 
 _WAY = "decomposed_from"
 """The key in a node's `meta` for the operators that it was decomposed from. Some operators decompose into each other."""
@@ -83,7 +90,7 @@ def _decomposition(context: DiagnosticContext, node: torch.fx.Node, wanted: _Wan
 
 
 def _known(target: OpOverload) -> Decomposition | None:
-    return linear_algebra.DECOMPOSITIONS.get(target) or pooling.DECOMPOSITIONS.get(target) or decomposition_of(target)
+    return _OURS.get(target) or decomposition_of(target)
 
 
 def _implementation(context: DiagnosticContext, node: torch.fx.Node, wanted: _Wanted) -> torch.fx.GraphModule | None:

@@ -35,11 +35,13 @@ def _no_error(matrix: Tensor) -> Tensor:
     return torch.zeros(matrix.shape[:-2], dtype=torch.int32, device=matrix.device)
 
 
-def _nothing(like: Tensor) -> Tensor:
+def empty(like: Tensor) -> Tensor:
+    """An empty tensor of the dtype of `like`, as PyTorch returns it for what was not asked for."""
     return torch.empty(0, dtype=like.dtype, device=like.device)
 
 
-def _adjoint(matrix: Tensor) -> Tensor:
+def conj_transpose(matrix: Tensor) -> Tensor:
+    """The transposed matrix, conjugated."""
     return matrix.mT.conj() if matrix.is_complex() else matrix.mT
 
 
@@ -136,11 +138,11 @@ def _lu_factor_ex(a: Tensor, *, pivot: bool = True, check_errors: bool = False) 
 
 def _lu(a: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:
     lu, _, order, _ = _factors(a, pivot)
-    return _permutation(order, a.dtype) if pivot else _nothing(a), _lower(lu), _upper(lu)
+    return _permutation(order, a.dtype) if pivot else empty(a), _lower(lu), _upper(lu)
 
 
 def _lu_unpack(lu: Tensor, pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True) -> tuple[Tensor, Tensor, Tensor]:
-    nothing = _nothing(lu)
+    nothing = empty(lu)
     permutation = _permutation(_order(pivots, _sizes(lu)[0]), lu.dtype) if unpack_pivots else nothing
     return permutation, _lower(lu) if unpack_data else nothing, _upper(lu) if unpack_data else nothing
 
@@ -148,13 +150,13 @@ def _lu_unpack(lu: Tensor, pivots: Tensor, unpack_data: bool = True, unpack_pivo
 def _lu_solve(lu: Tensor, pivots: Tensor, b: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
     if not left:
         # NOTE: X A = B is A^H X^H = B^H.
-        return _adjoint(_lu_solve(lu, pivots, _adjoint(b), adjoint=not adjoint))
+        return conj_transpose(_lu_solve(lu, pivots, conj_transpose(b), adjoint=not adjoint))
     lu, b = _batched(lu, b)
     order = _order(pivots, _sizes(lu)[0]).expand(lu.shape[:-1])
     if not adjoint:
         return _solved(lu, order, b)
-    middle = _substitute(_adjoint(lu.triu()), b, upper=False)
-    return _permutation(order, lu.dtype) @ _substitute(_adjoint(_lower(lu)), middle, upper=True, unitriangular=True)
+    middle = _substitute(conj_transpose(lu.triu()), b, upper=False)
+    return _permutation(order, lu.dtype) @ _substitute(conj_transpose(_lower(lu)), middle, upper=True, unitriangular=True)
 
 
 def _inv_ex(a: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
@@ -203,20 +205,20 @@ def _slogdet(a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 def _cholesky_ex(a: Tensor, *, upper: bool = False, check_errors: bool = False) -> tuple[Tensor, Tensor]:
     del check_errors
     size, _ = _sizes(a)
-    a = _adjoint(a) if upper else a
+    a = conj_transpose(a) if upper else a
     columns: list[Tensor] = []
     info = _no_error(a)
     for k in range(size):
         column = a[..., k:, k : k + 1]
         if columns:
             known = torch.cat(columns, -1)
-            column = column - known[..., k:, :] @ _adjoint(known[..., k : k + 1, :])
+            column = column - known[..., k:, :] @ conj_transpose(known[..., k : k + 1, :])
         square = column[..., :1, :].real if a.is_complex() else column[..., :1, :]
         info = torch.where((info == 0) & ~(square[..., 0, 0] > 0), k + 1, info)
         column = torch.cat([torch.zeros_like(a[..., :k, :1]), column / square.sqrt()], -2)
         columns.append(column)
     factor = _joined(columns, a).tril()
-    return _adjoint(factor) if upper else factor, info.int()
+    return conj_transpose(factor) if upper else factor, info.int()
 
 
 def _cholesky(a: Tensor, upper: bool = False) -> Tensor:
@@ -224,8 +226,8 @@ def _cholesky(a: Tensor, upper: bool = False) -> Tensor:
 
 
 def _cholesky_solve(b: Tensor, factor: Tensor, upper: bool = False) -> Tensor:
-    factor, b = _batched(_adjoint(factor) if upper else factor, b)
-    return _substitute(_adjoint(factor), _substitute(factor, b, upper=False), upper=True)
+    factor, b = _batched(conj_transpose(factor) if upper else factor, b)
+    return _substitute(conj_transpose(factor), _substitute(factor, b, upper=False), upper=True)
 
 
 def _cholesky_inverse(factor: Tensor, upper: bool = False) -> Tensor:
@@ -268,7 +270,7 @@ def _geqrf(a: Tensor) -> tuple[Tensor, Tensor]:
         parts = [column]
         if k + 1 < columns:
             right = a[..., k:, k + 1 :]
-            parts.append(right - (tau.conj() if a.is_complex() else tau) * (vector @ (_adjoint(vector) @ right)))
+            parts.append(right - (tau.conj() if a.is_complex() else tau) * (vector @ (conj_transpose(vector) @ right)))
         rows_below = torch.cat([a[..., k:, :k], *parts], -1) if k else torch.cat(parts, -1)
         a = torch.cat([a[..., :k, :], rows_below], -2) if k else rows_below
         taus.append(tau[..., 0])
@@ -287,7 +289,7 @@ def _reflected(reflections: Tensor, tau: Tensor, target: Tensor, *, adjoint: boo
         if adjoint and factor.is_complex():
             factor = factor.conj()
         below = target[..., k:, :]
-        below = below - factor * (vector @ (_adjoint(vector) @ below))
+        below = below - factor * (vector @ (conj_transpose(vector) @ below))
         target = torch.cat([target[..., :k, :], below], -2) if k else below
     return target
 
@@ -302,14 +304,15 @@ def _ormqr(reflections: Tensor, tau: Tensor, other: Tensor, left: bool = True, t
     if left:
         return _reflected(reflections, tau, other, adjoint=transpose)
     # NOTE: C Q is the adjoint of Q^H C^H.
-    return _adjoint(_reflected(reflections, tau, _adjoint(other), adjoint=not transpose))
+    return conj_transpose(_reflected(reflections, tau, conj_transpose(other), adjoint=not transpose))
 
 
-def _qr(a: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
+def qr(a: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
+    """Q and R, by Householder's reflections. The diagonal of R is real."""
     rows, columns = _sizes(a)
     packed, tau = _geqrf(a)
     if mode == "r":
-        return _nothing(a), packed[..., : min(rows, columns), :].triu()
+        return empty(a), packed[..., : min(rows, columns), :].triu()
     width = rows if mode == "complete" else min(rows, columns)
     start = torch.eye(rows, width, dtype=a.dtype, device=a.device).expand(*a.shape[:-1], width)
     return _reflected(packed, tau, start, adjoint=False), packed[..., :width, :].triu()
@@ -351,7 +354,7 @@ _BY_NAME: Mapping[str, Callable[..., Any]] = {
     "linalg_lu_factor_ex": _lu_factor_ex,
     "linalg_lu_solve": _lu_solve,
     "linalg_matrix_exp": _matrix_exp,
-    "linalg_qr": _qr,
+    "linalg_qr": qr,
     "linalg_solve_triangular": _solve_triangular,
     "lu_unpack": _lu_unpack,
     "ormqr": _ormqr,

@@ -81,11 +81,13 @@ def module_pairs() -> list[Pair]:
     return [Pair(name, "float32") for name in _MODULES]
 
 
-def samples(pair: Pair, count: int, seed: int | None = None) -> Iterator[Sample]:
-    """The first samples of a pair, or random ones. The same in each run."""
+def samples(pair: Pair, count: int, seed: int | None = None, *, with_dims: bool = False) -> Iterator[Sample]:
+    """The first samples of a pair, or random ones; only those whose first input has dims if asked for. The same in each run."""
     for each in (torch.manual_seed, random.seed, np.random.seed):
         each(0)
     every = _of_module(_MODULES[pair.operator], pair) if pair.operator in _MODULES else _of_operator(_OPERATORS[pair.operator], pair)
+    if with_dims:
+        every = (each for each in every if each.inputs and each.inputs[0].ndim)
     if seed is None:
         return itertools.islice(every, count)
     known = list(every)

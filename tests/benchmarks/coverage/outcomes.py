@@ -59,7 +59,7 @@ def measure(pair: Pair, selection: Selection) -> list[Result]:
     """The results of the selected samples of a pair."""
     results: list[Result] = []
     try:
-        for sample in samples(pair, selection.count, selection.seed):
+        for sample in samples(pair, selection.count, selection.seed, with_dims=selection.dynamic):
             results.append(_result(pair, sample, selection))
     except Exception as error:  # noqa: BLE001  generators of samples raise anything
         results.append(Result(Outcome.NO_SAMPLE.value, first_line(error)))
@@ -131,7 +131,7 @@ def _resized(value: torch.Tensor, dims: Sequence[int], change: int) -> torch.Ten
 
 
 def _ours(sample: Sample, *, dynamic: bool) -> Any:
-    first, *others = sample.inputs or (torch.empty(()),)
+    first, *others = sample.inputs if dynamic else [torch.empty(())]
     shapes = {"tensors": (dict.fromkeys(range(first.ndim), torch.export.Dim.AUTO), *(None for _ in others))} if dynamic else None
     try:
         program = onnxplain.export(sample.module, _copied(sample.inputs), dynamic_shapes=shapes)

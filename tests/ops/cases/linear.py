@@ -116,6 +116,21 @@ CASES: dict[str, Case] = {
         lambda x, h, w: (torch.rnn_tanh_cell(x, h, w, w / 2), torch.rnn_relu_cell(x, h, w, w / 2, w[0], w[1])),
         (randn(3, 6), randn(3, 6), randn(6, 6)),
     ),
+    "eigenvalues": dynamic(
+        lambda x: [
+            torch.linalg.eigvalsh(x @ x.mT, UPLO="U"),
+            (lambda w, v: (v * w.sigmoid().unsqueeze(-2)) @ v.mT)(*torch.linalg.eigh(x @ x.mT)),
+            torch.linalg.eigh(x.double() @ x.mT.double())[0],
+        ],
+        (randn(2, 3, 7),),
+    ),
+    "eigenvalues-of-complex": static(
+        lambda x: [
+            torch.linalg.eigvalsh(torch.complex(x, x.flip(0))),
+            *(each.abs() for each in torch.linalg.eigh(torch.complex(x, x.flip(0)), UPLO="U")),
+        ],
+        (randn(2, 5, 5),),
+    ),
     "softmax-of-product": dynamic(lambda x: x.softmax(-1) @ x.transpose(1, 2), X),
     "pairs": dynamic(lambda a, b: (a @ b.T, a.T @ b), PAIR),
 }
