@@ -94,7 +94,9 @@ def _noise(batch: int = 1, size: int = 32) -> zoo.Inputs:
 
 
 def _prompted(batch: int = 1, size: int = 16, length: int = 8) -> zoo.Inputs:
-    return zoo.Inputs((torch.randn(batch, 4, size, size), torch.randn(batch, length, 64)), {"timestep": torch.ones(batch, dtype=torch.int64)})
+    return zoo.Inputs(
+        (torch.randn(batch, 4, size, size), torch.randn(batch, length, 64)), {"timestep": torch.ones(batch, dtype=torch.int64)}
+    )
 
 
 def _labelled(batch: int = 1, size: int = 16) -> zoo.Inputs:
