@@ -101,7 +101,9 @@ VALUES = {
     "MY_NAME": ("other-letters", False),
     "MY_NUMBER": ("12345678", False),
     "MY_SENTENCE": ("abcd 1234 efgh", False),
-    "MY_KEY": ("abc1234", False),
+    "MY_KEY": ("abc1234", True),
+    "OTHER_KEY": ("ab3", False),
+    "MY_KEYS": ("abc1234", False),
 }
 
 
