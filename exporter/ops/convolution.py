@@ -67,7 +67,30 @@ def convolution(
     return conv(input, weight, bias, stride, padding, dilation, groups)
 
 
-@translates("aten::_convolution", "aten::_convolution.deprecated")
+@translates("aten::_convolution.deprecated")
+def _convolution_deprecated(
+    input: ir.Value,
+    weight: ir.Value,
+    bias: ir.Value | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    benchmark: bool,
+    deterministic: bool,
+    cudnn_enabled: bool,
+) -> Any:
+    """aten::_convolution.deprecated(..., int groups, bool benchmark, bool deterministic, bool cudnn_enabled) -> Tensor.
+
+    The flags choose a kernel.
+    """
+    del benchmark, deterministic, cudnn_enabled
+    return convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+
+
+@translates("aten::_convolution")
 def _convolution(
     input: ir.Value,
     weight: ir.Value,
@@ -78,12 +101,16 @@ def _convolution(
     transposed: bool,
     output_padding: Sequence[int],
     groups: int,
-    *_flags: bool,
+    benchmark: bool,
+    deterministic: bool,
+    cudnn_enabled: bool,
+    allow_tf32: bool,
 ) -> Any:
     """aten::_convolution(..., int groups, bool benchmark, bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor.
 
     Modules that torch.jit.trace made call it. The flags choose a kernel.
     """
+    del benchmark, deterministic, cudnn_enabled, allow_tf32
     return convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 
 

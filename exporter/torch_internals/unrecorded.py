@@ -25,7 +25,7 @@ def _without_validation(
     original: Any,
     self: torch.distributions.Distribution,
     batch_shape: torch.Size = torch.Size(),  # noqa: B008  torch's default, which is immutable
-    event_shape: torch.Size = torch.Size(),  # noqa: B008
+    event_shape: torch.Size = torch.Size(),  # noqa: B008  as above
     validate_args: bool | None = None,
 ) -> None:
     # NOTE: with None, torch validates unless Python runs with -O (torch 2.11 to 2.15, distributions/distribution.py).

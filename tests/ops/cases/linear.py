@@ -103,6 +103,8 @@ CASES: dict[str, Case] = {
         lambda x: [
             aten.convolution(x, torch.ones(2, 4, 2, 2), torch.ones(2), [2], [1], [1], False, [0], 1),
             aten.convolution(x, torch.ones(4, 2, 2, 2), None, [2], [1], [1], True, [1], 1),
+            aten._convolution(x, torch.ones(2, 4, 2, 2), torch.ones(2), [2], [1], [1], False, [0], 1, False, False, False, False),
+            aten._convolution.deprecated(x, torch.ones(4, 2, 2, 2), None, [2], [1], [1], True, [1], 1, False, False, False),
         ],
         IMAGE,
     ),
