@@ -23,6 +23,7 @@ from onnxplain.torch_internals import (
     loop_gradients,
     modules,
     recurrent_shapes,
+    shape_env,
     tracing,
     unrecorded,
 )
@@ -183,6 +184,7 @@ def _export(model: torch.nn.Module, request: Request, *, strict: bool) -> torch.
         loop_gradients.left_out(),
         known_weights.known(model),
         keyword_inputs.beside_others(),
+        shape_env.without_asserts(),
         # NOTE: with this option, an example of size 1 does not fix a dynamic dim.
         config.switched_on(config.SIZE_ONE),
         # NOTE: TorchDynamo would trace the hook and the patches.

@@ -140,7 +140,7 @@ def conv_transpose(
             pads=[*pads, *pads],
             output_padding=_per_dim(output_padding, weight),
             dilations=_per_dim(dilation, weight),
-            group=groups,
+            group=_fixed(groups),
         )
 
     return _batched(transposed, input, weight)
@@ -158,9 +158,15 @@ def _conv(
     strides, dilations = _per_dim(stride, weight), _per_dim(dilation, weight)
 
     def plain(batch: ir.Value) -> Any:
-        return op.Conv(batch, weight, bias, strides=strides, pads=pads, dilations=dilations, group=groups)
+        return op.Conv(batch, weight, bias, strides=strides, pads=pads, dilations=dilations, group=_fixed(groups))
 
     return _batched(plain, input, weight)
+
+
+def _fixed(groups: Any) -> int:
+    if isinstance(groups, ir.Value):
+        raise ValueError("the number of groups depends on a dynamic size, and ONNX needs a fixed number")
+    return int(groups)
 
 
 def _batched(apply: Any, input: ir.Value, weight: ir.Value) -> Any:

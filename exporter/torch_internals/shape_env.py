@@ -29,6 +29,9 @@ DATA_NEEDED = Symbol(
     without="a line that decides by data looks like other failures",
     otherwise=(),
 )
+_ASSERT_SOUGHT = Symbol(
+    f"{_SHAPE_ENVIRONMENT}._is_python_assert", without="with python -O, a line that decides by data looks like other failures"
+)
 _OWN_FILES = Symbol(
     "torch.fx.experimental.symbolic_shapes:uninteresting_files",
     without="messages of torch may name a line of onnxplain",
@@ -51,6 +54,22 @@ def observed(method: Symbol, observer: Callable[..., None]) -> Iterator[None]:
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
     with wrapped(Slot(ShapeEnv, method.path.rpartition(".")[2]), observe):
+        yield
+
+
+@contextlib.contextmanager
+def without_asserts() -> Iterator[None]:
+    """Keeps torch from asking whether an `assert` decides by data where `python -O` removed all of them.
+
+    torch would compile an `assert` to compare with it, find none, and raise StopIteration (seen in torch 2.13).
+    """
+    if __debug__ or not _ASSERT_SOUGHT.is_present:
+        yield
+        return
+
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    with wrapped(Slot(ShapeEnv, _ASSERT_SOUGHT.path.rpartition(".")[2]), lambda *_: False):
         yield
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pathlib
 import random
+import subprocess
 import sys
 import warnings
 from collections.abc import Callable
@@ -158,6 +160,20 @@ def test_a_layer_that_has_the_dtype_already(load: Load) -> None:
     program = onnxplain.export(model, (x,))
     torch.testing.assert_close(program(x)[0], model(x).detach())
     assert [weight.name for weight in program.model.graph.initializers.values()] == ["layer.weight", "layer.bias"]
+
+
+def test_a_branch_without_asserts(tmp_path: pathlib.Path) -> None:
+    """With `python -O`, torch looks for an `assert` in a function that has none any more."""
+    (tmp_path / "odd.py").write_text(SOURCE, encoding="utf-8")
+    program = """
+import onnxplain, torch, odd
+try:
+    onnxplain.export(odd.HasNoText(), (torch.ones(2, 2),), try_fixes=False)
+except onnxplain.ExportFailed as error:
+    print([finding.rule.id for finding in error.findings])
+"""
+    ran = subprocess.run([sys.executable, "-O", "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["['OXP1001']"]
 
 
 @pytest.mark.parametrize("number", [150, 300])
