@@ -126,6 +126,17 @@ def repeat_interleave(self: ir.Value, repeats: Any, dim: int | None = None, *, o
     return op.Gather(self, op.Div(positions, repeats), axis=dim)
 
 
+@translates("aten::roll")
+def roll(self: ir.Value, shifts: Sequence[Any], dims: Sequence[int] = ()) -> Any:
+    """aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor. Without dims, the elements in order."""
+    if not dims:
+        return op.Reshape(roll(op.Reshape(self, [-1]), shifts, [0]), op.Shape(self))
+    for shift, dim in zip(shifts, dims, strict=True):
+        length = op.Squeeze(op.Shape(self, start=dim, end=None if dim == -1 else dim + 1))
+        self = op.Gather(self, op.Mod(op.Sub(op.Range(0, length, 1), shift), length), axis=dim)
+    return self
+
+
 @translates("aten::slice.Tensor")
 def slice_(self: ir.Value, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1) -> Any:
     """aten::slice.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor. `dim` is cut."""

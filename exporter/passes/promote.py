@@ -40,6 +40,8 @@ _BECOMES_COMPLEX = frozenset(
 )
 """Operators that make a complex tensor from a real one. The real one is cast before, so that a translation for complex tensors never
 gets a real one."""
+_SYMBOLIC = {torch.SymInt: torch.int64, torch.SymFloat: torch.float32, torch.SymBool: torch.bool}
+"""The dtypes of numbers that are computed from sizes, in ONNX."""
 _MASKS = frozenset({"condition", "mask"})
 """The names of arguments that stay bool."""
 
@@ -88,7 +90,7 @@ def _compute_dtype(node: torch.fx.Node) -> torch.dtype | None:
     names = _operands(node.target)
     operands = [_value(argument) for name, argument in _arguments(node) if name in names]
     # NOTE: the type of a number counts, not its value.
-    numbers = [0 if isinstance(value, torch.SymInt) else value for value in operands]
+    numbers = [0 if isinstance(value, torch.SymInt) else False if isinstance(value, torch.SymBool) else value for value in operands]
     known = [value for value in numbers if isinstance(value, torch.Tensor | int | float | complex)]
     tensors = [value for value in known if isinstance(value, torch.Tensor)]
     if len(known) != 2 or not tensors:
@@ -109,9 +111,9 @@ def _value(argument: Any) -> Any:
 def _cast_operands(graph: torch.fx.Graph, node: torch.fx.Node, dtype: torch.dtype) -> None:
     def cast(argument: Any) -> Any:
         value = _value(argument)
-        if isinstance(argument, torch.fx.Node) and isinstance(value, torch.SymInt | torch.SymFloat):
-            # NOTE: in ONNX a size is a scalar tensor.
-            value = node.meta["val"].new_empty((), dtype=torch.int64 if isinstance(value, torch.SymInt) else torch.float32)
+        if isinstance(argument, torch.fx.Node) and (known := _SYMBOLIC.get(type(value))):
+            # NOTE: in ONNX a size, and what is computed from sizes, is a scalar tensor.
+            value = node.meta["val"].new_empty((), dtype=known)
         if not isinstance(argument, torch.fx.Node) or not isinstance(value, torch.Tensor):
             return argument
         if value.dtype == dtype or (value.is_complex() and not dtype.is_complex):

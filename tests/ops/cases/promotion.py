@@ -18,5 +18,9 @@ CASES: dict[str, Case] = {
     "cat-of-dtypes": dynamic(lambda a, b: torch.cat([a, b]), MIXED),
     "sum-of-bools": dynamic(lambda a, b: (a.sum(), b.sum(dim=1)), BOOLS),
     "mean-of-casts": dynamic(lambda a, b: (a.double() + b).mean(), MIXED),
+    "times-test-of-size": dynamic(
+        lambda a, b: (a * (a.size(0) == min(a.size(1), 3)), b + (b.size(0) > b.size(1)), b == (b.size(0) == b.size(1))),
+        MIXED,
+    ),
     "brain-float": dynamic(lambda x: functional.conv1d(x.bfloat16(), torch.ones(2, 8, 3).bfloat16() / 8).float(), X, tolerance=2e-2),
 }

@@ -51,6 +51,13 @@ CASES: dict[str, Case] = {
         ],
         X,
     ),
+    "roll": dynamic(
+        lambda x: [
+            *(x.roll(1), x.roll((2, -1), (0, 2)), x.roll(-1, -1), x.roll(11, 1), x.roll(x.size(1) - 2, 1), x.roll(-x.size(0))),
+            (x > 0).roll(1, 0),
+        ],
+        X,
+    ),
     "slice": dynamic(
         lambda x: [
             *(x[1:], x[:, :-1], x[:, 1::2], x[..., -2:], x[:, : x.size(1) // 2], x[:] + 1, x[1:-1, 2:4], x[:, x.size(1) - 2 :]),
