@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -30,8 +31,16 @@ class Attributes:
     def __init__(self, model: torch.nn.Module) -> None:
         classes: dict[type, bool] = {}
         self._modules = []
+        self._helpers: dict[int, tuple[Any, dict[str, Any]]] = {}
+        helpers: dict[type, bool] = {}
         namespaces: dict[int, dict[str, Any]] = {}
         for path, module in named_modules(model):
+            for value in vars(module).values():
+                kind = type(value)
+                if kind not in helpers:
+                    helpers[kind] = _is_helper(kind)
+                if helpers[kind] and id(value) not in self._helpers:
+                    self._helpers[id(value)] = (value, dict(vars(value)))
             cls = type(module)
             if cls not in classes:
                 # NOTE: not `cls.forward`, which is a computed property in torch.jit's classes.
@@ -89,10 +98,24 @@ class Attributes:
             for name in now.keys() - values.keys():
                 del now[name]
             now.update({name: value for name, value in values.items() if now.get(name) is not value})
+        for helper, values in self._helpers.values():
+            # NOTE: what a helper caches during a capture, such as a table of positions, has no data.
+            now = vars(helper)
+            if now.keys() != values.keys() or any(now[name] is not value for name, value in values.items()):
+                now.clear()
+                now.update(values)
         for value, content in self._contents.values():
             if [*map(id, _items(value))] != [*map(id, _items(content))]:
                 value.clear()
                 value.extend(content) if isinstance(value, list) else value.update(content)
+
+
+def _is_helper(cls: type) -> bool:
+    """Whether objects of `cls` are neither torch's nor Python's, and may cache tensors in their attributes."""
+    others = (torch.Tensor, torch.nn.Module, type, types.FunctionType, types.MethodType, types.ModuleType)
+    # NOTE: classes of Python and torch that are written in C have no `__dict__`, or none that may be cleared.
+    plain = cls.__module__.partition(".")[0] not in ("builtins", "collections", "torch")
+    return plain and cls.__dictoffset__ != 0 and not issubclass(cls, (*others, enum.Enum, BaseException))
 
 
 def _assigned(modules: Sequence[tuple[str, torch.nn.Module]], frames: Sequence[Location]) -> set[str]:

@@ -34,7 +34,7 @@ from onnxplain.torch_internals.code_objects import compiled, key_of
 _UNTRIED = "onnxplain did not try this fix."
 _SLOWER = 10.0
 """How many times longer than the unchanged model an edited one may take, but at least `_LEAST_SECONDS`."""
-_LEAST_SECONDS = 10.0
+_LEAST_SECONDS = 5.0
 
 
 class _Verdict(enum.Enum):
