@@ -12,9 +12,12 @@ import torch
 
 from onnxplain import weights
 
+_CHANNEL_AXIS = {"Conv": 0, "ConvTranspose": 1}
+"""The dim of the output's channels in the weights."""
+
 
 def batch_norm_into_conv(model: ir.Model) -> None:
-    """Removes each BatchNormalization that follows a Conv. The weights of the Conv are scaled and shifted when they are written.
+    """Removes each BatchNormalization that follows a Conv or a ConvTranspose, whose weights are scaled and shifted when they are written.
 
     y = scale * (conv(x) - mean) / sqrt(var + epsilon) + shift, which is linear in the weights of the convolution.
     """
@@ -23,7 +26,10 @@ def batch_norm_into_conv(model: ir.Model) -> None:
             continue
         data = node.inputs[0]
         conv = data.producer() if data is not None else None
-        if data is None or conv is None or conv.op_type != "Conv" or len(data.uses()) != 1 or data.is_graph_output():
+        if data is None or conv is None or conv.op_type not in _CHANNEL_AXIS or len(data.uses()) != 1 or data.is_graph_output():
+            continue
+        if conv.op_type == "ConvTranspose" and "group" in conv.attributes and conv.attributes["group"].as_int() != 1:
+            # NOTE: the channels of all groups but the first are not in the weight's dim of channels.
             continue
         tensors = [value.const_value if value is not None else None for value in (*conv.inputs[1:], *node.inputs[1:])]
         known = [tensor for tensor in tensors if isinstance(tensor, weights.Weight | weights.Computed)]
@@ -35,6 +41,7 @@ def _merge(graph: ir.Graph, conv: ir.Node, norm: ir.Node, tensors: list[weights.
     kernel, *bias = tensors[: len(conv.inputs) - 1]
     scale, shift, mean, variance = tensors[-4:]
     epsilon = norm.attributes["epsilon"].as_float() if "epsilon" in norm.attributes else 1e-5
+    axis = _CHANNEL_AXIS[conv.op_type]
 
     # NOTE: the weights are computed on the CPU, where they are written: a device may have no memory left beside the model.
     def factor() -> torch.Tensor:
@@ -42,8 +49,10 @@ def _merge(graph: ir.Graph, conv: ir.Node, norm: ir.Node, tensors: list[weights.
 
     def scaled(rows: int) -> Iterator[torch.Tensor]:
         weight = kernel.raw
-        for block, by in zip(weight.split(rows), factor().split(rows), strict=True):
-            yield block.cpu() * by.reshape(-1, *[1] * (weight.ndim - 1))
+        along = factor().reshape([-1 if each == axis else 1 for each in range(weight.ndim)])
+        for start in range(0, len(weight), rows):
+            by = along[start : start + rows] if axis == 0 else along
+            yield weight[start : start + rows].cpu() * by
 
     def all_scaled() -> torch.Tensor:
         return next(scaled(len(kernel.raw)))
@@ -55,7 +64,7 @@ def _merge(graph: ir.Graph, conv: ir.Node, norm: ir.Node, tensors: list[weights.
     inputs = [conv.inputs[0]]
     bias_name = f"{str(kernel.name).removesuffix('weight')}bias"
     for compute, by_rows, name, like, operators in (
-        (all_scaled, scaled, kernel.name, kernel, functools.partial(_scaled, values, epsilon)),
+        (all_scaled, scaled, kernel.name, kernel, functools.partial(_scaled, values, epsilon, axis)),
         (shifted, None, bias_name, shift, functools.partial(_shifted, values, epsilon)),
     ):
         made = weights.Computed(compute, like.like, tensors, f"{name}.normalized", operators, by_rows)
@@ -65,7 +74,7 @@ def _merge(graph: ir.Graph, conv: ir.Node, norm: ir.Node, tensors: list[weights.
     (result,) = norm.outputs
     merged = ir.Node(
         "",
-        "Conv",
+        conv.op_type,
         inputs,
         attributes=list(conv.attributes.values()),
         outputs=[ir.Value(name=result.name, shape=result.shape, type=result.type)],
@@ -92,12 +101,12 @@ def _factor(values: Sequence[ir.Value | None], epsilon: float) -> list[ir.Node]:
     return [larger, root, ir.node("Div", [scale, root.outputs[0]])]
 
 
-def _scaled(values: Sequence[ir.Value | None], epsilon: float) -> list[ir.Node]:
+def _scaled(values: Sequence[ir.Value | None], epsilon: float, axis: int) -> list[ir.Node]:
     """The operators for kernel * factor."""
     kernel = values[0]
     nodes = _factor(values, epsilon)
     ranks = 1 if kernel is None or kernel.shape is None else len(kernel.shape)
-    shape = _constant(f"shape_{ranks}", np.array([-1, *[1] * (ranks - 1)], dtype=np.int64))
+    shape = _constant(f"shape_{ranks}_{axis}", np.array([-1 if each == axis else 1 for each in range(ranks)], dtype=np.int64))
     along = ir.node("Reshape", [nodes[-1].outputs[0], shape])
     return [*nodes, along, ir.node("Mul", [kernel, along.outputs[0]])]
 

@@ -33,6 +33,12 @@ class ConvNorm(nn.Module):
         return self.norm(self.conv(x))
 
 
+class Transposed(ConvNorm):
+    def __init__(self, dims: int = 2, **conv: Any) -> None:
+        super().__init__(dims=dims)
+        self.conv = (nn.ConvTranspose1d, nn.ConvTranspose2d)[dims - 1](4, 6, 3, **conv)
+
+
 class UsedTwice(ConvNorm):
     def forward(self, x: torch.Tensor) -> Any:
         y = self.conv(x)
@@ -82,6 +88,9 @@ CASES: dict[str, tuple[nn.Module, dict[str, int]]] = {
     "three dims": (ConvNorm(bias=True, dims=3), MERGED),
     "large epsilon": (ConvNorm(bias=True, epsilon=0.5), MERGED),
     "groups, stride, padding": (ConvNorm(groups=2, stride=2, padding=1, dilation=2), MERGED),
+    "transposed": (Transposed(stride=2, output_padding=1), {"ConvTranspose": 1}),
+    "transposed, no bias": (Transposed(dims=1, bias=False), {"ConvTranspose": 1}),
+    "transposed, groups": (Transposed(groups=2), {"ConvTranspose": 1, "BatchNormalization": 1}),
     "no scale": (ConvNorm(affine=False), {"Conv": 1, "BatchNormalization": 1}),
     "used twice": (UsedTwice(), {"Conv": 1, "BatchNormalization": 1, "Add": 1}),
     "returned": (Returned(), {"Conv": 1, "BatchNormalization": 1}),
@@ -112,7 +121,9 @@ def test_merged_where_nothing_else_needs_the_convolution(model: nn.Module, expec
     assert all(node.metadata_props["onnxplain.source"] for node in program.model.graph)
 
 
-@pytest.mark.parametrize("model", [ConvNorm(), ConvNorm(bias=True, dims=1, epsilon=0.5), Twice()], ids=["plain", "bias", "twice"])
+@pytest.mark.parametrize(
+    "model", [ConvNorm(), ConvNorm(bias=True, dims=1, epsilon=0.5), Twice(), Transposed()], ids=["plain", "bias", "twice", "transposed"]
+)
 def test_a_model_without_weights_computes_them_from_those_of_the_state_dict(model: ConvNorm, tmp_path: pathlib.Path) -> None:
     x = example(model.eval())
     onnxplain.export(model, (x,)).save(tmp_path / "m.onnx", include_initializers=False, keep_initializers_as_inputs=True)

@@ -105,3 +105,21 @@ def test_weights_that_were_rearranged_are_left_out() -> None:
     weights = program.model.graph.initializers
     assert sorted(tuple(value.shape or ()) for value in weights.values()) == [(4, 5), (5,)]
     assert all(value.uses() for value in weights.values())
+
+
+@pytest.mark.parametrize(
+    ("pad", "mode", "left"),
+    [
+        pytest.param((1, 2, 0, 3), "constant", {"Conv": 1}, id="zeros"),
+        pytest.param((0, 0, 0, 0, 0, 2), "constant", {"Pad": 1, "Conv": 1}, id="channels"),
+        pytest.param((-1, 1), "constant", {"Pad": 1, "Conv": 1}, id="cut"),
+        pytest.param((1, 1, 1, 1), "reflect", {"Pad": 1, "Conv": 1}, id="reflected"),
+    ],
+)
+def test_a_convolution_pads_itself(pad: tuple[int, ...], mode: str, left: dict[str, int]) -> None:
+    conv = nn.Conv2d(5 if len(pad) == 6 else 3, 4, 3, padding=(0, 1))
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return conv(nn.functional.pad(x, pad, mode))  # type: ignore[no-any-return]
+
+    assert operators(export(function, torch.randn(2, 3, 6, 7))) == left

@@ -1,0 +1,89 @@
+"""Chains of views become at most a Reshape, a Transpose and a Reshape."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import onnxplain
+
+View = Callable[[torch.Tensor], torch.Tensor]
+
+
+def nodes(function: View, x: torch.Tensor, dynamic: bool = False) -> Counter[str]:
+    """The operators of the exported function, which equals eager PyTorch on `x` and on a batch of 5."""
+    program = onnxplain.export(function, (x,), dynamic_shapes=({0: torch.export.Dim("batch")},) if dynamic else None)
+    for each in (x, torch.randn(5, *x.shape[1:])) if dynamic else (x,):
+        torch.testing.assert_close(program(each)[0], function(each))
+    return Counter(node.op_type for node in program.model.graph)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        pytest.param(lambda x: x.view(-1, 6, 4, 2).transpose(1, 2).transpose(2, 3) * 2, {"Reshape": 1, "Transpose": 1}, id="heads"),
+        pytest.param(
+            lambda x: x.unflatten(-1, (2, 4)).unsqueeze(0).transpose(0, -2).squeeze(-2) * 2, {"Reshape": 1, "Transpose": 1}, id="qkv"
+        ),
+        pytest.param(lambda x: x.transpose(1, 2).unsqueeze(1).transpose(2, 3).squeeze(1) * 2, {}, id="back-and-forth"),
+        pytest.param(lambda x: x.unsqueeze(1).flatten(1, 2).unsqueeze(-1) * 2, {"Reshape": 1}, id="ones"),
+        pytest.param(lambda x: x.transpose(1, 2).unsqueeze(-1).reshape(-1, 48) * 2, {"Transpose": 1, "Reshape": 1}, id="flat"),
+        pytest.param(
+            lambda x: x.view(-1, 3, 2, 2, 4).permute(0, 1, 3, 2, 4).reshape(-1, 6, 8) * 2, {"Reshape": 2, "Transpose": 1}, id="windows"
+        ),
+    ],
+)
+def test_chains(function: View, expected: dict[str, int], dynamic: bool) -> None:
+    assert nodes(function, torch.randn(3, 6, 8), dynamic) - Counter(["Mul"]) == Counter(expected)
+
+
+def test_a_chain_ends_at_a_value_that_is_used_again() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        turned = x.transpose(0, 1)
+        return turned.reshape(6, 4) @ turned.reshape(4, 6) + turned.sum()
+
+    assert nodes(function, torch.randn(3, 8))["Transpose"] == 1
+
+
+def test_an_output_in_a_chain_stays() -> None:
+    program = onnxplain.export(lambda x: (y := x.transpose(0, 1), y.unsqueeze(0).transpose(1, 2)), (torch.randn(3, 4),))
+    x = torch.randn(3, 4)
+    first, second = program(x)
+    torch.testing.assert_close(first, x.T)
+    torch.testing.assert_close(second, x[None])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_chains(seed: int) -> None:
+    draw = random.Random(seed)
+    x = torch.randn(2, 3, 4, 6)
+    steps: list[View] = []
+    y = x
+    for _ in range(draw.randint(2, 6)):
+        match draw.randint(0, 3):
+            case 0:
+                order = draw.sample(range(y.ndim), y.ndim)
+                steps.append(lambda each, order=order: each.permute(order))
+            case 1:
+                axis = draw.randint(0, y.ndim)
+                steps.append(lambda each, axis=axis: each.unsqueeze(axis))
+            case 2 if y.ndim > 1:
+                axis = draw.randint(0, y.ndim - 2)
+                steps.append(lambda each, axis=axis: each.flatten(axis, axis + 1))
+            case _:
+                axis = draw.randint(0, y.ndim - 1)
+                parts = draw.choice([each for each in range(1, y.shape[axis] + 1) if y.shape[axis] % each == 0])
+                steps.append(lambda each, axis=axis, parts=parts: each.unflatten(axis, (parts, -1)))
+        y = steps[-1](y)
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        for step in steps:
+            x = step(x)
+        return x * 2
+
+    assert sum(nodes(function, x).values()) <= 4
