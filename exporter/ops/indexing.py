@@ -104,7 +104,7 @@ def select_scatter(self: ir.Value, src: ir.Value, dim: int, index: Any) -> Any:
     """aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor. `self` with `src` at one position of `dim`."""
     assert self.shape is not None
     axis = dim % len(self.shape)
-    return _overwritten(self, op.Unsqueeze(cast(src, self.dtype), [axis]), axis, index)
+    return _overwritten(self, op.Unsqueeze(cast(src, self.dtype), [axis]), axis, index, 1)
 
 
 @translates("aten::slice_scatter")
@@ -117,7 +117,7 @@ def slice_scatter(self: ir.Value, src: ir.Value, dim: int = 0, start: Any = None
     rank = len(self.shape)
     axis, start, src = dim % rank, 0 if start is None else start, cast(src, self.dtype)
     if isinstance(step, int) and step == 1:
-        return _overwritten(self, src, axis, start)
+        return _overwritten(self, src, axis, start, None if src.shape is None else src.shape[axis])
     every = op.Range(0, op.Squeeze(op.Shape(self, start=axis, end=axis + 1)), 1)
     positions = op.Slice(every, [start], [_END if end is None else end], [0], [step])
     places = op.Reshape(positions, [1] * axis + [-1] + [1] * (rank - axis - 1), allowzero=1)
@@ -127,10 +127,10 @@ def slice_scatter(self: ir.Value, src: ir.Value, dim: int = 0, start: Any = None
 _END = 2**63 - 1
 
 
-def _overwritten(self: ir.Value, part: Any, axis: int, start: Any) -> Any:
-    """`self` with `part` in place of its elements from `start`, which counts from the end if it is negative."""
+def _overwritten(self: ir.Value, part: Any, axis: int, start: Any, length: Any) -> Any:
+    """`self` with `part` in place of `length` elements from `start`, which counts from the end if it is negative."""
     assert self.shape is not None
-    size, length = self.shape[axis], None if part.shape is None else part.shape[axis]
+    size = self.shape[axis]
     if isinstance(start, int) and isinstance(size, int):
         start = min(max(start + size if start < 0 else start, 0), size)
     is_first = isinstance(start, int) and start == 0

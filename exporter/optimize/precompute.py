@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -25,31 +26,42 @@ def precompute(model: ir.Model) -> None:
     """
     graph = model.graph
     taken = {value.name for node in graph.all_nodes() for value in node.outputs} | set(graph.initializers)
-    done: dict[tuple[object, ...], ir.Value] = {}
+    done: dict[tuple[object, ...], list[ir.Value]] = {}
     for node in list(graph.all_nodes()):
-        if not _reads_only_weights(node) or node.outputs[0].is_graph_output() or not all(map(_is_replaceable, node.inputs)):
+        if (
+            not _reads_only_weights(node)
+            or any(each.is_graph_output() for each in node.outputs)
+            or not all(map(_is_replaceable, node.inputs))
+        ):
             continue
         # NOTE: the test of a loop is in the model twice; what it computes from a weight must be in the file only once.
         key = (node.op_type, *map(id, node.inputs), *((name, str(each.value)) for name, each in node.attributes.items()))
         if key not in done:
-            made = _computed(node)
-            if made is None:
-                continue
-            name = made.name or "weight"
-            while name in taken:
-                name += "_"
-            taken.add(name)
-            made.name = name
-            done[key] = ir.Value(name=name, shape=ir.Shape(made.like.shape), type=ir.TensorType(made.dtype), const_value=made)
-            graph.register_initializer(done[key])
-        ir.convenience.replace_all_uses_with(node.outputs[0], done[key])
+            computed = [_computed(*operator) for operator in _operators(node)]
+            done[key] = [_initializer(graph, each, taken) for each in computed if each is not None]
+        if not done[key]:
+            continue
+        for output, value in zip(node.outputs, done[key], strict=True):
+            ir.convenience.replace_all_uses_with(output, value)
         # NOTE: the node may be inside a loop. It leaves the loop then.
         node.graph.remove(node, safe=True)  # type: ignore[union-attr]  # the graph's own node
 
 
+def _initializer(graph: ir.Graph, made: weights.Computed, taken: set[str | None]) -> ir.Value:
+    """A new initializer with a name that is not taken yet."""
+    name = made.name or "weight"
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    made.name = name
+    value = ir.Value(name=name, shape=ir.Shape(made.like.shape), type=ir.TensorType(made.dtype), const_value=made)
+    graph.register_initializer(value)
+    return value
+
+
 def _reads_only_weights(node: ir.Node) -> bool:
     """Whether all inputs are weights and constants, at least one a weight."""
-    if node.domain or node.op_type not in _OPERATORS or len(node.outputs) != 1:
+    if node.domain or (node.op_type != "Split" and (node.op_type not in _OPERATORS or len(node.outputs) != 1)):
         return False
     known = [value is not None and value.const_value is not None for value in node.inputs]
     return all(known) and any(isinstance(value.const_value, _KINDS) for value in node.inputs if value is not None)
@@ -62,12 +74,38 @@ def _is_replaceable(value: ir.Value | None) -> bool:
     return not value.is_graph_output() and all(_reads_only_weights(user) for user, _ in value.uses())
 
 
-def _computed(node: ir.Node) -> weights.Computed | None:
-    """The weight that the node computes; None if torch cannot compute it."""
-    tensors = [value.const_value for value in node.inputs if value is not None]
+_Operator = tuple[str, Sequence[ir.Value | None], Sequence[ir.Attr]]
+"""An operator's type, inputs and attributes."""
+
+
+def _operators(node: ir.Node) -> list[_Operator]:
+    """The operator that makes each output of a node: the node itself, or a Slice for each part of a Split."""
+    if node.op_type != "Split":
+        return [(node.op_type, node.inputs, tuple(node.attributes.values()))]
+    data, *sizes = node.inputs
+    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
+    assert data is not None
+    assert data.shape is not None
+    given = sizes[0].const_value if sizes and sizes[0] is not None else None
+    length = data.shape[axis]
+    assert isinstance(length, int)  # the shape of a weight
+    parts = len(node.outputs)
+    ends = (
+        list(itertools.accumulate(_ints(_constant(given)))) if given is not None else [-(-length // parts) * (i + 1) for i in range(parts)]
+    )
+    return [("Slice", [data, *(_vector(each) for each in (start, end, axis))], ()) for start, end in itertools.pairwise([0, *ends])]
+
+
+def _vector(number: int) -> ir.Value:
+    tensor = ir.tensor([number], dtype=ir.DataType.INT64)
+    return ir.Value(name=f"vector_{number}", shape=ir.Shape([1]), type=ir.TensorType(tensor.dtype), const_value=tensor)
+
+
+def _computed(op_type: str, inputs: Sequence[ir.Value | None], attributes: Sequence[ir.Attr]) -> weights.Computed | None:
+    """The weight that an operator computes; None if torch cannot compute it."""
+    tensors = [value.const_value for value in inputs if value is not None]
     sources = [tensor for tensor in tensors if isinstance(tensor, _KINDS)]
-    attributes = {name: attribute.value for name, attribute in node.attributes.items()}
-    apply = functools.partial(_OPERATORS[node.op_type], attributes)
+    apply = functools.partial(_OPERATORS[op_type], {each.name: each.value for each in attributes})
     try:
         like = apply(*(tensor.like if isinstance(tensor, _KINDS) else _constant(tensor) for tensor in tensors))
     except (RuntimeError, IndexError, TypeError):
@@ -77,8 +115,8 @@ def _computed(node: ir.Node) -> weights.Computed | None:
     def compute() -> torch.Tensor:
         return apply(*(tensor.raw if isinstance(tensor, _KINDS) else _constant(tensor) for tensor in tensors))
 
-    operators = functools.partial(_new_node, node.op_type, node.inputs, tuple(node.attributes.values()))
-    return weights.Computed(compute, like.to("meta"), sources, f"{sources[0].name}.{node.op_type.lower()}", operators)
+    operators = functools.partial(_new_node, op_type, inputs, attributes)
+    return weights.Computed(compute, like.to("meta"), sources, f"{sources[0].name}.{op_type.lower()}", operators)
 
 
 def _new_node(name: str, inputs: Sequence[ir.Value | None], attributes: Sequence[ir.Attr]) -> list[ir.Node]:
@@ -108,6 +146,8 @@ def _slice(_: Mapping[str, Any], data: torch.Tensor, starts: torch.Tensor, ends:
 
 def _gather(attributes: Mapping[str, Any], data: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
     axis = attributes.get("axis", 0) % data.ndim
+    if indices.ndim == 0 and not indices.is_meta:
+        return data.select(axis, int(indices))
     return data[(slice(None),) * axis + (indices.to(data.device),)]
 
 
@@ -142,6 +182,8 @@ _OPERATORS: Mapping[str, Callable[..., torch.Tensor]] = {
     "Exp": lambda _, data: data.exp(),
     "Gather": _gather,
     "Mul": _same_device(lambda a, b: a * b),
+    "Neg": lambda _, data: -data,
+    "Reciprocal": lambda _, data: 1 / data,
     "Reshape": lambda _, data, shape: data.reshape(_ints(shape)),
     "Slice": _slice,
     "Sqrt": lambda _, data: data.sqrt(),

@@ -101,10 +101,14 @@ def small_constant(value: ir.Value) -> Array | None:
     return array
 
 
+_REPEATING = frozenset({"Expand", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+"""Operators whose results hold the numbers of their input alone."""
+
+
 def uniform_number(value: ir.Value) -> Any:
     """The number that all elements of a constant equal; None if there is none. A large constant may be an expanded small one."""
     producer = value.producer()
-    if producer is not None and producer.op_type == "Expand" and not producer.domain and producer.inputs[0] is not None:
+    if producer is not None and producer.op_type in _REPEATING and not producer.domain and producer.inputs[0] is not None:
         return uniform_number(producer.inputs[0])
     array = small_constant(value)
     if array is None or array.size == 0 or not (array == array.flat[0]).all():
@@ -133,8 +137,27 @@ def _same(name: str, inputs: Sequence[ir.Value | None], attributes: Mapping[str,
             return value if target is not None and value.shape is not None and unchanged(value.shape, target) else None
         case "Add" | "Sub" | "Mul" | "Div":
             return _neutral(name, inputs)
+        case "Resize":
+            sizes = small_constant(inputs[3]) if len(inputs) > 3 and inputs[3] is not None else None
+            cut = attributes.get("coordinate_transformation_mode") == "tf_crop_and_resize" or attributes.get("axes") is not None
+            return value if sizes is not None and not cut and value.shape is not None and _equal(value.shape, sizes) else None
+        case "Pad":
+            pads = None if inputs[1] is None else small_constant(inputs[1])
+            return value if pads is not None and not pads.any() else None
+        case "Squeeze":
+            return _unsqueezed(value, inputs[1]) if len(inputs) > 1 else None
         case _:
             return None
+
+
+def _unsqueezed(value: ir.Value, axes: ir.Value | None) -> ir.Value | None:
+    """The value to which an Unsqueeze added the dims that a Squeeze of `value` would remove."""
+    before = value.producer()
+    if before is None or before.op_type != "Unsqueeze" or before.domain or before.inputs[1] is None or axes is None:
+        return None
+    added, removed = small_constant(before.inputs[1]), small_constant(axes)
+    same = added is not None and removed is not None and np.array_equal(np.sort(added), np.sort(removed))
+    return before.inputs[0] if same else None
 
 
 def _neutral(name: str, inputs: Sequence[ir.Value | None]) -> ir.Value | None:
@@ -142,7 +165,10 @@ def _neutral(name: str, inputs: Sequence[ir.Value | None]) -> ir.Value | None:
     neutral = 0 if name in ("Add", "Sub") else 1
     pairs = [(inputs[0], inputs[1])] if name in ("Sub", "Div") else [(inputs[0], inputs[1]), (inputs[1], inputs[0])]
     for value, other in pairs:
-        if value is None or other is None or value.shape is None or other.shape is None or len(other.shape) > len(value.shape):
+        if value is None or other is None or other.shape is None:
+            continue
+        # NOTE: a scalar broadcasts to any shape, also to one that is not known.
+        if len(other.shape) > 0 and (value.shape is None or len(other.shape) > len(value.shape)):
             continue
         number = small_constant(other)
         if number is not None and number.size == 1 and number.item() == neutral:

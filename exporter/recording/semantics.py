@@ -142,6 +142,19 @@ def _range(_: Mapping[str, Any], start: Any, limit: Any, delta: Any) -> Any:
     return np.arange(start, limit, delta, dtype=start.dtype)
 
 
+def _resize(
+    attributes: Mapping[str, Any], data: Array, _roi: Array | None, scales: Array | None = None, sizes: Array | None = None
+) -> Array:
+    cuts = attributes.get("coordinate_transformation_mode") == "tf_crop_and_resize" or attributes.get("axes") is not None
+    if attributes.get("mode") not in (None, "nearest") or cuts or data.size == 0 or not (data == data.flat[0]).all():
+        raise ValueError("only copies of one number are computed")
+    if sizes is None:
+        sizes = np.floor(np.multiply(data.shape, scales))  # type: ignore[arg-type]  # a Resize has one of the two
+    shape = [int(size) for size in sizes]
+    _limit(*shape)
+    return np.full(shape, data.flat[0], dtype=data.dtype)
+
+
 def _tile(_: Mapping[str, Any], data: Array, repeats: Array) -> Array:
     counts = tuple(map(int, repeats))
     _limit(*data.shape, *counts)
@@ -196,6 +209,7 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     "ReduceProd": _reduction(np.prod),
     "ReduceSum": _reduction(np.sum),
     "Reshape": _reshape,
+    "Resize": _resize,
     "Sign": _elementwise(np.sign),
     "Sin": _elementwise(np.sin),
     "Slice": _slice,

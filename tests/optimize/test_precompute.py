@@ -58,6 +58,10 @@ OPERATORS: dict[str, tuple[torch.Tensor, Callable[[Any], Any], bool]] = {
     "Div": (WIDE, lambda w: op.Div(w, floats(1, 2, 3, 4)), True),
     "Div of integers": (torch.tensor([[-7, 7, 5]]), lambda w: op.Div(w, ints(2, -2, 2)), True),
     "Exp": (WIDE, lambda w: op.Exp(w), True),
+    "Neg": (WIDE, lambda w: op.Neg(w), True),
+    "Reciprocal": (WIDE, lambda w: op.Reciprocal(w), True),
+    "Split": (SQUARE, lambda w: op.Concat(*reversed(op.Split(w, num_outputs=2)), axis=0), True),
+    "Split, last axis": (SQUARE, lambda w: op.Concat(*reversed(op.Split(w, axis=-1, num_outputs=2)), axis=1), True),
     "Sqrt": (WIDE, lambda w: op.Sqrt(w), True),
     "Concat": (WIDE, lambda w: op.Concat(w, floats_like(w), axis=-1), True),
     "Gather": (WIDE, lambda w: op.Gather(w, ints(2, 0)), True),
@@ -92,7 +96,24 @@ def test_computed_as_onnx_runtime_does(weight: torch.Tensor, function: Callable[
     )
     torch.testing.assert_close(clean(*args)[0], plain(*args)[0])
     left = Counter(node.op_type for node in clean.model.graph)
-    kinds = {"Add", "Sub", "Mul", "Div", "Exp", "Sqrt", "Concat", "Gather", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
+    kinds = {
+        "Add",
+        "Sub",
+        "Mul",
+        "Div",
+        "Exp",
+        "Sqrt",
+        "Concat",
+        "Gather",
+        "Reshape",
+        "Slice",
+        "Squeeze",
+        "Transpose",
+        "Unsqueeze",
+        "Neg",
+        "Reciprocal",
+        "Split",
+    }
     always = Counter({"Mul": 1, "Add": 2})
     assert bool(Counter({kind: left[kind] for kind in kinds if left[kind]}) - always) == (not computed)
 

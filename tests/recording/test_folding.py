@@ -188,6 +188,17 @@ def reshapes(draw: Draw) -> Example:
 
 
 @st.composite
+def resizes(draw: Draw) -> Example:
+    # NOTE: the reference makes infinities finite (onnx 1.23).
+    shape = (1, 1, draw(st.integers(1, 3)), draw(st.integers(1, 3)))
+    data = draw(hnp.arrays(np.float32, shape, elements=st.integers(-3, 3).map(float)))
+    if draw(st.booleans()):
+        data = np.full_like(data, 1.5)
+    sizes = ints([1, 1, draw(st.integers(1, 5)), draw(st.integers(1, 5))])
+    return [data, None, None, sizes], {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+
+
+@st.composite
 def slices(draw: Draw) -> Example:
     data = draw(arrays(draw(dtypes("Slice")), draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4))))
     axes = draw(st.lists(st.integers(-data.ndim, data.ndim - 1), min_size=1, unique_by=lambda axis: axis % data.ndim))
@@ -274,6 +285,7 @@ EXAMPLES: dict[str, st.SearchStrategy[Example]] = {
     "Pow": powers(),
     "Range": ranges(),
     "Reshape": reshapes(),
+    "Resize": resizes(),
     "Shape": shapes(),
     "Slice": slices(),
     "Squeeze": squeezes(),
