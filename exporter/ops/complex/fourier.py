@@ -14,7 +14,7 @@ from onnxplain.ops import emit
 from onnxplain.recording import current, op
 
 from .arithmetic import conj, mul
-from .representation import axes, number, rank, real, size, translates_complex
+from .representation import axes, number, rank, real, real_only, size, translates_complex
 
 
 @translates_complex("aten::_fft_c2c")
@@ -88,6 +88,10 @@ def stft(
         raise ValueError("stft is translated with onesided and return_complex given, and without align_to_window")
     hop = n_fft // 4 if hop_length is None else hop_length
     length = n_fft if win_length is None else win_length
+    signal, given = real_only(self), None if window is None else real_only(window)
+    if signal is not None and (window is None or given is not None):
+        result = _stft_of_real(signal, rank(self) == 2, n_fft, hop, length, given, onesided)
+        return result if not normalized else op.Mul(result, float(n_fft) ** -0.5)
     axis = rank(self) - 1
     first = op.Range(0, op.Sub(size(self, axis), n_fft - 1), hop)
     positions = op.Add(op.Unsqueeze(first, [1]), op.Constant(value=ir.tensor(np.arange(n_fft))))
@@ -102,6 +106,17 @@ def stft(
         result = op.Slice(result, [0], [n_fft // 2 + 1], [axis + 1])
     order = [*range(axis), axis + 1, axis, axis + 2]
     return op.Mul(op.Transpose(result, perm=order), float(n_fft) ** -0.5 if normalized else 1.0)
+
+
+def _stft_of_real(signal: Any, has_batch: bool, n_fft: int, hop: int, length: int, window: Any, onesided: bool) -> Any:
+    """The transform (..., F, frames) of a signal (..., T, 1) by ONNX's operator. `window` is (length, 1) or None."""
+    if window is None and length < n_fft:
+        window = op.CastLike(op.Constant(value=ir.tensor(np.ones((length, 1), dtype=np.float32))), signal)
+    if window is not None:
+        before = (n_fft - length) // 2
+        window = op.Squeeze(window if length == n_fft else op.Pad(window, [before, n_fft - length - before], None, [0]), [-1])
+    frames = op.STFT(signal if has_batch else op.Unsqueeze(signal, [0]), hop, window, n_fft, onesided=int(onesided))
+    return op.Transpose(frames, perm=[0, 2, 1, 3]) if has_batch else op.Transpose(op.Squeeze(frames, [0]), perm=[1, 0, 2])
 
 
 def _dft(value: ir.Value, axis: int, inverse: bool = False, onesided: bool = False) -> Any:

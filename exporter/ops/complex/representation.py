@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from onnxplain.ops import emit, translates
 from onnxplain.ops.casts import cast
-from onnxplain.recording import op
+from onnxplain.recording import op, small_constant, uniform_number
 
 REAL_DTYPES = {ir.DataType.COMPLEX64: ir.DataType.FLOAT, ir.DataType.COMPLEX128: ir.DataType.DOUBLE}
 """The dtype of the parts, by complex dtype."""
@@ -28,6 +28,18 @@ def parts(value: Any) -> tuple[Any, Any]:
 def pair(real: Any, imaginary: Any) -> Any:
     """The complex tensor of two parts, which have a last dim of size 1."""
     return op.Concat(real, imaginary, axis=-1)
+
+
+def real_only(value: ir.Value) -> Any:
+    """The real part, with a last dim of size 1, of a complex tensor that is known to have no imaginary part; None for others."""
+    known = small_constant(value)
+    if known is not None:
+        return op.Constant(value=ir.tensor(known[..., :1])) if (known[..., 1] == 0).all() else None
+    made = value.producer()
+    if made is None or made.op_type != "Concat" or len(made.inputs) != 2:
+        return None
+    real, imaginary = made.inputs
+    return real if imaginary is not None and uniform_number(imaginary) == 0 else None
 
 
 def without_last(part: Any) -> Any:
@@ -120,7 +132,8 @@ def polar(abs: ir.Value, angle: ir.Value) -> Any:
 
 
 def _broadcast(a: ir.Value, b: ir.Value) -> tuple[Any, Any]:
-    if a.shape is not None and a.shape == b.shape and all(isinstance(size, int) for size in a.shape):
+    # NOTE: the same name is the same size, but dims without a name are not known to be equal.
+    if a.shape is not None and a.shape == b.shape and all(isinstance(size, int) or size.value is not None for size in a.shape):
         return a, b
     return op.Expand(a, op.Shape(b)), op.Expand(b, op.Shape(a))
 
