@@ -113,7 +113,7 @@ def _axes(value: Any, other: Any) -> Any:
 
 def _ours(model: torch.nn.Module, inputs: zoo.Inputs, shapes: dict[str, Any] | None) -> Any:
     try:
-        program = onnxplain.export(model, inputs.args, kwargs=inputs.kwargs, dynamic_shapes=shapes, try_fixes=False)
+        program = onnxplain.export(model, inputs.args, kwargs=inputs.kwargs, dynamic_shapes=shapes)
     except onnxplain.ExportFailed as error:
         worst = [each for each in error.log.findings if each.level is onnxplain.Level.ERROR]
         ids = {each.rule.id for each in worst}
