@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import sympy
 import torch
 
 from onnxplain.diagnostics import DiagnosticContext, described_error
 from onnxplain.registry import OnnxRegistry, complex_dtype, qualified_name
 from onnxplain.rules import CustomOperatorInlined, DecompositionFailed
 from onnxplain.source import locations, stubs
-from onnxplain.torch_internals import shape_env
 from onnxplain.torch_internals.decompositions import Decomposition, decomposition_of, traced
 from onnxplain.torch_internals.fake_tensors import mode_of
 from onnxplain.torch_internals.operators import OpOverload, schema
@@ -125,22 +123,25 @@ def _traced(node: torch.fx.Node, function: Callable[..., Any], wanted: _Wanted) 
         # NOTE: a named tuple, such as that of aminmax, would become a call that makes one.
         return tuple(result) if isinstance(result, tuple) else result
 
-    mode = _fake_mode(node)
-    before = len(shape_env.decisions(mode.shape_env))
-    with mode:
+    with _fake_mode(node):
         made = traced(call, values, wanted)
         if any(isinstance(each.target, OpOverload) and schema(each.target).is_mutable for each in made.graph.nodes):
             # NOTE: decompositions in C++ write to tensors where `functionalize` does not see it; in the graph it does (read in torch 2.13).
             made = traced(made, values, wanted)
-    _check_sizes(shape_env.decisions(mode.shape_env)[before:])
+    _check_sizes(node, made)
     return made
 
 
-def _check_sizes(decisions: Sequence[sympy.Basic]) -> None:
-    """Raises a ValueError if a decomposition is right for one value of a dynamic size only: nothing would tell of it at other sizes."""
-    fixed = [each.rhs for each in decisions if isinstance(each, sympy.Eq) and each.lhs.is_Symbol and each.rhs.is_Integer]
-    if fixed:
-        raise ValueError(f"PyTorch's decomposition is right only where a dynamic size is {fixed[0]}")
+def _check_sizes(node: torch.fx.Node, made: torch.fx.GraphModule) -> None:
+    """Raises a ValueError if a decomposition fixes a dynamic size of a result: the model would be silently wrong at other sizes."""
+    (results,) = made.graph.output_node().args
+    wanted = node.meta.get("val")
+    for result, value in zip(*(each if isinstance(each, list | tuple) else [each] for each in (results, wanted)), strict=False):
+        got = result.meta.get("val") if isinstance(result, torch.fx.Node) else None
+        if isinstance(got, torch.Tensor) and isinstance(value, torch.Tensor):
+            for size, dynamic in zip(got.shape, value.shape, strict=False):
+                if isinstance(dynamic, torch.SymInt) and not isinstance(size, torch.SymInt):
+                    raise ValueError(f"PyTorch's decomposition is right only where a dynamic size is {size}")
 
 
 def _plain(argument: Any) -> Any:

@@ -99,11 +99,6 @@ def symbols_by_source(environment: Any) -> dict[str, sympy.Symbol]:
     return getattr(environment, "source_to_var", {})
 
 
-def decisions(environment: Any) -> list[sympy.Basic]:
-    """The relations of sizes that torch has taken for true, in the order in which it asked. After the capture nothing checks them."""
-    return [each.expr for each in getattr(environment, "guards", ())]
-
-
 def assertions(environment: Any) -> list[sympy.Basic]:
     """The relations that no dim's range expresses; the graph checks them when it runs."""
     deferred = getattr(environment, "deferred_runtime_asserts", {}).values()
