@@ -18,7 +18,7 @@ from onnxplain.torch_internals.fake_tensors import mode_of
 from onnxplain.torch_internals.operators import OpOverload, schema
 from onnxplain.torch_internals.python_kernels import WithoutData, python_kernel
 
-from . import linear_algebra, pooling, singular_values
+from . import fourier, linear_algebra, pooling, singular_values
 from .graphs import inherit
 from .inline import inline
 
@@ -26,6 +26,7 @@ _Wanted = Callable[[OpOverload], Decomposition | None]
 """The decomposition of an operator that has no translation. It replaces the operator wherever a decomposition calls it."""
 
 _OURS: Mapping[OpOverload, Callable[..., Any]] = {
+    **fourier.DECOMPOSITIONS,
     **linear_algebra.DECOMPOSITIONS,
     **pooling.DECOMPOSITIONS,
     **singular_values.DECOMPOSITIONS,

@@ -208,6 +208,19 @@ CASES: dict[str, Case] = {
         ],
         X,
     ),
+    "fft-of-fixed-length": dynamic(
+        lambda x: [
+            torch.view_as_real(each.resolve_conj()) for n in (5, 12) for each in (torch.fft.rfft(x[0], n=n), torch.fft.ifft(x[0], n=n))
+        ],
+        X,
+    ),
+    "fft-of-several-dynamic": dynamic(
+        lambda x: [
+            torch.fft.irfftn(torch.fft.rfftn(x, dim=(1, 2), norm="ortho"), s=x.shape[1:], dim=(1, 2), norm="ortho"),
+            torch.fft.hfft(torch.fft.ihfft(x, norm="forward"), n=x.size(2)),
+        ],
+        X,
+    ),
     "fft-of-dynamic": dynamic(
         lambda x: [
             torch.fft.irfft(torch.fft.rfft(x, norm="ortho") * x.size(0), norm="ortho"),
