@@ -11,7 +11,7 @@ INSTALL = rm -rf build && $(BIN)/pip install --quiet --no-deps --force-reinstall
 # Two processes, each with whole files of tests, the long ones not last: what they share is made once, and one process at a time runs npm.
 TWO = --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo samples install lint test test-torch rules kernels release clean
+.PHONY: demo samples install lint test test-torch rules kernels operators release clean
 
 # Exports a healthy sample and one with a problem, and shows the finding. It is expected to fail: that is exit code 1, anything else is wrong.
 demo: $(VENV)/needs-of-demo
@@ -61,6 +61,12 @@ rules: $(VENV)/needs-of-test
 kernels: $(VENV)/needs-of-test
 	cd tests && ../$(BIN)/python -m benchmarks.coverage.kernels
 	$(BIN)/ruff format --quiet exporter/recording/kernels.py
+
+# Writes the table of supported operators, exporter/supported-operators.md. It takes half an hour; a run that was stopped goes on.
+operators: install
+	mkdir -p out
+	cd tests && ../$(BIN)/python -m benchmarks.coverage --results ../out/coverage.jsonl --table ../exporter/supported-operators.md
+	rm out/coverage.jsonl
 
 # Freezes the unshipped table of rules/RELEASES.md: make release VERSION=0.2.0. Checks the version of pyproject.toml, CHANGELOG.md, the pages,
 # the rules' histories, and that everything is committed. Afterwards commit, and raise the version in pyproject.toml and CHANGELOG.md.

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import collections
+import datetime
 from collections.abc import Iterator, Mapping, Sequence
+
+import onnxruntime
+import torch
 
 from .cases import DTYPES, Pair
 from .comparison import Outcome
@@ -49,13 +53,20 @@ def comparison(ours: Results, theirs: Results) -> str:
 def supported(results: Results) -> str:
     """The table of supported operators as markdown."""
     names = sorted({pair.operator for pair in _counted(results)})
+    silent = sorted(
+        f"{pair.operator} ({pair.dtype})"
+        for pair, found in results.items()
+        if any(each.outcome == Outcome.DIFFERENT.value for each in found)
+    )
     lines = [
         "# Supported operators",
         "",
         "Operators of PyTorch's operator database, exported and compared with eager PyTorch in ONNX Runtime on the CPU. Written by",
-        "`python -m benchmarks.coverage --table`, from the folder of the tests.",
+        f"`make operators` on {datetime.date.today().isoformat()}, torch {torch.__version__} and ONNX Runtime {onnxruntime.__version__}.",
         "",
         "yes: all samples are right; part: some are; no: none is; empty: PyTorch does not have the operator for the dtype.",
+        "",
+        f"Different from eager PyTorch without a finding: {', '.join(silent) or 'none'}.",
         "",
         f"| operator | {' | '.join(_DTYPES)} |",
         f"|---|{'---|' * len(_DTYPES)}",
