@@ -56,7 +56,7 @@ def _complex(forward: bool, x: Tensor, s: Sequence[Any] | None = None, dim: Sequ
     for each, size in zip(dims, sizes, strict=True):
         x = _resized(x, each, size)
     if x.is_complex():
-        whole: Tensor = _C2C(x.contiguous(), dims, _mode(norm, forward), forward)
+        whole: Tensor = _C2C(x, dims, _mode(norm, forward), forward)
         return whole
     made: Tensor = _R2C(x, dims, _mode(norm, forward), False)
     return made if forward else made.conj()
@@ -85,10 +85,10 @@ def _to_real(forward: bool, x: Tensor, s: Sequence[Any] | None = None, dim: Sequ
         x = _resized(x, each, size)
     last = 2 * (x.shape[dims[-1]] - 1) if last is None else last
     x = x.conj() if forward else x
-    # NOTE: torch's shape functions fail for several dims of dynamic size and for strides of other orders (seen in torch 2.13).
+    # NOTE: torch's shape functions fail for several dims of dynamic size (seen in torch 2.13).
     for each in dims[:-1]:
-        x = _C2C(x.contiguous(), [each], _mode(norm, forward), False)
-    made: Tensor = _C2R(x.contiguous(), dims[-1:], _mode(norm, forward), last)
+        x = _C2C(x, [each], _mode(norm, forward), False)
+    made: Tensor = _C2R(x, dims[-1:], _mode(norm, forward), last)
     return made
 
 
