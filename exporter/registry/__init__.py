@@ -11,11 +11,12 @@ from typing import Any, Literal
 
 import torch
 
-from onnxplain import ops, torchlib
+from onnxplain import ops
 from onnxplain.diagnostics import InvalidArgument
+from onnxplain.request import DEFAULT_OPSET
 from onnxplain.torch_internals.operators import HigherOrderOperator, OpOverload, OpOverloadPacket
 
-from .request import DEFAULT_OPSET
+from . import torchlib
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 """What torch's schemas accept as a namespace, as the name of an operator and as that of an overload (torch 2.11 to 2.15)."""
