@@ -166,6 +166,11 @@ def test_an_argument_that_the_translation_would_ignore(model: Callable[..., Any]
     assert finding.location.line == narrow.__code__.co_firstlineno
 
 
+def test_a_translation_that_decides_by_the_value_of_a_tensor() -> None:
+    (finding,) = refused(lambda x: ours.scaled(x), {ours.scaled.default: lambda x: op.Neg(x) if op.ReduceMax(x) else x})
+    assert finding.rule.id == "OXP3004"
+
+
 def test_a_translation_without_parameters() -> None:
     (finding,) = refused(lambda x: ours.lonely(x), {ours.lonely.default: lambda: op.Constant(value_float=1.0)})
     assert (finding.rule.id, finding.rule.supported) == ("OXP3002", ("none",))  # type: ignore[attr-defined]

@@ -191,7 +191,8 @@ def _double(a: Any) -> Any:
     """A number as a DOUBLE scalar."""
     if not isinstance(a, ir.Value):
         return op.Constant(value=ir.tensor(float(a), dtype=_DOUBLE))
-    return a.meta.get(_PRECISE) or op.Cast(a, to=int(_DOUBLE))
+    precise = a.meta.get(_PRECISE)
+    return op.Cast(a, to=int(_DOUBLE)) if precise is None else precise
 
 
 def _single(a: Any) -> Any:

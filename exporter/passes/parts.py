@@ -21,7 +21,8 @@ _BY_PARTS = frozenset(
         *("aten::masked_select", "aten::masked_scatter", "aten::put", "aten::take", "aten::scatter", "aten::scatter_add"),
         *("aten::select_scatter", "aten::slice_scatter", "aten::unfold", "aten::copy", "aten::resize", "aten::resize_as"),
         *("aten::tril", "aten::triu", "aten::cumsum", "aten::trace", "aten::repeat_interleave"),
-        *("aten::normal_functional", "aten::randn_like", "aten::rand_like", "aten::uniform", "aten::empty_permuted", "aten::empty_strided"),
+        *("aten::normal_functional", "aten::randn", "aten::randn_like", "aten::rand_like", "aten::uniform"),
+        *("aten::empty_permuted", "aten::empty_strided"),
         *("aten::replication_pad1d", "aten::replication_pad2d", "aten::replication_pad3d"),
         *("aten::reflection_pad1d", "aten::reflection_pad2d", "aten::reflection_pad3d"),
         *("aten::nan_to_num", "aten::pixel_shuffle", "aten::pixel_unshuffle", "aten::channel_shuffle"),
@@ -32,7 +33,7 @@ _NUMBERS = frozenset({"value", "fill_value"})
 """The names of arguments that are numbers with parts."""
 _ELEMENTS = frozenset({"self", "src", "source", "value", "values"})
 """The names of arguments whose elements the result has. Other tensors are positions, masks and templates."""
-_NORMAL = frozenset({"aten::normal_functional", "aten::randn_like"})
+_NORMAL = frozenset({"aten::normal_functional", "aten::randn", "aten::randn_like"})
 """Operators that draw from a normal distribution."""
 
 

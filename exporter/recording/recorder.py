@@ -212,7 +212,8 @@ class Recorder:
         parts = []
         for item in items:
             if isinstance(item, ir.Value):
-                parts.append(item.meta.get(VECTOR) or (item if item.shape is not None and len(item.shape) == 1 else op.Reshape(item, [-1])))
+                vector = item if item.shape is not None and len(item.shape) == 1 else item.meta.get(VECTOR)
+                parts.append(op.Reshape(item, [-1]) if vector is None else vector)
             else:
                 parts.append(self.constant([item], dtype))
         return parts[0] if len(parts) == 1 else op.Concat(*parts, axis=0)

@@ -20,6 +20,11 @@ class Tensor(ir.Value):
         """The number of dims, if known."""
         return None if self.shape is None else len(self.shape)
 
+    def __bool__(self) -> bool:
+        # NOTE: a translation written for onnxscript's compiler may have an `if` or a `while` on a tensor. As Python, it would take one
+        # branch or never end.
+        raise TypeError("a translation decides by the value of a tensor, which is not known during an export")
+
     def __add__(self, other: Any) -> Any:
         return op.Add(self, other)
 

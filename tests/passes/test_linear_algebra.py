@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from packaging.version import Version
 from parity import check
 
 import onnxplain
@@ -31,7 +32,7 @@ OF_SQUARES: dict[str, Callable[[torch.Tensor], Any]] = {
     "lu": lambda a: (*linalg.lu(a), *linalg.lu_factor(a)),
     "lu_solve": lambda a: [linalg.lu_solve(*linalg.lu_factor(a), a, adjoint=each) for each in (False, True)],
     "lu_unpack": lambda a: torch.lu_unpack(*linalg.lu_factor(a)),
-    "cholesky": lambda a: (linalg.cholesky(positive(a)), linalg.cholesky(positive(a), upper=True), torch.cholesky(positive(a))),
+    "cholesky": lambda a: (linalg.cholesky(positive(a)), linalg.cholesky(positive(a), upper=True)),
     "cholesky_solve": lambda a: [
         each(linalg.cholesky(positive(a), upper=upper), upper=upper)
         for each in (lambda c, upper: torch.cholesky_solve(a, c, upper), torch.cholesky_inverse)
@@ -63,6 +64,11 @@ def with_parts(value: Any) -> list[torch.Tensor]:
 @pytest.mark.parametrize("is_complex", [False, True])
 def test_of_square_matrices(name: str, is_complex: bool) -> None:
     compared(OF_SQUARES[name], SQUARE, is_complex)
+
+
+@pytest.mark.skipif(Version(torch.__version__) >= Version("2.14"), reason="this torch has no torch.cholesky")
+def test_of_the_deprecated_cholesky() -> None:
+    compared(lambda a: torch.cholesky(positive(a)), SQUARE, is_complex=False)
 
 
 @pytest.mark.parametrize("name", OF_ALL)
