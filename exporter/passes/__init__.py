@@ -13,7 +13,7 @@ from onnxplain.registry import OnnxRegistry
 from onnxplain.request import DimNames
 from onnxplain.torch_internals import generated_code
 
-from . import decompose, empty_results, flex_attention, functionalize, parts, promote, prune, scalars
+from . import decompose, empty_results, flex_attention, functionalize, parts, promote, prune, scalars, squeezes
 from .graphs import graph_modules
 
 __all__ = ["Prepared", "graph_modules", "run"]
@@ -36,6 +36,7 @@ Pass = Callable[[DiagnosticContext, torch.fx.GraphModule, OnnxRegistry], None]
 
 _PASSES: tuple[Pass, ...] = (
     prune.remove_unused,  # first: ONNX has no operator that stops a run, so no other pass need see a run-time check
+    squeezes.drop_computed_dims,  # before decompose: a squeeze has a translation, so it stays one
     flex_attention.replace_flex_attention,  # before decompose: its operators may need it
     empty_results.replace_empty_results,  # before decompose: what a constant replaces needs no translation
     parts.split_into_parts,  # before decompose: the operators on the parts may need it
