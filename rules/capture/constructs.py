@@ -214,6 +214,58 @@ class ObserverOn(Rule, id="OXP1035", level=Level.ERROR, history=[Added("0.2.0")]
     message = "The observer '{module}' is still on."
 
 
+class VectorSigns(Rule, id="OXP1036", level=Level.WARNING, history=[Added("0.2.0")]):
+    """The model uses singular vectors or eigenvectors, whose signs the exported model chooses by itself.
+
+    What happened:
+        A singular vector or an eigenvector is as right as its opposite; a complex one may have any phase, and equal values have any basis.
+        PyTorch's result depends on the library that computes it. The exported model computes the vectors by another algorithm.
+
+    Why it matters:
+        The exported model's vectors may be the opposites of PyTorch's. Results that do not depend on the signs, such as
+        `u @ torch.diag(s) @ vh`, are the same.
+
+    How to fix it:
+        1. Make the signs unique in the model: for example, multiply each vector by the sign of its sum.
+        2. If only the values matter, call `torch.linalg.svdvals` or `torch.linalg.eigvalsh`.
+        3. If no result depends on the signs, ignore the finding at this line: `# onnxplain: ignore[OXP1036]`.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Directions(torch.nn.Module):
+            def forward(self, x):
+                values, vectors = torch.linalg.eigh(x)  # OXP1036
+                return vectors
+
+
+        program = onnxplain.export(Directions(), (torch.diag(torch.arange(1.0, 4.0)),))
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Sizes(torch.nn.Module):
+            def forward(self, x):
+                return torch.linalg.eigvalsh(x)
+
+
+        program = onnxplain.export(Sizes(), (torch.diag(torch.arange(1.0, 4.0)),))
+        ```
+    """
+
+    operator: str
+
+    message = "The vectors of '{operator}' may have other signs than PyTorch's."
+
+
 class BranchesMismatch(Rule, id="OXP1029", level=Level.ERROR, history=[Added("0.1.0")]):
     """The branches of a control flow operator return results that do not fit together.
 

@@ -316,7 +316,7 @@ def test_draft_alone_exports_what_needs_no_data(load: Load) -> None:
     assert outcome.found == []
 
 
-def test_branch_inside_torch_is_blamed_on_the_users_line(load: Load, marked: Marked) -> None:
+def test_an_observer_inside_torch_is_blamed_on_the_users_line(load: Load, marked: Marked) -> None:
     module = load(
         """
         import torch
@@ -331,7 +331,7 @@ def test_branch_inside_torch_is_blamed_on_the_users_line(load: Load, marked: Mar
                 return self.fake(x)  # here
         """
     )
-    assert run(module.Net(), (torch.ones(3),)).found == [("DataDependentBranch", marked("here")[0])]
+    assert run(module.Net(), (torch.ones(3),)).found == [("ObserverOn", marked("here")[0])]
 
 
 # Edits: applied to the file, the model exports and computes the same

@@ -218,21 +218,21 @@ def test_classes_that_the_user_registered() -> None:
     assert [(dim.flat_index, dim.axis, dim.label) for dim in shapes.dynamic] == [(0, 0, "n")]
 
 
-class Pair:
+class Couple:
     def __init__(self, one: Any, other: Any) -> None:
         self.one, self.other = one, other
 
 
-torch.utils._pytree.register_pytree_node(Pair, lambda pair: ([pair.one, pair.other], None), lambda values, _: Pair(*values))
+torch.utils._pytree.register_pytree_node(Couple, lambda pair: ([pair.one, pair.other], None), lambda values, _: Couple(*values))
 
 
 @pytest.mark.parametrize(
-    "given", [[None, {0: "n"}], (None, {0: "n"}), Pair(None, {0: "n"}), [None, ("n", None)]], ids=["list", "tuple", "object", "axes"]
+    "given", [[None, {0: "n"}], (None, {0: "n"}), Couple(None, {0: "n"}), [None, ("n", None)]], ids=["list", "tuple", "object", "axes"]
 )
 def test_parts_that_nothing_is_said_of(given: Any) -> None:
-    shapes = DynamicShapes.parse({"parts": [given]}, Nested(), ([Pair(X, Y)],), {})
+    shapes = DynamicShapes.parse({"parts": [given]}, Nested(), ([Couple(X, Y)],), {})
     assert [(dim.flat_index, dim.axis, dim.label) for dim in shapes.dynamic] == [(1, 0, "n")]
-    nested = DynamicShapes.parse({"parts": [[[None, {0: "n"}], None]]}, Nested(), ([Pair([X, Y], X)],), {})
+    nested = DynamicShapes.parse({"parts": [[[None, {0: "n"}], None]]}, Nested(), ([Couple([X, Y], X)],), {})
     assert [(dim.flat_index, dim.axis, dim.label) for dim in nested.dynamic] == [(1, 0, "n")]
 
 

@@ -18,6 +18,7 @@ from . import (
     tensor_reads,
     training_mode,
     unrolled_loops,
+    vector_signs,
 )
 from .finished import Finished
 
@@ -33,6 +34,7 @@ CHECKS: tuple[Check, ...] = (
     changed_attributes.findings,
     tensor_reads.findings,
     random_operators.findings,
+    vector_signs.findings,
     dropped_checks.findings,
     hooks.findings,
 )
