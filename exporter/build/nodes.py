@@ -137,8 +137,8 @@ class NodeBuilder:
         return results
 
     def _call(self, node: torch.fx.Node, call: Call) -> Any:
-        args, kwargs = self._arguments((call.args, dict(call.kwargs)))
         try:
+            args, kwargs = self._arguments((call.args, dict(call.kwargs)))
             returned = call.translation.function(*args, **kwargs)
             return user_translations.checked(node, returned) if call.translation.origin == "user" else returned
         except (Exception, SystemExit) as error:  # noqa: BLE001  a translation may be the user's, and may raise anything

@@ -257,7 +257,7 @@ def _number(value: int | str, like: ir.Value) -> Any:
     assert like.dtype is not None
     dtype = like.dtype.numpy()
     if like.dtype is ir.DataType.BOOL:
-        return op.Constant(value=ir.tensor(value == "highest"))
+        return op.Constant(value=ir.tensor(value in (1, "highest")))
     if isinstance(value, str):
         lowest, highest = (-np.inf, np.inf) if like.dtype.is_floating_point() else (np.iinfo(dtype).min, np.iinfo(dtype).max)
         return op.Constant(value=ir.tensor(np.array(lowest if value == "lowest" else highest, dtype=dtype)))

@@ -18,6 +18,8 @@ _COMPUTE_IN_RESULT_DTYPE = frozenset(
     {
         *("aten::cat", "aten::stack", "aten::hstack", "aten::vstack", "aten::where"),
         *("aten::sum", "aten::prod", "aten::cumsum", "aten::cumprod", "aten::mean"),
+        # NOTE: torch does not tag its other names of pointwise operators.
+        *("aten::divide", "aten::multiply", "aten::subtract"),
         *("aten::floor_divide", "aten::logsumexp", "aten::__and__", "aten::__or__", "aten::__xor__"),
         *("prims::add", "prims::sub", "prims::mul", "prims::div"),
     }
@@ -30,7 +32,7 @@ _EXEMPT = frozenset(
     }
 )
 """Operators whose operands may have different dtypes although torch tags them as pointwise."""
-_COMPARES = frozenset({"aten::bucketize"})
+_COMPARES = frozenset({"aten::bucketize", "aten::greater", "aten::greater_equal", "aten::isclose", "aten::less", "aten::less_equal"})
 """Operators that compare their operands although their result is not bool."""
 _BECOMES_COMPLEX = frozenset(
     {

@@ -294,7 +294,7 @@ UNSUPPORTED = """
                 return i + 1, z * 2
 
             def step(carry, y):
-                new = carry + torch.linalg.eigvalsh(torch.outer(y, y))  # step
+                new = carry + torch.linalg.eigvals(torch.outer(y, y)).real  # step
                 return new, new.clone()
 
             zero = torch.zeros((), dtype=torch.int64)

@@ -11,7 +11,10 @@ from .case import BOOLS, INTS, MIXED, PAIR, Case, X, aten, dynamic, randn, stati
 
 WITH_NAN = (torch.tensor([[math.nan, 1.0, -2.0], [3.0, math.nan, math.nan]]), torch.tensor([[0.5, math.nan, -3.0], [2.0, 1.0, math.nan]]))
 
+OTHER_NAMES = (torch.greater, torch.greater_equal, torch.less, torch.less_equal, torch.multiply, torch.subtract, torch.divide)
+
 CASES: dict[str, Case] = {
+    "other-names": dynamic(lambda a, b: [result for each in OTHER_NAMES for result in (each(a, b + 20), each(b + 20, a))], MIXED),
     "unary": dynamic(
         lambda x: [
             *(x.abs(), x.ceil(), x.cos(), x.exp(), x.floor(), (-x), x.reciprocal(), x.sigmoid(), x.sign(), x.sin(), x.tanh()),

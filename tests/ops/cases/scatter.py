@@ -10,6 +10,8 @@ ROWS = torch.tensor([2, 0, 2])
 PLACES = torch.tensor([[0, 2, 1, 0], [1, 1, 0, 2]])
 MATRIX = (randn(3, 4),)
 
+EXTREMA = ("amax", "amin", "prod")
+
 CASES: dict[str, Case] = {
     "diagonal": dynamic(lambda x: (x.diagonal(), x.diagonal(1, -1, 0), x.diagonal(-2, 1, 2), x.diagonal(9, 0, 1).sum(), x[0].trace()), X),
     "diagonal-scatter": dynamic(
@@ -45,7 +47,7 @@ CASES: dict[str, Case] = {
     "low-precision": static(
         lambda x: [
             torch.zeros(3, 4, dtype=torch.float16).scatter_add(0, PLACES, x.half()),
-            *((x > 0).scatter_reduce(0, PLACES, x[:2] > 1, each, include_self=own) for each in ("amax", "amin") for own in (True, False)),
+            *((x > 0).scatter_reduce(0, PLACES, x[:2] > 1, each, include_self=own) for each in EXTREMA for own in (True, False)),
             torch.where(x > 0, x > 1, x < -1),
         ],
         MATRIX,
