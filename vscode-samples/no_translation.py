@@ -1,6 +1,6 @@
 """An operator that ONNX does not have, in a helper that two modules call.
 
-Look at `poses.py`: `torch.linalg.pinv` has no translation. That is one finding at one line, with both modules that need it.
+Look at `poses.py`: `torch.linalg.eigvals` has no translation. That is one finding at one line, with both modules that need it.
 """
 
 import torch

@@ -112,7 +112,7 @@ class Weights(nn.Module):
         )
 
     def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
-        return [x + tensor.sum().float() if name != "w_flags" else x * tensor[0] for name, tensor in self.tensors.items()]
+        return [x + tensor.sum().float() if name != "w_flags" else x * tensor.any() for name, tensor in self.tensors.items()]
 
 
 def test_one_file_holds_the_weights_as_they_are(tmp_path: pathlib.Path) -> None:
