@@ -64,13 +64,13 @@ class Flagged(torch.nn.Module):
 
 
 def test_small_buffers_and_plain_tensors_have_values() -> None:
-    model = Flagged(flag=torch.ones(64))
+    model = Flagged(flag=torch.ones(64, dtype=torch.int64))
     with known_weights.known(model):
         graph = exported(model).graph
     assert [node.target for node in graph.nodes if node.target is aten.add.Tensor] == [aten.add.Tensor]
-    large = Flagged(flag=torch.ones(65))
-    with known_weights.known(large), pytest.raises(shape_env.DATA_NEEDED.value):
-        exported(large)
+    for unknown in (Flagged(flag=torch.ones(65, dtype=torch.int64)), Flagged(flag=torch.ones(2))):
+        with known_weights.known(unknown), pytest.raises(shape_env.DATA_NEEDED.value):
+            exported(unknown)
     with pytest.raises(shape_env.DATA_NEEDED.value):
         exported(model)
 
