@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from packaging.version import Version
 from parity import check
 from torch import nn
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
