@@ -14,8 +14,9 @@ from torch.export.graph_signature import ConstantArgument, InputKind
 
 from onnxplain.passes import Prepared
 from onnxplain.process import exits_as_errors
+from onnxplain.registry import qualified_name
 from onnxplain.request import Request, copied
-from onnxplain.torch_internals import loop_gradients, pytree
+from onnxplain.torch_internals import dispatch_modes, loop_gradients, pytree
 from onnxplain.torch_internals.fake_tensors import is_fake
 from onnxplain.torch_internals.modules import buffers, named_modules
 
@@ -47,6 +48,26 @@ def outputs_in_double(program: torch.export.ExportedProgram, request: Request) -
             return _run(model.double() if isinstance(model, torch.nn.Module) else model, args, kwargs)
     except Exception:  # noqa: BLE001  the user's model runs here, with dtypes that it may not have been written for
         return None
+
+
+def outputs_with_other_signs(program: torch.export.ExportedProgram, request: Request) -> list[torch.Tensor]:
+    """The outputs if some singular vectors and eigenvectors were their opposites, which are as right."""
+
+    def flip(operator: Any, args: tuple[Any, ...], result: Any) -> None:
+        del args
+        if qualified_name(operator) == "aten::_linalg_eigh":
+            result[1].mul_(_signs(result[1].shape[-1]))
+        elif qualified_name(operator) == "aten::_linalg_svd":
+            result[0].mul_(_signs(result[0].shape[-1]))
+            result[2].mul_(_signs(result[2].shape[-2])[:, None])
+
+    with torch.no_grad(), dispatch_modes.each_call(flip):
+        return outputs(program, request)
+
+
+def _signs(count: int) -> torch.Tensor:
+    # NOTE: unlike signs, since products of two vectors do not change with the signs of both.
+    return torch.where(torch.arange(count) % 3 == 1, 1, -1)
 
 
 def _in_double(value: Any) -> Any:

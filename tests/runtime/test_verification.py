@@ -199,6 +199,24 @@ def test_what_changes_by_itself_is_not_compared() -> None:
         assert [event.text.partition(":")[0] for event in log.events if event.stage == "verify"] == ["The outputs were not compared"]
 
 
+class Directions(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        u, values, vh = torch.linalg.svd(x, full_matrices=False)
+        return u, vh, torch.linalg.eigh(x.mT @ x)[1], (u * values) @ vh, x.sin()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_signs_of_vectors_are_no_difference(seed: int) -> None:
+    args = (torch.randn(4, 3, generator=torch.Generator().manual_seed(seed)),)
+    program = onnxplain.export(Directions(), args, verify=True)
+    assert {finding.rule.id for finding in program.diagnostics.findings} == {"OXP1036"}
+    wrong = {torch.ops.aten.sin.default: lambda x: op.Cos(x)}
+    with pytest.raises(ExportFailed) as failed:
+        onnxplain.export(Directions(), args, verify=True, custom_translation_table=wrong)
+    (finding,) = (each for each in failed.value.findings if each.rule.id == "OXP6002")
+    assert finding.rule.output == program.model.graph.outputs[-1].name  # type: ignore[attr-defined]
+
+
 def test_a_program_that_was_given_is_compared() -> None:
     program = torch.export.export(torch.nn.Linear(3, 2), (torch.ones(1, 3),))
     assert not verified(program, ()).findings
