@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import itertools
 import threading
 import types
@@ -92,6 +93,28 @@ def hidden_from_other_threads() -> Iterator[None]:
 
     with put_back(undo), wrapped(Slot(torch.fx._symbolic_trace._Patcher, "patch_method"), patch_method):
         yield
+
+
+# NOTE: TorchDynamo replaces it while it compiles, and puts it back, unless an interrupt comes before the `try` of that.
+_FORWARD_FROM_SOURCE = Symbol(
+    "torch.fx.graph_module:_forward_from_src",
+    without="an interrupted export may leave a function of TorchDynamo in torch.fx",
+)
+
+
+@contextmanager
+def generated_code_as_before() -> Iterator[None]:
+    """Puts back, after an exception or an interrupt, what makes functions from generated code."""
+    left = not _FORWARD_FROM_SOURCE.is_present
+
+    def undo() -> None:
+        slot = Slot(torch.fx.graph_module, "_forward_from_src")
+        if not left and slot.get() is not inspect.unwrap(slot.get()):
+            slot.put(inspect.unwrap(slot.get()))
+
+    with put_back(undo):
+        yield
+        left = True
 
 
 def is_generated(file: str) -> bool:
