@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from onnxplain.diagnostics import DiagnosticContext, described_error
 from onnxplain.registry import OnnxRegistry, complex_dtype, qualified_name
 from onnxplain.rules import CustomOperatorInlined, DecompositionFailed
 from onnxplain.source import locations, stubs
+from onnxplain.torch_internals import python_frames, shape_env
 from onnxplain.torch_internals.decompositions import Decomposition, decomposition_of, traced
 from onnxplain.torch_internals.fake_tensors import mode_of
 from onnxplain.torch_internals.operators import OpOverload, schema
@@ -124,13 +126,30 @@ def _traced(node: torch.fx.Node, function: Callable[..., Any], wanted: _Wanted) 
         # NOTE: a named tuple, such as that of aminmax, would become a call that makes one.
         return tuple(result) if isinstance(result, tuple) else result
 
-    with _fake_mode(node):
+    with _fake_mode(node), _without_decisions():
         made = traced(call, values, wanted)
         if any(isinstance(each.target, OpOverload) and schema(each.target).is_mutable for each in made.graph.nodes):
             # NOTE: decompositions in C++ write to tensors where `functionalize` does not see it; in the graph it does (read in torch 2.13).
             made = traced(made, values, wanted)
     _check_sizes(node, made)
     return made
+
+
+@contextlib.contextmanager
+def _without_decisions() -> Iterator[None]:
+    """Raises a ValueError at the end if the user's code decided by a dynamic size, or turned one into a Python number."""
+    decisions: list[str] = []
+
+    def observe(environment: object, purpose: str, relation: object, *_: object) -> None:
+        del environment, purpose
+        if locations.python_asks(python_frames.outward(python_frames.current())):
+            decisions.append(str(relation))
+
+    # NOTE: torch's decompositions ask for sizes of fake tensors as well, for example about strides, and the graph keeps the sizes dynamic.
+    with shape_env.observed(shape_env.GUARD_MADE, observe):
+        yield
+    if decisions:
+        raise ValueError(f"it is right only where {decisions[0]}")
 
 
 def _check_sizes(node: torch.fx.Node, made: torch.fx.GraphModule) -> None:

@@ -87,6 +87,19 @@ def is_internal(file: str) -> bool:
     return origin(file) is Origin.INTERNAL
 
 
+def python_asks(frames: Iterable[types.FrameType]) -> bool:
+    """Whether the first of `frames`, innermost first, that is not internal asks for a size as a Python number or bool.
+
+    The answer is False if the frame calls an operator that asks.
+    """
+    inner: types.FrameType | None = None
+    for frame in frames:
+        if not is_internal(frame.f_code.co_filename):
+            return inner is not None and torch_frames.asks_for_number(inner)
+        inner = frame
+    return False
+
+
 def is_standard_library(file: str) -> bool:
     """Whether `file` belongs to Python itself."""
     return file.startswith(_PYTHON_FOLDERS) and not _PACKAGE_FOLDERS.search(file)

@@ -33,9 +33,21 @@ def test_an_operator_in_python_is_inlined_and_reported(library: torch.library.Li
     assert finding.fixes
 
 
-def test_an_operator_in_python_that_fixes_a_dynamic_size_is_refused(library: torch.library.Library) -> None:
+@pytest.mark.parametrize(
+    "twice",
+    [
+        lambda x: torch.cat([row * 2 for row in x.split(1)]),
+        lambda x: x * 2 * int(x.shape[0]) / int(x.shape[0]),
+        lambda x: x * 2 if x.shape[0] > 2 else x + x,
+        lambda x: x * 2 * len(x) / x.shape[0],
+    ],
+    ids=["parts", "number", "branch", "length"],
+)
+def test_an_operator_in_python_that_fixes_a_dynamic_size_is_refused(
+    library: torch.library.Library, twice: Callable[[torch.Tensor], torch.Tensor]
+) -> None:
     library.define("twice(Tensor x) -> Tensor")
-    library.impl("twice", lambda x: torch.cat([row * 2 for row in x.split(1)]), "CompositeExplicitAutograd")
+    library.impl("twice", twice, "CompositeExplicitAutograd")
     torch.library.register_fake("passes_tests::twice", torch.empty_like, lib=library)
     x = torch.ones(3)
     with pytest.raises(onnxplain.ExportFailed) as failed:

@@ -66,12 +66,7 @@ class Frames:
 
     def python_asks(self) -> bool:
         """Whether the innermost frame outside torch itself needs a size as a Python number or bool, and not an operator that it calls."""
-        inner: types.FrameType | None = None
-        for frame in python_frames.stack(self._boundary):
-            if not locations.is_internal(frame.f_code.co_filename):
-                return inner is not None and torch_frames.asks_for_number(inner)
-            inner = frame
-        return False
+        return locations.python_asks(python_frames.stack(self._boundary))
 
     def operator(self) -> Call | None:
         """The operator that Python called and torch is running, with its arguments; None if Python asks."""
