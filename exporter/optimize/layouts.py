@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
+from .names import free, names_in
+
 _LAYOUT = frozenset({"Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 
 
@@ -268,6 +270,7 @@ class _Constants:
 
     def __init__(self, graph: ir.Graph) -> None:
         self._graph = graph
+        self._names = names_in(graph)
         self._known: dict[tuple[int, ...], ir.Value] = {}
         for value in graph.initializers.values():
             tensor = value.const_value
@@ -277,9 +280,7 @@ class _Constants:
     def vector(self, numbers: Sequence[int]) -> ir.Value:
         key = tuple(numbers)
         if key not in self._known:
-            name = f"shape_{'_'.join(map(str, numbers))}".replace("-", "m")
-            while name in self._graph.initializers:
-                name += "_"
+            name = free(f"shape_{'_'.join(map(str, numbers))}".replace("-", "m"), self._names)
             tensor = ir.tensor(list(numbers), dtype=ir.DataType.INT64, name=name)
             value = ir.Value(name=name, shape=ir.Shape([len(numbers)]), type=ir.TensorType(tensor.dtype), const_value=tensor)
             self._graph.register_initializer(value)

@@ -12,6 +12,8 @@ import torch
 
 from onnxplain import weights
 
+from .names import free, names_in
+
 _SMALL = 4096
 """The largest weight that may be in the file twice, as it is and rearranged, in bytes."""
 
@@ -25,7 +27,7 @@ def precompute(model: ir.Model) -> None:
     The pass that removes unused nodes takes the weights that nobody uses any more.
     """
     graph = model.graph
-    taken = {value.name for node in graph.all_nodes() for value in node.outputs} | set(graph.initializers)
+    taken = names_in(graph)
     done: dict[tuple[object, ...], list[ir.Value]] = {}
     for node in list(graph.all_nodes()):
         if (
@@ -47,14 +49,10 @@ def precompute(model: ir.Model) -> None:
         node.graph.remove(node, safe=True)  # type: ignore[union-attr]  # the graph's own node
 
 
-def _initializer(graph: ir.Graph, made: weights.Computed, taken: set[str | None]) -> ir.Value:
+def _initializer(graph: ir.Graph, made: weights.Computed, taken: set[str]) -> ir.Value:
     """A new initializer with a name that is not taken yet."""
-    name = made.name or "weight"
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    made.name = name
-    value = ir.Value(name=name, shape=ir.Shape(made.like.shape), type=ir.TensorType(made.dtype), const_value=made)
+    made.name = free(made.name or "weight", taken)
+    value = ir.Value(name=made.name, shape=ir.Shape(made.like.shape), type=ir.TensorType(made.dtype), const_value=made)
     graph.register_initializer(value)
     return value
 

@@ -58,6 +58,17 @@ def test_an_output_in_a_chain_stays() -> None:
     torch.testing.assert_close(second, x[None])
 
 
+def test_a_new_shape_has_a_name_that_no_value_has() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x.unflatten(2, (2, 4)).transpose(1, 2).flatten(1, 2) * 2
+
+    x = torch.randn(3, 5, 8)
+    dims = ({0: torch.export.Dim("batch"), 1: torch.export.Dim("steps")},)
+    program = onnxplain.export(function, (x,), dynamic_shapes=dims, input_names=["shape_0_0_2_4"])
+    torch.testing.assert_close(program(x)[0], function(x))
+    assert "shape_0_0_2_4_" in program.model.graph.initializers
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_random_chains(seed: int) -> None:
     draw = random.Random(seed)
