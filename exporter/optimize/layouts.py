@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
+from onnxplain.recording import small_constant
+
 from .names import free, names_in
 
 _LAYOUT = frozenset({"Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
@@ -273,9 +275,10 @@ class _Constants:
         self._names = names_in(graph)
         self._known: dict[tuple[int, ...], ir.Value] = {}
         for value in graph.initializers.values():
-            tensor = value.const_value
-            if tensor is not None and tensor.dtype is ir.DataType.INT64 and len(tensor.shape) == 1 and tensor.size < 16:
-                self._known.setdefault(tuple(tensor.numpy().tolist()), value)
+            # NOTE: weights are no shapes: they may have no data, and a checkpoint may change them.
+            array = small_constant(value)
+            if array is not None and array.dtype == np.int64 and array.ndim == 1 and array.size < 16:
+                self._known.setdefault(tuple(array.tolist()), value)
 
     def vector(self, numbers: Sequence[int]) -> ir.Value:
         key = tuple(numbers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -67,6 +68,22 @@ def test_a_new_shape_has_a_name_that_no_value_has() -> None:
     program = onnxplain.export(function, (x,), dynamic_shapes=dims, input_names=["shape_0_0_2_4"])
     torch.testing.assert_close(program(x)[0], function(x))
     assert "shape_0_0_2_4_" in program.model.graph.initializers
+
+
+@pytest.mark.parametrize("fake", [False, True])
+def test_a_weight_is_not_used_as_a_shape(fake: bool) -> None:
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("sizes", torch.tensor([0, 0, 2, 4]))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.unflatten(2, (2, 4)).transpose(1, 2).flatten(1, 2) * self.sizes.sum()
+
+    with onnxplain.enable_fake_mode() if fake else contextlib.nullcontext():
+        net, x = Net(), torch.randn(3, 5, 8)
+    program = onnxplain.export(net, (x,), dynamic_shapes=({0: torch.export.Dim("batch"), 1: torch.export.Dim("steps")},))
+    assert [user.op_type for user in program.model.graph.initializers["sizes"].consumers()] == ["ReduceSum"]
 
 
 @pytest.mark.parametrize("seed", range(12))
