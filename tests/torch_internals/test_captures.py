@@ -258,23 +258,22 @@ def test_expressions_as_python() -> None:
 
 def test_sizes_guards_and_their_symbols() -> None:
     made: list[Any] = []
-    guards: list[Any] = []
+    guards: list[sympy.Basic] = []
 
     def raises(*_: Any) -> None:
         raise ValueError("an observer fails")
 
     with (
         shape_env.observed(shape_env.SIZE_MADE, lambda environment, *_: made.append(environment)),
-        shape_env.observed(shape_env.GUARD_MADE, lambda *args: guards.append(args)),
         shape_env.observed(shape_env.SIZE_MADE, raises),
     ):
         exported(lambda x: x + 1, dynamic_shapes={"x": {0: Dim("batch", max=9)}})
     assert made == []
     with (
         shape_env.observed(shape_env.SIZE_MADE, lambda environment, *_: made.append(environment)),
-        shape_env.observed(shape_env.GUARD_MADE, lambda *args: guards.append(args)),
+        shape_env.observed(shape_env.GUARD_MADE, lambda _, purpose, guard, *__: guards.append(guard)),
     ):
-        program = exported(lambda x: x + 1 if x.shape[0] > 2 else x, dynamic_shapes={"x": {0: Dim("batch", min=3, max=9)}})
+        program = exported(lambda x: x + 1 if x.shape[0] > 2 else x, dynamic_shapes={"x": {0: Dim.AUTO(max=9)}})
     assert made
     environment = made[0]
     symbol = shape_env.symbol_of(environment, ("x",), 0, 0)
@@ -284,11 +283,16 @@ def test_sizes_guards_and_their_symbols() -> None:
     assert shape_env.range_of(environment, symbol) == (3, 9)
     assert shape_env.range_of(environment, sympy.Symbol("other")) is None
     assert list(program.range_constraints) == [symbol]
+    assert (symbol > 2) in guards
     for none in (shape_env.replacements(None), shape_env.symbols_by_source(None), shape_env.assertions(None)):
         assert not none
     assert shape_env.range_of(None, symbol) is None
+    before = list(environment.guards)
     with shape_env.without_guards(None), shape_env.without_guards(environment):
-        pass
+        environment.evaluate_expr(symbol < 7)
+    assert environment.guards == before
+    environment.evaluate_expr(symbol < 7)
+    assert len(environment.guards) == len(before) + 1
 
 
 def test_a_file_that_torch_does_not_name() -> None:
