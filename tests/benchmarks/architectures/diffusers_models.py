@@ -178,6 +178,17 @@ _CROSS = {
 _KL = {"down_block_types": ("DownEncoderBlock2D",) * 2, "up_block_types": ("UpDecoderBlock2D",) * 2}
 _HEADS = {"num_attention_heads": 4, "attention_head_dim": 16, "num_layers": 2}
 _ROPE_HEADS = {**_HEADS, "axes_dims_rope": (4, 6, 6)}
+_SD3 = {
+    **_HEADS,
+    "sample_size": 32,
+    "patch_size": 2,
+    "in_channels": 4,
+    "out_channels": 4,
+    "caption_projection_dim": 64,
+    "joint_attention_dim": 32,
+    "pooled_projection_dim": 32,
+    "pos_embed_max_size": 32,
+}
 
 FAMILIES: dict[str, Family] = {
     "diffusion-unet": {
@@ -420,37 +431,12 @@ FAMILIES: dict[str, Family] = {
             approximator_hidden_dim=32,
             approximator_layers=1,
         ),
-        "SD3Transformer2DModel": _diffusers(
-            "SD3Transformer2DModel",
-            _pooled,
-            _SIZES,
-            sample_size=32,
-            patch_size=2,
-            in_channels=4,
-            num_layers=2,
-            attention_head_dim=16,
-            num_attention_heads=4,
-            caption_projection_dim=64,
-            joint_attention_dim=32,
-            pooled_projection_dim=32,
-            out_channels=4,
-            pos_embed_max_size=32,
-        ),
+        "SD3Transformer2DModel": _diffusers("SD3Transformer2DModel", _pooled, _SIZES, **_SD3),
         "SD3WithNorm": _diffusers(
             "SD3Transformer2DModel",
             _pooled,
             _SIZES,
-            sample_size=32,
-            patch_size=2,
-            in_channels=4,
-            num_layers=2,
-            attention_head_dim=16,
-            num_attention_heads=4,
-            caption_projection_dim=64,
-            joint_attention_dim=32,
-            pooled_projection_dim=32,
-            out_channels=4,
-            pos_embed_max_size=32,
+            **_SD3,
             qk_norm="rms_norm",
             dual_attention_layers=(0,),
         ),
@@ -487,7 +473,7 @@ FAMILIES: dict[str, Family] = {
         ),
         "PixArtResized": _diffusers(
             "PixArtTransformer2DModel",
-            lambda batch=1, height=16, width=16, length=8: zoo.Inputs(kwargs={**_prompted(batch, height, width, length).kwargs}),
+            _prompted,
             _SIZES,
             **_HEADS,
             sample_size=16,
@@ -756,17 +742,7 @@ FAMILIES: dict[str, Family] = {
                 kwargs={**_pooled(batch, height, width, length).kwargs, "controlnet_cond": torch.randn(batch, 4, height, width)}
             ),
             _SIZES,
-            sample_size=32,
-            patch_size=2,
-            in_channels=4,
-            num_layers=1,
-            attention_head_dim=16,
-            num_attention_heads=4,
-            caption_projection_dim=64,
-            joint_attention_dim=32,
-            pooled_projection_dim=32,
-            out_channels=4,
-            pos_embed_max_size=32,
+            **{**_SD3, "num_layers": 1},
         ),
         "FluxControlNetModel": _diffusers(
             "FluxControlNetModel",
