@@ -407,9 +407,17 @@ def test_check_is_left_out(load: Load, forward: str) -> None:
         fixed(torch.full((3,), float("nan")) if "isnan" in forward else -torch.ones(3, *(1, 1, 1)[: "or" in forward and 3]))
 
 
-def test_message_is_left_out(load: Load) -> None:
-    forward = 'def forward(self, x):\n    print(f"{x.mean().item():.3f}", end="")\n    return x * 2'
-    outcome = run(load(net(forward)).Net(), (torch.ones(3),), strategies=("non-strict",))
+@pytest.mark.parametrize(
+    "message",
+    [
+        'print(f"{x.mean().item():.3f}", end="")',
+        'print("" * int(x.sum()), end="")',
+        "logging.getLogger(__name__).debug(list(range(int(x.sum()))))",
+    ],
+)
+def test_message_is_left_out(load: Load, message: str) -> None:
+    source = "import logging\n" + net(f"def forward(self, x):\n    {message}\n    return x * 2")
+    outcome = run(load(source).Net(), (torch.ones(3),), strategies=("non-strict",))
     (fix,) = outcome.only.fixes
     assert fix.confidence is Confidence.SAFE
     fixed = run(load(applied(fix.edits), "fixed").Net(), (torch.ones(3),), strategies=("non-strict",))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pathlib
@@ -12,6 +13,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from gate_logs import BASELINE, LOG, VERSION, changed, run, states, text, write
+
+from onnxplain.diagnostics.gate import outputs
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -108,6 +111,20 @@ def test_outputs_that_no_export_records_are_refused(outputs: object) -> None:
     assert (told.exit_code, told.stdout) == (2, "")
     assert "bad.sarif" in told.stderr
     assert "Error: onnxplain stopped" not in told.stderr
+
+
+def test_an_output_that_cannot_be_read_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: pathlib.Path) -> str:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    # NOTE: for root, who may run the tests, no file is unreadable.
+    monkeypatch.setattr(outputs, "sha256", refused)
+    pathlib.Path("net.onnx").write_text("n", encoding="utf-8")
+    write(["a  # W"])
+    pathlib.Path("bad.sarif").write_text(changed("runs", 0, "artifacts", value=[OUTPUT])(), encoding="utf-8")
+    told = run("gate", "bad.sarif", "--max-warnings", "1")
+    assert (told.exit_code, told.stdout) == (2, "")
+    assert "net.onnx" in told.stderr
 
 
 def test_an_output_whose_name_no_file_can_have_tells_nothing() -> None:
