@@ -126,7 +126,32 @@ def _of_length(flat: Any, length: Any, like: ir.Value) -> Any:
     return op.Slice(longer, [0], length, [0])
 
 
-@translates("aten::_embedding_bag", "aten::_embedding_bag_forward_only", "aten::embedding_bag", "aten::embedding_bag.padding_idx")
+@translates("aten::embedding_bag.padding_idx")
+def embedding_bag_padding_idx(
+    weight: ir.Value,
+    indices: ir.Value,
+    offsets: ir.Value,
+    scale_grad_by_freq: bool,
+    mode: int,
+    sparse: bool,
+    per_sample_weights: ir.Value | None,
+    include_last_offset: bool,
+    padding_idx: int | None,
+) -> list[Any]:
+    """aten::embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, ...) -> (Tensor, Tensor, Tensor, Tensor).
+
+    As `embedding_bag`, but a negative `padding_idx` counts from the end of `weight`.
+    """
+    if padding_idx is not None and padding_idx < 0:
+        assert weight.shape is not None
+        rows = weight.shape[0]
+        if not isinstance(rows, int):
+            raise ValueError("a negative padding_idx needs a fixed number of embeddings")
+        padding_idx += rows
+    return embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx)
+
+
+@translates("aten::_embedding_bag", "aten::_embedding_bag_forward_only", "aten::embedding_bag")
 def embedding_bag(
     weight: ir.Value,
     indices: ir.Value,
@@ -141,9 +166,9 @@ def embedding_bag(
     """aten::_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, ...) -> (Tensor, Tensor, Tensor, Tensor).
 
     The first result (B, E) has one row for each bag: the sum (mode 0), the mean (1) or the maximum (2) of the rows of `weight` (V, E) at
-    `indices` (N), from its offset in `offsets` (B) up to the next one. `padding_idx` counts for nothing, and an empty bag gives 0. With
-    `include_last_offset`, `offsets` (B + 1) ends with N. The others are for gradients: the bag of each index (N), the sizes of the bags
-    (B), and zeros (B).
+    `indices` (N), from its offset in `offsets` (B) up to the next one. A `padding_idx` of at least 0 counts for nothing, and an empty bag
+    gives 0. With `include_last_offset`, `offsets` (B + 1) ends with N. The third result has the sizes of the bags (B). The others are None:
+    only gradients need them, and their shapes depend on PyTorch's kernel.
     """
     del scale_grad_by_freq, sparse
     indices, offsets = (op.Cast(each, to=int(ir.DataType.INT64)) for each in (indices, offsets))
@@ -169,4 +194,4 @@ def embedding_bag(
         result = op.Div(result, op.CastLike(op.Unsqueeze(op.Max(sizes, 1), [1]), rows))
     if include_last_offset:
         result, sizes = (op.Slice(each, [0], [-1], [0]) for each in (result, sizes))
-    return [result, bags, sizes, op.Expand(0, op.Shape(sizes))]
+    return [result, None, sizes, None]

@@ -217,6 +217,19 @@ def test_interrupts_of_the_model() -> None:
     check(Recurrent(2))
 
 
+@pytest.mark.usefixtures("torch_stays")
+def test_an_interrupt_between_a_change_of_torch_s_and_its_undoing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    # TorchDynamo calls it after it has replaced a function of torch.fx and before the `try` that puts it back.
+    with monkeypatch.context() as patches:
+        patches.setattr("torch._dynamo.convert_frame.setup_compile_debug", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            onnxplain.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),), strategies=("strict",))
+    check(Recurrent(2))
+
+
 INTERRUPTED = """
 import random
 import signal

@@ -11,6 +11,7 @@ import torch
 
 from onnxplain.diagnostics import Location
 from onnxplain.source import locations
+from onnxplain.torch_internals import pytree
 from onnxplain.torch_internals.code_objects import code_of, stored_attributes
 from onnxplain.torch_internals.modules import named_modules
 
@@ -31,7 +32,7 @@ class Attributes:
     def __init__(self, model: torch.nn.Module) -> None:
         classes: dict[type, bool] = {}
         self._modules = []
-        self._helpers: dict[int, tuple[Any, dict[str, Any]]] = {}
+        self._cached: dict[int, tuple[Any, Any]] = {}
         helpers: dict[type, bool] = {}
         namespaces: dict[int, dict[str, Any]] = {}
         for path, module in named_modules(model):
@@ -39,8 +40,9 @@ class Attributes:
                 kind = type(value)
                 if kind not in helpers:
                     helpers[kind] = _is_helper(kind)
-                if helpers[kind] and id(value) not in self._helpers:
-                    self._helpers[id(value)] = (value, dict(vars(value)))
+                if helpers[kind]:
+                    own = vars(value)
+                    self._cached |= {id(each): (each, each.copy()) for each in (own, *(inner for _, inner in _containers(own)))}
             cls = type(module)
             if cls not in classes:
                 # NOTE: not `cls.forward`, which is a computed property in torch.jit's classes.
@@ -98,24 +100,34 @@ class Attributes:
             for name in now.keys() - values.keys():
                 del now[name]
             now.update({name: value for name, value in values.items() if now.get(name) is not value})
-        for helper, values in self._helpers.values():
-            # NOTE: what a helper caches during a capture, such as a table of positions, has no data.
-            now = vars(helper)
-            if now.keys() != values.keys() or any(now[name] is not value for name, value in values.items()):
-                now.clear()
-                now.update(values)
+        for value, content in self._cached.values():
+            known = {*map(id, _items(content))}
+            # NOTE: what a helper caches during a capture, such as a table of positions, has no data. Its other changes stay: for example,
+            # another thread may use its queue.
+            if any(_is_symbolic(leaf) for leaf in pytree.tree_leaves([each for each in _items(value) if id(each) not in known])):
+                _restore(value, content)
         for value, content in self._contents.values():
             if [*map(id, _items(value))] != [*map(id, _items(content))]:
-                value.clear()
-                value.extend(content) if isinstance(value, list) else value.update(content)
+                _restore(value, content)
+
+
+def _restore(container: Any, content: Any) -> None:
+    container.clear()
+    container.extend(content) if isinstance(container, list) else container.update(content)
+
+
+def _is_symbolic(value: object) -> bool:
+    """Whether `value` may stand for data or a size during a capture."""
+    return isinstance(value, torch.Tensor | torch.SymInt | torch.SymFloat | torch.SymBool)
 
 
 def _is_helper(cls: type) -> bool:
     """Whether objects of `cls` are neither torch's nor Python's, and may cache tensors in their attributes."""
     others = (torch.Tensor, torch.nn.Module, type, types.FunctionType, types.MethodType, types.ModuleType)
-    # NOTE: classes of Python and torch that are written in C have no `__dict__`, or none that may be cleared.
     plain = cls.__module__.partition(".")[0] not in ("builtins", "collections", "torch")
-    return plain and cls.__dictoffset__ != 0 and not issubclass(cls, (*others, enum.Enum, BaseException))
+    # NOTE: some classes have no `__dict__`, and others compute it.
+    namespace = next((vars(base)["__dict__"] for base in cls.__mro__ if "__dict__" in vars(base)), None)
+    return plain and isinstance(namespace, types.GetSetDescriptorType) and not issubclass(cls, (*others, enum.Enum, BaseException))
 
 
 def _assigned(modules: Sequence[tuple[str, torch.nn.Module]], frames: Sequence[Location]) -> set[str]:

@@ -52,9 +52,17 @@ CASES: dict[str, Case] = {
             aten._embedding_bag(w, i, torch.tensor([0, 2]))[0],
             aten._embedding_bag_forward_only(w, i, torch.tensor([0, 2]), False, 1)[0],
             aten.embedding_bag(w, i, torch.tensor([0, 3]))[0],
-            aten.embedding_bag.padding_idx(w, i, torch.tensor([0, 3]), False, 2, False, None, False, 1)[0],
+            *(aten.embedding_bag.padding_idx(w, i, torch.tensor([0, 3]), False, 2, False, None, False, n)[0] for n in (1, -1)),
         ],
         (randn(9, 4), torch.tensor([0, 8, 3, 1, 1, 2]), randn(6)),
+    ),
+    "embedding-bag-static": static(
+        lambda w, i: [
+            *(functional.embedding_bag(i, w, torch.tensor([0, 2, 2]), mode=mode) for mode in ("sum", "mean", "max")),
+            *(functional.embedding_bag(i, w, torch.tensor([0, 1]), mode=mode, padding_idx=-8) for mode in ("sum", "mean", "max")),
+            aten._embedding_bag(w, i, torch.tensor([0, 2, 2]), False, 1)[2],
+        ],
+        (randn(9, 4), torch.tensor([0, 8, 3, 1, 1, 2])),
     ),
     "index": dynamic(
         lambda x: [
