@@ -21,6 +21,7 @@ from onnxplain.torch_internals import (
     keyword_inputs,
     known_weights,
     loop_gradients,
+    min_max,
     modules,
     recurrent_shapes,
     shape_env,
@@ -190,6 +191,7 @@ def _export(model: torch.nn.Module, request: Request, *, strict: bool) -> torch.
         # NOTE: TorchDynamo would trace the hook and the patches.
         contextlib.nullcontext() if strict else _outputs_registered(model),
         contextlib.nullcontext() if strict else unrecorded.left_out(),
+        contextlib.nullcontext() if strict else min_max.of_several_sizes(),
         contextlib.nullcontext() if strict else modules.idle_conversions(),
     ):
         return torch.export.export(

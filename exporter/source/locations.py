@@ -96,7 +96,8 @@ def python_asks(frames: Iterable[types.FrameType]) -> bool:
     for frame in frames:
         if not is_internal(frame.f_code.co_filename):
             return inner is not None and torch_frames.asks_for_number(inner)
-        inner = frame
+        if not torch_frames.stands_for_python(frame):
+            inner = frame
     return False
 
 

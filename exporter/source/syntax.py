@@ -79,6 +79,27 @@ def test_at(location: Location) -> ast.expr | None:
     return found
 
 
+def catches_refusals(location: Location) -> bool:
+    """Whether `location` is in a `try` that goes on where an operator refuses its arguments."""
+    if location.region is None or (module := tree(location.file)) is None:
+        return False
+    place = location.region
+    return any(first <= place.line <= last for first, last in _tried(module))
+
+
+@functools.lru_cache(maxsize=32)
+def _tried(module: ast.Module) -> list[tuple[int, int]]:
+    """The lines of the bodies of such `try` statements."""
+    tried = (node for node in ast.walk(module) if isinstance(node, ast.Try) and any(map(_catches, node.handlers)))
+    return [(node.body[0].lineno, node.body[-1].end_lineno or node.body[-1].lineno) for node in tried]
+
+
+def _catches(handler: ast.ExceptHandler) -> bool:
+    """Whether `handler` catches the exceptions of operators."""
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(kind is None or last_name(kind) in ("RuntimeError", "IndexError", "Exception", "BaseException") for kind in kinds)
+
+
 def unpacks(location: Location | None) -> bool:
     """Whether the statement at `location` assigns the parts of a call's result to a fixed number of names, as `a, b = x.chunk(2)` does."""
     if location is None or location.region is None or (found := innermost(location.file, location.region, ast.Assign)) is None:

@@ -20,6 +20,11 @@ def asks_for_number(frame: types.FrameType) -> bool:
     return isinstance(python_frames.variables(frame).get("self"), torch.SymInt | torch.SymFloat | torch.SymBool)
 
 
+def stands_for_python(frame: types.FrameType) -> bool:
+    """Whether `frame` runs the replacement of `max` and `min` during a capture (_export/non_strict_utils.py), or our wrapper of it."""
+    return frame.f_code.co_name in ("_tensor_min_max", "min_max", "dispatch")
+
+
 def asks_for_truth(frame: types.FrameType) -> bool:
     """Whether code asks a tensor for its truth value."""
     # NOTE: torch calls a function mode (torch/overrides.py) with the function that Python called.

@@ -640,6 +640,7 @@ def test_dim_that_only_the_solver_gives_up_stays_dynamic(load: Load) -> None:
         (sympy.Ne(SIZE, 1), None),
         (sympy.Ne(SIZE, 12), None),
         (sympy.Eq((3 * SIZE - 1) // SIZE, 2), None),
+        (sympy.Eq(SIZE // 2, 4), Limit(most=9, least=8)),
     ],
     ids=str,
 )

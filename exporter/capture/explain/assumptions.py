@@ -193,9 +193,14 @@ def _limits(
 
 
 def is_branch(guard: Guard) -> bool:
-    """Whether `guard` comes from a decision that Python took, such as an `if`, rather than from an operator."""
+    """Whether `guard` comes from a decision that Python took, such as an `if`, rather than from an operator.
+
+    An operator that refuses other sizes decides as well where the model catches its exception.
+    """
+    if guard.asked_by_python or (guard.stack and syntax.catches_refusals(guard.stack[-1])):
+        return True
     # NOTE: TorchDynamo does not run the model's code, so whether Python asked shows in the source only.
-    return guard.asked_by_python or (guard.interpreted and syntax.test_at(guard.stack[-1]) is not None)
+    return guard.interpreted and syntax.test_at(guard.stack[-1]) is not None
 
 
 def evidence_about(request: Request, guard: Guard | None) -> Evidence:

@@ -70,7 +70,9 @@ def undelivered(request: Request, guards: Guards, program: torch.export.Exported
     """The findings about a program that does not keep the promises of `dynamic_shapes`."""
     if (difference := shapes_argument.beyond_rank(request.shapes)) is not None:
         return [arguments.misfit(request, difference)]
-    constants = constant_dims(request.shapes, program) | _constants(request, guards)
+    promised = request.shapes.dynamic
+    stretched = {dim: 1 for dim in _stretched(sizes_in(program, request.shapes.dims)) if dim in promised}
+    constants = constant_dims(request.shapes, program) | _constants(request, guards) | stretched
     names = {dim: name for dim, name in request.shapes.names().items() if dim not in constants}
     also = {dim: dim.place for dim in request.shapes.open}
     # NOTE: of the sizes of a dim for which an operator makes as many parts, torch's guards tell the largest only.
@@ -111,12 +113,11 @@ def fixed(request: Request, guards: Guards, program: torch.export.ExportedProgra
     if program is None:
         return {dim: assumptions.evidence_about(request, guard) for dim, guard in guards.broadcast(open_dims).items()}
     sizes = {dim: size for dim, size in sizes_in(program, open_dims).items() if not own or dim in guards.symbols}
+    stretched = _stretched(sizes_in(program, request.shapes.dims))
     found: dict[InputDim, Evidence] = {}
     for dim, size in sizes.items():
         fixing = guards.fixing(dim)
-        # NOTE: the model broadcasts along a dim of size 1 that equals another dim in the graph; with another size it would not broadcast.
-        broadcast = dim.size == 1 and any(each.size > 1 for each, other in sizes.items() if other == size)
-        if isinstance(size, int) or fixing is not None or broadcast:
+        if isinstance(size, int) or fixing is not None or dim in stretched:
             found[dim] = assumptions.evidence_about(request, fixing or guards.decisive(dim))
     for node, expression in assumptions.kept_ones(guards, program, open_dims):
         for dim in guards.symbols.places([expression], open_dims):
@@ -126,6 +127,12 @@ def fixed(request: Request, guards: Guards, program: torch.export.ExportedProgra
         if limits not in ([], [assumptions.MORE_THAN_ONE]):
             found.setdefault(dim, locations.at_node(node))
     return {dim: found[dim] for dim in open_dims if dim in found}
+
+
+def _stretched(sizes: Mapping[InputDim, Any]) -> list[InputDim]:
+    """The dims of size 1 that equal a larger dim in the graph. The model broadcasts them; with another size it would not."""
+    larger = {size for dim, size in sizes.items() if dim.size > 1}
+    return [dim for dim, size in sizes.items() if dim.size == 1 and size in larger and not isinstance(size, int)]
 
 
 def closed(request: Request, dims: Iterable[InputDim]) -> Request:
@@ -214,7 +221,8 @@ def _limits(request: Request, guards: Guards) -> Iterator[Finding]:
         for limit, guard in guards.limits(dim, dim.least, dim.most):
             seen.add(dim.name)
             most = dim.given.max if limit.most is None else limit.most
-            stated = limit.factor * Dim(f"_{dim.name}") if limit.factor > 1 else _range(dim.name, dim.given.min, most)
+            least = dim.given.min if limit.least is None else limit.least
+            stated = limit.factor * Dim(f"_{dim.name}") if limit.factor > 1 else _range(dim.name, least, most)
             structure = request.shapes.by_parameter(dict.fromkeys(request.shapes.same_name(dim), stated))
             violated = _violated(request, guards, dim, limit.of(dim.name), structure, guard)
             # NOTE: a number on the line that is the size in the example is more likely a mistake than a promise.

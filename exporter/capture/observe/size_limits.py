@@ -21,22 +21,27 @@ class Limit:
 
     Attributes:
         most: The largest size; None if there is none.
+        least: The least size; None if smaller sizes are as good, or fail anyway.
         factor: The number of which the size must be a multiple.
     """
 
     most: int | None = None
+    least: int | None = None
     factor: int = 1
 
     def of(self, name: str) -> str:
         """The limit as a relation of `name`."""
-        return f"{name} <= {self.most}" if self.most is not None else f"{name} % {self.factor} == 0"
+        if self.most is None:
+            return f"{name} % {self.factor} == 0"
+        return f"{name} <= {self.most}" if self.least is None else f"{name} >= {self.least} and {name} <= {self.most}"
 
 
 def limit_of(relation: sympy.Basic, symbol: sympy.Symbol, example: int, least: int, most: int) -> Limit | None:
     """The limit that `relation` puts on a size between `least` and `most`; None if it puts none that a Dim could state.
 
-    The function tries sizes. Lower bounds are not limits: a size smaller than a kernel or a window fails anyway. Relations that only
-    concern the sizes 0 and 1, which torch treats as special cases, are not limits either.
+    The function tries sizes. Lower bounds are limits only where a number that the graph fixed is computed from the size, as in
+    `size // 2 == 3`: a size smaller than a kernel or a window fails anyway. Relations that only concern the sizes 0 and 1, which torch
+    treats as special cases, are not limits either.
     """
     sizes = sorted({size for size in _worth_trying(relation, example) if max(least, 2) <= size <= most})
     tried = {size: holds(relation, {symbol: size}) for size in sizes}
@@ -45,7 +50,8 @@ def limit_of(relation: sympy.Basic, symbol: sympy.Symbol, example: int, least: i
     if not holding or not any(size > example for size in failing):
         return None
     if max(holding) < min(size for size in failing if size > min(holding)):
-        return Limit(most=max(holding))
+        below = isinstance(relation, sympy.Eq) and any(size < min(holding) for size in failing)
+        return Limit(most=max(holding), least=min(holding) if below else None)
     factor = int(sympy.gcd_list(holding))
     return Limit(factor=factor) if factor > 1 and not any(size % factor == 0 for size in failing) else None
 

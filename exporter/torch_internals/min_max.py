@@ -1,0 +1,38 @@
+"""Python's `max` and `min` of three or more sizes: torch.export keeps two of them symbolic, and compares more of them as numbers."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from .patching import Slot, wrapped
+from .symbols import Symbol
+
+# NOTE: while torch.export captures without TorchDynamo, this function replaces both.
+_MIN_MAX = Symbol(
+    "torch._export.non_strict_utils:_tensor_min_max",
+    without="`max` and `min` of three or more sizes choose one of them during the capture",
+)
+
+
+@contextmanager
+def of_several_sizes() -> Iterator[None]:
+    """While it is open, `max` and `min` of several integers stay symbolic if one of them is."""
+    if not _MIN_MAX.is_present:
+        yield
+        return
+
+    def min_max(original: Callable[..., Any], *args: Any, real_callable: Any, tensor_callable: Any, **kwargs: Any) -> Any:
+        call = functools.partial(original, real_callable=real_callable, tensor_callable=tensor_callable)
+        several = len(args) > 2 and not kwargs and any(isinstance(each, torch.SymInt) for each in args)
+        if several and all(isinstance(each, int | torch.SymInt) for each in args):
+            return functools.reduce(call, args)
+        return call(*args, **kwargs)
+
+    with wrapped(Slot(sys.modules["torch._export.non_strict_utils"], "_tensor_min_max"), min_max):
+        yield

@@ -1,0 +1,77 @@
+"""What an export assumes of sizes: it is told, or the model is right for the other sizes too."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch.export import Dim
+
+import onnxplain
+
+Load = Callable[..., types.ModuleType]
+
+NET = """
+    import torch
+
+
+    class Net(torch.nn.Module):
+        def forward(self, x, y):
+            {}
+"""
+
+
+def exported(load: Load, body: str, sizes: Sequence[Sequence[int]], shapes: Any) -> tuple[torch.nn.Module, onnxplain.ONNXProgram]:
+    model = load(NET.format(body.replace("\n", "\n            "))).Net()
+    return model, onnxplain.export(model, tuple(torch.rand(*each) for each in sizes), dynamic_shapes=shapes)
+
+
+def told(program: onnxplain.ONNXProgram) -> list[str]:
+    findings = [each for each in program.diagnostics.findings if each.rule.id == "OXP1011"]
+    return [dict(zip(each.rule.arguments(), each.rule.argument_texts(), strict=True))["constraint"] for each in findings]
+
+
+@pytest.mark.parametrize("size", ["max(x.shape[1] - 1, min(x.shape[0], 3), 2)", "min(x.shape[0], 3, x.shape[1])", "max(*x.shape, 4)"])
+def test_the_largest_of_several_sizes_is_computed(load: Load, size: str) -> None:
+    model, program = exported(load, f"return x * {size} + y", [(4, 3), (4, 3)], True)
+    assert told(program) == []
+    for sizes in ((4, 3), (6, 2), (2, 7), (1, 1)):
+        x = torch.rand(*sizes)
+        torch.testing.assert_close(program(x, x)[0], model(x, x))
+
+
+@pytest.mark.parametrize(
+    ("body", "constraints"),
+    [
+        ("return x * max((x.shape[1], 2, 3), key=float)", ["T > 2 and T > 3"]),
+        ("return x * max(min((x.shape[1], 2), default=9), 1)", ["T >= 2"]),
+        ("try:\n    return x.view(x.shape[1])\nexcept RuntimeError:\n    return x", ["B*T == T"]),
+        ("try:\n    return x @ x\nexcept (ValueError, Exception):\n    return x", ["T == B"]),
+        ("try:\n    return x @ x\nexcept ImportError:\n    return x", []),
+        ("return x.unfold(1, x.shape[1] // 2, 1)", ["(T//2) == 2"]),
+    ],
+)
+def test_a_decision_by_sizes_is_told(load: Load, body: str, constraints: list[str]) -> None:
+    size = (1, 4) if "view" in body else (4, 4) if "@" in body else (3, 5)
+    _, program = exported(load, body, [size, (1,)], (("B", "T"), None))
+    assert told(program) == constraints
+
+
+def test_both_bounds_of_a_dim_that_a_computed_number_needs(load: Load) -> None:
+    _, program = exported(load, "return x.unfold(0, x.shape[0] // 2, 1)", [(4, 5), (1,)], ({0: Dim("B", min=2, max=8)}, None))
+    assert told(program) == ["B >= 4 and B <= 5"]
+
+
+@pytest.mark.parametrize("other", ["B", Dim.AUTO, Dim.DYNAMIC])
+def test_a_dim_of_size_1_that_the_model_stretches(load: Load, other: Any) -> None:
+    body, sizes = "return x / (y + 1)", [(3, 3), (1,)]
+    for dim in ("A", Dim("A"), Dim.DYNAMIC):
+        with pytest.raises(onnxplain.ExportFailed) as failed:
+            exported(load, body, sizes, ({1: other}, {0: dim}))
+        assert [each.rule.id for each in failed.value.findings] == ["OXP1003"]
+    model, program = exported(load, body, sizes, ({1: other}, {0: Dim.AUTO}))
+    x, y = torch.rand(3, 5), torch.rand(1)
+    torch.testing.assert_close(program(x, y)[0], model(x, y))
