@@ -109,8 +109,8 @@ def file_of(location: Json, bases: Json) -> str:
     """
     base = string(bases[location["uriBaseId"]].get("uri", "")) if "uriBaseId" in location else ""
     uri = urllib.parse.urlsplit(urllib.parse.urljoin(base, string(location["uri"])))
-    if uri.scheme == "file":
-        return urllib.request.url2pathname(uri.path)
-    if uri.scheme or base:
+    path = urllib.request.url2pathname(uri.path) if uri.scheme == "file" else urllib.parse.unquote(location["uri"])
+    # NOTE: no file system allows a null character, and Python raises a ValueError wherever such a path is used.
+    if "\0" in path or (uri.scheme != "file" and (uri.scheme or base)):
         raise ValueError(f"{location['uri']!r} is not a file")
-    return urllib.parse.unquote(location["uri"])
+    return path

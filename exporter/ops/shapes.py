@@ -105,7 +105,7 @@ def squeeze(self: ir.Value, dim: int | Sequence[int] | None = None) -> Any:
     return op.Squeeze(self, removed) if removed else self
 
 
-@translates("aten::expand")
+@translates("aten::broadcast_to", "aten::expand")
 def expand(self: ir.Value, size: Sequence[Any]) -> Any:
     """aten::expand(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor. Of shape `size`; -1 keeps a size, as 1 in ONNX."""
     return op.Expand(self, [1 if isinstance(each, int) and each == -1 else each for each in size])

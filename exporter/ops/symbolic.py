@@ -172,6 +172,14 @@ def ceil(a: Any) -> Any:
     return op.Cast(op.Ceil(_double(a)), to=int(_INT64))
 
 
+@translates("builtins::round")
+def round_to_even(a: Any, ndigits: int | None = None) -> Any:
+    """Python's round(a): the nearest int, of two the even one."""
+    if ndigits is not None:
+        raise ValueError("ONNX cannot round a size to digits")
+    return op.Cast(op.Round(_double(a)), to=int(_INT64))
+
+
 @translates("torch::_sym_sqrt")
 def sqrt(a: Any) -> Any:
     """The square root torch.sym_sqrt(a): a float."""

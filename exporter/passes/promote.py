@@ -32,7 +32,12 @@ _EXEMPT = frozenset(
     }
 )
 """Operators whose operands may have different dtypes although torch tags them as pointwise."""
-_COMPARES = frozenset({"aten::bucketize", "aten::greater", "aten::greater_equal", "aten::isclose", "aten::less", "aten::less_equal"})
+_COMPARES = frozenset(
+    {
+        *("aten::greater", "aten::greater_equal", "aten::isclose", "aten::less", "aten::less_equal"),
+        *("aten::bucketize", "aten::searchsorted"),
+    }
+)
 """Operators that compare their operands although their result is not bool."""
 _BECOMES_COMPLEX = frozenset(
     {

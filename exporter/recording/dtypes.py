@@ -90,6 +90,10 @@ def infer_output_dtypes(signature: ir.schemas.OpSignature, inputs: Bound, attrib
     if signature.name == "Cast":
         node.outputs[0].dtype = ir.DataType(attributes["to"])
         return
+    if signature.name == "SequenceAt":
+        element = None if node.inputs[0] is None else node.inputs[0].dtype
+        node.outputs[0].dtype = None if element is ir.DataType.UNDEFINED else element
+        return
     types = {
         parameter.type_constraint.name: value.dtype
         for (parameter, _), value in zip(inputs, node.inputs, strict=False)

@@ -40,9 +40,11 @@ class DimNames:
         for dim, expression in sizes:
             if dim.kind is Kind.DERIVED and (root := _root(dim, expression)) is not None:
                 self._symbols.setdefault(root, _symbol(dim.given.root.__name__))
+        told = ((dim, self.text(expression)) for dim, expression in sizes if dim.kind in (Kind.NAMED, Kind.DIM))
         # NOTE: capture reports that two Dim objects are one.
-        told = ((dim.label, self.text(expression)) for dim, expression in sizes if dim.kind is Kind.NAMED)
-        self.dropped = {asked: given for asked, given in told if asked != given}
+        objects = {dim.label for dim, _ in sizes if dim.kind is Kind.DIM}
+        changed = ((dim, given) for dim, given in told if dim.label != given)
+        self.dropped = {dim.label: given for dim, given in changed if dim.kind is Kind.NAMED or given not in objects}
 
     def text(self, expression: sympy.Basic) -> str:
         """An expression of torch's symbols, such as `batch` or `2*batch + 1`."""

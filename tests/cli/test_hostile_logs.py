@@ -223,6 +223,15 @@ def test_a_report_quotes_sources_below_the_root_only(victim: Victim, snippet: st
     assert "hunter2" not in told.output
 
 
+@pytest.mark.parametrize("uri", ["/%00", "file:///net.py%00", "net%00.py"])
+def test_a_null_character_names_no_file(victim: Victim, uri: str) -> None:
+    def change(document: dict[str, Any]) -> None:
+        victim.run_of(document)["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"] = {"uri": uri}
+
+    victim.save(change)
+    assert CliRunner().invoke(main, ["report", str(victim.log)]).exit_code == 2
+
+
 def test_control_characters_are_shown(victim: Victim) -> None:
     evil = "\x1b]8;;https://example.com\x07\u202e\x1b[2J"
 

@@ -66,7 +66,7 @@ def squeeze(self: ir.Value, dim: int | Sequence[int] | None = None) -> Any:
     return shapes.squeeze(self, [axis(self, each) for each in dims]) if rank(self) else self
 
 
-@translates_complex("aten::expand")
+@translates_complex("aten::broadcast_to", "aten::expand")
 def expand(self: ir.Value, size: Sequence[Any]) -> Any:
     """aten::expand(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor. Of shape `size`, where -1 keeps a size."""
     return shapes.expand(self, [*size, 2])

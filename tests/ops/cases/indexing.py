@@ -94,6 +94,9 @@ CASES: dict[str, Case] = {
         lambda s, v: (torch.searchsorted(s.sort()[0], v), torch.searchsorted(s.sort()[0], v, right=True, out_int32=True)),
         (randn(5), randn(2, 3)),
     ),
+    "searchsorted-dtypes": dynamic(
+        lambda s, v: (torch.searchsorted(s.sort()[0], v.double()), torch.searchsorted(s.double().sort()[0], v)), (randn(5), randn(2, 3))
+    ),
     "searchsorted-rows": dynamic(
         lambda s, v: (torch.searchsorted(s.sort()[0], v, side="right"), torch.searchsorted(s, v, sorter=s.argsort())),
         (torch.arange(8.0).reshape(2, 4), torch.arange(6.0).reshape(2, 3)),

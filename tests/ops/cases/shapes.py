@@ -44,6 +44,7 @@ CASES: dict[str, Case] = {
         expects=NOT_ONE,
     ),
     "expand": dynamic(lambda x: (x[:, :1].expand(-1, x.size(1), -1) * 2, x.expand(2, -1, -1, -1), x[:1].expand(4, -1, -1)), X),
+    "broadcast-to": dynamic(lambda x: (torch.broadcast_to(x, (2, -1, -1, -1)), x[:1].broadcast_to(4, -1, -1)), X),
     "repeat_interleave": dynamic(
         lambda x: [
             *(x.repeat_interleave(2), x.repeat_interleave(3, 1), x.repeat_interleave(2, -1), x[0, 0, 0].repeat_interleave(2)),
@@ -74,7 +75,11 @@ CASES: dict[str, Case] = {
         X,
     ),
     # NOTE: of size 1, `chunk` makes one part.
-    "split-of-dynamic": dynamic(lambda x: (torch.cat(x.chunk(2, dim=1), dim=1), *x.split(2, 0)[:1]), X, expects=frozenset({"OXP1011"})),
+    "split-of-dynamic": dynamic(
+        lambda x: (torch.cat(x.chunk(2, dim=1), dim=1), *x.split(2, 0)[:1], x.to(torch.int8).split(2, 0)[0]),
+        X,
+        expects=frozenset({"OXP1011"}),
+    ),
     "join": dynamic(lambda a, b: (torch.cat([a, b]), torch.cat([a, b, a], -1), torch.cat([NOTHING, a]), torch.stack([a, b], 1)), PAIR),
     "join-of-nothing": static(lambda a, b: (torch.cat([NOTHING, NOTHING]), torch.cat([a[:0], b]), a + 1), PAIR),
     "diff": dynamic(lambda x: x.diff(dim=1), X),

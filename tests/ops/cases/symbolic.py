@@ -29,7 +29,16 @@ def floats(x: torch.Tensor) -> list[Any]:
 
 def rounded(x: torch.Tensor) -> list[Any]:
     part = x.size(1) * 0.75
-    return [math.floor(part), math.ceil(part), math.trunc(part), math.trunc(-part), math.floor(-part), math.ceil(-part)]
+    return [
+        math.floor(part),
+        math.ceil(part),
+        math.trunc(part),
+        math.trunc(-part),
+        math.floor(-part),
+        math.ceil(-part),
+        round(part),
+        round(x.size(1) / 2),
+    ]
 
 
 def compared(x: torch.Tensor, mask: torch.Tensor) -> list[Any]:
