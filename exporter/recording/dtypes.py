@@ -91,8 +91,8 @@ def infer_output_dtypes(signature: ir.schemas.OpSignature, inputs: Bound, attrib
         node.outputs[0].dtype = ir.DataType(attributes["to"])
         return
     if signature.name == "SequenceAt":
-        element = None if node.inputs[0] is None else node.inputs[0].dtype
-        node.outputs[0].dtype = None if element is ir.DataType.UNDEFINED else element
+        if node.inputs[0] is not None and node.inputs[0].dtype not in (None, ir.DataType.UNDEFINED):
+            node.outputs[0].type = ir.TensorType(node.inputs[0].dtype)
         return
     types = {
         parameter.type_constraint.name: value.dtype
