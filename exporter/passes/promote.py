@@ -119,7 +119,7 @@ def _cast_operands(graph: torch.fx.Graph, node: torch.fx.Node, dtype: torch.dtyp
     def cast(argument: Any) -> Any:
         value = _value(argument)
         if isinstance(argument, torch.fx.Node) and (known := _SYMBOLIC.get(type(value))):
-            # NOTE: in ONNX a size, and what is computed from sizes, is a scalar tensor.
+            # NOTE: sizes, and numbers computed from them, are scalar tensors in ONNX.
             value = node.meta["val"].new_empty((), dtype=known)
         if not isinstance(argument, torch.fx.Node) or not isinstance(value, torch.Tensor):
             return argument

@@ -123,7 +123,9 @@ def only(
     find: Callable[[ast.AST], Iterator[ast.expr]],
     written: Callable[[SourceExpression], SourceExpression | None] = lambda found: found,
 ) -> SourceExpression | None:
-    """The only expression that `find` finds in the first of the export's files that has any, or else in all of the user's files.
+    """The expression that `find` finds in the files of the export, or else in all of the user's files; None if it finds several.
+
+    Of the files of the export, the first one with such an expression counts.
 
     Args:
         request: The export.
