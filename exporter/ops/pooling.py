@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from onnxplain.recording import op
 
-from . import translates
+from . import emit, translates
 
 
 @translates("aten::adaptive_avg_pool1d", "aten::adaptive_avg_pool2d", "aten::adaptive_avg_pool3d")
@@ -126,19 +126,59 @@ def _avg_pool(
     return op.Squeeze(pooled, [0]) if batched is not value else pooled
 
 
+@translates("aten::max_pool1d", "aten::max_pool2d", "aten::max_pool3d")
+def max_pool(
+    self: ir.Value,
+    kernel_size: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    ceil_mode: bool = False,
+) -> Any:
+    """aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, ...) -> Tensor.
+
+    `self` (N, C, H, W) or (C, H, W); one spatial dim fewer for `max_pool1d`, one more for `max_pool3d`. The maximum of each window.
+    """
+    assert self.shape is not None
+    rank = len(kernel_size)
+    kernel, pads, dilations = kernel_size, _per_dim(padding, rank), _per_dim(dilation, rank)
+    strides = _per_dim(stride, rank) if stride else kernel
+    batched = op.Unsqueeze(self, [0]) if len(self.shape) == rank + 1 else self
+    windows = [step * (size - 1) + 1 for size, step in zip(kernel, dilations, strict=True)]
+    ends, rounds_up = list(pads), ceil_mode
+    if ceil_mode:
+        along = list(zip(list(self.shape)[-rank:], windows, strides, pads, strict=True))
+        exact = [_exact_end(*each) if isinstance(each[0], int) else each[-1] for each in along]
+        # NOTE: ONNX Runtime takes no padding of the size of the kernel.
+        if all(0 <= end < size for end, size in zip(exact, kernel, strict=True)):
+            ends, rounds_up = exact, not all(isinstance(each[0], int) for each in along)
+        else:
+            rounds_up = _rounds_up(list(self.shape)[-rank:], windows, strides, pads)
+    attributes = {"kernel_shape": kernel, "strides": strides, "pads": [*pads, *ends], "dilations": dilations, "ceil_mode": int(rounds_up)}
+    (pooled,) = emit("MaxPool", [batched], attributes, outputs=1)
+    return op.Squeeze(pooled, [0]) if batched is not self else pooled
+
+
 def _rounds_up(sizes: Sequence[Any], kernel: Sequence[int], strides: Sequence[int], pads: Sequence[int]) -> bool:
     """Whether `ceil_mode` adds a window in PyTorch, which leaves out a window that begins in the padding at the end; ONNX keeps it."""
-    more = set()
-    for size, window, step, pad in zip(sizes, kernel, strides, pads, strict=True):
-        if not isinstance(size, int):
-            return True
-        rest = (size + 2 * pad - window) % step
-        if rest:
-            begins = (size + 2 * pad - window) // step * step + step
-            more.add(begins < size + pad)
+    if not all(isinstance(size, int) for size in sizes):
+        return True
+    along = list(zip(sizes, kernel, strides, pads, strict=True))
+    more = {bool(_adds(*each)) for each in along if (each[0] + 2 * each[3] - each[1]) % each[2]}
     if len(more) > 1:
         raise ValueError("ceil_mode adds a window along some dims and none along others, which ONNX has no attribute for")
     return more == {True}
+
+
+def _exact_end(size: int, window: int, step: int, pad: int) -> int:
+    """The padding at the end with which the windows of `ceil_mode` fit exactly. The values in it are less than all others."""
+    return pad + (_adds(size, window, step, pad) or -((size + 2 * pad - window) % step))
+
+
+def _adds(size: int, window: int, step: int, pad: int) -> int:
+    """How many more elements of padding the window needs that `ceil_mode` adds along a dim; 0 if it adds none."""
+    begins = -(-(size + 2 * pad - window) // step) * step
+    return begins + window - (size + 2 * pad) if begins < size + pad else 0
 
 
 def _per_dim(values: Sequence[int], rank: int) -> list[int]:

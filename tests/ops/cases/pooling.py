@@ -99,6 +99,29 @@ CASES: dict[str, Case] = {
         ],
         X,
     ),
+    "max-pool": dynamic(
+        lambda x: [
+            *(functional.max_pool2d(x, 2), functional.max_pool2d(x[0], (3, 2), 1, 1), functional.max_pool2d(x, 3, 2, 1, ceil_mode=True)),
+            *(functional.max_pool1d(x[0], 3, dilation=2), functional.max_pool3d(x[:, :, None], (1, 2, 3))),
+        ],
+        IMAGE,
+    ),
+    "max-pool-of-dynamic": dynamic(
+        lambda x: [
+            functional.max_pool2d(x[:, :, :3], 2, 2, 1, ceil_mode=True),
+            functional.max_pool2d(x[:, :, :5], 3, 2, 0, ceil_mode=True),
+        ],
+        IMAGE,
+        expects=frozenset({"OXP1011"}),
+    ),
+    "max-pool-rounded-up": static(
+        lambda x: [
+            functional.max_pool2d(x[..., :height, :width], kernel, stride, padding, dilation, ceil_mode=True)
+            for height, width in ((4, 5), (3, 3), (5, 6), (8, 7))
+            for kernel, stride, padding, dilation in ((2, 2, 1, 1), (3, 2, 1, 1), (2, 3, 0, 1), ((2, 3), (2, 1), (1, 0), 1), (3, 2, 1, 2))
+        ],
+        IMAGE,
+    ),
     "adaptive-max-pool": static(
         lambda x: [
             *functional.adaptive_max_pool2d(x, (4, 3), return_indices=True),
