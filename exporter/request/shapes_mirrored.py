@@ -47,7 +47,7 @@ def mirrored(given: Any, by_parameter: Mapping[str, Any], variadic: str) -> Any:
 def _mirrored(value: Any, spec: Any) -> Any:
     """The entry `spec` for an input as one entry for each part; `spec` itself if it is that already, or fits no known form."""
     if isinstance(value, torch.Tensor) or spec is None:
-        return spec
+        return _counted_from_zero(value, spec)
     if inputs.is_registered(value):
         return _of_object(value, spec)
     parts = [(inputs.key_of(key), child) for key, child in inputs.children(value)]
@@ -60,6 +60,17 @@ def _mirrored(value: Any, spec: Any) -> Any:
     if all(map(operator.is_, listed, spec)):
         return spec
     return type(spec)(*listed) if hasattr(spec, "_fields") else type(spec)(listed)
+
+
+def _counted_from_zero(value: Any, spec: Any) -> Any:
+    """The entry for a tensor with axes that count from its start; `spec` itself if they do, or if it names no axes.
+
+    NOTE: torch drops `Dim.DYNAMIC` and `Dim.AUTO` of a negative axis without a word (torch 2.13, export/dynamic_shapes.py).
+    """
+    if not isinstance(spec, Mapping) or not isinstance(value, torch.Tensor):
+        return spec
+    axes = {axis: axis + value.dim() for axis in spec if isinstance(axis, int) and -value.dim() <= axis < 0}
+    return {axes.get(axis, axis): dim for axis, dim in spec.items()} if axes else spec
 
 
 def _of_object(value: Any, spec: Any) -> Any:
@@ -77,7 +88,8 @@ def _of_object(value: Any, spec: Any) -> Any:
         return [_mirrored(child, each) for (_, child), each in zip(parts, spec, strict=True)]
     leaves = [leaf for leaf in inputs.leaves("", value) if isinstance(leaf.value, torch.Tensor)]
     if (entries := _by_tensor(leaves, spec)) is not None:
-        return inputs.mapped(value, {leaf.way: entry for leaf, entry in zip(leaves, entries, strict=True)}, ("",))
+        by_path = {leaf.way: _counted_from_zero(leaf.value, entry) for leaf, entry in zip(leaves, entries, strict=True)}
+        return inputs.mapped(value, by_path, ("",))
     # NOTE: the object may wrap one container, whose structure the entries have.
     return [_mirrored(parts[0][1], spec)] if len(parts) == 1 and _fits(parts[0][1], spec) else spec
 

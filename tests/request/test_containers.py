@@ -158,7 +158,39 @@ class Reading(torch.nn.Module):
         return result
 
 
-@pytest.mark.parametrize("cls", [Loop, Single, Arrays])
+class Guarded:
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+    def __reduce_ex__(self, _: Any) -> Any:
+        raise LookupError("no copies")
+
+
+class Filled(dict[str, Any]):
+    """Never empty."""
+
+    def __new__(cls, *_: Any) -> Any:
+        made = super().__new__(cls)
+        dict.__setitem__(made, "x", X)
+        return made
+
+    def __init__(self, _: Any) -> None:
+        super().__init__()
+
+    @property
+    def x(self) -> Any:
+        return self["x"]
+
+
+class Triple(tuple[Any, ...]):
+    __slots__ = ()
+
+    @property
+    def x(self) -> Any:
+        return self[0]
+
+
+@pytest.mark.parametrize("cls", [Loop, Single, Arrays, Guarded, Filled, lambda x: Triple([x]), lambda x: Batch(Loop(x), x)])
 def test_objects_that_are_more_than_their_parts(cls: Callable[[Any], Any]) -> None:
     with pytest.raises(onnxplain.ExportFailed) as failed:
         onnxplain.export(Reading(), (cls(X),))
@@ -215,6 +247,52 @@ def test_one_entry_for_a_whole_cache(entry: Any, kept: int, open_: int) -> None:
     containers.register(past)
     shapes = DynamicShapes.parse({"x": None, "past": entry}, Caching(), (X, past), {})
     assert (len(shapes.dynamic), len(shapes.open)) == (kept, open_)
+
+
+def test_axes_that_a_tensor_of_a_cache_lacks_are_left_out() -> None:
+    past = types.SimpleNamespace(keys=torch.ones(2, 3, 4), length=torch.ones(5))
+    containers.register(past)
+    shapes = DynamicShapes.parse({"x": None, "past": {0: "first", -1: "last", -2: "before", 2: "third"}}, Caching(), (X, past), {})
+    # The last axis of `keys` has two entries; the later one counts.
+    assert [(dim.place, dim.label) for dim in shapes.dynamic] == [
+        ("past.keys.shape[0]", "first"),
+        ("past.keys.shape[1]", "before"),
+        ("past.keys.shape[2]", "third"),
+        ("past.length.shape[0]", "last"),
+    ]
+
+
+UNKNOWN = {
+    "too few tensors": [KEY, VALUE, KEY],
+    "too many tensors": [KEY] * 5,
+    "lists of unequal length": [[KEY, KEY], [VALUE]],
+    "a list of one column": [[KEY, KEY, KEY]],
+    "three columns": [[KEY, KEY], [VALUE, VALUE], [KEY, KEY]],
+    "pairs within pairs": [(KEY, [VALUE]), (KEY, [VALUE])],
+    "axes and names": {0: "batch", "layers": None},
+    "another name": {"layer": [[KEY, VALUE]] * 2},
+    "a word": "batch",
+    "an empty dict": {},
+    "an empty list": [],
+}
+
+
+@pytest.mark.parametrize("entry", UNKNOWN.values(), ids=UNKNOWN)
+def test_what_fits_no_form_is_left_to_torch(entry: Any) -> None:
+    past = cache(2)
+    containers.register(past)
+    shapes = DynamicShapes.parse({"x": {0: "n"}, "past": entry}, Caching(), (X, past), {})
+    assert shapes.given["past"] is entry
+
+
+def test_a_container_within_an_object() -> None:
+    """The entries have the structure of the container that the object wraps."""
+    for inner, entry in (({"a": X, "b": Y}, {"a": {0: "n"}, "b": None}), ([X, [Y, X]], [{0: "n"}, [None, None]])):
+        wrapped = types.SimpleNamespace(inner=inner)
+        containers.register(wrapped)
+        shapes = DynamicShapes.parse({"x": None, "past": entry}, Caching(), (X, wrapped), {})
+        assert [dim.label for dim in shapes.dynamic] == ["n"]
+        assert shapes.for_torch()["past"] == [{"a": {0: D}, "b": {}} if isinstance(inner, dict) else [{0: D}, [{}, {}]]]
 
 
 def test_entries_for_keywords_and_constants() -> None:

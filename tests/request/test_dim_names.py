@@ -116,3 +116,18 @@ def test_a_derived_dim_that_the_program_computes_in_another_way() -> None:
     names.learn(program, DynamicShapes.parse(({0: 2 * half}, None), Halves(), args, {}))
     (symbol,) = next(iter(program.graph.nodes)).meta["val"].shape[0].node.expr.free_symbols
     assert names.text(symbol) != "half"
+
+
+class Joined(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+        return x + torch.cat([y, z])
+
+
+def test_a_derived_dim_that_the_program_computes_from_two() -> None:
+    args, auto = (torch.ones(8, 6), torch.ones(3, 6), torch.ones(5, 6)), {0: Dim.AUTO}
+    program = torch.export.export(Joined(), args, dynamic_shapes=(auto, auto, auto))
+    names = DimNames()
+    names.learn(program, DynamicShapes.parse(({0: 2 * Dim("half", min=2, max=64)}, None, None), Joined(), args, {}))
+    size = next(iter(program.graph.nodes)).meta["val"].shape[0]
+    assert len(size.node.expr.free_symbols) == 2
+    assert "half" not in str(names.of(size))

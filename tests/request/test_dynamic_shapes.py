@@ -24,6 +24,11 @@ class Two(torch.nn.Module):
         return x + y
 
 
+class Apart(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x * 2, y * 2
+
+
 class Nested(torch.nn.Module):
     def forward(self, parts: Any) -> torch.Tensor:
         result: torch.Tensor = sum(parts.values()) if isinstance(parts, dict) else sum(parts)
@@ -88,6 +93,23 @@ def test_kinds(word: Any, kind: Kind, label: str, stays: bool) -> None:
     assert (dim in shapes.dynamic) == stays
     assert (dim in shapes.open) == (kind is Kind.AUTO)
     assert dim.size == 4
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"x": {-1: "n"}, "y": {-2: BATCH, 1: 6}}, ({-1: "n"}, {0: BATCH}), [{1: "n"}, {-2: BATCH}]],
+    ids=["dict", "tuple", "list"],
+)
+def test_axes_that_count_from_the_end(given: Any) -> None:
+    shapes = parsed(given)
+    assert said(shapes) == {"x.shape[1]": (Kind.NAMED, "n"), "y.shape[0]": (Kind.DIM, "batch")}
+    placeholders = torch.export.export(Apart(), (X, Y), dynamic_shapes=shapes.for_torch()).graph.find_nodes(op="placeholder")
+    assert [[isinstance(size, int) for size in each.meta["val"].shape] for each in placeholders] == [[True, False], [False, True]]
+
+
+def test_an_axis_that_a_tensor_lacks_is_left_to_torch() -> None:
+    given = {"x": {-3: "n", 2: "m"}, "y": None}
+    assert parsed(given).given is given
 
 
 def test_true_leaves_all_dims_open() -> None:

@@ -1,0 +1,49 @@
+"""Copies of example inputs: new containers and tensors, the same structure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import OrderedDict
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from onnxplain.request import copied
+
+
+@dataclasses.dataclass
+class Batch:
+    x: torch.Tensor
+
+
+pytree.register_pytree_node(Batch, lambda batch: ([batch.x], None), lambda parts, _: Batch(*parts))
+
+
+def test_copies_share_nothing_with_the_inputs() -> None:
+    x, parameter = torch.ones(2, 3), torch.ones(2, requires_grad=True)
+    computed = parameter * 2
+    args: tuple[Any, ...] = (x, [x.t(), {"a": computed}], Batch(x), 3, None)
+    kwargs = {"again": computed, "named": OrderedDict(x=x, text="a")}
+    (first, (second, inner), batch, number, nothing), keywords = copied(args, kwargs)
+    assert first is batch.x
+    assert first is keywords["named"]["x"]
+    assert keywords["again"] is inner["a"]
+    assert (number, nothing, type(keywords["named"]), keywords["named"]["text"]) == (3, None, OrderedDict, "a")
+    assert second.stride() == (1, 3)
+    for copy, given in ((first, x), (second, x), (inner["a"], computed)):
+        assert copy is not given
+        with torch.no_grad():
+            copy.add_(5)
+    assert x.eq(1).all()
+    assert computed.eq(2).all()
+
+
+def test_the_containers_of_copies_are_new() -> None:
+    x = torch.ones(2)
+    given = {"x": [x]}
+    (copy,), keywords = copied((given,), given)
+    copy["x"].append(x)
+    keywords["y"] = x
+    assert (list(given), len(given["x"])) == (["x"], 1)
+    assert len(keywords["x"]) == 1
