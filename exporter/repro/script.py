@@ -220,8 +220,10 @@ class Script:
         return {*taken}
 
     def _is_elsewhere(self, file: File, name: str) -> bool:
-        """Whether a name of `file` stands for an object that another file has under the same name."""
-        return any(each.name == name and each.alias == name and file not in each.members.values() for each in file.bound)
+        """Whether a name of `file` only stands for an object that another file has under the same name."""
+        bound = [each for each in file.bound if each.name == name]
+        elsewhere = all(each.alias == name and file not in each.members.values() for each in bound)
+        return bool(bound) and elsewhere and not file.defines(name)
 
     def _section(self, file: File) -> str:
         """The part of the script that comes from one of the user's files."""

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 import torch
+from repro_scripts import made_by, written
 from torch import nn
 
-import onnxplain
 from onnxplain.repro import trial
 
 Load = Callable[..., types.ModuleType]
@@ -31,20 +31,9 @@ def untried(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def script_of(model: Any, args: tuple[Any, ...], folder: pathlib.Path, **options: Any) -> str:
-    with pytest.raises(onnxplain.ExportFailed):
-        onnxplain.export(model, args, repro=folder / "repro.py", **options)
-    return (folder / "repro.py").read_text(encoding="utf-8")
-
-
-def made_by(script: str, folder: pathlib.Path) -> dict[str, Any]:
-    """The values that a script makes before it exports."""
-    module = sys.modules["repro"] = types.ModuleType("repro")
-    try:
-        exec(compile(script.partition("\nonnxplain.export(")[0], str(folder / "repro.py"), "exec"), vars(module))
-    finally:
-        del sys.modules["repro"]
-    return vars(module)
+def script_of(model: Any, args: tuple[Any, ...], **options: Any) -> str:
+    script, _ = written(model, args, **options)
+    return script
 
 
 KINDS = """
@@ -175,7 +164,7 @@ def same(left: Any, right: Any) -> bool:
 def test_attributes_of_many_kinds(load: Load, tmp_path: pathlib.Path, make: Make) -> None:
     module = load(KINDS)
     value = make(module)
-    script = script_of(module.Net({"value": value}), (torch.randn(2),), tmp_path)
+    script = script_of(module.Net({"value": value}), (torch.randn(2),))
     assert "Left out" not in script
     found = made_by(script, tmp_path)["model"].state["value"]
     assert same(value, found), f"{value!r} became {found!r}"
@@ -195,7 +184,7 @@ OBJECTS: dict[str, Make] = {
 def test_objects_of_the_users_classes(load: Load, tmp_path: pathlib.Path, make: Make) -> None:
     module = load(KINDS.replace("self.state else", "self.state.name or self.state.left or self.state.width or self.state.twice else"))
     value = make(module)
-    script = script_of(module.Net({"value": value}), (torch.randn(2),), tmp_path)
+    script = script_of(module.Net({"value": value}), (torch.randn(2),))
     assert "Left out" not in script
     found = made_by(script, tmp_path)["model"].state["value"]
     if isinstance(value, types.MethodType):
@@ -226,7 +215,7 @@ def test_values_without_an_expression_are_left_out(load: Load, tmp_path: pathlib
     module = load(KINDS.replace("self.state else", "(self.extra, self.width) else"))
     model = module.Net([])
     model.extra, model.width = make(module), 3
-    script = script_of(model, (torch.ones(2),), tmp_path)
+    script = script_of(model, (torch.ones(2),))
     assert "# Left out: extra" in script or "# Left out: a key" in script
     made = made_by(script, tmp_path)["model"]
     assert made.width == 3
@@ -259,7 +248,7 @@ TENSORS: dict[str, tuple[torch.Tensor, str]] = {
 @pytest.mark.parametrize(("tensor", "text"), TENSORS.values(), ids=TENSORS)
 def test_inputs_by_shape_and_dtype(load: Load, tmp_path: pathlib.Path, tensor: torch.Tensor, text: str) -> None:
     module = load("import torch\n\n\ndef model(x, y):\n    if x.sum() > 0:\n        return x * y\n    return -x\n")
-    script = script_of(module.model, (torch.ones(1), tensor), tmp_path)
+    script = script_of(module.model, (torch.ones(1), tensor))
     assert f" {text}".replace(" ", "").replace("\n", "") in f"{script}".replace(" ", "").replace("\n", "").replace(",]", "]")
     made = made_by(script, tmp_path)["args"][1]
     assert (made.shape, made.dtype, made.stride()) == (tensor.shape, tensor.dtype, tensor.stride())
@@ -271,7 +260,7 @@ def test_inputs_by_shape_and_dtype(load: Load, tmp_path: pathlib.Path, tensor: t
 def test_an_input_that_is_passed_twice_stays_one(load: Load, tmp_path: pathlib.Path) -> None:
     module = load("import torch\n\n\ndef model(x, y, *, z):\n    if x.sum() > 0:\n        return x * y + z\n    return -x\n")
     x = torch.randn(3)
-    made = made_by(script_of(module.model, (x, torch.randn(3)), tmp_path, kwargs={"z": x}), tmp_path)
+    made = made_by(script_of(module.model, (x, torch.randn(3)), kwargs={"z": x}), tmp_path)
     assert made["kwargs"]["z"] is made["args"][0]
     assert made["args"][1] is not made["args"][0]
 
@@ -303,7 +292,7 @@ class Net(nn.Module):
 
 def test_buffers_and_parameters_that_are_special(load: Load, tmp_path: pathlib.Path) -> None:
     model = load(WEIGHTS).Net()
-    made = made_by(script_of(model, (torch.randn(2),), tmp_path), tmp_path)["model"]
+    made = made_by(script_of(model, (torch.randn(2),)), tmp_path)["model"]
     assert made.table.tolist() == [0, 0, 0]
     assert made.positions.tolist() == [0, 1, 2, 3]
     assert dict(made.named_buffers()).keys() == dict(model.named_buffers()).keys()
@@ -350,7 +339,7 @@ def test_modules_of_torch(load: Load, tmp_path: pathlib.Path, make: Callable[[],
         """
     )
     layer = make().eval()
-    script = script_of(module.Net(layer).eval(), (torch.randn(2),), tmp_path)
+    script = script_of(module.Net(layer).eval(), (torch.randn(2),))
     made = made_by(script, tmp_path)["model"].layer
     assert repr(made) == repr(layer)
     assert type(made) is type(layer)
@@ -382,7 +371,7 @@ def test_training_and_evaluation(load: Load, tmp_path: pathlib.Path, training: l
     model = load(MODES).Net()
     for name, module in model.named_modules():
         module.training = name in training
-    made = made_by(script_of(model, (torch.randn(2),), tmp_path), tmp_path)["model"]
+    made = made_by(script_of(model, (torch.randn(2),)), tmp_path)["model"]
     assert [name for name, module in made.named_modules() if module.training] == training
 
 
@@ -395,7 +384,7 @@ def test_dims_of_every_kind(load: Load, tmp_path: pathlib.Path) -> None:
         "z": {0: torch.export.Dim("free"), 1: torch.export.Dim.STATIC},
     }
     args = (torch.randn(9, 3), torch.randn(4, 3), torch.randn(5, 3))
-    script = script_of(module.model, args, tmp_path, dynamic_shapes=shapes)
+    script = script_of(module.model, args, dynamic_shapes=shapes)
     call = ast.parse(script).body[-1].value  # type: ignore[attr-defined]
     (text,) = [ast.unparse(each.value) for each in call.keywords if each.arg == "dynamic_shapes"]
     made = eval(text, {"torch": torch, **made_by(script, tmp_path)})
@@ -427,7 +416,7 @@ def test_a_scripted_module(load: Load, tmp_path: pathlib.Path, monkeypatch: pyte
                 return self.part(x)
         """
     )
-    script = script_of(module.Net(), (torch.randn(2),), tmp_path)
+    script = script_of(module.Net(), (torch.randn(2),))
     monkeypatch.delitem(sys.modules, "scripted_parts")
     assert "torch.jit.script(make(Part" in script
     assert "import scripted_parts" not in script
@@ -493,7 +482,7 @@ class Net(Base):
 
 def test_sources_of_many_kinds(load: Load, tmp_path: pathlib.Path) -> None:
     model, x = load(FUNCTIONS).Net(), torch.randn(3)
-    script = script_of(model, (x,), tmp_path)
+    script = script_of(model, (x,))
     assert "never" not in script
     assert "NOTE" not in script
     folder = tmp_path / "elsewhere"
