@@ -17,7 +17,7 @@ import pytest
 from corpora import OWN, SHARED, Corpus, export
 from sarif_checks import check_log
 
-from onnxplain.diagnostics import DiagnosticContext, Log, sarif
+from onnxplain.diagnostics import DiagnosticContext, Log, Rule, sarif
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 
@@ -73,6 +73,12 @@ def marked(tmp_path: pathlib.Path) -> Callable[[str, str], list[int]]:
         return [number for number, line in enumerate(lines, 1) if line.rstrip().endswith(f"# {comment}")]
 
     return find
+
+
+@pytest.fixture
+def scratch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Removes the rules that a test defines from the book."""
+    monkeypatch.setattr(Rule, "_book", dict(Rule._book))
 
 
 @pytest.fixture(scope="session")

@@ -8,22 +8,17 @@ import re
 import runpy
 import subprocess
 import sys
-import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from rule_classes import PAGE, make
 
 import onnxplain.rules
 from onnxplain.diagnostics import (
     Added,
-    ArgumentsChanged,
-    Deprecated,
-    HistoryEvent,
     Level,
     LevelChanged,
-    MeaningChanged,
-    Renamed,
     Retired,
     Rule,
     State,
@@ -151,80 +146,6 @@ def test_shipped_tables_agree_with_the_histories() -> None:
     assert book.disagreements(RULES, RELEASES.read_text(encoding="utf-8")) == []
 
 
-@pytest.fixture
-def scratch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Removes the rules that a test defines from the book."""
-    monkeypatch.setattr(Rule, "_book", dict(Rule._book))
-
-
-PAGE = """Something is odd.
-
-What happened:
-    It happened.
-
-Why it matters:
-    It matters.
-
-How to fix it:
-    Fix it.
-
-Example:
-    ```python
-    x = 1  # OXP7001
-    ```
-
-    ```python
-    x = 2
-    ```
-"""
-
-
-def make(
-    id: str = "OXP7001",
-    level: Level = Level.ERROR,
-    history: Sequence[HistoryEvent] = (Added("1.0"),),
-    message: str = "The '{thing}' is odd.",
-    doc: str = PAGE,
-    fields: dict[str, object] | None = None,
-    name: str = "Odd",
-    volatile: object = (),
-) -> type[Rule]:
-    """A rule, as a class statement makes it."""
-    annotations = {"thing": str} if fields is None else fields
-    body = {"__doc__": doc, "__module__": __name__, "message": message, "volatile": volatile, "__annotations__": annotations}
-    return types.new_class(name, (Rule,), {"id": id, "level": level, "history": history}, lambda namespace: namespace.update(body))
-
-
-HISTORY = (
-    Added("1.0"),
-    LevelChanged("1.1", Level.WARNING, Level.ERROR),
-    ArgumentsChanged("1.2", ("item",), ("thing",)),
-    MeaningChanged("1.3", "it finds more"),
-    Renamed("1.10", "Strange", "Odd"),
-    Deprecated("1.11", "OXP7002"),
-    Retired("2.0"),
-)
-
-
-@pytest.mark.usefixtures("scratch")
-@pytest.mark.parametrize(
-    ("version", "state"),
-    [
-        ("0.9", None),
-        ("1.0", State("Strange", Level.WARNING, ("item",), 1)),
-        ("1.1", State("Strange", Level.ERROR, ("item",), 1)),
-        ("1.2", State("Strange", Level.ERROR, ("thing",), 2)),
-        ("1.3", State("Strange", Level.ERROR, ("thing",), 3)),
-        ("1.9", State("Strange", Level.ERROR, ("thing",), 3)),
-        ("1.10", State("Odd", Level.ERROR, ("thing",), 3)),
-        ("1.11", State("Odd", Level.ERROR, ("thing",), 3)),
-        ("2.0", State("Odd", Level.ERROR, ("thing",), 3)),
-    ],
-)
-def test_history_replays_to_any_version(version: str, state: State | None) -> None:
-    assert make(history=HISTORY).state_at(version) == state
-
-
 @pytest.mark.usefixtures("scratch")
 def test_a_release_freezes_its_table() -> None:
     first = make(history=[Added("1.0")])
@@ -257,72 +178,6 @@ def test_a_change_without_its_event_is_found() -> None:
 def test_cells_escape_pipes() -> None:
     rule = make(doc=PAGE.replace("odd", "a | b"))
     assert r"| error | Something is a \| b. |" in book.catalog([rule])
-
-
-# Refused definitions
-
-
-@pytest.mark.usefixtures("scratch")
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"id": "ABC7001"}, "must be OXP and four digits"),
-        ({"id": "OXP9001"}, "must be OXP and four digits"),
-        ({"id": "OXP70011"}, "must be OXP and four digits"),
-        ({"id": RULES[0].id}, f"taken by {RULES[0].__name__}"),
-        ({"message": "The '{thing}' and the '{other}' are odd."}, "other"),
-        ({"message": "The '{thing.name}' is odd."}, "thing.name"),
-        ({"message": "The '{}' is odd."}, "are not fields"),
-        ({"message": "The '{thing' is odd."}, "OXP7001"),
-        ({"message": "The '{thing}' is odd"}, "period"),
-        ({"volatile": ("other",)}, "volatile names ['other']"),
-        ({"volatile": "thing"}, "volatile names"),
-        ({"doc": ""}, "needs the sections"),
-        ({"doc": PAGE.replace("Why it matters:", "")}, "needs the sections"),
-        ({"doc": PAGE.replace("What happened", "Why").replace("Why it matters", "What happened")}, "needs the sections"),
-        ({"doc": PAGE.replace("```python\n    x = 2\n    ```", "")}, "two ```python blocks, it has 1"),
-        ({"doc": PAGE.replace("x = 2", "x = = 2")}, "invalid syntax"),
-        ({"fields": {"thing": list[str]}}, "field thing has type"),
-        ({"fields": {"thing": dict}}, "field thing has type"),
-        ({"history": []}, "must begin with Added"),
-        ({"history": [LevelChanged("1.0", Level.WARNING, Level.ERROR)]}, "must begin with Added"),
-        ({"history": [Added("1.0"), Added("1.1")]}, "only the first event"),
-        ({"history": [Added("1.0"), Retired("1.1"), Deprecated("1.2", "OXP7002")]}, "only the last event"),
-        ({"history": [Added("1.1"), Deprecated("1.0", "OXP7002")]}, "order of their versions"),
-        ({"history": [Added("one")]}, "one"),
-        ({"history": [Added("1.0"), LevelChanged("1.1", Level.ERROR, Level.WARNING)]}, "leads to level"),
-        ({"history": [Added("1.0"), ArgumentsChanged("1.1", (), ("item",))]}, "leads to arguments"),
-        ({"history": [Added("1.0"), Renamed("1.1", "Odd", "Even")]}, "leads to name"),
-    ],
-)
-def test_bad_rule_is_refused(change: dict[str, Any], reason: str) -> None:
-    with pytest.raises(TypeError, match=re.escape(reason)):
-        make(**change)
-    assert Rule.find("OXP7001") is None
-
-
-@pytest.mark.usefixtures("scratch")
-def test_finding_without_an_argument_is_refused() -> None:
-    rule: Any = make()
-    assert str(rule(thing="x")) == "The 'x' is odd."
-    with pytest.raises(TypeError, match="thing"):
-        rule()
-
-
-@pytest.mark.usefixtures("scratch")
-@pytest.mark.parametrize(
-    ("kind", "value", "text"),
-    [
-        (int, 3, "3"),
-        (float, 0.5, "0.5"),
-        (str, "two\n  lines", "two lines"),
-        (tuple[str, ...], ("a", "b"), "a, b"),
-        (tuple[str, ...], tuple("abcdefg"), "a, b, c, d, e and 2 more"),
-    ],
-)
-def test_argument_as_text(kind: object, value: object, text: str) -> None:
-    rule: Any = make(fields={"thing": kind})
-    assert rule(thing=value).argument_texts() == (text,)
 
 
 def test_findings_about_an_operator_are_one_wherever_it_is() -> None:
