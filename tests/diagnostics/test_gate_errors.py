@@ -14,8 +14,6 @@ from collections.abc import Callable, Sequence
 import pytest
 from gate_logs import BASELINE, LOG, VERSION, changed, run, states, text, write
 
-from onnxplain.diagnostics.gate import outputs
-
 pytestmark = pytest.mark.usefixtures("here")
 
 CORRUPT: dict[str, Callable[[], str | bytes]] = {
@@ -118,7 +116,7 @@ def test_an_output_that_cannot_be_read_is_refused(monkeypatch: pytest.MonkeyPatc
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
     # NOTE: for root, who may run the tests, no file is unreadable.
-    monkeypatch.setattr(outputs, "sha256", refused)
+    monkeypatch.setattr("onnxplain.diagnostics.gate.outputs.sha256", refused)
     pathlib.Path("net.onnx").write_text("n", encoding="utf-8")
     write(["a  # W"])
     pathlib.Path("bad.sarif").write_text(changed("runs", 0, "artifacts", value=[OUTPUT])(), encoding="utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import pathlib
+import re
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -403,3 +404,101 @@ def test_functions_that_cannot_be_told_from_others(name: str, load: Load) -> Non
     script, _ = written(module.Net(function=AMBIGUOUS[name](module)))
     assert "NOTE" in head(script)
     assert "'function': None" in script
+
+
+REGISTRATIONS = """
+import collections
+
+import torch
+from torch.utils import _pytree as pytree
+
+
+@torch.library.custom_op("lab_used::cube", mutates_args=())
+def cube(x: torch.Tensor) -> torch.Tensor:
+    return x**3
+
+
+@torch.library.custom_op("lab_unused::cube", mutates_args=())
+def unused_cube(x: torch.Tensor) -> torch.Tensor:
+    return x**3
+
+
+@cube.register_fake
+def taken_1(x):
+    return torch.empty_like(x)
+
+
+def taken_2(x):
+    return torch.empty_like(x)
+
+
+torch.library.register_fake("lab_used::cube", allow_override=True)(taken_2)
+taken_3 = torch.library.Library("lab_used", "FRAGMENT")
+left_3 = torch.library.Library("lab_unused", "FRAGMENT")
+taken_3.define("twice(Tensor x) -> Tensor")
+taken_3.impl("twice", lambda x: x * 2, "CompositeImplicitAutograd")
+
+
+class Batch:
+    pass
+
+
+class Other:
+    pass
+
+
+class Registry:
+    def __init__(self):
+        self.known = []
+        self.named = {}
+
+    def add(self, value):
+        self.known.append(value)
+        return value
+
+
+def register_both(value):
+    return REGISTRY.add(value)
+
+
+REGISTRY = Registry()
+UNUSED = Registry()
+TABLE = collections.OrderedDict(a=1)
+SPARE = {}
+REGISTRY.add("taken_4")
+UNUSED.add("left_4")
+REGISTRY.named["taken_5"] = 1
+SPARE["left_5"] = 1
+TABLE.limit = "taken_6"
+SPARE["left_6"] = REGISTRY.left_6 = 1
+pytree.register_pytree_node(Batch, lambda each: ([], "taken_7"), lambda parts, context: Batch())
+pytree.register_pytree_node(Other, lambda each: ([], "left_7"), lambda parts, context: Other())
+print(Batch, "left_8")
+Registry.taken_9 = register_both("taken_9")
+left_10 = register_both(Batch)
+register_both(value=[Batch, "taken_11"])
+torch.manual_seed(12 + len("left_12"))
+assert register_both(Batch)
+left_13, left_14 = register_both(Batch), Batch
+TABLE["b"] = "taken_15"
+Registry.taken_16 = REGISTRY.named["taken_5"]
+Net = None
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        TABLE, REGISTRY, Batch
+        return torch.ops.lab_used.twice(cube(x))
+
+
+Net.add("left_17") if hasattr(Net, "add") else None
+"""
+
+
+def test_registrations_for_the_code_in_use(load: Load, tmp_path: pathlib.Path) -> None:
+    module = load(REGISTRATIONS)
+    script, _ = written(module.Net())
+    assert re.findall(r"left_\d+", script) == []
+    assert {f"taken_{number}" for number in (1, 2, 3, 4, 5, 6, 7, 9, 11, 15, 16)} <= {*re.findall(r"taken_\d+", script)}
+    for text in ('cube", mutates_args', "taken_3.define(", "taken_3.impl("):
+        assert script.count(text) == 1
