@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -31,7 +32,8 @@ _HEAP_TYPE = 1 << 9
 """The flag of a class that is not a part of the interpreter (Py_TPFLAGS_HEAPTYPE)."""
 _LONGEST = 1000
 """The longest text of a number, a string or bytes, in characters."""
-_DEVICES = {"'meta'", *(f"'cuda:{number}'" for number in range(8)), "'mps:0'"}
+_DEVICE = re.compile(r"'(meta|\w+:\d+)'")
+"""The `repr` of a device other than the CPU."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -344,7 +346,7 @@ def _without_device(expression: Expression) -> tuple[object, ...]:
     for part in parts(expression):
         if isinstance(part, Items):
             kept.append((part.brackets, tuple(key for key, _ in part.items if key != "device=")))
-        elif not (isinstance(part, Text) and part.text in _DEVICES):
+        elif not (isinstance(part, Text) and _DEVICE.fullmatch(part.text)):
             kept.append(part)
     return tuple(kept)
 

@@ -435,6 +435,7 @@ def taken_2(x):
 torch.library.register_fake("lab_used::cube", allow_override=True)(taken_2)
 taken_3 = torch.library.Library("lab_used", "FRAGMENT")
 left_3 = torch.library.Library("lab_unused", "FRAGMENT")
+taken_18 = torch.library.Library("lab_named", "FRAGMENT")
 taken_3.define("twice(Tensor x) -> Tensor")
 taken_3.impl("twice", lambda x: x * 2, "CompositeImplicitAutograd")
 
@@ -487,7 +488,7 @@ Net = None
 
 class Net(torch.nn.Module):
     def forward(self, x):
-        TABLE, REGISTRY, Batch
+        TABLE, REGISTRY, Batch, "lab_named::cube", "no operator:: at all"
         return torch.ops.lab_used.twice(cube(x))
 
 
@@ -499,6 +500,258 @@ def test_registrations_for_the_code_in_use(load: Load, tmp_path: pathlib.Path) -
     module = load(REGISTRATIONS)
     script, _ = written(module.Net())
     assert re.findall(r"left_\d+", script) == []
-    assert {f"taken_{number}" for number in (1, 2, 3, 4, 5, 6, 7, 9, 11, 15, 16)} <= {*re.findall(r"taken_\d+", script)}
+    assert {f"taken_{number}" for number in (1, 2, 3, 4, 5, 6, 7, 9, 11, 15, 16, 18)} <= {*re.findall(r"taken_\d+", script)}
     for text in ('cube", mutates_args', "taken_3.define(", "taken_3.impl("):
         assert script.count(text) == 1
+
+
+BLOCKS = """
+import math as arithmetic
+import xml.dom.minidom as names
+
+import torch
+
+FACTOR = lambda x: (
+    x * 2
+)
+
+
+def doubled(module, args, output):
+    return output * 2
+
+
+def halved(module, args, kwargs, output):
+    return output / 2
+
+
+def prepared(module, args):
+    return (args[0] + 1,)
+
+
+class Inner(torch.nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.size = size
+        self.first = torch.nn.Linear(size, size, bias=False)
+        self.second = torch.nn.Linear(size, size, bias=False, dtype=torch.float64)
+
+    def forward(self, x):
+        return self.first(x) * self.size
+
+
+class Block(torch.nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.left = Inner(size)
+        self.right = torch.nn.Sequential(torch.nn.Linear(size, size, dtype=torch.float64), torch.nn.ReLU())
+
+    def forward(self, x):
+        return self.left(x) + self.right(x)
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = Block(4), Block(4)
+        self.three = Inner(4)
+        self.inner = torch.nn.Linear(2, 2)
+
+    def forward(self, x):
+        x = FACTOR(x) * arithmetic.pi + len(names.__name__)
+        return self.inner(x)
+
+"""
+
+
+def test_equal_modules_share_a_function(load: Load, tmp_path: pathlib.Path) -> None:
+    model = load(BLOCKS.replace("return self.inner(x)", "return self.one(x), self.two(x), self.three(x)")).Net()
+    script, _ = written(model)
+    made = made_by(script, tmp_path)["model"]
+    assert repr(made) == repr(model)
+    functions = {node.name: node for node in ast.parse(script).body if isinstance(node, ast.FunctionDef)}
+    assert {"make_inner", "make_block"} <= functions.keys()
+    calls = [node.func.id for node in ast.walk(ast.parse(script)) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+    assert (calls.count("make_inner"), calls.count("make_block")) == (2, 2)
+    assert list(functions).index("make_inner") < list(functions).index("make_block")
+
+
+def test_hooks_aliases_and_lambdas_over_lines(load: Load, tmp_path: pathlib.Path) -> None:
+    module = load(BLOCKS)
+    model = module.Net()
+    for inner in (model, model.inner):
+        inner.register_forward_hook(module.doubled)
+        inner.register_forward_hook(module.halved, with_kwargs=True)
+        inner.register_forward_pre_hook(module.prepared)
+    script, _ = written(model)
+    made = made_by(script, tmp_path)["model"]
+    made.load_state_dict(model.state_dict(), strict=False)
+    x = torch.ones(2)
+    torch.testing.assert_close(made(x), model(x))
+    assert "import math as arithmetic\n" in script
+    assert "import xml.dom.minidom as names\n" in script
+    for mine, theirs in ((made, model), (made.inner, model.inner)):
+        assert [each.__name__ for each in mine._forward_hooks.values()] == [each.__name__ for each in theirs._forward_hooks.values()]
+        assert [each.__name__ for each in mine._forward_pre_hooks.values()] == ["prepared"]
+
+
+def test_hooks_without_an_expression_are_left_out(tmp_path: pathlib.Path) -> None:
+    model = torch.nn.Sequential(torch.nn.ReLU())
+    model[0].register_forward_hook(iter([]).__next__)
+    script, _ = written(model)
+    assert "# Left out: 0._forward_hooks" in head(script)
+    assert "register_forward_hook" not in script
+    assert repr(made_by(script, tmp_path)["model"]) == repr(model)
+
+
+PUBLIC = """
+import torch
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return x if self.public or self.secret else -x
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "public"),
+    [
+        ("abc", True),
+        ("abcd", False),
+        (b"abc", True),
+        (b"abcd", False),
+        ("ij,jk->ik", True),
+        ("ij;jk->ik", False),
+        ("cuda:12", True),
+        ("cuda:x", False),
+        ("torch.float32", True),
+        ("leaky_relu", True),
+        ("Linear", True),
+        ("bilinear", True),
+        ("forward", True),
+        ("forwards", False),
+    ],
+)
+def test_strings_of_attributes(load: Load, value: str | bytes, public: bool) -> None:
+    model = load(PUBLIC).Net()
+    model.public, model.secret = value, "correct-horse-battery"
+    script, _ = written(model)
+    assert (f"'public': {value!r}" in script) == public
+    assert "correct-horse" not in script
+
+
+@pytest.mark.parametrize(("value", "public"), [("leaky_relu", True), ("mirrored", False)])
+def test_strings_of_a_librarys_class(value: str, public: bool, importable: Callable[..., types.ModuleType]) -> None:
+    """The literals in the library's source tell nothing about the user."""
+    source = 'import torch\n\nMODES = ("flat_mode",)\n\n\nclass Layer(torch.nn.Module):\n    def forward(self, x):\n        return x\n'
+    layer = importable("site-packages", lab_strings=source).Layer()
+    layer.kept, layer.mode = value, "flat_mode"
+    script, _ = written(torch.nn.Sequential(layer))
+    assert "'mode': 'flat_mode'" in script
+    assert (f"'kept': {value!r}" in script) == public
+
+
+GLOBALS = """
+import math
+import os
+
+import numpy as np
+import torch
+
+SUM = sum([1, 2])
+ROOT = math.sqrt(16)
+RANGE = list(range(3))
+TENSOR = torch.arange(3) + 1
+ARRAY = int(np.prod((2, 3)))
+ANNOTATED: float = max(1.0, 2.0)
+READ = len(open(__file__).read()) * 0
+LOADED = int(np.array([7]).item()) or np.load("missing")
+FOLDER = os.sep.join(["a", "b"])
+HERE = os.getcwd() and 3
+first = second = math.floor(2.5)
+left, right = 1, math.ceil(2.5)
+counter = 1
+counter += 1
+for index in range(3):
+    last = index
+with torch.no_grad():
+    GRADS = torch.is_grad_enabled()
+try:
+    import missing_module
+except ImportError:
+    missing_module = None
+if missing_module is None:
+    CHOSEN = "chosen"
+else:
+    CHOSEN = missing_module.chosen
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        names = (SUM, ROOT, RANGE, TENSOR, ARRAY, ANNOTATED, READ, LOADED, FOLDER, HERE, first, second, left, right, counter, last, GRADS)
+        return names, CHOSEN
+
+
+def unused():
+    return missing_module
+"""
+
+
+def test_global_values(load: Load, tmp_path: pathlib.Path) -> None:
+    model = load(GLOBALS).Net()
+    script, _ = written(model)
+    names = made_by(script, tmp_path)
+    kept, expected = names["model"](None), model(None)
+    assert [type(each) for each in kept[0]] == [type(each) for each in expected[0]]
+    for mine, theirs, name in zip(
+        kept[0], expected[0], re.findall(r"\w+", GLOBALS.partition("names = (")[2].partition(")")[0]), strict=True
+    ):
+        assert name == "TENSOR" or mine == theirs or name == "FOLDER", name
+    assert kept[1] == "chosen"
+    assert "unused" not in names
+    for copied in ("ROOT = math.sqrt(16)", "RANGE = list(range(3))", "TENSOR = torch.arange(3) + 1", "ARRAY = int(np.prod((2, 3)))"):
+        assert f"{copied}\n" in script
+    for computed in ("open(", "np.load", "os.getcwd"):
+        assert computed not in script
+
+
+SHARED = """
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(5, 4)
+        self.head = torch.nn.Linear(4, 5, bias=False)
+        self.head.weight = self.embedding.weight
+        self.norm = torch.nn.BatchNorm1d(4)
+        self.other_norm = torch.nn.BatchNorm1d(4)
+        self.other_norm.running_mean = self.norm.running_mean
+        self.block = torch.nn.TransformerEncoderLayer(4, 2, 8)
+        self.block.linear2 = self.block.linear1
+        self.again = self.block.self_attn.out_proj
+        self.layers = torch.nn.ModuleList([self.head, torch.nn.ReLU(), None])
+        self.register_buffer("table", torch.ones(2))
+        self.register_buffer("copy", self.table, persistent=False)
+        self.config = {"weight": self.head.weight, "layer": self.norm}
+
+    def forward(self, x):
+        return x if self.again is None or self.config or self.table is None or self.copy is None else self.layers
+"""
+
+
+def test_what_modules_share_stays_shared(load: Load, tmp_path: pathlib.Path) -> None:
+    model = load(SHARED).Net()
+    made = made_by(written(model)[0], tmp_path)["model"]
+    assert made.head.weight is made.embedding.weight
+    assert made.other_norm.running_mean is made.norm.running_mean
+    assert made.other_norm.running_var is not made.norm.running_var
+    assert made.block.linear2 is made.block.linear1
+    assert made.again is made.block.self_attn.out_proj
+    assert made.layers[0] is made.head
+    assert made.layers[2] is None
+    assert made.copy is made.table
+    assert made.config["weight"] is made.head.weight
+    assert made.config["layer"] is made.norm
+    assert made.state_dict().keys() == {*model.state_dict(), "copy"}
