@@ -10,11 +10,17 @@ import signal
 import sys
 import time
 from multiprocessing.process import BaseProcess
+from typing import Any
 
 import psutil
 import pytest
 import warm
+from logs import GRAPH, context
 from sarif_checks import check_log
+
+from onnxplain.diagnostics import Evidence, sarif
+from onnxplain.journal import Journal
+from onnxplain.rules import TrainingMode
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and file marks of POSIX")
 
@@ -232,3 +238,74 @@ def test_gate_tells_a_model_that_another_export_replaced(folder: pathlib.Path) -
         told = json.loads((folder / "gate.json").read_text(encoding="utf-8"))
         verdicts[log] = (code, [each["rule"] for each in told["findings"]])
     assert verdicts == {"net.sarif": (1, ["OXP5006"]), "other.sarif": (0, [])}
+
+
+STAGE = "passes"
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time in seconds. Writing the text of a log takes one second."""
+    seconds, to_json = [0.0], sarif.to_json
+
+    def slow(*args: Any, **options: Any) -> str:
+        seconds[0] += 1
+        return to_json(*args, **options)
+
+    monkeypatch.setattr(sarif, "to_json", slow)
+    monkeypatch.setattr(time, "perf_counter", lambda: seconds[0])
+    return seconds
+
+
+def results(path: pathlib.Path) -> int:
+    """The number of findings in a log, beside the one that tells that the export did not end."""
+    (run,) = json.loads(path.read_text(encoding="utf-8"))["runs"]
+    rules = [result["ruleId"] for result in run["results"]]
+    assert rules.count("OXP0002") == 1
+    return len(rules) - 1
+
+
+def test_findings_are_written_in_a_tenth_of_the_time(tmp_path: pathlib.Path, now: list[float]) -> None:
+    path = tmp_path / "net.sarif"
+    (tmp_path / ".onnxplain-0a.tmp").touch()
+    export = context()
+    export.watcher = journal = Journal(export, path, "full")
+    assert list(tmp_path.iterdir()) == []
+
+    export.report(TrainingMode(layers=("before the first stage",)))
+    assert not path.exists()
+    journal.began("capture")
+    assert (results(path), now[0]) == (1, 1)
+    assert "capture" in path.read_text(encoding="utf-8")
+
+    # The text took a second, so that the next one may begin ten seconds later.
+    now[0] = 10.9
+    export.report(TrainingMode(layers=("too early",)))
+    assert results(path) == 1
+    now[0] = 11
+    export.report(TrainingMode(layers=("in time",)))
+    assert (results(path), now[0]) == (3, 12)
+
+    # A stage without new findings needs no new text, and one with new findings does not wait.
+    journal.began(STAGE)
+    assert (results(path), now[0]) == (3, 12)
+    assert STAGE in path.read_text(encoding="utf-8")
+    export.report(TrainingMode(layers=("too early again",)))
+    assert results(path) == 3
+    journal.began("build")
+    assert (results(path), now[0]) == (4, 13)
+
+
+def test_a_log_that_cannot_be_written_stops_nothing(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "net.sarif"
+    path.mkdir()
+    Journal(context(), path, "github").began("capture")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(("profile", "graphs"), [("full", True), ("github", False)])
+def test_the_log_has_its_profile(tmp_path: pathlib.Path, profile: Any, graphs: bool) -> None:
+    export = context()
+    export.report(TrainingMode(layers=("a",)), at=Evidence(node=GRAPH))
+    Journal(export, tmp_path / "net.sarif", profile).began("capture")
+    assert ('"graphs"' in (tmp_path / "net.sarif").read_text(encoding="utf-8")) == graphs
