@@ -755,3 +755,99 @@ def test_what_modules_share_stays_shared(load: Load, tmp_path: pathlib.Path) -> 
     assert made.config["weight"] is made.head.weight
     assert made.config["layer"] is made.norm
     assert made.state_dict().keys() == {*model.state_dict(), "copy"}
+
+
+LAYOUT = """
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import torch
+
+LIMIT = 3
+TABLE = {"first": [1, 2, 3], "second": (4, 5), "a key that is long": "a text that is long", "another key that is long": 0.5}
+
+
+@dataclasses.dataclass
+class Settings:
+    width: int
+    name: str
+    inner: Settings | None = None
+
+
+class Token:
+    def __init__(self, text):
+        self.text = text
+
+
+def scaled(x, by):
+    '''Scales
+    over lines.'''
+    # A comment.
+    return x * by + LIMIT
+
+
+class Block(torch.nn.Module):
+    def __init__(self, index):
+        super().__init__()
+        self.index = index
+        self.layers = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 8, dtype=torch.float64))
+        self.settings = Settings(8, "a secret name", Settings(4, "a secret name"))
+        self.scale = functools.partial(scaled, by=2)
+        self.gate = torch.nn.Parameter(torch.zeros(3, 8).t(), requires_grad=False)
+        self.register_buffer("steps", torch.arange(3), persistent=False)
+
+    def forward(self, x):
+        return self.scale(self.layers(x)) + self.index * self.settings.width + self.gate + self.steps + len(self.settings.name)
+
+    def unused(self):
+        return 1
+
+    def also_unused(self):
+        return self.settings.inner
+
+    def last(self):
+        return 2
+
+
+class Empty(torch.nn.Module):
+    def extra_repr(self):
+        return "nothing"
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(10, 8, padding_idx=0)
+        self.blocks = torch.nn.ModuleList([Block(index) for index in range(4)])
+        self.others = torch.nn.ModuleList([Block(7), Block(9), torch.nn.ReLU(), torch.nn.ReLU(), torch.nn.ReLU(), Empty()])
+        self.head = torch.nn.Linear(8, 10, bias=False)
+        self.head.weight = self.embedding.weight
+        self.token, self.stream, self.rows = Token("another secret"), iter(()), [[number, number + 1] for number in range(14)]
+
+    def forward(self, ids, *more, mask=None):
+        x = self.embedding(ids) + len(TABLE["first"]) + len(self.token.text) + len(self.rows) + len(self.stream)
+        for block in (*self.blocks, *self.others):
+            x = block.last() and block(x)
+        return self.head(x)
+"""
+
+
+def test_the_layout_of_a_script(load: Load, golden: Callable[[str, str], None], tmp_path: pathlib.Path) -> None:
+    module = load(LAYOUT)
+    model, mask = module.Net().eval(), torch.zeros(2, 100, 3)
+    model.blocks[0].train()
+    ids = torch.tensor([[4, 2], [0, 9]])
+    args = (ids, mask, mask.transpose(0, 1), {"a": [1, 2.5, None], "b": slice(1, None)}, "a secret argument")
+    script, _ = written(
+        model, args, kwargs={"mask": torch.tensor([True, False]), "rest": mask}, dynamic_shapes=None, strategies=("strict",)
+    )
+    assert max(map(len, script.splitlines())) <= 140
+    golden("repro.txt", script)
+    made = made_by(script, tmp_path)
+    found, wanted = (dict(each.named_modules()) for each in (made["model"], model))
+    assert [(name, type(each).__name__, each.training) for name, each in found.items()] == [
+        (name, type(each).__name__, each.training) for name, each in wanted.items()
+    ]
+    assert made["args"][1] is made["kwargs"]["rest"]
