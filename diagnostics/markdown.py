@@ -219,7 +219,6 @@ def _template(name: str) -> jinja2.Template:
         undefined=jinja2.StrictUndefined,
         finalize=lambda value: value if isinstance(value, Markdown) else prose(str(value)),
         trim_blocks=True,
-        lstrip_blocks=True,
         keep_trailing_newline=True,
     )
     filters = (code, fence, times, shown, message, place, diff, excerpt, stack, steps, setting, mermaid)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import pathlib
@@ -109,6 +110,28 @@ def test_outputs_that_no_export_records_are_refused(outputs: object) -> None:
     assert (told.exit_code, told.stdout) == (2, "")
     assert "bad.sarif" in told.stderr
     assert "Error: onnxplain stopped" not in told.stderr
+
+
+def test_an_output_that_another_file_has_replaced_is_found() -> None:
+    """Among outputs that tell nothing: no models, without a hash, elsewhere, not reachable, missing, as they were."""
+    same, missing, elsewhere = (dict(OUTPUT["location"], uri=uri) for uri in ("same.onnx", "missing.onnx", "elsewhere.onnx"))  # type: ignore[call-overload]
+    for name in ("net", "same", "elsewhere"):
+        pathlib.Path(f"{name}.onnx").write_text("n", encoding="utf-8")
+    digest = {"sha-256": hashlib.sha256(b"n").hexdigest()}
+    harmless = [
+        OUTPUT | {"roles": ["debugOutputFile"]},
+        {"location": OUTPUT["location"]},
+        OUTPUT | {"hashes": {}},
+        OUTPUT | {"location": {**elsewhere, "uriBaseId": "ELSEWHERE"}},
+        OUTPUT | {"location": {**elsewhere, "uri": "../elsewhere.onnx"}},
+        OUTPUT | {"location": missing},
+        OUTPUT | {"location": same, "hashes": digest},
+    ]
+    write(["a"])
+    for outputs, exit_code in ((harmless, 0), ([*harmless, OUTPUT], 1), ([OUTPUT | {"hashes": digest, "length": 2}], 1)):
+        pathlib.Path("log.sarif").write_text(changed("runs", 0, "artifacts", value=outputs)(), encoding="utf-8")
+        told = run("gate", "log.sarif", "--max-warnings", "0")
+        assert (told.exit_code, "OXP5" in told.stdout) == (exit_code, bool(exit_code)), told.output
 
 
 def test_an_output_that_cannot_be_read_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
