@@ -168,7 +168,8 @@ def _of_statement(node: ast.AST) -> Iterator[ast.stmt]:
     if isinstance(changed, ast.AugAssign) and type(changed.op) in _ARITHMETIC:
         changed.op = _ARITHMETIC[type(changed.op)]()
         yield changed
-    elif isinstance(changed, ast.Return) and changed.value is not None and ast.unparse(changed.value) != "None":
+    elif isinstance(changed, ast.Return) and changed.value is not None and ast.unparse(changed.value) not in ("None", "False"):
+        # NOTE: callers ask whether a result is true, so False and None are alike. That False becomes True is a mutant as well.
         yield ast.Return(ast.Constant(None))
     elif isinstance(changed, ast.Expr) and isinstance(changed.value, ast.Call):
         yield ast.Pass()

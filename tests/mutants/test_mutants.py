@@ -23,6 +23,8 @@ def first(values: list[int | None], most: int = 8) -> int | None:
         if value is None or isinstance(value, int | float):
             continue
         report(f"{value + 1} of {most}", at="é")
+        if value == most:
+            return False
         return value + most * 2
 '''
 
@@ -37,10 +39,12 @@ def test_mutants_of_a_file(tmp_path: pathlib.Path) -> None:
         (11, "(value is None and isinstance(value, int | float))"),
         (12, "break"),
         (13, "pass"),
-        (14, "return None"),
-        (14, "(value - most * 2)"),
-        (14, "(most // 2)"),
-        (14, "3"),
+        (14, "(value != most)"),
+        (15, "True"),
+        (16, "return None"),
+        (16, "(value - most * 2)"),
+        (16, "(most // 2)"),
+        (16, "3"),
     ]
     for mutant in found:
         changed = ast.parse(mutant.source())

@@ -852,3 +852,74 @@ def test_the_layout_of_a_script(load: Load, golden: Callable[[str, str], None], 
         (name, type(each).__name__, each.training) for name, each in wanted.items()
     ]
     assert made["args"][1] is made["kwargs"]["rest"]
+
+
+CALLS = """
+import torch
+
+
+class Base(torch.nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.size = size
+
+
+class Made(Base):
+    def __init__(self, size):
+        super().__init__(size)
+        self.twice = helper(size)
+
+    def forward(self, x):
+        return x * self.twice + self.size
+
+
+class Never(Base):
+    def __init__(self, size):
+        super().__init__(size)
+        self.unused = size
+
+
+def helper(size):
+    return size * 2
+
+
+class Net(Base):
+    def __init__(self, size):
+        super().__init__(size)
+        self.hidden = [1, 2, 3]
+        self.never = Never(1)
+
+    def forward(self, x):
+        return BODY
+
+    def found_by_name(self, x):
+        return x + len(self.hidden)
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "everything"),
+    [
+        ("Made(3)(x)", False),
+        ("getattr(self, 'found_' + 'by_name')(x)", True),
+        ("getattr(self, 'found_by_name')(x)", False),
+        ("x + len(vars(self)['hid' + 'den'])", True),
+        ("self.found_by_name(x)", False),
+    ],
+)
+def test_what_calls_need(load: Load, tmp_path: pathlib.Path, body: str, everything: bool) -> None:
+    model = load(CALLS.replace("BODY", body)).Net(5)
+    script, _ = written(model)
+    made, x = made_by(script, tmp_path)["model"], torch.ones(2)
+    assert made(x).tolist() == model(x).tolist()
+    kept = {
+        node.name: {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
+        for node in ast.parse(script).body
+        if isinstance(node, ast.ClassDef)
+    }
+    if everything:
+        assert kept["Net"] == {"__init__", "forward", "found_by_name"}
+    elif "Made" in body:
+        assert kept == {"Base": {"__init__"}, "Made": {"__init__", "forward"}, "Never": set(), "Net": {"forward"}}
+    else:
+        assert kept == {"Base": set(), "Never": set(), "Net": {"forward", "found_by_name"}}

@@ -217,6 +217,24 @@ def test_the_signs_of_vectors_are_no_difference(seed: int) -> None:
     assert finding.rule.output == program.model.graph.outputs[-1].name  # type: ignore[attr-defined]
 
 
+class Bent(torch.nn.Module):
+    """Bends vectors, whose signs are not unique, and other values."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        u, values, vh = torch.linalg.svd(x, full_matrices=False)
+        return u.sin(), vh.sin(), torch.linalg.eigh(x.mT @ x)[1].sin(), values.sin(), ((u * values) @ vh).sin()
+
+
+def test_only_what_depends_on_signs_is_not_compared() -> None:
+    args = (torch.tensor([[3.0, 1.0], [0.5, 2.0], [1.0, -1.0]]),)
+    log = verified(
+        Bent(), args, {torch.ops.aten.sin.default: lambda x: op.Sin(op.Mul(x, op.Constant(value_float=-1.5)))}, output_names=list("abcde")
+    )
+    assert [finding.rule.output for finding in differences(log)] == ["d", "e"]  # type: ignore[attr-defined]
+    left_out = [event.text.split()[2] for event in log.events if event.stage == "verify" and "signs" in event.text]
+    assert left_out == ["a", "b", "c"]
+
+
 def test_a_program_that_was_given_is_compared() -> None:
     program = torch.export.export(torch.nn.Linear(3, 2), (torch.ones(1, 3),))
     assert not verified(program, ()).findings
