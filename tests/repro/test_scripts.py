@@ -923,3 +923,71 @@ def test_what_calls_need(load: Load, tmp_path: pathlib.Path, body: str, everythi
         assert kept == {"Base": {"__init__"}, "Made": {"__init__", "forward"}, "Never": set(), "Net": {"forward"}}
     else:
         assert kept == {"Base": set(), "Never": set(), "Net": {"forward", "found_by_name"}}
+
+
+ROWS = """
+import torch
+
+
+class Item(torch.nn.Module):
+    def __init__(self, number, pair=0):
+        super().__init__()
+        self.number, self.pair = number, [pair, number]
+
+    def forward(self, x):
+        return x + self.number + self.pair[0]
+
+
+class Net(torch.nn.Module):
+    def __init__(self, items):
+        super().__init__()
+        self.items = torch.nn.ModuleList(items)
+
+    def forward(self, x):
+        for item in self.items:
+            x = item(x)
+        return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("numbers", "written_once"),
+    [
+        ([0, 1, 2, 3], 1),
+        ([5, 6, 7], 1),
+        ([4, 4, 4], 1),
+        ([5, 6], 2),
+        ([4, 4], 2),
+        ([5, 6, 8], 3),
+        ([5, 7, 9], 3),
+        ([2, 1, 0], 3),
+        ([-1, 0, 1], 2 + 1),
+        ([0, 1, 2, 9, 9, 9], 2),
+        ([7, 0, 1, 2, 7], 3),
+        ([1.0, 1.0, 1.0, 2.0], 2),
+        ([9, 10, 11, 12], 1),
+    ],
+)
+def test_modules_in_a_row(load: Load, tmp_path: pathlib.Path, numbers: list[float], written_once: int) -> None:
+    module = load(ROWS)
+    script, _ = written(module.Net([module.Item(number) for number in numbers]))
+    made = made_by(script, tmp_path)["model"]
+    assert [each.number for each in made.items] == numbers
+    assert [each.pair for each in made.items] == [[0, number] for number in numbers]
+    assert "".join(script.split()).count("make(Item,") == written_once
+
+
+def test_modules_in_a_row_that_are_not_alike(load: Load, tmp_path: pathlib.Path) -> None:
+    module = load(ROWS)
+    items = [
+        module.Item(0),
+        module.Item(1, pair=3),
+        module.Item(2),
+        torch.nn.ReLU(),
+        torch.nn.Linear(2, 2),
+        torch.nn.Linear(2, 3),
+        torch.nn.Linear(2, 4),
+    ]
+    made = made_by(written(module.Net(items))[0], tmp_path)["model"]
+    assert repr(made) == repr(module.Net(items))
+    assert [each.pair for each in made.items[:3]] == [[0, 0], [3, 1], [0, 2]]
