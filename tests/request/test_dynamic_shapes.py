@@ -107,6 +107,23 @@ def test_axes_that_count_from_the_end(given: Any) -> None:
     assert [[isinstance(size, int) for size in each.meta["val"].shape] for each in placeholders] == [[True, False], [False, True]]
 
 
+@pytest.mark.parametrize(
+    ("parts", "given"),
+    [
+        ({"a": X, "b": Y}, {"a": {-1: "n"}, "b": None}),
+        ({"a": X, "b": Y}, {"a": None, "b": {-1: "n"}}),
+        ([X, Y], [{-1: "n"}, None]),
+        ([X, Y], (None, {-1: "n"})),
+        (Pair(X, Y), Pair({-1: "n"}, None)),
+    ],
+)
+def test_axes_of_parts_that_count_from_the_end(parts: Any, given: Any) -> None:
+    for shapes in ({"parts": given}, (given,)):
+        found = DynamicShapes.parse(shapes, Nested(), (parts,), {})
+        assert [(dim.axis, dim.label) for dim in found.dynamic] == [(1, "n")]
+        assert type(found.for_torch()["parts"]) is type(parts)
+
+
 def test_an_axis_that_a_tensor_lacks_is_left_to_torch() -> None:
     given = {"x": {-3: "n", 2: "m"}, "y": None}
     assert parsed(given).given is given
