@@ -246,7 +246,7 @@ STAGE = "passes"
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time in seconds. Writing the text of a log takes one second."""
-    seconds, to_json = [0.0], sarif.to_json
+    seconds, to_json = [5.0], sarif.to_json
 
     def slow(*args: Any, **options: Any) -> str:
         seconds[0] += 1
@@ -275,25 +275,25 @@ def test_findings_are_written_in_a_tenth_of_the_time(tmp_path: pathlib.Path, now
     export.report(TrainingMode(layers=("before the first stage",)))
     assert not path.exists()
     journal.began("capture")
-    assert (results(path), now[0]) == (1, 1)
+    assert (results(path), now[0]) == (1, 6)
     assert "capture" in path.read_text(encoding="utf-8")
 
     # The text took a second, so that the next one may begin ten seconds later.
-    now[0] = 10.9
+    now[0] = 15.9
     export.report(TrainingMode(layers=("too early",)))
     assert results(path) == 1
-    now[0] = 11
+    now[0] = 16
     export.report(TrainingMode(layers=("in time",)))
-    assert (results(path), now[0]) == (3, 12)
+    assert (results(path), now[0]) == (3, 17)
 
     # A stage without new findings needs no new text, and one with new findings does not wait.
     journal.began(STAGE)
-    assert (results(path), now[0]) == (3, 12)
+    assert (results(path), now[0]) == (3, 17)
     assert STAGE in path.read_text(encoding="utf-8")
     export.report(TrainingMode(layers=("too early again",)))
     assert results(path) == 3
     journal.began("build")
-    assert (results(path), now[0]) == (4, 13)
+    assert (results(path), now[0]) == (4, 18)
 
 
 def test_a_log_that_cannot_be_written_stops_nothing(tmp_path: pathlib.Path) -> None:
