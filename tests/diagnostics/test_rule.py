@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import types
 from typing import Any
 
 import pytest
@@ -90,6 +91,13 @@ def test_history_replays_to_any_version(version: str, state: State | None) -> No
 def test_bad_rule_is_refused(change: dict[str, Any], reason: str) -> None:
     with pytest.raises(TypeError, match=re.escape(reason)):
         make(**change)
+    assert Rule.find("OXP7001") is None
+
+
+def test_a_class_statement_with_an_unknown_keyword_is_refused() -> None:
+    given: dict[str, Any] = {"id": "OXP7001", "level": Level.ERROR, "history": [Added("1.0")], "colour": "red"}
+    with pytest.raises(TypeError):
+        types.new_class("Odd", (Rule,), given, lambda namespace: namespace.update({"__doc__": PAGE, "message": "It is odd."}))
     assert Rule.find("OXP7001") is None
 
 
