@@ -66,6 +66,34 @@ def test_the_stage_line_steps_aside(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sys.stdout is terminal
 
 
+def test_prints_beside_the_stage_line_are_flushed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the line, on stderr, would overtake them."""
+
+    class Buffered(Terminal):
+        flushed = ""
+
+        def flush(self) -> None:
+            self.flushed = self.getvalue()
+
+    out, errors = Buffered(), Buffered()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", errors)
+    stages = StageLine()
+    with stages.active():
+        stages.show("capture")
+        assert errors.flushed == "capture ...\r"
+        assert sys.stdout.write("a") == 1
+        assert (out.flushed, errors.screen()) == ("a", "")
+        assert errors.flushed == errors.getvalue()
+        sys.stdout.writelines(["b\n", "c\n"])
+        assert (out.flushed, errors.screen()) == ("ab\nc\n", "capture ...")
+        sys.stdout.write("")
+        assert errors.screen() == "capture ..."
+    assert errors.screen() == ""
+    stages.show("later")
+    assert errors.flushed.endswith("later ...\r")
+
+
 def test_the_stage_line_is_for_terminals_only(monkeypatch: pytest.MonkeyPatch) -> None:
     errors = io.StringIO()
     monkeypatch.setattr(sys, "stderr", errors)
