@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.resources
 import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -12,9 +13,10 @@ import sys
 import jsonschema
 import pytest
 from click.testing import CliRunner, Result
+from logs import context
 
 from onnxplain.cli import COMMANDS, main
-from onnxplain.diagnostics import Rule
+from onnxplain.diagnostics import Rule, sarif
 from onnxplain.rules import DataDependentBranch
 
 
@@ -95,3 +97,16 @@ def test_explain_names_the_nearest_rules() -> None:
     result = run("explain", "OXP10O1")
     assert result.exit_code == 2
     assert re.search(r"OXP10\d1", result.stderr)
+
+
+def test_a_report_goes_to_the_output_or_to_another_file_than_the_log(tmp_path: pathlib.Path) -> None:
+    log, report = tmp_path / "net.sarif", tmp_path / "net.md"
+    sarif.write(context().log(), log)
+    before = log.read_bytes()
+    shown = run("report", str(log))
+    assert (shown.exit_code, shown.stdout.startswith("#")) == (0, True)
+    assert run("report", str(log), "-o", str(report)).exit_code == 0
+    assert report.read_text(encoding="utf-8") == shown.stdout
+    assert run("report", str(log), "-o", str(log)).exit_code == 2
+    assert log.read_bytes() == before
+    assert run("report", str(log), "-o", str(report / "below.md")).exit_code == 1
