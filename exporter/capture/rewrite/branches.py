@@ -127,7 +127,7 @@ def _returned(where: Scope, statements: Sequence[ast.stmt]) -> _Arm | None:
             if isinstance(node, ast.Return) and (node.value is None or scope.fresh(where.file, node.value) is None):
                 return None
     match statements:
-        case [ast.Return(value=ast.expr() as value)]:
+        case [ast.Return(value=ast.expr() as value)] if nested(where, statements) == []:
             return _Arm((), scope.fresh(where.file, value), value)
     return _Arm(statements, None)
 
@@ -155,7 +155,7 @@ def _assigned(where: Scope, statements: Sequence[ast.stmt], names: Sequence[str]
         case [] if len(names) == 1:
             result = blocks.result(where, (), names[0])
             return None if result is None else _Arm((), result, ast.Name(id=names[0], ctx=ast.Load()))
-        case [ast.Assign(targets=[ast.Name(id=name)], value=value)] if names == [name]:
+        case [ast.Assign(targets=[ast.Name(id=name)], value=value)] if names == [name] and nested(where, statements) == []:
             number = isinstance(value, ast.Constant) and type(value.value) is int
             result = where.text(value) if number else scope.fresh(where.file, value)
             return None if result is None else _Arm((), result, value)

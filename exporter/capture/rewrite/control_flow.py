@@ -185,7 +185,7 @@ def question(place: Location) -> tuple[str, int, str] | None:
     """The question of `for_value` to `truth_of` at `place`: file, line and expression; None if there is none."""
     test = syntax.test_at(place)
     statement = None if test is None else syntax.innermost(place.file, syntax.region(place.file, test), ast.stmt)
-    if test is None or statement is None or isinstance(statement, ast.While):
+    if test is None or statement is None or isinstance(statement, ast.While | ast.Assert):
         return None
     return place.file, statement.lineno, syntax.text(place.file, test)
 
@@ -274,6 +274,9 @@ def _statements(place: Location, test: ast.expr, truth_of: Callable[[str, int, s
     torch = syntax.name_of_torch(place.file)
     own_line = own_line and not branches.is_elif(place.file, statement)
     editable = own_line and torch is not None and locations.is_users(place.file)
+    asked = question(place)
+    # NOTE: only an `assert` leaves no question: the model goes on if its test holds.
+    holds = True if asked is None else truth_of(*asked)
     return [
         Fix(
             f"State that {claim} for every input; the exported model then lacks the other branch.",
@@ -281,7 +284,7 @@ def _statements(place: Location, test: ast.expr, truth_of: Callable[[str, int, s
             edits=(Edit(place.file, start, f"{torch}._check({claim})\n{indent}"),) if editable else (),
             snippet="" if editable else f"{torch or 'torch'}._check({claim})",
         )
-        for claim in _claims(place.file, test, truth_of(place.file, statement.lineno, syntax.text(place.file, test)))
+        for claim in _claims(place.file, test, holds)
     ]
 
 

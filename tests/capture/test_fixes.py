@@ -1,0 +1,396 @@
+"""The findings about a capture and the code of their fixes, case by case, as golden files. A fix is shown as the lines that it changes."""
+
+from __future__ import annotations
+
+import difflib
+import pathlib
+import textwrap
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+import onnxplain
+from onnxplain.diagnostics import Diagnostic, Edit, Fix
+
+Load = Callable[..., ModuleType]
+
+X = torch.tensor([1.0, -2.0, 3.0])
+
+# The statements of `forward(self, x)`, whose test asks for data.
+BRANCHES = {
+    "both return": "if x.sum() > 0:\n    return x + 1\nreturn x - 1",
+    "statements that return": "if x.sum() > 0:\n    y = x * 2\n    y += 1\n    return y\ny = x - 1\nreturn y.view(-1)",
+    "two variables": "y, z = x + 1, x + 2\nif x.sum() > 0:\n    y = x * 2\n    z = y + 1\nelse:\n    z = x - 1\nreturn y + z",
+    "elif returns": "if self.training:\n    return x * 2\nelif x.sum() > 3:\n    return x + 2\nelse:\n    return x + 3",
+    "elif, and a return below": "if self.training:\n    return x * 2\nelif x.sum() > 3:\n    return x + 2\nreturn x + 3",
+    "third elif": (
+        "if self.training:\n    return x * 2\nelif x.dim() > 3:\n    return x\nelif x.sum() > 3:\n    return x + 2\nreturn x + 3"
+    ),
+    "elif below one that goes on": "if self.training:\n    x = x * 2\nelif x.sum() > 3:\n    return x + 2\nreturn x + 3",
+    "elif sets a variable": "y = x\nif self.training:\n    y = x * 2\nelif x.sum() > 3:\n    y = x + 2\nelse:\n    y = x + 1\nreturn y",
+    "elif with statements": (
+        "y = x\nif self.training:\n    y = x * 2\nelif x.sum() > 3:\n    y = x + 2\n    y = y * x\nelse:\n    y = x + 1\nreturn y"
+    ),
+    "number": "n = 2\nif x.sum() > 0:\n    n = 3\nreturn x * n",
+    "choice in both": "if x.sum() > 0:\n    return x\nreturn x + 1 if x.max() > 9 else x - 1",
+    "number that grows": "n = 2\nif x.sum() > 0:\n    n += 1\nreturn x * n",
+    "number that statements read and set": "n = 2\nif x.sum() > 0:\n    n = n + 1\n    x = x * n\nreturn x * n",
+    "number in both": "if x.sum() > 0:\n    n = 3\nelse:\n    n = 4\nreturn x * n",
+    "variable in one": "if x.sum() > 0:\n    y = x + 1\nelse:\n    z = x\nreturn x if self.training else y",
+    "text": "if x.sum() > 0:\n    y = 'a'\nelse:\n    y = 'b'\nreturn x * len(y)",
+    "text that is replaced": "y = 'a'\nif x.sum() > 0:\n    y = x\nreturn x * len(y)",
+    "variable that nothing reads": "if x.sum() > 0:\n    y = x + 1\nreturn x",
+    "return without a value": "if x.sum() > 0:\n    y = x + 1\n    return\nreturn x",
+    "branch within": "if x.sum() > 0:\n    y = x * 2\n    if y.max() > 4:\n        y = y + 1\n    return y\nreturn x.neg()",
+    "choice within": (
+        "if x.sum() > 0:\n    y = x * 2\n    z = y + 1 if y.max() > 4 else y - 1\n    return z * y\nelse:\n    return x[:]"
+    ),
+    "branches in both": (
+        "if x.sum() > 0:\n    if x.max() > 4:\n        x = x + 1\n    else:\n        x = x + 2\n"
+        "else:\n    x = x.abs() if x.min() > 3 else x.neg()\nreturn x"
+    ),
+    "branch within that is no torch.cond": "if x.sum() > 0:\n    y = x * 2\n    if y.max() > 4:\n        y.append(3)\n    return y\nreturn x.neg()",
+    "branch on a number within": "if x.sum() > 0:\n    y = x * 2\n    if x.dim() > 4:\n        y = y + 1\n    return y\nreturn x.neg()",
+    "in a loop": "y = x\nfor i in range(2):\n    z = y * 2\n    if z.sum() > 0:\n        y = z + 1\nreturn y",
+    "read by the next iteration": "y = x\nz = x\nfor i in range(2):\n    z = y + z\n    if z.sum() > 0:\n        y = z + 1\nreturn z",
+    "in place": "y = x * 1\nif x.sum() > 0:\n    y *= x - 2\nreturn y",
+    "in place on the input": "if x.sum() > 0:\n    x *= 2\nreturn x",
+    "in place and by name": "y = x * 1\nif x.sum() > 0:\n    y -= x + 1\n    z = y\n    y /= 2\nelse:\n    z = y\nreturn y - z",
+    "loop within": "y = x * 1\nif x.sum() > 0:\n    for i in range(3):\n        y = y * 2\n    y = y + 1\nelse:\n    y = y + 1\nreturn y",
+    "loop within that may set nothing": "if x.sum() > 0:\n    for y in x:\n        y = y * 2\nelse:\n    y = x + 1\nreturn y",
+    "statement within": "y = x * 1\nif x.sum() > 0:\n    with torch.no_grad():\n        y = y * 2\nreturn y",
+    "names that are taken": (
+        "when_true = x * 2\nif x.sum() > 0:\n    y = when_true + 1\n    z = y\nelse:\n    z = x\n    y = x\nreturn y + z"
+    ),
+    "names of functions and parameters": (
+        "def when_true(when_false):\n    return when_false\nif x.sum() > 0:\n    y = x + 1\n    z = y\nelse:\n    z = x\n    y = x\n"
+        "return when_true(y + z)"
+    ),
+    "no operands": "if x.sum() > 0:\n    y = torch.ones(3)\nelse:\n    y = torch.zeros(3)\nreturn y",
+    "several lines": "if x.sum() > 0:\n    y = (x +\n         1)\n    # a comment\n\n    y = y * 2\n    return y\nreturn x * 3",
+    "text on several lines": "if x.sum() > 0:\n    y = '''a\n    b'''\n    y = x * 2\n    return y\nreturn x * 3",
+    "annotation": "if x.sum() > 0:\n    y: torch.Tensor = x + 1\n    z = y * 2\nelse:\n    z = x\nreturn z",
+    "assert and pass": "if x.sum() > 0:\n    pass\n    assert x.dim() == 1\n    y = x + 1\nelse:\n    y = x\nreturn y",
+    "tuple": "if x.sum() > 0:\n    y = x + 1\n    return y, x\nreturn x, x.T",
+    "tuple of a number": "if x.sum() > 0:\n    return x, 1\nreturn x, 2",
+    "list": "if x.sum() > 0:\n    return [x]\nreturn [x + 1]",
+    "function inside": "def inner(a):\n    if a.sum() > 0:\n        return a + 1\n    return a - 1\nreturn inner(x)",
+    "views": "if x.sum() > 0:\n    y = x.view(3)\nelse:\n    y = x.float()\nreturn y + x",
+    "attribute": "self.y = x\nif x.sum() > 0:\n    y = self.y\nelse:\n    y = x.T\nreturn y + x",
+    "generator": "y = [x for x in x]\nif x.sum() > 0:\n    y = x + sum(z for z in x)\nelse:\n    y = x\nreturn y",
+    "other arguments": "n, s = 3, 'a'\nif x.sum() > 0:\n    y = x * n + len(s)\n    z = y\nelse:\n    y = x\n    z = y\nreturn y + z",
+    "try": "try:\n    x = x + 1\nfinally:\n    if x.sum() > 0:\n        x = x + 1\nreturn x",
+    "else of a loop": "for i in range(2):\n    x = x + 1\nelse:\n    if x.sum() > 0:\n        x = x + 1\nreturn x",
+}
+
+# The test of `x + 1 if ... else x - 1`, below `flag = x.any()` and `k = 1`.
+TESTS = (
+    "torch.equal(x, x * 2)",
+    "torch.allclose(x, x * 2, atol=3)",
+    "x.equal(x * 2)",
+    "x.allclose(x * 2)",
+    "x.any()",
+    "not x.any()",
+    "not flag",
+    "not x.sum() > 0",
+    "flag",
+    "flag[None][0]",
+    "x.max().item() > 2",
+    "x.sum() in (1, 2, 3)",
+    "x.sum() not in [1]",
+    "x.sum() in {2.0, 3}",
+    "x.sum() in (k, 2)",
+    "x.sum() in () or x.any()",
+    "x.sum() > 0 and x.max() > 2 and x.any()",
+    "x.sum() > 0 or not x.any()",
+    "x.sum() > 0 or (x.min() < 0 and x.max() > 9)",
+    "x.shape[0] > 2 and not self.training and x.any()",
+    "x.dim() == 1 and x.any()",
+    "self.training or x.dim() == 2 or x.any()",
+    "x.dim() == 1 and x.max() > 2 and x.any()",
+    "x.max() > 2 and x.dim() == 1 and x.any()",
+    "x.any() and x.dim() == 1",
+    "(y := x.sum()) > 0",
+    "0 < x.sum() < 5",
+    "x.sum() > 0 < 5",
+    "any(part.max() > 2 for part in x.chunk(3)) and x.any()",
+    "all(row > 2 for row in x) or x.any()",
+    "(-x.T[0] % 2).abs() > 2 or x.any()",
+    "2 % x.sum() > 1 and x.any()",
+    "'%d' % x.dim() == 'a' or x.any()",
+    "abs(x.sum()) > 1 and x.any()",
+    "torch.max(x) > 1 and x.any()",
+    "torch.max(*[x]) > 1 and x.any()",
+    "x.max(**{}) > 1 and x.any()",
+    "torch.ones(1) > 2 or x.any()",
+    "x.sum() == None or x.any()",
+    "x.sum() is None or x.any()",
+    "x.tolist()[0] > 3 or x.any()",
+)
+
+# The statements of `forward(self, x, n)` with a loop.
+LOOPS = {
+    "range": "for i in range(n.item()):\n    x = x * i\nreturn x",
+    "range of int": "for _ in range(int(n)):\n    x = x + 1\nreturn x",
+    "range of int of item": "for _ in range(int(n.item())):\n    x = x + 1\nreturn x",
+    "underscore that is read": "for _ in range(n.item()):\n    x = x + _\nreturn x",
+    "sum": "for i in range(n.item() + 1):\n    x = x * 2 + i\nreturn x",
+    "start": "k = n.item()\nfor i in range(1, k):\n    x = x + i\nreturn x",
+    "step": "for i in range(1, n.item() * 4, 2):\n    x = x + i\nreturn x",
+    "downwards": "for i in range(n.item(), 0, -1):\n    x = x + i\nreturn x",
+    "step by name": "s = 2\nfor i in range(0, n.item(), s):\n    x = x + i\nreturn x",
+    "step of 0": "for i in range(0, n.item(), 0):\n    x = x + i\nreturn x",
+    "step of True": "for i in range(0, n.item(), True):\n    x = x + i\nreturn x",
+    "counter that is read below": "for i in range(n.item()):\n    x = x + i\nreturn x * i",
+    "counter that is set": "for i in range(n.item()):\n    x = x * i\n    i = 3\nreturn x",
+    "limit that is set": "k = n.item()\nfor i in range(k):\n    k = k + 1\n    x = x * k\nreturn x",
+    "nothing is kept": "for i in range(n.item()):\n    y = x * i\nreturn x",
+    "list": "y = []\nfor i in range(n.item()):\n    y = [x]\nreturn x + len(y)",
+    "branch": "for i in range(n.item()):\n    if x.sum() > 0:\n        x = x - 1\nreturn x",
+    "branch without torch.cond": "for i in range(n.item()):\n    if x.sum() > 0:\n        x = None\nreturn x",
+    "range with else": "for i in range(n.item()):\n    x = x + 1\nelse:\n    x = x + 2\nreturn x",
+    "starred": "k = (1, n.item())\nfor i in range(*k):\n    x = x + 1\nreturn x",
+    "tensor and number": "y, c = x * 1, 0\nfor i in range(n.item()):\n    y = y + x\n    c += 1\nreturn y * c",
+    "in place": "for i in range(n.item()):\n    x += 1\nreturn x",
+    "rounds is taken": "rounds, i = 1, 2\nfor _ in range(n.item() + rounds):\n    x = x + 1\nreturn x * i",
+    "while": "while x.sum() > 1:\n    x = x / 2\nreturn x",
+    "while with and": "c = 0\nwhile x.sum() > 1 and x.max() < 90:\n    x = x / 2\n    c += 1\nreturn x + c",
+    "while on a number": "k = n.item()\nwhile k > 0:\n    x = x + 1\n    k = k - 1\nreturn x",
+    "while on a number with else": "k = n.item()\nwhile k > 0:\n    k = k - 1\nelse:\n    x = x + 1\nreturn x",
+    "while with else": "while x.sum() > 1:\n    x = x / 2\nelse:\n    x = x + 1\nreturn x",
+    "while with return": "while x.sum() > 1:\n    return x / 2\nreturn x",
+    "body is taken": "body = 2\nwhile x.sum() > body:\n    x = x / 2\nreturn x",
+    "two names for a tensor": "y = x\nwhile x.sum() > 1:\n    y = x\n    x = x / 2\nreturn x + y",
+    "view": "while x.sum() > 1:\n    x = (x / 2).view(3)\nreturn x",
+    "variable of the body": "while x.sum() > 1:\n    y = x / 2\n    x = y - 1\nreturn x",
+    "flag": "done = False\nwhile not done:\n    x = x + 1\n    done = bool(x.sum() > 30)\nreturn x",
+    "break in an endless loop": "while True:\n    x = x + 1\n    if x.sum() > 20:\n        break\nreturn x",
+    "break": "for i in range(3):\n    x = x + 1\n    if x.sum() > 20 or x.max() > 3:\n        break\nreturn x",
+    "break in the inner loop": "for i in range(3):\n    for j in range(2):\n        x = x + 1\n        if x.sum() > 20:\n            break\nreturn x",
+    "continue": "for i in range(3):\n    x = x + 1\n    if x.sum() > 20:\n        continue\n    x = x * 2\nreturn x",
+    "break or else": "for i in range(3):\n    x = x + 1\n    if x.sum() > 20:\n        break\n    else:\n        x = x - 3\nreturn x",
+    "break after a statement": "for i in range(3):\n    if x.sum() > 20:\n        x = x - 3\n        break\nreturn x",
+    "break in an elif": (
+        "for i in range(3):\n    x = x + 1\n    if self.training:\n        x = x - 1\n    elif x.sum() > 20:\n        break\nreturn x"
+    ),
+    "return in a loop": "for i in range(3):\n    x = x + 1\n    if x.sum() > 20:\n        return x\nreturn x",
+    "flag that ends the loop": (
+        "done = False\nfor i in range(3):\n    x = x + 1\n    if x.sum() > 20:\n        done = True\n    if done:\n        break\nreturn x"
+    ),
+    "break on a number": "for i in range(3):\n    k = n.item()\n    if k > i:\n        break\nreturn x",
+    "break of a loop inside": "if x.sum() > 0:\n    for i in range(3):\n        break\nreturn x",
+    "loop inside that a break leaves": (
+        "for j in range(2):\n    if x.sum() > 0:\n        for i in range(3):\n            break\n        x = x + 1\nreturn x"
+    ),
+}
+
+# The statements of `forward(self, x, n)` that need a number from data, or check or print it.
+VALUES = {
+    "int": "return x * int(x.sum())",
+    "float": "return x * float(x.sum() + 1)",
+    "int of a number": "return x * int(n.item() / 2)",
+    "index": "return x[int(n)]",
+    "module of a list": "return self.parts[n.item()](x)",
+    "module of a dict": "return self.named[str(n.item())](x)",
+    "part of a list": "y = [x, x + 1, x + 2]\nreturn y[n.item()]",
+    "branch that sets": "k = n.item()\nif k < 2:\n    x = x + 1\nreturn x",
+    "branch on not": "k = n.item()\nif not k:\n    x.abs_()\nreturn x",
+    "branch on and": "k = n.item()\nif k and self.training is False:\n    x.abs_()\nreturn x",
+    "branch and elif": "k = n.item()\nif k == 1:\n    x.abs_()\nelif k < 4:\n    x.neg_()\nreturn x",
+    "elif": "k = n.item()\nif self.training:\n    x.abs_()\nelif k >= 4:\n    x.neg_()\nreturn x",
+    "choice": "k = n.item()\ny = x.abs() if k <= 2 else self.parts[0](x)\nreturn y",
+    "behind a statement": "k = n.item(); y = x.abs() if k != 2 else [x][0]\nreturn y",
+    "assert": "k = n.item()\nassert k > 1, 'no'\nreturn x * k",
+    "assert on a tensor": "assert x.sum() > 0 or x.max() > 0, 'no'\nreturn x",
+    "assert that sets a name": "assert (y := x.sum() > 0)\nreturn x",
+    "raise": "if x.sum() > 0:\n    raise ValueError\nreturn x",
+    "raise or else": "if x.sum() > 0:\n    raise ValueError\nelse:\n    x = x + 1\nreturn x",
+    "raise after a statement": "if x.sum() > 0:\n    x = x + 1\n    raise ValueError\nreturn x",
+    "print": "print(end='', *range(int(x.sum() * 0)))\nreturn x",
+    "print behind a statement": "y = x; print('' * int(x.sum()), end='')\nreturn y",
+    "print in an expression": "y = print('' * int(x.sum()), end='')\nreturn x",
+    "log": "logging.getLogger('a').info(str(list(range(int(x.sum())))))\nreturn x",
+    "another call": "len(str(list(range(int(x.sum())))))\nreturn x",
+    "bool": "return x + bool(x.sum() > 0)",
+    "any": "return x * any(part.max() > 2 for part in x.chunk(3))",
+    "any with a condition": "return x * any(part.max() > 2 for part in x.chunk(3) if part.dim())",
+    "any of two": "return x * any(part.max() > y.max() for part in x.chunk(3) for y in x.chunk(3))",
+    "any that is no predicate": "return x * any((part.max() > 2) is part for part in x.chunk(3)) + bool(x.any())",
+    "max of three tensors": "return x * max(x.sum() + 1, x.max(), x.min())",
+    "max of tensors in a helper": "return x * larger(x.sum() + 1, x.max())",
+    "numpy": "return x * float(x.numpy().max())",
+    "array": "return x * np.asarray(x).max()",
+}
+
+HEAD = """\
+import logging
+import numpy as np
+import torch
+
+
+def larger(one, other):
+    return sorted([one, other])[1]
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.parts = torch.nn.ModuleList(torch.nn.ReLU() for _ in range(4))
+        self.named = torch.nn.ModuleDict({str(k): torch.nn.ReLU() for k in range(4)})
+
+"""
+
+# The statements of `forward(self, x)` with `x` of shape [3, 4], of which the first dim should be dynamic.
+SIZES = {
+    "int": "return x[: int(x.shape[0]) - 1]",
+    "int of two arguments": "return x[: int(str(x.shape[0]), 10)]",
+    "view": "return x.view(3, 4) * 2",
+    "view with -1": "return x.view(3, -1) * 2",
+    "view of a tuple": "return x.reshape((3, 4)) * 2",
+    "two views": "return x.reshape(3, 2, 2) + x.reshape(3, 2, 2)",
+    "ones": "return x + torch.ones(3, 4)",
+    "ones where x is set": "y = x * 2\nx = y\nreturn x + torch.ones(3, 1)",
+    "zeros of a list": "return x + torch.zeros([3, 4])",
+    "a line above": "y = torch.ones(3, 4)\nz = torch.ones(4)\nreturn x * 2 + y + z",
+    "two lines above": "y = torch.ones(3, 4)\nz = torch.ones(3, 1)\nreturn x + y * z",
+    "rows": "return torch.stack([row * 2 for row in x])",
+    "rows in a function": "return torch.stack([torch.relu(row) for row in x])",
+    "rows along another dim": "return torch.stack([torch.relu(row) for row in x], 1)",
+    "rows with a condition": "return torch.stack([row for row in x if row.dim()])",
+    "rows of an attribute": "self.x = x\nreturn torch.stack([torch.relu(row) for row in self.x])",
+    "rows of another function": "return torch.cat([row for row in x])",
+    "size of another tensor": "y = torch.arange(24.0)\nreturn y.view(x.shape[0], -1).sum() + x",
+    "size of another tensor by name": "n = x.shape[0]\ny = torch.arange(24.0)\nreturn y.view(n, -1).sum() + x",
+    "multiple": "return x.sum(1).view(-1, 3)",
+    "limit": "return x.sum(1) + torch.arange(5)[: x.shape[0]]",
+    "branch": "return x * 2 if x.shape[0] > 2 else x",
+    "branch on int": "return x * 2 if int(x.shape[0]) > 2 else x",
+    "helper": "return helper(x)",
+    "unpacked": "a, b, c = x.unbind()\nreturn a + b + c",
+    "parts": "return torch.stack(x.split(2)[:1]) + 1",
+    "squeeze": "return x[:, None].squeeze() * 2",
+    "squeeze of a dim": "return x.squeeze(0) * 2",
+    "check": "torch._check(x.shape[0] <= 9)\nreturn x * 2",
+}
+
+# The call of the export with `dynamic_shapes`, for `x` of shape [3, 4] and a model that fixes the first dim.
+SHAPES = {
+    "dict": "batch = Dim('batch')\nexport({'x': {0: batch, 1: Dim.AUTO}})",
+    "definition inside": "export({'x': {0: torch.export.Dim('batch', max=9)}})",
+    "tuple": "batch = Dim('batch')\nexport([(batch, None)])",
+    "variable": "shapes = {'x': (Dim('batch'), None)}\nexport(shapes)",
+    "wrong name": "export({'y': {0: 'batch'}})",
+    "wrong axis": "export(({0: 'batch', 2: 'more'},))",
+    "negative axis": "export(({-3: 'batch'},))",
+    "above the example": "batch = Dim('batch', min=5)\nexport(({0: batch},))",
+    "below the example": "batch = Dim('batch', max=2)\nexport(({0: batch},))",
+    "two sizes": "batch = Dim('batch')\nexport(({0: batch, 1: batch},))",
+    "two sizes with a range": "batch = Dim('batch', min=2, max=8)\nexport({'x': {0: batch, 1: batch}})",
+    "two ranges": "export(({0: Dim('b', max=9), 1: Dim('b', max=10)},))",
+    "derived": "half = Dim('half', max=4)\nexport(({1: half * 2},))",
+}
+
+
+def told(findings: tuple[Diagnostic, ...]) -> str:
+    """Each finding with what its rule is about, its lines, and the code of its fixes."""
+    parts = []
+    for finding in findings:
+        rule = finding.rule
+        fields = ", ".join(f"{name}={value!r}" for name, value in vars(rule).items() if name != "error")
+        line = finding.location.line if finding.location else None
+        related = [place.line for place in finding.related]
+        parts += [f"{rule.id} at {line}{f' and {related}' if related else ''}: {fields}", *map(_shown, finding.fixes)]
+    return "".join(f"{part}\n" for part in parts) or "no finding\n"
+
+
+def _shown(fix: Fix) -> str:
+    code = [*_changed(fix.edits), *fix.snippet.splitlines()]
+    return "\n".join([f"  {fix.confidence.name}", *(f"  | {line}".rstrip() for line in code)])
+
+
+def _changed(edits: tuple[Edit, ...]) -> list[str]:
+    if not edits:
+        return []
+    before = pathlib.Path(edits[0].file).read_text(encoding="utf-8").splitlines()
+    after = list(before)
+    for edit in sorted(edits, key=lambda each: (each.region.line, each.region.column), reverse=True):
+        first, last = edit.region.line - 1, edit.region.last_line - 1
+        text = after[first][: (edit.region.column or 1) - 1] + edit.replacement + after[last][(edit.region.end_column or 1) - 1 :]
+        after[first : last + 1] = text.split("\n")
+    return [line for line in difflib.unified_diff(before, after, n=0, lineterm="") if not line.startswith(("---", "+++", "@@"))]
+
+
+def exported(model: Any, args: tuple[Any, ...], **options: Any) -> str:
+    """What an export with the non-strict strategy tells, without a trial of the fixes."""
+    try:
+        return told(onnxplain.export(model, args, strategies=["non-strict"], try_fixes=False, **options).diagnostics.findings)
+    except onnxplain.ExportFailed as failed:
+        return told(failed.findings)
+
+
+def compare(golden: Callable[[str, str], None], name: str, cases: Mapping[str, Callable[[str], str]]) -> None:
+    """Compares what all cases tell with a golden file."""
+    texts = (f"# {case}\n{tell(f'model_{number}')}" for number, (case, tell) in enumerate(cases.items()))
+    golden(f"fixes_{name}.txt", "\n".join(texts))
+
+
+def forward(parameters: str, statements: str) -> str:
+    return f"    def forward(self, {parameters}):\n" + textwrap.indent(statements, " " * 8) + "\n"
+
+
+def test_branches(load: Load, golden: Callable[[str, str], None]) -> None:
+    def tell(statements: str) -> Callable[[str], str]:
+        return lambda name: exported(load(HEAD + forward("x", statements), name).Net().eval(), (X,))
+
+    compare(golden, "branches", {case: tell(statements) for case, statements in BRANCHES.items()})
+
+
+def test_tests(load: Load, golden: Callable[[str, str], None]) -> None:
+    def tell(test: str) -> Callable[[str], str]:
+        statements = f"flag = x.any()\nk = 1\nreturn x + 1 if {test} else x - 1"
+        return lambda name: exported(load(HEAD + forward("x", statements), name).Net().eval(), (X,))
+
+    compare(golden, "tests", {test: tell(test) for test in TESTS})
+
+
+@pytest.mark.parametrize(("name", "cases"), [("loops", LOOPS), ("values", VALUES)])
+def test_loops_and_values(load: Load, golden: Callable[[str, str], None], name: str, cases: Mapping[str, str]) -> None:
+    def tell(statements: str) -> Callable[[str], str]:
+        return lambda name: exported(load(HEAD + forward("x, n", statements), name).Net().eval(), (X, torch.tensor(2)))
+
+    compare(golden, name, {case: tell(statements) for case, statements in cases.items()})
+
+
+def test_sizes(load: Load, golden: Callable[[str, str], None]) -> None:
+    source = "import torch\n\n\ndef helper(y):\n    return y.view(3, 4) * 2\n\n\nclass Net(torch.nn.Module):\n"
+    # NOTE: no literal, which a fix would change.
+    shapes = dict.fromkeys("x", dict.fromkeys([0], torch.export.Dim("n")))
+
+    def tell(statements: str) -> Callable[[str], str]:
+        return lambda name: exported(load(source + forward("x", statements), name).Net(), (torch.ones(3, 4),), dynamic_shapes=shapes)
+
+    compare(golden, "sizes", {case: tell(statements) for case, statements in SIZES.items()})
+
+
+def test_dynamic_shapes(load: Load, golden: Callable[[str, str], None]) -> None:
+    source = (
+        "import onnxplain\nimport torch\nfrom torch.export import Dim\n\n\nclass Net(torch.nn.Module):\n"
+        f"{forward('x', 'return x.view(3, 4)')}\n\ndef go():\n"
+    )
+
+    def tell(statements: str) -> Callable[[str], str]:
+        call = "onnxplain.export(Net(), (torch.ones(3, 4),), strategies=['non-strict'], try_fixes=False, dynamic_shapes="
+        program = textwrap.indent(statements.replace("export(", call, 1) if statements.startswith("export(") else statements, " " * 4)
+        program = program.replace("\n    export(", f"\n    {call}")
+
+        def run(name: str) -> str:
+            with pytest.raises(onnxplain.ExportFailed) as failed:
+                load(f"{source}{program}\n", name).go()
+            return told(failed.value.findings)
+
+        return run
+
+    compare(golden, "dynamic_shapes", {case: tell(statements) for case, statements in SHAPES.items()})
