@@ -228,7 +228,9 @@ def _dims(shapes: DynamicShapes, leaf: Leaf, flat_index: int) -> Iterator[InputD
         if shapes.given is True:
             yield dataclasses.replace(dim, kind=Kind.OPEN, given=Dim.AUTO, label=f"{tensor}_dim_{axis}")
         else:
-            yield _said(dim, part(spec, axis, axis))
+            # NOTE: torch.export also takes axes that count from the end.
+            from_the_end = spec.get(axis - leaf.value.dim()) if isinstance(spec, Mapping) else None
+            yield _said(dim, part(spec, axis, axis) or from_the_end)
 
 
 def _said(dim: InputDim, given: Any) -> InputDim:

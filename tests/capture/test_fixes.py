@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import onnxplain
-from onnxplain.diagnostics import Diagnostic, Edit, Fix
+from onnxplain.diagnostics import Diagnostic, Edit, Fix, Location
 
 Load = Callable[..., ModuleType]
 
@@ -45,14 +45,14 @@ BRANCHES = {
     "variable that nothing reads": "if x.sum() > 0:\n    y = x + 1\nreturn x",
     "return without a value": "if x.sum() > 0:\n    y = x + 1\n    return\nreturn x",
     "branch within": "if x.sum() > 0:\n    y = x * 2\n    if y.max() > 4:\n        y = y + 1\n    return y\nreturn x.neg()",
-    "choice within": (
-        "if x.sum() > 0:\n    y = x * 2\n    z = y + 1 if y.max() > 4 else y - 1\n    return z * y\nelse:\n    return x[:]"
-    ),
+    "choice within": ("if x.sum() > 0:\n    y = x * 2\n    z = y + 1 if y.max() > 4 else y - 1\n    return z * y\nelse:\n    return x[:]"),
     "branches in both": (
         "if x.sum() > 0:\n    if x.max() > 4:\n        x = x + 1\n    else:\n        x = x + 2\n"
         "else:\n    x = x.abs() if x.min() > 3 else x.neg()\nreturn x"
     ),
-    "branch within that is no torch.cond": "if x.sum() > 0:\n    y = x * 2\n    if y.max() > 4:\n        y.append(3)\n    return y\nreturn x.neg()",
+    "branch within that is no torch.cond": (
+        "if x.sum() > 0:\n    y = x * 2\n    if y.max() > 4:\n        y.append(3)\n    return y\nreturn x.neg()"
+    ),
     "branch on a number within": "if x.sum() > 0:\n    y = x * 2\n    if x.dim() > 4:\n        y = y + 1\n    return y\nreturn x.neg()",
     "in a loop": "y = x\nfor i in range(2):\n    z = y * 2\n    if z.sum() > 0:\n        y = z + 1\nreturn y",
     "read by the next iteration": "y = x\nz = x\nfor i in range(2):\n    z = y + z\n    if z.sum() > 0:\n        y = z + 1\nreturn z",
@@ -169,7 +169,9 @@ LOOPS = {
     "flag": "done = False\nwhile not done:\n    x = x + 1\n    done = bool(x.sum() > 30)\nreturn x",
     "break in an endless loop": "while True:\n    x = x + 1\n    if x.sum() > 20:\n        break\nreturn x",
     "break": "for i in range(3):\n    x = x + 1\n    if x.sum() > 20 or x.max() > 3:\n        break\nreturn x",
-    "break in the inner loop": "for i in range(3):\n    for j in range(2):\n        x = x + 1\n        if x.sum() > 20:\n            break\nreturn x",
+    "break in the inner loop": (
+        "for i in range(3):\n    for j in range(2):\n        x = x + 1\n        if x.sum() > 20:\n            break\nreturn x"
+    ),
     "continue": "for i in range(3):\n    x = x + 1\n    if x.sum() > 20:\n        continue\n    x = x * 2\nreturn x",
     "break or else": "for i in range(3):\n    x = x + 1\n    if x.sum() > 20:\n        break\n    else:\n        x = x - 3\nreturn x",
     "break after a statement": "for i in range(3):\n    if x.sum() > 20:\n        x = x - 3\n        break\nreturn x",
@@ -276,6 +278,57 @@ SIZES = {
     "check": "torch._check(x.shape[0] <= 9)\nreturn x * 2",
 }
 
+# The sizes of the inputs `x`, `y` and `z`, their `dynamic_shapes`, and the statements of `forward`.
+A, D = torch.export.Dim.AUTO, torch.export.Dim.DYNAMIC
+N, M, HALF = torch.export.Dim("n"), torch.export.Dim("m"), torch.export.Dim("half", max=40)
+ASSUMPTIONS: dict[str, tuple[tuple[tuple[int, ...], ...], tuple[Any, ...], str]] = {
+    "squeeze of size 1": (((1, 4),), ({0: N},), "return x.squeeze() * 2"),
+    "squeeze of size 1 of two": (((1, 4, 1),), ({0: N, 2: M},), "return x.squeeze() * 2"),
+    "squeeze of a part": (((3, 4),), ({0: N},), "return x[: x.shape[0] // 2].squeeze() * 2"),
+    "squeeze in place": (((3, 4),), ({0: N},), "return x.clone().squeeze_() * 2"),
+    "squeeze that may be open": (((3, 4),), ({0: A, 1: A},), "return x.squeeze() * 2"),
+    "squeeze of size 1 that may be open": (((1, 4),), ({0: A, 1: A},), "return x.squeeze() * 2"),
+    "parts": (((4, 4),), ({0: N},), "return torch.cat(x.split(2)[1:]) + 1"),
+    "parts of one row": (((3, 4),), ({0: N},), "return torch.cat(x.split(1)) + 1"),
+    "last part": (((5, 4),), ({0: N},), "return x.split(3)[-1].sum() + x"),
+    "first part": (((5, 4),), ({0: N},), "return x.split(3)[0] + 1"),
+    "chunks": (((5, 4),), ({0: D},), "one, two = x.chunk(2)\nreturn one.sum() + two"),
+    "parts of a multiple": (((8, 4),), ({0: 2 * HALF},), "return torch.cat(x.split(3)) + 1"),
+    "branch on a multiple": (((8, 4),), ({0: 2 * HALF},), "return x + 1 if x.shape[0] < 20 else x"),
+    "branch that a multiple decides": (((8, 4),), ({0: 2 * HALF},), "return x + 1 if x.shape[0] % 2 == 0 else x"),
+    "parts that may be open": (((4, 4), (3, 4)), ({0: A}, {0: A}), "return torch.cat(x.split(2)) + y.sum()"),
+    "branch": (((3, 4),), ({0: N},), "return x + 1 if x.shape[0] % 2 == 1 else x"),
+    "branches on one line": (((3, 4),), ({0: D},), "return x + 1 if x.shape[0] > 2 and x.shape[0] < 9 else x"),
+    "branch on two": (((3, 4), (5, 4)), ({0: N}, {0: M}), "return x + 1 if x.shape[0] < y.shape[0] else y"),
+    "branch on one that may be open": (((3, 4), (5, 4)), ({0: A}, {0: N}), "return x + 1 if x.shape[0] < y.shape[0] else x"),
+    "branch on int": (((3, 4),), ({0: A},), "return x + 1 if int(x.shape[0]) > 2 else x"),
+    "branch on a sum": (((3, 4), (2, 4), (5, 4)), ({0: N}, {0: M}, {0: D}), "return x + 1 if x.shape[0] + y.shape[0] <= z.shape[0] else x"),
+    "branch on a product": (((3, 4),), ({0: N, 1: M},), "return x + 1 if x.numel() > 10 else x"),
+    "branch on many": (((3, 4),), ({0: N},), "return x + 1 if x.numel() < 2**31 else x"),
+    "equal dims": (((3, 4), (3, 4)), ({0: N}, {0: M}), "return x + y"),
+    "equal dims that may be open": (((3, 4), (3, 4)), ({0: A}, {0: M}), "return x + y"),
+    "sum of dims": (((3, 4), (2, 4), (5, 4)), ({0: N}, {0: M}, {0: D}), "return torch.cat([x, y]) + z"),
+    "one of two is fixed": (((3, 4), (3, 4)), ({0: A, 1: A}, {0: A, 1: A}), "return x.view(3, 4).sum() + y"),
+    "both are fixed": (((3, 4), (5, 4)), ({0: A, 1: A}, {0: A, 1: A}), "return x.view(3, 4).sum() + y.view(5, 4)"),
+    "product is fixed": (((3, 4),), ({0: A, 1: A},), "return x.view(12) + 1"),
+    "size 1 that is broadcast": (((1, 4), (3, 4)), ({0: N}, {0: M}), "return x + y"),
+    "size 1 that may be open and is broadcast": (((1, 4), (3, 4)), ({0: A}, {0: M}), "return x + y"),
+    "size 1 of a branch": (((1, 4),), ({0: N},), "return x + 1 if x.shape[0] == 1 else x"),
+    "size 1 of an expand": (((1, 4),), ({0: N},), "return x.expand(3, 4) + 1"),
+    "same name": (((3, 4), (3, 4)), ({0: N}, {0: N}), "return x.view(3, 4) + y"),
+    "limit of two": (((3, 4), (3, 4)), ({0: N}, {0: N}), "return x + y + torch.ones(9, 4)[: y.shape[0]]"),
+    "limit that is promised": (((3, 4),), ({0: torch.export.Dim("k", max=9)},), "return x + torch.ones(9, 4)[: x.shape[0]]"),
+    "range": (((3, 4),), ({0: torch.export.Dim("k", min=2, max=8)},), "return x.sum(1).view(-1, 3) + torch.ones(9)[: x.shape[0]].sum()"),
+    "no size is left": (((3, 4),), ({0: torch.export.Dim("k", min=3)},), "return x + torch.ones(3, 4)[: x.shape[0]]"),
+    "hint with a limit": (((3, 4),), ({0: D},), "return x.sum(1).view(-1, 3)"),
+    "name with a limit": (((3, 4),), ({0: "k"},), "return x.sum(1).view(-1, 3)"),
+    "divisors": (((3, 4),), ({0: "k"},), "return torch.arange(60.0).view(x.shape[0], -1).sum(1, keepdim=True) + x"),
+    "kernel": (((3, 9),), ({1: N},), "return torch.nn.functional.avg_pool1d(x, 4)"),
+    "axis from the end": (((3, 4),), ({-1: N, 0: M},), "return x.sum(0).view(4)"),
+    "axis from the end with a limit": (((3, 4),), ({-2: torch.export.Dim("k")},), "return x + torch.ones(9, 4)[: x.shape[0]]"),
+    "all dims": (((3, 4),), ({0: N, 1: M},), "for row in x:\n    y = row\nreturn y * x.reshape(3, 4)"),
+}
+
 # The call of the export with `dynamic_shapes`, for `x` of shape [3, 4] and a model that fixes the first dim.
 SHAPES = {
     "dict": "batch = Dim('batch')\nexport({'x': {0: batch, 1: Dim.AUTO}})",
@@ -294,16 +347,766 @@ SHAPES = {
 }
 
 
+OPENING = """\
+import numpy as np
+import onnxplain
+import torch
+from torch.nn import Module
+
+STRATEGIES = ["non-strict"]
+ARGS = (torch.ones(3),)
+SHAPES = None
+
+
+"""
+ENDING = """
+
+def go():
+    return onnxplain.export(MODEL, ARGS, strategies=STRATEGIES, dynamic_shapes=SHAPES)
+"""
+
+# Programs that export `Net` or their `MODEL`, and fail.
+FAILURES = {
+    "device of the line": """\
+class Net(Module):
+    def forward(self, x):
+        return x @ torch.ones(3, device='meta')
+""",
+    "device of a line above": """\
+class Net(Module):
+    def forward(self, x):
+        y = torch.ones(3, device='meta')
+        z = torch.ones(3, device='cpu')
+        return x @ y
+""",
+    "two devices": """\
+class Net(Module):
+    def forward(self, x):
+        y = torch.ones(3, device='meta')
+        y = y + torch.ones(3, device='meta')
+        return x @ y
+""",
+    "device below": """\
+class Net(Module):
+    def forward(self, x):
+        y = self.y
+        z = x @ y
+        return z + torch.ones(3, device='meta')
+
+    y = torch.ones(3, device='meta')
+""",
+    "device handed on": """\
+def made(size, device):
+    return torch.ones(size, device=device)
+
+
+def product(x, device):
+    return x @ made(3, device)
+
+
+class Net(Module):
+    def forward(self, x):
+        return product(x, 'meta')
+""",
+    "device handed on by keyword": """\
+def product(x, device):
+    return x @ torch.ones(3, device=device)
+
+
+class Net(Module):
+    def forward(self, number, x):
+        return product(x, device='meta')
+
+
+ARGS = (3, torch.ones(3))
+""",
+    "device without tensors": """\
+class Net(Module):
+    def forward(self, n):
+        y = torch.ones(3, device='meta')
+        return torch.ones(3) @ y * n
+
+
+ARGS = (3,)
+""",
+    "quantized layer": """\
+class Net(Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+def quantized(model):
+    return torch.ao.quantization.quantize_dynamic(model)
+
+
+MODEL = quantized(Net())
+ARGS = (torch.ones(2, 3),)
+""",
+    "two masks in an index": """\
+class Net(Module):
+    def forward(self, x):
+        mask, last = x > 0, torch.tensor(0)
+        return x[None, None][last, mask[:1], mask]
+""",
+    "branches that return their input": """\
+class Net(Module):
+    def forward(self, x):
+        return torch.cond(x.sum() > 0, lambda x: x, lambda x: x + 1, (x,))
+""",
+    "branches that return a part of their input": """\
+class Net(Module):
+    def forward(self, x):
+        return torch.cond(x.sum() > 0, lambda x: x[:2], lambda x: (x + 1)[:2], (x,))
+""",
+    "functions that return their input": """\
+class Net(Module):
+    def forward(self, x):
+        def same(x):
+            return x
+
+        return torch.cond(x.sum() > 0, same, lambda x: x + 1, (x,))
+""",
+    "branches of two dtypes": """\
+class Net(Module):
+    def forward(self, x):
+        return torch.cond(x.sum() > 0, lambda x: x > 1, lambda x: x + 1, (x,))
+""",
+    "functions of two dtypes": """\
+def when_true(x):
+    return x.int()
+
+
+def when_false(x):
+    return x + 1
+
+
+class Net(Module):
+    def forward(self, x):
+        return torch.cond(x.sum() > 0, when_true, when_false, (x,))
+""",
+    "function with two returns": """\
+def when_true(x):
+    if x.dim() == 1:
+        return x.int()
+    return x
+
+
+class Net(Module):
+    def forward(self, x):
+        return torch.cond(x.sum() > 0, when_true, lambda x: x + 1, (x,))
+""",
+    "gradient of torch.func": """\
+class Net(Module):
+    def forward(self, x):
+        return torch.func.grad(lambda y: (y * x).sum())(x)
+""",
+    "extractor without a program": """\
+class Own(onnxplain.FXGraphExtractor):
+    name = 'own'
+
+    def generate_fx(self, model, args, kwargs, dynamic_shapes):
+        return model
+
+
+class Net(Module):
+    def forward(self, x):
+        return x + 1
+
+
+STRATEGIES = [Own()]
+""",
+    "extractor with other inputs": """\
+class Own(onnxplain.FXGraphExtractor):
+    name = 'own'
+
+    def generate_fx(self, model, args, kwargs, dynamic_shapes):
+        return torch.export.export(model, (*args, torch.ones(3)))
+
+
+class Net(Module):
+    def forward(self, x, y=None):
+        return x + 1
+
+
+STRATEGIES = [Own()]
+""",
+    "extractor that raises": """\
+class Own(onnxplain.FXGraphExtractor):
+    name = 'own'
+
+    def generate_fx(self, model, args, kwargs, dynamic_shapes):
+        raise RuntimeError('no')
+
+
+class Net(Module):
+    def forward(self, x):
+        return x + 1
+
+
+STRATEGIES = [Own()]
+""",
+    "array": """\
+class Net(Module):
+    def forward(self, x):
+        return torch.ones(3) * x[0]
+
+
+ARGS = (np.ones(3),)
+""",
+    "object that holds itself": """\
+class Held:
+    def __init__(self, x):
+        self.x, self.own = x, self
+
+
+class Net(Module):
+    def forward(self, held):
+        return held.x + 1
+
+
+ARGS = (Held(torch.ones(3)),)
+""",
+    "object of two attributes": """\
+class Held:
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+    def __reduce__(self):
+        raise TypeError
+
+
+class Net(Module):
+    def forward(self, held):
+        return held.x + 1
+
+
+ARGS = (Held(torch.ones(3), 1),)
+""",
+    "object of other attributes": """\
+class Held:
+    def __init__(self, x):
+        self.y = x
+
+    def __reduce__(self):
+        raise TypeError
+
+
+class Net(Module):
+    def forward(self, held):
+        return held.y + 1
+
+
+ARGS = (Held(torch.ones(3)),)
+""",
+    "scripted model": """\
+class Net(Module):
+    def forward(self, x):
+        return x + 1
+
+
+MODEL = torch.jit.script(Net())
+""",
+    "too few arguments": """\
+class Net(Module):
+    def forward(self, x, y):
+        return x + y
+""",
+    "text of a size": """\
+class Net(Module):
+    def forward(self, x):
+        return {'3': x}[f'{x.sum().long().item()}']
+""",
+    "numpy within a layer": """\
+class Net(Module):
+    def forward(self, x):
+        return torch.from_numpy(np.sin(x.numpy()))
+""",
+    "unknown error": """\
+class Net(Module):
+    def forward(self, x):
+        if torch.compiler.is_exporting():
+            raise RuntimeError('no')
+        return x
+""",
+    "mask in an index": """\
+class Net(Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("rows", torch.arange(100) % 50 == 0)
+
+    def forward(self, x):
+        return x[self.rows, torch.tensor([0, 1])]
+
+
+ARGS = (torch.ones(100, 4),)
+""",
+    "branches of two dtypes in parentheses": """\
+class Net(Module):
+    def forward(self, x):
+        return torch.cond(
+            x.sum() > 0,
+            lambda x: x.int() + 1,
+            lambda x: x - 1,
+            (x,),
+        )
+""",
+    "dict of a class": """\
+class Held(dict):
+    def __init__(self, x, y):
+        super().__init__(x=x, y=y)
+
+    def __reduce__(self):
+        raise TypeError
+
+
+class Net(Module):
+    def forward(self, held):
+        return held["x"] + 1
+
+
+ARGS = (Held(torch.ones(3), 1),)
+""",
+    "scripted part": """\
+class Part(Module):
+    def forward(self, x):
+        return x + 1
+
+
+class Net(Module):
+    def __init__(self):
+        super().__init__()
+        self.other = torch.jit.script(Part())
+        self.part = torch.jit.script(Part())
+
+    def forward(self, x):
+        return self.part(self.other(x))
+""",
+    "scripted part of a name": """\
+script = torch.jit.script
+
+
+class Part(Module):
+    def forward(self, x):
+        return x + 1
+
+
+class Net(Module):
+    def __init__(self):
+        super().__init__()
+        self.part = script(Part())
+
+    def forward(self, x):
+        return self.part(x)
+""",
+    "packed in a helper": """\
+from torch.nn.utils.rnn import pack_padded_sequence
+
+
+def packed(x, lengths):
+    return pack_padded_sequence(x, lengths, batch_first=True)
+
+
+class Net(Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = torch.nn.GRU(3, 5, batch_first=True)
+
+    def forward(self, x, lengths):
+        return self.rnn(packed(x, lengths))[1]
+
+
+ARGS = (torch.ones(2, 2, 3), torch.tensor([2, 2]))
+""",
+}
+
+PACKED_NET = """\
+from torch.nn.utils.rnn import pack_padded_sequence, pack_sequence, pad_packed_sequence
+
+
+class Net(Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = torch.nn.{rnn}(3, 5, batch_first={first})
+
+    def forward(self, x, lengths):
+        packed = {call}
+{rest}
+
+
+ARGS = (torch.ones(2, 2, 3), torch.tensor([2, 2]))
+"""
+
+# How `PACKED_NET` packs a batch, whether the batch comes first, and what it does with the packed sequence.
+PACKED = {
+    "two": (
+        "pack_padded_sequence(x, lengths, batch_first=True)",
+        "True",
+        "other = pack_padded_sequence(x, lengths, batch_first=True)\n_, state = self.rnn(packed)\nreturn state, other",
+    ),
+    "another sequence in the layer": (
+        "pack_padded_sequence(x, lengths, batch_first=True)",
+        "True",
+        "_, state = self.rnn(x)\nout, *_ = self.rnn(packed)\nreturn state",
+    ),
+    "last state": (
+        "pack_padded_sequence(x, lengths, batch_first=True)",
+        "True",
+        "_, state = self.rnn(packed)\nreturn state",
+    ),
+    "lengths on the CPU": (
+        "pack_padded_sequence(x, lengths.cpu().tolist(), batch_first=True)",
+        "True",
+        "_, (state, _) = self.rnn(packed)\nreturn state",
+    ),
+    "all steps": (
+        "pack_padded_sequence(x, lengths, batch_first=True)",
+        "True",
+        "out, _ = self.rnn(packed)\nout, _ = pad_packed_sequence(out, batch_first=True)\nreturn out",
+    ),
+    "steps first": (
+        "pack_padded_sequence(x, lengths)",
+        "False",
+        "out, state = self.rnn(packed)\nout, _ = pad_packed_sequence(out)\nreturn out, state",
+    ),
+    "with a total length": (
+        "pack_padded_sequence(x, lengths, batch_first=True)",
+        "True",
+        "out, _ = self.rnn(packed)\nout, _ = pad_packed_sequence(out, batch_first=True, total_length=4)\nreturn out",
+    ),
+    "with another argument": (
+        "pack_padded_sequence(x, lengths, True)",
+        "True",
+        "_, state = self.rnn(packed)\nreturn state",
+    ),
+    "batch of an expression": (
+        "pack_padded_sequence(x * 2, lengths, batch_first=True)",
+        "True",
+        "_, state = self.rnn(packed)\nreturn state",
+    ),
+    "state that is not read": (
+        "pack_padded_sequence(x, lengths, batch_first=True)",
+        "True",
+        "out, state = self.rnn(packed)\nreturn out.data",
+    ),
+    "sequences": (
+        "pack_sequence([x[0], x[1]])",
+        "True",
+        "_, state = self.rnn(packed)\nreturn state",
+    ),
+}
+
+# Programs that export `Net` or their `MODEL`.
+REMARKS = {
+    "hooks": """\
+def doubled(module, inputs, output):
+    y = output * 2
+    return y
+
+
+def seen(module, inputs):
+    return None
+
+
+class Net(Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 3)
+        self.layer.register_forward_hook(doubled)
+        self.register_forward_pre_hook(seen)
+        self.layer.register_forward_hook(torch.nn.Module.to)
+        self.layer._forward_hooks.popitem()
+
+    def forward(self, x):
+        return self.layer(x)
+""",
+    "hook of torch": """\
+class Net(Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.utils.spectral_norm(torch.nn.Linear(3, 3))
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+MODEL = Net().eval()
+""",
+    "gradient": """\
+class Net(Module):
+    def forward(self, x):
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            (slope,) = torch.autograd.grad((x * x).sum(), x)
+        return slope
+""",
+    "names like those of gradients": """\
+class Net(Module):
+    def forward(self, x):
+        y = torch.func.vmap(torch.sin)(x)
+        gradual = self.grad(y)
+        return gradual
+
+    def grad(self, y):
+        return y * 2
+""",
+    "branch for exports": """\
+class Net(Module):
+    def forward(self, x):
+        if torch.compiler.is_exporting():
+            return x * 2
+        return x
+""",
+    "symbolic": """\
+class Clip(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = x.clamp(0, 1)
+        return y * 2
+
+    @staticmethod
+    def symbolic(g, x):
+        return g.op("my.domain::Clip", x)
+
+
+class Narrower(Clip):
+    @staticmethod
+    def forward(ctx, x):
+        return x.clamp(0, 0.5)
+
+
+class Other(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.abs()
+
+
+class Net(Module):
+    def forward(self, x):
+        y = Clip.apply(x) + Other.apply(x)
+        return Clip.apply(y) * Narrower.apply(x)
+""",
+    "clock": """\
+import time
+
+
+class Net(Module):
+    def forward(self, x):
+        began = time.perf_counter()
+        y = x * time.time()
+        if self.training is None:
+            return x * time.monotonic()
+        return y
+""",
+    "clock without effect": """\
+import time
+
+
+class Net(Module):
+    def forward(self, x):
+        began = time.time()
+        return x * 2
+""",
+    "random numbers": """\
+import random
+
+
+def drawn():
+    number = random.random()
+    return number
+
+
+class Net(Module):
+    def forward(self, x):
+        y = x * drawn()
+        return y + np.random.rand() + random.random()
+""",
+    "attributes": """\
+SEEN = []
+LAST = {}
+
+
+class Part(Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return x * 2
+
+
+class Net(Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Part()
+        self.items = [1]
+        self.kept = None
+        self.same = 3
+        self.names = {"a"}
+
+    def forward(self, x):
+        y = self.part(x)
+        self.items.append(y.shape[0])
+        SEEN.append(1)
+        LAST["x"] = 2
+        self.same = 3
+        self.kept = y
+        self.names.add("b")
+        return y
+""",
+    "tensors that are read": """\
+class Net(Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.tensor(2.0)
+        self.scales = [torch.tensor(3.0)]
+
+    def forward(self, x):
+        y = x * self.scale.item()
+        y = y * float(self.scales[0]) + self.scales[0].tolist()
+        return y * (self.scale + 1) + x.sum().item()
+""",
+    "vectors": """\
+class Net(Module):
+    def forward(self, x):
+        y = x[:, None] @ x[None]
+        values, vectors = torch.linalg.eigh(y)
+        other, _ = torch.linalg.eigh(y + 1)
+        u, s, v = torch.linalg.svd(y)
+        return vectors, values, other, torch.linalg.svd(y * 2)[1], s, v
+""",
+    "checks": """\
+class Net(Module):
+    def forward(self, x):
+        n = x.sum().long().item()
+        torch._check(n >= 2)
+        torch._check(n <= 9)
+        torch._check(n * 2 != 6)
+        torch._check(n % 2 == 1)
+        torch._assert_async(x.max() > 0)
+        torch._assert_async(x.max() > 1, "no")
+        return x + torch.ones(n).sum()
+
+
+ARGS = (torch.tensor([1.0, 2.0, 2.0]),)
+""",
+    "inputs": """\
+def kept(function):
+    return function
+
+
+class Net(Module):
+    @kept
+    def forward(self, x, number, flag, options, batch, text, *, last=None):
+        def inner(number):
+            return number
+
+        x = x * inner(1)
+        if flag:
+            x = x * number
+        return x * options["k"] * batch[1][0] + len(text)
+
+
+ARGS = (torch.ones(3), 2, True, {"k": 2.5}, [None, (3,)], "a" * 99)
+""",
+    "input that nothing reads": """\
+class Net(Module):
+    def forward(self, x, number):
+        return x * 2
+
+
+ARGS = (torch.ones(3), 2)
+""",
+    "input of a layer": """\
+MODEL = torch.nn.MultiheadAttention(4, 2)
+ARGS = (torch.ones(3, 4), torch.ones(3, 4), torch.ones(3, 4), None, False)
+""",
+    "training": """\
+class Net(Module):
+    def __init__(self):
+        super().__init__()
+        self.drop = torch.nn.Dropout(0.5)
+
+    def forward(self, x):
+        return self.drop(x)
+
+
+MODEL = Net().train()
+""",
+    "training of a new model that is called": """\
+class Net(Module):
+    def forward(self, x):
+        return torch.nn.functional.dropout(x, 0.5, self.training)
+
+
+MODEL = Net().requires_grad_(False)
+""",
+    "training in a layer of torch": """\
+MODEL = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.BatchNorm1d(3))
+ARGS = (torch.ones(2, 3),)
+""",
+    "training of a new model": """\
+class Net(Module):
+    def forward(self, x):
+        return torch.nn.functional.dropout(x, 0.5, self.training)
+
+
+MODEL = Net()
+""",
+    "training of a part": """\
+class Net(Module):
+    def forward(self, x):
+        y = torch.nn.functional.dropout(x, 0.0, self.training)
+        return torch.nn.functional.scaled_dot_product_attention(y, y, y, dropout_p=0.5)
+
+
+MODEL = Net().to("cpu")
+ARGS = (torch.ones(1, 2, 3),)
+""",
+    "long loops": """\
+class Net(Module):
+    def forward(self, x):
+        for _ in range(99):
+            x = x * 2
+        for _ in range(100):
+            x = x + 1 - 2
+        return x
+""",
+    "sizes of one": """\
+class Net(Module):
+    def forward(self, x, y, z):
+        return x + y.sum() + z.sum()
+
+
+ARGS = (torch.ones(1, 3), torch.randn((1, 4)), torch.ones(1, 5))
+SHAPES = ({0: "n"}, {0: "m"}, {0: "k"})
+OTHER = torch.ones(1, 5)
+""",
+    "random operators": """\
+class Net(Module):
+    def forward(self, x):
+        return x + torch.rand_like(x) + torch.nn.functional.dropout(x, 0.5, False)
+""",
+}
+
+
 def told(findings: tuple[Diagnostic, ...]) -> str:
     """Each finding with what its rule is about, its lines, and the code of its fixes."""
     parts = []
     for finding in findings:
         rule = finding.rule
-        fields = ", ".join(f"{name}={value!r}" for name, value in vars(rule).items() if name != "error")
-        line = finding.location.line if finding.location else None
-        related = [place.line for place in finding.related]
-        parts += [f"{rule.id} at {line}{f' and {related}' if related else ''}: {fields}", *map(_shown, finding.fixes)]
+        fields = ", ".join(f"{name}={value!r}" for name, value in vars(rule).items() if name not in ("error", "type"))
+        places = [_line(place) for place in (finding.location, *finding.related) if place is not None]
+        parts += [f"{rule.id} at {' and '.join(places)}: {fields}", *map(_shown, finding.fixes)]
     return "".join(f"{part}\n" for part in parts) or "no finding\n"
+
+
+def _line(place: Location) -> str:
+    return "the call" if place.file == __file__ else str(place.line)
 
 
 def _shown(fix: Fix) -> str:
@@ -394,3 +1197,45 @@ def test_dynamic_shapes(load: Load, golden: Callable[[str, str], None]) -> None:
         return run
 
     compare(golden, "dynamic_shapes", {case: tell(statements) for case, statements in SHAPES.items()})
+
+
+def finished(load: Load, source: str) -> Callable[[str], str]:
+    """Tells what an export in a file tells, which tries the fixes."""
+    made = "" if "MODEL = " in source else "\n\nMODEL = Net()\n"
+
+    def tell(name: str) -> str:
+        try:
+            return told(load(OPENING + source + made + ENDING, name).go().diagnostics.findings)
+        except onnxplain.ExportFailed as failed:
+            return told(failed.findings)
+
+    return tell
+
+
+def test_failures(load: Load, golden: Callable[[str, str], None]) -> None:
+    compare(golden, "failures", {case: finished(load, source) for case, source in FAILURES.items()})
+
+
+def test_packed_sequences(load: Load, golden: Callable[[str, str], None]) -> None:
+    def source(call: str, first: str, rest: str) -> str:
+        layer = "LSTM" if "(state" in rest else "GRU"
+        return PACKED_NET.format(rnn=layer, first=first, call=call, rest=textwrap.indent(rest, " " * 8))
+
+    compare(golden, "packed_sequences", {case: finished(load, source(*parts)) for case, parts in PACKED.items()})
+
+
+def test_remarks(load: Load, golden: Callable[[str, str], None]) -> None:
+    compare(golden, "remarks", {case: finished(load, source) for case, source in REMARKS.items()})
+
+
+def test_assumptions(load: Load, golden: Callable[[str, str], None]) -> None:
+    def tell(sizes: tuple[tuple[int, ...], ...], shapes: tuple[Any, ...], statements: str) -> Callable[[str], str]:
+        def run(name: str) -> str:
+            parameters = ("x", "y", "z")[: len(sizes)]
+            model = load(f"import torch\n\n\nclass Net(torch.nn.Module):\n{forward(', '.join(parameters), statements)}", name).Net()
+            wanted = dict(zip(parameters, shapes, strict=True))
+            return exported(model, tuple(map(torch.ones, sizes)), dynamic_shapes=wanted)
+
+        return run
+
+    compare(golden, "assumptions", {case: tell(*parts) for case, parts in ASSUMPTIONS.items()})

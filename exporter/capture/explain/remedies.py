@@ -168,10 +168,11 @@ def _made_elsewhere(place: Location) -> tuple[ast.expr, list[str]] | None:
     if place.region is None or not locations.is_users(place.file):
         return None
     function = syntax.innermost(place.file, place.region, ast.FunctionDef)
-    parameters = [] if function is None else [each.arg for each in function.args.args if each.arg not in ("self", "cls")]
-    if function is None:
+    line = syntax.innermost(place.file, place.region, ast.stmt)
+    if function is None or line is None:
         return None
-    used = {name.id for node in syntax.around(place.file, place.region) for name in ast.walk(node) if isinstance(name, ast.Name)}
+    parameters = [each.arg for each in function.args.args if each.arg not in ("self", "cls")]
+    used = {name.id for name in ast.walk(line) if isinstance(name, ast.Name)}
     found = []
     for statement in (node for node in ast.walk(function) if isinstance(node, ast.stmt) and not isinstance(node, ast.FunctionDef)):
         sets = {name.id for name in ast.walk(statement) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)}
