@@ -346,6 +346,47 @@ SHAPES = {
     "derived": "half = Dim('half', max=4)\nexport(({1: half * 2},))",
 }
 
+# The same for `forward(x, pair)`, with `pair` of two tensors of shape [3, 4], and `options`, a dict with one.
+NESTED = (
+    "{'x': {0: batch}, 'pair': [{0: other}, None], 'options': {'k': None}}",
+    "{'x': (batch, None), 'pair': ({0: other, 1: Dim('k', max=9)}, (None, Dim.AUTO)), 'options': None}",
+    "({0: batch}, [{0: other}, None], {'k': {0: other}})",
+    "{'x': {0: batch}, 'pair': [None, {0: 'other'}], 'options': {'k': (other, None)}}",
+    "{'x': {0: batch}, 'pear': [{0: other}, None], 'options': None}",
+    "{'y': {0: batch}, 'options': {'k': None}}",
+    "{'x': {0: batch}, 'pair': [{0: other}], 'options': {'k': None}}",
+    "{'x': {0: batch}, 'pair': {'a': None}, 'options': {'k': None}}",
+    "{'x': (batch,), 'pair': [None, None], 'options': None}",
+    "{'x': batch, 'pair': [None, None], 'options': None}",
+    "{'x': {0: batch}, 'pair': [None, None], 'options': {'a': {0: other}}}",
+    "{'x': {0: batch}, 'pair': [None, {3: other}], 'options': {'k': None}}",
+    "{'x': {0: batch, 1: batch}, 'pair': [None, {0: other}], 'options': None}",
+    "{'x': {0: other}, 'pair': [{0: other}, {1: other}], 'options': None}",
+    "[{0: batch}, None]",
+)
+
+# Statements for files of other kinds: without a name for torch, with another name, or of an installed package.
+IN_OTHER_FILES = {
+    **{case: BRANCHES[case] for case in ("both return", "two variables")},
+    **{case: LOOPS[case] for case in ("range", "while", "while on a number", "break")},
+    **{
+        case: VALUES[case]
+        for case in (
+            "int",
+            "module of a list",
+            "branch that sets",
+            "choice",
+            "assert on a tensor",
+            "raise",
+            "print",
+            "bool",
+            "any",
+            "max of three tensors",
+        )
+    },
+    "view": "return x.view(3) + torch.ones(int(n))[0]",
+}
+
 
 OPENING = """\
 import numpy as np
@@ -1197,6 +1238,41 @@ def test_dynamic_shapes(load: Load, golden: Callable[[str, str], None]) -> None:
         return run
 
     compare(golden, "dynamic_shapes", {case: tell(statements) for case, statements in SHAPES.items()})
+
+
+def test_nested_dynamic_shapes(load: Load, golden: Callable[[str, str], None]) -> None:
+    source = (
+        "import onnxplain\nimport torch\nfrom torch.export import Dim\n\n\nclass Net(torch.nn.Module):\n"
+        f"{forward('x, pair, options', 'return x.view(3, 4) + pair[0].sum() + pair[1].sum() + options[`k`].sum()')}\n\ndef go():\n"
+        "    batch, other, x = Dim('batch'), Dim('other', max=9), torch.ones(3, 4)\n    args = (x, [x + 1, x + 2], {'k': x + 3})\n"
+        "    onnxplain.export(Net(), args, strategies=['non-strict'], try_fixes=False, dynamic_shapes=SHAPES)\n"
+    ).replace("`", '"')
+
+    def tell(shapes: str) -> Callable[[str], str]:
+        def run(name: str) -> str:
+            with pytest.raises(onnxplain.ExportFailed) as failed:
+                load(source.replace("SHAPES", shapes), name).go()
+            return told(failed.value.findings)
+
+        return run
+
+    compare(golden, "nested_dynamic_shapes", {shapes: tell(shapes) for shapes in NESTED})
+
+
+def test_other_files(load: Load, golden: Callable[[str, str], None], tmp_path: pathlib.Path) -> None:
+    (tmp_path / "site-packages").mkdir()
+
+    def tell(statements: str, kind: str) -> Callable[[str], str]:
+        source = HEAD + forward("x, n", statements)
+        if kind == "without torch":
+            source = source.replace("import torch\n", "from torch import nn\n").replace("torch.nn", "nn")
+        elif kind == "torch as t":
+            source = source.replace("import torch\n", "import torch as t\n").replace("torch.", "t.")
+        folder = "site-packages/" if kind == "installed" else ""
+        return lambda name: exported(load(source, folder + name).Net().eval(), (X, torch.tensor(2)))
+
+    cases = ((case, kind) for case in IN_OTHER_FILES for kind in ("without torch", "torch as t", "installed"))
+    compare(golden, "other_files", {f"{kind}: {case}": tell(IN_OTHER_FILES[case], kind) for case, kind in cases})
 
 
 def finished(load: Load, source: str) -> Callable[[str], str]:

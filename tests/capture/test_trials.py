@@ -21,7 +21,7 @@ from onnxplain.process import Budget
 Load = Callable[..., ModuleType]
 
 BRANCH = "    if x.sum() > 0:\n        return x + 1\n    return x - 1\n"
-HEAD = "import contextlib\nimport functools\n\nimport torch\n\n\n"
+HEAD = "import contextlib\nimport enum\nimport functools\nimport threading\n\nimport torch\n\n\n"
 
 
 def failed(model: Any, args: tuple[Any, ...], **options: Any) -> Log:
@@ -219,6 +219,19 @@ WAYS = {
     "registry": f"def choose(x):\n{{function}}\n\nTABLE = {{{{'choose': choose}}}}\n\n{NET}        return TABLE['choose'](x)\n",
     "property": (
         f"{NET}        self.x = x\n        return self.chosen\n\n    @property\n    def chosen(self):\n        x = self.x\n{{method}}"
+    ),
+    "beside odd objects": (
+        f"class Slots:\n    __slots__ = 'x'\n\n    def choose(self, x):\n{{method}}\n\nclass Frozen(tuple):\n    pass\n\n{MADE}"
+        "        self.odd = [iter([1]), threading.Lock(), Slots, Frozen((1,)), {1}, (1, [2]), frozenset([3]), list(range(10_001))]\n\n"
+        "    def forward(self, x):\n        slots = self.odd[2]()\n        slots.x = 1\n        return slots.choose(x)\n"
+    ),
+    "member of an enumeration": (
+        f"class Mode(enum.Enum):\n    FAST = 1\n\n{MADE}        self.mode = Mode.FAST\n\n"
+        "    def forward(self, x):\n        if self.mode is not Mode.FAST:\n            raise ValueError\n{method}\n"
+    ),
+    "object with slots": (
+        f"class Slots:\n    __slots__ = ('step', 'other')\n\n    def choose(self, x):\n        x = x + self.step\n{{method}}\n\n{MADE}"
+        "        self.slots = Slots()\n        self.slots.step = 2\n\n    def forward(self, x):\n        return self.slots.choose(x)\n"
     ),
     "set on the instance": f"def choose(self, x):\n{{function}}\n\n{MADE}        self.forward = choose.__get__(self)\n",
     "model is a function": "def choose(x):\n{function}\n\ndef Net():\n    return choose\n",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import enum
 import functools
 import inspect
 import sys
@@ -54,7 +55,8 @@ class Copies:
             return self._keep(value, value)
 
     def _ways(self) -> Iterable[tuple[Any, Callable[[Any], Any]]]:
-        yield (torch.jit.ScriptModule, torch.nn.Parameter, str, int, float, torch.dtype, torch.device), lambda value: value
+        shared = (torch.jit.ScriptModule, torch.nn.Parameter, str, int, float, enum.Enum, torch.dtype, torch.device)
+        yield shared, lambda value: value
         yield torch.nn.Module, self._module
         yield torch.Tensor, self._tensor
         yield (dict, list, tuple, set), self._container
@@ -81,10 +83,12 @@ class Copies:
 
     def _instance(self, value: Any) -> Any:
         cls = type(value)
-        if not hasattr(value, "__dict__") or (self._class(cls) is cls and not _is_users(cls)):
+        if self._class(cls) is cls and not _is_users(cls):
             return value
         made = self._blank(value)
-        vars(made).update({name: self.of(each) for name, each in vars(value).items()})
+        # NOTE: objects with slots need no `__dict__`.
+        if values := getattr(value, "__dict__", None):
+            vars(made).update({name: self.of(each) for name, each in values.items()})
         return made
 
     def _blank(self, value: Any) -> Any:

@@ -113,7 +113,8 @@ def _fitting(path: str, values: Mapping[Any, Any], given: Mapping[Any, Any]) -> 
     lost = [entry for key, entry in given.items() if key not in values]
     fixed = {}
     for key, value in values.items():
-        entry = given[key] if key in given else (lost.pop(0) if lost and isinstance(value, torch.Tensor) else None)
+        holds = isinstance(value, torch.Tensor) or bool(inputs.children(value))
+        entry = given[key] if key in given else (lost.pop(0) if lost and holds else None)
         # NOTE: the inputs of `*xs` are one tuple, but the user may have written its parts as separate entries.
         entries = (entry, tuple(entry for _ in value)) if isinstance(value, tuple) else (entry,)
         fitted = (each for each in entries if next(_differences(f"{path}{key}", value, each), None) is None)
