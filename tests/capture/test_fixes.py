@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import pathlib
+import sys
 import textwrap
 from collections.abc import Callable, Mapping
 from types import ModuleType
@@ -11,11 +12,16 @@ from typing import Any
 
 import pytest
 import torch
+from packaging.version import Version
 
 import onnxplain
 from onnxplain.diagnostics import Diagnostic, Edit, Fix, Location
 
 Load = Callable[..., ModuleType]
+
+pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python knows no columns before 3.11")
+# NOTE: versions of torch differ in what they decide about sizes and branches.
+of_one_torch = pytest.mark.skipif(Version(torch.__version__).release[:2] != (2, 13), reason="the golden file holds what torch 2.13 decides")
 
 X = torch.tensor([1.0, -2.0, 3.0])
 
@@ -327,6 +333,27 @@ ASSUMPTIONS: dict[str, tuple[tuple[tuple[int, ...], ...], tuple[Any, ...], str]]
     "axis from the end": (((3, 4),), ({-1: N, 0: M},), "return x.sum(0).view(4)"),
     "axis from the end with a limit": (((3, 4),), ({-2: torch.export.Dim("k")},), "return x + torch.ones(9, 4)[: x.shape[0]]"),
     "all dims": (((3, 4),), ({0: N, 1: M},), "for row in x:\n    y = row\nreturn y * x.reshape(3, 4)"),
+}
+
+# The strategies, whether the first dim of `x` (shape [3, 4]) is dynamic, and the statements of `forward(self, x)`.
+STRATEGIES = {
+    "two branches": (
+        ("non-strict", "strict", "draft"),
+        False,
+        "if x.sum() > 0:\n    x = x + 1\nif x.max() > 2:\n    x = x + 2\nreturn x[: x.sum().item()]",
+    ),
+    "two branches without a survey": (("non-strict",), False, "if x.sum() > 0:\n    x = x + 1\nif x.max() > 2:\n    x = x + 2\nreturn x"),
+    "value, then an error": (("non-strict", "draft"), False, "if x.sum().item() > 0:\n    x = x + 1\nraise_in_exports()\nreturn x"),
+    "error in both": (("non-strict", "strict"), False, "raise_in_exports()\nreturn x"),
+    "error in both, and a survey": (("strict", "draft", "non-strict"), False, "raise_in_exports()\nreturn x"),
+    "survey of a healthy model": (("draft",), False, "return x + 1"),
+    "survey of a dim": (("draft",), True, "return x.view(3, 4)"),
+    "view": (("strict",), True, "return x.view(3, 4)"),
+    "branch on a size": (("strict",), True, "return x + 1 if x.shape[0] > 2 else x"),
+    "branch on a tensor": (("strict",), False, "if x.sum() > 0:\n    x = x + 1\nreturn x"),
+    "value": (("strict",), False, "for i in range(x.sum().long().item()):\n    x = x + i\nreturn x"),
+    "view in both": (("non-strict", "strict"), True, "return x.view(3, 4)"),
+    "strict only": (("non-strict", "strict"), True, "return x / float(x.abs().max())"),
 }
 
 # The call of the export with `dynamic_shapes`, for `x` of shape [3, 4] and a model that fixes the first dim.
@@ -1141,13 +1168,17 @@ def told(findings: tuple[Diagnostic, ...]) -> str:
     for finding in findings:
         rule = finding.rule
         fields = ", ".join(f"{name}={value!r}" for name, value in vars(rule).items() if name not in ("error", "type"))
-        places = [_line(place) for place in (finding.location, *finding.related) if place is not None]
-        parts += [f"{rule.id} at {' and '.join(places)}: {fields}", *map(_shown, finding.fixes)]
+        places = [_place(place) for place in (finding.location, *finding.related) if place is not None]
+        notes = ["  note"] * len(finding.notes)
+        parts += [f"{rule.id}{' fails' if finding.fails else ''} at {' and '.join(places)}: {fields}", *notes, *map(_shown, finding.fixes)]
     return "".join(f"{part}\n" for part in parts) or "no finding\n"
 
 
-def _line(place: Location) -> str:
-    return "the call" if place.file == __file__ else str(place.line)
+def _place(place: Location) -> str:
+    if place.file == __file__:
+        return "the call"
+    column = place.region.column if place.region else None
+    return f"{place.line}:{column}{f' of {place.module}' if place.module else ''}"
 
 
 def _shown(fix: Fix) -> str:
@@ -1168,9 +1199,9 @@ def _changed(edits: tuple[Edit, ...]) -> list[str]:
 
 
 def exported(model: Any, args: tuple[Any, ...], **options: Any) -> str:
-    """What an export with the non-strict strategy tells, without a trial of the fixes."""
+    """What an export tells, with the non-strict strategy unless `options` name others, without a trial of the fixes."""
     try:
-        return told(onnxplain.export(model, args, strategies=["non-strict"], try_fixes=False, **options).diagnostics.findings)
+        return told(onnxplain.export(model, args, **{"strategies": ["non-strict"], "try_fixes": False, **options}).diagnostics.findings)
     except onnxplain.ExportFailed as failed:
         return told(failed.findings)
 
@@ -1208,6 +1239,7 @@ def test_loops_and_values(load: Load, golden: Callable[[str, str], None], name: 
     compare(golden, name, {case: tell(statements) for case, statements in cases.items()})
 
 
+@of_one_torch
 def test_sizes(load: Load, golden: Callable[[str, str], None]) -> None:
     source = "import torch\n\n\ndef helper(y):\n    return y.view(3, 4) * 2\n\n\nclass Net(torch.nn.Module):\n"
     # NOTE: no literal, which a fix would change.
@@ -1238,6 +1270,25 @@ def test_dynamic_shapes(load: Load, golden: Callable[[str, str], None]) -> None:
         return run
 
     compare(golden, "dynamic_shapes", {case: tell(statements) for case, statements in SHAPES.items()})
+
+
+@of_one_torch
+def test_strategies(load: Load, golden: Callable[[str, str], None]) -> None:
+    source = (
+        "import torch\n\n\ndef raise_in_exports():\n    if torch.compiler.is_compiling() or torch.compiler.is_exporting():\n"
+        "        raise RuntimeError\n\n\nclass Net(torch.nn.Module):\n"
+    )
+
+    def tell(strategies: tuple[str, ...], dynamic: bool, statements: str) -> Callable[[str], str]:
+        shapes = dict.fromkeys("x", dict.fromkeys([0], N)) if dynamic else None
+
+        def run(name: str) -> str:
+            model = load(source + forward("x", statements), name).Net()
+            return exported(model, (torch.ones(3, 4),), strategies=strategies, dynamic_shapes=shapes)
+
+        return run
+
+    compare(golden, "strategies", {case: tell(*parts) for case, parts in STRATEGIES.items()})
 
 
 def test_nested_dynamic_shapes(load: Load, golden: Callable[[str, str], None]) -> None:
@@ -1288,6 +1339,7 @@ def finished(load: Load, source: str) -> Callable[[str], str]:
     return tell
 
 
+@of_one_torch
 def test_failures(load: Load, golden: Callable[[str, str], None]) -> None:
     compare(golden, "failures", {case: finished(load, source) for case, source in FAILURES.items()})
 
@@ -1304,6 +1356,7 @@ def test_remarks(load: Load, golden: Callable[[str, str], None]) -> None:
     compare(golden, "remarks", {case: finished(load, source) for case, source in REMARKS.items()})
 
 
+@of_one_torch
 def test_assumptions(load: Load, golden: Callable[[str, str], None]) -> None:
     def tell(sizes: tuple[tuple[int, ...], ...], shapes: tuple[Any, ...], statements: str) -> Callable[[str], str]:
         def run(name: str) -> str:
