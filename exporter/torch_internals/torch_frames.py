@@ -31,12 +31,6 @@ def asks_for_truth(frame: types.FrameType) -> bool:
     return python_frames.variables(frame).get("func") is torch.Tensor.__bool__
 
 
-def stands_in_for_a_builtin(frame: types.FrameType) -> bool:
-    """Whether it is the function that torch.export puts in the place of Python's `max` and `min`."""
-    # NOTE: _export/non_strict_utils.py (2.11 to 2.13); it hands on what it cannot compute with tensors.
-    return frame.f_code.co_name == "_tensor_min_max"
-
-
 def operator_at_work(frame: types.FrameType) -> Calling | None:
     """The operator that torch's dispatch, or `run_node` of TorchDynamo, is calling."""
     known = python_frames.variables(frame)

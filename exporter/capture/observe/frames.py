@@ -136,7 +136,7 @@ def site_of(entries: Sequence[Entry]) -> Site:
     innermost = others[-1]
     asked = [number for number in range(innermost + 1, len(entries)) if torch_frames.asks_for_truth(entries[number][0])]
     asking = entries[asked[0] - 1] if asked else entries[innermost]
-    if torch_frames.stands_in_for_a_builtin(asking[0]):
+    if torch_frames.stands_for_python(asking[0]):
         asking = entries[innermost]
     variables = python_frames.variables(entries[innermost][0])
     return Site(
