@@ -52,6 +52,12 @@ BRANCHES = {
     "return without a value": "if x.sum() > 0:\n    y = x + 1\n    return\nreturn x",
     "branch within": "if x.sum() > 0:\n    y = x * 2\n    if y.max() > 4:\n        y = y + 1\n    return y\nreturn x.neg()",
     "choice within": ("if x.sum() > 0:\n    y = x * 2\n    z = y + 1 if y.max() > 4 else y - 1\n    return z * y\nelse:\n    return x[:]"),
+    "branches within each other": (
+        "if x.sum() > 0:\n    y = x * 2\n    if y.max() > 4:\n        if y.min() > 1:\n            y = y + 1\n    return y\nreturn x.neg()"
+    ),
+    "two choices on a line": (
+        "if x.sum() > 0:\n    y = (x + 1 if x.max() > 4 else x - 1) * (x + 2 if x.min() > 4 else x - 2)\n    return y\nreturn x.neg()"
+    ),
     "branches in both": (
         "if x.sum() > 0:\n    if x.max() > 4:\n        x = x + 1\n    else:\n        x = x + 2\n"
         "else:\n    x = x.abs() if x.min() > 3 else x.neg()\nreturn x"

@@ -222,7 +222,8 @@ def _down(statements: Sequence[ast.stmt]) -> list[ast.AST]:
 
 
 def _within(part: Region, whole: Region) -> bool:
-    return (whole.line, whole.column or 0) <= (part.line, part.column or 0) and part.last_line <= whole.last_line
+    start, end = (whole.line, whole.column or 0), (whole.last_line, whole.end_column or 0)
+    return start <= (part.line, part.column or 0) and (part.last_line, part.end_column or 0) <= end
 
 
 def _chain(where: Scope, branch: ast.If) -> tuple[ast.If, Sequence[ast.stmt]] | None:
