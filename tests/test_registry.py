@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import inspect
+import json
+import math
+import operator
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
+import onnxscript
 import pytest
 import torch
 from onnxscript import opset18 as op
 
 import onnxplain
 from onnxplain import ExportFailed, OnnxRegistry, ops
-from onnxplain.registry import complex_dtype
+from onnxplain.registry import complex_dtype, qualified_name
 
 
 def airy(x: ir.Value) -> ir.Value:
@@ -70,6 +76,150 @@ def test_the_opset_version_is_an_int(version: object) -> None:
 def test_nearest_name() -> None:
     assert OnnxRegistry().nearest("aten::special_erfd") == "aten::special_erf"
     assert OnnxRegistry().nearest("zzz::qqq") == ""
+    # A name is not its own neighbour, whether or not it has a translation.
+    assert OnnxRegistry().nearest("aten::relu") == "aten::relu6"
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        (torch.ops.aten.add.Tensor, "aten::add.Tensor"),
+        (torch.ops.aten.relu.default, "aten::relu"),
+        (torch.ops.higher_order.cond, "higher_order::cond"),
+        (operator.add, "_operator::add"),
+        (math.ceil, "math::ceil"),
+        (torch.sym_max, "torch::sym_max"),
+        (3, "::3"),
+    ],
+    ids=str,
+)
+def test_qualified_names(target: object, name: str) -> None:
+    assert qualified_name(target) == name
+
+
+def test_the_name_of_a_translation() -> None:
+    registry = OnnxRegistry()
+    for function in (airy, scripted, Nameless()):
+        registry.register_op(function, "aten", "nextafter")
+    found = registry.get_op_functions("aten", "nextafter")
+    assert found is not None
+    assert [each.name for each in found] == ["airy", "scripted", "a translation"]
+
+
+@onnxscript.script(onnxscript.values.Opset("registry.test", 1))
+def scripted(x):  # type: ignore[no-untyped-def]
+    return op.Sin(x)
+
+
+class Nameless:
+    """A translation without a name."""
+
+    def __call__(self, x: ir.Value) -> ir.Value:
+        return x
+
+    def __repr__(self) -> str:
+        return "a translation"
+
+
+def test_the_translation_that_an_operator_gets() -> None:
+    registry = OnnxRegistry()
+
+    def origin(name: str, is_complex: bool) -> str | None:
+        found = registry.translation(name, is_complex=is_complex)
+        return None if found is None else found.origin
+
+    def origins(name: str) -> tuple[str | None, str | None]:
+        return origin(name, False), origin(name, True)
+
+    assert origins("aten::add.Tensor") == ("onnxplain", "onnxplain")
+    assert origins("aten::conv2d") == ("onnxplain", "torchlib")
+    assert origins("aten::clone") == ("onnxplain", "onnxplain")
+    # Torchlib has a translation for complex tensors as well, and one for chunks that are always as many as requested. Both are wrong.
+    assert origins("aten::scalar_tensor") == ("torchlib", "onnxplain")
+    assert origins("aten::matmul") == ("onnxplain", "onnxplain")
+    assert origins("aten::chunk") == (None, None)
+    assert origins("aten::nextafter") == (None, None)
+    registry.register_op(airy, "aten", "nextafter")
+    assert origins("aten::nextafter") == ("user", None)
+    registry.register_op(other, "aten", "nextafter", is_complex=True)
+    assert origins("aten::nextafter") == ("user", "user")
+    complex_one, real_one = (registry.translation("aten::nextafter", is_complex=each) for each in (True, False))
+    assert complex_one is not None
+    assert real_one is not None
+    assert (real_one.function, complex_one.function) == (airy, other)
+    registry.register_target(torch.ops.aten.nextafter.default, [airy, other])
+    for is_complex in (True, False):
+        found = registry.translation("aten::nextafter", is_complex=is_complex)
+        assert found is not None
+        assert (found.function, found.is_complex) == (other, None)
+
+
+def test_the_overloads_of_an_operator() -> None:
+    registry = OnnxRegistry()
+    assert registry.overloads("aten::add") == registry.overloads("aten::add.out") == ("aten::add.Scalar", "aten::add.Tensor")
+    assert registry.overloads("aten::nextafter") == ()
+    registry.register_op(airy, "aten", "nextafter", "other")
+    assert registry.overloads("aten::nextafter") == ("aten::nextafter.other",)
+    assert {"aten::nextafter.other", "aten::relu", "aten::special_airy_ai"} <= {*registry.names()}
+
+
+@pytest.mark.parametrize(
+    ("target", "functions", "named"),
+    [
+        (torch.ops.aten.add, [airy], "aten.add.default"),
+        (print, [airy], "torch.ops.aten.add.Tensor"),
+        ("aten::add", [airy], "torch.ops.aten.add.Tensor"),
+        (torch.ops.aten.relu.default, [airy, "other"], "aten.relu.default"),
+    ],
+)
+def test_targets_that_no_graph_calls_are_refused(target: object, functions: Any, named: str) -> None:
+    registry = OnnxRegistry()
+    with pytest.raises(onnxplain.InvalidArgument, match=named):
+        registry.register_target(target, functions)
+    assert not registry.has(qualified_name(target)) or registry.translations(qualified_name(target))[-1].origin != "user"
+
+
+@pytest.mark.parametrize(
+    "target", [operator.add, math.ceil, torch.sym_max, torch.ops.higher_order.cond, torch.ops.aten.relu.default], ids=str
+)
+def test_targets_that_graphs_call(target: object) -> None:
+    registry = OnnxRegistry()
+    registry.register_target(target, [airy])
+    assert registry.translations(qualified_name(target))[-1].function is airy
+
+
+LOADED = """
+import importlib, json, sys
+OPS = "onnxscript.function_libs.torch_lib.ops"
+
+def loaded():
+    from onnxplain.registry import OnnxRegistry
+    registry = OnnxRegistry()
+    found = {name: [each for each in registry.translations(name) if each.origin == "torchlib"] for name in registry.names()}
+    return {
+        "translations": {name: [(each.name, each.is_complex) for each in of] for name, of in found.items() if of},
+        "kind": type(found["aten::cosh"][0].function).__name__,
+        "modules": OPS in sys.modules,
+        "part": hasattr(sys.modules["onnxscript.function_libs.torch_lib"], "ops"),
+    }
+
+plain = loaded()
+importlib.import_module(OPS)
+for name in [name for name in sys.modules if name.startswith("onnxplain.registry")]:
+    del sys.modules[name]
+print(json.dumps([plain, loaded()]))
+"""
+
+
+def test_torchlib_loads_as_plain_functions_unless_it_is_compiled_already() -> None:
+    done = subprocess.run([sys.executable, "-c", LOADED], check=True, capture_output=True, text=True)
+    plain, compiled = json.loads(done.stdout)
+    assert plain["translations"] == compiled["translations"]
+    assert len(plain["translations"]) > 400
+    assert plain["kind"] == "function" != compiled["kind"]
+    # torch.onnx expects compiled functions in the modules, so plain ones do not stay there.
+    assert (plain["modules"], plain["part"]) == (False, False)
+    assert (compiled["modules"], compiled["part"]) == (True, True)
 
 
 @pytest.mark.parametrize(
@@ -95,6 +245,8 @@ def test_malformed_names_are_refused(arguments: tuple[object, ...], named: str) 
 def test_function_has_to_be_callable() -> None:
     with pytest.raises(TypeError, match="function"):
         OnnxRegistry().register_op("airy", "aten", "add")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="is_complex"):
+        OnnxRegistry().register_op(airy, "aten", "add", is_complex=None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("functions", [airy, [other, airy]])

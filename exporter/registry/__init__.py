@@ -212,7 +212,7 @@ def _torchlib() -> Mapping[str, tuple[Translation, ...]]:
             if not is_complex or name in _COMPLEX
         )
         for name, found in torchlib.functions().items()
-        if not name.startswith("internal::") and name not in _WRONG
+        if name not in _WRONG
     }
 
 
