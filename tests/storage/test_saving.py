@@ -307,6 +307,10 @@ def test_a_folder_is_made(tmp_path: pathlib.Path) -> None:
     assert (tmp_path / "a" / "b").is_dir()
     with pytest.raises(onnxplain.InvalidArgument, match="artifacts_dir"):
         checked_folder("artifacts_dir", 3)
+    (tmp_path / "file").write_text("a file")
+    for path in (tmp_path / "file", tmp_path / "file" / "within", tmp_path / "a\0b", "/sys/folder"):
+        with pytest.raises(onnxplain.InvalidArgument, match="artifacts_dir"):
+            checked_folder("artifacts_dir", path)
 
 
 def test_weights_that_lie_in_no_file_stay_in_the_model(tmp_path: pathlib.Path) -> None:
@@ -324,6 +328,91 @@ def test_weights_that_lie_in_no_file_stay_in_the_model(tmp_path: pathlib.Path) -
     assert {each.name for each in stored if not each.external_data} == {"0.weight", "0.bias"}
     x = torch.randn(1, 8)
     close(ran(tmp_path / "m.onnx", input=x), torch.nn.Sequential(*layers)(x))
+
+
+class Bytes(torch.nn.Module):
+    """Weights of 60 to 300 bytes: fields of a message have lengths of one byte up to 127 bytes, and of two from 128 on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for size in (*range(60, 132), 300, 70_000):
+            self.register_buffer(f"of_{size}", torch.full((size,), size % 256, dtype=torch.uint8))
+
+    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+        return [x + buffer[-1] for buffer in self.buffers()]
+
+
+def test_a_file_is_the_message_that_protobuf_writes(tmp_path: pathlib.Path) -> None:
+    onnxplain.export(Bytes(), (torch.zeros(1, dtype=torch.uint8),), optimize=False).save(tmp_path / "m.onnx")
+    model = onnx.load(tmp_path / "m.onnx")
+    assert (tmp_path / "m.onnx").stat().st_size == model.ByteSize()
+    stored = {each.name: each.raw_data for each in model.graph.initializer if each.name.startswith("of_")}
+    assert stored == {name: bytes(buffer.tolist()) for name, buffer in Bytes().named_buffers()}
+
+
+class Nothing(torch.nn.Module):
+    """A weight without elements, and two that are stored as views."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.nothing = torch.nn.Parameter(torch.zeros(0, 4))
+        self.square = torch.nn.Parameter(torch.randn(4, 4))
+        self.parts = torch.nn.Parameter(torch.randn(4, 2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([self.nothing, x @ self.square]) * self.parts.sum()
+
+
+def test_which_weights_a_model_can_refer_to(tmp_path: pathlib.Path) -> None:
+    net, x = Nothing(), torch.randn(1, 4)
+    with onnxplain.enable_fake_mode():
+        fake = Nothing()
+    program = onnxplain.export(fake, (x,), optimize=False)
+    with pytest.raises(onnxplain.InvalidArgument, match="weights"):
+        program.save(tmp_path / "m.onnx", weights="reference")
+    torch.save(net.state_dict(), tmp_path / "net.pt")
+    program.apply_weights(tmp_path / "net.pt")
+    program.save(tmp_path / "m.onnx", weights="reference")
+    stored = onnx.load(tmp_path / "m.onnx", load_external_data=False).graph.initializer
+    assert {each.name for each in stored if each.external_data} == {"square", "parts"}
+    close(ran(tmp_path / "m.onnx", x=x), net(x))
+    with pytest.raises(onnxplain.InvalidArgument, match="external_data"):
+        program.save(tmp_path / "m.onnx", weights="reference", external_data=False)
+    with pytest.raises(onnxplain.InvalidArgument, match="destination"):
+        program.save(io.BytesIO(), weights="reference")
+    (tmp_path / "within").mkdir()
+    with pytest.raises(onnxplain.InvalidArgument, match=r"weights.*net\.pt"):
+        program.save(tmp_path / "within" / "m.onnx", weights="reference")
+    with torch.no_grad():
+        turned = net.square.clone().T
+    torch.save({**net.state_dict(), "square": turned}, tmp_path / "turned.pt")
+    program.apply_weights(tmp_path / "turned.pt")
+    with pytest.raises(onnxplain.InvalidArgument, match=r"weights.*square"):
+        program.save(tmp_path / "m.onnx", weights="reference")
+    # Leaving out the weights refers to none.
+    program.save(tmp_path / "bare.onnx", weights="reference", include_initializers=False)
+    assert {each.name for each in onnx.load(tmp_path / "bare.onnx").graph.initializer}.isdisjoint(net.state_dict())
+
+
+def test_a_model_without_data_keeps_its_weights_as_inputs(tmp_path: pathlib.Path) -> None:
+    program = exported()
+    program.save(tmp_path / "m.onnx")
+    close(ran(tmp_path / "m.onnx", **real().state_dict()), real()(IDS))
+    with pytest.raises(onnxplain.InvalidArgument, match=r"include_initializers.*conv\.weight"):
+        program.save(tmp_path / "other.onnx", include_initializers=True)
+    program.apply_weights({"scale": torch.ones(8)}, strict=False)
+    with pytest.raises(onnxplain.InvalidArgument, match=r"include_initializers.*conv\.weight"):
+        program.save(tmp_path / "other.onnx")
+    assert [each.name for each in tmp_path.iterdir()] == ["m.onnx"]
+
+
+def test_a_file_that_cannot_be_written_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(io.BytesIO):
+        def write(self, _: object) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(onnxplain.InvalidArgument, match=r"destination.*No space left"):
+        onnxplain.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),)).save(Full())
 
 
 def test_the_checkpoint_is_not_overwritten(tmp_path: pathlib.Path) -> None:

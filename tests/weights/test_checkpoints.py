@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pathlib
 import struct
+import zipfile
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +15,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
+import weighted_net
 from safetensors.torch import save_file
 from torch import nn
 
@@ -139,6 +142,102 @@ def test_dtypes(tmp_path: pathlib.Path) -> None:
             torch.testing.assert_close(got, want.real.float())
 
 
+class Empty(nn.Module):
+    """A weight without elements, and others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.nothing = nn.Parameter(torch.zeros(0, 6))
+        self.weight = nn.Parameter(torch.randn(6))
+        self.scalar = nn.Parameter(torch.tensor(2.5))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([self.nothing, x[0] * self.weight]) * self.scalar
+
+
+@pytest.mark.parametrize("external", [True, False])
+@pytest.mark.parametrize("save", [as_safetensors, as_torch])
+def test_weights_without_elements_and_dims(tmp_path: pathlib.Path, save: Any, external: bool) -> None:
+    net = Empty()
+    with onnxplain.enable_fake_mode():
+        fake = Empty()
+    program = onnxplain.export(fake, (X,))
+    program.apply_weights(save(net, tmp_path))
+    torch.testing.assert_close(program(X)[0], net(X).detach())
+    program.save(tmp_path / "m.onnx", external_data=external)
+    torch.testing.assert_close(run(tmp_path / "m.onnx"), net(X).detach())
+
+
+@pytest.mark.parametrize("padding", range(4))
+def test_data_may_begin_anywhere(tmp_path: pathlib.Path, net: Net, program: onnxplain.ONNXProgram, padding: int) -> None:
+    """Only the safetensors library aligns the data."""
+    path = as_safetensors(net, tmp_path)
+    header(path, lambda all_: all_.update(__metadata__={"padding": " " * padding}))
+    program.apply_weights(path)
+    torch.testing.assert_close(program(X)[0], net(X).detach(), rtol=1e-5, atol=1e-5)
+    program.save(tmp_path / "m.onnx")
+    torch.testing.assert_close(run(tmp_path / "m.onnx"), net(X).detach(), rtol=1e-5, atol=1e-5)
+
+
+def test_tied_weights_of_a_file(tmp_path: pathlib.Path) -> None:
+    net = weighted_net.real(1)
+    state = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+    other = {**state, "out.weight": state["out.weight"] + 1}
+    program = weighted_net.exported()
+    torch.save(net.state_dict(), tmp_path / "one.pt")
+    for name, entries in {"equal": state, "different": other}.items():
+        torch.save(entries, tmp_path / f"{name}.pt")
+        save_file(entries, tmp_path / f"{name}.safetensors")
+    for name in ("different.pt", "different.safetensors"):
+        with pytest.raises(onnxplain.InvalidArgument, match=r"out\.weight"):
+            program.apply_weights(tmp_path / name)
+    for name in ("one.pt", "equal.pt", "equal.safetensors"):
+        program.apply_weights(tmp_path / name)
+        weighted_net.close(program(weighted_net.IDS)[0], net(weighted_net.IDS))
+
+
+class Short(io.FileIO):
+    """A file whose data is gone when it is read."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        return b""
+
+
+def test_a_file_that_changes_while_it_is_read(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, net: Net, program: onnxplain.ONNXProgram
+) -> None:
+    path = as_safetensors(net, tmp_path)
+    program.apply_weights(path)
+    real_open = pathlib.Path.open
+
+    def shortened(file: pathlib.Path, *args: Any, **options: Any) -> Any:
+        return Short(file) if file == path else real_open(file, *args, **options)
+
+    def refused(file: pathlib.Path, *args: Any, **options: Any) -> Any:
+        if file == path:
+            raise PermissionError(13, "Permission denied")
+        return real_open(file, *args, **options)
+
+    for opened in (shortened, refused):
+        with monkeypatch.context() as patch:
+            patch.setattr(pathlib.Path, "open", opened)
+            with pytest.raises(onnxplain.InvalidArgument, match=r"state_dict.*net\.safetensors"):
+                program.save(tmp_path / "m.onnx", external_data=True)
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+
+
+def test_large_weights_are_copied_from_their_file(tmp_path: pathlib.Path) -> None:
+    """In blocks of 4 MiB, the last of which is shorter."""
+    net = nn.Linear(1100, 1000, bias=False)
+    with onnxplain.enable_fake_mode():
+        fake = nn.Linear(1100, 1000, bias=False)
+    program = onnxplain.export(fake, (torch.ones(1, 1100),), optimize=False)
+    program.apply_weights(as_safetensors(net, tmp_path))
+    program.save(tmp_path / "m.onnx")
+    (stored,) = (each for each in onnx.load(tmp_path / "m.onnx").graph.initializer if each.name == "weight")
+    assert stored.raw_data == net.weight.detach().numpy().tobytes()
+
+
 Spoiled = Callable[[pathlib.Path], object]
 
 
@@ -175,6 +274,7 @@ BROKEN: dict[str, tuple[str, Spoiled]] = {
     "entries that are no objects": ("net.safetensors", lambda path: header(path, lambda all_: all_.update({"first.bias": 3}))),
     "no torch file": ("net.pt", lambda path: path.write_bytes(bytes(100))),
     "a truncated torch file": ("net.pt", cut),
+    "a view beyond its storage": ("net.pt", lambda path: lengthen(path)),
     "a list": ("net.pt", lambda path: torch.save([torch.ones(1)], path)),
     "a training checkpoint": ("net.pt", lambda path: torch.save({"epoch": 3, "model": {}}, path)),
     "a whole module": ("net.pt", lambda path: torch.save(Net(), path)),
@@ -187,6 +287,18 @@ BROKEN: dict[str, tuple[str, Spoiled]] = {
     ),
     "a shard elsewhere": ("net.safetensors.index.json", lambda path: move_shard(path)),
 }
+
+
+def lengthen(path: pathlib.Path) -> None:
+    """Claims that a weight of a torch file has more elements than the file."""
+    torch.save({**Net().state_dict(), "first.bias": torch.zeros(300)}, path)
+    with zipfile.ZipFile(path) as file:
+        content = {entry.filename: file.read(entry) for entry in file.infolist()}
+    with zipfile.ZipFile(path, "w") as file:
+        for name, data in content.items():
+            file.writestr(
+                name, data.replace(struct.pack("<cH", b"M", 300), struct.pack("<cH", b"M", 60_000)) if name.endswith(".pkl") else data
+            )
 
 
 def move_shard(index: pathlib.Path) -> None:

@@ -1,0 +1,48 @@
+"""A model whose weights are those of the state dict: its graph computes the rearranged ones."""
+
+from __future__ import annotations
+
+import pathlib
+from collections import Counter
+
+import onnx
+import onnxruntime
+import torch
+
+import onnxplain
+
+
+class Parts(torch.nn.Module):
+    """Three parts of one transposed weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(12, 4))
+        self.shift = torch.nn.Parameter(torch.randn(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        first, second, third = self.weight.t().chunk(3, 1)
+        return (x @ first) * (x @ second) + x @ third + self.shift
+
+
+def test_a_weight_that_others_are_computed_from_is_computed_once(tmp_path: pathlib.Path) -> None:
+    # NOTE: the input has the name of a value that the graph will get.
+    name = "weight.transpose.transpose"
+    program = onnxplain.export(Parts(), (torch.randn(2, 4),), input_names=[name])
+    before = Counter(node.op_type for node in program.model.graph)
+    program.save(tmp_path / "m.onnx", include_initializers=False, keep_initializers_as_inputs=True)
+    assert Counter(node.op_type for node in program.model.graph) == before
+    graph = onnx.load(tmp_path / "m.onnx").graph
+    assert Counter(node.op_type for node in graph.node) - before == Counter(Transpose=1, Slice=3)
+    assert [each.name for each in graph.input] == [name, "weight", "shift"]
+    assert all(node.name.startswith(f"{node.op_type}_") for node in graph.node)
+    model, x = Parts(), torch.randn(2, 4)
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
+    feeds = {name: x.numpy(), **{key: tensor.numpy() for key, tensor in model.state_dict().items()}}
+    torch.testing.assert_close(torch.from_numpy(session.run(None, feeds)[0]), model(x).detach())
+
+
+def test_a_model_without_rearranged_weights_stays_as_it_is(tmp_path: pathlib.Path) -> None:
+    program = onnxplain.export(lambda x: x * 2 + 1, (torch.ones(2),))
+    program.save(tmp_path / "m.onnx", include_initializers=False, keep_initializers_as_inputs=True)
+    assert [node.op_type for node in onnx.load(tmp_path / "m.onnx").graph.node] == [node.op_type for node in program.model.graph]
