@@ -52,8 +52,8 @@ def write(
         if not include_initializers:
             stack.enter_context(weights.set_aside(model, values, as_inputs=keep_initializers_as_inputs))
         elif keep_initializers_as_inputs:
+            # NOTE: the model is a copy here.
             model.graph.inputs.extend(values)
-            stack.callback(lambda: [model.graph.inputs.pop() for _ in values])
         if references is not None:
             _refer(model, references)
         large = [value for value in weights.of(model) if weights.size_of(value) > _SMALL]

@@ -91,7 +91,7 @@ def _of_safetensors(argument: str, path: pathlib.Path) -> Mapping[str, Stored]:
         version = version_of(file)
         length = int.from_bytes(file.read(8), "little")
         # NOTE: the length is checked before the header is read, because a damaged file may ask for any number of bytes.
-        if version[0] < 8 or length > min(_LARGEST_HEADER, version[0] - 8):
+        if length > min(_LARGEST_HEADER, version[0] - 8):
             raise _damaged(argument, path, "its header is longer than the file")
         header = _json(argument, path, file.read(length))
     header.pop("__metadata__", None)

@@ -116,12 +116,11 @@ class Computed(TorchTensor):
                 TorchTensor(block.contiguous()).tofile(file)
 
     def _blocks(self) -> Iterable[torch.Tensor]:
-        length = len(self.like) if self.like.ndim else 0
-        rows = max(1, _BLOCK * length // max(1, self.nbytes))
+        rows = max(1, _BLOCK * self.like.shape[:1].numel() // max(1, self.nbytes))
         if self.by_rows is not None:
             return self.by_rows(rows)
         data = self.raw
-        return [data] if data.is_contiguous() or not length else data.split(rows)
+        return [data] if data.is_contiguous() else data.split(rows)
 
     @property
     def like(self) -> torch.Tensor:
