@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import pathlib
 from collections.abc import Callable
 from types import ModuleType
@@ -447,3 +448,93 @@ def test_a_weight_whose_name_an_input_takes_is_told() -> None:
     assert (finding.rule.id, *facts(finding, "asked")) == ("OXP4001", "scale")
     assert finding.location is not None
     assert finding.location.line == Scaled.forward.__code__.co_firstlineno
+
+
+def test_a_translation_of_ours_that_fails_is_a_finding_at_the_call() -> None:
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.avg_pool2d(x, 2, 2, ceil_mode=True, divisor_override=3)
+
+    with pytest.raises(ExportFailed) as failed:
+        export(model, torch.ones(1, 1, 7, 6))
+    (finding,) = failed.value.findings
+    assert (finding.rule.id, *facts(finding, "operator")) == ("OXP3004", "aten::avg_pool2d")
+    assert finding.location is not None
+    assert (finding.location.file, finding.location.line) == (__file__, model.__code__.co_firstlineno + 1)
+    assert [pathlib.Path(place.file).name for place in finding.related] == ["pooling.py"]
+    assert finding.fixes[0].snippet
+
+
+def test_arguments_that_are_no_values_are_ints_and_texts() -> None:
+    seen = dict[str, Any]()
+
+    def full(size: Any, fill_value: Any, dtype: Any = None, layout: Any = None, device: Any = None) -> Any:
+        seen.update(size=size, fill_value=fill_value, dtype=dtype, layout=layout, device=device)
+        return op.ConstantOfShape(op.Constant(value_ints=size))
+
+    def clone(self: Any, memory_format: Any = None) -> Any:
+        seen.update(memory_format=memory_format)
+        return op.Identity(self)
+
+    def stack(tensors: Any, dim: int = 0) -> Any:
+        seen.update(tensors=[each.name for each in tensors])
+        return op.Concat(*[op.Unsqueeze(each, op.Constant(value_ints=[dim])) for each in tensors], axis=dim)
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        zeros = torch.full((3, 1), 0.0, dtype=torch.float32, layout=torch.strided, device="cpu")
+        return torch.stack([x, x.clone(memory_format=torch.contiguous_format), x]) + zeros
+
+    aten = torch.ops.aten
+    table = {aten.full.default: full, aten.clone.default: clone, aten.stack.default: stack}
+    program, x = export(model, torch.ones(4), custom_translation_table=table, optimize=False), torch.randn(4)
+    torch.testing.assert_close(program(x)[0], model(x))
+    assert seen.pop("tensors") == ["x", "x", "x"]
+    assert seen == {
+        "size": [3, 1],
+        "fill_value": 0.0,
+        "dtype": 1,
+        "layout": "torch.strided",
+        "device": "cpu",
+        "memory_format": "torch.contiguous_format",
+    }
+
+
+class Kinds(nn.Module):
+    """A weight of each kind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(300))
+        self.register_buffer("kept", torch.randn(300))
+        self.register_buffer("derived", torch.arange(300.0), persistent=False)
+        self.plain = torch.arange(300.0) * 2
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.weight + self.kept * self.derived + self.plain
+
+
+def test_which_weights_a_state_dict_has() -> None:
+    model, x = Kinds(), torch.randn(300)
+    program = export(model, x, optimize=False)
+    held = {name: value.const_value for name, value in program.model.graph.initializers.items()}
+    assert {name: tensor.in_state for name, tensor in held.items()} == {  # type: ignore[union-attr]
+        "weight": True,
+        "kept": True,
+        "derived": False,
+        "plain": False,
+    }
+    assert [tensor.place for tensor in held.values()] == [*range(4)]  # type: ignore[union-attr]
+    torch.testing.assert_close(program(x)[0], model(x).detach())
+    program.apply_weights({"weight": torch.zeros(300), "kept": torch.zeros(300)})
+    torch.testing.assert_close(program(x)[0], model.plain)
+
+
+def test_dims_whose_names_are_not_kept() -> None:
+    program = export(lambda x, y: x + y, *torch.ones(2, 3, 2), dynamic_shapes=({0: "rows"}, {0: "lines"}))
+    (finding,) = program.diagnostics.findings
+    assert (finding.rule.id, *facts(finding, "kind", "asked", "given")) == ("OXP4001", "dim", "lines", "rows")
+
+
+def test_the_model_tells_what_made_it() -> None:
+    model = export(lambda x: x + 1, torch.ones(2)).model
+    assert (model.ir_version, model.producer_name, model.producer_version) == (10, "onnxplain", importlib.metadata.version("onnxplain"))
+    assert (model.graph.name, dict(model.graph.opset_imports)) == ("main_graph", {"": 20})

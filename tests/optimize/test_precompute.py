@@ -203,3 +203,21 @@ def test_a_computed_weight_takes_no_name_of_another_value() -> None:
     assert [value.name for value in program.model.graph.outputs] == ["table.gather"]
     assert "table.gather" not in program.model.graph.initializers
     assert [node.op_type for node in program.model.graph] == ["Add"]
+
+
+class Twice(nn.Module):
+    """Weights that are used as they are and transposed: of 4096 bytes, and of a few more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.small, self.large = nn.Parameter(torch.randn(32, 32)), nn.Parameter(torch.randn(33, 32))
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x @ self.small @ self.small.T + y @ self.large @ self.large.T @ self.large
+
+
+def test_weights_up_to_4096_bytes_may_be_written_twice() -> None:
+    program = onnxplain.export(Twice(), (torch.randn(2, 32), torch.randn(2, 33)))
+    turned = [node.inputs[0].name for node in program.model.graph if node.op_type == "Transpose" and node.inputs[0] is not None]
+    assert turned == ["large"]
+    assert sorted(program.model.graph.initializers) == ["large", "small", "small.transpose"]
