@@ -108,7 +108,7 @@ class NodeBuilder:
             if producer is None or known in outputs or (inside is not None and producer not in inside):
                 computed = isinstance(result, torch.fx.Node) and result.op == "call_function"
                 copied = Tensor(name=result.name if computed else f"{known.name}_out", type=known.type, shape=known.shape)
-                copies.append(ir.Node("", "Identity", [known], outputs=[copied], version=16))
+                copies.append(ir.Node("", "Identity", [known], outputs=[copied]))
                 if isinstance(result, torch.fx.Node):
                     self._origins.add(result, copies[-1:])
                 known = copied

@@ -41,7 +41,7 @@ def scan(step: Callable[..., tuple[list[Any], list[Any]]], carried: Sequence[Any
     outputs = [
         Tensor(name=f"out_{number}", type=ir.TensorType(each.dtype), shape=shapes[number]) for number, each in enumerate((*states, *slices))
     ]
-    nodes += [ir.Node("", "Identity", [each], outputs=[out], version=16) for each, out in zip((*states, *slices), outputs, strict=True)]
+    nodes += [ir.Node("", "Identity", [each], outputs=[out]) for each, out in zip((*states, *slices), outputs, strict=True)]
     body = ir.Graph(inputs, outputs, nodes=nodes, name="step")
     attributes = {
         "body": body,
@@ -81,7 +81,7 @@ def loop(step: Callable[..., tuple[Any, list[Any]]], carried: Sequence[Any], lim
     goes_on, states = step(inputs[0], *inputs[2:])
     nodes = recorder.take()
     recorder.nodes = outer
-    nodes += [ir.Node("", "Identity", [each], outputs=[out], version=16) for each, out in zip((goes_on, *states), outputs, strict=True)]
+    nodes += [ir.Node("", "Identity", [each], outputs=[out]) for each, out in zip((goes_on, *states), outputs, strict=True)]
     body = ir.Graph(inputs, outputs, nodes=nodes, name="step")
     return emit("Loop", [limit, None, *carried], {"body": body}, len(carried))
 

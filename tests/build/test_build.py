@@ -383,6 +383,15 @@ class Parts(nn.Module):
         return x.unbind()[1] * 2
 
 
+def test_inputs_of_inner_graphs_keep_their_names() -> None:
+    program = export(Summing(), torch.ones(3, 2))
+    (scan,) = (node for node in program.model.graph if node.op_type == "Scan")
+    names = [value.name for value in scan.attributes["body"].as_graph().inputs]
+    assert names[0] == "is_first"
+    assert "input" not in names
+    assert len({*all_names(program)}) == len(all_names(program))
+
+
 def test_results_that_are_a_sequence() -> None:
     table = {torch.ops.aten.unbind.int: lambda x, dim=0: op.SplitToSequence(x, axis=dim, keepdims=0)}
     program = export(Parts(), torch.ones(3, 2), custom_translation_table=table)

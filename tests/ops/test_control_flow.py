@@ -411,3 +411,21 @@ def test_weights_of_a_loops_test_are_in_the_file_once(tmp_path: pathlib.Path) ->
     program = onnxplain.export(model, (torch.rand(64), times(3)), tmp_path / "m.onnx")
     assert (tmp_path / "m.onnx").stat().st_size < 1.5 * model.linear.weight.nbytes
     check(model, program, (torch.rand(64), times(5)))
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "opset"),
+    [
+        ("cond", lambda x, y: torch.cond(x.sum() > 0, lambda x: -x, lambda x: x.abs(), (x,)), 13),
+        ("while_loop", lambda x, y: while_loop(lambda y: y.sum() > 0, lambda y: (-y,), (x,))[0], 13),
+        ("scan", lambda x, y: scan(lambda carry, each: (carry.sin(), each.cos()), y, x)[1], 11),
+    ],
+)
+def test_the_oldest_opset(name: str, function: Callable[..., Any], opset: int) -> None:
+    args = torch.rand(2, 3), torch.rand(3)
+    check(function, onnxplain.export(function, args, opset_version=opset), args)
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(function, args, opset_version=opset - 1)
+    found = [each.rule for each in failed.value.findings if each.rule.id == "OXP3003"]
+    needed = {rule.operator: rule.needed for rule in found}  # type: ignore[attr-defined]
+    assert needed[f"higher_order::{name}"] == opset
