@@ -161,7 +161,7 @@ def embedding_bag(
     sparse: bool = False,
     per_sample_weights: ir.Value | None = None,
     include_last_offset: bool = False,
-    padding_idx: int | None = None,
+    padding_idx: int | None = -1,
 ) -> list[Any]:
     """aten::_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, ...) -> (Tensor, Tensor, Tensor, Tensor).
 

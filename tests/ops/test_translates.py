@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import pathlib
 from typing import Any
 
 import pytest
+import torch
+import torch.ao.quantization.fx._decomposed  # Registers operators.
 
 from onnxplain import ops
 
@@ -59,3 +62,28 @@ def test_load_finds_a_new_file(tmp_path: pathlib.Path, monkeypatch: pytest.Monke
     )
     monkeypatch.setattr(ops, "__path__", [*ops.__path__, str(tmp_path)])
     assert [function.__name__ for function, _ in ops.load()[NAME]] == ["made_up"]
+
+
+def test_defaults_are_those_of_the_schema() -> None:
+    """A graph leaves out arguments that have the default of the schema; the translation then gets its own."""
+    compared = 0
+    for name, found in ops.load().items():
+        namespace, _, operator = name.partition("::")
+        packet, _, overload = operator.partition(".")
+        target = getattr(getattr(getattr(torch.ops, namespace), packet, None), overload or "default", None)
+        defaults = {each.name: each.default_value for each in target._schema.arguments if each.has_default_value()} if target else {}
+        for function, _ in found:
+            for parameter in inspect.signature(function).parameters.values():
+                expected = defaults.get(parameter.name.rstrip("_"), parameter.empty)
+                if parameter.empty in (expected, parameter.default):
+                    continue
+                compared += 1
+                if expected is None:
+                    # NOTE: -1 is no ONNX dtype.
+                    assert parameter.default in (None, -1), f"{name}: {parameter}"
+                elif isinstance(expected, list):
+                    # NOTE: one number stands for each dim.
+                    assert {*parameter.default} == {*expected}, f"{name}: {parameter}"
+                else:
+                    assert (type(expected), parameter.default) == (type(parameter.default), expected), f"{name}: {parameter}"
+    assert compared > 250

@@ -88,7 +88,7 @@ CASES: dict[str, Case] = {
     ),
     "quantize_tensors": static(_by_tensors, (*LARGE, torch.tensor(0.2), torch.tensor(5))),
     "quantize_channels": static(lambda x: [*_by_channel(x, torch.uint8), *_by_channel(x, torch.int16)], LARGE),
-    "choose_qparams": dynamic(_chosen, LARGE),
+    "choose_qparams": dynamic(lambda x: [result for each in (x, x.abs() + 2, -x.abs() - 2, x * 0) for result in _chosen(each)], LARGE),
     "int_mm": static(
         torch._int_mm, (torch.arange(-64, 64).reshape(32, 4).to(torch.int8), torch.arange(-16, 16).reshape(4, 8).to(torch.int8))
     ),
