@@ -41,6 +41,26 @@ CASES: dict[str, Case] = {
         tolerance=1e-11,
     ),
     "bessel-dynamic": dynamic(lambda x: (torch.i0(x), special.bessel_y0(x), special.airy_ai(x)), POSITIVE),
+    "bessel-large-double": static(
+        lambda x: [
+            *(special.i0e(x), special.i1e(x), special.modified_bessel_k0(x), special.modified_bessel_k1(x)),
+            *(special.scaled_modified_bessel_k0(x), special.scaled_modified_bessel_k1(x), special.bessel_j0(x), special.bessel_j1(x)),
+            *(special.bessel_y0(x), special.bessel_y1(x), special.spherical_bessel_j0(x), special.airy_ai(x), special.airy_ai(-x)),
+        ],
+        (torch.cat([torch.linspace(1e-3, 12, 40, dtype=torch.float64), torch.tensor([19.0, 33.0, 47.5, 104.5], dtype=torch.float64)]),),
+        tolerance=1e-11,
+    ),
+    "gamma-double": static(
+        lambda x: (
+            torch.lgamma(x),
+            torch.digamma(x),
+            torch.polygamma(1, x + 0.05),
+            torch.polygamma(2, x + 10),
+            torch.polygamma(3, x.abs() + 1),
+        ),
+        DOUBLES,
+        tolerance=1e-9,
+    ),
     "gamma": static(
         lambda x: [
             *(torch.lgamma(x), torch.digamma(x), torch.polygamma(1, x), torch.polygamma(2, x)),
@@ -58,6 +78,15 @@ CASES: dict[str, Case] = {
         REAL,
     ),
     "normal-double": static(lambda x: (torch.erfc(x), special.erfcx(x), special.ndtr(x), special.log_ndtr(x)), DOUBLES, tolerance=1e-11),
+    "incomplete-gamma-double": static(
+        lambda a, x: (torch.igamma(a.double(), x.double()), torch.igammac(a.double(), x.double())), AT, tolerance=1e-9
+    ),
+    "zeta-double": static(lambda x, q: (special.zeta(x.double() + 1.1, q.double() + 0.1),), AT, tolerance=1e-10),
+    "normal-inverse-double": static(
+        lambda x: (torch.erfinv(x), special.ndtri(x), special.erfcx(x * 30), special.log_ndtr(x * 30 - 15), torch.erfc(x * 9 - 2)),
+        (torch.cat([torch.linspace(0.001, 0.999, 37, dtype=torch.float64), torch.tensor([1e-30, 1e-9, 1 - 1e-9], dtype=torch.float64)]),),
+        tolerance=1e-11,
+    ),
     "normal-inverse": dynamic(lambda x: (torch.erfinv(x), special.ndtri(x)), PROBABILITIES),
     "polynomials": static(
         lambda x, n: [
