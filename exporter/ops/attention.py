@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from onnxplain.recording import op, small_constant, uniform_number
 
-from . import translates
+from . import random, translates
 
 # NOTE: torchlib's translation takes 4-D tensors only, transposes the keys with two reshapes, and gives a row that sees nothing the mean of
 # all values, where PyTorch gives zero (read in onnxscript 0.7.2).
@@ -60,7 +60,7 @@ def scaled_dot_product_attention(
     bias, sees = (_causal(query, key), None) if is_causal else _bias(attn_mask, query)
     weights = op.Softmax(scores if bias is None else op.Add(scores, bias), axis=-1)
     if dropout_p:
-        weights, _ = op.Dropout(weights, dropout_p)
+        weights = random.dropout(weights, dropout_p, True)
     result = op.MatMul(weights, value)
     return result if sees is None else op.Where(sees, result, op.CastLike(0.0, query))
 

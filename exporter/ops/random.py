@@ -74,19 +74,19 @@ def randn(size: Sequence[Any], dtype: int = -1) -> Any:
 @translates("aten::dropout", is_complex=None)
 def dropout(input: ir.Value, p: float, train: bool) -> Any:
     """aten::dropout(Tensor input, float p, bool train) -> Tensor. In evaluation it returns its input."""
-    if not train or p == 0:
-        return input
-    # NOTE: ONNX has no ratio of 1.
-    return op.Dropout(input, p, True)[0] if p < 1 else op.Mul(input, op.CastLike(0.0, input))
+    return _dropped(input, p, channels=False) if train and p else input
 
 
 @translates("aten::feature_dropout", is_complex=None)
 def feature_dropout(input: ir.Value, p: float, train: bool) -> Any:
     """aten::feature_dropout(Tensor input, float p, bool train) -> Tensor. It drops whole channels of the input (N, C, ...)."""
-    if not train or p == 0:
-        return input
-    factor = op.Where(_kept(input, p, channels=True), op.CastLike(1 / (1 - p) if p < 1 else 0.0, input), op.CastLike(0.0, input))
-    return op.Mul(input, factor)
+    return _dropped(input, p, channels=True) if train and p else input
+
+
+def _dropped(value: ir.Value, p: float, *, channels: bool) -> Any:
+    # NOTE: ONNX Runtime removes a Dropout in training mode as well, unless its input is an input of the model (seen in 1.31).
+    factor = op.Where(_kept(value, p, channels=channels), op.CastLike(1 / (1 - p) if p < 1 else 0.0, value), op.CastLike(0.0, value))
+    return op.Mul(value, factor)
 
 
 @translates("aten::alpha_dropout", is_complex=None)
@@ -113,7 +113,6 @@ def _alpha_dropped(value: ir.Value, p: float, *, channels: bool) -> Any:
 
 def _kept(like: ir.Value, p: float, *, channels: bool) -> Any:
     """Which elements are kept, or which channels: BOOL, of the shape of `like` (N, C, ...) or (N, C, 1, ...)."""
-    # NOTE: not a Dropout of ones: ONNX Runtime takes that for a constant (seen in 1.31).
     template: Any = like
     if channels:
         assert like.shape is not None

@@ -21,7 +21,7 @@ import onnx_ir as ir
 
 from onnxplain.recording import op, uniform_number
 
-from . import cells, emit, translates
+from . import cells, emit, random, translates
 from .loops import scan
 
 
@@ -155,7 +155,7 @@ def _layers(
         weights = [params[start + each * per_direction : start + (each + 1) * per_direction] for each in range(directions)]
         initial = [each[layer] for each in first_states]
         if dropout and layer:
-            value = op.Dropout(value, dropout, True)[0]
+            value = random.dropout(value, dropout, True)
         if per_direction == (5 if has_biases else 3):
             output, *last = _projected(value, weights, has_biases, initial, size)
         else:
@@ -272,7 +272,7 @@ def _by_steps(
     last_states: list[list[Any]] = []
     for layer in range(num_layers):
         if dropout and layer:
-            value = op.Dropout(value, dropout, True)[0]
+            value = random.dropout(value, dropout, True)
         outputs = []
         for direction in range(directions):
             index = layer * directions + direction

@@ -77,10 +77,8 @@ def axis(value: ir.Value, dim: int) -> int:
     return dim % max(rank(value), 1)
 
 
-def axes(value: ir.Value, dims: int | Sequence[int] | None) -> list[int]:
+def axes(value: ir.Value, dims: Sequence[int] | None) -> list[int]:
     """Dims as PyTorch sees them, counted from the front. No dims stand for all dims."""
-    if isinstance(dims, int):
-        dims = [dims]
     return [axis(value, dim) for dim in dims] if dims else list(range(rank(value)))
 
 

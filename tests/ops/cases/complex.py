@@ -215,6 +215,11 @@ CASES: dict[str, Case] = {
         ],
         X,
     ),
+    "fft-of-halves": static(
+        lambda x, y: [aten._fft_c2r(torch.complex(x, y), [0, 1, 2], norm, size) for norm in (0, 1, 2) for size in (10, 11)],
+        CUBE,
+        tolerance=1e-3,
+    ),
     "fft-of-fixed-length": dynamic(
         lambda x: [
             torch.view_as_real(each.resolve_conj()) for n in (5, 12) for each in (torch.fft.rfft(x[0], n=n), torch.fft.ifft(x[0], n=n))
@@ -242,6 +247,9 @@ CASES: dict[str, Case] = {
             torch.stft(x[0], 4, win_length=3, return_complex=True).abs(),
             torch.stft(x[0, 0], 4, 2, normalized=True, center=False, return_complex=True).real,
             torch.stft(x[0], 4, onesided=False, return_complex=True).imag,
+            torch.stft(x[0] * 1j, 4, win_length=3, return_complex=True).imag,
+            torch.stft(torch.ones(2, 16), 4, window=torch.hann_window(4), return_complex=True).abs() + x[0, 0, 0],
+            torch.stft(torch.full((2, 16), 1j), 4, return_complex=True).imag + x[0, 0, 0],
             torch.stft(x[0] * 1j, 4, window=torch.hann_window(3), win_length=3, return_complex=True).abs(),
         ],
         X,
@@ -308,7 +316,9 @@ CASES: dict[str, Case] = {
     ),
     "prod": dynamic(
         lambda x, y: [
-            torch.view_as_real(each) for z in [torch.complex(x, y) / 2] for each in (z.prod(), z.prod(1), z.prod(-1, keepdim=True))
+            torch.view_as_real(each)
+            for z in [torch.complex(x, y) / 2]
+            for each in (z.prod(), z.prod(1), z.prod(-1, keepdim=True), z.sum().prod(), z.sum().cumprod(0) * 2)
         ],
         CUBE,
     ),

@@ -52,7 +52,11 @@ CASES: dict[str, Case] = {
     ),
     "products-of-ints": dynamic(lambda a, b: (a @ a.T, torch.addmm(b, a, a.T, beta=3, alpha=2), torch.mm(a, a.T)), INTS),
     "cdist": dynamic(
-        lambda a, b: [*(torch.cdist(a, b, p=p) for p in (0.0, 1.0, 2.0, 3.0, math.inf)), aten._cdist_forward(a, b, 2.0, 2)],
+        lambda a, b: [
+            *(torch.cdist(a, b, p=p) for p in (0.0, 1.0, 2.0, 3.0, math.inf)),
+            aten._cdist_forward(a, b, 2.0, 2),
+            torch.cdist(a[0], b[0]),
+        ],
         (randn(2, 4, 3).round(), randn(2, 5, 3).round()),
     ),
     "scaled-mm": static(

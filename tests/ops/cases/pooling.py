@@ -13,6 +13,7 @@ CASES: dict[str, Case] = {
         lambda x: [
             *(functional.adaptive_avg_pool2d(x, (1, 1)), functional.adaptive_avg_pool2d(x, (4, None))),
             functional.adaptive_avg_pool2d(x[0], (3, 1)),
+            functional.adaptive_avg_pool2d(x[0], 1),
             *(functional.adaptive_avg_pool2d(x[..., :6], (3, 2)), functional.adaptive_avg_pool1d(x[0], 1)),
             functional.adaptive_avg_pool1d(x[0], 5),
             functional.adaptive_avg_pool3d(x[:, :, None], (1, 2, 3)),
@@ -36,6 +37,7 @@ CASES: dict[str, Case] = {
         ],
         IMAGE,
     ),
+    "average-rounded-up-of-dynamic": dynamic(lambda x: functional.avg_pool2d(x, 3, stride=2, ceil_mode=True), (randn(2, 4, 9, 7),)),
     "average-rounded-up": static(
         lambda x: [
             functional.avg_pool2d(x, 2, padding=1, count_include_pad=False, ceil_mode=True),

@@ -31,6 +31,24 @@ def whole(x: torch.Tensor, dropped: torch.Tensor) -> torch.Tensor:
     return is_dropped.all(-1) == is_dropped.any(-1)
 
 
+def kept(x: torch.Tensor) -> torch.Tensor:
+    """What attention to the first element alone gives where dropout keeps it."""
+    return (x[:, :1].abs() + 1).expand_as(x) / (1 - P)
+
+
+LAYERS = [
+    kind(6, 4, num_layers=2, dropout=1.0, **options).to(dtype).train()
+    for dtype in (torch.float32, torch.float64)
+    for kind, options in (
+        (torch.nn.LSTM, {}),
+        (torch.nn.LSTM, {"proj_size": 2}),
+        (torch.nn.GRU, {"bidirectional": True}),
+        (torch.nn.RNN, {}),
+    )
+]
+"""In training, everything between their layers is dropped."""
+
+
 def is_spread(z: torch.Tensor, mean: float, deviation: float) -> torch.Tensor:
     """Whether both parts of many complex numbers have about this mean and this standard deviation."""
     parts = torch.view_as_real(z).reshape(-1, 2)
@@ -42,7 +60,22 @@ CASES: dict[str, Case] = {
         lambda x: (
             one_of(dropped := functional.dropout(x, P, training=True), x / (1 - P), x * 0),
             whole(dropped, x * 0).all(),
+            # NOTE: ONNX Runtime treats a model's inputs and other values differently.
+            one_of(functional.dropout(x.exp(), P, training=True), x.exp() / (1 - P), x * 0),
         ),
+        X,
+    ),
+    "dropout-in-attention": dynamic(
+        # NOTE: of one key, so that a weight is 1 until it is dropped.
+        lambda x: (
+            one_of(dropped := functional.scaled_dot_product_attention(x, x[:, :1], x[:, :1].abs() + 1, dropout_p=P), kept(x), x * 0),
+            whole(dropped, x * 0),
+            functional.scaled_dot_product_attention(x, x, x, dropout_p=1.0),
+        ),
+        X,
+    ),
+    "dropout-between-layers": static(
+        lambda x: [result for layer in LAYERS for result in torch.utils._pytree.tree_leaves(layer(x.to(layer.weight_ih_l0.dtype)))],
         X,
     ),
     "dropout-of-channels": dynamic(

@@ -47,7 +47,14 @@ CASES: dict[str, Case] = {
     ),
     "cummax-of-scalar": static(lambda x: (*x.sum().cummax(0), *x.sum().cummin(0)), X),
     "logcumsumexp": dynamic(
-        lambda x: (x.logcumsumexp(1), x.logcumsumexp(-1), (x * 0 - math.inf).logcumsumexp(0), x.sum().logcumsumexp(0) + 1), X
+        lambda x: (
+            x.logcumsumexp(1),
+            x.logcumsumexp(-1),
+            (x * 0).logcumsumexp(1),
+            (x * 0 - math.inf).logcumsumexp(0),
+            x.sum().logcumsumexp(0) + 1,
+        ),
+        X,
     ),
     "quantile": dynamic(
         lambda x: [

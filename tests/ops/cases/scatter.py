@@ -35,6 +35,13 @@ CASES: dict[str, Case] = {
         MATRIX,
         tolerance=1e-3,
     ),
+    "scatter-scalars": static(
+        lambda x: [
+            each(x[0, 0], 0, torch.tensor(0), x[1, 1] * 2)
+            for each in (torch.scatter, torch.scatter_add, lambda *args: torch.scatter_reduce(*args, "amax"))
+        ],
+        MATRIX,
+    ),
     "index-reduce": static(
         lambda x: [
             *(x.index_reduce(0, ROWS, x * 2, name, include_self=own) for name in ("prod", "mean", "amax", "amin") for own in (True, False)),
@@ -44,6 +51,7 @@ CASES: dict[str, Case] = {
     ),
     "index-reduce-ints": static(lambda a, b: a.index_reduce(0, ROWS, a * 3 + b, "mean"), INTS),
     "resize": static(lambda x: (aten.resize(x, [2, 5]), aten.resize(x, [7]), aten.resize(x, []), aten.resize_as(x, x[:2, :3])), MATRIX),
+    "resize-to-dynamic": dynamic(lambda x: aten.resize(x, [2, x.size(1)]), MATRIX),
     "low-precision": static(
         lambda x: [
             torch.zeros(3, 4, dtype=torch.float16).scatter_add(0, PLACES, x.half()),

@@ -16,6 +16,7 @@ CASES: dict[str, Case] = {
     "view": dynamic(
         lambda x: [
             *(x.view(x.size(0), -1), x.reshape(x.size(0) * x.size(1), x.size(2)), x.reshape(-1), aten.view_copy(x, [x.size(0), -1])),
+            x[:, :4, :2].reshape(x.size(0), 8),
             *(aten._unsafe_view(x, [-1, x.size(2)]), x.view(x.size(0), 1, x.size(1), x.size(2)), x.unsqueeze(0), x.unsqueeze(-1)),
         ],
         X,

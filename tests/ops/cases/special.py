@@ -63,7 +63,7 @@ CASES: dict[str, Case] = {
     ),
     "gamma": static(
         lambda x: [
-            *(torch.lgamma(x), torch.digamma(x), torch.polygamma(1, x), torch.polygamma(2, x)),
+            *(torch.lgamma(x), torch.digamma(x), torch.polygamma(0, x), torch.polygamma(1, x), torch.polygamma(2, x)),
             *(torch.digamma(x.nan_to_num(0.0, 9.0).long()), torch.mvlgamma(x.abs().nan_to_num(1.0, 9.0) + 2, 3)),
         ],
         REAL,

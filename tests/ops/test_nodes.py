@@ -1,0 +1,64 @@
+"""What translations cost: the nodes that they make, where several sets of nodes give the same numbers. Also the nodes of older opsets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from parity import check
+from torch.nn import functional
+
+import onnxplain
+
+IMAGE = torch.randn(2, 4, 8, 6)
+BATCH = torch.randn(3, 4, 6)
+NODES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], bool, str]] = {
+    # function, inputs, whether all sizes are dynamic, nodes
+    "pooling to 1": (lambda x: functional.adaptive_avg_pool2d(x, 1), (IMAGE,), True, "GlobalAveragePool"),
+    "pooling without a batch": (lambda x: functional.adaptive_avg_pool2d(x, 1), (IMAGE[0],), False, "ReduceMean"),
+    "pooling of equal windows": (lambda x: functional.adaptive_avg_pool2d(x, (4, 3)), (IMAGE,), False, "AveragePool"),
+    "pooling of one window": (lambda x: functional.adaptive_avg_pool2d(x, (8, 1)), (IMAGE,), False, "AveragePool"),
+    "complex of the same sizes": (lambda x, y: torch.complex(x, y).imag, (BATCH, BATCH), True, "Unsqueeze Unsqueeze Concat Gather"),
+    "flatten": (lambda x: x.flatten(1), (BATCH,), True, "Flatten"),
+    "flatten in front": (lambda x: x.flatten(0, 1), (BATCH,), True, "Flatten"),
+    "flatten nothing": (lambda x: x.flatten(1, 1).abs(), (BATCH,), True, "Abs"),
+    "linear": (lambda x: functional.linear(x, torch.ones(2, 6), torch.ones(2)), (BATCH[0],), True, "Gemm"),
+    "slice everything": (lambda x: x[:, :].abs(), (BATCH,), True, "Abs"),
+    "split of one part": (lambda x: x.split(4, 1)[0].abs(), (BATCH,), False, "Abs"),
+    "unbind of one": (lambda x: x.unbind(1)[0].abs(), (BATCH[:, :1],), False, "Squeeze Abs"),
+    "write everything": (lambda x: aten.slice_scatter(x, x.abs()), (BATCH,), False, "Abs"),
+    "write the front": (lambda x: aten.slice_scatter(x, x[:1].abs(), 0, 0, 1), (BATCH,), False, "Slice Abs Slice Concat"),
+    "write the end": (lambda x: aten.slice_scatter(x, x[:1].abs(), 0, 2), (BATCH,), False, "Slice Abs Slice Concat"),
+    "sum of one": (lambda x: x.sum(), (torch.tensor(2.0),), False, "Identity"),
+    "power by products": (lambda x: torch.view_as_real(torch.complex(x, x) ** 1).abs(), (BATCH,), False, "Unsqueeze Concat Abs"),
+    "times 1": (lambda x: torch.add(x, x, alpha=1), (BATCH,), False, "Add"),
+    "clamp": (lambda x: x.clamp(0, 1), (BATCH,), False, "Clip"),
+    "cast to the same": (lambda x: x.to(torch.float32).abs(), (BATCH,), False, "Abs"),
+    "range": (lambda x: torch.arange(x.size(0)), (BATCH,), True, "Shape Squeeze Range"),
+    "dropout in evaluation": (lambda x: functional.dropout(x, 0.5, training=False).abs(), (BATCH,), False, "Abs"),
+}
+aten = torch.ops.aten
+
+
+@pytest.mark.parametrize(("function", "args", "dynamic", "nodes"), NODES.values(), ids=NODES)
+def test_nodes(function: Callable[..., Any], args: tuple[torch.Tensor, ...], dynamic: bool, nodes: str) -> None:
+    program = onnxplain.export(function, args, dynamic_shapes=True if dynamic else None)
+    assert " ".join(node.op_type for node in program.model.graph) == nodes
+    check(function, program, args)
+
+
+def older(x: torch.Tensor) -> list[torch.Tensor]:
+    z = torch.fft.fft(x)
+    return [
+        *(functional.gelu(x), functional.gelu(x, approximate="tanh"), torch.view_as_real(z), torch.view_as_real(torch.fft.ifft(z, dim=0))),
+        *(torch.view_as_real(torch.fft.rfft(x, dim=1)), torch.fft.irfft(z, n=7), torch.fft.irfftn(z, dim=(0, 1))),
+    ]
+
+
+@pytest.mark.parametrize("opset", [18, 19, 20, 21])
+def test_opsets_in_which_operators_changed(opset: int) -> None:
+    program = onnxplain.export(older, (BATCH,), opset_version=opset)
+    assert ("Gelu" in [node.op_type for node in program.model.graph]) == (opset >= 20)
+    check(older, program, (BATCH * 2,))
