@@ -38,7 +38,7 @@ CASES: dict[str, Case] = {
             *(special.bessel_y0(x), special.bessel_y1(x), special.airy_ai(x)),
         ],
         DOUBLES,
-        tolerance=1e-11,
+        tolerance=1e-12,
     ),
     "bessel-dynamic": dynamic(lambda x: (torch.i0(x), special.bessel_y0(x), special.airy_ai(x)), POSITIVE),
     "bessel-large-double": static(
@@ -48,7 +48,7 @@ CASES: dict[str, Case] = {
             *(special.bessel_y0(x), special.bessel_y1(x), special.spherical_bessel_j0(x), special.airy_ai(x), special.airy_ai(-x)),
         ],
         (torch.cat([torch.linspace(1e-3, 12, 40, dtype=torch.float64), torch.tensor([19.0, 33.0, 47.5, 104.5], dtype=torch.float64)]),),
-        tolerance=1e-11,
+        tolerance=1e-12,
     ),
     "gamma-double": static(
         lambda x: (
@@ -77,7 +77,7 @@ CASES: dict[str, Case] = {
         ],
         REAL,
     ),
-    "normal-double": static(lambda x: (torch.erfc(x), special.erfcx(x), special.ndtr(x), special.log_ndtr(x)), DOUBLES, tolerance=1e-11),
+    "normal-double": static(lambda x: (torch.erfc(x), special.erfcx(x), special.ndtr(x), special.log_ndtr(x)), DOUBLES, tolerance=1e-12),
     "incomplete-gamma-double": static(
         lambda a, x: (torch.igamma(a.double(), x.double()), torch.igammac(a.double(), x.double())), AT, tolerance=1e-9
     ),
@@ -85,7 +85,7 @@ CASES: dict[str, Case] = {
     "normal-inverse-double": static(
         lambda x: (torch.erfinv(x), special.ndtri(x), special.erfcx(x * 30), special.log_ndtr(x * 30 - 15), torch.erfc(x * 9 - 2)),
         (torch.cat([torch.linspace(0.001, 0.999, 37, dtype=torch.float64), torch.tensor([1e-30, 1e-9, 1 - 1e-9], dtype=torch.float64)]),),
-        tolerance=1e-11,
+        tolerance=1e-12,
     ),
     "normal-inverse": dynamic(lambda x: (torch.erfinv(x), special.ndtri(x)), PROBABILITIES),
     "polynomials": static(
