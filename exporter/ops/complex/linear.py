@@ -13,7 +13,7 @@ from .representation import axes, axis, pair, parts, rank, to_dtype, translates_
 
 
 @translates_complex("aten::sum.dim_IntList", "aten::sum")
-def sum_(self: ir.Value, dim: int | Sequence[int] | None = None, keepdim: bool = False, dtype: int = -1) -> Any:
+def sum_(self: ir.Value, dim: Sequence[int] | None = None, keepdim: bool = False, dtype: int = -1) -> Any:
     """aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor.
 
     Without the dims, or with size 1 for them where `keepdim` is true; in `dtype` if it is given.
@@ -22,7 +22,7 @@ def sum_(self: ir.Value, dim: int | Sequence[int] | None = None, keepdim: bool =
 
 
 @translates_complex("aten::mean.dim", "aten::mean")
-def mean(self: ir.Value, dim: int | Sequence[int] | None = None, keepdim: bool = False, dtype: int = -1) -> Any:
+def mean(self: ir.Value, dim: Sequence[int] | None = None, keepdim: bool = False, dtype: int = -1) -> Any:
     """aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor.
 
     Without the dims, or with size 1 for them where `keepdim` is true; in `dtype` if it is given.
@@ -30,7 +30,7 @@ def mean(self: ir.Value, dim: int | Sequence[int] | None = None, keepdim: bool =
     return _reduced("ReduceMean", to_dtype(self, dtype), dim, keepdim)
 
 
-def _reduced(name: str, value: ir.Value, dim: int | Sequence[int] | None, keepdim: bool) -> Any:
+def _reduced(name: str, value: ir.Value, dim: Sequence[int] | None, keepdim: bool) -> Any:
     return getattr(op, name)(value, axes(value, dim), keepdims=int(keepdim)) if rank(value) else value
 
 
