@@ -19,6 +19,7 @@ import onnxplain
 from onnxplain import ExportFailed, ONNXProgram
 from onnxplain.diagnostics import Diagnostic, Log
 from onnxplain.recording import op as ours
+from onnxplain.source.locations import FX_NODE
 
 Load = Callable[..., ModuleType]
 Marked = Callable[..., list[int]]
@@ -290,6 +291,13 @@ def test_nodes_tell_what_they_were_decomposed_from(load: Load, marked: Marked) -
     assert all(each["onnxplain.operator"] != "aten::diff" for each in entries)
 
 
+def test_values_tell_which_fx_node_they_stand_for() -> None:
+    program = export(lambda x: torch.diff(x).sin() + torch.topk(x, 1)[0], torch.ones(4), optimize=False)
+    known = [(value.name, value.meta[FX_NODE].name) for node in program.model.graph for value in node.outputs if FX_NODE in value.meta]
+    assert {"sin", "add"} <= {name for name, _ in known}
+    assert all(name == fx_node for name, fx_node in known)
+
+
 def test_what_translations_compute_gets_the_dtype_of_pytorch() -> None:
     table = {torch.ops.aten.abs.default: lambda x: op.Cast(op.Abs(x), to=11)}
     program = export(lambda x: x.abs() + 1, torch.ones(3), custom_translation_table=table)
@@ -381,6 +389,23 @@ def test_nodes_of_control_flow_have_origins() -> None:
 class Parts(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x.unbind()[1] * 2
+
+
+class Branches(nn.Module):
+    """One branch passes on a value from outside, the other one computes."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        outer = x * 2
+        return torch.cond(x.sum() > 0, lambda y: y.clone(), lambda y: y.sin(), (outer,))  # type: ignore[no-any-return]
+
+
+def test_an_inner_graph_returns_values_that_it_makes() -> None:
+    program = export(Branches(), torch.ones(3))
+    (branch,) = (node for node in program.model.graph if node.op_type == "If")
+    inside = {name: [node.op_type for node in branch.attributes[name].as_graph()] for name in ("then_branch", "else_branch")}
+    assert inside == {"then_branch": ["Identity"], "else_branch": ["Sin"]}
+    for x in (torch.ones(3), -torch.ones(3)):
+        torch.testing.assert_close(program(x)[0], Branches()(x))
 
 
 def test_inputs_of_inner_graphs_keep_their_names() -> None:

@@ -37,6 +37,12 @@ NODES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], bool, str]]
     "clamp": (lambda x: x.clamp(0, 1), (BATCH,), False, "Clip"),
     "cast to the same": (lambda x: x.to(torch.float32).abs(), (BATCH,), False, "Abs"),
     "range": (lambda x: torch.arange(x.size(0)), (BATCH,), True, "Shape Squeeze Range"),
+    "dropout of nothing": (
+        lambda x: functional.alpha_dropout(functional.dropout(x, 0.0), 0.0, training=True).abs(),
+        (BATCH,),
+        False,
+        "Abs",
+    ),
     "dropout in evaluation": (lambda x: functional.dropout(x, 0.5, training=False).abs(), (BATCH,), False, "Abs"),
 }
 aten = torch.ops.aten

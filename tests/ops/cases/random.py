@@ -107,11 +107,14 @@ CASES: dict[str, Case] = {
         X,
     ),
     "nothing-is-dropped": static(
-        lambda x: [
-            each(x, p, training=training) * 2
-            for each in (functional.dropout, functional.dropout1d, functional.alpha_dropout, functional.feature_alpha_dropout)
-            for p, training in ((0.0, True), (0.5, False))
-        ],
+        lambda x: (
+            [
+                each(x, p, training=training) * 2
+                for each in (functional.dropout, functional.dropout1d, functional.alpha_dropout, functional.feature_alpha_dropout)
+                for p, training in ((0.0, True), (0.5, False))
+            ]
+            + [each(x, 0.5, False) * 2 for each in (aten.dropout, aten.feature_dropout, aten.alpha_dropout, aten.feature_alpha_dropout)]
+        ),
         X,
     ),
     "multinomial": static(
