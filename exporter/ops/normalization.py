@@ -30,7 +30,7 @@ def batch_norm(
 
     Weight, bias and running statistics are (C). In training mode, and without running statistics, the batch's statistics are used.
     """
-    del cudnn_enabled
+    del cudnn_enabled, momentum
     if not training and running_mean is not None and running_var is not None:
         like = running_mean
         return op.BatchNormalization(
@@ -40,7 +40,6 @@ def batch_norm(
             running_mean,
             running_var,
             epsilon=eps,
-            momentum=1.0 - momentum,
         )
     mean, variance = _batch_statistics(input)
     return _normalized(input, weight, bias, mean, variance, eps)[0]

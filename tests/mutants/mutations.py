@@ -157,7 +157,9 @@ def _of_expression(node: ast.AST) -> Iterator[ast.expr]:
     elif isinstance(changed, ast.Constant) and isinstance(changed.value, bool):
         yield ast.Constant(not changed.value)
     elif isinstance(changed, ast.Constant) and isinstance(changed.value, int | float):
-        yield ast.Constant(changed.value + 1)
+        # NOTE: the sum of 1 and a large float is that float.
+        if changed.value + 1 != changed.value:
+            yield ast.Constant(changed.value + 1)
     elif isinstance(changed, ast.Call) and isinstance(changed.func, ast.Name) and changed.func.id in _FUNCTIONS:
         changed.func = ast.Name(_FUNCTIONS[changed.func.id])
         yield changed

@@ -168,6 +168,18 @@ def test_weights_without_elements_and_dims(tmp_path: pathlib.Path, save: Any, ex
     torch.testing.assert_close(run(tmp_path / "m.onnx"), net(X).detach())
 
 
+def test_weights_from_memory(tmp_path: pathlib.Path) -> None:
+    net = Empty()
+    with onnxplain.enable_fake_mode():
+        fake = Empty()
+    program = onnxplain.export(fake, (X,))
+    program.save(tmp_path / "hollow.onnx")
+    assert [each.name for each in onnx.load(tmp_path / "hollow.onnx").graph.input] == ["x", "nothing", "weight", "scalar"]
+    program.apply_weights(net.state_dict())
+    program.save(tmp_path / "m.onnx")
+    torch.testing.assert_close(run(tmp_path / "m.onnx"), net(X).detach())
+
+
 @pytest.mark.parametrize("padding", range(4))
 def test_data_may_begin_anywhere(tmp_path: pathlib.Path, net: Net, program: onnxplain.ONNXProgram, padding: int) -> None:
     """Only the safetensors library aligns the data."""

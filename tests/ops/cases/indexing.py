@@ -69,6 +69,7 @@ CASES: dict[str, Case] = {
             *(x[:, torch.tensor([1, -1, 0])], x[POSITIONS], x[..., torch.tensor(2)], x[torch.tensor([0, 2]), :, torch.tensor([1, 3])]),
             *(x[torch.tensor([0, 2]), torch.tensor([1, 3])], x[:, torch.tensor([1, 3]), POSITIONS], x[POSITIONS, :, POSITIONS[0]]),
             aten._unsafe_index.Tensor(x, [None, POSITIONS, torch.tensor([1, 0])]),
+            x[None][:, torch.tensor([0, 2]), torch.tensor([1, 3])],
         ],
         X,
     ),
