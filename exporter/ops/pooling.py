@@ -147,13 +147,14 @@ def max_pool(
     windows = [step * (size - 1) + 1 for size, step in zip(kernel, dilations, strict=True)]
     ends, rounds_up = list(pads), ceil_mode
     if ceil_mode:
-        along = list(zip(list(self.shape)[-rank:], windows, strides, pads, strict=True))
-        exact = [_exact_end(*each) if isinstance(each[0], int) else each[-1] for each in along]
+        sizes: list[Any] = list(self.shape)[-rank:]
+        along = zip(sizes, windows, strides, pads, strict=True)
+        exact = [_exact_end(size, *others) if isinstance(size, int) else others[-1] for size, *others in along]
         # NOTE: ONNX Runtime takes no padding of the size of the kernel.
         if all(0 <= end < size for end, size in zip(exact, kernel, strict=True)):
-            ends, rounds_up = exact, not all(isinstance(each[0], int) for each in along)
+            ends, rounds_up = exact, not all(isinstance(size, int) for size in sizes)
         else:
-            rounds_up = _rounds_up(list(self.shape)[-rank:], windows, strides, pads)
+            rounds_up = _rounds_up(sizes, windows, strides, pads)
     attributes = {"kernel_shape": kernel, "strides": strides, "pads": [*pads, *ends], "dilations": dilations, "ceil_mode": int(rounds_up)}
     (pooled,) = emit("MaxPool", [batched], attributes, outputs=1)
     return op.Squeeze(pooled, [0]) if batched is not self else pooled
