@@ -91,7 +91,7 @@ def test_nearest_name() -> None:
         (torch.sym_max, "torch::sym_max"),
         (3, "::3"),
     ],
-    ids=str,
+    ids=lambda each: getattr(each, "__name__", str(each)),
 )
 def test_qualified_names(target: object, name: str) -> None:
     assert qualified_name(target) == name
@@ -180,7 +180,9 @@ def test_targets_that_no_graph_calls_are_refused(target: object, functions: Any,
 
 
 @pytest.mark.parametrize(
-    "target", [operator.add, math.ceil, torch.sym_max, torch.ops.higher_order.cond, torch.ops.aten.relu.default], ids=str
+    "target",
+    [operator.add, math.ceil, torch.sym_max, torch.ops.higher_order.cond, torch.ops.aten.relu.default],
+    ids=lambda each: each.__name__,
 )
 def test_targets_that_graphs_call(target: object) -> None:
     registry = OnnxRegistry()

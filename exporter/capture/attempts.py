@@ -12,6 +12,7 @@ from onnxplain import process
 from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.request import Request
 from onnxplain.source import locations
+from onnxplain.torch_internals import dynamo, pytree
 
 from .finding import headline
 from .observe.attributes import Attributes
@@ -54,12 +55,19 @@ def attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch.
     """Captures `model`. Raises only what is not an `Exception`, such as KeyboardInterrupt."""
     context.event(f"Capturing with the strategy {strategy.name}.")
     began, program, error = time.monotonic(), None, None
+    tensors = [leaf for leaf in pytree.tree_leaves((request.args, dict(request.kwargs))) if isinstance(leaf, torch.Tensor)]
     with Frames() as frames:
         watch, draws, attributes, reads = GuardWatch(frames), Draws(), Attributes(model), Reads(frames.stack)
         # NOTE: TorchDynamo would trace the mode itself, and the mode makes each function of torch a little slower.
         reading = reads if strategy.name != "strict" and holds_tensors(model) else contextlib.nullcontext()
         try:
-            with process.exits_as_errors(), process.kept(context, locations.user_speaks), watch.watched(), reading:
+            with (
+                dynamo.marks_kept(tensors),
+                process.exits_as_errors(),
+                process.kept(context, locations.user_speaks),
+                watch.watched(),
+                reading,
+            ):
                 program = strategy(model, request, frames)
         except Exception as raised:  # noqa: BLE001  the user's model runs here, and may raise anything
             error = raised

@@ -1,10 +1,16 @@
-"""TorchDynamo, which interprets the user's code instead of running it: its stack, and its names for code that it cannot trace."""
+"""TorchDynamo, which interprets the user's code instead of running it: its stack, its marks, its names for code that it cannot trace."""
 
 from __future__ import annotations
 
+import copy
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
+import torch
+
+from .put_back import put_back
 from .symbols import Symbol
 
 _CONTEXT = Symbol("torch._guards:TracingContext.extract_stack", without="findings of the strict strategy may lack a line")
@@ -15,6 +21,30 @@ ALIASING = "Encountered aliasing during higher order op tracing"
 """The name of a branch that returns its input (torch 2.11 to 2.15)."""
 LOST_SIZE = "PendingUnbackedSymbolNotFound"
 """The class of the exception about a data-dependent size that no output has (torch 2.11 to 2.15)."""
+
+
+# NOTE: read in torch 2.11, 2.13 and 2.15, _dynamo/decorators.py: `mark_dynamic` and others set these attributes of a tensor.
+_MARKS = ("_dynamo_", "_has_dynamo_dim_marking")
+
+
+@contextmanager
+def marks_kept(tensors: Iterable[torch.Tensor]) -> Iterator[None]:
+    """Puts back the marks of dynamic dims on `tensors`. torch.export sets marks, and a failing one leaves them to the next export."""
+    before = [(tensor, _marks(tensor)) for tensor in tensors]
+
+    def undo() -> None:
+        for tensor, marks in before:
+            for name in _marks(tensor).keys() - marks.keys():
+                delattr(tensor, name)
+            for name, value in marks.items():
+                setattr(tensor, name, value)
+
+    with put_back(undo):
+        yield
+
+
+def _marks(tensor: torch.Tensor) -> dict[str, Any]:
+    return {name: copy.copy(value) for name, value in vars(tensor).items() if name.startswith(_MARKS)}
 
 
 def interpreted_stack() -> list[traceback.FrameSummary]:

@@ -96,3 +96,19 @@ def test_a_part_that_has_size_1_in_the_example_is_written_at_any_size(load: Load
     for size in ((6, 8), (3, 5), (1, 3)):
         x, y = torch.rand(*size), torch.rand(1)
         torch.testing.assert_close(program(x, y)[0], model(x, y))
+
+
+@pytest.mark.parametrize("strategy", ["non-strict", "strict", "draft"])
+def test_a_failed_export_leaves_no_marks_on_the_example(load: Load, strategy: str) -> None:
+    x = torch.rand(3, 4)
+    torch._dynamo.maybe_mark_dynamic(x, 1)
+    before = {name: set(value) if isinstance(value, set) else value for name, value in vars(x).items()}
+    with pytest.raises(onnxplain.ExportFailed):
+        onnxplain.export(
+            load(NET.format("return x + 1 if x.sum() > 0 else y")).Net(),
+            (x, x),
+            dynamic_shapes=True,
+            strategies=(strategy,),
+            try_fixes=False,
+        )
+    assert vars(x) == before

@@ -107,10 +107,16 @@ CASES: dict[str, Case] = {
         lambda x: [
             aten.convolution(x, torch.ones(2, 4, 2, 2), torch.ones(2), [2], [1], [1], False, [0], 1),
             aten.convolution(x, torch.ones(4, 2, 2, 2), None, [2], [1], [1], True, [1], 1),
+        ],
+        IMAGE,
+    ),
+    "convolution-with-settings": dynamic(
+        lambda x: [
             aten._convolution(x, torch.ones(2, 4, 2, 2), torch.ones(2), [2], [1], [1], False, [0], 1, False, False, False, False),
             aten._convolution.deprecated(x, torch.ones(4, 2, 2, 2), None, [2], [1], [1], True, [1], 1, False, False, False),
         ],
         IMAGE,
+        since="2.12",
     ),
     "gru-cell": dynamic(layer(nn.GRUCell(6, 5)), (randn(3, 6), randn(3, 5))),
     "lstm-cell": dynamic(layer(nn.LSTMCell(6, 5, bias=False)), (randn(3, 6),)),
