@@ -130,10 +130,12 @@ def repeat_interleave(self: ir.Value, repeats: Any, dim: int | None = None, *, o
 def roll(self: ir.Value, shifts: Sequence[Any], dims: Sequence[int] = ()) -> Any:
     """aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor. Without dims, the elements in order."""
     if not dims:
-        return op.Reshape(roll(op.Reshape(self, [-1]), shifts, [0]), op.Shape(self))
+        return op.Reshape(roll(op.Reshape(self, [-1]), shifts, [0]), op.Shape(self), allowzero=1)
     for shift, dim in zip(shifts, dims, strict=True):
-        length = op.Squeeze(op.Shape(self, start=dim, end=None if dim == -1 else dim + 1))
-        self = op.Gather(self, op.Mod(op.Sub(op.Range(0, length, 1), shift), length), axis=dim)
+        size = op.Shape(self, start=dim, end=None if dim == -1 else dim + 1)
+        # NOTE: ONNX Runtime computes Mod by 0 even of no positions.
+        positions = op.Mod(op.Sub(op.Range(0, op.Squeeze(size), 1), shift), op.Max(size, 1))
+        self = op.Gather(self, positions, axis=dim)
     return self
 
 

@@ -59,6 +59,24 @@ def test_a_decision_by_sizes_is_told(load: Load, body: str, constraints: list[st
     assert told(program) == constraints
 
 
+@pytest.mark.parametrize("dim", [None, Dim.AUTO, Dim.DYNAMIC, "B", Dim("B")])
+@pytest.mark.parametrize("also", [Dim.AUTO, Dim.DYNAMIC])
+def test_what_an_operator_assumes_of_one_dim_beside_others(load: Load, dim: Any, also: Any) -> None:
+    _, program = exported(load, "return torch.tensor_split(x, 4, -1)[1]", [(2, 5), (1,)], ({0: dim, 1: also}, None))
+    (constraint,) = told(program)
+    right = [size for size in range(4, 12) if eval(constraint.replace("x.shape[1]", str(size)))]
+    assert right == [5, 9]
+
+
+def test_what_an_operator_assumes_of_two_dims_together(load: Load) -> None:
+    body = "return torch.cat([part * number for number, part in enumerate(torch.tensor_split(x.flatten(), 2))])"
+    _, program = exported(load, body, [(4, 6), (1,)], (("B", "T"), None))
+    assert told(program) == ["(B*T) % 2 == 0"]
+    _, program = exported(load, "return x.split(x.shape[0] % 5, 1)[-1]", [(4, 2), (1,)], (("B", "T"), None))
+    constraint = told(program)[0]
+    assert [eval(constraint, {"B": 12, "T": size}) for size in (1, 2, 3)] == [True, True, False]
+
+
 def test_both_bounds_of_a_dim_that_a_computed_number_needs(load: Load) -> None:
     _, program = exported(load, "return x.unfold(0, x.shape[0] // 2, 1)", [(4, 5), (1,)], ({0: Dim("B", min=2, max=8)}, None))
     assert told(program) == ["B >= 4 and B <= 5"]

@@ -70,7 +70,7 @@ def branches(
         others: Further dims on which such a decision may depend as well.
     """
     known = {**others, **names}
-    sizes = guards.symbols.sizes(list(known))
+    sizes = guards.symbols.sizes(request.shapes.dims)
     # NOTE: `other_sizes` knows which of the parts that an operator of the graph returns are in use.
     counted = {node.target for node in program.graph.nodes}
     by_place: dict[Location | None, list[tuple[str, Guard]]] = {}
@@ -80,7 +80,7 @@ def branches(
         least = 0 if users else 2
         if (
             (users or not _belong_together(guard.relation, sizes))
-            and (is_branch(guard) or guards.decided(guard, list(known), counted))
+            and (is_branch(guard) or guards.decided(guard, request.shapes.dims, counted))
             and size_limits.excludes(guard.relation, least)
         ):
             by_place.setdefault(evidence_about(request, guard).location, []).append((relation, guard))

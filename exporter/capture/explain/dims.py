@@ -165,7 +165,7 @@ def left_open(
         yield Finding(DimsFixed(sizes=sizes), fixed[dims[0]], fixes=(keep,), blocking=False)
     names = {dim: dim.place for dim in request.shapes.open}
     yield from assumptions.branches(request, guards, program, names, {})
-    yield from assumptions.decided(guards, program, names, {})
+    yield from assumptions.decided(guards, program, names, {dim: dim.name for dim in request.shapes.dynamic})
 
 
 def narrowed(request: Request, error: Exception | None, guards: Guards) -> Request | None:

@@ -124,11 +124,16 @@ class Guards:
         if guard.operator is None:
             return False
         sizes, relation = self.symbols.sizes(dims), guard.relation.xreplace(self.symbols.replaced())
-        others = (each for symbol in relation.free_symbols & sizes.keys() for each in (*larger(symbol, sizes), *smaller(symbol, sizes)))
+        symbols = relation.free_symbols & sizes.keys()
+        alone = (each for symbol in symbols for each in (*larger(symbol, sizes), *smaller(symbol, sizes)))
+        # NOTE: a product of sizes may stay even whichever of them varies alone.
+        together = (dict(sizes) | {symbol: sizes[symbol] + more for symbol in symbols} for more in range(1, _NEAR))
+        others = itertools.chain(alone, together if len(symbols) > 1 else ())
         excluded = list(itertools.islice((each for each in others if holds(relation, each) is False), _TRIES))
         if not excluded:
             return False
-        if guard.operator.counts and guard.operator.operator in counted:
+        # NOTE: `other_sizes` tells limits of single dims.
+        if guard.operator.counts and guard.operator.operator in counted and len(symbols) == 1:
             parts = guard.operator.parts(sizes)
             excluded = [each for each in excluded if guard.operator.parts(each) == parts]
         returned = guard.operator.symbolic()

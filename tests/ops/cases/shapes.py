@@ -56,7 +56,7 @@ CASES: dict[str, Case] = {
     "roll": dynamic(
         lambda x: [
             *(x.roll(1), x.roll((2, -1), (0, 2)), x.roll(-1, -1), x.roll(11, 1), x.roll(x.size(1) - 2, 1), x.roll(-x.size(0))),
-            (x > 0).roll(1, 0),
+            *((x > 0).roll(1, 0), x[:, x.size(1) :].roll(1), x[:, x.size(1) :].roll(1, 1)),
         ],
         X,
     ),
