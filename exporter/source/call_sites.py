@@ -9,7 +9,7 @@ import ast
 import dataclasses
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -123,7 +123,7 @@ def only(
     find: Callable[[ast.AST], Iterator[ast.expr]],
     written: Callable[[SourceExpression], SourceExpression | None] = lambda found: found,
 ) -> SourceExpression | None:
-    """The expression that `find` finds in the files of the export, or else in all of the user's files; None if it finds several.
+    """The expression that `find` finds in the files of the export, or else in those that they import; None if it finds several.
 
     Of the files of the export, the first one with such an expression counts.
 
@@ -136,9 +136,39 @@ def only(
     for file in near:
         if found := _found(file, find, written):
             return found[0] if len(found) == 1 else None
-    far = dict.fromkeys(getattr(module, "__file__", None) or "" for module in list(sys.modules.values()))
-    others = [each for file in far if file not in near and locations.is_users(file) for each in _found(file, find, written)]
+    others = [each for file in _imported(near) for each in _found(file, find, written)]
     return others[0] if len(others) == 1 else None
+
+
+def _imported(files: Iterable[str]) -> list[str]:
+    """The other files of the user's that `files` import, directly or not. What the rest of the program writes belongs to other exports."""
+    modules = {name: file for name, module in list(sys.modules.items()) if (file := getattr(module, "__file__", None))}
+    known = dict.fromkeys(files)
+    left = list(known)
+    while left:
+        names = set(_imports(left.pop()))
+        # NOTE: a relative import names the end of a module's name.
+        found = {file for name, file in modules.items() if name in names or not names.isdisjoint(_ends(name))}
+        new = [file for file in sorted(found - known.keys()) if locations.is_users(file)]
+        known |= dict.fromkeys(new)
+        left += new
+    return [file for file in known if file not in files]
+
+
+def _ends(name: str) -> Iterator[str]:
+    parts = name.split(".")
+    return ("." + ".".join(parts[start:]) for start in range(len(parts)))
+
+
+def _imports(file: str) -> Iterator[str]:
+    """The modules that `file` may import; relative ones begin with a dot."""
+    module = syntax.tree(file)
+    for node in ast.walk(module) if module is not None else ():
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        if isinstance(node, ast.ImportFrom):
+            base = ("." if node.level else "") + (node.module or "")
+            yield from (base, *(f"{base}{'' if base == '.' else '.'}{each.name}" for each in node.names))
 
 
 def _found(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import pathlib
+import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -295,12 +297,35 @@ def test_calls_are_searched_in_the_files_of_the_export(load: Load, marked: Marke
     ]
 
 
-def test_calls_are_searched_in_all_files_if_those_of_the_export_have_none(load: Load, marked: Marked) -> None:
-    load("def make():\n    return spaced_far(1)  # here\n", "far")
-    request = request_of((), load(MODEL).Inner())
+def test_calls_are_searched_in_the_files_that_those_of_the_export_import(load: Load, marked: Marked) -> None:
+    far = load("def make():\n    return spaced_far(1)  # here\n", "far")
+    between = load(f"from {far.__name__} import make\n", "between")
+    assert calls(request_of((), load(MODEL).Inner()), "spaced_far") == []
+    for line in (f"import {far.__name__}", f"import {between.__name__} as other", f"from {between.__name__} import make"):
+        request = request_of((), load(f"{line}\n{MODEL}").Inner())
+        assert calls(request, "spaced_far") == [("far", *marked("here", "far"))]
+    further = load("def make():\n    return spaced_far(2)\n", "further")
     assert calls(request, "spaced_far") == [("far", *marked("here", "far"))]
-    load("def make():\n    return spaced_far(2)\n", "further")
-    assert calls(request, "spaced_far") == []
+    both = f"import {far.__name__}, {further.__name__}\n{MODEL}"
+    assert calls(request_of((), load(both).Inner()), "spaced_far") == []
+
+
+@pytest.mark.parametrize(
+    "line", ["from .sizes import make", "from . import sizes", "import spaced_package.sizes", "from spaced_package import sizes"]
+)
+def test_calls_are_searched_in_other_files_of_a_package(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    folder = tmp_path / "spaced_package"
+    folder.mkdir()
+    for name, text in {"__init__": "", "sizes": "def make():\n    return spaced_far(1)\n", "model": f"{line}\n{MODEL}"}.items():
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    before = set(sys.modules)
+    try:
+        model = importlib.import_module("spaced_package.model")
+        assert calls(request_of((), model.Inner()), "spaced_far") == [("sizes", 2)]
+    finally:
+        for name in sys.modules.keys() - before:
+            del sys.modules[name]
 
 
 def test_calls_in_the_file_of_a_function_and_of_the_caller(load: Load, marked: Marked) -> None:
