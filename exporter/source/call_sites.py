@@ -75,7 +75,8 @@ def argument(request: Request, name: str, matches: Callable[[ast.expr], bool] = 
             value = given_arguments.definition(found.file, found.node)
             return next((SourceExpression(found.file, each) for each in (value, found.node) if matches(each)), None)
 
-        return only(request, lambda node: _values(node, name), written)
+        # NOTE: in the rest of the program, the same value belongs to another export.
+        return only(request, lambda node: _values(node, name), written, anywhere=False)
     return SourceExpression(*given) if given is not None and matches(given[1]) else None
 
 
@@ -122,26 +123,35 @@ def only(
     request: Request,
     find: Callable[[ast.AST], Iterator[ast.expr]],
     written: Callable[[SourceExpression], SourceExpression | None] = lambda found: found,
+    *,
+    anywhere: bool = True,
 ) -> SourceExpression | None:
     """The expression that `find` finds in the files of the export, or else in those that they import; None if it finds several.
 
-    Of the files of the export, the first one with such an expression counts.
+    Of the files of the export, the first one with such an expression counts. If none of all these has one, the other files of the user's
+    count, unless `anywhere` is False.
 
     Args:
         request: The export.
         find: The expressions at a node.
         written: The expression that one of them stands for; None if it does not count.
+        anywhere: Whether to search files that the export's files do not import, for example because a program loads them by path.
     """
     near = dict.fromkeys(_files(request))
     for file in near:
         if found := _found(file, find, written):
             return found[0] if len(found) == 1 else None
-    others = [each for file in _imported(near) for each in _found(file, find, written)]
+    imported = _imported(near)
+    others = [each for file in imported for each in _found(file, find, written)]
+    if not others and anywhere:
+        files = dict.fromkeys(getattr(module, "__file__", None) or "" for module in list(sys.modules.values()))
+        left = [file for file in files if file not in near and file not in imported and locations.is_users(file)]
+        others = [each for file in left for each in _found(file, find, written)]
     return others[0] if len(others) == 1 else None
 
 
 def _imported(files: Iterable[str]) -> list[str]:
-    """The other files of the user's that `files` import, directly or not. What the rest of the program writes belongs to other exports."""
+    """The other files of the user's that `files` import, directly or not."""
     modules = {name: file for name, module in list(sys.modules.items()) if (file := getattr(module, "__file__", None))}
     known = dict.fromkeys(files)
     left = list(known)

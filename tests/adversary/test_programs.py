@@ -25,6 +25,7 @@ import pytest
 import torch
 import torch.utils._pytree as pytree
 from adversary.programs import Program, random_program
+from packaging.version import Version
 
 import onnxplain
 from onnxplain.diagnostics import Diagnostic
@@ -237,6 +238,9 @@ def attack(seed: int, number: int, folder: pathlib.Path) -> Iterator[tuple[Progr
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(
+    Version(torch.__version__) < Version("2.12"), reason="the counts of unique elements have another dtype in torch 2.11's graph"
+)
 def test_random_programs_export_or_are_refused_for_a_reason(tmp_path: pathlib.Path) -> None:
     verdicts = list(attack(1, 40, tmp_path))
     assert [(verdict, made.source()) for made, verdict in verdicts if verdict.is_fault] == []

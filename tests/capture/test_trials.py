@@ -222,7 +222,7 @@ WAYS = {
     ),
     "beside odd objects": (
         f"class Slots:\n    __slots__ = 'x'\n\n    def choose(self, x):\n{{method}}\n\nclass Frozen(tuple):\n    pass\n\n{MADE}"
-        "        self.odd = [iter([1]), threading.Lock(), Slots, Frozen((1,)), {1}, (1, [2]), frozenset([3]), list(range(10_001))]\n\n"
+        "        self.odd = [iter([1]), threading.Lock(), Slots, Frozen((1,)), {{1}}, (1, [2]), frozenset([3]), list(range(10_001))]\n\n"
         "    def forward(self, x):\n        slots = self.odd[2]()\n        slots.x = 1\n        return slots.choose(x)\n"
     ),
     "member of an enumeration": (

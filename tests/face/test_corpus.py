@@ -36,7 +36,9 @@ ELSEWHERE: Mapping[str, Other] = {
     ),
     "066_grid_sample_5d": Other("the operator is written with others at this opset, so there is nothing to warn of", [set()]),
     "018_numpy_roundtrip": Other("torch traces np.hanning as an operator", [{("OXP3002", 14)}], before="2.12"),
-    "o42_assert_on_shapes": Other("torch asks for even sizes instead", [{("OXP1011", 16)}], before="2.12"),
+    "o42_assert_on_shapes": Other("torch asks for even sizes instead", [{("OXP1011", 16), ("OXP4001", 12)}], before="2.12"),
+    "o100_module_dict_by_data": Other("the fixed model does not export", [{("OXP1002", 18)}], before="2.12"),
+    "o105_healthy_print": Other("torch formats no symbolic number", [{("OXP1009", 18)}], before="2.12"),
 }
 """Cases whose outcome differs from their docstring."""
 
@@ -48,11 +50,13 @@ def check(case: Case, result: dict[str, Any]) -> None:
     assert not result["internal"]
     assert not result["traceback"]
     other = ELSEWHERE.get(case.name)
-    if other and (not other.before or Version(torch.__version__) < Version(other.before)):
+    old = other is not None and bool(other.before) and Version(torch.__version__) < Version(other.before)
+    if other and (old or not other.before):
         assert {tuple(finding) for finding in result["findings"]} in other.findings, result
     else:
         assert right(case, result), result
-    assert all(each == "exported" for each in result.get("fixed", ())), result
+    # NOTE: an older torch may not export what a fix makes of the model.
+    assert old or all(each == "exported" for each in result.get("fixed", ())), result
 
 
 @pytest.mark.parametrize("name", [case.name for case in found(OWN)])

@@ -297,15 +297,21 @@ def test_calls_are_searched_in_the_files_of_the_export(load: Load, marked: Marke
     ]
 
 
-def test_calls_are_searched_in_the_files_that_those_of_the_export_import(load: Load, marked: Marked) -> None:
+def test_calls_are_searched_in_all_files_if_those_of_the_export_have_none(load: Load, marked: Marked) -> None:
+    load("def make():\n    return spaced_far(1)  # here\n", "far")
+    request = request_of((), load(MODEL).Inner())
+    assert calls(request, "spaced_far") == [("far", *marked("here", "far"))]
+    load("def make():\n    return spaced_far(2)\n", "further")
+    assert calls(request, "spaced_far") == []
+
+
+def test_imported_files_come_before_others(load: Load, marked: Marked) -> None:
     far = load("def make():\n    return spaced_far(1)  # here\n", "far")
     between = load(f"from {far.__name__} import make\n", "between")
-    assert calls(request_of((), load(MODEL).Inner()), "spaced_far") == []
+    further = load("def make():\n    return spaced_far(2)\n", "further")
     for line in (f"import {far.__name__}", f"import {between.__name__} as other", f"from {between.__name__} import make"):
         request = request_of((), load(f"{line}\n{MODEL}").Inner())
         assert calls(request, "spaced_far") == [("far", *marked("here", "far"))]
-    further = load("def make():\n    return spaced_far(2)\n", "further")
-    assert calls(request, "spaced_far") == [("far", *marked("here", "far"))]
     both = f"import {far.__name__}, {further.__name__}\n{MODEL}"
     assert calls(request_of((), load(both).Inner()), "spaced_far") == []
 
@@ -316,11 +322,13 @@ def test_calls_are_searched_in_the_files_that_those_of_the_export_import(load: L
 def test_calls_are_searched_in_other_files_of_a_package(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
     folder = tmp_path / "spaced_package"
     folder.mkdir()
+    (tmp_path / "elsewhere.py").write_text("def make():\n    return spaced_far(2)\n", encoding="utf-8")
     for name, text in {"__init__": "", "sizes": "def make():\n    return spaced_far(1)\n", "model": f"{line}\n{MODEL}"}.items():
         (folder / f"{name}.py").write_text(text, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     before = set(sys.modules)
     try:
+        importlib.import_module("elsewhere")
         model = importlib.import_module("spaced_package.model")
         assert calls(request_of((), model.Inner()), "spaced_far") == [("sizes", 2)]
     finally:

@@ -114,6 +114,7 @@ CASES: dict[str, Case] = {
             functional.max_pool2d(x[:, :, :5], 3, 2, 0, ceil_mode=True),
         ],
         IMAGE,
+        since="2.12",
         expects=frozenset({"OXP1011"}),
     ),
     "max-pool-rounded-up": static(
