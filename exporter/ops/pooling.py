@@ -126,8 +126,24 @@ def _avg_pool(
     return op.Squeeze(pooled, [0]) if batched is not value else pooled
 
 
-@translates("aten::max_pool1d", "aten::max_pool2d", "aten::max_pool3d")
-def max_pool(
+@translates("aten::max_pool1d")
+def max_pool1d(
+    self: ir.Value,
+    kernel_size: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    ceil_mode: bool = False,
+) -> Any:
+    """aten::max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, ...) -> Tensor.
+
+    As `max_pool2d`, for `self` (N, C, L) or (C, L).
+    """
+    return _max_pool(1, self, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+@translates("aten::max_pool2d")
+def max_pool2d(
     self: ir.Value,
     kernel_size: Sequence[int],
     stride: Sequence[int] = (),
@@ -137,17 +153,44 @@ def max_pool(
 ) -> Any:
     """aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, ...) -> Tensor.
 
-    `self` (N, C, H, W) or (C, H, W); one spatial dim fewer for `max_pool1d`, one more for `max_pool3d`. The maximum of each window.
+    `self` (N, C, H, W) or (C, H, W). The maximum of each window.
     """
-    assert self.shape is not None
-    rank = len(kernel_size)
-    kernel, pads, dilations = kernel_size, _per_dim(padding, rank), _per_dim(dilation, rank)
+    return _max_pool(2, self, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+@translates("aten::max_pool3d")
+def max_pool3d(
+    self: ir.Value,
+    kernel_size: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    ceil_mode: bool = False,
+) -> Any:
+    """aten::max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, ...) -> Tensor.
+
+    As `max_pool2d`, for `self` (N, C, D, H, W) or (C, D, H, W).
+    """
+    return _max_pool(3, self, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def _max_pool(
+    rank: int,
+    value: ir.Value,
+    kernel_size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    ceil_mode: bool,
+) -> Any:
+    assert value.shape is not None
+    kernel, pads, dilations = (_per_dim(each, rank) for each in (kernel_size, padding, dilation))
     strides = _per_dim(stride, rank) if stride else kernel
-    batched = op.Unsqueeze(self, [0]) if len(self.shape) == rank + 1 else self
+    batched = op.Unsqueeze(value, [0]) if len(value.shape) == rank + 1 else value
     windows = [step * (size - 1) + 1 for size, step in zip(kernel, dilations, strict=True)]
     ends, rounds_up = list(pads), ceil_mode
     if ceil_mode:
-        sizes: list[Any] = list(self.shape)[-rank:]
+        sizes: list[Any] = list(value.shape)[-rank:]
         along = zip(sizes, windows, strides, pads, strict=True)
         exact = [_exact_end(size, *others) if isinstance(size, int) else others[-1] for size, *others in along]
         # NOTE: ONNX Runtime takes no padding of the size of the kernel.
@@ -157,7 +200,7 @@ def max_pool(
             rounds_up = _rounds_up(sizes, windows, strides, pads)
     attributes = {"kernel_shape": kernel, "strides": strides, "pads": [*pads, *ends], "dilations": dilations, "ceil_mode": int(rounds_up)}
     (pooled,) = emit("MaxPool", [batched], attributes, outputs=1)
-    return op.Squeeze(pooled, [0]) if batched is not self else pooled
+    return op.Squeeze(pooled, [0]) if batched is not value else pooled
 
 
 def _rounds_up(sizes: Sequence[Any], kernel: Sequence[int], strides: Sequence[int], pads: Sequence[int]) -> bool:

@@ -105,6 +105,8 @@ CASES: dict[str, Case] = {
         lambda x: [
             *(functional.max_pool2d(x, 2), functional.max_pool2d(x[0], (3, 2), 1, 1), functional.max_pool2d(x, 3, 2, 1, ceil_mode=True)),
             *(functional.max_pool1d(x[0], 3, dilation=2), functional.max_pool3d(x[:, :, None], (1, 2, 3))),
+            # NOTE: a list of one number stands for all dims.
+            *(functional.max_pool2d(x, [2]), functional.max_pool2d(x[0], [2], [1]), functional.max_pool3d(x[None], [2], dilation=[1])),
         ],
         IMAGE,
     ),
