@@ -123,7 +123,8 @@ def repeat_interleave(self: ir.Value, repeats: Any, dim: int | None = None, *, o
         self, dim = op.Reshape(self, [-1]), 0
     length = op.Shape(self, start=dim, end=None if dim == -1 else dim + 1)
     positions = op.Range(0, op.Squeeze(op.Mul(length, repeats)), 1)
-    return op.Gather(self, op.Div(positions, repeats), axis=dim)
+    # NOTE: ONNX Runtime computes Div by 0 even of no positions.
+    return op.Gather(self, op.Div(positions, max(repeats, 1) if isinstance(repeats, int) else op.Max(repeats, 1)), axis=dim)
 
 
 @translates("aten::roll")
