@@ -22,7 +22,7 @@ from .request import DimNames, Request, signature_of
 from .runtime import verify
 from .source import locations
 from .storage import Staging, open_destination, save, serialize, write
-from .torch_internals import config, symbols
+from .torch_internals import symbols
 
 
 def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry, dim_names: DimNames, budget: Budget) -> ONNXProgram:
@@ -47,8 +47,7 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry, di
                 context.event(lacking, logging.WARNING)
             captured = capture(context, request, dim_names, budget, lambda program: look_ahead(context, program, registry, dim_names))
             request = dataclasses.replace(request, shapes=captured.shapes)
-        # NOTE: passes compute shapes again; there as well, an example of size 1 must not fix a dynamic dim.
-        with without_collection(), config.switched_on(config.SIZE_ONE):
+        with without_collection():
             with context.stage("passes"):
                 prepared = passes.run(context, captured.program, registry, dim_names)
             with context.stage("dispatch"):

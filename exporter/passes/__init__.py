@@ -11,9 +11,9 @@ from onnxplain import graph_views
 from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.registry import OnnxRegistry
 from onnxplain.request import DimNames
-from onnxplain.torch_internals import generated_code
+from onnxplain.torch_internals import config, generated_code
 
-from . import decompose, empty_results, flex_attention, functionalize, parts, promote, prune, scalars, squeezes
+from . import decompose, empty_results, flex_attention, functionalize, parts, promote, prune, scalars, squeezes, strided
 from .graphs import graph_modules
 
 __all__ = ["Prepared", "graph_modules", "run"]
@@ -36,6 +36,7 @@ Pass = Callable[[DiagnosticContext, torch.fx.GraphModule, OnnxRegistry], None]
 
 _PASSES: tuple[Pass, ...] = (
     prune.remove_unused,  # first: ONNX has no operator that stops a run, so no other pass need see a run-time check
+    strided.address_whole_tensors,  # before decompose: views still tell whose memory they show
     squeezes.drop_computed_dims,  # before decompose: a squeeze has a translation, so it stays one
     flex_attention.replace_flex_attention,  # before decompose: its operators may need it
     empty_results.replace_empty_results,  # before decompose: what a constant replaces needs no translation
@@ -54,7 +55,8 @@ def run(context: DiagnosticContext, program: torch.export.ExportedProgram, regis
     """Runs all passes on a copy of the program's graph."""
     captured = program.graph_module
     context.graph("captured", lambda: graph_views.of_fx("captured", captured, dim_names))
-    with generated_code.deferred():
+    # NOTE: passes compute shapes again. As in the capture, a size of 1 in the example must not fix a dynamic dim.
+    with generated_code.deferred(), config.switched_on(config.SIZE_ONE):
         program, graph_module = functionalize.functionalize(context, program)
         context.graph("prepared", lambda: graph_views.of_fx("prepared", graph_module, dim_names))
         for change in _PASSES:
