@@ -26,6 +26,8 @@ _DROPOUT = frozenset({"aten::dropout", "aten::feature_dropout", "aten::alpha_dro
 _WITH_STATISTICS = {"aten::batch_norm": "training", "aten::instance_norm": "use_input_stats"}
 """Normalizations that keep running statistics, and the argument that makes them update these."""
 
+_FILLS = frozenset({"aten::zero_", "aten::fill_.Scalar", "aten::fill_.Tensor"})
+
 _MUTATED_KINDS = {
     torch.export.graph_signature.OutputKind.BUFFER_MUTATION: "buffer",
     torch.export.graph_signature.OutputKind.USER_INPUT_MUTATION: "input",
@@ -36,6 +38,7 @@ def functionalize(
     context: DiagnosticContext, program: torch.export.ExportedProgram
 ) -> tuple[torch.export.ExportedProgram, torch.fx.GraphModule]:
     """The program and a copy of its graph, which has no in-place operators. The program is a new one if it was traced again."""
+    _refuse_repeated(context, program)
     graph_module = _copy(context, program)
     lasting = _lasting(program, graph_module.graph)
     returned, plain = _returned(graph_module.graph), _plain_inputs(program)
@@ -57,6 +60,26 @@ def functionalize(
                 MutationDropped(kind=_MUTATED_KINDS[spec.kind], name=spec.target), at=None if writer is None else locations.at_node(writer)
             )
     return functional, copy.deepcopy(functional.graph_module)
+
+
+def _refuse_repeated(context: DiagnosticContext, program: torch.export.ExportedProgram) -> None:
+    """Reports writes to elements that an expansion repeats: torch adds what each repetition changes (read in torch 2.13)."""
+    repeated = [node for node in all_nodes(program) if mutates(node) and _repeats(node)]
+    for node in repeated:
+        context.report(MutationNotRemoved(operator=qualified_name(node.target)), at=locations.at_node(node), blocking=True)
+    if repeated:
+        raise context.stop()
+
+
+def _repeats(node: torch.fx.Node) -> bool:
+    """Whether `node` writes to elements that an expansion repeats."""
+    written = node.args[0] if node.args else None
+    value = written.meta.get("val") if isinstance(written, torch.fx.Node) else None
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+        return False
+    repeated = [size for size, stride in zip(value.shape, value.stride(), strict=True) if isinstance(stride, int) and stride == 0]
+    # NOTE: other operators refuse repeated elements in eager mode, so that a dynamic size is 1 in every run.
+    return any(size > 1 if isinstance(size, int) else qualified_name(node.target) in _FILLS for size in repeated)
 
 
 def mutates(node: torch.fx.Node) -> bool:

@@ -365,3 +365,28 @@ def test_writes_to_views_of_dynamic_sizes() -> None:
     program = onnxplain.export(forward, (torch.randn(3, 4),), dynamic_shapes=({0: batch, 1: width},))
     x = torch.randn(2, 5)
     torch.testing.assert_close(program(x)[0], forward(x))
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+def test_a_write_to_repeated_elements_is_refused(fixed: bool) -> None:
+    class Expanded(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = (x + 1).unsqueeze(2).expand(-1, -1, x.shape[0], -1)
+            y[:, 0].zero_()
+            return y
+
+    x = torch.ones(3, 4, 5)
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(Expanded(), (x,), dynamic_shapes=None if fixed else True)
+    assert [each.rule.id for each in failed.value.findings] == ["OXP2001"]
+
+
+def test_an_expansion_that_repeats_nothing_is_written() -> None:
+    class Expanded(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = (x + 1).unsqueeze(2).expand(-1, -1, 1, -1)
+            y[:, 0].zero_()
+            return y
+
+    x = torch.rand(3, 4, 5)
+    torch.testing.assert_close(onnxplain.export(Expanded(), (x,))(x)[0], Expanded()(x))
