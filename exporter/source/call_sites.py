@@ -128,8 +128,8 @@ def only(
 ) -> SourceExpression | None:
     """The expression that `find` finds in the files of the export, or else in those that they import; None if it finds several.
 
-    Of the files of the export, the first one with such an expression counts. If none of all these has one, the other files of the user's
-    count, unless `anywhere` is False.
+    Of the export's own files, the first one with such an expression counts. If neither these files nor their imports have one, the search
+    goes on in the user's other files, unless `anywhere` is False.
 
     Args:
         request: The export.
@@ -151,7 +151,7 @@ def only(
 
 
 def _imported(files: Iterable[str]) -> list[str]:
-    """The other files of the user's that `files` import, directly or not."""
+    """The user's other files that `files` import, directly or indirectly."""
     modules = {name: file for name, module in list(sys.modules.items()) if (file := getattr(module, "__file__", None))}
     known = dict.fromkeys(files)
     left = list(known)
