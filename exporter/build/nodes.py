@@ -140,7 +140,10 @@ class NodeBuilder:
         try:
             args, kwargs = self._arguments((call.args, dict(call.kwargs)))
             returned = call.translation.function(*args, **kwargs)
-            return user_translations.checked(node, returned) if call.translation.origin == "user" else returned
+            if call.translation.origin == "user":
+                return user_translations.checked(node, returned)
+            _check_results(node, returned)
+            return returned
         except (Exception, SystemExit) as error:  # noqa: BLE001  a translation may be the user's, and may raise anything
             self._report_failure(node, call, error)
             self.recorder.take()
@@ -210,6 +213,18 @@ class NodeBuilder:
             value = op.Cast(value, to=int(dtype))
         value.name = name
         return self.types.assign(value, expected)
+
+
+def _check_results(node: torch.fx.Node, returned: Any) -> None:
+    """Raises a ValueError if the graph uses a tensor that a translation leaves out, as some do with what only gradients need."""
+    if not isinstance(returned, list | tuple):
+        return
+    used = sorted(user.args[1] for user in node.users if is_output_selection(user) and user.users and isinstance(user.args[1], int))
+    left_out = [
+        index for index in used if index < len(returned) and returned[index] is None and isinstance(node.meta["val"][index], torch.Tensor)
+    ]
+    if left_out:
+        raise ValueError(f"ONNX has no operator for its result {left_out[0]}")
 
 
 def _with_definition(evidence: Evidence, function: Callable[..., Any]) -> Evidence:

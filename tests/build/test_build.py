@@ -572,3 +572,20 @@ def test_the_model_tells_what_made_it() -> None:
     model = export(lambda x: x + 1, torch.ones(2)).model
     assert (model.ir_version, model.producer_name, model.producer_version) == (10, "onnxplain", importlib.metadata.version("onnxplain"))
     assert (model.graph.name, dict(model.graph.opset_imports)) == ("main_graph", {"": 20})
+
+
+def test_a_result_that_a_translation_leaves_out() -> None:
+    class Bag(nn.Module):
+        def __init__(self, index: int) -> None:
+            super().__init__()
+            self.index = index
+
+        def forward(self, weight: torch.Tensor, indices: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+            result: torch.Tensor = torch.ops.aten._embedding_bag(weight, indices, offsets, False, 1)[self.index]
+            return result + 1
+
+    given = (torch.randn(9, 4), torch.tensor([0, 8, 3, 1]), torch.tensor([0, 2]))
+    with pytest.raises(ExportFailed) as failed:
+        export(Bag(1), *given)
+    assert rules(failed.value.log) == ["OXP3004"]
+    torch.testing.assert_close(export(Bag(2), *given)(*given)[0], Bag(2)(*given))

@@ -50,6 +50,7 @@ CASES: dict[str, Case] = {
         lambda x: [
             *(x.repeat_interleave(2), x.repeat_interleave(3, 1), x.repeat_interleave(2, -1), x[0, 0, 0].repeat_interleave(2)),
             *(x.repeat_interleave(x.size(1) - 3, dim) for dim in (None, 0, 1, -1)),
+            *(x.repeat_interleave(0, 1), x.repeat_interleave(x.size(1) % 2, 0)),
         ],
         X,
     ),
