@@ -64,11 +64,9 @@ def functionalize(
 
 def _refuse_repeated(context: DiagnosticContext, program: torch.export.ExportedProgram) -> None:
     """Reports writes to elements that an expansion repeats: torch adds what each repetition changes (read in torch 2.13)."""
-    repeated = [node for node in all_nodes(program) if mutates(node) and _repeats(node)]
-    for node in repeated:
-        context.report(MutationNotRemoved(operator=qualified_name(node.target)), at=locations.at_node(node), blocking=True)
-    if repeated:
-        raise context.stop()
+    for node in all_nodes(program):
+        if mutates(node) and _repeats(node):
+            context.report(MutationNotRemoved(operator=qualified_name(node.target)), at=locations.at_node(node), blocking=True)
 
 
 def _repeats(node: torch.fx.Node) -> bool:
