@@ -46,7 +46,7 @@ def exporting() -> Iterator[None]:
     with lock.free:
         lock.owner = here
         try:
-            with tracing.hidden_from_other_threads(), tracing.generated_code_as_before():
+            with tracing.hidden_from_other_threads(), tracing.wrappers_as_before(), tracing.generated_code_as_before():
                 yield
         finally:
             try:

@@ -25,6 +25,9 @@ _CREATE_NODE = Symbol(
 )
 
 
+_NOTHING = object()
+
+
 def answering_that_it_exports() -> AbstractContextManager[None]:
     """While it is open, `torch.compiler.is_exporting()` is True in this context, although nothing is captured."""
     return wrapped(Slot(torch.compiler, "is_exporting"), lambda _: True)
@@ -92,6 +95,37 @@ def hidden_from_other_threads() -> Iterator[None]:
                 setattr(cls, name, old)
 
     with put_back(undo), wrapped(Slot(torch.fx._symbolic_trace._Patcher, "patch_method"), patch_method):
+        yield
+
+
+# NOTE: while a tracer runs, functions that `torch.fx.wrap` names have wrappers in the globals of their modules.
+_PATCH = Symbol("torch.fx._symbolic_trace:_Patcher.patch", without="an interrupted export may leave wrappers of torch.fx in modules")
+_PATCHER = Symbol("torch.fx._symbolic_trace:CURRENT_PATCHER", without="an interrupted export may leave a tracer's patches to the next one")
+
+
+@contextmanager
+def wrappers_as_before() -> Iterator[None]:
+    """Puts back what a tracer wraps in the globals of modules, after an interrupt that comes while torch does so."""
+    if not _PATCH.is_present:
+        yield
+        return
+
+    replaced: list[tuple[dict[str, Any], str, Any, Any]] = []
+    owner = torch.fx._symbolic_trace
+    before = getattr(owner, "CURRENT_PATCHER", None)
+
+    def patch(original: Any, patcher: Any, namespace: dict[str, Any], name: str, new: Any, *args: Any, **kwargs: Any) -> Any:
+        replaced.append((namespace, name, namespace.get(name, _NOTHING), new))
+        return original(patcher, namespace, name, new, *args, **kwargs)
+
+    def undo() -> None:
+        for namespace, name, old, new in reversed(replaced):
+            if namespace.get(name) is new:
+                namespace.pop(name) if old is _NOTHING else namespace.update({name: old})
+        if _PATCHER.is_present and owner.CURRENT_PATCHER is not before:
+            owner.CURRENT_PATCHER = before
+
+    with put_back(undo), wrapped(Slot(owner._Patcher, "patch"), patch):
         yield
 
 
