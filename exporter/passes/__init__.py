@@ -57,7 +57,7 @@ def run(context: DiagnosticContext, program: torch.export.ExportedProgram, regis
     context.graph("captured", lambda: graph_views.of_fx("captured", captured, dim_names))
     # NOTE: passes compute shapes again. As in the capture, a size of 1 in the example must not fix a dynamic dim.
     with generated_code.deferred(), config.switched_on(config.SIZE_ONE):
-        program, graph_module = functionalize.functionalize(context, program)
+        program, graph_module = functionalize.functionalize(context, program, dim_names)
         context.graph("prepared", lambda: graph_views.of_fx("prepared", graph_module, dim_names))
         for change in _PASSES:
             for module in graph_modules(graph_module):

@@ -11,12 +11,13 @@ import torch
 
 from onnxplain.diagnostics import DiagnosticContext, Evidence
 from onnxplain.registry import qualified_name
-from onnxplain.rules import MutationDropped, MutationNotRemoved
+from onnxplain.request import DimNames
+from onnxplain.rules import ConstraintViolated, MutationDropped, MutationNotRemoved
 from onnxplain.source import locations
 from onnxplain.torch_internals import functorch, pytree
 from onnxplain.torch_internals.operators import OpOverload, schema
 
-from . import aliases, observers, views
+from . import aliases, joined_memory, observers, views
 from .graphs import all_nodes, arguments, graph_modules
 from .inline import inline_grad_mode
 from .views import View
@@ -35,7 +36,7 @@ _MUTATED_KINDS = {
 
 
 def functionalize(
-    context: DiagnosticContext, program: torch.export.ExportedProgram
+    context: DiagnosticContext, program: torch.export.ExportedProgram, dim_names: DimNames
 ) -> tuple[torch.export.ExportedProgram, torch.fx.GraphModule]:
     """The program and a copy of its graph, which has no in-place operators. The program is a new one if it was traced again."""
     _refuse_repeated(context, program)
@@ -43,8 +44,12 @@ def functionalize(
     lasting = _lasting(program, graph_module.graph)
     returned, plain = _returned(graph_module.graph), _plain_inputs(program)
     writers: dict[torch.fx.Node, Evidence] = {}
-    obstacle = _resolved_by_tracing(graph_module) or _rewrite(graph_module, lasting, writers)
+    copies = joined_memory.Copies(program)
+    obstacle = _resolved_by_tracing(graph_module) or _rewrite(graph_module, lasting, writers, copies)
     if obstacle is None:
+        for size, node in copies.assumed.items():
+            rule = ConstraintViolated(dim=dim_names.text(size), constraint=f"{dim_names.text(size)} != 1")
+            context.report(rule, at=locations.at_node(node))
         for node, (kind, name) in lasting.items():
             # NOTE: the caller of a model that returns its cache uses the result. A tensor that is an argument by itself may live on.
             if node in writers and (kind != "input" or node not in returned or node.name in plain):
@@ -170,7 +175,10 @@ def _with_graph(program: torch.export.ExportedProgram, graph_module: torch.fx.Gr
 
 
 def _rewrite(
-    root: torch.fx.GraphModule, lasting: Collection[torch.fx.Node], writers: dict[torch.fx.Node, Evidence]
+    root: torch.fx.GraphModule,
+    lasting: Collection[torch.fx.Node],
+    writers: dict[torch.fx.Node, Evidence],
+    copies: joined_memory.Copies,
 ) -> torch.fx.Node | None:
     """Rewrites all in-place operators, and adds the last line that writes to each of `lasting` to `writers`.
 
@@ -178,7 +186,7 @@ def _rewrite(
     """
     for module in graph_modules(root):
         if any(map(mutates, module.graph.nodes)):
-            obstacle = _Rewriting(module.graph, lasting, writers).run()
+            obstacle = _Rewriting(module.graph, lasting, writers, copies).run()
             if obstacle is not None:
                 return obstacle
     return None
@@ -191,15 +199,23 @@ class _Rewriting:
         graph: The graph.
         lasting: The inputs of the graph that may be written: the caller of the exported model keeps their old data.
         writers: Gets the last line that writes to each of `lasting`.
+        copies: Gets what is written and read of copies that are views where a size is 1.
     """
 
-    def __init__(self, graph: torch.fx.Graph, lasting: Collection[torch.fx.Node], writers: dict[torch.fx.Node, Evidence]) -> None:
+    def __init__(
+        self,
+        graph: torch.fx.Graph,
+        lasting: Collection[torch.fx.Node],
+        writers: dict[torch.fx.Node, Evidence],
+        copies: joined_memory.Copies,
+    ) -> None:
         self._graph = graph
         self._lasting = lasting
         self._views: dict[torch.fx.Node, View] = {}
         self._selected: dict[tuple[View, object], View] = {}
         self._replaced: list[torch.fx.Node] = []
         self._writers = writers
+        self._copies = copies
 
     def run(self) -> torch.fx.Node | None:
         """Rewrites the graph. Returns the first node that stands in the way, and leaves the graph half rewritten then."""
@@ -217,13 +233,16 @@ class _Rewriting:
         return None
 
     def _rewrite(self, node: torch.fx.Node, *, is_concerned: bool) -> None:
-        read = [self._views[each] for each in node.all_input_nodes if each in self._views]
+        read = {each: self._views[each] for each in node.all_input_nodes if each in self._views}
+        for view in () if _reads_sizes(node) else read.values():
+            self._copies.read(view.memory)
         written = self._views.get(node.args[0]) if node.args and isinstance(node.args[0], torch.fx.Node) else None
         self._renew_inputs(node)
         if mutates(node):
             self._write(node, written)
         elif is_concerned and _has_tensors(node):
-            self._record(node, read)
+            self._record(node, list(read.values()))
+            self._copies.record(node, self._views[node].memory, {each: view.memory for each, view in read.items()})
 
     def _renew_inputs(self, node: torch.fx.Node) -> None:
         """Replaces the inputs of `node` by their present values."""
@@ -269,6 +288,7 @@ class _Rewriting:
                 raise views.Irreplaceable
             self._writers[origin] = locations.at_node(node)
         self._views[node] = view
+        self._copies.write(view.memory, node)
         copied = _copied(node)
         with self._graph.inserting_before(node.next):
             view.write(copied or node, self._graph, node)

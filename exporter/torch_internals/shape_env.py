@@ -94,6 +94,11 @@ def range_of(environment: Any, symbol: sympy.Basic | None) -> tuple[sympy.Basic,
     return None if found is None else (found.lower, found.upper)
 
 
+def examples(environment: Any) -> dict[sympy.Symbol, int]:
+    """The size that each symbol has in the example."""
+    return {symbol: int(value) for symbol, value in getattr(environment, "backed_var_to_val", {}).items()}
+
+
 def symbols_by_source(environment: Any) -> dict[str, sympy.Symbol]:
     """The symbol of each size by its source, such as `L['x'][0].size()[1]`."""
     return getattr(environment, "source_to_var", {})

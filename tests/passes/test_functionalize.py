@@ -390,3 +390,46 @@ def test_an_expansion_that_repeats_nothing_is_written() -> None:
 
     x = torch.rand(3, 4, 5)
     torch.testing.assert_close(onnxplain.export(Expanded(), (x,))(x)[0], Expanded()(x))
+
+
+def rows_written(x: torch.Tensor) -> torch.Tensor:
+    rows = x[:, :2]
+    rows.flatten().add_(1)
+    return rows * 1
+
+
+def rows_written_before_the_copy_is_read(x: torch.Tensor) -> torch.Tensor:
+    rows = (x * 2)[:, :2]
+    flat = rows.reshape(-1)
+    rows.mul_(3)
+    return flat
+
+
+def rows_in_use_no_more(x: torch.Tensor) -> torch.Tensor:
+    rows = (x * 2)[:, :2]
+    return rows.flatten().add_(1)
+
+
+def rows_of_which_the_size_is_read(x: torch.Tensor) -> torch.Tensor:
+    rows = x[:, :2]
+    return rows.flatten().add_(1) * rows.shape[0]
+
+
+@pytest.mark.parametrize(
+    ("function", "least", "told"),
+    [
+        (rows_written, 1, ["rows.flatten().add_(1)"]),
+        (rows_written_before_the_copy_is_read, 1, ["rows.mul_(3)"]),
+        (rows_written, 2, []),
+        (rows_in_use_no_more, 1, []),
+        (rows_of_which_the_size_is_read, 1, []),
+    ],
+)
+def test_a_copy_that_is_a_view_at_size_one_is_told(function: Callable[[torch.Tensor], torch.Tensor], least: int, told: list[str]) -> None:
+    program = onnxplain.export(function, (torch.ones(4, 5, 3),), dynamic_shapes=({0: torch.export.Dim("batch", min=least)},))
+    found = [each for each in program.diagnostics.findings if each.rule.id == "OXP1011"]
+    assert [each.location.snippet for each in found if each.location] == told
+    assert [each.rule.arguments() for each in found] == [("dim", "constraint") for _ in told]
+    for size in (3,) if told else (3, least):
+        x = torch.rand(size, 5, 3)
+        torch.testing.assert_close(program(x)[0], function(x.clone()))
