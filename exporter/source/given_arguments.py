@@ -39,10 +39,13 @@ def found(places: Iterable[Location], name: str) -> tuple[str, ast.expr] | None:
         scopes = [each for each in (within, syntax.tree(place.file)) if each is not None]
         if call is None:
             return _returned(place.file, within, name) if within is not None and function is None else None
-        value = _given(scopes, call, function, name)
+        value = _given(scopes, call, defined_in, function, name)
         if value is None and within is not None and _hands_on(call, within):
             function, defined_in = within, place.file
             continue
+        if value is None and function is not None and not _calls(call, defined_in, function):
+            # NOTE: a library called it, such as a test runner or a thread pool.
+            break
         if value is None and any(keyword.arg is None for keyword in call.keywords):
             raise FromElsewhere
         if value is None:
@@ -71,14 +74,20 @@ def _hands_on(call: ast.Call, function: ast.FunctionDef) -> bool:
     return options is not None and any(isinstance(each, ast.Name) and each.id == options.arg for each in named)
 
 
-def _given(scopes: Sequence[ast.AST], call: ast.Call, function: ast.FunctionDef | None, name: str) -> ast.expr | None:
-    """The expression that `call` passes for the parameter `name` of `function`, if that is known."""
+def _calls(call: ast.Call, file: str, function: ast.FunctionDef) -> bool:
+    """Whether `call` calls `function` of `file`, as far as names tell."""
+    owner = syntax.innermost(file, syntax.region(file, function), ast.ClassDef) if function.name == "__init__" else None
+    return syntax.last_name(call.func) == (function.name if owner is None else owner.name)
+
+
+def _given(scopes: Sequence[ast.AST], call: ast.Call, file: str, function: ast.FunctionDef | None, name: str) -> ast.expr | None:
+    """The expression that `call` passes for the parameter `name` of `function` of `file`, if that is known."""
     for keyword in call.keywords:
         if keyword.arg == name:
             return keyword.value
-    if function is not None and name in (positional := _positional(function)):
+    if function is not None and _calls(call, file, function) and name in (positional := _positional(function)):
         # NOTE: a method gets its first argument from the object.
-        bound = isinstance(call.func, ast.Attribute) and positional[0] in ("self", "cls")
+        bound = (isinstance(call.func, ast.Attribute) or function.name == "__init__") and positional[0] in ("self", "cls")
         position = positional.index(name) - bound
         if position < len(call.args) and not any(isinstance(each, ast.Starred) for each in call.args):
             return call.args[position]

@@ -84,6 +84,9 @@ def judged(program: Program, folder: pathlib.Path, name: str) -> Verdict:
         if _is_told(program, findings, sizes, inputs):
             continue
         difference = _difference(program, made, model, inputs)
+        if difference and re.match(r"\w+: ", difference) and any(each.rule.id == "OXP1023" for each in findings):
+            # NOTE: a finding names the condition; sizes from data cannot be computed here. The model must not be silently different.
+            continue
         if "NOT_IMPLEMENTED" in difference or " is not supported with " in difference:
             return Verdict("no kernel", difference, seconds, ran)
         if difference:

@@ -24,3 +24,18 @@ def test_checks_and_unused_nodes_are_removed() -> None:
     assert [(each.rule.id, each.location and each.location.line) for each in program.diagnostics.findings] == [
         (CheckDropped.id, Checked.forward.__code__.co_firstlineno + line) for line in (1, 2)
     ]
+
+
+class Joined(torch.nn.Module):
+    """A number of elements from data that must be the size of an input: eager PyTorch broadcasts it where it is 1."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        chosen = x[x > 0]
+        return chosen[: chosen.shape[0]] + y
+
+
+def test_a_size_from_data_that_equals_an_inputs_is_told() -> None:
+    program = onnxplain.export(Joined(), (torch.ones(3), torch.ones(3)), dynamic_shapes=({0: "rows"}, {0: "chosen"}))
+    assert [(each.rule.id, each.location and each.location.line) for each in program.diagnostics.findings] == [
+        (CheckDropped.id, Joined.forward.__code__.co_firstlineno + 2)
+    ]

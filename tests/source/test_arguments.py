@@ -83,6 +83,15 @@ def run():
     export(Other(), dynamic_shapes=({0: "rows"},))
     export(Frozen(), dynamic_shapes=({0: "batch"},))  # here
 """,
+    "through-an-initializer": """
+class Export:
+    def __init__(self, model, shapes):
+        onnxplain.export(model, (X,), dynamic_shapes=shapes)
+
+
+def run():
+    Export(Frozen(), ({0: "batch"},))  # here
+""",
     "a-default": """
 def export(model, shapes=({0: "batch"},)):  # here
     onnxplain.export(model, (X,), dynamic_shapes=shapes)
@@ -106,6 +115,39 @@ def test_the_edit_is_where_the_value_was_written(load: Load, marked: Marked, way
     with pytest.raises(onnxplain.ExportFailed) as failed:
         module.run()
     assert edited(failed, marked) == set(marked("here"))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        'list(map(export, [Frozen()], [({0: "batch"},)]))',
+        "call([Frozen(), SHAPES], [SHAPES])",
+        "call(export, SHAPES)",
+        "export(*[Frozen(), SHAPES])",
+    ],
+)
+def test_nothing_is_edited_where_another_function_calls_the_export(load: Load, marked: Marked, call: str) -> None:
+    # NOTE: generated code has no file, as if a library called the export.
+    module = load(f"""{MODELS}
+SHAPES = ({{0: "batch"}},)
+scope = {{}}
+exec("def call(function, args): export(Frozen(), SHAPES)", scope)
+call = scope["call"]
+
+
+def export(model, shapes):
+    onnxplain.export(model, (X,), dynamic_shapes=shapes)
+
+
+scope.update(Frozen=Frozen, SHAPES=SHAPES, export=export)
+
+
+def run():
+    {call}
+""")
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        module.run()
+    assert edited(failed, marked) == set()
 
 
 @pytest.mark.parametrize(

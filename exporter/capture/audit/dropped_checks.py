@@ -21,10 +21,12 @@ def findings(finished: Finished) -> Iterator[Finding]:
     """The findings about checks of data-dependent numbers and of tensors. A check that only limits a size is not worth a finding."""
     # NOTE: if one line has several relations, the later ones mostly follow from the first.
     first: dict[Location, sympy.Basic] = {}
-    for relation, stack in finished.attempt.guards.checks():
+    guards, dims = finished.attempt.guards, finished.request.shapes.dims
+    for relation, stack in guards.checks():
         if not _is_range(relation) and stack[-1] not in first:
             first[stack[-1]] = relation
-            yield Finding(CheckDropped(check=str(relation)), locations.at_stack(stack))
+            names = {dim: dim.name for dim in guards.symbols.places([relation], dims)}
+            yield Finding(CheckDropped(check=guards.symbols.text(relation, names)), locations.at_stack(stack))
     for node in finished.nodes:
         if qualified_name(node.target) in _TENSOR_CHECKS:
             message = node.args[1] if len(node.args) > 1 else ""

@@ -184,9 +184,11 @@ class Guards:
 
     def checks(self) -> Iterator[tuple[sympy.Basic, tuple[Location, ...]]]:
         """The relations between data-dependent numbers that the graph checks when it runs, each with its stack."""
-        about_data = self.of_data()
+        sizes = self.symbols.all()
         for relation in self.symbols.asserted():
-            yield from ((relation, guard.stack) for guard in about_data if guard.relation == relation and guard.stack)
+            # NOTE: a number from data that limits an input's size, or is limited by one, is an index; one that equals it is a size.
+            if relation.free_symbols - sizes and (isinstance(relation, sympy.Eq) or not relation.free_symbols & sizes):
+                yield from ((relation, guard.stack) for guard in self.made if guard.relation == relation and guard.stack)
 
     def of_data(self) -> list[Guard]:
         """The guards about numbers that come from data, and not from the inputs' sizes."""
