@@ -25,6 +25,7 @@ from onnxplain.torch_internals import (
     modules,
     recurrent_shapes,
     shape_env,
+    size_arguments,
     tracing,
     unrecorded,
 )
@@ -192,6 +193,7 @@ def _export(model: torch.nn.Module, request: Request, *, strict: bool) -> torch.
         contextlib.nullcontext() if strict else _outputs_registered(model),
         contextlib.nullcontext() if strict else unrecorded.left_out(),
         contextlib.nullcontext() if strict else min_max.of_several_sizes(),
+        contextlib.nullcontext() if strict else size_arguments.taken(),
         contextlib.nullcontext() if strict else modules.idle_conversions(),
     ):
         return torch.export.export(

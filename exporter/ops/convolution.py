@@ -40,9 +40,13 @@ def conv_padding(
     groups: int = 1,
 ) -> Any:
     """aten::conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], str padding="valid", ...) -> Tensor."""
-    total = [0] * len(_kernel(weight))
+    assert weight.shape is not None
+    total = [0] * _spatial(weight)
     if padding == "same":
-        total = [each * (size - 1) for each, size in zip(_per_dim(dilation, weight), _kernel(weight), strict=True)]
+        kernel = list(weight.shape)[2:]
+        if not all(isinstance(size, int) for size in kernel):
+            raise ValueError("padding='same' needs a kernel of a fixed size in ONNX")
+        total = [each * (int(size) - 1) for each, size in zip(_per_dim(dilation, weight), kernel, strict=True)]  # type: ignore[arg-type]
     # NOTE: where the total is odd, PyTorch pads the end more.
     before = [each // 2 for each in total]
     after = [each - start for each, start in zip(total, before, strict=True)]
@@ -172,16 +176,17 @@ def _fixed(groups: Any) -> int:
 def _batched(apply: Any, input: ir.Value, weight: ir.Value) -> Any:
     """Adds a batch dim around `apply` where the input has none, as ONNX requires one."""
     assert input.shape is not None
-    if len(input.shape) == len(_kernel(weight)) + 1:
+    if len(input.shape) == _spatial(weight) + 1:
         return op.Squeeze(apply(op.Unsqueeze(input, [0])), [0])
     return apply(input)
 
 
-def _kernel(weight: ir.Value) -> tuple[int, ...]:
+def _spatial(weight: ir.Value) -> int:
+    """The number of dims that the kernel moves along. Their sizes may be dynamic, where a model computes the kernel."""
     assert weight.shape is not None
-    return tuple(int(size) for size in weight.shape[2:])  # type: ignore[arg-type]  # a kernel's size is never symbolic
+    return len(weight.shape) - 2
 
 
 def _per_dim(values: Sequence[int], weight: ir.Value) -> list[int]:
     """One value for each spatial dim; a single value stands for all."""
-    return list(values) * len(_kernel(weight)) if len(values) == 1 else list(values)
+    return list(values) * _spatial(weight) if len(values) == 1 else list(values)

@@ -15,7 +15,7 @@ from . import emit, translates
 
 
 @translates("aten::adaptive_avg_pool1d", "aten::adaptive_avg_pool2d", "aten::adaptive_avg_pool3d")
-def adaptive_avg_pool(self: ir.Value, output_size: Sequence[int]) -> Any:
+def adaptive_avg_pool(self: ir.Value, output_size: Sequence[int | ir.Value]) -> Any:
     """aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor.
 
     `self` (N, C, ...) or (C, ...); the spatial dims get the sizes of `output_size`. Element i of k along a dim of size n is the mean from
@@ -23,19 +23,21 @@ def adaptive_avg_pool(self: ir.Value, output_size: Sequence[int]) -> Any:
     """
     assert self.shape is not None
     first = len(self.shape) - len(output_size)
-    if all(size == 1 for size in output_size):
+    if all(_is_one(size) for size in output_size):
         if first == 2:
             return op.GlobalAveragePool(self)
         return op.ReduceMean(self, list(range(first, len(self.shape))), keepdims=1)
     sizes = list(self.shape)[first:]
-    if first == 2 and all(isinstance(size, int) and size % wanted == 0 for size, wanted in zip(sizes, output_size, strict=True)):
-        window = [size // wanted for size, wanted in zip(sizes, output_size, strict=True)]
+    pairs = list(zip(sizes, output_size, strict=True))
+    exact = [(size, wanted) for size, wanted in pairs if isinstance(size, int) and isinstance(wanted, int) and size % wanted == 0]
+    if first == 2 and len(exact) == len(pairs):
+        window = [size // wanted for size, wanted in exact]
         return op.AveragePool(self, kernel_shape=window, strides=window)
     result: Any = self
-    for axis, (size, wanted) in enumerate(zip(sizes, output_size, strict=True), start=first):
-        if wanted == 1:
+    for axis, (size, wanted) in enumerate(pairs, start=first):
+        if _is_one(wanted):
             result = op.ReduceMean(result, [axis], keepdims=1)
-        elif not isinstance(size, int):
+        elif not isinstance(size, int) or not isinstance(wanted, int):
             result = _means(result, axis, wanted, len(self.shape))
         elif wanted != size:
             bounds = [(index * size // wanted, -(-(index + 1) * size // wanted)) for index in range(wanted)]
@@ -44,12 +46,21 @@ def adaptive_avg_pool(self: ir.Value, output_size: Sequence[int]) -> Any:
     return result
 
 
-def _means(value: Any, axis: int, count: int, rank: int) -> Any:
+def _is_one(size: int | ir.Value) -> bool:
+    return isinstance(size, int) and size == 1
+
+
+def _means(value: Any, axis: int, count: int | ir.Value, rank: int) -> Any:
     """Adaptive pooling along a dim of dynamic size: a product with a matrix of weights."""
     size = op.Shape(value, start=axis, end=axis + 1)
-    index = np.arange(count, dtype=np.int64)[:, None]
-    start = op.Div(op.Mul(index, size), [count])
-    end = op.Div(op.Add(op.Mul(index + 1, size), [count - 1]), [count])
+    if isinstance(count, int):
+        index: Any = np.arange(count, dtype=np.int64)[:, None]
+        following: Any = index + 1
+    else:
+        index = op.Unsqueeze(op.Range(0, count, 1), [1])
+        following = op.Add(index, 1)
+    start = op.Div(op.Mul(index, size), count)
+    end = op.Div(op.Add(op.Mul(following, size), op.Sub(count, 1) if isinstance(count, ir.Value) else count - 1), count)
     position = op.Range(0, op.Squeeze(size), 1)
     inside = op.And(op.GreaterOrEqual(position, start), op.Less(position, end))
     weights = op.Div(op.Cast(inside, to=int(value.dtype)), op.Cast(op.Sub(end, start), to=int(value.dtype)))

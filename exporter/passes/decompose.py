@@ -126,7 +126,8 @@ def _traced(node: torch.fx.Node, function: Callable[..., Any], wanted: _Wanted) 
         # NOTE: a named tuple, such as that of aminmax, would become a call that makes one.
         return tuple(result) if isinstance(result, tuple) else result
 
-    with _fake_mode(node), _without_decisions():
+    mode = _fake_mode(node)
+    with mode, _without_decisions(), _without_fixing(getattr(mode, "shape_env", None)):
         made = traced(call, values, wanted)
         if any(isinstance(each.target, OpOverload) and schema(each.target).is_mutable for each in made.graph.nodes):
             # NOTE: decompositions in C++ write to tensors where `functionalize` does not see it; in the graph it does (read in torch 2.13).
@@ -150,6 +151,16 @@ def _without_decisions() -> Iterator[None]:
         yield
     if decisions:
         raise ValueError(f"it is right only where {decisions[0]}")
+
+
+@contextlib.contextmanager
+def _without_fixing(environment: object) -> Iterator[None]:
+    """Raises a ValueError at the end if a dynamic size has become a number, even one that no result has."""
+    before = dict(shape_env.replacements(environment))
+    yield
+    for symbol, value in shape_env.replacements(environment).items():
+        if value.is_number and symbol not in before:
+            raise ValueError(f"PyTorch's decomposition is right only where a dynamic size is {value}")
 
 
 def _check_sizes(node: torch.fx.Node, made: torch.fx.GraphModule) -> None:

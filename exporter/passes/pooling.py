@@ -1,4 +1,4 @@
-"""Decompositions of pooling whose windows differ in size, for inputs of a fixed size."""
+"""Decompositions of pooling whose windows differ in size."""
 
 from __future__ import annotations
 
@@ -18,25 +18,21 @@ def _adaptive_max_pool(x: Tensor, output_size: Sequence[int]) -> tuple[Tensor, T
     """
     count = len(output_size)
     sizes = x.shape[-count:]
-    if not all(isinstance(size, int) and size for size in sizes):
-        raise ValueError(f"the sizes that windows are made of must be fixed, they are {tuple(sizes)}")
     position = torch.zeros([1] * (2 * count), dtype=torch.int64, device=x.device)
     inside = torch.ones([1] * (2 * count), dtype=torch.bool, device=x.device)
-    windows = x
+    windows, widths = x, []
     for dim, (size, length) in enumerate(zip(sizes, output_size, strict=True)):
-        starts = [i * size // length for i in range(length)]
-        ends = [-(-(i + 1) * size // length) for i in range(length)]
-        widest = max(end - start for start, end in zip(starts, ends, strict=True))
-        places = [[min(start + k, end - 1) for k in range(widest)] for start, end in zip(starts, ends, strict=True)]
-        reaches = [[start + k < end for k in range(widest)] for start, end in zip(starts, ends, strict=True)]
+        index = torch.arange(length, device=x.device).unsqueeze(1)
+        starts, ends = index * size // length, ((index + 1) * size + length - 1) // length
+        widths.append(_widest(size, length))
+        places = starts + torch.arange(widths[-1], device=x.device)
         # NOTE: a window with fewer elements repeats its last one, which is not its first maximum.
-        elements = torch.tensor(places).to(x.device)
+        elements = torch.minimum(places, ends - 1)
         windows = windows.index_select(x.ndim - count + dim, elements.flatten())
         shape = [1] * (2 * count)
-        shape[dim], shape[count + dim] = length, widest
+        shape[dim], shape[count + dim] = length, widths[-1]
         position = position * size + elements.reshape(shape)
-        inside = inside & torch.tensor(reaches).to(x.device).reshape(shape)
-    widths = [position.shape[count + dim] for dim in range(count)]
+        inside = inside & (places < ends).reshape(shape)
     split = [each for length, width in zip(output_size, widths, strict=True) for each in (length, width)]
     outer = x.ndim - count
     windows = windows.reshape(*x.shape[:outer], *split)
@@ -45,6 +41,13 @@ def _adaptive_max_pool(x: Tensor, output_size: Sequence[int]) -> tuple[Tensor, T
     position, inside = (each.flatten(-count) for each in (position, inside))
     value, best = torch.where(inside, windows, -torch.inf).max(-1)
     return value, position.expand(windows.shape).gather(-1, best.unsqueeze(-1)).squeeze(-1)
+
+
+def _widest(size: int, length: int) -> int:
+    """The size of the largest of `length` windows; no less than that if the size of the dim is dynamic."""
+    if isinstance(size, torch.SymInt) or isinstance(length, torch.SymInt):
+        return size if isinstance(length, int) and length == 1 else size // length + 2
+    return max(-(-(i + 1) * size // length) - i * size // length for i in range(length))
 
 
 DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {

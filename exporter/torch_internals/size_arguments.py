@@ -1,0 +1,185 @@
+"""Functions of torch whose arguments must be Python numbers, called with sizes: torch.export would fix the sizes.
+
+While a capture runs, such a call is made of other functions, which take sizes: a pooling window of the size of the whole image is a mean,
+`linspace` is a formula of `arange`. Calls with plain numbers are not touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .patching import Slot, wrapped
+
+
+@contextlib.contextmanager
+def taken() -> Iterator[None]:
+    """While it is open, these functions take sizes."""
+    with contextlib.ExitStack() as stack:
+        for slot, function in _replacements():
+            stack.enter_context(wrapped(slot, function))
+        yield
+
+
+def _replacements() -> Iterator[tuple[Slot, Callable[..., Any]]]:
+    yield Slot(math, "sqrt"), _sqrt
+    yield Slot(torch, "linspace"), _linspace
+    yield Slot(torch, "logspace"), _logspace
+    yield Slot(F, "one_hot"), _one_hot
+    for name, weights in _WINDOWS.items():
+        yield Slot(torch, name), _window(weights)
+    for rank in (1, 2, 3):
+        yield Slot(F, f"avg_pool{rank}d"), _pool(rank, Tensor.mean, _AVERAGE)
+        yield Slot(F, f"max_pool{rank}d"), _pool(rank, Tensor.amax, _MAXIMUM)
+        yield Slot(F, f"adaptive_avg_pool{rank}d"), _adaptive(rank, Tensor.mean)
+        yield Slot(F, f"adaptive_max_pool{rank}d"), _adaptive(rank, Tensor.amax)
+
+
+def _is_size(value: object) -> bool:
+    return isinstance(value, torch.SymInt)
+
+
+def _is_same(size: object, other: object) -> bool:
+    """Whether two sizes are the same expression."""
+    return isinstance(size, torch.SymInt) and isinstance(other, torch.SymInt) and bool(size.node.expr == other.node.expr)
+
+
+def _sqrt(original: Callable[..., Any], value: Any) -> Any:
+    return value**0.5 if isinstance(value, torch.SymInt | torch.SymFloat) else original(value)
+
+
+def _linspace(original: Callable[..., Any], start: Any, end: Any, *args: Any, **kwargs: Any) -> Any:
+    """`steps` numbers from `start` to `end`. The second half counts down from the end, as PyTorch's kernels do."""
+    given = {**dict(zip(("steps",), args, strict=False)), **kwargs}
+    steps, dtype = given.pop("steps", None), given.get("dtype") or torch.get_default_dtype()
+    if not _is_size(steps) or "out" in given or not dtype.is_floating_point:
+        return original(start, end, *args, **kwargs)
+    index = torch.arange(steps, **{**given, "dtype": dtype})
+    step = (end - start) / torch.sym_max(steps - 1, 1)
+    # NOTE: the only one of one step is the start.
+    return torch.where(index < (steps + 1) // 2, start + step * index, end - step * (steps - 1 - index))
+
+
+def _logspace(original: Callable[..., Any], start: Any, end: Any, *args: Any, **kwargs: Any) -> Any:
+    given = {**dict(zip(("steps", "base"), args, strict=False)), **kwargs}
+    if not _is_size(given.get("steps")) or "out" in given or not (given.get("dtype") or torch.get_default_dtype()).is_floating_point:
+        return original(start, end, *args, **kwargs)
+    base = given.pop("base", 10.0)
+    return torch.pow(base, torch.linspace(start, end, **given))
+
+
+def _one_hot(original: Callable[..., Any], tensor: Tensor, num_classes: int = -1) -> Any:
+    if not _is_size(num_classes):
+        return original(tensor, num_classes)
+    return (tensor.unsqueeze(-1) == torch.arange(num_classes, device=tensor.device)).to(torch.int64)
+
+
+_Weights: TypeAlias = Callable[..., Any]
+"""The weights of a window by the places of its elements, from 0 on, and its length."""
+
+
+def _hamming(place: Tensor, length: int, alpha: float = 0.54, beta: float = 0.46) -> Tensor:
+    return alpha - beta * torch.cos(place * (2 * math.pi) / length)
+
+
+def _hann(place: Tensor, length: int) -> Tensor:
+    return _hamming(place, length, 0.5, 0.5)
+
+
+def _blackman(place: Tensor, length: int) -> Tensor:
+    angle = place * (2 * math.pi) / length
+    return 0.42 - 0.5 * torch.cos(angle) + 0.08 * torch.cos(2 * angle)
+
+
+def _bartlett(place: Tensor, length: int) -> Tensor:
+    return (2 * place / length - 1).abs().neg() + 1
+
+
+def _kaiser(place: Tensor, length: int, beta: float = 12.0) -> Tensor:
+    inside = (1 - (2 * place / length - 1) ** 2).clamp(min=0)
+    weights: Tensor = torch.special.i0(beta * inside.sqrt()) / torch.special.i0(torch.full_like(place[:1], beta))
+    return weights
+
+
+_WINDOWS: dict[str, _Weights] = {
+    "hann_window": _hann,
+    "hamming_window": _hamming,
+    "blackman_window": _blackman,
+    "bartlett_window": _bartlett,
+    "kaiser_window": _kaiser,
+}
+
+
+def _window(weights: _Weights) -> Callable[..., Any]:
+    def window(original: Callable[..., Any], window_length: int, periodic: bool = True, *args: Any, **kwargs: Any) -> Any:
+        own = {key: kwargs[key] for key in kwargs.keys() & {"alpha", "beta"}}
+        rest = {key: value for key, value in kwargs.items() if key not in own}
+        dtype = kwargs.get("dtype") or torch.get_default_dtype()
+        if not _is_size(window_length) or "out" in rest or not dtype.is_floating_point:
+            return original(window_length, periodic, *args, **kwargs)
+        place = torch.arange(window_length, **{**rest, "dtype": dtype})
+        length = window_length if periodic else torch.sym_max(window_length - 1, 1)
+        # NOTE: the only element of a window is 1.
+        return torch.where(torch.full_like(place, window_length) == 1, 1.0, weights(place, length, *args, **own))
+
+    return window
+
+
+_AVERAGE = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override")
+_MAXIMUM = ("kernel_size", "stride", "padding", "dilation", "ceil_mode", "return_indices")
+_NEUTRAL = {"padding": 0, "dilation": 1, "divisor_override": None, "return_indices": False}
+"""The arguments with which a window of the size of a whole dim sees each of its elements once."""
+
+_Reduce: TypeAlias = Callable[..., Tensor]
+
+
+def _pool(rank: int, reduce: _Reduce, names: Sequence[str]) -> Callable[..., Any]:
+    """Pooling. Along dims whose window is the whole dim, it is a reduction."""
+
+    def pool(original: Callable[..., Any], input: Tensor, *args: Any, **kwargs: Any) -> Any:
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        kernel = _per_dim(given.get("kernel_size"), rank)
+        options = [(_per_dim(given.get(name, value), rank), value) for name, value in _NEUTRAL.items()]
+        whole = [
+            index
+            for index, (size, window) in enumerate(zip(input.shape[-rank:], kernel, strict=True))
+            if _is_same(size, window) and all(values[index] == neutral for values, neutral in options)
+        ]
+        if not whole or not input.is_floating_point():
+            return original(input, *args, **kwargs)
+        reduced = reduce(input, [index - rank for index in whole], keepdim=True)
+        if len(whole) == rank:
+            return reduced
+        stride = given.get("stride")
+        strides = kernel if stride in (None, [], ()) else _per_dim(stride, rank)
+        for name, each in (("kernel_size", kernel), ("stride", strides)):
+            given[name] = [1 if index in whole else each[index] for index in range(rank)]
+        return original(reduced, **given)
+
+    return pool
+
+
+def _adaptive(rank: int, reduce: _Reduce) -> Callable[..., Any]:
+    """Adaptive pooling. Dims that keep their size are left alone."""
+
+    def pool(original: Callable[..., Any], input: Tensor, output_size: Any, *args: Any, **kwargs: Any) -> Any:
+        sizes, wanted = input.shape[-rank:], _per_dim(output_size, rank)
+        kept = [each is None or _is_same(each, size) for each, size in zip(wanted, sizes, strict=True)]
+        rest = [index - rank for index in range(rank) if not kept[index]]
+        told = any(map(_is_size, sizes)) and any(kept) and not any([*args, *kwargs.values()])
+        if not told or any(wanted[index] != 1 for index in rest):
+            return original(input, output_size, *args, **kwargs)
+        return reduce(input, rest, keepdim=True) if rest else input.clone()
+
+    return pool
+
+
+def _per_dim(value: Any, rank: int) -> list[Any]:
+    values = list(value) if isinstance(value, list | tuple) else [value]
+    return values * rank if len(values) == 1 else values

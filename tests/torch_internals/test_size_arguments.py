@@ -1,0 +1,115 @@
+"""Functions whose arguments torch takes as numbers, called with sizes: the exported model computes them for every size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import onnxplain
+
+SIZES = ((2, 3, 6, 8), (3, 3, 10, 12), (1, 3, 7, 9))
+
+
+def last(x: Tensor) -> int:
+    return x.shape[3]
+
+
+def high(x: Tensor) -> int:
+    return x.shape[2]
+
+
+FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
+    "average of an image": lambda x: F.avg_pool2d(x, x.shape[2:]),
+    "average of an image without a batch": lambda x: F.avg_pool2d(x[0], x.shape[2:]),
+    "average of a column": lambda x: F.avg_pool2d(x, (high(x), 1)),
+    "average of a column, padded": lambda x: F.avg_pool2d(x, (high(x), 3), 1, (0, 1), count_include_pad=False),
+    "average of a column, module": lambda x: nn.AvgPool2d((high(x), 3), stride=1)(x),
+    "average of a line": lambda x: F.avg_pool1d(x[0], last(x)),
+    "maximum of an image": lambda x: F.max_pool2d(x, kernel_size=x.shape[2:]),
+    "maximum of a column": lambda x: F.max_pool2d(x, kernel_size=(high(x), 2), stride=(1, 2)),
+    "norm of an image": lambda x: F.lp_pool2d(x.abs(), 2, x.shape[2:]),
+    "adaptive average of a column": lambda x: nn.AdaptiveAvgPool2d((1, None))(x),
+    "adaptive average of both": lambda x: F.adaptive_avg_pool2d(x, (high(x), last(x))) * 1,
+    "adaptive average to a size": lambda x: nn.AdaptiveAvgPool2d((None, 3))(x),
+    "adaptive average to half": lambda x: F.adaptive_avg_pool2d(x, (high(x) // 2, last(x) // 2)),
+    "adaptive maximum": lambda x: nn.AdaptiveMaxPool2d(1)(x),
+    "adaptive maximum of a column": lambda x: nn.AdaptiveMaxPool2d((1, None))(x),
+    "adaptive maxima": lambda x: torch.cat([F.adaptive_max_pool2d(x, count).flatten(1) for count in (1, 2, 4)], 1),
+    "adaptive maxima of a line": lambda x: F.adaptive_max_pool1d(x[0], 2),
+    "adaptive maxima and places": lambda x: torch.cat([each.float() for each in F.adaptive_max_pool2d(x, (2, 3), return_indices=True)]),
+    "linspace": lambda x: torch.linspace(0, 1, high(x))[:, None] * x,
+    "linspace of an expression": lambda x: torch.linspace(-1, 1, 2 * high(x) + 1) * x.sum(),
+    "linspace to a size": lambda x: torch.linspace(start=0.5, end=high(x) - 0.5, steps=high(x), dtype=x.dtype)[:, None] * x,
+    "linspace in double": lambda x: torch.linspace(-1.0, 1.0, high(x), dtype=torch.float64) * x.sum(),
+    "linspace from a tensor": lambda x: torch.linspace(x.min(), 3.0, high(x)),
+    "linspace of one": lambda x: torch.linspace(2, 5, high(x) // high(x)) * x.sum(),
+    "logspace": lambda x: torch.logspace(0, 3, high(x), base=2.0)[:, None] * x,
+    "one_hot": lambda x: F.one_hot(x.argmax(3), num_classes=last(x)),
+    "sqrt": lambda x: (x @ x.transpose(2, 3) / math.sqrt(last(x))).softmax(-1),
+    "hann": lambda x: torch.hann_window(last(x)) * x,
+    "hann of one": lambda x: torch.hann_window(high(x) // high(x)) * x,
+    "hamming": lambda x: torch.hamming_window(last(x), False, 0.5, 0.4) * x,
+    "blackman": lambda x: torch.blackman_window(last(x), periodic=False) * x,
+    "bartlett": lambda x: torch.bartlett_window(last(x)) * x,
+    "kaiser": lambda x: torch.kaiser_window(last(x), periodic=False, beta=5.0) * x,
+    "gaussian": lambda x: torch.signal.windows.gaussian(last(x)) * x,
+    "affine grid": lambda x: F.grid_sample(
+        x, F.affine_grid(torch.eye(2, 3)[None].expand(x.shape[0], -1, -1), list(x.shape), align_corners=False), align_corners=False
+    ),
+    "kernel": lambda x: F.conv2d(x, x[:1, :, 1:, 1:]),
+}
+
+
+class Calls(torch.nn.Module):
+    def __init__(self, function: Callable[[Tensor], Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Any:
+        return self.function(x)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_equals_eager_at_every_size(name: str) -> None:
+    function = FUNCTIONS[name]
+    shapes = ({0: "batch", 2: "height", 3: "width"},)
+    program = onnxplain.export(Calls(function), (torch.randn(SIZES[0]),), dynamic_shapes=shapes)
+    assert program.diagnostics.findings == ()
+    for sizes in SIZES:
+        x = torch.randn(sizes)
+        torch.testing.assert_close(program(x)[0], function(x), atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.avg_pool2d(x, (6, 8)),
+        lambda x: F.max_pool2d(x, 2, return_indices=True)[1],
+        lambda x: F.adaptive_avg_pool2d(x, (None, 3)),
+        lambda x: torch.linspace(0, 1, 8) * x * torch.hann_window(8) * math.sqrt(2),
+        lambda x: F.one_hot(x.argmax(3), 8),
+    ],
+)
+def test_numbers_stay_numbers(function: Callable[[Tensor], Any]) -> None:
+    x = torch.randn(SIZES[0])
+    torch.testing.assert_close(onnxplain.export(Calls(function), (x,))(x)[0], function(x))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.linspace(0, 10, last(x), dtype=torch.int64) + x.argmax(3),
+        lambda x: F.max_pool2d(x, (high(x), 1), return_indices=True)[1],
+        lambda x: F.avg_pool2d(x, (high(x), 1), divisor_override=3),
+    ],
+)
+def test_what_no_formula_covers_is_refused_at_its_line(function: Callable[[Tensor], Any]) -> None:
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(Calls(function), (torch.randn(SIZES[0]),), dynamic_shapes=({2: "height", 3: "width"},))
+    assert {each.rule.id for each in failed.value.findings} == {"OXP1003"}
