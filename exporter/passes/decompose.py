@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import sympy
 import torch
 
 from onnxplain.diagnostics import DiagnosticContext, described_error
@@ -126,8 +127,7 @@ def _traced(node: torch.fx.Node, function: Callable[..., Any], wanted: _Wanted) 
         # NOTE: a named tuple, such as that of aminmax, would become a call that makes one.
         return tuple(result) if isinstance(result, tuple) else result
 
-    mode = _fake_mode(node)
-    with mode, _without_decisions(), _without_fixing(getattr(mode, "shape_env", None)):
+    with _fake_mode(node), _without_decisions():
         made = traced(call, values, wanted)
         if any(isinstance(each.target, OpOverload) and schema(each.target).is_mutable for each in made.graph.nodes):
             # NOTE: decompositions in C++ write to tensors where `functionalize` does not see it; in the graph it does (read in torch 2.13).
@@ -138,12 +138,12 @@ def _traced(node: torch.fx.Node, function: Callable[..., Any], wanted: _Wanted) 
 
 @contextlib.contextmanager
 def _without_decisions() -> Iterator[None]:
-    """Raises a ValueError at the end if the user's code decided by a dynamic size, or turned one into a Python number."""
+    """Raises a ValueError at the end if a dynamic size became a number, or if the user's code decided by one."""
     decisions: list[str] = []
 
     def observe(environment: object, purpose: str, relation: object, *_: object) -> None:
         del environment, purpose
-        if locations.python_asks(python_frames.outward(python_frames.current())):
+        if _fixes(relation) or locations.python_asks(python_frames.outward(python_frames.current())):
             decisions.append(str(relation))
 
     # NOTE: torch's decompositions ask for sizes of fake tensors as well, for example about strides, and the graph keeps the sizes dynamic.
@@ -153,14 +153,9 @@ def _without_decisions() -> Iterator[None]:
         raise ValueError(f"it is right only where {decisions[0]}")
 
 
-@contextlib.contextmanager
-def _without_fixing(environment: object) -> Iterator[None]:
-    """Raises a ValueError at the end if a dynamic size has become a number, even one that no result has."""
-    before = dict(shape_env.replacements(environment))
-    yield
-    for symbol, value in shape_env.replacements(environment).items():
-        if value.is_number and symbol not in before:
-            raise ValueError(f"PyTorch's decomposition is right only where a dynamic size is {value}")
+def _fixes(relation: object) -> bool:
+    """Whether `relation` gives a dynamic size a number."""
+    return isinstance(relation, sympy.Eq) and relation.lhs.is_Symbol and bool(relation.rhs.is_number)
 
 
 def _check_sizes(node: torch.fx.Node, made: torch.fx.GraphModule) -> None:

@@ -40,8 +40,9 @@ def test_an_operator_in_python_is_inlined_and_reported(library: torch.library.Li
         lambda x: x * 2 * int(x.shape[0]) / int(x.shape[0]),
         lambda x: x * 2 if x.shape[0] > 2 else x + x,
         lambda x: x * 2 * len(x) / x.shape[0],
+        lambda x: x * (2 + 0 * torch.tril_indices(x.shape[0], x.shape[0]).sum()),
     ],
-    ids=["parts", "number", "branch", "length"],
+    ids=["parts", "number", "branch", "length", "argument"],
 )
 def test_an_operator_in_python_that_fixes_a_dynamic_size_is_refused(
     library: torch.library.Library, twice: Callable[[torch.Tensor], torch.Tensor]
