@@ -183,7 +183,7 @@ MODELS = """
         return x, y * 2
 
     def scaled(x):
-        return x * math.sqrt(x.shape[0] // 2)  # scaled
+        return x * math.log(x.shape[0] // 2)  # scaled
 
     def number_of_parts(x):
         return x * len(x.split(x.shape[1], 2))  # number of parts
