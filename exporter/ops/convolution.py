@@ -133,19 +133,30 @@ def conv_transpose(
 
     Its weight is (C, O / groups, ...).
     """
-    pads = _per_dim(padding, weight)
+    pads, strides, dilations = (_per_dim(each, weight) for each in (padding, stride, dilation))
+    wanted = _per_dim(output_padding, weight)
+    # NOTE: PyTorch pads less than the stride or the dilation. Where the number is dynamic, the result is padded most, and then cut.
+    most = [
+        max(pair) - 1 if isinstance(each, ir.Value) else each
+        for each, pair in zip(wanted, zip(strides, dilations, strict=True), strict=True)
+    ]
 
     def transposed(batch: ir.Value) -> Any:
-        return op.ConvTranspose(
+        result = op.ConvTranspose(
             batch,
             weight,
             bias,
-            strides=_per_dim(stride, weight),
+            strides=strides,
             pads=[*pads, *pads],
-            output_padding=_per_dim(output_padding, weight),
-            dilations=_per_dim(dilation, weight),
+            output_padding=most,
+            dilations=dilations,
             group=_fixed(groups),
         )
+        for axis, (padded, each) in enumerate(zip(most, wanted, strict=True), start=2):
+            if isinstance(each, ir.Value):
+                size = op.Shape(result, start=axis, end=axis + 1)
+                result = op.Slice(result, [0], op.Sub(size, op.Sub(padded, op.Reshape(each, [1]))), [axis])
+        return result
 
     return _batched(transposed, input, weight)
 

@@ -8,20 +8,19 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import sympy
 import torch
 
 from onnxplain.diagnostics import DiagnosticContext, described_error
 from onnxplain.registry import OnnxRegistry, complex_dtype, qualified_name
 from onnxplain.rules import CustomOperatorInlined, DecompositionFailed
 from onnxplain.source import locations, stubs
-from onnxplain.torch_internals import python_frames, shape_env
+from onnxplain.torch_internals import python_frames, shape_env, torch_frames
 from onnxplain.torch_internals.decompositions import Decomposition, decomposition_of, traced
 from onnxplain.torch_internals.fake_tensors import mode_of
 from onnxplain.torch_internals.operators import OpOverload, schema
 from onnxplain.torch_internals.python_kernels import WithoutData, python_kernel
 
-from . import fourier, linear_algebra, pooling, singular_values
+from . import fourier, linear_algebra, pooling, similarity, singular_values
 from .graphs import inherit
 from .inline import inline
 
@@ -32,6 +31,7 @@ _OURS: Mapping[OpOverload, Callable[..., Any]] = {
     **fourier.DECOMPOSITIONS,
     **linear_algebra.DECOMPOSITIONS,
     **pooling.DECOMPOSITIONS,
+    **similarity.DECOMPOSITIONS,
     **singular_values.DECOMPOSITIONS,
 }
 """Our decompositions by operator. They take precedence over those of torch."""
@@ -143,19 +143,19 @@ def _without_decisions() -> Iterator[None]:
 
     def observe(environment: object, purpose: str, relation: object, *_: object) -> None:
         del environment, purpose
-        if _fixes(relation) or locations.python_asks(python_frames.outward(python_frames.current())):
+        if locations.python_asks(python_frames.outward(python_frames.current())):
             decisions.append(str(relation))
 
+    def observe_number(size: object) -> None:
+        # NOTE: the kernels for fake tensors only compute their sizes, and make no nodes.
+        if not torch_frames.computes_fake_values(python_frames.outward(python_frames.current())):
+            decisions.append(f"{size} is a number")
+
     # NOTE: torch's decompositions ask for sizes of fake tensors as well, for example about strides, and the graph keeps the sizes dynamic.
-    with shape_env.observed(shape_env.GUARD_MADE, observe):
+    with shape_env.observed(shape_env.GUARD_MADE, observe), shape_env.fixed(observe_number):
         yield
     if decisions:
         raise ValueError(f"it is right only where {decisions[0]}")
-
-
-def _fixes(relation: object) -> bool:
-    """Whether `relation` gives a dynamic size a number."""
-    return isinstance(relation, sympy.Eq) and relation.lhs.is_Symbol and bool(relation.rhs.is_number)
 
 
 def _check_sizes(node: torch.fx.Node, made: torch.fx.GraphModule) -> None:

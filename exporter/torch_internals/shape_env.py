@@ -32,6 +32,10 @@ DATA_NEEDED = Symbol(
 _ASSERT_SOUGHT = Symbol(
     f"{_SHAPE_ENVIRONMENT}._is_python_assert", without="with python -O, a line that decides by data looks like other failures"
 )
+_NUMBER_MADE = Symbol(
+    "torch.fx.experimental.sym_node:SymNode.guard_int",
+    without="a model with an operator whose decomposition fixes a size may be silently wrong at other sizes",
+)
 _OWN_FILES = Symbol(
     "torch.fx.experimental.symbolic_shapes:uninteresting_files",
     without="messages of torch may name a line of onnxplain",
@@ -54,6 +58,24 @@ def observed(method: Symbol, observer: Callable[..., None]) -> Iterator[None]:
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
     with wrapped(Slot(ShapeEnv, method.path.rpartition(".")[2]), observe):
+        yield
+
+
+@contextlib.contextmanager
+def fixed(observer: Callable[[sympy.Basic], None]) -> Iterator[None]:
+    """Calls `observer` with each dynamic size that is turned into a Python number, in Python or for an argument of an operator."""
+    if not _NUMBER_MADE.is_present:
+        yield
+        return
+
+    def observe(original: Any, node: Any, *args: Any) -> Any:
+        if not node.expr.is_number:
+            observer(node.expr)
+        return original(node, *args)
+
+    from torch.fx.experimental.sym_node import SymNode
+
+    with wrapped(Slot(SymNode, _NUMBER_MADE.path.rpartition(".")[2]), observe):
         yield
 
 

@@ -29,6 +29,7 @@ def taken() -> Iterator[None]:
 
 def _replacements() -> Iterator[tuple[Slot, Callable[..., Any]]]:
     yield Slot(math, "sqrt"), _sqrt
+    yield Slot(torch, "as_tensor"), _as_tensor
     yield Slot(torch, "linspace"), _linspace
     yield Slot(torch, "logspace"), _logspace
     yield Slot(F, "one_hot"), _one_hot
@@ -52,6 +53,15 @@ def _is_same(size: object, other: object) -> bool:
 
 def _sqrt(original: Callable[..., Any], value: Any) -> Any:
     return value**0.5 if isinstance(value, torch.SymInt | torch.SymFloat) else original(value)
+
+
+def _as_tensor(original: Callable[..., Any], data: Any, *args: Any, **kwargs: Any) -> Any:
+    sizes = isinstance(data, list | tuple) and any(map(_is_size, data))
+    return (
+        torch.tensor(list(data), **{**dict(zip(("dtype", "device"), args, strict=False)), **kwargs})
+        if sizes
+        else original(data, *args, **kwargs)
+    )
 
 
 def _linspace(original: Callable[..., Any], start: Any, end: Any, *args: Any, **kwargs: Any) -> Any:

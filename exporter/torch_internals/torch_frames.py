@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -23,6 +23,12 @@ def asks_for_number(frame: types.FrameType) -> bool:
 def stands_for_python(frame: types.FrameType) -> bool:
     """Whether `frame` runs the replacement of `max` and `min` during a capture (_export/non_strict_utils.py), or our wrapper of it."""
     return frame.f_code.co_name in ("_tensor_min_max", "min_max", "dispatch")
+
+
+def computes_fake_values(frames: Iterable[types.FrameType]) -> bool:
+    """Whether one of `frames` computes the result of an operator on fake tensors, in its kernel for them."""
+    # NOTE: _subclasses/fake_tensor.py.
+    return any(frame.f_code.co_name == "_dispatch_impl" for frame in frames)
 
 
 def asks_for_truth(frame: types.FrameType) -> bool:

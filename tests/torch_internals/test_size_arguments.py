@@ -62,6 +62,16 @@ FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
     "affine grid": lambda x: F.grid_sample(
         x, F.affine_grid(torch.eye(2, 3)[None].expand(x.shape[0], -1, -1), list(x.shape), align_corners=False), align_corners=False
     ),
+    "sizes as a tensor": lambda x: x * torch.as_tensor(x.shape[2:], dtype=x.dtype).sum(),
+    "transforms": lambda x: torch.fft.irfft2(torch.fft.rfft2(x) * 2, s=x.shape[2:]),
+    "angles of pairs": lambda x: F.cosine_similarity(x[:, :, None], x[:, :, :, None], dim=1),
+    "transposed convolution to a size": lambda x: F.conv_transpose2d(
+        F.conv2d(x, torch.ones(3, 3, 3, 3), stride=2, padding=1),
+        torch.ones(3, 3, 3, 3),
+        stride=2,
+        padding=1,
+        output_padding=((high(x) + 1) % 2, (last(x) + 1) % 2),
+    ),
     "kernel": lambda x: F.conv2d(x, x[:1, :, 1:, 1:]),
 }
 
