@@ -152,6 +152,15 @@ def slice_(self: ir.Value, dim: int = 0, start: Any = None, end: Any = None, ste
 _END = 2**63 - 1
 
 
+@translates("aten::narrow")
+def narrow(self: ir.Value, dim: int, start: Any, length: Any) -> Any:
+    """aten::narrow(Tensor self, int dim, SymInt start, SymInt length) -> Tensor. `length` elements of `dim`, from `start` on."""
+    if isinstance(start, int) and start >= 0:
+        return slice_(self, dim, start, start + length)
+    # NOTE: a negative start counts from the end. Then the last element may be that before 0, where no slice can end.
+    return slice_(slice_(self, dim, start), dim, 0, length)
+
+
 @translates("aten::select.int")
 def select(self: ir.Value, dim: int, index: Any) -> Any:
     """aten::select.int(Tensor self, int dim, SymInt index) -> Tensor. Without `dim`."""

@@ -68,6 +68,14 @@ CASES: dict[str, Case] = {
         ],
         X,
     ),
+    "narrow": dynamic(
+        lambda x: [
+            *(x.narrow(0, 0, 1), x.narrow(1, 1, 2), x.narrow(-1, 0, 0), x.narrow(1, -2, 2), x.narrow(1, -2, 1), x.narrow(1, -1, 0)),
+            *(x.narrow(1, 1, x.size(1) - 1), x.narrow(1, x.size(1) - 2, 2)),
+            *(x.narrow(1, -x.size(0), x.size(0)), x.narrow(0, -1, x.size(0) // 4)),
+        ],
+        X,
+    ),
     "split": static(
         lambda x: [
             *(*x.split(3, 1), *x.split([1, 5, 2], 1), *x.chunk(4, 2), *x.tensor_split(3, 1), x.split(8, 1)[0] + 1, *x.unsafe_split(4, 1)),
