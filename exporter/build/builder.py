@@ -22,8 +22,6 @@ from .value_types import ValueTypes
 
 def build(context: DiagnosticContext, plan: Plan, request: Request, dim_names: DimNames) -> ir.Model:
     """Builds the model. Its values are named after the FX nodes, its initializers after the model's parameters and buffers."""
-    # NOTE: a pass may have traced the program again and given the sizes new symbols.
-    dim_names.learn(plan.prepared.program, request.shapes)
     nodes = NodeBuilder(context, plan, Recorder(request.opset_version), ValueTypes(dim_names))
     others = any(call.translation.origin != "onnxplain" for call in plan.calls.values())
     with recording(nodes.recorder, onnxscript=others):
