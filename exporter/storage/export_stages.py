@@ -29,8 +29,8 @@ def open_destination(context: DiagnosticContext, staging: Staging, request: Requ
 def serialize(context: DiagnosticContext, model: ir.Model, staging: Staging, request: Request) -> None:
     """Checks the model and writes it to the folder of `staging`."""
     _check(context, model)
-    size = weights.total_bytes(model) if request.export_params else 0
-    if request.external_data is False and size > weights.PROTOBUF_LIMIT:
+    size = weights.total_bytes(model)
+    if request.export_params and request.external_data is False and size > weights.PROTOBUF_LIMIT:
         outside = Fix("Write the weights to a separate file beside the model.", Confidence.SAFE, snippet="external_data=True")
         place = call_sites.at(call_sites.argument(request, "external_data"), request)
         raise context.fail(NeedsExternalData(size=size, limit=weights.PROTOBUF_LIMIT), at=place, fixes=[outside])
