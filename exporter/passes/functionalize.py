@@ -153,7 +153,6 @@ def _changes_nothing(node: torch.fx.Node, argument: torch.fx.Node) -> bool:
 
 
 def _with_graph(program: torch.export.ExportedProgram, graph_module: torch.fx.GraphModule) -> torch.export.ExportedProgram:
-    graph_module.recompile()
     signature = copy.deepcopy(program.graph_signature)
     # NOTE: an output in the signature may have been the result of a dropout.
     (results,) = graph_module.graph.output_node().args

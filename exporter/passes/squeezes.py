@@ -59,4 +59,3 @@ def _replace(graph: torch.fx.Graph, node: torch.fx.Node, kept: tuple[int, ...]) 
     inherit(node, reshaped)
     reshaped.meta["val"] = node.meta["val"]
     node.replace_all_uses_with(reshaped)
-    graph.erase_node(node)

@@ -83,12 +83,45 @@ COMPOSITES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "poisson_nll_loss": lambda x: torch.nn.functional.poisson_nll_loss(x, x.abs()),
     "margin_ranking_loss": lambda x: torch.nn.functional.margin_ranking_loss(x, x.flip(0), x.sign()),
     "diff": lambda x: x.diff(n=2, dim=1, prepend=x[:, :1]),
+    "vander": lambda x: torch.vander(x[0], 3),
 }
 
 
 @pytest.mark.parametrize("name", COMPOSITES)
 def test_operators_that_write_to_what_they_have_made(name: str) -> None:
     function, x = COMPOSITES[name], torch.randn(3, 4, generator=torch.Generator().manual_seed(3))
+    check(function, onnxplain.export(function, (x,)), (x,))
+
+
+fft = torch.fft
+FOURIER: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "fft": lambda x: fft.fft(x),
+    "fft of fewer": lambda x: fft.fft(x, n=3, dim=0),
+    "fft of more": lambda x: fft.fft(x, n=6),
+    "fft of ints": lambda x: fft.fft((x * 4).long()),
+    "ifft": lambda x: fft.ifft(x, norm="ortho"),
+    "ifft of complex": lambda x: fft.ifft(fft.fft(x), norm="forward"),
+    "rfft": lambda x: fft.rfft(x),
+    "irfft": lambda x: fft.irfft(fft.rfft(x)),
+    "irfft of a length": lambda x: fft.irfft(fft.rfft(x), n=5),
+    "irfft of reals": lambda x: fft.irfft(x, norm="ortho"),
+    "hfft": lambda x: fft.hfft(fft.ihfft(x), n=4),
+    "hfft without a length": lambda x: fft.hfft(x, norm="forward"),
+    "fft2": lambda x: fft.fft2(x, s=(3, -1)),
+    "irfft2": lambda x: fft.irfft2(fft.rfft2(x)),
+    "irfftn of lengths": lambda x: fft.irfftn(fft.rfftn(x), s=(4, 5)),
+    "irfftn of the last dims": lambda x: fft.irfftn(fft.rfftn(x, dim=(1,)), s=(3,)),
+    "ifftn": lambda x: fft.ifftn(x, dim=(0,), norm="forward"),
+}
+
+
+@pytest.mark.parametrize("name", FOURIER)
+def test_fourier_transforms(name: str) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        y = FOURIER[name](x)
+        return torch.view_as_real(y.resolve_conj()) if y.is_complex() else y
+
+    x = torch.randn(4, 5, generator=torch.Generator().manual_seed(4))
     check(function, onnxplain.export(function, (x,)), (x,))
 
 

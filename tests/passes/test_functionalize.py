@@ -353,6 +353,60 @@ def test_dropped_mutation_is_said_at_its_line(model: torch.nn.Module, kind: str)
     torch.testing.assert_close(program(x)[0], type(model)()(x.clone()))
 
 
+WHOLE_VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "all": lambda y: y[:],
+    "from-the-first": lambda y: y[0:],
+    "to-the-last": lambda y: y[:, :4],
+    "narrow": lambda y: y.narrow(1, 0, 4),
+    "negative-start": lambda y: y.narrow(1, -4, 4),
+    "one-piece": lambda y: y.split(4, 1)[0],
+}
+PARTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "not-the-first": lambda y: y[1:],
+    "not-the-last": lambda y: y[:, :3],
+    "every-second": lambda y: y[::2],
+    "narrow": lambda y: y.narrow(0, 0, 2),
+    "negative-start": lambda y: y.narrow(0, -3, 2),
+    "one-of-two-pieces": lambda y: y.split(2)[1],
+}
+
+
+@pytest.mark.parametrize("view", WHOLE_VIEWS.values(), ids=WHOLE_VIEWS)
+def test_a_write_to_the_whole_tensor_needs_no_scatter(view: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        view(y).sin_()
+        return y
+
+    program = onnxplain.export(forward, (torch.randn(3, 4),), dynamic_shapes=({0: "rows"},))
+    x = torch.randn(5, 4)
+    torch.testing.assert_close(program(x)[0], forward(x))
+    assert [node.op_type for node in program.model.graph if node.op_type not in ("Slice", "Split")] == ["Mul", "Sin"]
+
+
+@pytest.mark.parametrize("view", PARTS.values(), ids=PARTS)
+def test_a_write_to_a_part_leaves_the_rest(view: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        view(y).sin_()
+        return y
+
+    program, x = onnxplain.export(forward, (torch.randn(3, 4),)), torch.randn(3, 4)
+    torch.testing.assert_close(program(x)[0], forward(x))
+
+
+def under_autocast(x: torch.Tensor) -> torch.Tensor:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        return x.relu().add_(1)
+
+
+@pytest.mark.parametrize("function", [*WHOLE, under_autocast], ids=lambda function: function.__name__)
+def test_sizes_keep_their_names_when_the_program_is_traced_again(function: Callable[..., torch.Tensor]) -> None:
+    program = onnxplain.export(function, (torch.randn(3, 4),), dynamic_shapes=({0: "rows", 1: torch.export.Dim("columns")},))
+    assert [list(map(str, each.shape or ())) for each in program.model.graph.inputs] == [["rows", "columns"]]
+    assert [list(map(str, each.shape or ())) for each in program.model.graph.outputs] == [["rows", "columns"]]
+
+
 def test_writes_to_views_of_dynamic_sizes() -> None:
     def forward(x: torch.Tensor) -> torch.Tensor:
         y = x * 2
