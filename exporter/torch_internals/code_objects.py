@@ -39,10 +39,8 @@ def lines_of(code: types.CodeType) -> list[int]:
 
 def position(code: types.CodeType, instruction: int) -> tuple[int | None, int | None, int | None, int | None]:
     """First and last line (from 1) and first and last column (UTF-8 bytes, from 0) of a byte of `code`; None before Python 3.11."""
-    if not hasattr(code, "co_positions"):
-        return (None,) * 4
-    start, end, column, end_column = next(itertools.islice(code.co_positions(), instruction // 2, None), (None,) * 4)
-    return start, end, column, end_column
+    positions = code.co_positions() if hasattr(code, "co_positions") else ()
+    return next(itertools.islice(positions, instruction // 2, None), (None, None, None, None))
 
 
 def stored_attributes(code: types.CodeType) -> set[str]:

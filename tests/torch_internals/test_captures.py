@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from onnxplain.torch_internals import (
     keyword_inputs,
     known_weights,
     loop_gradients,
+    min_max,
     modules,
     operators,
     python_frames,
@@ -431,6 +433,31 @@ def test_the_function_that_checks_constraints(function: str, found: tuple[bool, 
     with pytest.raises(ValueError, match="1") as caught:
         namespace[function]()
     assert (torch_frames.makes_constraints(caught.value), torch_frames.solves_constraints(caught.value)) == found
+
+
+@pytest.mark.parametrize(("function", "found"), [("_tensor_min_max", True), ("min_max", True), ("dispatch", True), ("minimum", False)])
+def test_the_function_that_stands_for_max_and_min(function: str, found: bool) -> None:
+    namespace: dict[str, Any] = {"current": lambda: python_frames.current(-1)}
+    exec(f"def {function}():\n    return current().f_back", namespace)
+    assert torch_frames.stands_for_python(namespace[function]()) is found
+
+
+SEVERAL: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "max of two": lambda x: torch.ones(max(x.shape[0], x.shape[1])),
+    "max of three": lambda x: torch.ones(max(x.shape[0], x.shape[1], 2)),
+    "min of three": lambda x: torch.ones(min(5, x.shape[1], x.shape[0])),
+    "min of four": lambda x: torch.ones(min(x.shape[0] * 2, 6, 9, x.shape[1])),
+    "numbers": lambda x: torch.ones(max(3, 4, 2)) * x.sum(),
+    "floats": lambda x: x * max(1.5, 2.5, 0.5),
+}
+
+
+@pytest.mark.parametrize("function", SEVERAL.values(), ids=SEVERAL)
+def test_the_largest_of_several_sizes_stays_symbolic(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    with min_max.of_several_sizes():
+        program = exported(function, dynamic_shapes={"x": {0: Dim.DYNAMIC, 1: Dim.DYNAMIC}})
+    for shape in ((3, 4), (7, 3), (2, 9)):
+        assert torch.equal(program.module()(torch.ones(shape)), function(torch.ones(shape)))
 
 
 def test_what_was_at_work() -> None:
