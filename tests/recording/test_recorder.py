@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import onnx_ir as ir
+import onnxruntime
 import pytest
+from benchmarks.coverage.kernels import lacking
 
-from onnxplain.recording import LIMIT, Recorder, Tensor, UnknownArgument, op, recording, uniform_number
+from onnxplain.recording import LIMIT, Recorder, Tensor, UnknownArgument, kernels, op, recording, uniform_number
 
 FLOAT, HALF, NARROW = ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16
 LONG, BOOL = ir.DataType.INT64, ir.DataType.BOOL
@@ -168,6 +170,11 @@ def test_operators_compute_in_a_dtype_that_has_a_kernel(recorder: Recorder, name
 def test_dtypes_with_a_kernel_need_no_cast(recorder: Recorder) -> None:
     op.Where(value(BOOL), value(LONG), value(LONG))
     assert [node.op_type for node in recorder.nodes] == ["Where"]
+
+
+@pytest.mark.skipif(onnxruntime.__version__ not in (kernels.__doc__ or ""), reason="the table is that of another version")
+def test_the_table_of_kernels_is_that_of_onnx_runtime() -> None:
+    assert lacking() == kernels.LACKING
 
 
 def test_every_output_of_a_split_has_its_dtype(recorder: Recorder) -> None:

@@ -181,3 +181,23 @@ def test_a_neutral_first_operand(name: str, number: float, is_same: bool) -> Non
     x = Tensor(name="x", type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([2]))
     with recording(recorder, onnxscript=False):
         assert (getattr(op, name)(np.float32(number), x) is x) is is_same
+
+
+@pytest.mark.parametrize(
+    ("inputs", "attributes", "count"),
+    [
+        ([None, None, ints([1, 1, 2, 3])], {}, 0),
+        ([None, None, ints([1, 1, 2, 4])], {}, 1),
+        ([None, None, ints([1, 1, 2, 3])], {"coordinate_transformation_mode": "tf_crop_and_resize"}, 1),
+        ([None, None, ints([1, 1, 2, 3])], {"axes": [0, 1, 2, 3]}, 1),
+        ([None, np.ones(4, dtype=np.float32)], {}, 1),
+        ([None, np.ones(4, dtype=np.float32), None], {}, 1),
+    ],
+    ids=["same-sizes", "other-sizes", "crop", "axes", "scales", "no-sizes"],
+)
+def test_a_resize_to_the_same_sizes_is_left_out(inputs: Sequence[Array | None], attributes: Mapping[str, Any], count: int) -> None:
+    recorder = Recorder(18)
+    x = Tensor(name="x", type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([1, 1, 2, 3]))
+    with recording(recorder, onnxscript=False):
+        recorder.emit("Resize", [x, *(None if each is None else recorder.constant(each) for each in inputs)], attributes, outputs=1)
+    assert len(recorder.nodes) == count
