@@ -6,6 +6,7 @@ import json
 import pathlib
 import re
 import shlex
+import signal
 import sys
 from typing import Any
 
@@ -17,6 +18,7 @@ from click.testing import CliRunner, Result
 import onnxplain
 from onnxplain.cli import main
 from onnxplain.diagnostics import DiagnosticOptions, InvalidArgument, Level, Location, Region
+from onnxplain.signals import Terminated
 
 
 def run(*args: str) -> Result:
@@ -234,6 +236,7 @@ def test_option_values_that_are_wrong(args: list[str], calls: list[Any]) -> None
     [
         (InvalidArgument("opset_version: expected an int"), 2, "opset_version: expected an int"),
         (KeyboardInterrupt(), 130, ""),
+        (Terminated(signal.SIGTERM), 143, "SIGTERM"),
         (ZeroDivisionError("a fault"), 1, "ZeroDivisionError: a fault"),
         (PermissionError(13, "Permission denied", "a.sarif"), 1, "a.sarif"),
     ],

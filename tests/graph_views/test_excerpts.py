@@ -34,6 +34,14 @@ class Wide(torch.nn.Module):
         return [joined + number for number in range(30)]
 
 
+class Woven(torch.nn.Module):
+    """Eight inputs of a node with inputs, and eight users of it with users."""
+
+    def forward(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
+        joined = torch.cat([each.neg() for each in inputs])
+        return [(joined + number).sin() for number in range(8)]
+
+
 def test_two_levels_each_way() -> None:
     graph = graph_around(Chain(), (torch.ones(2, 3),), "aten.exp.default")
     assert [(node.id, node.label, node.value) for node in graph.nodes] == [
@@ -56,6 +64,13 @@ def test_a_wide_graph_is_cut() -> None:
     assert len(labels) <= 12
     assert (labels.count("input"), labels.count("...")) == (4, 2)
     assert {id for edge in graph.edges for id in edge} == {node.id for node in graph.nodes}
+
+
+@pytest.mark.parametrize(("count", "shown"), [(8, [4, 2, 2, 1]), (1, [1, 5, 1, 2])])
+def test_how_many_nodes_of_each_level_are_shown(count: int, shown: list[int]) -> None:
+    graph = graph_around(Woven(), tuple(torch.ones(1) for _ in range(count)), "aten.cat.default")
+    labels = [node.label for node in graph.nodes]
+    assert [labels.count(each) for each in ("aten.neg.default", "aten.add.Tensor", "input", "aten.sin.default")] == shown
 
 
 def test_several_results_and_dynamic_dims() -> None:

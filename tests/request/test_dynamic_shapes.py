@@ -184,6 +184,18 @@ def test_a_change_leaves_the_rest() -> None:
     assert said(parsed(changed.given)) == said(changed)
 
 
+class Scaled(torch.nn.Module):
+    def forward(self, x: torch.Tensor, count: int, scale: float, flag: bool) -> torch.Tensor:
+        return x * count * scale if flag else x
+
+
+def test_a_change_leaves_the_entries_of_numbers() -> None:
+    args = X, 3, 2.0, True
+    shapes = parsed(({0: "n"}, Dim.DYNAMIC, None, None), Scaled(), args)
+    assert shapes.replaced({}).given == {"x": {0: "n"}, "count": Dim.DYNAMIC, "scale": None, "flag": None}
+    assert parsed(True, Scaled(), args).for_torch() == {"x": {0: Dim.AUTO, 1: Dim.AUTO}, "count": None, "scale": None, "flag": None}
+
+
 @pytest.mark.parametrize(
     "given",
     [({0: "n"}, {0: "n", 1: Dim.AUTO}), {"x": {0: BATCH}, "y": {0: BATCH}}, True, ({0: 2 * Dim("half", max=8)}, None)],

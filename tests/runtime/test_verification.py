@@ -361,6 +361,17 @@ def test_rounding_is_no_difference(model: torch.nn.Module, seed: int) -> None:
     assert differences(verified(model, (torch.randn(24, 24) / 100,))) == []
 
 
+@pytest.mark.parametrize(("times", "count"), [(3.9, 0), (4.1, 1)])
+def test_a_result_may_be_four_times_as_far_from_float64_as_eager(times: float, count: int) -> None:
+    class Lost(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return (x + 1e4 - 1e4).abs()
+
+    # NOTE: next to 1e4 the distance of float32 numbers is 2 ** -10, so that the result is 0 and misses the exact one, which is `x`.
+    x = 0.4 * 2**-10
+    assert len(differences(verified(Lost(), (torch.full((3,), x),), shifted((1 - times) * x)))) == count
+
+
 def test_a_wrong_result_that_is_cast_to_a_higher_dtype_is_found() -> None:
     table = {torch.ops.aten.sigmoid.default: lambda x: op.Add(op.Sigmoid(x), op.Constant(value_float=0.01))}
 

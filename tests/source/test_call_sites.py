@@ -253,6 +253,13 @@ def test_the_only_place_that_fits(load: Load, marked: Marked, source: str, text:
     assert ([] if written is None else [written.place.line]) == marked("here")
 
 
+@pytest.mark.parametrize("calls", [0, 1], ids=["no caller", "a parameter with another name"])
+def test_a_value_that_the_same_name_does_not_lead_to_is_not_searched(load: Load, calls: int) -> None:
+    module = load(CALL + "\ndef run(pitch=None):\n    return call(spacing=pitch)\nspacing = 2\npitch = 3\n")
+    request = request_of(caller(module)[:calls], model=module.call)
+    assert call_sites.argument(request, "spacing") is None
+
+
 MODEL = """
 import torch
 
