@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import re
 
 import pytest
 from logs import GRAPH, context, failed
 from sarif_logs import at, source
 
-from onnxplain.diagnostics import DiagnosticOptions, Evidence, Level, Location, markdown
+from onnxplain.diagnostics import DiagnosticOptions, Evidence, Level, Location, markdown, visible
 from onnxplain.rules import DataDependentBranch, TrainingMode
 
 
@@ -50,6 +51,15 @@ def test_long_texts_are_shortened(tmp_path: pathlib.Path) -> None:
     (finding,) = made.log().findings
     assert finding.notes[0] == "x" * 20_000
     assert finding.notes[1].count("y") < 20_001
+
+
+def test_a_text_that_is_shortened_twice_tells_how_much_it_lost() -> None:
+    made = context()
+    made.report(TrainingMode(layers=("a",)), notes=["y" * 50_001])
+    (finding,) = made.log().findings
+    for text in (finding.notes[0], visible(finding.notes[0])):
+        (number,) = re.findall(r"\d[\d,]*", text)
+        assert int(number.replace(",", "")) + text.count("y") == 50_001
 
 
 def test_a_report_makes_the_folders_above_it(tmp_path: pathlib.Path) -> None:

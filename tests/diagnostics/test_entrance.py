@@ -41,6 +41,11 @@ def test_every_name_is_there() -> None:
     assert not hasattr(onnxplain.diagnostics, "nonsense")
 
 
+def test_a_name_of_a_module_that_is_not_loaded_is_there_at_first_use() -> None:
+    script = "import onnxplain.diagnostics as here; print([name for name in here.__all__ if getattr(here, name) is None])"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
 def test_the_entrance_loads_no_library_of_a_sink_and_no_reader() -> None:
     heavy = ("rich", "jinja2", "sarif_om", "torch", "xml", "urllib.request", "importlib.metadata")
     script = f"import onnxplain.diagnostics, sys; print([name for name in {heavy} if name in sys.modules])"

@@ -111,6 +111,18 @@ def test_equal_findings_are_one_result(tmp_path: pathlib.Path, read: Read) -> No
     assert (physical(result)["region"]["startLine"], lines) == (6, [7, 8])
 
 
+@pytest.mark.parametrize(("count", "found"), [(1, []), (2, ["2"]), (1500, ["1500"])])
+def test_the_message_tells_how_often(count: int, found: list[str], tmp_path: pathlib.Path, read: Read) -> None:
+    file = source(tmp_path)
+    context = make_context()
+    for _ in range(count):
+        context.report(UnsupportedOperator(operator="my::op", nearest="aten::add"), at=Location(file, Region(6)))
+    (result,) = results(read(context.log()))
+    assert result.get("occurrenceCount") == (count if found else None)
+    assert re.findall(r"found-(\d+)", result["message"]["id"]) == found
+    assert [each.replace(",", "") for each in re.findall(r"\d[\d,]*", result["message"]["text"])] == found
+
+
 def test_links_in_the_message(tmp_path: pathlib.Path, read: Read) -> None:
     file = source(tmp_path, "".join(f"y = x{number}\n" for number in range(12)))
     context = make_context()
@@ -153,6 +165,18 @@ def test_fixes(tmp_path: pathlib.Path, read: Read) -> None:
     assert applied(MODEL, result["fixes"][1]) == MODEL.replace("            return -x\n", "")
     first = result["fixes"][0]["artifactChanges"][0]["replacements"][0]["deletedRegion"]
     assert first["startColumn"] == 9, "VS Code would move the start past the indentation"
+
+
+@pytest.mark.parametrize(("length", "is_kept"), [(10_000, True), (10_001, False)])
+def test_long_lines_around_an_edit_are_left_out(length: int, is_kept: bool, tmp_path: pathlib.Path, read: Read) -> None:
+    file = source(tmp_path, f"y = {'x' * (length - 4)}\n")
+    context = make_context()
+    fix = Fix("Rename it.", Confidence.SAFE, edits=(Edit(file, Region(1, 1, 1, 2), "z"),))
+    context.report(DataDependentBranch(condition="x"), at=Location(file, Region(1)), fixes=[fix])
+    (result,) = results(read(context.log()))
+    (replacement,) = result["fixes"][0]["artifactChanges"][0]["replacements"]
+    assert replacement["deletedRegion"]["snippet"]["text"] == "y"
+    assert [len(each) for each in replacement.get("properties", {}).values()] == [length] * is_kept
 
 
 def applied(text: str, fix: Mapping[str, Any]) -> str:
