@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import pathlib
 import re
 import textwrap
@@ -388,6 +387,6 @@ def _indented(text: str) -> str:
 
 
 def _unused(name: str, taken: set[str]) -> str:
-    while name in taken or hasattr(builtins, name):
+    while name in taken:
         name += "_"
     return name

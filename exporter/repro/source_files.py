@@ -68,9 +68,6 @@ class File:
         self.uses: list[File] = []
         self.flags = ANNOTATIONS if any(is_future(node) for node in self.tree.body) else 0
 
-    def __hash__(self) -> int:
-        return id(self)
-
     @functools.cached_property
     def binders(self) -> dict[str, list[ast.stmt]]:
         """The top-level statements that bind each name."""

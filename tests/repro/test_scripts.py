@@ -576,6 +576,55 @@ def test_equal_modules_share_a_function(load: Load, tmp_path: pathlib.Path) -> N
     assert list(functions).index("make_inner") < list(functions).index("make_block")
 
 
+def test_functions_have_other_names_than_the_users_code(load: Load, tmp_path: pathlib.Path) -> None:
+    source = BLOCKS.replace("return self.inner(x)", "return make_inner(self.one(x), self.two(x), self.three(x))")
+    model = load(source + "\n\ndef make_inner(*parts):\n    return parts\n").Net()
+    script, _ = written(model)
+    functions = [node.name for node in ast.parse(script).body if isinstance(node, ast.FunctionDef)]
+    assert {"make_inner", "make_inner_", "make_block"} <= {*functions}
+    assert len({*functions}) == len(functions)
+    assert repr(made_by(script, tmp_path)["model"]) == repr(model)
+
+
+def test_two_files_of_one_name_beside_a_third(tmp_path: pathlib.Path, importable: Callable[..., types.ModuleType]) -> None:
+    """Files with names that the script already has become functions, with different names."""
+    (tmp_path / "lab_one").mkdir()
+    (tmp_path / "lab_two").mkdir()
+    step = "GAIN = {}\n\n\ndef step(x):\n    return x * GAIN\n"
+    net = "from lab_one import parts as one\nfrom lab_two import parts as two\nimport torch\n\nGAIN = 5\n\n\n"
+    net += "class Net(torch.nn.Module):\n    def forward(self, x):\n        return one.step(x) + two.step(x) * GAIN\n"
+    module = importable(lab_one__parts=step.format(2), lab_two__parts=step.format(3), lab_net=net)
+    script, _ = written(module.Net())
+    made = made_by(script, tmp_path)["model"]
+    assert made(torch.ones(1)).tolist() == module.Net()(torch.ones(1)).tolist() == [17.0]
+
+
+TAGS = """
+import torch
+
+
+class Tag:
+    def __init__(self, name):
+        self.name = name
+
+
+class Net(torch.nn.Module):
+    def __init__(self, name):
+        super().__init__()
+        self.first_of_all_tags_that_the_model_has, self.second = Tag(name), Tag(name)
+
+    def forward(self, x):
+        return x if self.first_of_all_tags_that_the_model_has.name == "known" else x + len(self.second.name)
+"""
+
+
+@pytest.mark.parametrize(("name", "is_long"), [("known", False), ("a long and secret name of a tag", True)])
+def test_only_long_expressions_have_a_function(load: Load, name: str, is_long: bool) -> None:
+    """A name that the user's code shows has no placeholder, which is longer."""
+    script, _ = written(load(TAGS).Net(name))
+    assert ("def make_tag():" in script) == is_long
+
+
 def test_hooks_aliases_and_lambdas_over_lines(load: Load, tmp_path: pathlib.Path) -> None:
     module = load(BLOCKS)
     model = module.Net()

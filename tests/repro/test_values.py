@@ -139,12 +139,15 @@ VALUES: dict[str, Make] = {
     "ellipsis": lambda m: (..., 1),
     "class": lambda m: [m.Plain, torch.nn.ReLU, dict],
     "function": lambda m: [m.double, torch.relu, torch.nn.functional.gelu, len],
+    "module": lambda m: [nn.Linear(2, 3), nn.Sequential(nn.ReLU(), nn.Conv1d(2, 2, 1)), nn.ModuleList([nn.ReLU()])],
     "operator": lambda m: [torch.ops.aten.sin.default, torch.ops.aten.sin],
 }
 
 
 def same(left: Any, right: Any) -> bool:
     """Whether two values are alike, of modules that are alike."""
+    if isinstance(left, nn.Module):
+        return type(left) is type(right) and repr(left) == repr(right)
     if isinstance(left, functools.partial):
         return same((left.func, left.args, left.keywords), (right.func, right.args, right.keywords))
     if type(left).__module__ in ("builtins", "collections", "torch") and isinstance(left, list | tuple):
