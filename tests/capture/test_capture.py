@@ -18,11 +18,12 @@ import torch
 from torch.export import Dim
 
 from onnxplain.capture import Captured, capture
+from onnxplain.capture.explain import remedies
 from onnxplain.capture.observe.size_limits import Limit, limit_of
-from onnxplain.diagnostics import Confidence, Diagnostic, DiagnosticContext, DiagnosticOptions, Edit, ExportFailed, Log, Region, Tool
+from onnxplain.diagnostics import Confidence, Diagnostic, DiagnosticContext, DiagnosticOptions, Edit, ExportFailed, Fix, Log, Region, Tool
 from onnxplain.process import Budget
 from onnxplain.request import STRATEGIES, DimNames, DynamicShapes, Request
-from onnxplain.rules import ExportCutShort, InternalError
+from onnxplain.rules import DataDependentBranch, ExportCutShort, InternalError
 from onnxplain.source import locations
 from onnxplain.torch_internals import shape_env
 
@@ -316,6 +317,78 @@ def test_draft_alone_exports_what_needs_no_data(load: Load) -> None:
     assert outcome.found == []
 
 
+GENERATED = {
+    "branch": ("OXP1002", "if x.sum() > 0:\n            return x\n        return -x"),
+    "mask": ("OXP1031", "return x.new_ones(3, 3)[x > 0, torch.tensor([0, 1, 2])]"),
+    "cond": ("OXP1029", "return torch.cond(x.sum() > 0, lambda y: y, lambda y: y + 1, (x,))"),
+}
+
+
+@pytest.mark.parametrize(("rule", "body"), GENERATED.values(), ids=GENERATED)
+def test_code_without_a_file_is_blamed_on_the_caller(rule: str, body: str) -> None:
+    namespace: dict[str, Any] = {"torch": torch}
+    exec(f"class Net(torch.nn.Module):\n    def forward(self, x):\n        {body}", namespace)
+    finding = run(namespace["Net"](), (torch.ones(3),)).only
+    assert finding.rule.id == rule
+    assert finding.location is not None
+    assert finding.location.file == __file__
+    assert [fix.edits for fix in finding.fixes] == [()]
+
+
+@pytest.mark.parametrize(
+    ("expression", "fix"),
+    [
+        ("torch.distributions.Normal(x, x.abs() + 1, validate_args=True).mean", remedies.IN_A_LIBRARY),
+        ("x * any([part.max() > 2 for part in x.chunk(3)])", remedies.IN_TENSORS),
+    ],
+    ids=["library", "builtin"],
+)
+def test_a_truth_value_that_other_code_asks_for(load: Load, expression: str, fix: Fix) -> None:
+    outcome = run(load(net(f"def forward(self, x):\n    return {expression}")).Net(), (torch.ones(3),))
+    assert isinstance(outcome.only.rule, DataDependentBranch)
+    assert [each.description for each in outcome.only.fixes] == [fix.description]
+
+
+def test_a_module_that_data_choose_within_a_loop(load: Load, marked: Marked) -> None:
+    module = load(
+        """
+        import torch
+
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = torch.nn.ModuleList([torch.nn.ReLU(), torch.nn.Sigmoid()])
+
+            def forward(self, x, n):
+                for _ in range(3):
+                    x = self.layers[n.item()](x)  # here
+                return x
+        """
+    )
+    outcome = run(module.Net(), (torch.ones(3), torch.tensor(1)))
+    assert outcome.found == [("DataDependentValue", *marked("here"))]
+    assert [(edit.region.line, edit.region.last_line) for fix in outcome.only.fixes for edit in fix.edits] == [
+        (*marked("here"), *marked("here"))
+    ]
+
+
+@pytest.mark.parametrize(("length", "count"), [(10_000, 1), (10_001, 0)])
+def test_long_lists_are_not_watched(load: Load, marked: Marked, length: int, count: int) -> None:
+    head = f"import torch\n\nSEEN = list(range({length}))\n\n\nclass Net(torch.nn.Module):\n"
+    model = load(head + "    def forward(self, x):\n        SEEN[3] = x.sum()  # here\n        return x * 2\n").Net()
+    assert run(model, (torch.ones(3),)).found == [("AttributeChanged", *marked("here"))] * count
+
+
+def test_the_columns_of_an_expression_over_several_lines(load: Load, marked: Marked) -> None:
+    forward = "def forward(self, x):\n    y = torch.add(  # here\n        x, 1)\n    return y"
+    (node,) = run(load(net(forward)).Net(), (torch.ones(3),)).program.graph.find_nodes(op="call_function", target=torch.ops.aten.add.Tensor)
+    place = locations.at_node(node).location
+    assert place is not None
+    line = len("        y = torch.add(  # here")
+    assert place.region == (Region(*marked("here"), 13, *marked("here"), line + 1) if COLUMNS else Region(*marked("here")))
+
+
 def test_an_observer_inside_torch_is_blamed_on_the_users_line(load: Load, marked: Marked) -> None:
     module = load(
         """
@@ -348,6 +421,10 @@ def test_an_observer_inside_torch_is_blamed_on_the_users_line(load: Load, marked
         "def forward(self, x):\n    if x.sum() > 0:\n        return x + 1, x\n    return x - 1, -x",
         "def forward(self, x):\n    if 1 - x.sum() > 0 or x.max() > 2:\n        return x + 1\n    return -x",
         (
+            "def forward(self, x):\n    y = x\n    if x.sum() > 0:\n        if self.training or x.max() > 2:\n            y = x + 1\n"
+            "        else:\n            y = x - 1\n    return y"
+        ),
+        (
             "def forward(self, x):\n    scale = 3\n    if x.sum():\n        return self.double(x) * scale\n    return -x\n\n"
             "def double(self, x):\n    return x * 2"
         ),
@@ -358,11 +435,11 @@ def test_an_observer_inside_torch_is_blamed_on_the_users_line(load: Load, marked
             "    return torch.nn.functional.log_softmax(\n        x * 2.0, dim=-1)"
         ),
     ],
-    ids=["return", "else-return", "assign", "assign-only", "conditional", "tuple", "or", "closure", "long"],
+    ids=["return", "else-return", "assign", "assign-only", "conditional", "tuple", "or", "nested-or", "closure", "long"],
 )
 def test_cond_in_place_of_a_branch(load: Load, forward: str) -> None:
     outcome = run(load(net(forward)).Net(), (torch.ones(3),))
-    fix = next(fix for fix in outcome.only.fixes if fix.edits)
+    fix = next(fix for fix in outcome.log.findings[0].fixes if fix.edits)
     assert fix.confidence is Confidence.SAFE
     fixed = load(applied(fix.edits), "fixed").Net()
     program = torch.export.export(fixed, (torch.ones(3),))
@@ -593,6 +670,20 @@ def test_limit_of_a_dim(load: Load, marked: Marked, forward: str, constraint: st
     assert run(model, args, dynamic_shapes=snippet["dynamic_shapes"]).found == []
     if constraint != "n >= 6":
         assert run(model, args, dynamic_shapes={"x": {0: Dim.DYNAMIC}}).found == []
+
+
+def test_limits_of_two_dims_have_their_own_lines(load: Load, marked: Marked) -> None:
+    forward = """
+        def forward(self, x, y):
+            if x.shape[0] > 3:  # first
+                x = x + 1
+            if y.shape[0] > 5:  # second
+                y = y * 2
+            return x.sum() + y
+    """
+    outcome = run(load(net(forward)).Net(), (torch.ones(6), torch.ones(7)), dynamic_shapes=({0: Dim("a")}, {0: Dim("b")}))
+    assert outcome.found == [("ConstraintViolated", *marked("first")), ("ConstraintViolated", *marked("second"))]
+    assert [finding.rule.constraint for finding in outcome.log.findings] == ["a >= 4", "b >= 6"]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
