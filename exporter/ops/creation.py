@@ -50,6 +50,18 @@ def arange_start_step(start: Any, end: Any, step: Any = 1, dtype: int = -1) -> A
     return cast(op.Add(op.Mul(index, convert(step)), convert(start)), int(kind))
 
 
+@translates("aten::hamming_window")
+def hamming_window(window_length: int, dtype: int = -1) -> Any:
+    """aten::hamming_window(int window_length, *, ScalarType? dtype=None, ...) -> Tensor: (window_length). One period.
+
+    0.54 - 0.46 * cos(2 * pi * i / window_length). The coefficients of ONNX's own operator are 25/46 and 21/46.
+    """
+    if window_length == 1:
+        return full([1], 1.0, dtype)
+    angles = op.Mul(_as_double(op.Range(0, window_length, 1)), 2 * math.pi / max(window_length, 1))
+    return cast(op.Sub(0.54, op.Mul(0.46, op.Cos(angles))), int(_FLOAT) if dtype in (-1, None) else dtype)
+
+
 @translates("aten::full")
 def full(size: Sequence[Any], fill_value: Any, dtype: int = -1) -> Any:
     """aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, ...) -> Tensor. Of shape `size`."""

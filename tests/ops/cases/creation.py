@@ -25,6 +25,13 @@ CASES: dict[str, Case] = {
         # NOTE: torch 2.15 asks whether the end is before the start.
         expects=frozenset({"OXP1011"} if Version(torch.__version__) >= Version("2.14") else ()),
     ),
+    "hamming-window": static(
+        lambda x: [
+            *(torch.hamming_window(size) * x[0, 0, 0] for size in (0, 1, 2, 7)),
+            torch.hamming_window(6, dtype=torch.float64) * x,
+        ],
+        X,
+    ),
     "of-size": dynamic(
         lambda x: [
             *(torch.full((x.size(0), 2), 2.5), torch.full((x.size(0),), 3), torch.full((x.size(0),), True), torch.zeros(x.size(1), 2)),
