@@ -20,7 +20,7 @@ from onnxplain.torch_internals.fake_tensors import mode_of
 from onnxplain.torch_internals.operators import OpOverload, schema
 from onnxplain.torch_internals.python_kernels import WithoutData, python_kernel
 
-from . import fourier, linear_algebra, pooling, similarity, singular_values
+from . import fourier, linear_algebra, losses, pooling, similarity, singular_values
 from .graphs import inherit
 from .inline import inline
 
@@ -30,6 +30,7 @@ _Wanted = Callable[[OpOverload], Decomposition | None]
 _OURS: Mapping[OpOverload, Callable[..., Any]] = {
     **fourier.DECOMPOSITIONS,
     **linear_algebra.DECOMPOSITIONS,
+    **losses.DECOMPOSITIONS,
     **pooling.DECOMPOSITIONS,
     **similarity.DECOMPOSITIONS,
     **singular_values.DECOMPOSITIONS,

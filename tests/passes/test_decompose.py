@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -91,6 +92,20 @@ COMPOSITES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 def test_operators_that_write_to_what_they_have_made(name: str) -> None:
     function, x = COMPOSITES[name], torch.randn(3, 4, generator=torch.Generator().manual_seed(3))
     check(function, onnxplain.export(function, (x,)), (x,))
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize(
+    "targets", [[[0, 1, -1, 2], [3, -1, 0, 0], [-1, 0, 0, 0]], [[0, 1, 2, 3]] * 3, [2, 0, -1, 1]], ids=["short", "all", "one"]
+)
+def test_a_multilabel_margin_loss_ends_at_the_first_minus_1(targets: list[Any], reduction: str) -> None:
+    def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.multilabel_margin_loss(x, y, reduction=reduction)
+
+    y = torch.tensor(targets)
+    x = torch.randn(y.shape, generator=torch.Generator().manual_seed(5))
+    check(function, onnxplain.export(function, (x, y)), (x, y))
+    check(function, onnxplain.export(function, (x, y)), (x, y.flip(-1)))
 
 
 fft = torch.fft
