@@ -20,7 +20,7 @@ from onnxplain.torch_internals.fake_tensors import mode_of
 from onnxplain.torch_internals.operators import OpOverload, schema
 from onnxplain.torch_internals.python_kernels import WithoutData, python_kernel
 
-from . import fourier, linear_algebra, losses, pooling, similarity, singular_values
+from . import fourier, linear_algebra, losses, pooling, products, singular_values
 from .graphs import inherit
 from .inline import inline
 
@@ -32,7 +32,7 @@ _OURS: Mapping[OpOverload, Callable[..., Any]] = {
     **linear_algebra.DECOMPOSITIONS,
     **losses.DECOMPOSITIONS,
     **pooling.DECOMPOSITIONS,
-    **similarity.DECOMPOSITIONS,
+    **products.DECOMPOSITIONS,
     **singular_values.DECOMPOSITIONS,
 }
 """Our decompositions by operator. They take precedence over those of torch."""

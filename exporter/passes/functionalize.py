@@ -104,12 +104,22 @@ def _copy(context: DiagnosticContext, program: torch.export.ExportedProgram) -> 
         inline_grad_mode(module)
         for node in list(module.graph.nodes):
             name = qualified_name(node.target)
+            if _failed(node):
+                module.graph.erase_node(node)
+                continue
             # NOTE: the schema of dropout does not say that it returns its argument, and torch loses writes to its result when it traces
             # again. It then also loses `detach_`'s replacement (both seen in 2.13).
             if name == "aten::detach_" or (name in _DROPOUT and not node.args[2]):
                 node.replace_all_uses_with(node.args[0])
                 module.graph.erase_node(node)
     return copied
+
+
+def _failed(node: torch.fx.Node) -> bool:
+    """Whether the operator raised an exception during the capture, which the model caught: it has no result."""
+    if not isinstance(node.target, OpOverload) or node.users or node.meta.get("val") is not None:
+        return False
+    return bool(schema(node.target).returns) and not mutates(node)
 
 
 def _lasting(program: torch.export.ExportedProgram, graph: torch.fx.Graph) -> dict[torch.fx.Node, tuple[str, str]]:

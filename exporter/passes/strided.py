@@ -39,14 +39,15 @@ def address_whole_tensors(context: DiagnosticContext, module: torch.fx.GraphModu
 
 def _whole(shown: torch.fx.Node) -> torch.fx.Node | None:
     """The tensor whose memory `shown` shows, if its elements are in order in memory; None otherwise."""
-    node: torch.fx.Node = shown
+    node = whole = shown
     try:
         while (base := aliases.shares_memory_with(node)) is not None:
-            node = base
+            # NOTE: of several results, such as those of a sort, each has its own memory.
+            node, whole = base, base if isinstance(base.meta["val"], torch.Tensor) else whole
     except aliases.UnknownMemory:
         return None
-    value = node.meta["val"]
-    return node if _is_in_order(value) and value.dtype is shown.meta["val"].dtype else None
+    value = whole.meta["val"]
+    return whole if _is_in_order(value) and value.dtype is shown.meta["val"].dtype else None
 
 
 def _same_memory(one: torch.fx.Node, other: torch.fx.Node) -> bool:
