@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from onnxplain.recording import op
@@ -134,6 +135,9 @@ def _scalar(value: Any, dtype: int | None) -> Any:
         return cast(value, dtype)
     default = _BOOL if isinstance(value, bool) else _INT64 if isinstance(value, int) else _FLOAT
     wanted = default if dtype in (-1, None) else ir.DataType(dtype)
+    if isinstance(value, int) and wanted.is_integer():
+        # NOTE: PyTorch drops the bits that do not fit.
+        value = np.int64(value).astype(wanted.numpy())
     return op.Constant(value=ir.tensor(value, dtype=wanted)) if wanted is not _BOOL else op.Constant(value=ir.tensor(bool(value)))
 
 

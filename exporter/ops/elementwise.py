@@ -222,6 +222,10 @@ def floor_divide(self: Any, other: Any) -> Any:
         rest, is_below = _rest(self, other)
         whole = op.Sub(op.Round(op.Div(op.Sub(self, rest), other)), op.CastLike(is_below, rest))
         return op.Where(op.Equal(other, 0.0), op.Div(self, other), whole)
+    if dtype in (ir.DataType.INT8, ir.DataType.INT16):
+        # NOTE: the difference below may not fit.
+        wide, by = (op.Cast(each, to=int(ir.DataType.INT32)) for each in (self, other))
+        return op.Cast(op.Div(op.Sub(wide, op.Mod(wide, by)), by), to=int(dtype))
     return op.Div(op.Sub(self, op.Mod(self, other)), other)
 
 

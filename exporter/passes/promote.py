@@ -47,6 +47,8 @@ _BECOMES_COMPLEX = frozenset(
 )
 """Operators that make a complex tensor from a real one. The real one is cast before, so that a translation for complex tensors never
 gets a real one."""
+_WRAP = frozenset({"aten::div", "aten::divide", "aten::floor_divide"})
+"""Operators that convert a Python number to the integer dtype of their result, and drop the bits that do not fit."""
 _SYMBOLIC = {torch.SymInt: torch.int64, torch.SymFloat: torch.float32, torch.SymBool: torch.bool}
 """The dtypes of numbers that are computed from sizes, in ONNX."""
 _MASKS = frozenset({"condition", "mask"})
@@ -116,8 +118,13 @@ def _value(argument: Any) -> Any:
 
 
 def _cast_operands(graph: torch.fx.Graph, node: torch.fx.Node, dtype: torch.dtype) -> None:
+    assert isinstance(node.target, OpOverload)
+    wraps = schema(node.target).name in _WRAP and not (dtype.is_floating_point or dtype.is_complex or dtype is torch.bool)
+
     def cast(argument: Any) -> Any:
         value = _value(argument)
+        if wraps and type(argument) is int:
+            return int(torch.tensor(argument).to(dtype))
         if isinstance(argument, torch.fx.Node) and (known := _SYMBOLIC.get(type(value))):
             # NOTE: sizes, and numbers computed from them, are scalar tensors in ONNX.
             value = node.meta["val"].new_empty((), dtype=known)
@@ -140,7 +147,6 @@ def _cast_operands(graph: torch.fx.Graph, node: torch.fx.Node, dtype: torch.dtyp
         made.meta["val"] = value
         return made
 
-    assert isinstance(node.target, OpOverload)
     operands = _operands(node.target)
     node.args = tuple(
         map_aggregate(argument, cast) if expected.name in operands else argument

@@ -127,16 +127,18 @@ _WINDOWS: dict[str, _Weights] = {
 
 
 def _window(weights: _Weights) -> Callable[..., Any]:
-    def window(original: Callable[..., Any], window_length: int, periodic: bool = True, *args: Any, **kwargs: Any) -> Any:
-        own = {key: kwargs[key] for key in kwargs.keys() & {"alpha", "beta"}}
-        rest = {key: value for key, value in kwargs.items() if key not in own}
-        dtype = kwargs.get("dtype") or torch.get_default_dtype()
-        if not _is_size(window_length) or "out" in rest or not dtype.is_floating_point:
-            return original(window_length, periodic, *args, **kwargs)
-        place = torch.arange(window_length, **{**rest, "dtype": dtype})
-        length = window_length if periodic else torch.sym_max(window_length - 1, 1)
+    def window(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        given = {**dict(zip(("window_length", "periodic", "alpha", "beta"), args, strict=False)), **kwargs}
+        length, dtype = given.pop("window_length", None), given.get("dtype") or torch.get_default_dtype()
+        if not _is_size(length) or "out" in given or not dtype.is_floating_point:
+            return original(*args, **kwargs)
+        periodic = given.pop("periodic", True)
+        # NOTE: kaiser_window takes `beta` where hamming_window takes `alpha`.
+        own = [given.pop(name) for name in ("alpha", "beta") if name in given]
+        place = torch.arange(length, **{**given, "dtype": dtype})
+        values = weights(place, length if periodic else torch.sym_max(length - 1, 1), *own)
         # NOTE: the only element of a window is 1.
-        return torch.where(torch.full_like(place, window_length) == 1, 1.0, weights(place, length, *args, **own))
+        return torch.where(torch.full_like(place, length) == 1, 1.0, values)
 
     return window
 

@@ -487,3 +487,25 @@ def test_a_copy_that_is_a_view_at_size_one_is_told(function: Callable[[torch.Ten
     for size in (3,) if told else (3, least):
         x = torch.rand(size, 5, 3)
         torch.testing.assert_close(program(x)[0], function(x.clone()))
+
+
+class Refused(torch.nn.Module):
+    """An operator that refuses the example's size; the vmap is traced again."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        try:
+            y = x.view(-x.shape[1])
+        except RuntimeError:
+            y = x
+        return y * 2, torch.vmap(lambda row: row.flip(0))(x)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_an_operator_whose_exception_the_model_catches_is_left_out(dynamic: bool) -> None:
+    x = torch.randn(3, 4)
+    program = onnxplain.export(Refused(), (x,), dynamic_shapes=({1: "width"},) if dynamic else None)
+    told = [(each.rule.id, each.location and each.location.line) for each in program.diagnostics.findings]
+    assert told == ([("OXP1011", Refused.forward.__code__.co_firstlineno + 2)] if dynamic else [])
+    for given in (x, torch.randn(3, 6)) if dynamic else (x,):
+        for actual, expected in zip(program(given), Refused()(given), strict=True):
+            torch.testing.assert_close(actual, expected)

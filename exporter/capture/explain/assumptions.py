@@ -114,10 +114,30 @@ def decided(
 
     The arguments are those of `branches`.
     """
+    yield from _caught(guards, program, names, others)
     for node, call, dim, limits in other_sizes(guards, program, list(names), list(others)):
         constraint = " and ".join(f"{names[dim]} {limit}" for limit in _joined(limits) or ("!= 1",))
         fix = Fix(_ONE if call.squeezes else _PARTS, Confidence.CHANGES_BEHAVIOUR)
         yield Finding(ConstraintViolated(dim=names[dim], constraint=constraint), locations.at_node(node), fixes=(fix,), blocking=False)
+
+
+def _caught(
+    guards: Guards, program: torch.export.ExportedProgram, names: Mapping[InputDim, str], others: Mapping[InputDim, str]
+) -> Iterator[Finding]:
+    """The findings about operators that refused the example's sizes, whose exception the model caught, and that take other sizes."""
+    sizes = guards.symbols.sizes([*others, *names])
+    own = guards.symbols.sizes(names).keys()
+    for node, call in replays.calls(program) if own else ():
+        for symbol in sorted(call.symbols() & own, key=str) if replays.failed(node) else ():
+            dim = next(iter(guards.symbols.places([symbol], list(names))), None)
+            tried = ({**sizes, symbol: 1}, *smaller(symbol, sizes), *larger(symbol, sizes))
+            taken = next(
+                (int(each[symbol]) for each in tried if dim is not None and dim.allows(int(each[symbol])) and call.runs(each)), None
+            )
+            if dim is not None and taken is not None:
+                fix = Fix(_REWRITE, Confidence.CHANGES_BEHAVIOUR)
+                rule = ConstraintViolated(dim=names[dim], constraint=f"{names[dim]} != {taken}")
+                yield Finding(rule, locations.at_node(node), fixes=(fix,), blocking=False)
 
 
 def other_sizes(

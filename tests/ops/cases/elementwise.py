@@ -119,6 +119,13 @@ CASES: dict[str, Case] = {
     "isclose-of-large": dynamic(
         lambda a, b: [x.isclose(x * (1 + y)) for x in [a.double() * 1e200] for y in (1e-9, 1e-3)] + [a.half().isclose(b.half(), 1.0)], PAIR
     ),
+    "quotients-of-all-bytes": static(
+        lambda a, b: [
+            *(a // 300, a // 44, torch.div(a, 300, rounding_mode="trunc"), torch.div(a, -7, rounding_mode="floor")),
+            *(b // -2, torch.div(b, -2, rounding_mode="trunc"), torch.div(b, 300, rounding_mode="floor"), torch.full_like(b, -2)),
+        ],
+        (torch.arange(-128, 128).to(torch.int8), torch.arange(256).to(torch.uint8)),
+    ),
     "rounding-of-ints": dynamic(lambda a, b: (a.ceil() + b.floor() + a.round(), torch.sinc(a), a.isnan(), a.isinf(), a.isfinite()), INTS),
     "bools": dynamic(
         lambda a, b: [
