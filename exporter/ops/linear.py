@@ -21,7 +21,7 @@ def linear(input: ir.Value, weight: ir.Value, bias: ir.Value | None = None) -> A
     assert input.shape is not None
     assert weight.shape is not None
     if len(weight.shape) == 1:
-        product = op.MatMul(input, weight)
+        product = matmul(input, weight)
     elif len(input.shape) == 2 and _is_float(input):
         return op.Gemm(input, weight, bias, transB=1)
     else:
@@ -38,7 +38,16 @@ def mm(self: ir.Value, mat2: ir.Value) -> Any:
 @translates("aten::matmul")
 def matmul(self: ir.Value, other: ir.Value) -> Any:
     """aten::matmul(Tensor self, Tensor other) -> Tensor: (..., N, K) @ (..., K, M) is (..., N, M), vectors and batches as in numpy."""
-    return op.MatMul(self, other)
+    assert self.shape is not None
+    assert other.shape is not None
+    return by_vector(self, other) if len(other.shape) == 1 < len(self.shape) else op.MatMul(self, other)
+
+
+@translates("aten::mv")
+def by_vector(self: ir.Value, vec: ir.Value) -> Any:
+    """aten::mv(Tensor self, Tensor vec) -> Tensor: (N, K) @ (K) is (N); with any dims in front."""
+    # NOTE: of a transposed matrix and a vector, ONNX Runtime 1.31 makes a FusedMatMul that forgets to transpose.
+    return op.Squeeze(op.MatMul(self, op.Unsqueeze(vec, [1])), [-1])
 
 
 @translates("aten::addmm")

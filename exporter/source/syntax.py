@@ -79,6 +79,19 @@ def test_at(location: Location) -> ast.expr | None:
     return found
 
 
+def counts_truth(location: Location) -> bool:
+    """Whether `location` turns a comparison into a number, as in `int(len(x) > 2)`."""
+    module = tree(location.file) if location.region is not None else None
+    return any(
+        isinstance(node, ast.Call)
+        and last_name(node.func) in ("bool", "float", "int")
+        and any(isinstance(argument, ast.Compare | ast.BoolOp) for argument in node.args)
+        and location.region is not None
+        and _covers(region(location.file, node), location.region)
+        for node in (_down(module) if module is not None else ())
+    )
+
+
 def catches_refusals(location: Location) -> bool:
     """Whether `location` is in a `try` that goes on where an operator refuses its arguments."""
     if location.region is None or (module := tree(location.file)) is None:

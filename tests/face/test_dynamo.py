@@ -185,6 +185,9 @@ MODELS = """
     def scaled(x):
         return x * math.log(x.shape[0] // 2)  # scaled
 
+    def counted(x):
+        return x * int(len(x) > 2)  # counted
+
     def number_of_parts(x):
         return x * len(x.split(x.shape[1], 2))  # number of parts
 
@@ -354,6 +357,7 @@ AUTO, T, HALF = torch.export.Dim.AUTO, torch.export.Dim("T", min=2, max=16), tor
         ("scaled", (R(6, 5),), {"x": {0: torch.export.Dim("B")}}, "OXP1011"),
         ("ninth", (R(4, 5),), {"x": {0: "B", 1: AUTO}}, "OXP1034"),
         ("padded", (R(4, 5), R(5, 5)), {"x": {1: T}, "y": {0: T}}, "OXP1011"),
+        ("counted", (R(4, 5),), {"x": {0: torch.export.Dim("B")}}, "OXP1011"),
         ("number of parts", (R(3, 1, 4),), ((AUTO, AUTO, AUTO),), "OXP1034"),
         ("rests", (R(6, 2),), {"x": {0: "B"}}, "OXP1011"),
         ("last of three", (R(3, 5),), True, "OXP1034"),

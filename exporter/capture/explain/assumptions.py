@@ -220,7 +220,7 @@ def is_branch(guard: Guard) -> bool:
     if guard.asked_by_python or (guard.stack and syntax.catches_refusals(guard.stack[-1])):
         return True
     # NOTE: TorchDynamo does not run the model's code, so whether Python asked shows in the source only.
-    return guard.interpreted and syntax.test_at(guard.stack[-1]) is not None
+    return guard.interpreted and (syntax.test_at(guard.stack[-1]) is not None or syntax.counts_truth(guard.stack[-1]))
 
 
 def evidence_about(request: Request, guard: Guard | None) -> Evidence:

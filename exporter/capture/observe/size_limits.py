@@ -50,7 +50,8 @@ def limit_of(relation: sympy.Basic, symbol: sympy.Symbol, example: int, least: i
     if not holding or not any(size > example for size in failing):
         return None
     if max(holding) < min(size for size in failing if size > min(holding)):
-        below = isinstance(relation, sympy.Eq) and any(size < min(holding) for size in failing)
+        smaller = [size for size in {1, *tried} if least <= size < min(holding)]
+        below = isinstance(relation, sympy.Eq) and any(holds(relation, {symbol: size}) is False for size in smaller)
         return Limit(most=max(holding), least=min(holding) if below else None)
     factor = int(sympy.gcd_list(holding))
     return Limit(factor=factor) if factor > 1 and not any(size % factor == 0 for size in failing) else None

@@ -7,6 +7,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from onnxplain.ops.linear import by_vector
 from onnxplain.recording import op
 
 from .representation import axes, axis, pair, parts, rank, to_dtype, translates_complex, without_last
@@ -45,8 +46,9 @@ def cumsum(self: ir.Value, dim: int, dtype: int = -1) -> Any:
 def matmul(self: ir.Value, other: ir.Value) -> Any:
     """aten::matmul(Tensor self, Tensor other) -> Tensor: (..., N, K) @ (..., K, M) is (..., N, M), vectors and batches as in numpy."""
     (a, b), (c, d) = (tuple(map(without_last, parts(each))) for each in (self, other))
-    real = op.Sub(op.MatMul(a, c), op.MatMul(b, d))
-    imaginary = op.Add(op.MatMul(a, d), op.MatMul(b, c))
+    product = by_vector if rank(other) == 1 < rank(self) else op.MatMul
+    real = op.Sub(product(a, c), product(b, d))
+    imaginary = op.Add(product(a, d), product(b, c))
     return pair(op.Unsqueeze(real, [-1]), op.Unsqueeze(imaginary, [-1]))
 
 

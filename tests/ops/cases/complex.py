@@ -196,11 +196,11 @@ CASES: dict[str, Case] = {
             lambda z: [
                 *(torch.zeros_like(z) + z, torch.ones_like(z) * z, torch.full_like(z, 2j)),
                 *(torch.full_like(z.real, 2j, dtype=torch.complex64), torch.ones_like(z, dtype=torch.float32)),
-                *(torch.empty_like(z) * 0, z.new_zeros(2, z.size(0)), z.new_ones(3), z.new_full((2, z.size(1)), 1 - 2j)),
-                *(z.new_empty(z.size(0)) * 0, z.new_full((3,), 2, dtype=torch.int64)),
+                *(torch.zeros_like(torch.empty_like(z)), z.new_zeros(2, z.size(0)), z.new_ones(3), z.new_full((2, z.size(1)), 1 - 2j)),
+                *(torch.zeros_like(z.new_empty(z.size(0))), z.new_full((3,), 2, dtype=torch.int64)),
                 *(torch.full((z.size(0),), 1j), torch.zeros(z.size(0), dtype=torch.complex64)),
                 *(torch.ones(z.size(1), dtype=torch.complex128), torch.full((2,), z.size(0), dtype=torch.complex64)),
-                *(torch.empty(z.size(0), dtype=torch.complex64) * 0, aten.scalar_tensor(1 - 2j, dtype=torch.complex64) * z),
+                *(torch.zeros_like(torch.empty(z.size(0), dtype=torch.complex64)), aten.scalar_tensor(1 - 2j, dtype=torch.complex64) * z),
                 *(z.new_ones(2, dtype=torch.complex128), torch.full((2,), 1 + 2j)),
             ]
         ),

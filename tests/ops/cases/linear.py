@@ -38,6 +38,13 @@ def grouped(a: torch.Tensor, b: torch.Tensor, ends: torch.Tensor) -> torch.Tenso
 
 
 CASES: dict[str, Case] = {
+    "transposed-by-vector": dynamic(
+        lambda z: [
+            *((x := z[0]).t() @ x[:, 0], x.t().mv(x[:, 1]), x.t().abs() @ x[:, 0], x[None].transpose(1, 2) @ x[:, 0]),
+            *(torch.nn.functional.linear(x.t(), x[:, 0]), torch.einsum("ij,i->j", x, x[:, 0]), x[0] @ x.t(), x @ x[0]),
+        ],
+        X,
+    ),
     "linear": dynamic(
         lambda x, w: (functional.linear(x, w, w[:, 0]), functional.linear(x[0], w), functional.linear(x, w[0])),
         (randn(2, 3, 4), randn(5, 4)),
