@@ -188,6 +188,9 @@ MODELS = """
     def counted(x):
         return x * int(len(x) > 2)  # counted
 
+    def unbound(x):
+        return x * len(x[:, ::2].unbind(1))  # unbound
+
     def number_of_parts(x):
         return x * len(x.split(x.shape[1], 2))  # number of parts
 
@@ -358,6 +361,7 @@ AUTO, T, HALF = torch.export.Dim.AUTO, torch.export.Dim("T", min=2, max=16), tor
         ("ninth", (R(4, 5),), {"x": {0: "B", 1: AUTO}}, "OXP1034"),
         ("padded", (R(4, 5), R(5, 5)), {"x": {1: T}, "y": {0: T}}, "OXP1011"),
         ("counted", (R(4, 5),), {"x": {0: torch.export.Dim("B")}}, "OXP1011"),
+        ("unbound", (R(3, 6),), {"x": {1: "T"}}, "OXP1011"),
         ("number of parts", (R(3, 1, 4),), ((AUTO, AUTO, AUTO),), "OXP1034"),
         ("rests", (R(6, 2),), {"x": {0: "B"}}, "OXP1011"),
         ("last of three", (R(3, 5),), True, "OXP1034"),

@@ -162,7 +162,7 @@ def other_sizes(
             continue
         for symbol in sorted(call.symbols() & own, key=str):
             dim = next(iter(guards.symbols.places([symbol], dims)), None)
-            if dim is None or call.differs(node.meta.get("val"), sizes):
+            if dim is None or not _is_predicted(node, call, sizes):
                 continue
             one = {**sizes, symbol: 1}
             if call.squeezes and dim.allows(1) and call.differs(node.meta.get("val"), one):
@@ -172,6 +172,15 @@ def other_sizes(
             # NOTE: where the line unpacks the parts, eager mode refuses a single part as well.
             if limits and not (limits == [MORE_THAN_ONE] and syntax.unpacks(locations.at_node(node).location)):
                 yield node, call, dim, limits
+
+
+def _is_predicted(node: torch.fx.Node, call: Call, sizes: Mapping[sympy.Basic, int]) -> bool:
+    """Whether `call` returns for the example what the graph says: as many parts, or the same shapes."""
+    parts = node.meta.get("val")
+    if call.counts and isinstance(parts, list | tuple):
+        # NOTE: the parts of an `unbind` of a dynamic dim have one dim too many in torch's graph (seen in 2.13).
+        return call.parts(sizes) == len(parts)
+    return not call.differs(parts, sizes)
 
 
 def _joined(limits: Sequence[str]) -> Sequence[str]:
