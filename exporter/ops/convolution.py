@@ -44,9 +44,10 @@ def conv_padding(
     total = [0] * _spatial(weight)
     if padding == "same":
         kernel = list(weight.shape)[2:]
-        if not all(isinstance(size, int) for size in kernel):
+        sizes = [size for size in kernel if isinstance(size, int)]
+        if len(sizes) < len(kernel):
             raise ValueError("padding='same' needs a kernel of a fixed size in ONNX")
-        total = [each * (int(size) - 1) for each, size in zip(_per_dim(dilation, weight), kernel, strict=True)]  # type: ignore[arg-type]
+        total = [each * (size - 1) for each, size in zip(_per_dim(dilation, weight), sizes, strict=True)]
     # NOTE: where the total is odd, PyTorch pads the end more.
     before = [each // 2 for each in total]
     after = [each - start for each, start in zip(total, before, strict=True)]

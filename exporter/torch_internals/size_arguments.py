@@ -15,7 +15,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from . import patching, shape_env
 from .patching import Slot, wrapped
+
+for _file in (__file__, patching.__file__):
+    shape_env.leave_out(_file)
 
 
 @contextlib.contextmanager
@@ -56,12 +60,11 @@ def _sqrt(original: Callable[..., Any], value: Any) -> Any:
 
 
 def _as_tensor(original: Callable[..., Any], data: Any, *args: Any, **kwargs: Any) -> Any:
-    sizes = isinstance(data, list | tuple) and any(map(_is_size, data))
-    return (
-        torch.tensor(list(data), **{**dict(zip(("dtype", "device"), args, strict=False)), **kwargs})
-        if sizes
-        else original(data, *args, **kwargs)
-    )
+    sizes = [each for each in data if isinstance(each, torch.SymInt)] if isinstance(data, list | tuple) else []
+    # NOTE: numbers from data have no example. With them, a packed sequence would fail later, and elsewhere.
+    if not sizes or not all(each.node.has_hint() for each in sizes):
+        return original(data, *args, **kwargs)
+    return torch.tensor(list(data), **{**dict(zip(("dtype", "device"), args, strict=False)), **kwargs})
 
 
 def _linspace(original: Callable[..., Any], start: Any, end: Any, *args: Any, **kwargs: Any) -> Any:
