@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import os
 import pathlib
 import urllib.parse
 import urllib.request
@@ -110,7 +111,15 @@ def file_of(location: Json, bases: Json) -> str:
     base = string(bases[location["uriBaseId"]].get("uri", "")) if "uriBaseId" in location else ""
     uri = urllib.parse.urlsplit(urllib.parse.urljoin(base, string(location["uri"])))
     path = urllib.request.url2pathname(uri.path) if uri.scheme == "file" else urllib.parse.unquote(location["uri"])
-    # NOTE: no file system allows a null character, and Python raises a ValueError wherever such a path is used.
-    if "\0" in path or (uri.scheme != "file" and (uri.scheme or base)):
+    if not _is_possible(path) or (uri.scheme != "file" and (uri.scheme or base)):
         raise ValueError(f"{location['uri']!r} is not a file")
     return path
+
+
+def _is_possible(path: str) -> bool:
+    """Whether a file can have this path: none has a null character or half of a pair of surrogates in its name."""
+    # NOTE: Python raises a ValueError wherever such a path is used.
+    try:
+        return b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        return False

@@ -223,8 +223,8 @@ def test_a_report_quotes_sources_below_the_root_only(victim: Victim, snippet: st
     assert "hunter2" not in told.output
 
 
-@pytest.mark.parametrize("uri", ["/%00", "file:///net.py%00", "net%00.py"])
-def test_a_null_character_names_no_file(victim: Victim, uri: str) -> None:
+@pytest.mark.parametrize("uri", ["/%00", "file:///net.py%00", "net%00.py", "net\ud800.py", "/\ud800"])
+def test_an_impossible_name_names_no_file(victim: Victim, uri: str) -> None:
     def change(document: dict[str, Any]) -> None:
         victim.run_of(document)["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"] = {"uri": uri}
 
