@@ -186,8 +186,9 @@ class Guards:
         """The relations between data-dependent numbers that the graph checks when it runs, each with its stack."""
         sizes = self.symbols.all()
         for relation in self.symbols.asserted():
-            # NOTE: a number from data that limits an input's size, or is limited by one, is an index; one that equals it is a size.
-            if relation.free_symbols - sizes and (isinstance(relation, sympy.Eq) or not relation.free_symbols & sizes):
+            # NOTE: beside an input's size, a number from data is an index or a part of a shape, unless it equals the size.
+            equals = isinstance(relation, sympy.Eq) and any(side.is_Symbol and side not in sizes for side in relation.args)
+            if relation.free_symbols - sizes and (equals or not relation.free_symbols & sizes):
                 yield from ((relation, guard.stack) for guard in self.made if guard.relation == relation and guard.stack)
 
     def of_data(self) -> list[Guard]:
