@@ -15,7 +15,7 @@ from onnxplain.request import DimNames
 from onnxplain.rules import ConstraintViolated, MutationDropped, MutationNotRemoved
 from onnxplain.source import locations
 from onnxplain.torch_internals import functorch, pytree
-from onnxplain.torch_internals.operators import OpOverload, schema
+from onnxplain.torch_internals.operators import OpOverload, failed, schema
 
 from . import aliases, joined_memory, observers, views
 from .graphs import all_nodes, arguments, graph_modules
@@ -104,7 +104,7 @@ def _copy(context: DiagnosticContext, program: torch.export.ExportedProgram) -> 
         inline_grad_mode(module)
         for node in list(module.graph.nodes):
             name = qualified_name(node.target)
-            if _failed(node):
+            if failed(node):
                 module.graph.erase_node(node)
                 continue
             # NOTE: the schema of dropout does not say that it returns its argument, and torch loses writes to its result when it traces
@@ -113,13 +113,6 @@ def _copy(context: DiagnosticContext, program: torch.export.ExportedProgram) -> 
                 node.replace_all_uses_with(node.args[0])
                 module.graph.erase_node(node)
     return copied
-
-
-def _failed(node: torch.fx.Node) -> bool:
-    """Whether the operator raised an exception during the capture, which the model caught: it has no result."""
-    if not isinstance(node.target, OpOverload) or node.users or node.meta.get("val") is not None:
-        return False
-    return bool(schema(node.target).returns) and not mutates(node)
 
 
 def _lasting(program: torch.export.ExportedProgram, graph: torch.fx.Graph) -> dict[torch.fx.Node, tuple[str, str]]:
@@ -208,7 +201,7 @@ class _Rewriting:
         graph: The graph.
         lasting: The inputs of the graph that may be written: the caller of the exported model keeps their old data.
         writers: Gets the last line that writes to each of `lasting`.
-        copies: Gets what is written and read of copies that are views where a size is 1.
+        copies: Records writes and reads of copies that are views where a size is 1.
     """
 
     def __init__(

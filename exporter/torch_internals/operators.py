@@ -16,7 +16,7 @@ else:
     OpOverloadPacket = type(torch.ops.aten.add)
     HigherOrderOperator = next(each for each in type(torch.ops.higher_order.cond).__mro__ if each.__name__ == "HigherOrderOperator")
 
-__all__ = ["TO_COPY", "HigherOrderOperator", "OpOverload", "OpOverloadPacket", "is_composite", "overloads", "schema"]
+__all__ = ["TO_COPY", "HigherOrderOperator", "OpOverload", "OpOverloadPacket", "failed", "is_composite", "overloads", "schema"]
 
 TO_COPY = torch.ops.aten._to_copy.default
 """The operators of `Tensor.to` for another dtype."""
@@ -42,3 +42,9 @@ def is_composite(operator: OpOverload) -> bool:
     """Whether torch composes `operator` of other operators, including its gradient. True if that is not known."""
     key = _COMPOSITE.value
     return key is None or bool(operator.has_kernel_for_dispatch_key(key))
+
+
+def failed(node: torch.fx.Node) -> bool:
+    """Whether the operator of `node` raised an exception during the capture, which the model caught: it has no result."""
+    returns = isinstance(node.target, OpOverload) and bool(schema(node.target).returns)
+    return returns and not node.users and node.meta.get("val") is None

@@ -17,6 +17,7 @@ from onnxplain.diagnostics import Confidence, Evidence, Fix, Location
 from onnxplain.request import InputDim, Request
 from onnxplain.rules import ConstraintViolated, SpecializedDynamicDim
 from onnxplain.source import locations, syntax
+from onnxplain.torch_internals.operators import failed
 
 _EXAMPLE = "Name the dims to drop, such as squeeze(2); or pass an example of another size; or leave the dim out of dynamic_shapes."
 _ONE = "Name the dims to drop, such as squeeze(2); or exclude size 1 in dynamic_shapes, with a Dim whose min is 2."
@@ -128,16 +129,14 @@ def _caught(
     sizes = guards.symbols.sizes([*others, *names])
     own = guards.symbols.sizes(names).keys()
     for node, call in replays.calls(program) if own else ():
-        for symbol in sorted(call.symbols() & own, key=str) if replays.failed(node) else ():
-            dim = next(iter(guards.symbols.places([symbol], list(names))), None)
-            tried = ({**sizes, symbol: 1}, *smaller(symbol, sizes), *larger(symbol, sizes))
-            taken = next(
-                (int(each[symbol]) for each in tried if dim is not None and dim.allows(int(each[symbol])) and call.runs(each)), None
-            )
-            if dim is not None and taken is not None:
-                fix = Fix(_REWRITE, Confidence.CHANGES_BEHAVIOUR)
-                rule = ConstraintViolated(dim=names[dim], constraint=f"{names[dim]} != {taken}")
-                yield Finding(rule, locations.at_node(node), fixes=(fix,), blocking=False)
+        for symbol in sorted(call.symbols() & own, key=str) if failed(node) else ():
+            dim = guards.symbols.places([symbol], list(names))[0]
+            for tried in ({**sizes, symbol: 1}, *smaller(symbol, sizes), *larger(symbol, sizes)):
+                size = int(_expression(guards, dim, symbol).xreplace({symbol: sympy.Integer(tried[symbol])}))
+                if dim.allows(size) and call.parts(tried) is not None:
+                    rule = ConstraintViolated(dim=names[dim], constraint=f"{names[dim]} != {size}")
+                    yield Finding(rule, locations.at_node(node), fixes=(Fix(_REWRITE, Confidence.CHANGES_BEHAVIOUR),), blocking=False)
+                    break
 
 
 def other_sizes(
@@ -193,8 +192,7 @@ def _limits(
     guards: Guards, node: torch.fx.Node, call: Call, symbol: sympy.Basic, sizes: Mapping[sympy.Basic, int], dim: InputDim
 ) -> Iterator[str]:
     """The limits of the sizes of `dim` for which `call` returns as many parts or dims as for the example, or the shapes in the graph."""
-    parts, own = call.parts(sizes), guards.symbols.of(dim)
-    expression = symbol if own in (None, symbol) else guards.symbols.expression(own)
+    parts, expression = call.parts(sizes), _expression(guards, dim, symbol)
 
     def differs(size: int) -> bool:
         others = {**sizes, symbol: size}
@@ -219,6 +217,12 @@ def _limits(
                     yield f"{relation} {last}"
                 break
             right = wrong
+
+
+def _expression(guards: Guards, dim: InputDim, symbol: sympy.Basic) -> sympy.Basic:
+    """The size of `dim`, computed from `symbol`: that of a Dim such as `half + 1` from `half`."""
+    own = guards.symbols.of(dim)
+    return symbol if own in (None, symbol) else guards.symbols.expression(own)
 
 
 def is_branch(guard: Guard) -> bool:

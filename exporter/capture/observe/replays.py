@@ -73,10 +73,6 @@ class Call:
         except Exception:  # noqa: BLE001  operators refuse sizes with any exception
             return None
 
-    def runs(self, sizes: Sizes) -> bool:
-        """Whether the operator takes tensors of `sizes`."""
-        return self.parts(sizes) is not None
-
     def _shapes(self, sizes: Sizes) -> list[tuple[int, ...]]:
         with torch.no_grad(), FakeTensorMode(allow_non_fake_inputs=True):
             args, kwargs = pytree.tree_map(lambda each: _with_sizes(each, sizes), (self.args, self.kwargs))
@@ -123,12 +119,6 @@ def calls(program: torch.export.ExportedProgram) -> Iterator[tuple[torch.fx.Node
                 if key not in seen:
                     seen.add(key)
                     yield node, Call(node.target, args, kwargs, used)
-
-
-def failed(node: torch.fx.Node) -> bool:
-    """Whether the operator of `node` raised an exception during the capture, which the model caught: it has no result."""
-    returns = isinstance(node.target, OpOverload) and bool(schema(node.target).returns)
-    return returns and not node.users and node.meta.get("val") is None
 
 
 def _used(node: torch.fx.Node) -> tuple[int, ...] | None:
