@@ -9,7 +9,7 @@ import sympy
 
 from onnxplain.request import InputDim, Kind
 from onnxplain.torch_internals import shape_env
-from onnxplain.torch_internals.symbolic_expressions import REMAINDERS, as_python
+from onnxplain.torch_internals.symbolic_expressions import CONVERSIONS, REMAINDERS, as_python
 
 
 class DimSymbols:
@@ -92,4 +92,4 @@ def as_text(relation: sympy.Basic) -> str:
         return f"{as_text(relation.lhs)} == 0"
     if isinstance(relation, sympy.Rel):
         return f"{as_text(relation.lhs)} {relation.rel_op} {as_text(relation.rhs)}"
-    return as_python(relation) if relation.has(*REMAINDERS) else str(relation)
+    return as_python(relation) if relation.has(*REMAINDERS, *CONVERSIONS) else str(relation)
