@@ -8,6 +8,7 @@ import sympy
 # made of these classes.
 from torch.utils._sympy.functions import FloorDiv, IntTrueDiv, Mod, PythonMod, ToFloat, TruncToInt
 from torch.utils._sympy.printers import PythonPrinter
+from typing_extensions import override
 
 REMAINDERS = (Mod, PythonMod)
 """Functions for a remainder."""
@@ -17,6 +18,22 @@ DIVISIONS = (Mod, PythonMod, FloorDiv)
 """Functions for a remainder or a quotient."""
 
 
+class _Printer(PythonPrinter):
+    """Python as a user would write it."""
+
+    @override
+    def _print_ToFloat(self, expression: sympy.Basic) -> str:
+        return str(self._print(expression.args[0]))
+
+    @override
+    def _print_TruncToInt(self, expression: sympy.Basic) -> str:
+        return f"int({self._print(expression.args[0])})"
+
+    @override
+    def _print_Float(self, expression: sympy.Float) -> str:
+        return repr(float(expression))
+
+
 def as_python(expression: sympy.Basic) -> str:
     """`expression` with Python's operators."""
-    return str(PythonPrinter().doprint(expression))
+    return str(_Printer().doprint(expression))
