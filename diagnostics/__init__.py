@@ -13,7 +13,7 @@ from .code_flow import GraphText, Step
 from .context import DiagnosticContext, Evidence, StageFailed
 from .diagnostic import Diagnostic, Suppression
 from .display import Span, describe, described_error, excerpt, message_of, shown_path, visible, visible_lines
-from .errors import InvalidArgument, OnnxExporterError, UnreadableLog
+from .errors import InvalidArgument, OnnxExporterError, UnreadableLog, chain, interruption
 from .export_errors import ExportFailed, LogNotSaved
 from .file_hash import sha256
 from .fix import Confidence, Edit, Fix
@@ -87,10 +87,12 @@ __all__ = [
     "UnreadableLog",
     "Verdict",
     "accept_findings",
+    "chain",
     "describe",
     "described_error",
     "excerpt",
     "integer",
+    "interruption",
     "judge_logs",
     "line_text",
     "make_folder",

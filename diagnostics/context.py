@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from .code_flow import GRAPHS, GraphText, Step
 from .diagnostic import Diagnostic, Suppression
 from .display import TEXT_LIMIT, described_error, shortened
+from .errors import interruption
 from .export_errors import ExportFailed
 from .fix import Confidence, Fix
 from .graph import Graph
@@ -148,6 +149,8 @@ class DiagnosticContext:
         except ExportFailed:
             raise
         except Exception as error:  # noqa: BLE001  a failed export never has an empty log: every exception becomes a finding
+            if (stopped := interruption(error)) is not None:
+                raise stopped from None
             cause, known = error, False
             self.report(self._internal_error(name, error), at=self._locate(error), blocking=True, cause=error)
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 
 class OnnxExporterError(RuntimeError):
@@ -18,3 +19,21 @@ class UnreadableLog(OnnxExporterError, ValueError):
 
     def __init__(self, path: str | os.PathLike[str], why: str) -> None:
         super().__init__(f"{os.fspath(path)} is not a log that onnxplain can read: {why}")
+
+
+def chain(error: BaseException) -> Iterator[BaseException]:
+    """`error` and the exceptions that it was raised from, outermost first."""
+    seen: set[int] = set()
+    present: BaseException | None = error
+    while present is not None and id(present) not in seen:
+        seen.add(id(present))
+        yield present
+        present = present.__cause__ or present.__context__
+
+
+def interruption(error: BaseException) -> BaseException | None:
+    """What interrupted the work that then raised `error`: Ctrl-C or a signal. None if nothing did.
+
+    Code that cleans up after an interrupt may raise another exception, such as torch's dispatch modes.
+    """
+    return next((each for each in chain(error) if not isinstance(each, Exception | SystemExit)), None)

@@ -195,7 +195,7 @@ class _Search:
         before = self.runs.baseline
         if before is None or before.error is not None:
             return False
-        args, kwargs = pytree.tree_map_only(torch.Tensor, torch.clone, (self.request.args, dict(self.request.kwargs)))
+        args, kwargs = pytree.map_tensors(torch.clone, (self.request.args, dict(self.request.kwargs)))
         try:
             after = larger_examples.without_checks(program)(*args, **kwargs)
         except Exception as error:  # noqa: BLE001  a program for larger sizes may fail in any way

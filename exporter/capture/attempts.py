@@ -9,10 +9,11 @@ import time
 import torch
 
 from onnxplain import process
-from onnxplain.diagnostics import DiagnosticContext
+from onnxplain.diagnostics import DiagnosticContext, interruption
 from onnxplain.request import Request
 from onnxplain.source import locations
 from onnxplain.torch_internals import dynamo, pytree
+from onnxplain.torch_internals.python_values import is_a
 
 from .finding import headline
 from .observe.attributes import Attributes
@@ -55,7 +56,7 @@ def attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch.
     """Captures `model`. Raises only what is not an `Exception`, such as KeyboardInterrupt."""
     context.event(f"Capturing with the strategy {strategy.name}.")
     began, program, error = time.monotonic(), None, None
-    tensors = [leaf for leaf in pytree.tree_leaves((request.args, dict(request.kwargs))) if isinstance(leaf, torch.Tensor)]
+    tensors = [leaf for leaf in pytree.tree_leaves((request.args, dict(request.kwargs))) if is_a(leaf, torch.Tensor)]
     with Frames() as frames:
         watch, draws, attributes, reads = GuardWatch(frames), Draws(), Attributes(model), Reads(frames.stack)
         # NOTE: TorchDynamo would trace the mode itself, and the mode makes each function of torch a little slower.
@@ -70,6 +71,8 @@ def attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch.
             ):
                 program = strategy(model, request, frames)
         except Exception as raised:  # noqa: BLE001  the user's model runs here, and may raise anything
+            if (stopped := interruption(raised)) is not None:
+                raise stopped from None
             error = raised
             context.event(f"The strategy {strategy.name} failed: {headline(raised)}")
         finally:

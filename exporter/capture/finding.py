@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 
-from onnxplain.diagnostics import Evidence, Fix, Rule, message_of
+from onnxplain.diagnostics import Evidence, Fix, Rule, chain, message_of
 from onnxplain.request import Request
 from onnxplain.source import locations
 from onnxplain.torch_internals import dynamo
@@ -53,16 +53,6 @@ def headline(error: BaseException) -> str:
     """The type and the first line of an exception."""
     lines: Sequence[str] = [line for line in message_of(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__
-
-
-def chain(error: BaseException) -> Iterator[BaseException]:
-    """`error` and the exceptions that it was raised from, outermost first."""
-    seen: set[int] = set()
-    present: BaseException | None = error
-    while present is not None and id(present) not in seen:
-        seen.add(id(present))
-        yield present
-        present = present.__cause__ or present.__context__
 
 
 def module_of(request: Request) -> torch.nn.Module | None:

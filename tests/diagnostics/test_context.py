@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import pathlib
 import re
 
@@ -10,8 +11,18 @@ import pytest
 from logs import GRAPH, context, failed
 from sarif_logs import at, source
 
-from onnxplain.diagnostics import DiagnosticOptions, Evidence, Level, Location, markdown, visible
-from onnxplain.rules import DataDependentBranch, TrainingMode
+from onnxplain.diagnostics import (
+    DiagnosticContext,
+    DiagnosticOptions,
+    Evidence,
+    ExportFailed,
+    Level,
+    Location,
+    Tool,
+    markdown,
+    visible,
+)
+from onnxplain.rules import DataDependentBranch, ExportCutShort, InternalError, TrainingMode
 
 
 @pytest.mark.parametrize(
@@ -68,3 +79,77 @@ def test_a_report_makes_the_folders_above_it(tmp_path: pathlib.Path) -> None:
     for _ in range(2):
         markdown.write(log, path)
     assert path.read_text(encoding="utf-8") == markdown.to_markdown(log)
+
+
+def test_stages_are_told_as_they_begin() -> None:
+    told: list[str] = []
+    made = DiagnosticContext(
+        tool=Tool("onnxplain", "0.1.0", "https://example.com"),
+        subject="Net",
+        options=DiagnosticOptions(),
+        internal_error=lambda stage, error: InternalError(stage=stage, error=str(error)),
+        cut_short=lambda stage, reason: ExportCutShort(stage=stage, reason=reason),
+        on_stage=told.append,
+    )
+    for name in ("capture", "passes"):
+        with made.stage(name):
+            assert told[-1] == name
+    with pytest.raises(ExportFailed), made.stage("build"):
+        raise KeyError("x")
+    assert told == ["capture", "passes", "build"]
+    assert [(stage.name, stage.completed) for stage in made.log().stages] == [("capture", True), ("passes", True), ("build", False)]
+
+
+class Following:
+    """What a context tells who follows the export."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def began(self, stage: str) -> None:
+        self.told.append(stage)
+
+    def found(self) -> None:
+        self.told.append("found")
+
+
+def test_who_follows_an_export_hears_of_stages_and_new_findings() -> None:
+    made = context(DiagnosticOptions(ignore=("OXP1001",)))
+    following = made.watcher = Following()
+    with made.stage("capture"):
+        made.report(TrainingMode(layers=("a",)))
+        made.report(TrainingMode(layers=("a",)))
+        made.report(DataDependentBranch(condition="x"))
+        made.report(TrainingMode(layers=("b",)))
+    with made.stage("passes"):
+        pass
+    assert following.told == ["capture", "found", "found", "passes"]
+    assert any("OXP1001" in event.text for event in made.log().events)
+
+
+def test_the_first_cause_of_blocking_findings_is_the_cause() -> None:
+    first, second = KeyError("first"), ValueError("second")
+
+    def run() -> None:
+        made = context()
+        with made.stage("capture"):
+            made.report(TrainingMode(layers=("a",)), cause=TypeError())
+            made.report(TrainingMode(layers=("b",)), cause=first, blocking=True)
+            made.report(TrainingMode(layers=("c",)), cause=second, blocking=True)
+            raise made.stop()
+
+    with pytest.raises(ExportFailed) as stopped:
+        run()
+    assert stopped.value.cause is first
+    with pytest.raises(AssertionError):
+        context().stop()
+
+
+@pytest.mark.parametrize(("level", "kept"), [(logging.DEBUG, 3), (logging.INFO, 2), (logging.WARNING, 1), (logging.ERROR, 0)])
+def test_events_below_the_verbosity_are_left_out(level: int, kept: int) -> None:
+    made = context(DiagnosticOptions(verbosity_level=level))
+    for each in (logging.DEBUG, logging.INFO, logging.WARNING):
+        made.event(f"It happened at {each}", each)
+        made.event("  ", each)
+    assert [event.level for event in made.log().events] == [logging.DEBUG, logging.INFO, logging.WARNING][3 - kept :]
+    assert all(event.text.endswith(".") and not event.text.endswith("..") for event in made.log().events)

@@ -218,6 +218,20 @@ def test_interrupts_of_the_model() -> None:
 
 
 @pytest.mark.usefixtures("torch_stays")
+def test_an_interrupt_that_cleaning_up_replaces_by_an_error() -> None:
+    class Interrupted(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            try:
+                raise KeyboardInterrupt
+            finally:
+                raise AssertionError("Trying to pop empty mode stack")
+
+    with pytest.raises(KeyboardInterrupt):
+        onnxplain.export(Interrupted(), (torch.ones(2),))
+    check(Recurrent(2))
+
+
+@pytest.mark.usefixtures("torch_stays")
 def test_an_interrupt_between_a_change_of_torch_s_and_its_undoing(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt() -> None:
         raise KeyboardInterrupt

@@ -10,8 +10,7 @@ from typing import Any
 
 import torch
 
-from onnxplain.capture.finding import chain
-from onnxplain.diagnostics import Confidence, Edit, Fix, Location
+from onnxplain.diagnostics import Confidence, Edit, Fix, Location, chain
 from onnxplain.source import locations, syntax
 from onnxplain.torch_internals import pytree, torch_frames
 

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 
 from onnxplain.capture.eager import EagerRuns
-from onnxplain.capture.finding import Finding, chain, fallback, graph_break_type, module_of
+from onnxplain.capture.finding import Finding, fallback, graph_break_type, module_of
 from onnxplain.capture.observe.frames import Site, site_of
 from onnxplain.capture.observe.guards import Guards
 from onnxplain.capture.rewrite import control_flow
-from onnxplain.diagnostics import Evidence, Fix, Location
+from onnxplain.diagnostics import Evidence, Fix, Location, chain
 from onnxplain.request import Request
 from onnxplain.rules import DataDependentBranch, DataDependentValue
 from onnxplain.source import locations, syntax

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from onnxplain.capture.eager import EagerRuns
-from onnxplain.capture.finding import Finding, chain, fallback, module_of
-from onnxplain.diagnostics import Confidence, Fix
+from onnxplain.capture.finding import Finding, fallback, module_of
+from onnxplain.diagnostics import Confidence, Fix, chain
 from onnxplain.request import Request
 from onnxplain.rules import FakeKernelMissing
 from onnxplain.source import call_sites, locations, syntax
