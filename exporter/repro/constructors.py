@@ -48,7 +48,7 @@ def constructor_call(
     if len(devices) > 1:
         return None
     made = call(Ref(cls), *given, keywords=keywords)
-    return Items(made, (".to(", ")"), (("", literal(min(devices))),)) if devices else made
+    return Items(made, (".to(", ")"), (("", literal(devices.pop())),)) if devices else made
 
 
 def _parameters(cls: type) -> dict[str, inspect.Parameter]:

@@ -15,6 +15,8 @@ from typing import Any
 
 import torch
 
+from onnxplain.torch_internals.python_values import is_a
+
 from .expression import Expression, Items, Quoted, Ref, Text, Unknown, call, literal
 from .live_objects import kind_of
 
@@ -40,7 +42,7 @@ def composite(value: Any, place: str, write: _Write) -> Expression | None:
 
 
 def _instance_of(*types: type) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, types)
+    return lambda value: is_a(value, *types)
 
 
 def _is_sequence(value: Any) -> bool:
@@ -56,7 +58,7 @@ def _sequence(value: Any, place: str, write: _Write) -> Expression:
 
 
 def _is_named_tuple(value: Any) -> bool:
-    return isinstance(value, tuple) and hasattr(value, "_fields")
+    return is_a(value, tuple) and hasattr(value, "_fields")
 
 
 def _named_tuple(value: Any, place: str, write: _Write) -> Expression:
@@ -64,7 +66,7 @@ def _named_tuple(value: Any, place: str, write: _Write) -> Expression:
 
 
 def _is_mapping(value: Any) -> bool:
-    return isinstance(value, dict) and not dataclasses.is_dataclass(value)
+    return is_a(value, dict) and not dataclasses.is_dataclass(value)
 
 
 def _mapping(value: Any, place: str, write: _Write) -> Expression:
@@ -72,7 +74,7 @@ def _mapping(value: Any, place: str, write: _Write) -> Expression:
     shown = Items(None, ("{", "}"), items)
     if type(value) is dict:
         return shown
-    if isinstance(value, collections.defaultdict):
+    if is_a(value, collections.defaultdict):
         return call(Ref(type(value)), write(value.default_factory, place), shown)
     return call(Ref(type(value)), shown)
 

@@ -14,16 +14,20 @@ import torch
 
 from onnxplain.source import locations
 from onnxplain.torch_internals import code_objects
+from onnxplain.torch_internals.python_values import is_a
 
 
 def file_of(value: Any) -> str | None:
     """The file that defines a class or function."""
-    codes = vars(value).values() if isinstance(value, type) else [value]
-    for each in codes:
+    elsewhere = None
+    for each in vars(value).values() if isinstance(value, type) else [value]:
         code = code_objects.code_of(each) if callable(each) else None
         if code is not None and not code.co_filename.startswith("<string"):
-            return code.co_filename
-    return getattr(sys.modules.get(getattr(value, "__module__", None) or ""), "__file__", None)
+            # NOTE: a class may have functions of other modules, as `activation = staticmethod(other.relu)` gives it.
+            if not isinstance(value, type) or _globals_of(each, value) is not None:
+                return code.co_filename
+            elsewhere = elsewhere or code.co_filename
+    return getattr(sys.modules.get(getattr(value, "__module__", None) or ""), "__file__", None) or elsewhere
 
 
 def is_users(value: Any) -> bool:
@@ -45,11 +49,17 @@ def users_module(name: str) -> types.ModuleType | None:
 def namespace_of(value: Any) -> Mapping[str, Any] | None:
     """The global variables of the module that defines a class or function."""
     for each in vars(value).values() if isinstance(value, type) else [value]:
-        found = getattr(inspect.unwrap(each), "__globals__", None) if callable(each) else None
-        if found is not None and found.get("__name__") == getattr(value, "__module__", None):
+        found = _globals_of(each, value) if callable(each) else None
+        if found is not None:
             return dict(found)
     module = sys.modules.get(getattr(value, "__module__", None) or "")
     return None if module is None else vars(module)
+
+
+def _globals_of(function: Any, value: Any) -> Mapping[str, Any] | None:
+    """The global variables of a function, if it is of the module that defines `value`."""
+    found = getattr(inspect.unwrap(function), "__globals__", None)
+    return found if found is not None and found.get("__name__") == getattr(value, "__module__", None) else None
 
 
 def is_plain(value: Any) -> bool:
@@ -58,8 +68,7 @@ def is_plain(value: Any) -> bool:
         return all(map(is_plain, value))
     if type(value) is dict:
         return all(map(is_plain, (*value, *value.values())))
-    kinds = bool | int | float | complex | str | bytes | torch.Tensor | argparse.Namespace | pathlib.PurePath
-    return value is None or isinstance(value, kinds)
+    return value is None or is_a(value, bool, int, float, complex, str, bytes, torch.Tensor, argparse.Namespace, pathlib.PurePath)
 
 
 def functions_of(value: Any) -> list[types.FunctionType]:

@@ -7,6 +7,7 @@ import types
 from typing import Any
 
 from onnxplain.torch_internals.operators import OpOverload, OpOverloadPacket
+from onnxplain.torch_internals.python_values import is_a
 
 from .expression import Ref
 from .live_objects import is_users
@@ -14,9 +15,9 @@ from .live_objects import is_users
 
 def named(value: Any) -> Ref | None:
     """A reference to a class, function or operator that the script can import or copy; None for other values."""
-    if isinstance(value, OpOverload | OpOverloadPacket):
+    if is_a(value, OpOverload, OpOverloadPacket):
         return Ref(value)
-    if not isinstance(value, type | types.FunctionType | types.BuiltinFunctionType | types.MethodDescriptorType):
+    if not is_a(value, type, types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType):
         return None
     return Ref(value) if is_users(value) or public_name(value) is not None else None
 

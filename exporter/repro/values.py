@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from onnxplain.torch_internals import modules
+from onnxplain.torch_internals.python_values import is_a
 
 from .configurations import configuration, model_from_configuration
 from .constructors import constructor_call
@@ -160,9 +161,9 @@ class _Writer:
             return self._names[id(value)]
         if (reference := self._reference(value)) is not None:
             return reference
-        if isinstance(value, torch.Tensor):
+        if is_a(value, torch.Tensor):
             return like(value, place, as_input=self._as_input)
-        if isinstance(value, torch.nn.Module):
+        if is_a(value, torch.nn.Module):
             return self._held(value, place)
         if value is None or type(value) in (bool, int, float, complex, str, bytes):
             text = literal(value)
@@ -171,9 +172,9 @@ class _Writer:
             if isinstance(value, str | bytes) and self._owner is not None and not is_public(value, self._owner):
                 return Quoted(value, place)
             return text
-        if isinstance(value, torch.device):
+        if is_a(value, torch.device):
             return call(Text("torch.device"), literal(str(value)))
-        if value is Ellipsis or isinstance(value, torch.dtype | torch.layout | torch.memory_format):
+        if value is Ellipsis or is_a(value, torch.dtype, torch.layout, torch.memory_format):
             return literal(value)
         if any(each is value for each in self._around):
             raise Unknown(place, "contains itself")
@@ -190,7 +191,7 @@ class _Writer:
         if dataclasses.is_dataclass(cls) and all(field.init for field in dataclasses.fields(cls)) and not hasattr(cls, "__post_init__"):
             fields = [field.name for field in dataclasses.fields(cls)]
             return call(Ref(cls), keywords={name: self.value(getattr(value, name), f"{place}.{name}") for name in fields})
-        if dataclasses.is_dataclass(cls) and isinstance(value, dict):
+        if dataclasses.is_dataclass(cls) and is_a(value, dict):
             return call(Ref(cls), keywords={str(name): self.value(each, f"{place}.{name}") for name, each in value.items()})
         slots = [name for base in cls.__mro__ for name in vars(base).get("__slots__", ()) if isinstance(name, str) and hasattr(value, name)]
         state = {**{name: getattr(value, name) for name in slots}, **getattr(value, "__dict__", {})}
@@ -245,7 +246,7 @@ class _Writer:
 
     def _reference(self, value: object, place: str | None = None) -> Expression | None:
         """The name of a module or weight of the model; None for other values, and if the model has it at `place`."""
-        is_module = isinstance(value, torch.nn.Module)
+        is_module = is_a(value, torch.nn.Module)
         path = (self._modules if is_module else self._tensors).get(id(value))
         if path is None or path == place:
             return None

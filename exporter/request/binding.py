@@ -11,6 +11,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind
 
 from onnxplain.diagnostics import InvalidArgument
 from onnxplain.torch_internals import pytree
+from onnxplain.torch_internals.python_values import is_a
 
 
 def signature_of(model: Callable[..., Any] | torch.export.ExportedProgram) -> inspect.Signature | None:
@@ -68,7 +69,7 @@ def fitted(
         fake = fakes[name]
         if not isinstance(fake, torch.Tensor):
             continue
-        if not isinstance(given, torch.Tensor):
+        if not is_a(given, torch.Tensor):
             raise InvalidArgument(f"{name}: expected a tensor, got {given!r}")
         sizes = zip(fake.shape, given.shape, strict=False)
         same = fake.dim() == given.dim() and all(want == got for want, got in sizes if isinstance(want, int))
@@ -121,6 +122,6 @@ def _positional(program: torch.export.ExportedProgram, count: int, parameters: M
 
 
 def _is_same(value: Any, constant: Any) -> bool:
-    if value is constant or type(value) is not type(constant) or isinstance(value, torch.Tensor):
+    if value is constant or type(value) is not type(constant) or is_a(value, torch.Tensor):
         return value is constant
     return bool(value == constant or value != value)

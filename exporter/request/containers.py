@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from onnxplain.torch_internals import pytree
+from onnxplain.torch_internals.python_values import is_a
 
 from .inputs import is_supported
 
@@ -90,7 +91,7 @@ def _rebuildable(value: Any, around: tuple[Any, ...]) -> list[type] | None:
     parts, _ = _flatten(value)
     classes = [type(value)]
     for leaf in pytree.tree_leaves(parts):
-        if isinstance(leaf, torch.Tensor | torch.SymInt | torch.SymFloat | torch.SymBool) or _is_constant(leaf):
+        if is_a(leaf, torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool) or _is_constant(leaf):
             continue
         inside = None if is_supported(leaf) else _rebuildable(leaf, (*around, value))
         if inside is None:
@@ -115,12 +116,12 @@ def _arguments(value: Any) -> tuple[Any, ...] | None:
     """The arguments that make an empty object of the class of `value`; None if more than items and attributes have to be added to it."""
     make, arguments, *_ = value.__reduce_ex__(2)
     cls = type(value)
-    if isinstance(value, tuple) or isinstance(cls, enum.EnumMeta):
+    if is_a(value, tuple) or isinstance(cls, enum.EnumMeta):
         return None
     if make is copyreg.__newobj__ and arguments == (cls,):  # type: ignore[attr-defined]  # Python has it, its type does not
         return ()
     # NOTE: these classes of the standard library call the class, such as `defaultdict(list)`.
-    called = make is cls and isinstance(value, OrderedDict | defaultdict | SimpleNamespace)
+    called = make is cls and is_a(value, OrderedDict, defaultdict, SimpleNamespace)
     return arguments if called and _is_constant(arguments) else None
 
 
@@ -129,16 +130,16 @@ def _made(cls: type, arguments: tuple[Any, ...]) -> Any:
 
 
 def _is_constant(value: Any) -> bool:
-    if isinstance(value, dict):
+    if is_a(value, dict):
         return type(value) in (dict, OrderedDict) and all(map(_is_constant, itertools.chain(value, value.values())))
     if type(value) in (list, tuple, set, frozenset, torch.Size):
         return all(map(_is_constant, value))
-    return type(value) in _CONSTANTS or isinstance(value, type | enum.Enum)
+    return type(value) in _CONSTANTS or is_a(value, type, enum.Enum)
 
 
 def _items(value: Any) -> Iterator[tuple[Any, Any]]:
     """The items of a dict or a list. The class may read and write its items in another way; that way is not taken."""
-    if isinstance(value, dict):
+    if is_a(value, dict):
         yield from dict.items(value)
     elif isinstance(value, list):
         yield from enumerate(list.__iter__(value))

@@ -13,6 +13,7 @@ import torch
 from torch.export import Dim
 
 from onnxplain.torch_internals import keyword_inputs
+from onnxplain.torch_internals.python_values import is_a
 
 from . import inputs
 from .binding import signature_of
@@ -186,7 +187,7 @@ class DynamicShapes:
             if spec is not None:
                 by_leaf.setdefault(dim.flat_index, {})[dim.axis] = spec
         entries = {
-            leaf.way: by_leaf.get(index, {}) if isinstance(leaf.value, torch.Tensor) else self._of_number(leaf)
+            leaf.way: by_leaf.get(index, {}) if is_a(leaf.value, torch.Tensor) else self._of_number(leaf)
             for index, leaf in enumerate(self.leaves)
         }
         return {parameter: inputs.mapped(value, entries, (parameter,)) for parameter, value in self.parameters}
@@ -219,7 +220,7 @@ class DynamicShapes:
 
 def _dims(shapes: DynamicShapes, leaf: Leaf, flat_index: int) -> Iterator[InputDim]:
     """The dims of a leaf; none if it is not a tensor."""
-    if not isinstance(leaf.value, torch.Tensor):
+    if not is_a(leaf.value, torch.Tensor):
         return
     spec = None if shapes.given is True else shapes.spec_of(leaf)
     tensor = re.sub(r"\W+", "_", leaf.path).strip("_")

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from onnxplain.torch_internals import keyword_inputs, pytree
+from onnxplain.torch_internals.python_values import is_a
 
 _BUILTIN = (dict, OrderedDict, defaultdict, list, tuple, deque)
 """The classes of containers that torch's trees know from the start, beside named tuples."""
@@ -124,7 +125,7 @@ def is_supported(value: Any) -> bool:
     """Whether torch.export takes `value` as a leaf: a tensor, a Python constant, or an object of torch."""
     return (
         value is None
-        or isinstance(value, torch.Tensor | torch.nn.Module | bool | int | float | complex | str)
+        or is_a(value, torch.Tensor, torch.nn.Module, bool, int, float, complex, str)
         or type(value).__module__.partition(".")[0] == "torch"
     )
 
@@ -138,7 +139,7 @@ def distinct(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any,
         seen.add(id(tensor))
         return tensor.clone() if known else tensor
 
-    given: tuple[tuple[Any, ...], dict[str, Any]] = pytree.tree_map_only(torch.Tensor, separate, (tuple(args), dict(kwargs)))
+    given: tuple[tuple[Any, ...], dict[str, Any]] = pytree.map_tensors(separate, (tuple(args), dict(kwargs)))
     return given
 
 
@@ -147,7 +148,7 @@ def copied(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, .
 
     A tensor that is passed twice stays one tensor. The containers are rebuilt as torch.export rebuilds them.
     """
-    tensors = (leaf for leaf in pytree.tree_leaves((tuple(args), dict(kwargs))) if isinstance(leaf, torch.Tensor))
+    tensors = (leaf for leaf in pytree.tree_leaves((tuple(args), dict(kwargs))) if is_a(leaf, torch.Tensor))
     # NOTE: `deepcopy` refuses a tensor that a computation with gradients returned.
     known: dict[int, Any] = {id(tensor): tensor.clone() for tensor in tensors if not tensor.is_leaf}
     given: tuple[tuple[Any, ...], dict[str, Any]] = pytree.tree_map(lambda leaf: copy.deepcopy(leaf, known), (tuple(args), dict(kwargs)))

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch.export import Dim
 
+from onnxplain.torch_internals.python_values import is_a
+
 from . import inputs
 from .inputs import Leaf, Path
 
@@ -46,7 +48,7 @@ def mirrored(given: Any, by_parameter: Mapping[str, Any], variadic: str) -> Any:
 
 def _mirrored(value: Any, spec: Any) -> Any:
     """The entry `spec` for an input as one entry for each part; `spec` itself if it is that already, or fits no known form."""
-    if isinstance(value, torch.Tensor) or spec is None:
+    if is_a(value, torch.Tensor) or spec is None:
         return _counted_from_zero(value, spec)
     if inputs.is_registered(value):
         return _of_object(value, spec)
@@ -67,7 +69,7 @@ def _counted_from_zero(value: Any, spec: Any) -> Any:
 
     NOTE: torch drops `Dim.DYNAMIC` and `Dim.AUTO` of a negative axis without a word (torch 2.13, export/dynamic_shapes.py).
     """
-    if not isinstance(spec, Mapping) or not isinstance(value, torch.Tensor):
+    if not isinstance(spec, Mapping) or not is_a(value, torch.Tensor):
         return spec
     axes = {axis: axis + value.dim() for axis in spec if isinstance(axis, int) and -value.dim() <= axis < 0}
     return {axes.get(axis, axis): dim for axis, dim in spec.items()} if axes else spec
@@ -86,7 +88,7 @@ def _of_object(value: Any, spec: Any) -> Any:
         spec = [spec.get(key) for key, _ in parts]
     if _is_list(spec) and len(spec) == len(parts) and all(_fits(child, each) for (_, child), each in zip(parts, spec, strict=True)):
         return [_mirrored(child, each) for (_, child), each in zip(parts, spec, strict=True)]
-    leaves = [leaf for leaf in inputs.leaves("", value) if isinstance(leaf.value, torch.Tensor)]
+    leaves = [leaf for leaf in inputs.leaves("", value) if is_a(leaf.value, torch.Tensor)]
     if (entries := _by_tensor(leaves, spec)) is not None:
         by_path = {leaf.way: _counted_from_zero(leaf.value, entry) for leaf, entry in zip(leaves, entries, strict=True)}
         return inputs.mapped(value, by_path, ("",))
@@ -141,7 +143,7 @@ def _fits(value: Any, spec: Any) -> bool:
     """Whether `spec` has a known form for `value`."""
     if spec is None:
         return True
-    if isinstance(value, torch.Tensor):
+    if is_a(value, torch.Tensor):
         return _is_entry(spec) and (isinstance(spec, Mapping) or len(spec) == value.dim())
     if inputs.is_registered(value):
         return _of_object(value, spec) is not spec
@@ -150,4 +152,4 @@ def _fits(value: Any, spec: Any) -> bool:
 
 
 def _holds_tensors(value: Any) -> bool:
-    return any(isinstance(leaf.value, torch.Tensor) for leaf in inputs.leaves("", value))
+    return any(is_a(leaf.value, torch.Tensor) for leaf in inputs.leaves("", value))

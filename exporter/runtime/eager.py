@@ -19,6 +19,7 @@ from onnxplain.request import Request, copied
 from onnxplain.torch_internals import dispatch_modes, loop_gradients, pytree
 from onnxplain.torch_internals.fake_tensors import is_fake
 from onnxplain.torch_internals.modules import buffers, named_modules
+from onnxplain.torch_internals.python_values import is_a
 
 
 def outputs(program: torch.export.ExportedProgram, request: Request, *, seed: int | None = None) -> list[torch.Tensor]:
@@ -71,7 +72,7 @@ def _signs(count: int) -> torch.Tensor:
 
 
 def _in_double(value: Any) -> Any:
-    return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+    return value.double() if is_a(value, torch.Tensor) and value.is_floating_point() else value
 
 
 def _run(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
@@ -80,7 +81,7 @@ def _run(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[t
     with exits_as_errors(), loop_gradients.left_out():
         results = model(*args, **kwargs)
     leaves = pytree.tree_leaves(results)
-    return [leaf if isinstance(leaf, torch.Tensor) else torch.tensor(leaf) for leaf in leaves if not isinstance(leaf, str | None)]
+    return [leaf if is_a(leaf, torch.Tensor) else torch.tensor(leaf) for leaf in leaves if not (leaf is None or is_a(leaf, str))]
 
 
 def _can_be_compared(buffer: torch.Tensor) -> bool:
@@ -150,6 +151,6 @@ class _Recording(torch.fx.Interpreter):
     def run_node(self, n: torch.fx.Node) -> Any:
         """Runs one node."""
         result = super().run_node(n)
-        if isinstance(result, torch.Tensor):
+        if is_a(result, torch.Tensor):
             self.values[n] = result.clone()
         return result

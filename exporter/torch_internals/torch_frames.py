@@ -10,6 +10,7 @@ import torch
 
 from . import python_frames
 from .operators import OpOverload
+from .python_values import is_a
 
 Calling = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 """An operator with its positional and keyword arguments."""
@@ -17,7 +18,7 @@ Calling = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
 def asks_for_number(frame: types.FrameType) -> bool:
     """Whether code asks a symbolic size for its value as a Python number or bool."""
-    return isinstance(python_frames.variables(frame).get("self"), torch.SymInt | torch.SymFloat | torch.SymBool)
+    return is_a(python_frames.variables(frame).get("self"), torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 def stands_for_python(frame: types.FrameType) -> bool:
@@ -41,9 +42,9 @@ def operator_at_work(frame: types.FrameType) -> Calling | None:
     """The operator that torch's dispatch, or `run_node` of TorchDynamo, is calling."""
     known = python_frames.variables(frame)
     node = known.get("node")
-    called = node.target if isinstance(node, torch.fx.Node) else known.get("func")
-    called = getattr(torch.Tensor, called, None) if isinstance(called, str) else called
-    if callable(called) and isinstance(known.get("args"), tuple) and isinstance(known.get("kwargs"), dict):
+    called = node.target if is_a(node, torch.fx.Node) else known.get("func")
+    called = getattr(torch.Tensor, called, None) if is_a(called, str) else called
+    if callable(called) and is_a(known.get("args"), tuple) and is_a(known.get("kwargs"), dict):
         return called, known["args"], known["kwargs"]
     return None
 
@@ -66,7 +67,7 @@ def operator_without_fake_kernel(error: BaseException) -> OpOverload | None:
     frames = [frame for frame, _, _ in python_frames.of_traceback(error)]
     if frames and frames[-1].f_code.co_name == "fake_impl":
         candidates += [python_frames.variables(frame).get("op") for frame in frames]
-    return next((each for each in candidates if isinstance(each, OpOverload)), None)
+    return next((each for each in candidates if is_a(each, OpOverload)), None)
 
 
 def makes_constraints(error: BaseException) -> bool:
@@ -95,5 +96,5 @@ def modules_running(error: BaseException) -> Iterator[torch.nn.Module]:
     """The modules whose methods were running, outermost first."""
     for frame, _, _ in python_frames.of_traceback(error):
         owner = python_frames.variables(frame).get("self")
-        if isinstance(owner, torch.nn.Module):
+        if is_a(owner, torch.nn.Module):
             yield owner

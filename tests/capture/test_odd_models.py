@@ -112,6 +112,26 @@ class Wrapped(nn.Module):
         return self.inner(x) + 1
 
 
+class Unbound:
+    @property
+    def __class__(self):
+        raise RuntimeError("not bound to an object")
+
+
+class HoldsUnbound(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.context = [Unbound()]
+
+    def forward(self, x, context=None):
+        return x + 1
+
+
+class BranchesWithUnbound(HoldsUnbound):
+    def forward(self, x):
+        return x + 1 if x.sum() > 0 else x  # BranchesWithUnbound
+
+
 def deep(number):
     model = nn.Identity()
     for _ in range(number):
@@ -196,3 +216,18 @@ def test_random_numbers_go_on_as_before(load: Load) -> None:
     random.seed(1)
     failed(load(SOURCE).Raises())
     assert random.random() == expected
+
+
+def test_proxies_without_an_object(load: Load, marked: Marked, tmp_path: pathlib.Path) -> None:
+    # Web frameworks have such proxies: `isinstance` asks them for their class, which fails outside of a request.
+    module = load(SOURCE)
+    model, x = module.HoldsUnbound(), torch.ones(2, 2)
+    assert torch.equal(onnxplain.export(model, (x,), verify=True)(x)[0], x + 1)
+    with pytest.raises(onnxplain.ExportFailed) as raised:
+        onnxplain.export(model, (x,), kwargs={"context": module.Unbound()})
+    assert [finding.rule.id for finding in raised.value.findings] == ["OXP1008"]
+    with pytest.raises(onnxplain.ExportFailed) as raised:
+        onnxplain.export(module.BranchesWithUnbound(), (x,), repro=tmp_path / "repro.py")
+    (finding,) = raised.value.findings
+    assert (finding.rule.id, finding.location and finding.location.line) == ("OXP1001", *marked("BranchesWithUnbound"))
+    assert (tmp_path / "repro.py").exists()

@@ -92,6 +92,14 @@ def test_a_captured_program_has_no_source(trials: list[str]) -> None:
     assert len(events(log)) == 1
 
 
+def test_a_model_without_source_has_no_script(trials: list[str]) -> None:
+    scope: dict[str, Any] = {}
+    exec("import torch\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x\n", scope)
+    script, log = written(scope["Net"]())
+    assert (script, trials) == ("", [])
+    assert len(events(log)) == 1
+
+
 def test_a_large_model_is_not_tried_out(load: Load, trials: list[str]) -> None:
     module = load(NET)
     for rows, runs in ((2**13, 1), (2**13 + 1, 0)):
@@ -373,6 +381,42 @@ class Net(torch.nn.Module):
             x = getattr(self, name)(x)
         return x
 """
+
+BORROWING = """
+import torch
+
+import lab_borrowed
+
+FACTOR = 3
+
+
+class Net(torch.nn.Module):
+    borrowed = staticmethod(lab_borrowed.helper)
+    library = staticmethod(torch.nn.functional.relu)
+
+    def forward(self, x):
+        return self.borrowed(self.library(x)) * FACTOR
+"""
+
+
+@pytest.mark.parametrize("registered", [True, False], ids=["a module", "a module that nobody can import"])
+def test_a_class_with_functions_of_others(
+    tmp_path: pathlib.Path, load: Load, importable: Callable[..., types.ModuleType], registered: bool
+) -> None:
+    """Its code uses the names of its own module, which may be loaded by path and then forgotten."""
+    importable(lab_borrowed="FACTOR = 5\n\n\ndef helper(x):\n    return x + FACTOR\n")
+    module = load(BORROWING)
+    model = module.Net()
+    kept = sys.modules[module.__name__]
+    if not registered:
+        del sys.modules[module.__name__]
+    try:
+        script, _ = written(model)
+    finally:
+        sys.modules[module.__name__] = kept
+    made = made_by(script, tmp_path)["model"]
+    assert made(torch.ones(2)).tolist() == model(torch.ones(2)).tolist() == [18.0, 18.0]
+
 
 FUNCTIONS: dict[str, Callable[[types.ModuleType], Any]] = {
     "a function": lambda m: m.cached,

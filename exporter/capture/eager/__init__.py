@@ -21,6 +21,7 @@ from onnxplain.process import Budget, BudgetSpent, Stopped
 from onnxplain.request import Request
 from onnxplain.source import locations
 from onnxplain.torch_internals import python_frames, pytree, tracing
+from onnxplain.torch_internals.python_values import is_a
 
 from .copies import Copies
 
@@ -104,7 +105,7 @@ class EagerRuns:
         Returns:
             The outcome; None if the run was stopped, or if no run is left.
         """
-        args, kwargs = pytree.tree_map_only(torch.Tensor, torch.clone, (self._request.args, dict(self._request.kwargs)))
+        args, kwargs = pytree.map_tensors(torch.clone, (self._request.args, dict(self._request.kwargs)))
         pythons, attributes, began = random.getstate(), _attributes(model), time.monotonic()
         result, error = None, None
         try:
@@ -189,4 +190,4 @@ def same_results(before: object, after: object) -> bool:
 
 def _leaves(result: object) -> list[object]:
     # NOTE: eager torch.while_loop turns the numbers that it carries into tensors.
-    return [torch.as_tensor(leaf) if isinstance(leaf, torch.Tensor | int | float) else str(leaf) for leaf in pytree.tree_leaves(result)]
+    return [torch.as_tensor(leaf) if is_a(leaf, torch.Tensor, int, float) else str(leaf) for leaf in pytree.tree_leaves(result)]

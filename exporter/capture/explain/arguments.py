@@ -18,6 +18,7 @@ from onnxplain.request import Kind, Request, inputs, shapes_source
 from onnxplain.rules import DynamicShapesMismatch, ScriptedModel, UnsupportedInputType
 from onnxplain.source import call_sites, locations, syntax
 from onnxplain.source.call_sites import SourceExpression
+from onnxplain.torch_internals.python_values import is_a
 
 from . import shapes_argument
 
@@ -133,7 +134,7 @@ def _registration(value: Any, definition: Location | None) -> Fix:
     if dataclasses.is_dataclass(cls):
         return _behind(definition, "Register the dataclass.", Confidence.SAFE, f"torch.export.register_dataclass({cls.__name__})")
     advice = "Register functions that flatten the class and rebuild it."
-    if isinstance(value, dict):
+    if is_a(value, dict):
         return _behind(definition, advice, Confidence.GUESS, textwrap.dedent(_OF_ITEMS.format(name=cls.__name__)))
     attributes = list(getattr(value, "__dict__", ()))
     try:

@@ -10,10 +10,10 @@ from typing import cast
 
 import torch
 
-from onnxplain.capture.finding import chain, fallback, graph_break_type, headline
+from onnxplain.capture.finding import fallback, graph_break_type, headline
 from onnxplain.capture.rewrite import packing
 from onnxplain.capture.rewrite.scope import fresh
-from onnxplain.diagnostics import Confidence, Edit, Evidence, Fix, Location, Rule, message_of
+from onnxplain.diagnostics import Confidence, Edit, Evidence, Fix, Location, Rule, chain, message_of
 from onnxplain.request import Request
 from onnxplain.rules import (
     BranchesMismatch,
@@ -28,6 +28,7 @@ from onnxplain.source import call_sites, locations, syntax
 from onnxplain.torch_internals import dynamo, pytree, torch_frames
 from onnxplain.torch_internals.modules import named_modules
 from onnxplain.torch_internals.operators import OpOverload
+from onnxplain.torch_internals.python_values import is_a
 
 IN_A_LIBRARY = Fix(
     "The test is in a library's code: set the module up so that it does not reach the test (observers and checks can often be turned off), "
@@ -72,7 +73,7 @@ def for_error(error: Exception, place: Location | None, holds: Callable[[Locatio
     """
     known = [value for each in chain(error) for value in torch_frames.values_on_the_way(each)]
     expression = syntax.expression_at(place) if place is not None else ""
-    if any(isinstance(value, OpOverload) and value.namespace == "quantized" for value in known):
+    if any(is_a(value, OpOverload) and value.namespace == "quantized" for value in known):
         return QuantizedWeights(module=expression), _IN_FLOAT
     if any(type(each).__name__ == dynamo.LOST_SIZE for each in chain(error)):
         return SizeLost(expression=expression), _with_positions(place, holds)
@@ -95,7 +96,7 @@ def for_packed_sequence(error: Exception, place: Location | None) -> tuple[Locat
     call = packing.call_at(place)
     if call is None:
         values = (value for each in chain(error) for value in torch_frames.values_on_the_way(each))
-        if not any(isinstance(value, torch.nn.utils.rnn.PackedSequence) for value in values):
+        if not any(is_a(value, torch.nn.utils.rnn.PackedSequence) for value in values):
             return None
         # NOTE: a line that only uses the packed sequence may be in another function.
         call = next(iter(packing.calls_in(place)), None)
@@ -126,7 +127,7 @@ def for_eager_error(
             device, parameters = made
         region = syntax.region(place.file, device)
         tensor = next((each for each in parameters if holds(place, f"hasattr({each}, 'device')")), None)
-        known = (str(leaf.device) for leaf in pytree.tree_leaves((request.args, dict(request.kwargs))) if isinstance(leaf, torch.Tensor))
+        known = (str(leaf.device) for leaf in pytree.tree_leaves((request.args, dict(request.kwargs))) if is_a(leaf, torch.Tensor))
         edits = (Edit(place.file, region, f"{tensor}.device" if tensor else repr(next(known, "cpu"))),)
         chosen = Location(place.file, region, place.function, message="the device is chosen here")
         return rule, Fix(advice, Confidence.GUESS, edits), dataclasses.replace(at, related=(*at.related, chosen))
@@ -139,7 +140,7 @@ def for_packed_weights(request: Request) -> tuple[str, Evidence, Fix] | None:
     if not isinstance(request.model, torch.nn.Module):
         return None
     for path, module in named_modules(request.model):
-        packed = any(isinstance(value, torch.ScriptObject) for value in vars(module).values())
+        packed = any(is_a(value, torch.ScriptObject) for value in vars(module).values())
         if packed or type(module).__module__.startswith(("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized")):
             made = call_sites.call_of(request, "quantize_dynamic", "quantize", matches=lambda call: bool(call.args))
             edits = () if made is None else made.replaced(syntax.text(made.file, cast(ast.Call, made.node).args[0]))

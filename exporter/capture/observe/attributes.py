@@ -14,6 +14,7 @@ from onnxplain.source import locations
 from onnxplain.torch_internals import pytree
 from onnxplain.torch_internals.code_objects import code_of, stored_attributes
 from onnxplain.torch_internals.modules import named_modules
+from onnxplain.torch_internals.python_values import is_a
 
 from . import line_watch
 
@@ -118,7 +119,7 @@ def _restore(container: Any, content: Any) -> None:
 
 def _is_symbolic(value: object) -> bool:
     """Whether `value` may stand for data or a size during a capture."""
-    return isinstance(value, torch.Tensor | torch.SymInt | torch.SymFloat | torch.SymBool)
+    return is_a(value, torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 def _is_helper(cls: type) -> bool:

@@ -17,6 +17,7 @@ from onnxplain.source import locations
 from onnxplain.torch_internals import python_frames, torch_frames, tracing
 from onnxplain.torch_internals.operators import OpOverload
 from onnxplain.torch_internals.python_frames import Entry
+from onnxplain.torch_internals.python_values import is_a
 
 from .replays import Call
 
@@ -143,7 +144,7 @@ def site_of(entries: Sequence[Entry]) -> Site:
         tuple(locations.location(*entries[number]) for number in others),
         locations.location(*asking),
         bool(asked),
-        frozenset(name for name, value in variables.items() if isinstance(value, torch.Tensor)),
+        frozenset(name for name, value in variables.items() if is_a(value, torch.Tensor)),
         frozenset(name for name, value in variables.items() if type(value) in (int, torch.SymInt)),
     )
 

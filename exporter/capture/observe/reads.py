@@ -12,6 +12,7 @@ from onnxplain.diagnostics import Location
 from onnxplain.torch_internals import shape_env
 from onnxplain.torch_internals.fake_tensors import is_fake
 from onnxplain.torch_internals.modules import REGISTERED, named_modules
+from onnxplain.torch_internals.python_values import is_a
 
 _READERS = frozenset({"__array__", "__bool__", "__float__", "__index__", "__int__", "item", "numpy", "tolist"})
 
@@ -22,11 +23,11 @@ shape_env.leave_out(__file__)
 def holds_tensors(model: torch.nn.Module) -> bool:
     """Whether a module of `model` has a tensor that is neither parameter nor buffer, as an attribute or in a list or dict."""
     return any(
-        isinstance(part, torch.Tensor)
+        is_a(part, torch.Tensor)
         for _, module in named_modules(model)
         for name, value in vars(module).items()
         if name not in REGISTERED
-        for part in (value if isinstance(value, list | tuple) else value.values() if isinstance(value, dict) else (value,))
+        for part in (value if is_a(value, list, tuple) else value.values() if is_a(value, dict) else (value,))
     )
 
 
