@@ -24,7 +24,7 @@ def to_dtype_layout(self: ir.Value, *, dtype: int = -1) -> ir.Value:
 
 
 @translates("aten::to.device")
-def to_device(self: ir.Value, device: str, dtype: int = -1) -> ir.Value:
+def to_device(self: ir.Value, device: str, dtype: int) -> ir.Value:
     """aten::to.device(Tensor self, Device device, ScalarType dtype, ...) -> Tensor. In `dtype`."""
     del device
     return cast(self, dtype)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxplain.recording import op
+from onnxplain.recording import op, small_constant
 
 from . import translates
 from .casts import cast
@@ -35,6 +35,8 @@ def index(self: ir.Value, indices: Sequence[ir.Value | None]) -> Any:
     the indexed dims; it comes first where dims are kept between them.
     """
     assert self.shape is not None
+    if (chosen := _chosen(self, indices)) is not None:
+        return chosen
     positions: list[ir.Value | None] = []
     for each in indices:
         positions += _positions(each) if each is not None and each.dtype in _MASKS else [each]
@@ -190,6 +192,22 @@ def searchsorted(
 def bucketize(self: ir.Value, boundaries: ir.Value, out_int32: bool = False, right: bool = False) -> Any:
     """aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor. As `searchsorted`."""
     return searchsorted(boundaries, self, out_int32, right)
+
+
+def _chosen(value: ir.Value, indices: Sequence[ir.Value | None]) -> Any:
+    """What a single mask picks, without an index for each of its dims; None if it takes such indices."""
+    ((axis, mask), *others) = [(axis, each) for axis, each in enumerate(indices) if each is not None]
+    if others or mask.dtype not in _MASKS or not mask.shape:
+        return None
+    known = small_constant(mask)
+    if known is not None:
+        return op.Gather(value, op.Constant(value=ir.tensor(np.flatnonzero(known))), axis=axis) if known.ndim == 1 else None
+    assert value.shape is not None
+    if len(mask.shape) == 1:
+        return op.Compress(value, op.Cast(mask, to=int(ir.DataType.BOOL)), axis=axis)
+    if len(mask.shape) == len(value.shape):
+        return op.Compress(value, op.Reshape(op.Cast(mask, to=int(ir.DataType.BOOL)), [-1]))
+    return op.GatherND(value, nonzero(mask)) if axis == 0 else None
 
 
 def _positions(mask: ir.Value) -> list[ir.Value | None]:

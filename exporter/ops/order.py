@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from onnxplain.recording import op
 
-from . import translates
+from . import emit, translates
 
 
 @translates("aten::min.dim")
@@ -54,6 +54,19 @@ def sort_stable(self: ir.Value, stable: bool | None = None, dim: int = -1, desce
 def sort(self: ir.Value, dim: int = -1, descending: bool = False) -> Any:
     """aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices). As `sort.stable`."""
     return sort_stable(self, None, dim, descending)
+
+
+@translates("aten::topk")
+def topk(self: ir.Value, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices).
+
+    Size `k` along `dim`; the indices are INT64.
+    """
+    assert self.shape is not None
+    if not self.shape:
+        return [op.Identity(self), op.Constant(value=ir.tensor(np.array(0)))]
+    positions = op.Reshape(k, [1]) if isinstance(k, ir.Value) else [k]
+    return emit("TopK", [self, positions], {"axis": dim, "largest": int(largest), "sorted": int(sorted)}, outputs=2)
 
 
 @translates("aten::quantile")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -121,20 +122,38 @@ def _avg_pool(
     assert value.shape is not None
     kernel, pads = _per_dim(kernel_size, rank), _per_dim(padding, rank)
     strides = _per_dim(stride, rank) if stride else kernel
-    if divisor_override is not None and ceil_mode:
-        raise ValueError("ceil_mode and divisor_override cannot go together in ONNX: windows at the end are smaller")
     batched = op.Unsqueeze(value, [0]) if len(value.shape) == rank + 1 else value
-    pooled = op.AveragePool(
-        batched,
-        kernel_shape=kernel,
-        strides=strides,
-        pads=[*pads, *pads],
-        ceil_mode=int(ceil_mode and _rounds_up(list(value.shape)[-rank:], kernel, strides, pads)),
-        count_include_pad=int(count_include_pad or divisor_override is not None),
-    )
-    if divisor_override is not None:
-        pooled = op.Mul(pooled, math.prod(kernel) / divisor_override)
-    return op.Squeeze(pooled, [0]) if batched is not value else pooled
+    sizes: list[Any] = list(value.shape)[-rank:]
+    along = list(zip(sizes, kernel, strides, pads, strict=True))
+    if ceil_mode and all(isinstance(size, int) for size in sizes) and (divisor_override is not None or len(_roundings(along)) > 1):
+        # NOTE: ONNX rounds up along all dims or none, and divides by the number of elements that a window has.
+        ends = [_exact_end(*each) for each in along]
+        padded = op.Pad(batched, [0, 0, *pads, 0, 0, *ends], op.CastLike(0, value))
+        pooled = op.AveragePool(padded, kernel_shape=kernel, strides=strides)
+        shares = (_shares(*each, count_include_pad=count_include_pad) for each in along)
+        divided = functools.reduce(np.multiply.outer, shares) if divisor_override is None else math.prod(kernel) / divisor_override
+        pooled = op.Mul(pooled, op.CastLike(op.Constant(value=ir.tensor(np.array(divided))), value))
+    else:
+        if divisor_override is not None and ceil_mode:
+            raise ValueError("ceil_mode and divisor_override go together for fixed sizes only: windows at the end are smaller")
+        pooled = op.AveragePool(
+            batched,
+            kernel_shape=kernel,
+            strides=strides,
+            pads=[*pads, *pads],
+            ceil_mode=int(ceil_mode and _rounds_up(sizes, kernel, strides, pads)),
+            count_include_pad=int(count_include_pad or divisor_override is not None),
+        )
+        if divisor_override is not None:
+            pooled = op.Mul(pooled, math.prod(kernel) / divisor_override)
+    return op.Squeeze(pooled, [0]) if len(value.shape) == rank + 1 else pooled
+
+
+def _shares(size: int, window: int, step: int, pad: int, *, count_include_pad: bool) -> Any:
+    """For each window along a dim its size, divided by the number of its elements that count: not those that `ceil_mode` adds."""
+    begins = np.arange(-pad, size + _exact_end(size, window, step, pad) - window + 1, step)
+    around = pad if count_include_pad else 0
+    return window / (np.minimum(begins + window, size + around) - np.maximum(begins, -around))
 
 
 @translates("aten::max_pool1d")
@@ -218,11 +237,15 @@ def _rounds_up(sizes: Sequence[Any], kernel: Sequence[int], strides: Sequence[in
     """Whether `ceil_mode` adds a window in PyTorch, which leaves out a window that begins in the padding at the end; ONNX keeps it."""
     if not all(isinstance(size, int) for size in sizes):
         return True
-    along = list(zip(sizes, kernel, strides, pads, strict=True))
-    more = {bool(_adds(*each)) for each in along if (each[0] + 2 * each[3] - each[1]) % each[2]}
+    more = _roundings(list(zip(sizes, kernel, strides, pads, strict=True)))
     if len(more) > 1:
         raise ValueError("ceil_mode adds a window along some dims and none along others, which ONNX has no attribute for")
     return more == {True}
+
+
+def _roundings(along: Sequence[Sequence[Any]]) -> set[bool]:
+    """Whether `ceil_mode` adds a window, for the dims where it matters. Each dim has a size, a window, a step and a padding."""
+    return {bool(_adds(*each)) for each in along if (each[0] + 2 * each[3] - each[1]) % each[2]}
 
 
 def _exact_end(size: int, window: int, step: int, pad: int) -> int:

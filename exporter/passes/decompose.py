@@ -20,7 +20,7 @@ from onnxplain.torch_internals.fake_tensors import mode_of
 from onnxplain.torch_internals.operators import OpOverload, schema
 from onnxplain.torch_internals.python_kernels import WithoutData, python_kernel
 
-from . import fourier, linear_algebra, losses, pooling, products, singular_values
+from . import empty_reductions, fourier, linear_algebra, losses, pooling, products, singular_values
 from .graphs import inherit
 from .inline import inline
 
@@ -69,14 +69,15 @@ def _needs_decomposition(node: torch.fx.Node, registry: OnnxRegistry) -> bool:
     if node.op != "call_function" or not isinstance(node.target, OpOverload) or node.target in node.meta.get(_WAY, ()):
         return False
     # NOTE: an operator with a translation for real tensors only may decompose into operators that have one for complex tensors.
-    return registry.translation(qualified_name(node.target), is_complex=complex_dtype(node) is not None) is None
+    translation = registry.translation(qualified_name(node.target), is_complex=complex_dtype(node) is not None)
+    return translation is None or (translation.origin != "user" and empty_reductions.decomposition(node) is not None)
 
 
 def _decomposition(context: DiagnosticContext, node: torch.fx.Node, wanted: _Wanted) -> torch.fx.GraphModule | None:
     """The graph that the node's operator decomposes into; None if torch does not know it."""
     target = node.target
     assert isinstance(target, OpOverload)
-    function = _known(target)
+    function = empty_reductions.decomposition(node) or _known(target)
     if function is None:
         return None
     try:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import sympy
+import torch
 
 from .patching import Slot, wrapped
 from .pytree import keystr
@@ -36,6 +37,11 @@ _NUMBER_MADE = Symbol(
     "torch.fx.experimental.sym_node:SymNode.guard_int",
     without="a model with an operator whose decomposition fixes a size may be silently wrong at other sizes",
 )
+_BOUNDS = Symbol(
+    "torch.utils._sympy.value_ranges:bound_sympy",
+    without="the mean of a tensor that is empty at some sizes is 0 and not NaN",
+)
+_RANGE = Symbol("torch.utils._sympy.value_ranges:ValueRanges", without=_BOUNDS.without)
 _OWN_FILES = Symbol(
     "torch.fx.experimental.symbolic_shapes:uninteresting_files",
     without="messages of torch may name a line of onnxplain",
@@ -114,6 +120,22 @@ def range_of(environment: Any, symbol: sympy.Basic | None) -> tuple[sympy.Basic,
     """The least and the largest value of a symbol, if they are known."""
     found = getattr(environment, "var_to_range", {}).get(symbol)
     return None if found is None else (found.lower, found.upper)
+
+
+def may_be_zero(size: int | torch.SymInt) -> bool:
+    """Whether a size may be 0 where all dims of the inputs are at least 1. False for a symbolic size if its bounds are not known."""
+    if isinstance(size, int):
+        return size == 0
+    environment, expression = size.node.shape_env, size.node.expr
+    ranges, backed = getattr(environment, "var_to_range", {}), getattr(environment, "backed_var_to_val", {})
+    if expression in backed:
+        return False
+    if not _BOUNDS.is_present or not expression.free_symbols <= ranges.keys():
+        return False
+    assumed = {
+        symbol: ranges[symbol] & _RANGE.value(1, sympy.oo) if symbol in backed else ranges[symbol] for symbol in expression.free_symbols
+    }
+    return not bool(_BOUNDS.value(expression, assumed).lower > 0)
 
 
 def examples(environment: Any) -> dict[sympy.Symbol, int]:

@@ -37,6 +37,12 @@ NODES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], bool, str]]
     "clamp": (lambda x: x.clamp(0, 1), (BATCH,), False, "Clip"),
     "cast to the same": (lambda x: x.to(torch.float32).abs(), (BATCH,), False, "Abs"),
     "range": (lambda x: torch.arange(x.size(0)), (BATCH,), True, "Shape Squeeze Range"),
+    "transform of a real signal": (
+        lambda x: torch.view_as_real(torch.stft(x, 4, 2, center=False, onesided=False, window=torch.ones(4), return_complex=True)),
+        (BATCH.reshape(3, 24),),
+        False,
+        "Unsqueeze STFT Transpose",
+    ),
     "dropout of nothing": (
         lambda x: functional.alpha_dropout(functional.dropout(x, 0.0), 0.0, training=True).abs(),
         (BATCH,),

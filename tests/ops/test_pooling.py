@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 
 import onnxplain
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"kernel_size": (2, 3), "stride": (2, 3), "padding": 1, "ceil_mode": True},
-        {"kernel_size": 2, "stride": 2, "ceil_mode": True, "divisor_override": 3},
-    ],
-    ids=["rounds up along one dim", "another divisor"],
-)
-def test_pooling_without_a_translation(options: dict[str, Any]) -> None:
+@pytest.mark.parametrize("divisor", [None, 3])
+@pytest.mark.parametrize("count_include_pad", [True, False])
+@pytest.mark.parametrize("ceil_mode", [True, False])
+def test_average_pooling_of_fixed_sizes(ceil_mode: bool, count_include_pad: bool, divisor: int | None) -> None:
+    settings = [
+        ((kernel, other), (stride, 3), (padding, min(1, other // 2)))
+        for kernel, other in ((2, 3), (3, 2), (4, 1))
+        for stride in (1, 2, 3)
+        for padding in range(kernel // 2 + 1)
+    ]
+
+    def model(x: torch.Tensor) -> list[torch.Tensor]:
+        return [torch.nn.functional.avg_pool2d(x, *each, ceil_mode, count_include_pad, divisor) for each in settings]
+
+    for sizes in ((2, 7, 6), (1, 2, 8, 9)):
+        x = torch.randn(sizes)
+        for got, want in zip(onnxplain.export(model, (x,))(x), model(x), strict=True):
+            torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+
+
+def test_pooling_without_a_translation() -> None:
     def model(x: torch.Tensor) -> torch.Tensor:
-        return torch.nn.functional.avg_pool2d(x, **options)
+        return torch.nn.functional.avg_pool2d(x, 2, ceil_mode=True, divisor_override=3)
 
     with pytest.raises(onnxplain.ExportFailed) as failed:
-        onnxplain.export(model, (torch.ones(1, 1, 7, 6),))
+        onnxplain.export(model, (torch.ones(1, 1, 7, 6),), dynamic_shapes=({2: "height"},))
     (finding,) = failed.value.findings
     assert finding.rule.id == "OXP3004"
     assert finding.location is not None

@@ -160,7 +160,7 @@ def to_dtype_layout(self: ir.Value, *, dtype: int = -1) -> Any:
 
 
 @translates_complex("aten::to.device")
-def to_device(self: ir.Value, device: str, dtype: int = -1) -> Any:
+def to_device(self: ir.Value, device: str, dtype: int) -> Any:
     """aten::to.device(Tensor self, Device device, ScalarType dtype, ...) -> Tensor.
 
     As `to_dtype`.

@@ -57,7 +57,7 @@ CASES: dict[str, Case] = {
             aten._embedding_bag(w, i, torch.tensor([0, 2]))[0],
             aten._embedding_bag_forward_only(w, i, torch.tensor([0, 2]), False, 1)[0],
             aten.embedding_bag(w, i, torch.tensor([0, 3]))[0],
-            *(aten.embedding_bag.padding_idx(w, i, torch.tensor([0, 3]), False, 2, False, None, False, n)[0] for n in (1, -1)),
+            *(aten.embedding_bag.padding_idx(w, i, torch.tensor([0, 3]), False, 2, False, None, False, n)[0] for n in (0, 1, 8, -1, -9)),
         ],
         (randn(9, 4), torch.tensor([0, 8, 3, 1, 1, 2]), randn(6)),
     ),
@@ -81,6 +81,10 @@ CASES: dict[str, Case] = {
     "index-by-inputs": dynamic(lambda x, i: (x[i, i], x[:, i, i[:1]], x[i, :, i]), (randn(4, 4, 4), torch.tensor([0, 3, 1]))),
     "index-by-bools": static(lambda x: x[:, torch.tensor([True, False] * 4)], X),
     "masks": dynamic(lambda x: (x[x > 0], x.masked_select(x > 0), x[x[:, 0, 0].abs() > 0.1], x.masked_select(x[:1, :1] > 0)), X),
+    "masks-beside-dims": dynamic(
+        lambda x: (x[:, x[0, :, 0] > 0], x[..., x[0, 0] > 0], x[x[..., 0] > 0], x[:, x[0] > 0], x[x > 9], x[x[:, 0, 0] > 9, 1]), X
+    ),
+    "constant-mask": static(lambda x: x[:, torch.tensor([True, False, True])], (randn(2, 3),)),
     "mask-of-one": static(lambda x: torch.masked_select(x[0, 0], x[:1, :1, 0] > -9), X),
     "diagonals": dynamic(
         lambda x: [each.diagonal(*where) for each in (x, x > 0, (9 * x).to(torch.int8)) for where in ((), (1,), (-2, 1, 2), (2, -1, 0))], X

@@ -67,6 +67,30 @@ CASES: dict[str, Case] = {
         X,
         since="2.12",
     ),
+    "unique": dynamic(
+        lambda x: [
+            *torch.unique(x, return_inverse=True, return_counts=True),
+            # NOTE: PyTorch gives several NaN no fixed order.
+            *torch.unique(torch.where(x >= x.max(), torch.nan, x.round()), return_inverse=True, return_counts=True),
+            *torch.where(x > 1, torch.nan, x.round()).unique(return_counts=True),
+            (x * torch.nan).unique(return_inverse=True)[1].sum(),
+            *torch.unique(x.round().int(), return_inverse=True),
+            *((x > 0).unique(), x[:, :0].unique()),
+        ],
+        X,
+    ),
+    "unique-consecutive": dynamic(
+        lambda x: [
+            *torch.unique_consecutive(x.round(), return_inverse=True, return_counts=True),
+            *torch.unique_consecutive(x.round().clamp(-1, 0).to(torch.int8), return_counts=True),
+            *torch.unique_consecutive(torch.cat([x[:1], x]), return_inverse=True, return_counts=True, dim=0),
+            *torch.unique_consecutive(torch.cat([x, x[..., -1:]], -1), return_inverse=True, dim=2),
+            *((x > 0).unique_consecutive(), (x * torch.nan).unique_consecutive(), x.sum().unique_consecutive()),
+            x[:0].unique_consecutive(),
+        ],
+        X,
+    ),
+    "topk": dynamic(lambda x: [*x.topk(2), *x.topk(1, 0, largest=False), *x.sum().topk(1), *x.flatten().int().topk(x.shape[0] - 1)[:1]], X),
     "median": dynamic(
         lambda x: [
             *(x.median(), *x.median(1), *x.median(-1, keepdim=True), *x.sum().median(0), x.round().int().median(), *x.long().median(1)),
