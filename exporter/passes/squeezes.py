@@ -7,18 +7,17 @@ import itertools
 import torch
 
 from onnxplain.diagnostics import DiagnosticContext
-from onnxplain.registry import OnnxRegistry, qualified_name
+from onnxplain.registry import OnnxRegistry
+from onnxplain.torch_internals.operators import SQUEEZES
 
 from .graphs import arguments, inherit
-
-_SQUEEZES = frozenset({"aten::squeeze", "aten::squeeze.dim", "aten::squeeze.dims"})
 
 
 def drop_computed_dims(context: DiagnosticContext, module: torch.fx.GraphModule, registry: OnnxRegistry) -> None:
     """Replaces each such squeeze by a reshape. It fails at run time where the size is not 1, as the graph has no dim for it."""
     del context, registry
     for node in list(module.graph.nodes):
-        if qualified_name(node.target) in _SQUEEZES and (kept := _kept(node)) is not None:
+        if node.target in SQUEEZES and (kept := _kept(node)) is not None:
             _replace(module.graph, node, kept)
 
 

@@ -238,9 +238,8 @@ def _parse(trace: str) -> tuple[Location, ...]:
     """The frames in the text of a traceback: `File "f", line n, in g`, then the code, then carets below the part that ran."""
     lines = trace.splitlines()
     frames = []
-    for number, text in enumerate(lines):
+    for text, code, carets in itertools.zip_longest(lines, lines[1:], lines[2:], fillvalue=""):
         if found := _FRAME.fullmatch(text):
-            code, carets = (*lines[number + 1 : number + 3], "", "")[:2]
             region = _underlined(found["file"], int(found["line"]), code, carets)
             frames.append(Location(found["file"], region, found["function"]))
     return tuple(frames)

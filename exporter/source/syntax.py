@@ -36,7 +36,9 @@ def source(file: str) -> str:
 
 def region(file: str, node: ast.expr | ast.stmt | ast.keyword) -> Region:
     """The part of `file` that `node` covers."""
-    return Region.from_utf8(file, node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0)
+    assert node.end_lineno is not None
+    assert node.end_col_offset is not None
+    return Region.from_utf8(file, node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
 
 
 def text(file: str, node: ast.expr | ast.stmt) -> str:
@@ -96,15 +98,14 @@ def catches_refusals(location: Location) -> bool:
     """Whether `location` is in a `try` that goes on where an operator refuses its arguments."""
     if location.region is None or (module := tree(location.file)) is None:
         return False
-    place = location.region
-    return any(first <= place.line <= last for first, last in _tried(module))
+    line = location.region.line
+    return any(node.body[0].lineno <= line <= region(location.file, node.body[-1]).last_line for node in _tried(module))
 
 
 @functools.lru_cache(maxsize=32)
-def _tried(module: ast.Module) -> list[tuple[int, int]]:
-    """The lines of the bodies of such `try` statements."""
-    tried = (node for node in ast.walk(module) if isinstance(node, ast.Try) and any(map(_catches, node.handlers)))
-    return [(node.body[0].lineno, node.body[-1].end_lineno or node.body[-1].lineno) for node in tried]
+def _tried(module: ast.Module) -> list[ast.Try]:
+    """Such `try` statements."""
+    return [node for node in ast.walk(module) if isinstance(node, ast.Try) and any(map(_catches, node.handlers))]
 
 
 def _catches(handler: ast.ExceptHandler) -> bool:

@@ -16,8 +16,10 @@ else:
     OpOverloadPacket = type(torch.ops.aten.add)
     HigherOrderOperator = next(each for each in type(torch.ops.higher_order.cond).__mro__ if each.__name__ == "HigherOrderOperator")
 
-__all__ = ["TO_COPY", "HigherOrderOperator", "OpOverload", "OpOverloadPacket", "failed", "is_composite", "overloads", "schema"]
+__all__ = ["SQUEEZES", "TO_COPY", "HigherOrderOperator", "OpOverload", "OpOverloadPacket", "failed", "is_composite", "overloads", "schema"]
 
+SQUEEZES = frozenset({torch.ops.aten.squeeze.default, torch.ops.aten.squeeze.dim, torch.ops.aten.squeeze.dims})
+"""The operators that drop dims of size 1."""
 TO_COPY = torch.ops.aten._to_copy.default
 """The operators of `Tensor.to` for another dtype."""
 

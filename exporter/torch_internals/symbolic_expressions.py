@@ -6,14 +6,14 @@ import sympy
 
 # NOTE: read in torch 2.11, 2.13 and 2.15, utils/_sympy: the expressions that torch.export returns, in `range_constraints` and shapes, are
 # made of these classes.
-from torch.utils._sympy.functions import FloorDiv, IntTrueDiv, Mod, PythonMod, ToFloat, TruncToInt
+from torch.utils._sympy.functions import FloorDiv, IntTrueDiv, Max, Min, Mod, PythonMod, ToFloat, TruncToInt
 from torch.utils._sympy.printers import PythonPrinter
 from typing_extensions import override
 
 REMAINDERS = (Mod, PythonMod)
 """Functions for a remainder."""
-CONVERSIONS = (IntTrueDiv, ToFloat, TruncToInt)
-"""Functions whose names Python does not know: a quotient of integers, a float, an integer."""
+CONVERSIONS = (IntTrueDiv, Max, Min, ToFloat, TruncToInt)
+"""Functions that Python names otherwise: a quotient of integers, the largest and the least, a float, an integer."""
 DIVISIONS = (Mod, PythonMod, FloorDiv)
 """Functions for a remainder or a quotient."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import pathlib
 import sys
 import textwrap
@@ -13,9 +12,9 @@ from typing import Any
 import pytest
 import torch
 from packaging.version import Version
+from told import told
 
 import onnxplain
-from onnxplain.diagnostics import Diagnostic, Edit, Fix, Location
 
 Load = Callable[..., ModuleType]
 
@@ -95,6 +94,55 @@ BRANCHES = {
     "generator": "y = [x for x in x]\nif x.sum() > 0:\n    y = x + sum(z for z in x)\nelse:\n    y = x\nreturn y",
     "other arguments": "n, s = 3, 'a'\nif x.sum() > 0:\n    y = x * n + len(s)\n    z = y\nelse:\n    y = x\n    z = y\nreturn y + z",
     "try": "try:\n    x = x + 1\nfinally:\n    if x.sum() > 0:\n        x = x + 1\nreturn x",
+    "name that a result sets": "if x.sum() > 0:\n    return (y := x + 1)\nreturn x - 1",
+    "name that a choice sets": "y = (z := x + 1) if x.sum() > 0 else x - 1\nreturn y",
+    "name that a part of a result sets": "if x.sum() > 0:\n    return x, (y := x) + 1\nreturn x, x - 1",
+    "all ways within return": (
+        "if x.sum() > 0:\n    if x.dim() == 1:\n        return x + 1\n    else:\n        return x + 2\nreturn x - 1"
+    ),
+    "one way within returns": "if x.sum() > 0:\n    if x.dim() == 1:\n        return x + 1\n    x = x * 2\nreturn x - 1",
+    "other way within returns": ("if x.sum() > 0:\n    if x.dim() == 1:\n        x = x + 1\n    else:\n        return x + 2\nreturn x - 1"),
+    "only else returns": "if x.sum() > 0:\n    x = x + 1\nelse:\n    return x + 2\nreturn x - 1",
+    "choice of tuples": "y, z = (x, x + 1) if x.sum() > 0 else (x * 2, x)\nreturn y + z",
+    "choice of a tuple and a list": "y, z = (x, x + 1) if x.sum() > 0 else [x * 2, x]\nreturn y + z",
+    "tuple within a tuple": "if x.sum() > 0:\n    return x, (x.T, x[0])\nreturn x, (x.abs().t(), x.sum())",
+    "starred tuple": "if x.sum() > 0:\n    return (*[x], x)\nreturn x, x + 1",
+    "dict": "if x.sum() > 0:\n    return {'a': x}\nreturn {'a': x + 1}",
+    "function of torch": "if x.sum() > 0:\n    return torch.flatten(x)\nreturn torch.neg(x)",
+    "read first in a branch within": (
+        "y = x * 2\nif x.sum() > 0:\n    if y.dim() == 1:\n        y = x\n    z = y + 1\n    y = z * 2\nelse:\n    z = y\nreturn y + z"
+    ),
+    "set in both ways within": (
+        "if x.sum() > 0:\n    if x.dim() == 1:\n        y = x + 1\n    else:\n        y = x + 2\n    z = y * 2\n"
+        "else:\n    y = x * 2\n    z = x * 3\nreturn y + z"
+    ),
+    "set in one way within": (
+        "y = x * 2\nif x.sum() > 0:\n    if x.dim() == 1:\n        y = x + 1\n    z = y * 2\nelse:\n    y = x * 2\n    z = x\nreturn y + z"
+    ),
+    "set in the other way within": (
+        "y = x * 2\nif x.sum() > 0:\n    if x.dim() == 1:\n        z = x + 1\n    else:\n        z = y\n        y = x + 1\n    z = y * z\n"
+        "else:\n    y = x * 2\n    z = x * 3\nreturn y + z"
+    ),
+    "annotation that reads first": "y = x * 1\nif x.sum() > 0:\n    y: torch.Tensor = y + 1\n    z = y\nelse:\n    z = x\nreturn y * z",
+    "annotation without a value": "y = x * 1\nif x.sum() > 0:\n    y: torch.Tensor\n    y = x + 1\nreturn y",
+    "loop that reads first": "y = x\nif x.sum() > 0:\n    for i in range(2):\n        y = y + i\n    z = y\nelse:\n    z = x\nreturn y * z",
+    "loop that sets": "y = x * 1\nif x.sum() > 0:\n    for i in range(2):\n        y = x + i\n    z = y\nelse:\n    z = x\nreturn y * z",
+    "loop over two names": (
+        "y = x * 1\nif x.sum() > 0:\n    for i, z in enumerate(x):\n        y = y + i * z\n    y = y * 2\nelse:\n    y = y - 1\nreturn y"
+    ),
+    "loop with else within": (
+        "y = x\nif x.sum() > 0:\n    for i in range(2):\n        y = y + i\n    else:\n        y = y * 2\nelse:\n    y = y - 1\nreturn y"
+    ),
+    "part of a tensor that is set": "y = x * 1\nif x.sum() > 0:\n    y[0] = 1\n    y = y + 1\nreturn y",
+    "two targets": "if x.sum() > 0:\n    y = z = x + 1\nelse:\n    y, z = x, x * 2\nreturn y + z",
+    "comprehension that takes a name": (
+        "y = x * 1\nif x.sum() > 0:\n    z = [y for y in x]\n    y = z[0] + x\nelse:\n    y = y * 2\nreturn y"
+    ),
+    "lambda": "y = x * 1\nif x.sum() > 0:\n    z = lambda y, x=x: y * 2 + x\n    y = z(y)\nelse:\n    y = y * 2\nreturn y",
+    "in place on a view": "y = x * 1\nif x.sum() > 0:\n    z = y.view(-1)\n    z += 1\nelse:\n    z = y + 1\nreturn y + z",
+    "in place on what a method may share": "y = x * 1\nif x.sum() > 0:\n    z = y.float()\n    z *= 2\nelse:\n    z = y + 1\nreturn y + z",
+    "in place on a new tensor": "y = x * 1\nif x.sum() > 0:\n    z = y.exp()\n    z *= 2\nelse:\n    z = y + 1\nreturn y + z",
+    "in place on a choice": "y = x * 1\nif x.sum() > 0:\n    z = y if x.dim() == 1 else x\n    z *= 2\nelse:\n    z = y + 1\nreturn y + z",
     "else of a loop": "for i in range(2):\n    x = x + 1\nelse:\n    if x.sum() > 0:\n        x = x + 1\nreturn x",
 }
 
@@ -141,6 +189,48 @@ TESTS = (
     "x.sum() == None or x.any()",
     "x.sum() is None or x.any()",
     "x.tolist()[0] > 3 or x.any()",
+    "x.sum() in [1, 'a'] or x.any()",
+    "x.sum() in (True, 2)",
+    "x.sum() not in (1, 2.5)",
+    "torch.equal(x, other=x)",
+    "torch.allclose(x, other=x)",
+    "x.equal(other=x)",
+    "x.allclose(x, 1e-3)",
+    "x.sum() == 'a' or x.any()",
+    "x.sum() != x.max() == 3",
+    "k == x.sum() < k",
+    "k == 1 == x.sum()",
+    "x.real.any()",
+    "x.shape and x.any()",
+    "x.requires_grad or x.any()",
+    "torch.any(x > 2)",
+    "torch.max(x, 0)[0].any() and x.any()",
+    "torch.abs(input=x).any()",
+    "~x.any()",
+    "+x.sum()",
+    "k == 1 and len(x) == 3 and x.all()",
+    "len(x) and x.all()",
+    "any(part > 2 for part in x if k)",
+    "all([row > 2 for row in x])",
+    "any(k - 1 for _ in x) or x.any()",
+    "any(part > k for part in x)",
+    "all(part > k for part in x.chunk(3) for k in (1, 2)) or x.any()",
+    "any((part > k for part in x), *[]) or x.any()",
+    "not (x.any() or x.all())",
+    "not (x.any() and k)",
+    "not x.sum()",
+    "not x[0]",
+    "not x[0].item()",
+    "x[k] > 0",
+    "[x][0].any()",
+    "abs(k) > 2 or x.any()",
+    "abs(x).any()",
+    "1 - x.sum()",
+    "1 % x.sum()",
+    "x.sum() % 2",
+    "x.sum() and x.max()",
+    "x.any().bool()",
+    "x.sum().is_nonzero()",
 )
 
 # The statements of `forward(self, x, n)` with a loop.
@@ -338,6 +428,46 @@ ASSUMPTIONS: dict[str, tuple[tuple[tuple[int, ...], ...], tuple[Any, ...], str]]
     "kernel": (((3, 9),), ({1: N},), "return torch.nn.functional.avg_pool1d(x, 4)"),
     "axis from the end": (((3, 4),), ({-1: N, 0: M},), "return x.sum(0).view(4)"),
     "axis from the end with a limit": (((3, 4),), ({-2: torch.export.Dim("k")},), "return x + torch.ones(9, 4)[: x.shape[0]]"),
+    **{
+        f"last part within {least} and {most}": (
+            ((5, 4),),
+            ({0: torch.export.Dim("k", min=least, max=most)},),
+            "return x.split(3)[-1].sum() + x",
+        )
+        for least, most in ((2, 6), (2, 7), (3, 9), (4, 9), (4, 6))
+    },
+    "parts of a large multiple": (((80, 4),), ({0: 2 * torch.export.Dim("k", max=45)},), "return torch.cat(x.split(30)) + 1"),
+    "parts of a multiple within": (((80, 4),), ({0: 2 * torch.export.Dim("k", min=31, max=45)},), "return torch.cat(x.split(30)) + 1"),
+    "parts of rows": (((4, 4),), ({0: N},), "return torch.stack(x.unbind(1)) + 1"),
+    "parts of columns": (((4, 6),), ({1: N},), "a, b, c = x.tensor_split(3, 1)\nreturn a + b + c"),
+    "squeeze of one dim in place": (((3, 4),), ({0: torch.export.Dim("k", min=2)},), "return x.clone().squeeze_(0) * 2"),
+    "squeeze of two dims": (((3, 4, 1),), ({0: N, 1: M},), "return x.squeeze((0, 1)) * 2"),
+    "squeeze of two larger dims": (
+        ((3, 4, 1),),
+        ({0: torch.export.Dim("k", min=2), 1: torch.export.Dim("l", min=2)},),
+        "return x.squeeze((0, 1)) * 2",
+    ),
+    "divisors up to the number": (
+        ((3, 4),),
+        ({0: torch.export.Dim("k", max=60)},),
+        "return torch.arange(60.0).view(x.shape[0], -1).sum() + x",
+    ),
+    "divisors up to one more": (
+        ((3, 4),),
+        ({0: torch.export.Dim("k", max=61)},),
+        "return torch.arange(60.0).view(x.shape[0], -1).sum() + x",
+    ),
+    "limit and multiple": (
+        ((6, 4),),
+        ({0: torch.export.Dim("k", max=90)},),
+        "return x[:, 0].view(-1, 3).sum() + torch.ones(30)[: x.shape[0]].sum()",
+    ),
+    "refusal that is caught": (((3, 4),), ({0: N},), "try:\n    return x.view(2, -1)[:, :1]\nexcept RuntimeError:\n    return x * 2"),
+    "refusal of all sizes in a range": (
+        ((4, 4),),
+        ({0: torch.export.Dim("k", min=4, max=5)},),
+        "try:\n    return x[:, :3].view(-1, 9)\nexcept RuntimeError:\n    return x * 2",
+    ),
     "all dims": (((3, 4),), ({0: N, 1: M},), "for row in x:\n    y = row\nreturn y * x.reshape(3, 4)"),
 }
 
@@ -1168,48 +1298,14 @@ class Net(Module):
 }
 
 
-def told(findings: tuple[Diagnostic, ...]) -> str:
-    """Each finding with what its rule is about, its lines, and the code of its fixes."""
-    parts = []
-    for finding in findings:
-        rule = finding.rule
-        fields = ", ".join(f"{name}={value!r}" for name, value in vars(rule).items() if name not in ("error", "type"))
-        places = [_place(place) for place in (finding.location, *finding.related) if place is not None]
-        notes = ["  note"] * len(finding.notes)
-        parts += [f"{rule.id}{' fails' if finding.fails else ''} at {' and '.join(places)}: {fields}", *notes, *map(_shown, finding.fixes)]
-    return "".join(f"{part}\n" for part in parts) or "no finding\n"
-
-
-def _place(place: Location) -> str:
-    if place.file == __file__:
-        return "the call"
-    column = place.region.column if place.region else None
-    return f"{place.line}:{column}{f' of {place.module}' if place.module else ''}"
-
-
-def _shown(fix: Fix) -> str:
-    code = [*_changed(fix.edits), *fix.snippet.splitlines()]
-    return "\n".join([f"  {fix.confidence.name}", *(f"  | {line}".rstrip() for line in code)])
-
-
-def _changed(edits: tuple[Edit, ...]) -> list[str]:
-    if not edits:
-        return []
-    before = pathlib.Path(edits[0].file).read_text(encoding="utf-8").splitlines()
-    after = list(before)
-    for edit in sorted(edits, key=lambda each: (each.region.line, each.region.column), reverse=True):
-        first, last = edit.region.line - 1, edit.region.last_line - 1
-        text = after[first][: (edit.region.column or 1) - 1] + edit.replacement + after[last][(edit.region.end_column or 1) - 1 :]
-        after[first : last + 1] = text.split("\n")
-    return [line for line in difflib.unified_diff(before, after, n=0, lineterm="") if not line.startswith(("---", "+++", "@@"))]
-
-
 def exported(model: Any, args: tuple[Any, ...], **options: Any) -> str:
     """What an export tells, with the non-strict strategy unless `options` name others, without a trial of the fixes."""
     try:
-        return told(onnxplain.export(model, args, **{"strategies": ["non-strict"], "try_fixes": False, **options}).diagnostics.findings)
+        return told(
+            onnxplain.export(model, args, **{"strategies": ["non-strict"], "try_fixes": False, **options}).diagnostics.findings, __file__
+        )
     except onnxplain.ExportFailed as failed:
-        return told(failed.findings)
+        return told(failed.findings, __file__)
 
 
 def compare(golden: Callable[[str, str], None], name: str, cases: Mapping[str, Callable[[str], str]]) -> None:
@@ -1271,7 +1367,7 @@ def test_dynamic_shapes(load: Load, golden: Callable[[str, str], None]) -> None:
         def run(name: str) -> str:
             with pytest.raises(onnxplain.ExportFailed) as failed:
                 load(f"{source}{program}\n", name).go()
-            return told(failed.value.findings)
+            return told(failed.value.findings, __file__)
 
         return run
 
@@ -1309,7 +1405,7 @@ def test_nested_dynamic_shapes(load: Load, golden: Callable[[str, str], None]) -
         def run(name: str) -> str:
             with pytest.raises(onnxplain.ExportFailed) as failed:
                 load(source.replace("SHAPES", shapes), name).go()
-            return told(failed.value.findings)
+            return told(failed.value.findings, __file__)
 
         return run
 
@@ -1338,9 +1434,9 @@ def finished(load: Load, source: str) -> Callable[[str], str]:
 
     def tell(name: str) -> str:
         try:
-            return told(load(OPENING + source + made + ENDING, name).go().diagnostics.findings)
+            return told(load(OPENING + source + made + ENDING, name).go().diagnostics.findings, __file__)
         except onnxplain.ExportFailed as failed:
-            return told(failed.findings)
+            return told(failed.findings, __file__)
 
     return tell
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -77,9 +78,11 @@ def test_what_an_operator_assumes_of_two_dims_together(load: Load) -> None:
     assert [eval(constraint, {"B": 12, "T": size}) for size in (1, 2, 3)] == [True, True, False]
 
 
-def test_both_bounds_of_a_dim_that_a_computed_number_needs(load: Load) -> None:
-    _, program = exported(load, "return x.unfold(0, x.shape[0] // 2, 1)", [(4, 5), (1,)], ({0: Dim("B", min=2, max=8)}, None))
-    assert told(program) == ["B >= 4 and B <= 5"]
+@pytest.mark.parametrize(("size", "divisor", "constraint"), [(4, 2, "B >= 4 and B <= 5"), (32, 8, "B >= 32 and B <= 39")])
+def test_both_bounds_of_a_dim_that_a_computed_number_needs(load: Load, size: int, divisor: int, constraint: str) -> None:
+    body = f"return x.unfold(0, x.shape[0] // {divisor}, 1)"
+    _, program = exported(load, body, [(size, 5), (1,)], ({0: Dim("B", min=divisor, max=80)}, None))
+    assert told(program) == [constraint]
 
 
 @pytest.mark.parametrize("other", ["B", Dim.AUTO, Dim.DYNAMIC])
@@ -130,3 +133,68 @@ def test_a_failed_export_leaves_no_marks_on_the_example(load: Load, strategy: st
             try_fixes=False,
         )
     assert vars(x) == before
+
+
+@pytest.mark.parametrize(
+    ("body", "constraints"),
+    [
+        ("rest = x.clone()\nrest.squeeze_()\nreturn x * int(rest.shape[-1] > 2)", {"B >= 3", "B != 1"}),
+        ("if x.shape[0] == 1:\n    return x + 7\nreturn x * int(x.shape[0] > 2)", {"B >= 3"}),
+        ("rest = x.squeeze()\nif x.shape[0] > 2:\n    return rest + 3\nreturn x", {"B >= 3", "B != 1"}),
+    ],
+)
+def test_a_branch_beside_another_decision_about_the_same_dim(load: Load, body: str, constraints: set[str]) -> None:
+    _, program = exported(load, body, [(3,), (1,)], ({0: Dim("B")}, None))
+    assert set(told(program)) == constraints
+
+
+def test_a_squeeze_of_a_size_that_a_branch_asks_about(load: Load) -> None:
+    body = "part = x[: x.shape[0] % 3].squeeze()\nif x.shape[0] % 3 == 0:\n    return x\nreturn part * 2"
+    _, program = exported(load, body, [(2,), (1,)], ({0: Dim("B", min=2)}, None))
+    assert set(told(program)) == {"B % 3 != 0", "B % 3 != 1"}
+
+
+@pytest.mark.parametrize(
+    ("part", "shape", "constraints"),
+    [
+        ("x[: x.shape[0] % 3].squeeze()", Dim("B", min=2, max=8), ["B % 3 != 1"]),
+        ("x[: x.shape[0] % 3].squeeze(0)", Dim("B", min=2, max=3), []),
+        ("x[::2].squeeze()", Dim("B", min=2), ["((B + 1)//2) != 1"]),
+        ("x[::2].squeeze()", Dim("B", min=3), []),
+        ("x[:, None].squeeze(1)", Dim("B"), []),
+    ],
+)
+def test_a_squeeze_of_a_computed_size(load: Load, part: str, shape: Any, constraints: list[str]) -> None:
+    model, program = exported(load, f"return {part} * 2", [(5 if shape.min == 3 else 2,), (1,)], ({0: shape}, None))
+    assert [each for each in told(program) if each != "B != 1"] == constraints
+    for size in range(shape.min, min(shape.max, 8) + 1) if not constraints else ():
+        x = torch.rand(size)
+        torch.testing.assert_close(program(x, torch.rand(1))[0], model(x, x))
+
+
+@pytest.mark.parametrize(
+    ("test", "sizes", "constraints"),
+    [
+        # What belongs together in the example is no coincidence, where a library asks.
+        ("x.shape[0] + y.shape[0] <= z.shape[0]", (3, 4, 7), []),
+        ("x.shape[0] + y.shape[0] <= z.shape[0]", (3, 4, 8), ["a + b <= c"]),
+        ("z.shape[0] >= x.shape[0] + y.shape[0]", (3, 4, 7), []),
+        ("x.shape[0] + y.shape[0] > z.shape[0]", (3, 4, 8), ["a + b <= c"]),
+        ("x.shape[0] + y.shape[0] < z.shape[0]", (3, 4, 8), ["a + b < c"]),
+        ("x.shape[0] + y.shape[0] != z.shape[0]", (3, 4, 8), ["a + b != c"]),
+        # Of two sizes, one may be another later.
+        ("x.shape[0] <= z.shape[0]", (7, 4, 7), ["a <= c"]),
+        ("x.shape[0] <= 7", (7, 4, 7), ["a <= 7"]),
+        # Whether a tensor is empty, or has one element.
+        ("x.shape[0] > 0", (3, 4, 7), []),
+        ("x.shape[0] > 1", (3, 4, 7), []),
+        ("x.shape[0] > 2", (3, 4, 7), ["a > 2"]),
+    ],
+)
+def test_a_branch_of_a_library(load: Load, tmp_path: pathlib.Path, test: str, sizes: tuple[int, ...], constraints: list[str]) -> None:
+    (tmp_path / "site-packages").mkdir()
+    library = load(f"def doubled(x, y, z):\n    return z * 2 if {test} else z * 3\n", "site-packages/library")
+    model = load(NET.format("return self.call(x, y, z)").replace("x, y)", "x, y, z)")).Net()
+    model.call = library.doubled
+    program = onnxplain.export(model, tuple(map(torch.rand, sizes)), dynamic_shapes=[{0: name} for name in "abc"])
+    assert told(program) == constraints

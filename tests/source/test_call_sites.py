@@ -126,6 +126,11 @@ WAYS = {
         "2",
     ),
     "options that are not given": ("def inner(**options):\n    return call(1, **options)\ndef run():\n    return inner(width=2)", None),
+    "options that are kept": ("def inner(**options):\n    return call(1)\ndef run():\n    return inner(spacing=2)", None),
+    "other options": (
+        "def inner(**options):\n    more = {'spacing': 3}  # here\n    return call(1, **more)\ndef run():\n    return inner(spacing=2)",
+        "3",
+    ),
     "not given": ("def run():\n    return call(1, 2, width=3)", None),
     "imported": ("from sys import maxsize\ndef run():\n    return call(spacing=maxsize)", None),
     "no call": (
@@ -425,3 +430,17 @@ def test_evidence_names_the_call_beside_the_value(load: Load) -> None:
 @pytest.mark.parametrize(("text", "value"), [("(1, 'a')", (1, "a")), ("make()", None), ("[x]", None), ("-2", -2)])
 def test_literals(text: str, value: Any) -> None:
     assert call_sites.literal(ast.parse(text, mode="eval").body) == value
+
+
+def test_a_value_of_another_file_is_no_value_of_this_export(load: Load) -> None:
+    load("spacing = 2\n", "unrelated")
+    module = load(CALL + "\ndef build():\n    return {}\n\n\ndef run():\n    return call(**build())\n")
+    assert call_sites.argument(request_of(caller(module)), "spacing") is None
+
+
+def test_a_value_of_an_imported_file_may_be_meant(load: Load, marked: Marked) -> None:
+    settings = load("spacing = 2  # here\n", "settings")
+    module = load(f"import {settings.__name__}\n{CALL}\n\ndef build():\n    return {{}}\n\n\ndef run():\n    return call(**build())\n")
+    written = call_sites.argument(request_of(caller(module)), "spacing")
+    assert written is not None
+    assert (pathlib.Path(written.file).stem, written.place.line) == ("settings", *marked("here", "settings"))

@@ -5,13 +5,18 @@ from __future__ import annotations
 import importlib
 import pathlib
 import sys
+import traceback
+import types
 from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 import onnx_ir as ir
 import pytest
 import torch
 
+import onnxplain.diagnostics
+import onnxplain.rules
 from onnxplain.capture.observe.frames import Frames
 from onnxplain.diagnostics import Evidence, Location, Region
 from onnxplain.source import locations
@@ -320,6 +325,25 @@ def test_an_exception_that_a_library_raised_from_the_users(load: Load, marked: M
     assert evidence.location.line == lines[-1]
 
 
+RETRIED = """
+    def attempt():
+        previous = None
+        for _ in range(3):
+            try:
+                library(previous)  # attempt
+            except RuntimeError as error:
+                previous = error
+        return previous
+"""
+
+
+def test_a_line_that_two_tracebacks_share_is_shown_once(load: Load, marked: Marked) -> None:
+    module = load(RETRIED)
+    exec(compile("def library(previous):\n    raise RuntimeError('no') from previous\n", "<string>", "exec"), vars(module))
+    evidence = locations.at_exception(module.attempt())
+    assert [frame.line for frame in evidence.stack] == marked("attempt")
+
+
 def test_only_the_nearest_callers_are_kept(load: Load, marked: Marked) -> None:
     module = load(
         """
@@ -486,3 +510,207 @@ def test_a_scripted_module_has_no_definition(load: Load) -> None:
     source = "import torch\nclass Net(torch.nn.Module):\n    def forward(self, x: torch.Tensor) -> torch.Tensor:\n        return x\n"
     scripted = torch.jit.trace(load(source).Net(), torch.ones(1))
     assert locations.module_definition(scripted) is None
+
+
+def frame_in(file: str, code: str = "def f():\n    return sys._getframe()\n", **values: object) -> types.FrameType:
+    """The frame of the function `f` of `code`, as if it stood in `file`."""
+    scope: dict[str, Any] = {"sys": sys, **values}
+    exec(compile(code, file, "exec"), scope)
+    frame: types.FrameType = scope["f"]()
+    return frame
+
+
+def test_who_asks_for_a_number() -> None:
+    size = torch.export.export(lambda_module(), (torch.ones(3),), dynamic_shapes=({0: torch.export.Dim("n")},))
+    symbol = next(node.meta["val"] for node in size.graph.nodes if node.op == "placeholder").shape[0]
+    named = "def {name}(self=None):\n    return sys._getframe()\nf = lambda: {name}(own)\n"
+    users, library = frame_in("model.py"), frame_in(pytest.__file__)
+    asking = frame_in(torch.__file__, named.format(name="__bool__"), own=symbol)
+    operator = frame_in(torch.__file__, named.format(name="select"), own=torch.ones(1))
+    stand_in = frame_in(torch.__file__, named.format(name="min_max"), own=None)
+    for outer in (users, library):
+        assert locations.python_asks([asking, outer])
+        assert locations.python_asks([asking, outer, operator])
+        assert locations.python_asks([operator, asking, outer])
+        # The replacement of `max` stands between the two for Python.
+        assert locations.python_asks([asking, stand_in, outer])
+        assert not locations.python_asks([asking, operator, outer])
+        assert not locations.python_asks([stand_in, outer])
+        assert not locations.python_asks([outer, asking, outer])
+    assert not locations.python_asks([asking])
+    assert not locations.python_asks([])
+
+
+def lambda_module() -> torch.nn.Module:
+    """A model that doubles."""
+
+    class Double(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+    return Double()
+
+
+STANDARD = pathlib.Path(pathlib.__file__).parent
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        ("<stdin>", Origin.USER),
+        ("<ipython-input-3-abc>", Origin.USER),
+        ("<ipython>", Origin.INTERNAL),
+        ("<frozen importlib._bootstrap>", Origin.INTERNAL),
+        ("torch/nn.py", Origin.INTERNAL),
+        ("my/torch/nn.py", Origin.USER),
+        ("torchvision.py", Origin.USER),
+        (str(pathlib.Path(torch.__file__).parent) + "vision/ops.py", Origin.LIBRARY),
+        ("/opt/lib/python3/dist-packages/thing.py", Origin.LIBRARY),
+        ("C:\\python\\site-packages\\thing.py", Origin.LIBRARY),
+        ("/models/site-packages.py", Origin.USER),
+        (str(STANDARD / "json" / "decoder.py"), Origin.INTERNAL),
+        (str(STANDARD / "site-packages" / "thing.py"), Origin.LIBRARY),
+        (str(pathlib.Path(onnxplain.diagnostics.__file__)), Origin.INTERNAL),
+        (str(pathlib.Path(onnxplain.rules.__file__)), Origin.INTERNAL),
+    ],
+)
+def test_owners_of_files(file: str, expected: Origin) -> None:
+    assert locations.origin(file) is expected
+    assert locations.is_users(file) is (expected is Origin.USER)
+    assert locations.is_internal(file) is (expected is Origin.INTERNAL)
+    assert locations.is_standard_library(file) is file.startswith(str(STANDARD / "json"))
+
+
+def test_frame_summaries(load: Load) -> None:
+    file = str(load("def total(x):\n    é = 1; return (é +\n        x)\n").__file__)
+
+    def summary(line: int | None, **position: int | None) -> traceback.FrameSummary:
+        made = traceback.FrameSummary(file, line, "total")
+        for name, value in {"colno": None, "end_lineno": None, "end_colno": None, **position}.items():
+            object.__setattr__(made, name, value)
+        return made
+
+    # NOTE: the letter takes two bytes, and columns count characters.
+    assert locations.summarized(summary(2, colno=12, end_lineno=3, end_colno=10)) == Location(file, Region(2, 12, 3, 11), "total")
+    assert locations.summarized(summary(2, colno=4, end_lineno=None, end_colno=6)) == Location(file, Region(2, 5, 2, 6), "total")
+    assert locations.summarized(summary(2, end_lineno=2, end_colno=6)) == Location(file, Region(2), "total")
+    assert locations.summarized(summary(2, colno=4, end_lineno=2)) == Location(file, Region(2), "total")
+    assert locations.summarized(summary(None)) == Location(file, Region(1), "total")
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("block.1", "block.1"),
+        ("", ""),
+        ("L['self']", ""),
+        ("L['self'].block", "block"),
+        ("L__self___block", "block"),
+        ("L__self__", ""),
+        ("_export_root.block", "block"),
+        ("_export_root", ""),
+        ("block@1.fc@12", "block.fc"),
+        ("a.L['self']", "a.L['self']"),
+    ],
+)
+def test_the_path_of_a_module(path: str, shown: str) -> None:
+    node = torch.fx.Graph().placeholder("x")
+    node.meta["nn_module_stack"] = {"outer": ("outer", "Net"), "inner": (path, "Net")}
+    location = locations.at_node(node).location
+    assert (location.module if location else "") == shown
+
+
+def test_a_node_without_modules_and_lines_has_no_place() -> None:
+    node = torch.fx.Graph().placeholder("x")
+    assert locations.at_node(node).location is None
+    node.meta["nn_module_stack"] = {}
+    assert locations.at_node(node).location is None
+    node.meta["stack_trace"] = 'File "nowhere.py", line 3, in forward'
+    assert locations.at_node(node).location == Location("nowhere.py", Region(3), "forward", module="")
+
+
+def test_the_module_that_failed(load: Load) -> None:
+    module = load(NESTED, "nested")
+    net = module.Net()
+    with pytest.raises(RuntimeError) as raised:
+        net.layers[1].fc(torch.ones(2))
+    found = locations.at_exception(raised.value, net).location
+    assert found is not None
+    assert found.module == "layers.1.fc"
+    # A model that does not hold the failing module has no path for it.
+    other = locations.at_exception(raised.value, module.Net()).location
+    assert other is not None
+    assert other.module == ""
+    plain = locations.at_exception(raised.value).location
+    assert plain is not None
+    assert plain.module == ""
+
+
+def test_a_module_whose_forward_is_called_by_itself() -> None:
+    class Inner(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.view(7)
+
+    class Outer(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = Inner()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.inner.forward(x)
+
+    model = Outer()
+    with pytest.raises(RuntimeError) as raised:
+        model(torch.ones(2))
+    found = locations.at_exception(raised.value, model).location
+    assert found is not None
+    assert found.module == "inner"
+
+
+@pytest.mark.parametrize(
+    ("decorators", "is_found"), [(0, True), (1, True), (99, True), (100, False)], ids=["none", "one", "the last line", "too many"]
+)
+def test_a_definition_is_searched_for_a_hundred_lines(load: Load, marked: Marked, decorators: int, is_found: bool) -> None:
+    source = "def same(f):\n    return f\n" + "@same\n" * decorators + "def decorated(x):  # here\n    return x\n"
+    location = locations.module_definition(load(source).decorated)
+    assert location is not None
+    assert location.line == (marked("here")[0] if is_found else 3)
+    assert (location.region is not None and location.region.column) == (1 if is_found else None)
+
+
+def test_traces_are_read_line_by_line(load: Load) -> None:
+    file = str(load("def total(x):\n    return (x +\n            1)\n").__file__)
+
+    def region(line: int, code: str, carets: str) -> Region | None:
+        node = torch.fx.Graph().placeholder("x")
+        node.meta["stack_trace"] = f'File "{file}", line {line}, in total\n{code}\n{carets}'
+        (frame,) = locations.stack_of(node)
+        return frame.region
+
+    assert region(2, "return (x +", "        ^^^") == Region(2, 13, 2, 16)
+    assert region(2, "    return (x +", "           ~^^^  ") == Region(2, 12, 2, 16)
+    assert region(2, "  return (x +", "  ^^^^^^") == Region(2, 5, 2, 11)
+    assert region(2, "return (x +", "") == Region(2)
+    assert region(2, "return (x +", "not carets ^") == Region(2)
+    assert region(2, "return x", "^^^^") == Region(2)
+    assert region(9, "", "^^^^") == Region(9)
+
+
+def test_steps_follow_a_node_to_the_operator_that_was_captured() -> None:
+    def source(name: str, target: str, *before: object) -> types.SimpleNamespace:
+        return types.SimpleNamespace(name=name, target=target, from_node=list(before))
+
+    decomposed = [("captured", "mul"), ("prepared", "relu"), ("onnx", "relu")]
+    assert flow(from_node=[source("mul", "aten.mul.Tensor")]) == decomposed
+    assert flow(from_node=[source("relu", "aten.relu.default", source("mul", "aten.mul.Tensor"))]) == decomposed
+    # Names of other things than operators do not count.
+    assert flow(from_node=[source("mul", "aten.mul.Tensor", source("x", "x"))]) == decomposed
+    assert flow(from_node=[source("relu", "aten.relu.default")]) == [("captured", "relu"), ("onnx", "relu")]
+    assert flow(from_node=[]) == [("captured", "relu"), ("onnx", "relu")]
+
+
+def test_the_steps_name_the_function_that_was_called() -> None:
+    node = torch.fx.Graph().call_function(torch.ops.aten.relu.default, (), name="relu")
+    node.meta.update(stack_trace='File "nowhere.py", line 3, in forward', torch_fn=("relu_1", "function.relu6"))
+    assert "relu6" in locations.at_node(node).code_flow[0].message
+    assert "function" not in locations.at_node(node).code_flow[0].message

@@ -202,3 +202,142 @@ def test_the_name_of_torch(tmp_path: pathlib.Path, source: str, name: str | None
 
 def test_a_file_that_is_missing_imports_nothing() -> None:
     assert syntax.name_of_torch("nowhere.py") is None
+
+
+def at_text(tmp_path: pathlib.Path, source: str, text: str) -> Location:
+    """The place of `text` in a file that holds `source`; both on one line of it."""
+    path = tmp_path / "small.py"
+    path.write_text(source, encoding="utf-8")
+    start = source.index(text)
+    line, column = source.count("\n", 0, start) + 1, start - source.rfind("\n", 0, start)
+    return Location(str(path), Region(line, column, line, column + len(text)))
+
+
+# NOTE: each with the text of a place, and whether the function says yes there.
+TRUTHS = {
+    "int": ("n = int(len(x) > 2)", "len(x) > 2", True),
+    "float": ("n = float(a == b)", "a == b", True),
+    "bool of a chain": ("n = bool(a and b)", "a and b", True),
+    "of a module": ("n = builtins.int(a > b)", "a > b", True),
+    "the call itself": ("n = int(a > b)", "int(a > b)", True),
+    "within the comparison": ("n = int(len(x) > 2)", "len(x)", True),
+    "second argument": ("n = int(x, a > b)", "a > b", True),
+    "no comparison": ("n = int(a + b)", "a + b", False),
+    "without arguments": ("n = int()", "int()", False),
+    "another function": ("n = abs(a > b)", "a > b", False),
+    "beside the call": ("n = int(a > b) + (c > d)", "c > d", False),
+    "more than the call": ("n = int(a > b) + 1", "int(a > b) + 1", False),
+    "no call": ("n = a > b", "a > b", False),
+}
+
+
+@pytest.mark.parametrize(("source", "text", "counts"), TRUTHS.values(), ids=TRUTHS)
+def test_where_a_comparison_becomes_a_number(tmp_path: pathlib.Path, source: str, text: str, counts: bool) -> None:
+    location = at_text(tmp_path, source, text)
+    assert syntax.counts_truth(location) is counts
+    assert syntax.counts_truth(Location(location.file)) is False
+
+
+TRY = """
+before()
+try:
+    first(
+        x
+    )
+    last(
+        x
+    )
+except KINDS:
+    handler()
+else:
+    other()
+after()
+"""
+
+
+@pytest.mark.parametrize(
+    ("kinds", "catches"),
+    [
+        ("", True),
+        (" RuntimeError", True),
+        (" IndexError", True),
+        (" Exception as error", True),
+        (" builtins.BaseException", True),
+        (" (KeyError, RuntimeError)", True),
+        (" KeyError", False),
+        (" (KeyError, ValueError)", False),
+        (" (KeyError,)", False),
+        (" KeyError:\n    pass\nexcept RuntimeError", True),
+        (" KeyError:\n    pass\nexcept ValueError", False),
+    ],
+)
+def test_where_refusals_are_caught(tmp_path: pathlib.Path, kinds: str, catches: bool) -> None:
+    path = tmp_path / "tried.py"
+    path.write_text(TRY.replace(" KINDS", kinds), encoding="utf-8")
+    lines = path.read_text(encoding="utf-8").count("\n") + 1
+    caught = [line for line in range(1, lines + 1) if syntax.catches_refusals(Location(str(path), Region(line)))]
+    # The body, from its first line to the last line of its last statement.
+    assert caught == ([4, 5, 6, 7, 8, 9] if catches else [])
+
+
+def test_only_the_body_that_holds_a_place_catches(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "tried.py"
+    path.write_text("try:\n    a()\nexcept KeyError:\n    try:\n        b()\n    except IndexError:\n        c()\nd()\n", encoding="utf-8")
+    assert [line for line in range(1, 9) if syntax.catches_refusals(Location(str(path), Region(line)))] == [5]
+    assert syntax.catches_refusals(Location(str(path))) is False
+    assert syntax.catches_refusals(Location("nowhere.py", Region(2))) is False
+    path = tmp_path / "finally.py"
+    path.write_text("try:\n    a()\nfinally:\n    b()\n", encoding="utf-8")
+    assert syntax.catches_refusals(Location(str(path), Region(2))) is False
+
+
+@pytest.mark.parametrize(
+    ("source", "unpacked"),
+    [
+        ("a, b = x.chunk(2)", True),
+        ("[a, b] = x.chunk(2)", True),
+        ("both = a, b = x.chunk(2)", True),
+        ("(a,) = x.chunk(2)", True),
+        ("parts = x.chunk(2)", False),
+        ("a, *b = x.chunk(2)", False),
+        ("*a, b = x.chunk(2)", False),
+        ("() = x.chunk(2)", False),
+        ("a, b = x.chunk(2), 3", False),
+        ("a = b = x.chunk(2)", False),
+        ("use(x.chunk(2))", False),
+        ("for a, b in x.chunk(2): pass", False),
+        ("a[0], b.c = x.chunk(2)", True),
+    ],
+)
+def test_where_a_result_is_unpacked(tmp_path: pathlib.Path, source: str, unpacked: bool) -> None:
+    location = at_text(tmp_path, source, "x.chunk(2)")
+    assert syntax.unpacks(location) is unpacked
+    assert location.region is not None
+    assert syntax.unpacks(Location(location.file, Region(location.region.line))) is unpacked
+
+
+def test_nothing_is_unpacked_nowhere() -> None:
+    assert syntax.unpacks(None) is False
+    assert syntax.unpacks(Location("nowhere.py")) is False
+    assert syntax.unpacks(Location("nowhere.py", Region(1))) is False
+
+
+def test_places_outside_python_have_no_answer(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "wrong.py"
+    path.write_text("def (:\n    x\n", encoding="utf-8")
+    location = Location(str(path), Region(1, 1, 1, 4))
+    assert syntax.test_at(location) is None
+    assert syntax.without_body(location) is location
+    assert syntax.counts_truth(location) is False
+    assert syntax.catches_refusals(location) is False
+    assert syntax.unpacks(location) is False
+    assert syntax.name_of_torch(str(path)) is None
+    assert syntax.innermost(str(path), Region(1), ast.stmt) is None
+
+
+@pytest.mark.parametrize("header", ["if a > 1:", "while a > 1:"])
+def test_the_innermost_test_counts(tmp_path: pathlib.Path, header: str) -> None:
+    source = f"{header}\n    y = 1 if (b if c else d) else 2\n"
+    for text, test in (("a > 1", "a > 1"), ("b if c else d", "c"), ("c", "c"), ("1 if (b if c else d) else 2", "b if c else d")):
+        found = syntax.test_at(at_text(tmp_path, source, text))
+        assert (found and ast.unparse(found)) == test

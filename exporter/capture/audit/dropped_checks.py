@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import sympy
+import torch
 
 from onnxplain.capture.finding import Finding
-from onnxplain.diagnostics import Location
+from onnxplain.diagnostics import Confidence, Fix, Location
 from onnxplain.registry import qualified_name
 from onnxplain.rules import CheckDropped
 from onnxplain.source import locations
+from onnxplain.torch_internals.operators import SQUEEZES
 
 from .finished import Finished
 
+_NAME_DIMS = Fix("Squeeze only dims that always have size 1, such as squeeze(1).", Confidence.CHANGES_BEHAVIOUR)
 _TENSOR_CHECKS = frozenset({"aten::_assert_async", "aten::_assert_async.msg"})
 
 
@@ -22,15 +26,32 @@ def findings(finished: Finished) -> Iterator[Finding]:
     # NOTE: if one line has several relations, the later ones mostly follow from the first.
     first: dict[Location, sympy.Basic] = {}
     guards, dims = finished.attempt.guards, finished.request.shapes.dims
+    known = guards.symbols.sizes(dims).keys()
     for relation, stack in guards.checks():
         if not _is_range(relation) and stack[-1] not in first:
             first[stack[-1]] = relation
             names = {dim: dim.name for dim in guards.symbols.places([relation], dims)}
             yield Finding(CheckDropped(check=guards.symbols.text(relation, names)), locations.at_stack(stack))
     for node in finished.nodes:
+        for dim, size in _squeezed(node):
+            if size.free_symbols - known:
+                yield Finding(CheckDropped(check=f"shape[{dim}] != 1"), locations.at_node(node), fixes=(_NAME_DIMS,))
         if qualified_name(node.target) in _TENSOR_CHECKS:
             message = node.args[1] if len(node.args) > 1 else ""
             yield Finding(CheckDropped(check=str(message) or "a tensor is true"), locations.at_node(node))
+
+
+def _squeezed(node: torch.fx.Node) -> Iterator[tuple[int, sympy.Basic]]:
+    """The dims, with their sizes, that a squeeze drops where they are 1, and that the graph keeps."""
+    if node.target not in SQUEEZES:
+        return
+    arguments: list[Any] = [each.meta.get("val") if isinstance(each, torch.fx.Node) else each for each in node.args]
+    value, *dims = arguments
+    if isinstance(value, torch.Tensor):
+        named = range(value.dim()) if not dims else dims if isinstance(dims[0], int) else dims[0]
+        for dim in named if value.dim() else ():
+            if isinstance(size := value.shape[dim], torch.SymInt):
+                yield dim % value.dim(), size.node.expr
 
 
 def _is_range(relation: sympy.Basic) -> bool:

@@ -21,6 +21,7 @@ from onnxplain.torch_internals.operators import failed
 
 _EXAMPLE = "Name the dims to drop, such as squeeze(2); or pass an example of another size; or leave the dim out of dynamic_shapes."
 _ONE = "Name the dims to drop, such as squeeze(2); or exclude size 1 in dynamic_shapes, with a Dim whose min is 2."
+_COMPUTED = "Squeeze only dims that always have size 1, such as squeeze(2); or exclude these sizes in dynamic_shapes."
 _PARTS = "Rewrite the line so that the number of parts does not depend on the size, or always use this size."
 _REWRITE = "Rewrite the line so that it is right for all sizes, for example with torch.where instead of the branch."
 
@@ -116,6 +117,7 @@ def decided(
     The arguments are those of `branches`.
     """
     yield from _caught(guards, program, names, others)
+    yield from _squeezed(guards, program, names, others)
     for node, call, dim, limits in other_sizes(guards, program, list(names), list(others)):
         constraint = " and ".join(f"{names[dim]} {limit}" for limit in _joined(limits) or ("!= 1",))
         fix = Fix(_ONE if call.squeezes else _PARTS, Confidence.CHANGES_BEHAVIOUR)
@@ -131,12 +133,44 @@ def _caught(
     for node, call in replays.calls(program) if own else ():
         for symbol in sorted(call.symbols() & own, key=str) if failed(node) else ():
             dim = guards.symbols.places([symbol], list(names))[0]
-            for tried in ({**sizes, symbol: 1}, *smaller(symbol, sizes), *larger(symbol, sizes)):
-                size = int(_expression(guards, dim, symbol).xreplace({symbol: sympy.Integer(tried[symbol])}))
-                if dim.allows(size) and call.parts(tried) is not None:
+            for size, tried in _allowed(guards, dim, symbol, sizes):
+                if call.parts(tried) is not None:
                     rule = ConstraintViolated(dim=names[dim], constraint=f"{names[dim]} != {size}")
                     yield Finding(rule, locations.at_node(node), fixes=(Fix(_REWRITE, Confidence.CHANGES_BEHAVIOUR),), blocking=False)
                     break
+
+
+def _squeezed(
+    guards: Guards, program: torch.export.ExportedProgram, names: Mapping[InputDim, str], others: Mapping[InputDim, str]
+) -> Iterator[Finding]:
+    """The findings about squeezes of a computed size, such as `n % 3`, that is 1 for other sizes than the example's.
+
+    NOTE: without a guard of torch's, `branches` does not know these.
+    """
+    sizes = guards.symbols.sizes([*others, *names])
+    own = guards.symbols.sizes(names).keys()
+    asked = {guard.relation for guard in guards.made}
+    for node, call in replays.calls(program) if own else ():
+        for symbol in sorted(call.symbols() & own, key=str) if call.squeezes and _is_predicted(node, call, sizes) else ():
+            dim = guards.symbols.places([symbol], list(names))[0]
+            for _, tried in _allowed(guards, dim, symbol, sizes):
+                ones = {each for each in call.ones(tried) if not each.is_Symbol and not asked & {sympy.Eq(each, 1), sympy.Ne(each, 1)}}
+                if ones and call.differs(node.meta.get("val"), tried):
+                    constraint = " and ".join(sorted(f"{guards.symbols.text(each, names)} != 1" for each in ones))
+                    rule = ConstraintViolated(dim=names[dim], constraint=constraint)
+                    yield Finding(rule, locations.at_node(node), fixes=(Fix(_COMPUTED, Confidence.CHANGES_BEHAVIOUR),), blocking=False)
+                    break
+
+
+def _allowed(
+    guards: Guards, dim: InputDim, symbol: sympy.Basic, sizes: Mapping[sympy.Basic, int]
+) -> Iterator[tuple[int, Mapping[sympy.Basic, int]]]:
+    """Other sizes that `dim` may have, each with `sizes` in which `symbol` gives it this size."""
+    expression = _expression(guards, dim, symbol)
+    for tried in ({**sizes, symbol: 1}, *smaller(symbol, sizes), *larger(symbol, sizes)):
+        size = int(expression.xreplace({symbol: sympy.Integer(tried[symbol])}))
+        if dim.allows(size):
+            yield size, tried
 
 
 def other_sizes(

@@ -23,6 +23,8 @@ from onnxplain.torch_internals import dynamo, torch_frames
 
 from . import arguments, assumptions, shapes_argument
 
+_TRIED = 64
+"""How many sizes below the least one that torch suggests are compared with the model's branches."""
 _KEEP = "If these sizes never vary, change nothing; otherwise rewrite the line without them, for example with -1 in a view."
 
 
@@ -41,13 +43,13 @@ def constraints(request: Request, error: Exception, guards: Guards) -> Iterator[
         if isinstance(after, int):
             (given_up if guards.varies(dim) else constants)[dim] = after
         elif isinstance(before, Dim) and isinstance(after, Dim) and (relation := _relation(before, after)):
-            guard = guards.decisive(dim)
             only_lower = before.__name__ == after.__name__ and before.max == after.max
+            smaller = guards.excluding(dim, range(max(before.min, 1, after.min - _TRIED), after.min)) if only_lower else iter(())
+            guard = next(filter(assumptions.is_branch, smaller), None) or guards.decisive(dim)
             # NOTE: a size smaller than a kernel or a window fails anyway; a size that a branch of the model decides by does not.
             negligible = only_lower and not (guard is not None and assumptions.is_branch(guard))
-            finding = dataclasses.replace(
-                _violated(request, guards, dim, relation, request.shapes.by_parameter(refined)), negligible=negligible
-            )
+            found = _violated(request, guards, dim, relation, request.shapes.by_parameter(refined), guard)
+            finding = dataclasses.replace(found, negligible=negligible)
             # NOTE: a branch may ask for the size of another dim of the same name.
             if dim.name not in relations or relations[dim.name].negligible:
                 relations[dim.name] = finding
@@ -155,14 +157,14 @@ def left_open(
     if static:
         # NOTE: the user's strategy did not ask torch to let them vary, so the model does not fix them.
         reason = f"the strategy made a program in which {', '.join(static)} cannot vary"
-        yield Finding(ArgumentIgnored(argument="dynamic_shapes", reason=reason), Evidence(request.caller), blocking=False)
+        yield Finding(ArgumentIgnored(argument="dynamic_shapes", reason=reason), Evidence(request.caller))
     by_place: dict[Location | None, list[InputDim]] = {}
     for dim, at in fixed.items():
         by_place.setdefault(at.location, []).append(dim)
     for dims in by_place.values():
         sizes = tuple(f"{dim.place} == {dim.size}" for dim in dims)
         keep = Fix(_KEEP, Confidence.CHANGES_BEHAVIOUR)
-        yield Finding(DimsFixed(sizes=sizes), fixed[dims[0]], fixes=(keep,), blocking=False)
+        yield Finding(DimsFixed(sizes=sizes), fixed[dims[0]], fixes=(keep,))
     names = {dim: dim.place for dim in request.shapes.open}
     yield from assumptions.branches(request, guards, program, names, {})
     yield from assumptions.decided(guards, program, names, {dim: dim.name for dim in request.shapes.dynamic})

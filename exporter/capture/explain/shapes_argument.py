@@ -195,19 +195,25 @@ def _words(file: str, node: ast.expr, value: Any, known: dict[tuple[str, Any, An
     """Collects the user's text for each named dim of `value`, whose source is `node`."""
     if isinstance(value, Dim):
         known.setdefault((value.__name__, value.min, value.max), syntax.text(file, node))
+    if isinstance(value, Mapping) and not isinstance(node, ast.Dict):
+        value = list(value.values())
     for key, inner in _parts(node).items():
-        _words(file, inner, part(value, key, key if isinstance(key, int) else 0), known)
+        # NOTE: an object of a registered class has its entries in the order of the class, whatever the order of a dict that the user wrote.
+        if isinstance(value, Mapping) or isinstance(key, int):
+            _words(file, inner, part(value, key, key), known)
 
 
 def _rewritten(
     file: str, node: ast.expr | None, before: Any, after: Any, known: Mapping[tuple[str, Any, Any], str], torch_name: str
 ) -> str:
-    if node is not None and type(after) is type(before) and after == before:
+    # NOTE: None and an empty dict both say that no dim varies.
+    if node is not None and ((type(after) is type(before) and after == before) or not (before or after)):
         return syntax.text(file, node)
     parts = {} if node is None else _parts(node)
+    alike = isinstance(before, Mapping) if isinstance(after, Mapping) else isinstance(before, list | tuple)
 
     def text(key: Any, value: Any) -> str:
-        inner = part(before, key, key if isinstance(key, int) else 0) if isinstance(before, Mapping | list | tuple) else None
+        inner = part(before, key, key) if alike else None
         return _rewritten(file, parts.get(key), inner, value, known, torch_name)
 
     match after:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 import sympy
 
@@ -71,10 +71,7 @@ class Guards:
 
     def decisive(self, dim: InputDim) -> Guard | None:
         """The guard that made `dim` constant; or else the first guard that the graph keeps as a check; or else the first guard about it."""
-        symbol = self.symbols.of(dim)
-        # NOTE: if a dim equals another dim, guards may be about the other one.
-        symbols = {symbol, None if symbol is None else self.symbols.replaced().get(symbol)}
-        about = [guard for guard in self.made if guard.stack and symbols & guard.relation.free_symbols]
+        symbols, about = self._about(dim)
         kept = self.symbols.asserted()
         return next(
             itertools.chain(
@@ -84,6 +81,21 @@ class Guards:
             ),
             None,
         )
+
+    def excluding(self, dim: InputDim, sizes: Iterable[int]) -> Iterator[Guard]:
+        """The guards about `dim` alone that exclude one of `sizes`."""
+        symbols, about = self._about(dim)
+        excluded = list(sizes)
+        for guard in about:
+            if any(holds(guard.relation, dict.fromkeys(filter(None, symbols), size)) is False for size in excluded):
+                yield guard
+
+    def _about(self, dim: InputDim) -> tuple[set[sympy.Basic | None], list[Guard]]:
+        """The symbols of `dim`, and the guards about them that have a line."""
+        symbol = self.symbols.of(dim)
+        # NOTE: if a dim equals another dim, guards may be about the other one.
+        symbols = {symbol, None if symbol is None else self.symbols.replaced().get(symbol)}
+        return symbols, [guard for guard in self.made if guard.stack and symbols & guard.relation.free_symbols]
 
     def fixing(self, dim: InputDim) -> Guard | None:
         """The first guard that fixes `dim`, alone or together with other dims, as in `x.view(3, 4)`; None if none does."""

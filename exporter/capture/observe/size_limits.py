@@ -49,12 +49,24 @@ def limit_of(relation: sympy.Basic, symbol: sympy.Symbol, example: int, least: i
     holding = [size for size, holds in tried.items() if holds is True]
     if not holding or not any(size > example for size in failing):
         return None
-    if max(holding) < min(size for size in failing if size > min(holding)):
-        smaller = [size for size in {1, *tried} if least <= size < min(holding)]
-        below = isinstance(relation, sympy.Eq) and any(holds(relation, {symbol: size}) is False for size in smaller)
-        return Limit(most=max(holding), least=min(holding) if below else None)
+    above = min(size for size in failing if size > min(holding))
+    if max(holding) < above:
+        smaller = [size for size in {1, *tried} if least <= size < min(holding)] if isinstance(relation, sympy.Eq) else []
+        below = max((size for size in smaller if holds(relation, {symbol: size}) is False), default=None)
+        return Limit(
+            most=_last(relation, symbol, max(holding), above),
+            least=None if below is None else _last(relation, symbol, min(holding), below),
+        )
     factor = int(sympy.gcd_list(holding))
-    return Limit(factor=factor) if factor > 1 and not any(size % factor == 0 for size in failing) else None
+    return None if any(size % factor == 0 for size in failing) else Limit(factor=factor)
+
+
+def _last(relation: sympy.Basic, symbol: sympy.Symbol, right: int, wrong: int) -> int:
+    """The last size from `right` on, in the direction of `wrong`, for which `relation` holds. It does not hold for `wrong`."""
+    while abs(wrong - right) > 1:
+        middle = (right + wrong) // 2
+        right, wrong = (middle, wrong) if holds(relation, {symbol: middle}) else (right, middle)
+    return right
 
 
 def is_bound(relation: sympy.Basic, symbol: sympy.Symbol, example: int, most: int) -> bool:

@@ -71,7 +71,7 @@ def by_element(where: Scope, test: ast.expr, predicate: str) -> str | None:
     """The same branch with torch.where, if both ways are single expressions."""
     branch = _branch(where, test)
     values = [arm.value for arm in branch.arms if arm.value is not None] if branch is not None else []
-    if branch is None or len(values) < 2:
+    if branch is None or len(values) < 2 or any(isinstance(value, ast.Tuple) for value in values):
         return None
     return blocks.call(branch.head, f"{where.torch}.where", [predicate, *map(where.text, values)], branch.region.column or 1)
 

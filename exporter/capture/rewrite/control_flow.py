@@ -265,8 +265,7 @@ def _inside(whole: Region, part: Region) -> bool:
 def _statements(place: Location, test: ast.expr, truth_of: Callable[[str, int, str], bool | None]) -> list[Fix]:
     """Fixes that state the outcome of a test, so that the graph lacks the other branch."""
     statement = syntax.innermost(place.file, syntax.region(place.file, test), ast.stmt)
-    if statement is None:
-        return []
+    assert statement is not None
     region = syntax.region(place.file, statement)
     start = Region(region.line, region.column, region.line, region.column)
     indent = " " * ((region.column or 1) - 1)

@@ -145,6 +145,9 @@ class Scope:
             case ast.Call(func=ast.Attribute(value=left, attr="equal" | "allclose" as name), args=[_, *_]) if self.is_tensor(left):
                 method = "eq" if name == "equal" else "isclose"
                 return f"{self.text(left)}.{method}({', '.join(map(self.text, test.args))}).all()"
+            case ast.Call(func=ast.Attribute(attr="equal" | "allclose") | ast.Name(id="any" | "all")):
+                # NOTE: in these forms they return a bool.
+                return None
             case ast.Compare(ops=[_]) | ast.Call(func=ast.Attribute(attr="any" | "all")):
                 return text
             case ast.UnaryOp(op=ast.Not(), operand=operand):

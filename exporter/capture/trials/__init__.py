@@ -18,12 +18,12 @@ from onnxplain.capture import strategies
 from onnxplain.capture.eager import EagerRuns, Outcome, same_results, stoppable
 from onnxplain.capture.eager.copies import Copies
 from onnxplain.capture.explain import data_dependence, dims
-from onnxplain.capture.finding import Finding, chain, module_of
+from onnxplain.capture.finding import Finding, module_of
 from onnxplain.capture.observe.frames import Frames
 from onnxplain.capture.observe.program_sizes import constant_dims
 from onnxplain.capture.rewrite.blocks import Rewrite, spliced
 from onnxplain.capture.strategies import CaptureStrategy, as_module
-from onnxplain.diagnostics import Confidence, DiagnosticContext, Edit, Fix
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Edit, Fix, chain
 from onnxplain.process import BudgetSpent, Stopped
 from onnxplain.request import Request
 from onnxplain.rules import SpecializedDynamicDim
@@ -64,24 +64,27 @@ class Trials:
         """`finding` with the edits that let a capture go further and do not change the model's result.
 
         An edit that does not work is offered as code to look at, unless it changes the result and there is another fix. An edit that could
-        not be tried is offered as a guess that says so.
+        not be tried is offered as a guess that says so. Of several edits that say the same and work, the first is offered as a guess.
         """
         if finding.final:
             # NOTE: the unchanged model does not run, so there is no result to compare with.
             return finding
         fixes: list[Fix] = []
-        proved: set[str] = set()
+        proved: dict[str, int] = {}
         for fix in finding.fixes:
             if not _is_about(finding, fix.edits):
                 fixes.append(fix)
                 continue
-            if fix.description in proved:
-                continue
             verdict = self._verdict(finding, fix.edits)
-            if verdict is _Verdict.UNTRIED:
+            if fix.description in proved:
+                # NOTE: of equal numbers, for example, the example does not tell which one is the size.
+                if verdict is not _Verdict.STOPS and verdict is not _Verdict.DIFFERS:
+                    first = proved[fix.description]
+                    fixes[first] = dataclasses.replace(fixes[first], confidence=Confidence.GUESS)
+            elif verdict is _Verdict.UNTRIED:
                 fixes.append(dataclasses.replace(fix, description=f"{fix.description} {_UNTRIED}", confidence=Confidence.GUESS))
             elif verdict is _Verdict.WORKS:
-                proved.add(fix.description)
+                proved[fix.description] = len(fixes)
                 fixes.append(fix)
             elif "(" in fix.edits[0].replacement and (verdict is _Verdict.STOPS or len(finding.fixes) == 1):
                 fixes.append(dataclasses.replace(fix, edits=(), snippet=_as_snippet(fix.edits[0]), confidence=Confidence.GUESS))
