@@ -66,6 +66,15 @@ def may_share_memory_with(node: torch.fx.Node) -> Iterable[torch.fx.Node]:
     return node.all_input_nodes if is_composite(target) and described.name not in _FRESH else ()
 
 
+def selects_new_memory(node: torch.fx.Node) -> bool:
+    """Whether `node` selects a result that is new memory, of an operator whose other results may be views."""
+    whole, index = node.args
+    if not isinstance(whole, torch.fx.Node) or not isinstance(whole.target, OpOverload) or not isinstance(index, int):
+        return False
+    returns = schema(whole.target).returns
+    return len(returns) > 1 and returns[index].alias_info is None
+
+
 def shares_memory_with(node: torch.fx.Node) -> torch.fx.Node | None:
     """The input of `node`, an operator, whose memory its result has; None if the result is new memory.
 

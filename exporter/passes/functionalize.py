@@ -260,7 +260,8 @@ class _Rewriting:
             (whole,) = read
             # NOTE: results that are new memory do not share it, but two nodes may select the same result.
             made = View.of_new_memory(node)
-            self._views[node] = whole.view(node) if whole.base else self._selected.setdefault((whole, node.args[1]), made)
+            is_view = whole.base is not None and not aliases.selects_new_memory(node)
+            self._views[node] = whole.view(node) if is_view else self._selected.setdefault((whole, node.args[1]), made)
         elif node.op != "call_function" or isinstance(node.target, OpOverload):
             source = aliases.shares_memory_with(node)
             base = None if source is None else next((view for view in read if view.value is source), None)

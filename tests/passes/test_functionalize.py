@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 
 import pytest
 import torch
+from onnxscript import opset20 as op
 
 import onnxplain
-from onnxplain.rules import MutationDropped
+from onnxplain.rules import ConstraintViolated, MutationDropped
+from onnxplain.source import locations
 
 
 def chain(x: torch.Tensor) -> torch.Tensor:
@@ -338,6 +341,110 @@ class ThroughViews(torch.nn.Module):
         return x * self.count
 
 
+@pytest.mark.parametrize("model", [Counter(), ThroughViews(), Writer()], ids=["buffer", "views", "input"])
+def test_a_write_that_lasts_is_no_reason_to_trace_again(model: torch.nn.Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    traced = []
+    real = torch.export.ExportedProgram.run_decompositions
+    monkeypatch.setattr(torch.export.ExportedProgram, "run_decompositions", lambda *args, **kw: traced.append(1) or real(*args, **kw))
+    onnxplain.export(model, (torch.ones(3),))
+    assert not traced
+
+
+class Cached(torch.nn.Module):
+    """Writes to an input, and may return it."""
+
+    def __init__(self, returns: str) -> None:
+        super().__init__()
+        self.returns = returns
+
+    def forward(self, x: torch.Tensor, cache: object) -> object:
+        kept = cache if isinstance(cache, torch.Tensor) else (cache["k"] if isinstance(cache, dict) else cache[0])  # type: ignore[index]
+        kept.add_(x)
+        match self.returns:
+            case "itself":
+                return x * 2, kept
+            case "what it is moved to":
+                return x * 2, kept.to(torch.float32).to(kept.device)
+            case "another dtype":
+                return x * 2, kept.to(torch.float64)
+            case "something computed":
+                return x * 2, kept + 1
+        return x * kept
+
+
+def given(container: str) -> object:
+    return {"alone": torch.ones(3), "in a tuple": (torch.ones(3),), "in a dict": {"k": torch.ones(3)}}[container]
+
+
+@pytest.mark.parametrize(
+    ("container", "returns", "is_told"),
+    [
+        ("alone", "nothing", True),
+        ("alone", "itself", True),
+        ("in a tuple", "nothing", True),
+        ("in a tuple", "itself", False),
+        ("in a dict", "nothing", True),
+        ("in a dict", "itself", False),
+        ("in a dict", "what it is moved to", False),
+        ("in a dict", "another dtype", True),
+        ("in a dict", "something computed", True),
+    ],
+)
+def test_a_write_to_an_input_is_told_unless_the_result_stands_for_it(container: str, returns: str, is_told: bool) -> None:
+    model = Cached(returns)
+    program = onnxplain.export(model, (torch.ones(3), given(container)))
+    assert [type(each.rule) for each in program.diagnostics.findings] == [MutationDropped] * is_told
+    x = torch.randn(3)
+    expected = torch.utils._pytree.tree_leaves(model(x, given(container)))
+    for got, want in zip(program(x, given(container)), expected, strict=True):
+        torch.testing.assert_close(got, want)
+
+
+class InRegions(torch.nn.Module):
+    """Operators in a branch and under autocast, and a write that torch alone can resolve."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.cond(x.sum() > 0, lambda t: t.sin(), lambda t: t.cos(), (x,))  # branch
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            z = torch.mm(x, x.t())  # autocast
+        w = x * 3
+        torch.add(x, 1, out=w)  # out
+        return y + z.float().sum() + w  # last
+
+
+def test_operators_keep_their_lines_when_the_program_is_traced_again() -> None:
+    program = onnxplain.export(InRegions(), (torch.randn(3, 4),))
+    lines, first = inspect.getsourcelines(InRegions)
+    marks = {number: line.rpartition("# ")[2].strip() for number, line in enumerate(lines, first) if "  # " in line}
+    found: dict[str, set[str | None]] = {}
+    for node in program.model.graph.all_nodes():
+        if locations.FX_NODE in node.meta:
+            place = locations.at_node(node.meta[locations.FX_NODE]).location
+            found.setdefault(node.op_type, set()).add(marks.get(place.line or 0) if place else None)
+    assert (found["Sin"], found["Cos"], found["If"]) == ({"branch"}, {"branch"}, {"branch"})
+    assert found["MatMul"] == {"autocast"}
+    assert None not in set().union(*found.values())
+
+
+LIBRARY = torch.library.Library("onnxplain_views", "FRAGMENT")
+LIBRARY.define("both(Tensor(a) x) -> (Tensor(a), Tensor)")
+LIBRARY.impl("both", lambda x: (x.view(-1), x + 1), "CompositeExplicitAutograd")
+
+
+def test_an_operator_with_a_view_and_a_new_tensor() -> None:
+    def forward(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = x * 2
+        view, fresh = torch.ops.onnxplain_views.both(y)
+        y.add_(1)
+        return view, fresh
+
+    table = {torch.ops.onnxplain_views.both.default: lambda x: (op.Reshape(x, [-1]), op.Add(x, op.CastLike(1.0, x)))}
+    x = torch.randn(3, 4)
+    program = onnxplain.export(forward, (x,), custom_translation_table=table)
+    for got, want in zip(program(x), forward(x), strict=True):
+        torch.testing.assert_close(got, want)
+
+
 @pytest.mark.parametrize(
     ("model", "kind"), [(Counter(), "buffer"), (ThroughViews(), "buffer"), (Writer(), "input")], ids=["buffer", "views", "input"]
 )
@@ -487,6 +594,23 @@ def test_a_copy_that_is_a_view_at_size_one_is_told(function: Callable[[torch.Ten
     for size in (3,) if told else (3, least):
         x = torch.rand(size, 5, 3)
         torch.testing.assert_close(program(x)[0], function(x.clone()))
+
+
+def columns_written(x: torch.Tensor) -> torch.Tensor:
+    turned = x.transpose(0, 1)
+    turned.flatten().add_(1)
+    return turned * 1
+
+
+@pytest.mark.parametrize(("least", "told"), [((1, 2), ["rows"]), ((2, 1), ["columns"]), ((1, 1), ["columns", "rows"]), ((2, 2), [])])
+def test_only_sizes_that_may_be_one_are_told(least: tuple[int, int], told: list[str]) -> None:
+    """Either size makes the copy a view if it is 1."""
+    dims = {index: torch.export.Dim(name, min=low) for index, (name, low) in enumerate(zip(("rows", "columns"), least, strict=True))}
+    program = onnxplain.export(columns_written, (torch.ones(4, 5),), dynamic_shapes=(dims,))
+    found = [each.rule for each in program.diagnostics.findings if each.rule.id == "OXP1011"]
+    assert sorted(rule.dim for rule in found if isinstance(rule, ConstraintViolated)) == told
+    x = torch.rand(3, 2)
+    torch.testing.assert_close(program(x)[0], columns_written(x.clone()))
 
 
 class Refused(torch.nn.Module):

@@ -100,3 +100,137 @@ def test_matrices_of_a_dynamic_size_are_refused() -> None:
     with pytest.raises(onnxplain.ExportFailed) as caught:
         onnxplain.export(lambda a: linalg.inv_ex(a)[0], (torch.eye(3),), dynamic_shapes=({0: "n", 1: "n"},))
     assert [type(each.rule) for each in caught.value.log.findings] == [DecompositionFailed]
+
+
+# NOTE: the leading minors of these are positive up to a place, and then zero or negative.
+MINORS = torch.stack(
+    [
+        torch.eye(3),
+        torch.zeros(3, 3),
+        torch.diag(torch.tensor([1.0, 0.0, 1.0])),
+        torch.diag(torch.tensor([1.0, 4.0, -1.0])),
+        torch.tensor([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 1.0]]),
+    ]
+)
+
+
+@pytest.mark.parametrize("is_complex", [False, True])
+def test_the_first_minor_that_is_not_positive(is_complex: bool) -> None:
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return linalg.cholesky_ex(x + 0j if is_complex else x, upper=is_complex).info
+
+    program = onnxplain.export(model, (torch.eye(3).expand(5, 3, 3).clone(),))
+    assert program(MINORS)[0].tolist() == model(MINORS).tolist() == [0, 1, 2, 3, 2]
+
+
+def test_the_first_column_without_a_pivot() -> None:
+    a = torch.stack([torch.eye(3), torch.zeros(3, 3), torch.ones(3, 3), torch.diag(torch.tensor([2.0, 3.0, 0.0]))])
+
+    def model(x: torch.Tensor) -> list[torch.Tensor]:
+        factors = [*linalg.lu_factor_ex(x), *linalg.lu_factor_ex(x[..., :2]), *linalg.lu_factor_ex(x[..., :2, :])]
+        return [*factors, linalg.inv_ex(x).info, linalg.solve_ex(x, x).info, linalg.det(x), *linalg.slogdet(x)]
+
+    program = onnxplain.export(model, (torch.randn(4, 3, 3, generator=GENERATOR),))
+    check(model, program, (a,))
+    assert linalg.inv_ex(a).info.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(4, 4), (4, 2), (2, 4)])
+def test_factors_without_pivots(rows: int, columns: int) -> None:
+    def model(x: torch.Tensor) -> list[torch.Tensor]:
+        return [*linalg.lu(x, pivot=False), *linalg.lu_factor_ex(x, pivot=False)]
+
+    x = positive(SQUARE)[..., :rows, :columns].contiguous()
+    # NOTE: PyTorch has no kernel for this on the CPU, so that the product tells.
+    order, lower, upper, packed, pivots, info = onnxplain.export(model, (x,))(x)
+    least = min(rows, columns)
+    assert (order.numel(), pivots.tolist(), info.tolist()) == (0, [[*range(1, least + 1)]] * 2, [0, 0])
+    assert (tuple(lower.shape[1:]), tuple(upper.shape[1:])) == ((rows, least), (least, columns))
+    torch.testing.assert_close(lower @ upper, x, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(lower, lower.tril(-1) + torch.eye(rows, least))
+    torch.testing.assert_close(upper, upper.triu())
+    torch.testing.assert_close(
+        packed,
+        torch.nn.functional.pad(lower - torch.eye(rows, least), (0, columns - least))
+        + torch.nn.functional.pad(upper, (0, 0, 0, rows - least)),
+    )
+
+
+SELDOM: dict[str, Callable[[torch.Tensor], Any]] = {
+    "lu_unpack of a part": lambda a: [
+        each
+        for data, pivots in ((True, False), (False, True))
+        for each in torch.lu_unpack(*linalg.lu_factor(a), unpack_data=data, unpack_pivots=pivots)
+    ],
+    "lu_unpack of a part of the columns": lambda a: torch.lu_unpack(*linalg.lu_factor(a[..., :2])),
+    "lu_solve from the right": lambda a: [
+        linalg.lu_solve(*linalg.lu_factor(a), a[:, :2], left=False, adjoint=each) for each in (False, True)
+    ],
+    "lu_solve of one for many": lambda a: linalg.lu_solve(*linalg.lu_factor(a[0]), a),
+    "lu_solve of many for one": lambda a: linalg.lu_solve(*linalg.lu_factor(a), a[0]),
+    "solve of vectors": lambda a: (linalg.solve(a, a[:, 0]), linalg.solve(a[0], a[1, 0]), linalg.solve(a[0], a)),
+    "triangular_solve of many": lambda a: torch.triangular_solve(a, positive(a), upper=False, unitriangular=True)[0],
+    "triangular_solve, factor": lambda a: [
+        each
+        for transpose in (False, True)
+        for each in torch.triangular_solve(a[..., :2], positive(a), upper=not transpose, transpose=transpose)
+    ],
+    "cholesky_solve of one for many": lambda a: torch.cholesky_solve(a, linalg.cholesky(positive(a))[0]),
+    "matrix_exp of a batch": lambda a: linalg.matrix_exp(torch.stack([a[0] * 0, a[0] / 50, a[0], a[1] * 3])),
+}
+
+
+@pytest.mark.parametrize("name", SELDOM)
+@pytest.mark.parametrize("is_complex", [False, True])
+def test_of_arguments_seldom_given(name: str, is_complex: bool) -> None:
+    if is_complex and name.startswith("triangular_solve"):
+        pytest.skip("this one is the real one's alone")
+    compared(SELDOM[name], SQUARE, is_complex)
+
+
+REFLECTED: dict[str, Callable[[torch.Tensor], Any]] = {
+    "qr of wide matrices": lambda a: (*linalg.qr(a.mT), *linalg.qr(a.mT, mode="complete"), linalg.qr(a.mT, mode="r")[1]),
+    "ormqr": lambda a: [
+        torch.ormqr(*torch.geqrf(a), other, left=left, transpose=transpose)
+        for other, left, transpose in ((a, True, True), (a.mT, False, False))
+    ],
+    "a part of the reflections": lambda a: linalg.householder_product(torch.geqrf(a)[0], torch.geqrf(a)[1][..., :2]),
+}
+
+
+@pytest.mark.parametrize("name", REFLECTED)
+def test_of_reflections(name: str) -> None:
+    compared(REFLECTED[name], WIDE, is_complex=False)
+
+
+def test_columns_that_need_no_reflection() -> None:
+    """Columns that are zero below the diagonal, with a positive, a negative and no element on it."""
+    a = torch.stack([torch.diag(torch.tensor([2.0, -3.0, 0.0])), torch.triu(torch.full((3, 3), -1.0)), torch.zeros(3, 3), torch.eye(3)])
+
+    def model(x: torch.Tensor) -> list[torch.Tensor]:
+        return [*torch.geqrf(x), *linalg.qr(x)]
+
+    check(model, onnxplain.export(model, (torch.randn(4, 3, 3, generator=GENERATOR),)), (a,))
+
+    def parts(x: torch.Tensor) -> list[torch.Tensor]:
+        return with_parts(torch.geqrf(torch.complex(x, torch.zeros_like(x))) + torch.geqrf(torch.complex(torch.zeros_like(x), x)))
+
+    check(parts, onnxplain.export(parts, (torch.randn(4, 3, 3, generator=GENERATOR),)), (a,))
+
+
+@pytest.mark.parametrize(("shape", "is_refused"), [((64, 64), False), ((65, 65), True)])
+def test_the_largest_matrices(shape: tuple[int, int], is_refused: bool) -> None:
+    x = torch.eye(*shape) / 8
+    if is_refused:
+        with pytest.raises(onnxplain.ExportFailed) as caught:
+            onnxplain.export(linalg.matrix_exp, (x,))
+        assert [type(each.rule) for each in caught.value.log.findings] == [DecompositionFailed]
+    else:
+        check(linalg.matrix_exp, onnxplain.export(linalg.matrix_exp, (x,)), (x,))
+
+
+@pytest.mark.parametrize("shape", [(2, 65), (65, 2)])
+def test_neither_rows_nor_columns_may_be_many(shape: tuple[int, int]) -> None:
+    with pytest.raises(onnxplain.ExportFailed) as caught:
+        onnxplain.export(lambda a: linalg.qr(a, mode="r")[1], (torch.ones(shape),))
+    assert [type(each.rule) for each in caught.value.log.findings] == [DecompositionFailed]
