@@ -20,7 +20,19 @@ from torch.export import Dim
 from onnxplain.capture import Captured, capture
 from onnxplain.capture.explain import remedies
 from onnxplain.capture.observe.size_limits import Limit, limit_of
-from onnxplain.diagnostics import Confidence, Diagnostic, DiagnosticContext, DiagnosticOptions, Edit, ExportFailed, Fix, Log, Region, Tool
+from onnxplain.diagnostics import (
+    Confidence,
+    Diagnostic,
+    DiagnosticContext,
+    DiagnosticOptions,
+    Edit,
+    ExportFailed,
+    Fix,
+    Location,
+    Log,
+    Region,
+    Tool,
+)
 from onnxplain.process import Budget
 from onnxplain.request import STRATEGIES, DimNames, DynamicShapes, Request
 from onnxplain.rules import DataDependentBranch, ExportCutShort, InternalError
@@ -94,16 +106,18 @@ def run(
 
 def columns(finding: Diagnostic) -> str:
     """The text that the finding underlines."""
-    region = finding.location.region if finding.location else None
     assert finding.location is not None
+    return underlined_at(finding.location)
+
+
+def underlined_at(place: Location) -> str:
+    """The text at `place`, which ends with its line."""
+    region = place.region
     assert region is not None
     assert region.column is not None
     assert region.end_column is not None
-    return (
-        pathlib.Path(finding.location.file)
-        .read_text(encoding="utf-8")
-        .splitlines()[region.line - 1][region.column - 1 : region.end_column - 1]
-    )
+    assert region.last_line == region.line
+    return pathlib.Path(place.file).read_text(encoding="utf-8").splitlines()[region.line - 1][region.column - 1 : region.end_column - 1]
 
 
 def applied(edits: tuple[Edit, ...]) -> str:
@@ -156,6 +170,27 @@ def test_helper_has_its_line_on_the_node(load: Load, marked: Marked) -> None:
     assert [frame.line for frame in evidence.stack] == [marked("forward")[0], marked("helper")[0]]
     assert evidence.location is not None
     assert (evidence.location.line, evidence.location.function) == (marked("helper")[0], "helper")
+
+
+@pytest.mark.skipif(not COLUMNS, reason="Python knows no columns before 3.11")
+@pytest.mark.parametrize(
+    ("statements", "underlined"),
+    [
+        ("return x.relu() + 1", ["x.relu()", "x.relu() + 1"]),
+        ("return -x", ["-x"]),
+        ("if x.dim():\n    if x.dim():\n        return ~x.bool()\nreturn x", ["x.bool()", "~x.bool()"]),
+        ("return (x.exp() +\n    2)", ["x.exp()", "x.exp() +"]),
+        ("return x.view(\n    3,\n    2)", ["x.view("]),
+        ("größe = 'größe', x.sin(); return größe[1].cos()", ["x.sin()", "größe[1].cos()"]),
+    ],
+    ids=["chain", "short", "deep", "two lines", "three lines", "other letters"],
+)
+def test_the_expression_of_each_node(load: Load, statements: str, underlined: list[str]) -> None:
+    model = load(net("def forward(self, x):\n    " + statements.replace("\n", "\n    "))).Net()
+    program = run(model, (torch.ones(2, 3),)).program
+    made = [node for node in program.graph.nodes if node.op == "call_function" and "getitem" not in node.name]
+    places = [locations.at_node(node).location for node in made if node.target is not torch.ops.aten._assert_tensor_metadata.default]
+    assert [underlined_at(place) for place in places if place] == underlined
 
 
 def test_branch_of_cond_has_its_line_on_the_node(load: Load, marked: Marked) -> None:
@@ -741,6 +776,7 @@ def test_limit_of_a_relation(relation: sympy.Basic, expected: Limit | None) -> N
 
 def test_limit_that_is_promised_is_none() -> None:
     assert limit_of(SIZE <= 64, SIZE, 8, 2, 64) is None
+    assert limit_of(SIZE <= 64, SIZE, 8, 2, 65) == Limit(most=64)
 
 
 @pytest.mark.parametrize(

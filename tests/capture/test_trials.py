@@ -233,6 +233,51 @@ WAYS = {
         f"class Slots:\n    __slots__ = ('step', 'other')\n\n    def choose(self, x):\n        x = x + self.step\n{{method}}\n\n{MADE}"
         "        self.slots = Slots()\n        self.slots.step = 2\n\n    def forward(self, x):\n        return self.slots.choose(x)\n"
     ),
+    "object with attributes": (
+        f"class Tools:\n    def __init__(self):\n        self.step = 2\n\n    def choose(self, x):\n        x = x + self.step\n"
+        f"{{method}}\n\n{MADE}        self.tools = (1, [Tools()])\n\n    def forward(self, x):\n        return self.tools[1][0].choose(x)\n"
+    ),
+    "object that holds a function": (
+        f"class Box:\n    pass\n\ndef choose(x):\n{{function}}\n\n{MADE}        self.box = Box()\n        self.box.call = choose\n\n"
+        "    def forward(self, x):\n        return self.box.call(x)\n"
+    ),
+    "function with attributes": (
+        f"def choose(x):\n    x = x + choose.step\n{{function}}\n\nchoose.step = 2\n\n{NET}        return choose(x)\n"
+    ),
+    "function of an attribute": (
+        f"def choose(x):\n{{function}}\n\ndef run(x):\n    return run.choose(x)\n\nrun.choose = choose\n\n{NET}        return run(x)\n"
+    ),
+    "function that holds itself": f"def choose(x):\n{{function}}\n\nchoose.own = choose\n\n{NET}        return choose.own.own(x)\n",
+    "functions that call each other": (
+        f"def choose(x, more=True):\n    x = other(x) if more else x\n{{function}}\n\ndef other(x):\n    return choose(x + 1, False)\n\n"
+        f"{NET}        return choose(x)\n"
+    ),
+    "default of a parameter": (
+        f"def choose(x, step=2, *, more=1):\n    x = x + step + more\n{{function}}\n\n{NET}        return choose(x)\n"
+    ),
+    "partial with keywords": (
+        f"def choose(x, step, call=abs):\n    x = x + step\n{{function}}\n\ndef run(x, call):\n    return call(x, 2)\n\n{MADE}"
+        "        self.run = functools.partial(run, call=choose)\n\n    def forward(self, x):\n        return self.run(x)\n"
+    ),
+    "ordered dict": (
+        f"import collections\n\nclass Tools:\n    def choose(self, x):\n{{method}}\n\n{MADE}"
+        "        self.tools = collections.OrderedDict(one=Tools())\n\n    def forward(self, x):\n"
+        "        return next(iter(self.tools.values())).choose(x)\n"
+    ),
+    "setter": (
+        f"{NET}        self.chosen = x\n        return self.y\n\n    @property\n    def chosen(self):\n        return self.y\n\n"
+        "    @chosen.setter\n    def chosen(self, x):\n        self.y = self.choose(x)\n\n    def choose(self, x):\n{method}"
+    ),
+    "slot of one name": (
+        f"class Slots:\n    __slots__ = 'tools'\n\nclass Tools:\n    def choose(self, x):\n{{method}}\n\n{MADE}"
+        "        self.slots = Slots()\n        self.slots.tools = Tools()\n\n"
+        "    def forward(self, x):\n        return self.slots.tools.choose(x)\n"
+    ),
+    "an object twice": (
+        f"class Tools:\n    calls = 0\n\n    def choose(self, x):\n        self.calls += 1\n        x = x + self.calls\n{{method}}\n\n"
+        f"{MADE}        self.one = self.other = Tools()\n\n    def forward(self, x):\n"
+        "        if self.one is not self.other:\n            raise ValueError\n        return self.other.choose(x)\n"
+    ),
     "set on the instance": f"def choose(self, x):\n{{function}}\n\n{MADE}        self.forward = choose.__get__(self)\n",
     "model is a function": "def choose(x):\n{function}\n\ndef Net():\n    return choose\n",
     "model is a method": "class Part(torch.nn.Module):\n    def run(self, x):\n{method}\n\ndef Net():\n    return Part().run\n",
@@ -352,6 +397,28 @@ class Net(torch.nn.Module):
     assert fix.confidence is Confidence.SAFE
     assert seen == {code}
     assert all(torch.equal(each, torch.full((3,), 2.0)) for each in results)
+
+
+@pytest.mark.parametrize(
+    ("statements", "offered"),
+    [
+        ("return x.reshape(3, 1, 3, 1)[:, 0] * 2", [("-1", 26, Confidence.GUESS)]),
+        # The first number is not the size of the dim that varies.
+        ("return x.reshape(3, 3).sum(1) + torch.ones(3)", [("-1", 29, Confidence.SAFE)]),
+        ("return x.reshape(3, 2).t()", [("-1", 26, Confidence.SAFE)]),
+        ("return x.reshape(-1, 2) + torch.zeros(3, 2)", [("x.shape[0]", 47, Confidence.CHANGES_BEHAVIOUR)]),
+    ],
+)
+def test_of_edits_that_say_the_same_the_first_that_works_is_offered(
+    load: Load, statements: str, offered: list[tuple[str, int, Confidence]]
+) -> None:
+    source = f"import torch\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n{textwrap.indent(statements, ' ' * 8)}\n"
+    # NOTE: no literal, which a fix would change.
+    shapes = dict.fromkeys("x", dict.fromkeys([0], torch.export.Dim("n")))
+    log = failed(load(source).Net(), (torch.rand(3, 2 if ", 2)" in statements else 3),), dynamic_shapes=shapes)
+    assert {finding.rule.id for finding in log.findings} == {"OXP1003"}
+    edited = [(edit.replacement, edit.region.column, fix.confidence) for fix in log.findings[0].fixes for edit in fix.edits]
+    assert edited == offered
 
 
 @pytest.mark.parametrize("seconds", [0.01, 0.1, 0.2, 0.4, 0.8, 20.0])

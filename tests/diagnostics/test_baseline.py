@@ -106,3 +106,18 @@ def test_a_file_that_is_a_log_in_part_is_no_baseline() -> None:
     pathlib.Path(BASELINE).write_text(before, encoding="utf-8")
     assert run("baseline", "accept", LOG).exit_code == 2
     assert pathlib.Path(BASELINE).read_text(encoding="utf-8") == before
+
+
+@pytest.mark.parametrize(("versions", "newest"), [(("0.0.9", "0.0.10"), "0.0.10"), (("0.1.0", "0.1.0rc1"), "0.1.0")])
+def test_a_baseline_is_as_new_as_the_newest_of_its_logs(versions: Sequence[str], newest: str) -> None:
+    """A gate refuses a log that a newer onnxplain wrote, so the baseline has to name that one."""
+    for order in (versions, versions[::-1]):
+        for number, version in enumerate(order):
+            write([f"line{number}  # E"], f"{number}.sarif")
+            content = json.loads(pathlib.Path(f"{number}.sarif").read_text(encoding="utf-8"))
+            content["runs"][0]["tool"]["driver"]["semanticVersion"] = version
+            pathlib.Path(f"{number}.sarif").write_text(json.dumps(content), encoding="utf-8")
+        assert run("baseline", "accept", "0.sarif", "1.sarif").exit_code == 0
+        (made,) = accepted()["runs"]
+        assert made["tool"]["driver"]["semanticVersion"] == newest
+        assert len(made["results"]) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import pathlib
 import re
@@ -165,6 +166,18 @@ def test_gitlab() -> None:
     write(["", "c  # N", "b  # W", "a  # E"])
     moved = json.loads(run("gate", LOG, "--format", "gitlab").stdout)
     assert [each["fingerprint"] for each in moved] == [fingerprints[0], *fingerprints[3:]], "GitLab compares by fingerprint"
+
+
+def test_the_fingerprints_for_gitlab_stay_the_same() -> None:
+    """GitLab compares reports of different versions of onnxplain. The findings of one fingerprint have numbers from 1."""
+    write(["a  # E", "a  # E", "b  # W"])
+    results = json.loads(text())["runs"][0]["results"]
+    plain = [each["partialFingerprints"]["onnxplain/v1"].partition(":")[0] for each in results]
+    assert plain[0] == plain[1]
+    parts = zip(["Net"] * 3, plain, [1, 2, 1], strict=True)
+    expected = [hashlib.sha256(json.dumps(each).encode()).hexdigest()[:32] for each in parts]
+    found = json.loads(run("gate", LOG, "--format", "gitlab").stdout)
+    assert [each["fingerprint"] for each in found] == expected
 
 
 def test_gitlab_and_json_take_hostile_text_for_text() -> None:

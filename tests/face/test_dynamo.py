@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import pathlib
 from collections.abc import Callable
@@ -979,3 +980,18 @@ def test_everything_raised_has_one_base() -> None:
     assert all(issubclass(each, onnxplain.OnnxExporterError) for each in raised if each is not diagnostics.StageFailed)
     # As the class of that name in torch.onnx.
     assert issubclass(onnxplain.OnnxExporterError, RuntimeError)
+
+
+@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(ExportOptions)])
+def test_each_option_refuses_a_wrong_type(field: str) -> None:
+    with pytest.raises(onnxplain.InvalidArgument) as raised:
+        ExportOptions(**{field: object()})
+    assert str(raised.value).startswith(f"{field}: ")
+
+
+def test_the_defaults_are_those_of_torch() -> None:
+    ours, theirs = (inspect.signature(function).parameters for function in (onnxplain.export, torch.onnx.export))
+    # NOTE: where these are not given, onnxplain chooses by the size of the weights, and writes no artifacts.
+    shared = set(ours) & set(theirs) - {"external_data", "artifacts_dir"}
+    assert len(shared) >= 18
+    assert {name: ours[name].default for name in shared} == {name: theirs[name].default for name in shared}

@@ -43,6 +43,25 @@ def test_chains(function: View, expected: dict[str, int], dynamic: bool) -> None
     assert nodes(function, torch.randn(3, 6, 8), dynamic) - Counter(["Mul"]) == Counter(expected)
 
 
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        pytest.param(lambda x: x.reshape(x.shape[0], x.shape[1], 1, 8) * 2, {"Reshape": 1}, id="one"),
+        pytest.param(
+            lambda x: x.transpose(0, 1).reshape(x.shape[1], 1, x.shape[0], 8).squeeze(1) * 2, {"Transpose": 1}, id="one-that-goes-again"
+        ),
+        pytest.param(lambda x: x.reshape(x.shape[0], x.shape[1], 1, 8).transpose(1, 2) * 2, {"Reshape": 1}, id="one-that-moves"),
+    ],
+)
+def test_computed_shapes_with_dims_of_size_one(function: View, expected: dict[str, int]) -> None:
+    """The dims of the result tell what a shape is that the graph computes."""
+    x = torch.randn(3, 5, 8)
+    program = onnxplain.export(function, (x,), dynamic_shapes=({0: "batch", 1: "steps"},))
+    for each in (x, torch.randn(2, 7, 8)):
+        torch.testing.assert_close(program(each)[0], function(each))
+    assert Counter(node.op_type for node in program.model.graph) - Counter(["Mul"]) == Counter(expected)
+
+
 def test_a_chain_ends_at_a_value_that_is_used_again() -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         turned = x.transpose(0, 1)

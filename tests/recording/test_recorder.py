@@ -307,6 +307,13 @@ def test_uniform_numbers(recorder: Recorder) -> None:
     assert large.producer().op_type == "Expand"
     assert uniform_number(large) == 7
     assert uniform_number(op.Expand(value(FLOAT, 1), [LIMIT])) is None
+    for name in ("Expand", "Reshape", "Squeeze", "Transpose", "Unsqueeze"):
+        # NOTE: `Squeeze` and `Transpose` need no other input.
+        assert uniform_number(ir.node(name, [large]).outputs[0]) == 7
+    assert uniform_number(ir.node("Neg", [large]).outputs[0]) is None
+    assert uniform_number(ir.node("Transpose", [None]).outputs[0]) is None
+    foreign = ir.node("Transpose", [large], domain="custom")
+    assert uniform_number(foreign.outputs[0]) is None
 
 
 def test_two_unsqueezes_are_one_of_the_same_axes(recorder: Recorder) -> None:

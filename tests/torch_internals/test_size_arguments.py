@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import onnxplain
+from onnxplain.torch_internals import size_arguments
 
 SIZES = ((2, 3, 6, 8), (3, 3, 10, 12), (1, 3, 7, 9))
 
@@ -49,6 +50,14 @@ FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
     "linspace in double": lambda x: torch.linspace(-1.0, 1.0, high(x), dtype=torch.float64) * x.sum(),
     "linspace from a tensor": lambda x: torch.linspace(x.min(), 3.0, high(x)),
     "linspace of one": lambda x: torch.linspace(2, 5, high(x) // high(x)) * x.sum(),
+    "linspace of two": lambda x: torch.linspace(2, 5, high(x) // high(x) + 1)[:, None, None] * x[:, :1],
+    "logspace of tens in double": lambda x: torch.logspace(-1, 1, steps=high(x), dtype=torch.float64)[:, None] * x,
+    "hann in double": lambda x: torch.hann_window(last(x), dtype=torch.float64) * x,
+    "hamming by default": lambda x: torch.hamming_window(last(x)) * x,
+    "kaiser by default": lambda x: torch.kaiser_window(last(x)) * x,
+    "average of an image in one number": lambda x: F.avg_pool1d(x[:, :, 0], last(x), None),
+    "maximum of a line with a stride": lambda x: F.max_pool1d(x[0], last(x), stride=2),
+    "adaptive average to one": lambda x: F.adaptive_avg_pool2d(x, (1, last(x))),
     "logspace": lambda x: torch.logspace(0, 3, high(x), base=2.0)[:, None] * x,
     "one_hot": lambda x: F.one_hot(x.argmax(3), num_classes=last(x)),
     "sqrt": lambda x: (x @ x.transpose(2, 3) / math.sqrt(last(x))).softmax(-1),
@@ -117,9 +126,43 @@ def test_numbers_stay_numbers(function: Callable[[Tensor], Any]) -> None:
         lambda x: torch.linspace(0, 10, last(x), dtype=torch.int64) + x.argmax(3),
         lambda x: F.max_pool2d(x, (high(x), 1), return_indices=True)[1],
         lambda x: F.avg_pool2d(x, (high(x), 1), divisor_override=3),
+        lambda x: torch.logspace(0, 2, last(x), dtype=torch.int64) + x.argmax(3),
+        lambda x: F.max_pool2d(x, (high(x), 1), padding=(1, 0)),
     ],
 )
 def test_what_no_formula_covers_is_refused_at_its_line(function: Callable[[Tensor], Any]) -> None:
     with pytest.raises(onnxplain.ExportFailed) as failed:
         onnxplain.export(Calls(function), (torch.randn(SIZES[0]),), dynamic_shapes=({2: "height", 3: "width"},))
     assert {each.rule.id for each in failed.value.findings} == {"OXP1003"}
+
+
+# NOTE: calls with plain numbers, which have their own results while sizes are taken.
+PLAIN: dict[str, Callable[[], Any]] = {
+    "sqrt": lambda: torch.tensor(math.sqrt(2)),
+    "as_tensor": lambda: torch.as_tensor([1, 2], dtype=torch.int32),
+    "as_tensor of an array": lambda: torch.as_tensor(torch.ones(2).numpy()),
+    "linspace": lambda: torch.linspace(0, 1, 7),
+    "linspace in integers": lambda: torch.linspace(0, 10, steps=4, dtype=torch.int32),
+    "linspace into another": lambda: torch.linspace(0, 1, 5, out=torch.empty(5, dtype=torch.float64)),
+    "logspace": lambda: torch.logspace(0, 1, 7),
+    "logspace in integers": lambda: torch.logspace(0, 3, 4, 3.0, dtype=torch.int64),
+    "logspace of rounded integers": lambda: torch.logspace(0.5, 2.5, 3, dtype=torch.int64),
+    "logspace into another": lambda: torch.logspace(0, 1, 5, base=2.0, out=torch.empty(5, dtype=torch.float64)),
+    "one_hot": lambda: F.one_hot(torch.tensor([0, 2])),
+    "one_hot of five": lambda: F.one_hot(torch.tensor([0, 2]), 5),
+    **{
+        f"{name} {args} {kwargs}": lambda name=name, args=args, kwargs=kwargs: getattr(torch, name)(*args, **kwargs)
+        for name in ("hann_window", "hamming_window", "blackman_window", "bartlett_window", "kaiser_window")
+        for args, kwargs in (((1,), {}), ((8,), {}), ((8, False), {}), ((), {"window_length": 7, "dtype": torch.float64}))
+    },
+    "average pool": lambda: F.avg_pool2d(torch.arange(36.0).view(1, 6, 6), 6),
+    "maximum pool with places": lambda: F.max_pool1d(torch.arange(6.0).view(1, 6), 6, return_indices=True)[1],
+    "adaptive pool": lambda: F.adaptive_max_pool1d(torch.arange(6.0).view(1, 6), 1),
+}
+
+
+@pytest.mark.parametrize("call", PLAIN.values(), ids=PLAIN)
+def test_calls_with_numbers_are_torchs_own(call: Callable[[], Tensor]) -> None:
+    with size_arguments.taken():
+        result = call()
+    torch.testing.assert_close(result, call(), rtol=0, atol=0)

@@ -292,6 +292,8 @@ BROKEN: dict[str, tuple[str, Spoiled]] = {
     "a whole module": ("net.pt", lambda path: torch.save(Net(), path)),
     "an index of nothing": ("net.safetensors.index.json", lambda path: path.write_text("{}")),
     "an index that is no JSON": ("net.safetensors.index.json", lambda path: path.write_text("{")),
+    "a place that is no name": ("net.safetensors.index.json", lambda path: place(path, 3)),
+    "no places": ("net.safetensors.index.json", lambda path: path.write_text(json.dumps({"weight_map": ["net-0.safetensors"]}))),
     "a shard that is not there": ("net.safetensors.index.json", lambda path: (path.parent / "net-1.safetensors").unlink()),
     "a shard without its weight": (
         "net.safetensors.index.json",
@@ -311,6 +313,13 @@ def lengthen(path: pathlib.Path) -> None:
             file.writestr(
                 name, data.replace(struct.pack("<cH", b"M", 300), struct.pack("<cH", b"M", 60_000)) if name.endswith(".pkl") else data
             )
+
+
+def place(index: pathlib.Path, where: object) -> None:
+    """Names another place for one of the weights."""
+    content = json.loads(index.read_text())
+    content["weight_map"]["first.bias"] = where
+    index.write_text(json.dumps(content))
 
 
 def move_shard(index: pathlib.Path) -> None:
@@ -452,3 +461,35 @@ def test_referring_with_weights_from_memory(tmp_path: pathlib.Path, net: Net, pr
         torch.testing.assert_close(run(tmp_path / "m.onnx"), net(X).detach(), rtol=1e-5, atol=1e-5)
     with pytest.raises(onnxplain.InvalidArgument, match="external_data"):
         program.save(tmp_path / "m.onnx", weights="reference", external_data=False)
+
+
+class Buffers(nn.Module):
+    """A weight, a buffer that state dicts have, and one that they do not have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(6))
+        self.register_buffer("kept", torch.randn(6))
+        self.register_buffer("derived", torch.arange(6.0), persistent=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.weight + self.kept * self.derived
+
+
+def test_a_model_without_weights_keeps_what_no_state_dict_has(tmp_path: pathlib.Path) -> None:
+    net = Buffers()
+    program = onnxplain.export(net, (X,), optimize=False)
+    program.save(tmp_path / "hollow.onnx", include_initializers=False, keep_initializers_as_inputs=True)
+    graph = onnx.load(tmp_path / "hollow.onnx").graph
+    assert [each.name for each in graph.input] == ["x", "weight", "kept"]
+    assert "derived" in [each.name for each in graph.initializer]
+    torch.testing.assert_close(program(X)[0], net(X).detach())
+
+
+def test_a_model_without_weights_leaves_out_what_has_no_data(tmp_path: pathlib.Path) -> None:
+    with onnxplain.enable_fake_mode():
+        net = Buffers()
+        net.register_buffer("derived", torch.arange(6.0) + net.weight.detach(), persistent=False)
+    program = onnxplain.export(net, (X,), optimize=False)
+    program.save(tmp_path / "hollow.onnx", include_initializers=False, keep_initializers_as_inputs=True)
+    assert [each.name for each in onnx.load(tmp_path / "hollow.onnx").graph.input] == ["x", "weight", "kept", "derived"]

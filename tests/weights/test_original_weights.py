@@ -42,6 +42,24 @@ def test_a_weight_that_others_are_computed_from_is_computed_once(tmp_path: pathl
     torch.testing.assert_close(torch.from_numpy(session.run(None, feeds)[0]), model(x).detach())
 
 
+def test_operators_of_one_weight_have_names_of_their_own(tmp_path: pathlib.Path) -> None:
+    """A batch normalization that joined a convolution is computed by several operators, some of one type."""
+    model = torch.nn.Sequential(torch.nn.Conv1d(2, 3, 2), torch.nn.BatchNorm1d(3)).eval()
+    x = torch.randn(2, 2, 5)
+    program = onnxplain.export(model, (x,))
+    program.save(tmp_path / "m.onnx", include_initializers=False, keep_initializers_as_inputs=True)
+    loaded = onnx.load(tmp_path / "m.onnx")
+    onnx.checker.check_model(loaded, full_check=True)
+    outputs = [name for node in loaded.graph.node for name in node.output]
+    assert len(outputs) == len(set(outputs)) > 1
+    assert len({node.name for node in loaded.graph.node}) == len(loaded.graph.node)
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
+    known = {each.name for each in session.get_inputs()}
+    feeds = {key: tensor.numpy() for key, tensor in model.state_dict().items() if key in known}
+    given = session.run(None, {next(iter(known - feeds.keys())): x.numpy(), **feeds})[0]
+    torch.testing.assert_close(torch.from_numpy(given), model(x).detach(), rtol=1e-4, atol=1e-5)
+
+
 def test_a_model_without_rearranged_weights_stays_as_it_is(tmp_path: pathlib.Path) -> None:
     program = onnxplain.export(lambda x: x * 2 + 1, (torch.ones(2),))
     program.save(tmp_path / "m.onnx", include_initializers=False, keep_initializers_as_inputs=True)
