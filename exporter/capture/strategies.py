@@ -16,6 +16,7 @@ from onnxplain.diagnostics import InvalidArgument
 from onnxplain.request import FXGraphExtractor, Request, containers, fitted, signature_of
 from onnxplain.torch_internals import (
     config,
+    data_checks,
     fake_kernels,
     generated_code,
     keyword_inputs,
@@ -192,6 +193,7 @@ def _export(model: torch.nn.Module, request: Request, *, strict: bool) -> torch.
         # NOTE: TorchDynamo would trace the hook and the patches.
         contextlib.nullcontext() if strict else _outputs_registered(model),
         contextlib.nullcontext() if strict else unrecorded.left_out(),
+        contextlib.nullcontext() if strict else data_checks.left_out(),
         contextlib.nullcontext() if strict else min_max.of_several_sizes(),
         contextlib.nullcontext() if strict else size_arguments.taken(),
         contextlib.nullcontext() if strict else modules.idle_conversions(),

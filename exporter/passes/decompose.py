@@ -20,7 +20,7 @@ from onnxplain.torch_internals.fake_tensors import mode_of
 from onnxplain.torch_internals.operators import OpOverload, schema
 from onnxplain.torch_internals.python_kernels import WithoutData, python_kernel
 
-from . import empty_reductions, fourier, linear_algebra, losses, pooling, products, singular_values
+from . import composites, empty_reductions, fourier, linear_algebra, losses, pooling, products, singular_values
 from .graphs import inherit
 from .inline import inline
 
@@ -28,6 +28,7 @@ _Wanted = Callable[[OpOverload], Decomposition | None]
 """The decomposition of an operator that has no translation. It replaces the operator wherever a decomposition calls it."""
 
 _OURS: Mapping[OpOverload, Callable[..., Any]] = {
+    **composites.DECOMPOSITIONS,
     **fourier.DECOMPOSITIONS,
     **linear_algebra.DECOMPOSITIONS,
     **losses.DECOMPOSITIONS,
@@ -56,7 +57,7 @@ def decompose(context: DiagnosticContext, module: torch.fx.GraphModule, registry
     tried: set[torch.fx.Node] = set()
     while needing:
         for node in needing:
-            made = _decomposition(context, node, wanted) or _implementation(context, node, wanted)
+            made = _decomposition(context, node, wanted) or _implementation(context, node, wanted) or _constant(node)
             if made is not None:
                 inline(module, node, made, node.all_input_nodes, functools.partial(_mark, node))
                 context.event(f"{qualified_name(node.target)} ({node.name}) was decomposed.", logging.DEBUG)
@@ -116,6 +117,19 @@ def _implementation(context: DiagnosticContext, node: torch.fx.Node, wanted: _Wa
     if not locations.is_internal(kernel.file) or target.namespace not in ("aten", "prims"):
         context.report(CustomOperatorInlined(operator=qualified_name(target)), at=locations.at_node(node), fixes=[stubs.skeleton(target)])
     return made
+
+
+def _constant(node: torch.fx.Node) -> torch.fx.GraphModule | None:
+    """The graph of one constant, for an operator of torch that only numbers decide, such as a window; None for other operators."""
+    target = node.target
+    assert isinstance(target, OpOverload)
+    draws = torch.Tag.nondeterministic_seeded in target.tags
+    if draws or node.all_input_nodes or target.namespace != "aten" or not isinstance(node.meta.get("val"), torch.Tensor):
+        return None
+    holder, graph = torch.nn.Module(), torch.fx.Graph()
+    holder.value = target(*node.args, **{**node.kwargs, "device": "cpu"} if "device" in node.kwargs else node.kwargs)
+    graph.output(graph.get_attr("value"))
+    return torch.fx.GraphModule(holder, graph)
 
 
 def _traced(node: torch.fx.Node, function: Callable[..., Any], wanted: _Wanted) -> torch.fx.GraphModule:

@@ -489,7 +489,7 @@ def test_a_translation_of_ours_that_fails_is_a_finding_at_the_call() -> None:
         return nn.functional.avg_pool2d(x, 2, 2, ceil_mode=True, divisor_override=3)
 
     with pytest.raises(ExportFailed) as failed:
-        export(model, torch.ones(1, 1, 7, 6))
+        onnxplain.export(model, (torch.ones(1, 1, 7, 6),), dynamic_shapes=({2: torch.export.Dim.DYNAMIC},))
     (finding,) = failed.value.findings
     assert (finding.rule.id, *facts(finding, "operator")) == ("OXP3004", "aten::avg_pool2d")
     assert finding.location is not None

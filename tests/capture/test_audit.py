@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 
 import pytest
 import torch
 
 import onnxplain
+
+Load = Callable[..., ModuleType]
+Marked = Callable[..., list[int]]
 
 
 class DrawsWithoutGradients(torch.nn.Module):
@@ -28,6 +32,57 @@ def test_draws_within_no_grad(model: torch.nn.Module, line: str) -> None:
     assert [finding.rule.id for finding in findings] == ["OXP1015"]
     assert findings[0].location is not None
     assert line in findings[0].location.snippet
+
+
+ACTIVE = """
+    import torch
+    import torch.nn.functional as F
+
+    def outside(x):
+        return F.dropout(x)  # outside
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Dropout(0.3)
+
+        def forward(self, x, **options):
+            x = F.dropout(x, 0.5)  # short
+            x = F.dropout(x, p=0.5, training=True)  # named
+            x = F.alpha_dropout(x, 0.5, True)  # third
+            x = F.rrelu(x, 0.1, 0.2, True)  # fourth
+            x = F.dropout(*(x, 0.5))  # unpacked
+            x = F.dropout(F.dropout(x, 0.0), 0.4, **options)  # options
+            x = F.scaled_dot_product_attention(x, x, x, dropout_p=0.5)  # attention
+            x = F.dropout(x, training=self.training)
+            return outside(self.layer(x))  # layer
+"""
+
+
+def test_dropout_that_is_active_in_evaluation(load: Load, marked: Marked) -> None:
+    model = load(ACTIVE).Net().eval()
+    model.layer.train()
+    found = onnxplain.export(model, (torch.rand(2, 3, 4),)).diagnostics.findings
+    assert {each.rule.id for each in found} == {"OXP1015"}
+    edits = {each.location.line: [edit.replacement for fix in each.fixes for edit in fix.edits] for each in found if each.location}
+    assert edits == {
+        marked("short")[0]: ["0.5, training=self.training"],
+        marked("named")[0]: ["self.training"],
+        marked("third")[0]: ["self.training"],
+        marked("fourth")[0]: ["self.training"],
+        **{marked(name)[0]: [] for name in ("unpacked", "options", "attention", "layer", "outside")},
+    }
+
+
+def test_a_check_of_variances_becomes_a_finding() -> None:
+    class Loss(torch.nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor, variance: torch.Tensor) -> torch.Tensor:
+            return torch.nn.functional.gaussian_nll_loss(x, y, variance, full=True)
+
+    program = onnxplain.export(Loss(), (torch.rand(3, 4), torch.rand(3, 4), torch.rand(3, 4) + 0.1), dynamic_shapes=True)
+    assert [each.rule.id for each in program.diagnostics.findings] == ["OXP1023"]
+    given = torch.rand(5, 2), torch.rand(5, 2), torch.rand(5, 2) + 0.1
+    torch.testing.assert_close(program(*given)[0], Loss()(*given))
 
 
 @pytest.mark.parametrize(

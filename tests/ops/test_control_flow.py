@@ -290,7 +290,7 @@ UNSUPPORTED = """
                 return helper(y.sum()) < i
 
             def body(i, y):
-                z = torch.nn.functional.rrelu(y)  # body
+                z = torch.conv_tbc(y[None], torch.eye(2)[None], torch.zeros(2))[0]  # body
                 return i + 1, z * 2
 
             def step(carry, y):

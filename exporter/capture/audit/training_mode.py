@@ -28,7 +28,7 @@ def findings(finished: Finished) -> Iterator[Finding]:
     request = finished.request
     if not getattr(request.model, "training", False):
         return
-    evidence = [locations.at_node(node) for node in finished.nodes if _behaves_differently(node)]
+    evidence = [locations.at_node(node) for node in finished.nodes if is_active(node)]
     if not evidence:
         return
     layers = dict.fromkeys(each.location.module for each in evidence if each.location)
@@ -40,7 +40,8 @@ def findings(finished: Finished) -> Iterator[Finding]:
     yield Finding(rule, _first_in_a_file(evidence, made, request), fixes=(fix,))
 
 
-def _behaves_differently(node: torch.fx.Node) -> bool:
+def is_active(node: torch.fx.Node) -> bool:
+    """Whether an operator does what it does in training mode only."""
     if node.op != "call_function" or not isinstance(node.target, OpOverload):
         return False
     values = _arguments(node)

@@ -8,6 +8,14 @@ from packaging.version import Version
 from .case import PAIR, Case, X, aten, dynamic, static
 
 CASES: dict[str, Case] = {
+    "constants-of-numbers": static(
+        lambda x: [
+            *(torch.kaiser_window(4), torch.kaiser_window(4, False), torch.kaiser_window(4, True, 8.0), torch.bartlett_window(4)),
+            *(torch.blackman_window(4, False), torch.hamming_window(4, False), torch.hamming_window(4, True, 0.5, 0.4)),
+            *(torch.fft.fftfreq(4, 0.5), torch.fft.rfftfreq(6), x * torch.range(0, 6, 2), torch.bartlett_window(0)),
+        ],
+        (torch.ones(4),),
+    ),
     "arange-backwards": dynamic(
         lambda x: (x[torch.arange(x.size(0) - 1, -1, -1)], x[torch.arange(-x.size(0), 0)], torch.arange(-1, x.size(0), 2)), X
     ),

@@ -43,6 +43,14 @@ def slice_added(x: torch.Tensor) -> torch.Tensor:
 
 
 CASES: dict[str, Case] = {
+    "place-of-a-number": static(
+        lambda x: [
+            torch.searchsorted(each, number, right=right)
+            for x in [x.sort()[0]]
+            for each, number, right in ((x, 0.5, False), (x, 1, True), ((9 * x).int(), 3, False))
+        ],
+        (torch.tensor([0.1, 0.5, 0.5, 1.0]),),
+    ),
     "embedding": dynamic(
         lambda w, i: (functional.embedding(i, w), functional.embedding(i, w, padding_idx=1), aten.embedding(w, i[0])),
         (randn(9, 4), torch.tensor([[0, 8, 3], [1, 1, 2]])),

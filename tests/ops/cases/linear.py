@@ -38,6 +38,25 @@ def grouped(a: torch.Tensor, b: torch.Tensor, ends: torch.Tensor) -> torch.Tenso
 
 
 CASES: dict[str, Case] = {
+    "covariances": dynamic(
+        lambda x: [
+            *(x.cov(), torch.cov(x, correction=0), torch.cov(x[0], correction=2), torch.cov((9 * x).int()), x.corrcoef(), x[0].corrcoef()),
+            torch.view_as_real(torch.complex(x, x.flip(1)).cov()),
+            torch.view_as_real(torch.corrcoef(torch.complex(x, x.flip(1)))),
+        ],
+        (randn(4, 6),),
+        # NOTE: the covariances of one variable are one number.
+        expects=frozenset({"OXP1011"}),
+    ),
+    "distances-of-all-pairs": dynamic(
+        lambda x: (torch.pdist(x), functional.pdist(x, 1), torch.pdist(x, math.inf), torch.pdist(x, 0)), (randn(5, 6),)
+    ),
+    "distances-of-pairs": static(lambda x: (torch.pdist(x), functional.pdist(x[:1], 3)), (randn(5, 6),)),
+    "combinations": static(lambda x: (torch.combinations(x), torch.combinations(x, 3, True), torch.combinations(x, 9)), (randn(5),)),
+    "least-squares": static(
+        lambda a, b: (torch.linalg.lstsq(a, b).solution, torch.linalg.lstsq(a.mT, b[:3])[0], torch.linalg.lstsq(a, b).rank),
+        (randn(5, 3), randn(5, 2)),
+    ),
     "transposed-by-vector": dynamic(
         lambda z: [
             *((x := z[0]).t() @ x[:, 0], x.t().mv(x[:, 1]), x.t().abs() @ x[:, 0], x[None].transpose(1, 2) @ x[:, 0]),

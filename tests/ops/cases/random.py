@@ -9,6 +9,7 @@ from .case import Case, X, aten, dynamic, static
 
 ONE_CLASS = torch.tensor([[0.0, 0.0, 2.0], [1.0, 0.0, 0.0]])
 P = 0.4
+DRAWS = frozenset({"OXP1015"})
 
 
 def one_of(x: torch.Tensor, *allowed: torch.Tensor) -> torch.Tensor:
@@ -56,6 +57,26 @@ def is_spread(z: torch.Tensor, mean: float, deviation: float) -> torch.Tensor:
 
 
 CASES: dict[str, Case] = {
+    "permutation": static(lambda x: (torch.randperm(9).sort()[0], torch.randperm(4, dtype=torch.int32).sort()[0], x), X, expects=DRAWS),
+    "random-integers": dynamic(
+        lambda x: [
+            *(drawn.eq(drawn.floor()).all() & (drawn >= 2).all() & (drawn < 4).all() for drawn in (torch.zeros_like(x).random_(2, 4),)),
+            *((drawn >= 0).all() & (drawn < 5).all() for drawn in (torch.zeros_like(x).random_(5), x.int().random_(5))),
+            x.int().random_() >= 0,
+            x.double().random_().frac() == 0,
+        ],
+        X,
+        expects=DRAWS,
+    ),
+    "slopes-of-negative-elements": dynamic(
+        lambda x: (
+            functional.rrelu(x.abs(), training=True),
+            (functional.rrelu(-x.abs() - 1, 0.2, 0.4, training=True) / (x.abs() + 1) + 0.3).abs() <= 0.1001,
+            *(functional.rrelu(x), functional.rrelu(x, 0.1, 0.4)),
+        ),
+        X,
+        expects=DRAWS,
+    ),
     "dropout": dynamic(
         lambda x: (
             one_of(dropped := functional.dropout(x, P, training=True), x / (1 - P), x * 0),
@@ -64,6 +85,7 @@ CASES: dict[str, Case] = {
             one_of(functional.dropout(x.exp(), P, training=True), x.exp() / (1 - P), x * 0),
         ),
         X,
+        expects=DRAWS,
     ),
     "dropout-in-attention": dynamic(
         # NOTE: of one key, so that a weight is 1 until it is dropped.
@@ -73,10 +95,12 @@ CASES: dict[str, Case] = {
             functional.scaled_dot_product_attention(x, x, x, dropout_p=1.0),
         ),
         X,
+        expects=DRAWS,
     ),
     "dropout-between-layers": static(
         lambda x: [result for layer in LAYERS for result in torch.utils._pytree.tree_leaves(layer(x.to(layer.weight_ih_l0.dtype)))],
         X,
+        expects=DRAWS,
     ),
     "dropout-of-channels": dynamic(
         lambda x: (
@@ -84,6 +108,7 @@ CASES: dict[str, Case] = {
             whole(dropped, x * 0),
         ),
         X,
+        expects=DRAWS,
     ),
     "alpha-dropout": dynamic(
         lambda x: (
@@ -91,6 +116,7 @@ CASES: dict[str, Case] = {
             whole(dropped, alpha(x)[1]).all(),
         ),
         X,
+        expects=DRAWS,
     ),
     "alpha-dropout-of-channels": dynamic(
         lambda x: (
@@ -98,6 +124,7 @@ CASES: dict[str, Case] = {
             whole(dropped, alpha(x)[1]),
         ),
         X,
+        expects=DRAWS,
     ),
     "everything-is-dropped": static(
         lambda x: [
@@ -105,6 +132,7 @@ CASES: dict[str, Case] = {
             for each in (functional.dropout, functional.dropout1d, functional.alpha_dropout, functional.feature_alpha_dropout)
         ],
         X,
+        expects=DRAWS,
     ),
     "nothing-is-dropped": static(
         lambda x: (
@@ -120,21 +148,19 @@ CASES: dict[str, Case] = {
     "multinomial": static(
         lambda x: (x.multinomial(1), x[0].multinomial(1), x.multinomial(4, replacement=True), x[1].multinomial(3, True)),
         (ONE_CLASS,),
-        expects=frozenset({"OXP1015"}),
+        expects=DRAWS,
     ),
     "without-replacement": static(
-        lambda x: (x.abs().multinomial(6).sort(-1)[0], x[0].abs().multinomial(6).sort()[0]), (X[0][0] + 1,), expects=frozenset({"OXP1015"})
+        lambda x: (x.abs().multinomial(6).sort(-1)[0], x[0].abs().multinomial(6).sort()[0]), (X[0][0] + 1,), expects=DRAWS
     ),
-    "uniform": static(
-        lambda x: ((drawn := aten.uniform(x, 2.0, 3.0)) >= 2, drawn <= 3, (aten.uniform(x.half()) <= 1)), X, expects=frozenset({"OXP1015"})
-    ),
+    "uniform": static(lambda x: ((drawn := aten.uniform(x, 2.0, 3.0)) >= 2, drawn <= 3, (aten.uniform(x.half()) <= 1)), X, expects=DRAWS),
     "like": static(
         lambda x: [
             *((uniform := torch.rand_like(x)) >= 0, uniform < 1, torch.rand_like(x.half()) <= 1, torch.randn_like(x.half()).abs() < 9),
             *(torch.randn_like(x).abs() < 9, torch.randn(3, 4, dtype=torch.float16).abs() < 9, torch.randn(5).abs() < 9),
         ],
         X,
-        expects=frozenset({"OXP1015"}),
+        expects=DRAWS,
     ),
     "complex-normal": static(
         lambda x: [
@@ -144,6 +170,6 @@ CASES: dict[str, Case] = {
             is_spread(torch.zeros(4000, 2, dtype=torch.complex64).normal_(2.0, 0.5), 2.0, 0.5**1.5),
         ],
         X,
-        expects=frozenset({"OXP1015"}),
+        expects=DRAWS,
     ),
 }

@@ -10,7 +10,23 @@ from .case import INTS, Case, X, aten, dynamic, randn, static
 
 QUANTILES = torch.tensor([0.13, 0.88])
 
+SEGMENTS = torch.tensor([2, 0, 4])
+
 CASES: dict[str, Case] = {
+    "segments": static(
+        lambda x: [
+            *(torch.segment_reduce(x, each, lengths=SEGMENTS) for each in ("sum", "mean", "max", "min", "prod")),
+            *(torch.segment_reduce(x, each, lengths=SEGMENTS, initial=0.5) for each in ("sum", "mean", "max")),
+        ],
+        (randn(6, 2),),
+    ),
+    "segments-by-their-ends": static(
+        lambda x: (
+            torch.segment_reduce(x, "sum", offsets=torch.tensor([0, 2, 2, 6])),
+            torch.segment_reduce(x.T, "max", lengths=torch.tensor([[2, 4], [5, 1]]), axis=1),
+        ),
+        (randn(6, 2),),
+    ),
     "sums": dynamic(
         lambda x: [
             *(x.sum(), x.sum(1), x.sum((0, -1), keepdim=True), x.sum(-1, dtype=torch.float64), x.sum(dim=[]), x.sum().sum()),

@@ -1,0 +1,114 @@
+"""Decompositions of operators that PyTorch computes in one kernel and does not decompose itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from onnxplain.torch_internals.operators import OpOverload
+
+
+def _pdist(self: Tensor, p: float = 2.0) -> Tensor:
+    """aten::pdist: the p-norm distances between the rows of a matrix (N, M), a row with each later one: (N * (N - 1) / 2)."""
+    first, second = _pairs(self.shape[0], self.device)
+    distances: Tensor = torch.linalg.vector_norm(self[first] - self[second], p, dim=1)
+    return distances
+
+
+def _pairs(count: Any, device: torch.device) -> tuple[Tensor, Tensor]:
+    """The positions of two different elements of `count`, in order."""
+    if isinstance(count, int):
+        rows, columns = torch.triu_indices(count, count, 1, device=device).unbind()
+        return rows, columns
+    # NOTE: counted from the last pair, those whose first element is the same are 1, 2, 3 and so on: triangular numbers.
+    pairs = count * (count - 1) // 2
+    place = torch.arange(pairs, device=device)
+    left = pairs - 1 - place
+    row = ((torch.sqrt(8 * left.double() + 1) - 1) / 2).long()
+    first = count - 2 - row
+    return first, count - 1 - (left - row * (row + 1) // 2)
+
+
+def _rrelu(
+    self: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, generator: torch.Generator | None = None
+) -> Tensor:
+    """aten::rrelu: in training, negative elements times a random number between `lower` and `upper`; otherwise times their mean."""
+    del generator
+    if not training:
+        return torch.nn.functional.leaky_relu(self, (lower + upper) / 2)
+    slopes = torch.rand(self.shape, dtype=self.dtype, device=self.device) * (upper - lower) + lower
+    return torch.where(self <= 0, self * slopes, self)
+
+
+def _segment_reduce(
+    data: Tensor,
+    reduce: str,
+    *,
+    lengths: Tensor | None = None,
+    indices: Tensor | None = None,
+    offsets: Tensor | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: float | None = None,
+) -> Tensor:
+    """aten::segment_reduce: reduces segments of a dim, given by their lengths or their ends.
+
+    A segment without elements gives `initial`; without it 0 for a sum, 1 for a product, NaN for a mean, and an infinity for an extremum.
+    """
+    del indices, unsafe
+    if lengths is None:
+        assert offsets is not None
+        lengths = offsets.diff(dim=axis)
+    ends = lengths.cumsum(axis)
+    start = {"sum": 0, "mean": 0, "prod": 1, "max": -math.inf, "min": math.inf}[reduce]
+    # NOTE: the dims after `axis` belong to the elements; those before it have lengths of their own.
+    place = torch.arange(data.shape[axis], device=data.device)
+    segment = (place.unsqueeze(-1) >= ends.unsqueeze(axis)).sum(-1)
+    while segment.ndim < data.ndim:
+        segment = segment.unsqueeze(-1)
+    shape = [*lengths.shape, *data.shape[axis + 1 :]]
+    result = torch.full(shape, start if initial is None else initial, dtype=data.dtype, device=data.device)
+    kind = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}[reduce]
+    result = result.scatter_reduce(axis, segment.expand(data.shape), data, kind)
+    if reduce != "mean":
+        return result
+    counts = lengths.reshape([*lengths.shape, *[1] * (data.ndim - lengths.ndim)])
+    mean = result / counts
+    return mean if initial is None else torch.where(counts == 0, initial, mean)
+
+
+def _searchsorted(sorted_sequence: Tensor, self: float, **options: Any) -> Tensor:
+    """aten::searchsorted.Scalar: the place of one number."""
+    number = torch.full((), self, dtype=sorted_sequence.dtype if isinstance(self, int) else None, device=sorted_sequence.device)
+    return torch.searchsorted(sorted_sequence, number, **options)
+
+
+def _randperm(n: int, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
+    """aten::randperm: the order of random numbers."""
+    return torch.rand(n, device=options.get("device")).argsort().to(dtype or torch.int64)
+
+
+def _random(self: Tensor, start: int = 0, end: int | None = None, generator: torch.Generator | None = None) -> Tensor:
+    """aten::random: integers from `start` to `end`, exclusive. Without `end`, all that the dtype can hold exactly."""
+    del generator
+    if end is None:
+        bits = {torch.float64: 53, torch.float32: 24, torch.float16: 11, torch.bfloat16: 8, torch.bool: 1}.get(self.dtype)
+        end = start + (2**bits + (self.dtype is not torch.bool) if bits else min(torch.iinfo(self.dtype).max, 2**63 - 2) + 1)
+    return torch.randint(start, end, self.shape, device=self.device).to(self.dtype)
+
+
+DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
+    torch.ops.aten.pdist.default: _pdist,
+    torch.ops.aten.random.default: _random,
+    getattr(torch.ops.aten.random, "from"): _random,
+    torch.ops.aten.random.to: lambda self, end, **options: _random(self, 0, end, **options),
+    torch.ops.aten.randperm.default: _randperm,
+    torch.ops.aten.rrelu.default: _rrelu,
+    torch.ops.aten.searchsorted.Scalar: _searchsorted,
+    torch.ops.aten.segment_reduce.default: _segment_reduce,
+}
+"""The decompositions by operator."""

@@ -1,0 +1,112 @@
+"""Functions of torch that look at data only to check it, or to find a size that the arguments have: captured without the look."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import operator
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from . import shape_env
+from .patching import Slot, wrapped
+
+shape_env.leave_out(__file__)
+_in_loss = ContextVar("_in_loss", default=False)
+
+
+@contextlib.contextmanager
+def left_out() -> Iterator[None]:
+    """While it is open, these functions do not look at data. A check whose failure would be an error becomes an operator."""
+    with contextlib.ExitStack() as stack:
+        for slot, function in (
+            (Slot(torch, "cov"), _cov),
+            (Slot(Tensor, "cov"), _cov),
+            (Slot(torch, "corrcoef"), _corrcoef),
+            (Slot(Tensor, "corrcoef"), _corrcoef),
+            (Slot(torch, "combinations"), _combinations),
+            (Slot(F, "gaussian_nll_loss"), _gaussian_nll_loss),
+            (Slot(torch.linalg, "lstsq"), _lstsq),
+        ):
+            stack.enter_context(wrapped(slot, function))
+        yield
+
+
+def _cov(original: Callable[..., Any], input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
+    """torch.cov: the covariances of variables (rows) over observations (columns), weighted by counts and by importance."""
+    # NOTE: torch compares the divisor with 0 to warn, and the weights to refuse them (torch 2.11 to 2.15, ATen/native/Correlation.cpp).
+    if input.ndim > 2 or any(each is not None and each.ndim > 1 for each in (fweights, aweights)):
+        return original(input, correction=correction, fweights=fweights, aweights=aweights)  # type: ignore[no-any-return]
+    rows = input.reshape(1, -1) if input.ndim < 2 else input
+    given = [each for each in (fweights, aweights) if each is not None]
+    for each in given:
+        torch._assert_async((each >= 0).all(), "the weights of torch.cov are not negative")
+    weights = functools.reduce(operator.mul, given, torch.ones((), device=input.device))
+    total = weights.sum() if given else rows.shape[1]
+    from_mean = rows - ((rows * weights).sum(1) / total).unsqueeze(1)
+    less = correction if aweights is None else correction * (weights * aweights).sum() / total
+    divisor: Any = (total - less).clamp(min=0) if isinstance(total, Tensor) else torch.sym_max(total - less, 0)
+    # NOTE: sums of counts may have another dtype.
+    products = from_mean @ (from_mean * weights).mT.conj().to(from_mean.dtype)
+    result: Tensor = (products / divisor).to(from_mean.dtype).squeeze()
+    return result
+
+
+def _corrcoef(original: Callable[..., Any], input: Tensor) -> Tensor:
+    """torch.corrcoef: the covariances divided by both standard deviations."""
+    if input.ndim > 2:
+        return original(input)  # type: ignore[no-any-return]
+    covariances = torch.cov(input)
+    if covariances.ndim == 0:
+        return covariances / covariances
+    deviations = covariances.diagonal().real.sqrt() if covariances.is_complex() else covariances.diagonal().sqrt()
+    result = covariances / deviations.unsqueeze(1) / deviations
+    if not result.is_complex():
+        return result.clamp(-1, 1)
+    return torch.complex(result.real.clamp(-1, 1), result.imag.clamp(-1, 1))
+
+
+def _combinations(original: Callable[..., Any], input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """torch.combinations: torch picks them by a mask, so that their number would be one from data."""
+    if not isinstance(input.shape[0], int) or r < 1:
+        return original(input, r, with_replacement)  # type: ignore[no-any-return]
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    places = torch.tensor(list(choose(range(input.shape[0]), r)), dtype=torch.int64, device=input.device)
+    return input[places.reshape(-1, r)]
+
+
+def _gaussian_nll_loss(original: Callable[..., Any], input: Tensor, target: Tensor, var: Any, *args: Any, **kwargs: Any) -> Any:
+    """F.gaussian_nll_loss, which asks whether any variance is negative by `torch.any` (torch 2.11 to 2.15)."""
+    # NOTE: torch.export's mode for functions calls the present one again.
+    if not isinstance(var, Tensor) or _in_loss.get():
+        return original(input, target, var, *args, **kwargs)
+    torch._assert_async((var >= 0).all(), "no variance of gaussian_nll_loss is negative")
+    answers = [False]
+
+    def no_or_any(find: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        # NOTE: the loss asks first; torch's kernels for fake tensors may ask later.
+        return answers.pop() if answers else find(*args, **kwargs)
+
+    entered = _in_loss.set(True)
+    try:
+        with wrapped(Slot(torch, "any"), no_or_any):
+            return original(input, target, var, *args, **kwargs)
+    finally:
+        _in_loss.reset(entered)
+
+
+def _lstsq(original: Callable[..., Any], matrix: Tensor, right: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Any:
+    """torch.linalg.lstsq. Other drivers than the CPU's default one decide by the data what they return beside the solution."""
+    if driver not in (None, "gelsy") or right.ndim != matrix.ndim:
+        return original(matrix, right, rcond, driver=driver)
+    empty = torch.empty(0, dtype=matrix.dtype, device=matrix.device)
+    solution = torch.linalg.pinv(matrix, rtol=rcond) @ right
+    rank = torch.linalg.matrix_rank(matrix, rtol=rcond)
+    results: Any = torch.return_types
+    return results.linalg_lstsq((solution, empty, rank, empty))
