@@ -11,7 +11,7 @@ from onnxplain.diagnostics import DiagnosticContext, Evidence
 from onnxplain.process import Budget
 from onnxplain.request import DimNames, DynamicShapes, InputDim, Request, inputs
 from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue, SpecializedDynamicDim
-from onnxplain.torch_internals import pytree
+from onnxplain.torch_internals import gradients, pytree
 
 from . import audit, larger_examples
 from .attempts import Attempt, attempt
@@ -100,6 +100,7 @@ class _Search:
         self._fixed: dict[InputDim, Evidence] = {}
         self._some_open = bool(request.shapes.open)
         self._seconds = 0.0
+        self._differentiates = False
         self.request = request
         self.runs = EagerRuns(context, request, budget)
         self.findings: list[Finding] = []
@@ -108,7 +109,7 @@ class _Search:
 
     def finished(self) -> Finished | None:
         """The first capture that meets the request; None if there is none."""
-        for strategy in map(of, self.request.strategies):
+        for strategy in self._strategies():
             if strategy.is_survey:
                 self._look_around(strategy)
                 # NOTE: a survey is never the result, even if nothing in it seems to depend on the example's data.
@@ -124,6 +125,13 @@ class _Search:
                 break
         return None
 
+    def _strategies(self) -> Iterator[CaptureStrategy]:
+        """The strategies of the request; capture below autograd follows a failure of the first where the model computed gradients."""
+        for name in self.request.strategies:
+            yield of(name)
+            if name == "non-strict" and self._differentiates and gradients.CAN_CAPTURE:
+                yield ALL["below autograd"]
+
     def remarks(self, finished: Finished) -> Iterator[Finding]:
         """The findings about the dims of a program, and those of its capture."""
         if self._some_open:
@@ -132,6 +140,7 @@ class _Search:
 
     def _keep(self, made: Attempt) -> None:
         self.error, self.partial = self.error or made.error, self.partial or made.program
+        self._differentiates |= made.differentiates
 
     def _is_worthwhile(self, strategy: CaptureStrategy) -> bool:
         """Whether to try a strategy. Sizes and data stop all strategies alike, so after such a failure another one must be cheap."""

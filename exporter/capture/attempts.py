@@ -12,7 +12,7 @@ from onnxplain import process
 from onnxplain.diagnostics import DiagnosticContext, interruption
 from onnxplain.request import Request
 from onnxplain.source import locations
-from onnxplain.torch_internals import dynamo, pytree
+from onnxplain.torch_internals import dynamo, gradients, pytree
 from onnxplain.torch_internals.python_values import is_a
 
 from .finding import headline
@@ -39,6 +39,7 @@ class Attempt:
         draws: The random numbers that Python drew.
         attributes: The model's attributes before the capture.
         reads: The tensors that Python read.
+        differentiates: Whether the model computed gradients.
     """
 
     strategy: CaptureStrategy
@@ -50,6 +51,7 @@ class Attempt:
     draws: Draws
     attributes: Attributes
     reads: Reads
+    differentiates: bool
 
 
 def attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch.nn.Module, request: Request) -> Attempt:
@@ -57,10 +59,12 @@ def attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch.
     context.event(f"Capturing with the strategy {strategy.name}.")
     began, program, error = time.monotonic(), None, None
     tensors = [leaf for leaf in pytree.tree_leaves((request.args, dict(request.kwargs))) if is_a(leaf, torch.Tensor)]
+    computed: list[bool] = []
     with Frames() as frames:
         watch, draws, attributes, reads = GuardWatch(frames), Draws(), Attributes(model), Reads(frames.stack)
         # NOTE: TorchDynamo would trace the mode itself, and the mode makes each function of torch a little slower.
         reading = reads if strategy.name != "strict" and holds_tensors(model) else contextlib.nullcontext()
+        noticing = gradients.noticed(lambda: computed.append(True)) if strategy.name != "strict" else contextlib.nullcontext()
         try:
             with (
                 dynamo.marks_kept(tensors),
@@ -68,6 +72,7 @@ def attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch.
                 process.kept(context, locations.user_speaks),
                 watch.watched(),
                 reading,
+                noticing,
             ):
                 program = strategy(model, request, frames)
         except Exception as raised:  # noqa: BLE001  the user's model runs here, and may raise anything
@@ -80,4 +85,5 @@ def attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch.
                 attributes.put_back()
     if program is not None:
         context.event(f"The strategy {strategy.name} captured {len(program.graph.nodes)} nodes.")
-    return Attempt(strategy, request, program, error, time.monotonic() - began, watch.guards(), draws, attributes, reads)
+    seconds = time.monotonic() - began
+    return Attempt(strategy, request, program, error, seconds, watch.guards(), draws, attributes, reads, bool(computed))

@@ -19,6 +19,7 @@ from onnxplain.torch_internals import (
     data_checks,
     fake_kernels,
     generated_code,
+    gradients,
     keyword_inputs,
     known_weights,
     loop_gradients,
@@ -79,6 +80,18 @@ class Strict:
         return _export(model, request, strict=True)
 
 
+class BelowAutograd:
+    """Like `NonStrict`, but records what runs below autograd, the operators of backward passes too, for models that differentiate."""
+
+    name = "below autograd"
+    is_survey = False
+
+    def __call__(self, model: torch.nn.Module, request: Request, frames: Frames) -> torch.export.ExportedProgram:
+        """See `CaptureStrategy`."""
+        with frames.on_nodes(), generated_code.deferred():
+            return _export(model, request, strict=False, below_autograd=True)
+
+
 class Draft:
     """Lets the example's data make data-dependent decisions, so that one capture meets all of them.
 
@@ -131,7 +144,7 @@ class _Extractor:
         return program
 
 
-ALL: dict[str, CaptureStrategy] = {strategy.name: strategy for strategy in (NonStrict(), Strict(), Draft())}
+ALL: dict[str, CaptureStrategy] = {strategy.name: strategy for strategy in (NonStrict(), BelowAutograd(), Strict(), Draft())}
 """Every strategy of onnxplain by its name."""
 
 
@@ -178,7 +191,7 @@ def _load() -> None:
         tracing.load()
 
 
-def _export(model: torch.nn.Module, request: Request, *, strict: bool) -> torch.export.ExportedProgram:
+def _export(model: torch.nn.Module, request: Request, *, strict: bool, below_autograd: bool = False) -> torch.export.ExportedProgram:
     _load()
     with (
         process.capturing(),
@@ -198,11 +211,14 @@ def _export(model: torch.nn.Module, request: Request, *, strict: bool) -> torch.
         contextlib.nullcontext() if strict else size_arguments.taken(),
         contextlib.nullcontext() if strict else modules.idle_conversions(),
     ):
+        shapes = request.shapes.for_torch()
+        if below_autograd:
+            return gradients.export(model, request.args, dict(request.kwargs), shapes)
         return torch.export.export(
             model,
             request.args,
             dict(request.kwargs),
-            dynamic_shapes=request.shapes.for_torch(),
+            dynamic_shapes=shapes,
             strict=strict,
             # NOTE: with this argument, torch does not refuse models with relations between sizes that a Dim cannot state.
             prefer_deferred_runtime_asserts_over_guards=True,

@@ -14,12 +14,12 @@ from onnxplain.torch_internals.operators import OpOverload
 
 def _pdist(self: Tensor, p: float = 2.0) -> Tensor:
     """aten::pdist: the p-norm distances between the rows of a matrix (N, M), a row with each later one: (N * (N - 1) / 2)."""
-    first, second = _pairs(self.shape[0], self.device)
+    first, second = pairs(self.shape[0], self.device)
     distances: Tensor = torch.linalg.vector_norm(self[first] - self[second], p, dim=1)
     return distances
 
 
-def _pairs(count: Any, device: torch.device) -> tuple[Tensor, Tensor]:
+def pairs(count: Any, device: torch.device) -> tuple[Tensor, Tensor]:
     """The positions of two different elements of `count`, in order."""
     if isinstance(count, int):
         rows, columns = torch.triu_indices(count, count, 1, device=device).unbind()
@@ -101,14 +101,18 @@ def _random(self: Tensor, start: int = 0, end: int | None = None, generator: tor
     return torch.randint(start, end, self.shape, device=self.device).to(self.dtype)
 
 
+_BY_NAME: Mapping[tuple[str, str], Callable[..., Any]] = {
+    ("_pdist_forward", "default"): _pdist,
+    ("pdist", "default"): _pdist,
+    ("random", "default"): _random,
+    ("random", "from"): _random,
+    ("random", "to"): lambda self, end, **options: _random(self, 0, end, **options),
+    ("randperm", "default"): _randperm,
+    ("rrelu", "default"): _rrelu,
+    ("searchsorted", "Scalar"): _searchsorted,
+    ("segment_reduce", "default"): _segment_reduce,
+}
 DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
-    torch.ops.aten.pdist.default: _pdist,
-    torch.ops.aten.random.default: _random,
-    getattr(torch.ops.aten.random, "from"): _random,
-    torch.ops.aten.random.to: lambda self, end, **options: _random(self, 0, end, **options),
-    torch.ops.aten.randperm.default: _randperm,
-    torch.ops.aten.rrelu.default: _rrelu,
-    torch.ops.aten.searchsorted.Scalar: _searchsorted,
-    torch.ops.aten.segment_reduce.default: _segment_reduce,
+    getattr(getattr(torch.ops.aten, name), overload): each for (name, overload), each in _BY_NAME.items()
 }
 """The decompositions by operator."""

@@ -20,7 +20,7 @@ from onnxplain.torch_internals.fake_tensors import mode_of
 from onnxplain.torch_internals.operators import OpOverload, schema
 from onnxplain.torch_internals.python_kernels import WithoutData, python_kernel
 
-from . import composites, empty_reductions, fourier, linear_algebra, losses, pooling, products, singular_values
+from . import backward, composites, empty_reductions, fourier, linear_algebra, losses, pooling, products, singular_values
 from .graphs import inherit
 from .inline import inline
 
@@ -28,6 +28,7 @@ _Wanted = Callable[[OpOverload], Decomposition | None]
 """The decomposition of an operator that has no translation. It replaces the operator wherever a decomposition calls it."""
 
 _OURS: Mapping[OpOverload, Callable[..., Any]] = {
+    **backward.DECOMPOSITIONS,
     **composites.DECOMPOSITIONS,
     **fourier.DECOMPOSITIONS,
     **linear_algebra.DECOMPOSITIONS,

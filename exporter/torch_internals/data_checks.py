@@ -42,7 +42,7 @@ def _cov(original: Callable[..., Any], input: Tensor, *, correction: int = 1, fw
     """torch.cov: the covariances of variables (rows) over observations (columns), weighted by counts and by importance."""
     # NOTE: torch compares the divisor with 0 to warn, and the weights to refuse them (torch 2.11 to 2.15, ATen/native/Correlation.cpp).
     if input.ndim > 2 or any(each is not None and each.ndim > 1 for each in (fweights, aweights)):
-        return original(input, correction=correction, fweights=fweights, aweights=aweights)  # type: ignore[no-any-return]
+        return original(input, correction=correction, fweights=fweights, aweights=aweights)  # type: ignore[no-any-return]  # a tensor
     rows = input.reshape(1, -1) if input.ndim < 2 else input
     given = [each for each in (fweights, aweights) if each is not None]
     for each in given:
@@ -61,7 +61,7 @@ def _cov(original: Callable[..., Any], input: Tensor, *, correction: int = 1, fw
 def _corrcoef(original: Callable[..., Any], input: Tensor) -> Tensor:
     """torch.corrcoef: the covariances divided by both standard deviations."""
     if input.ndim > 2:
-        return original(input)  # type: ignore[no-any-return]
+        return original(input)  # type: ignore[no-any-return]  # a tensor
     covariances = torch.cov(input)
     if covariances.ndim == 0:
         return covariances / covariances
@@ -75,7 +75,7 @@ def _corrcoef(original: Callable[..., Any], input: Tensor) -> Tensor:
 def _combinations(original: Callable[..., Any], input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """torch.combinations: torch picks them by a mask, so that their number would be one from data."""
     if not isinstance(input.shape[0], int) or r < 1:
-        return original(input, r, with_replacement)  # type: ignore[no-any-return]
+        return original(input, r, with_replacement)  # type: ignore[no-any-return]  # a tensor
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     places = torch.tensor(list(choose(range(input.shape[0]), r)), dtype=torch.int64, device=input.device)
     return input[places.reshape(-1, r)]
