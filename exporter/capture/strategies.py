@@ -18,6 +18,7 @@ from onnxplain.torch_internals import (
     config,
     data_checks,
     fake_kernels,
+    function_caches,
     generated_code,
     gradients,
     keyword_inputs,
@@ -199,6 +200,7 @@ def _export(model: torch.nn.Module, request: Request, *, strict: bool, below_aut
         fake_kernels.present(),
         loop_gradients.left_out(),
         known_weights.known(model),
+        function_caches.left_without_fakes(model),
         keyword_inputs.beside_others(),
         shape_env.without_asserts(),
         # NOTE: with this option, an example of size 1 does not fix a dynamic dim.

@@ -13,16 +13,18 @@ from onnxplain.diagnostics import InvalidArgument
 from onnxplain.torch_internals import pytree
 from onnxplain.torch_internals.python_values import is_a
 
+_OF_ANYTHING = inspect.signature(lambda *args, **kwargs: (args, kwargs))
+
 
 def signature_of(model: Callable[..., Any] | torch.export.ExportedProgram) -> inspect.Signature | None:
-    """The signature of a model; None if Python does not know it."""
+    """The signature of a model; None if Python does not know it. A builtin function without one takes anything."""
     if isinstance(model, torch.export.ExportedProgram):
         return None
     try:
         return inspect.signature(model.forward if isinstance(model, torch.nn.Module) else model)
     except (TypeError, ValueError, AttributeError):
         # NOTE: a scripted module may have no forward.
-        return None
+        return None if isinstance(model, torch.nn.Module) else _OF_ANYTHING
 
 
 def flat_inputs(

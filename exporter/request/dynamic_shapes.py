@@ -18,7 +18,7 @@ from onnxplain.torch_internals.python_values import is_a
 from . import inputs
 from .binding import signature_of
 from .inputs import Leaf, Path
-from .shapes_mirrored import mirrored, part
+from .shapes_mirrored import mirrored, one_for_each, part
 from .shapes_source import code
 
 
@@ -145,7 +145,7 @@ class DynamicShapes:
             for name in inputs.in_torch_order(by_parameter, kwargs)
             for leaf in inputs.leaves(name, by_parameter[name], "" if name in named else variadic)
         )
-        structure = mirrored(given, by_parameter, variadic)
+        structure = mirrored(one_for_each(given, by_parameter, signature), by_parameter, variadic)
         empty = cls(argument, structure, tuple(by_parameter.items()), leaves, ())
         return dataclasses.replace(empty.reread(structure), _raw=raw if structure is given else None)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import inspect
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -13,6 +12,8 @@ import torch
 
 from onnxplain.torch_internals import keyword_inputs, pytree
 from onnxplain.torch_internals.python_values import is_a
+
+from .binding import signature_of
 
 _BUILTIN = (dict, OrderedDict, defaultdict, list, tuple, deque)
 """The classes of containers that torch's trees know from the start, beside named tuples."""
@@ -47,11 +48,11 @@ class Leaf:
 
 def bound(model: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """The inputs by parameter of `forward`, those that `**kwargs` takes by their names; empty if they do not fit its signature."""
+    if (signature := signature_of(model)) is None:
+        return {}
     try:
-        signature = inspect.signature(model.forward if isinstance(model, torch.nn.Module) else model)
         return keyword_inputs.beside(dict(signature.bind(*args, **kwargs).arguments), signature)
-    except (TypeError, ValueError, AttributeError):
-        # NOTE: a scripted module may have no forward.
+    except TypeError:
         return {}
 
 

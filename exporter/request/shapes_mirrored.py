@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,6 +22,21 @@ def part(spec: Any, key: Any, position: int) -> Any:
         return spec.get(key)
     parts = spec if isinstance(spec, list | tuple) else [child for _, child in inputs.children(spec)]
     return parts[position] if position < len(parts) else None
+
+
+def one_for_each(given: Any, by_parameter: Mapping[str, Any], signature: inspect.Signature | None) -> Any:
+    """`given` with the entries for what `*args` takes in one entry, if it has one entry for each positional input."""
+    kinds = {} if signature is None else {name: each.kind for name, each in signature.parameters.items()}
+    variadic = next((name for name, kind in kinds.items() if kind is inspect.Parameter.VAR_POSITIONAL), None)
+    if variadic is None or variadic not in by_parameter or not _is_list(given):
+        return given
+    before, own = list(by_parameter).index(variadic), by_parameter[variadic]
+    after = before + len(own)
+    # NOTE: torch's form has one entry for `*args` as a whole.
+    is_nested = len(given) == len(by_parameter) and _fits(own, given[before])
+    if is_nested or len(given) != len(by_parameter) - 1 + len(own):
+        return given
+    return (*given[:before], tuple(given[before:after]), *given[after:])
 
 
 def mirrored(given: Any, by_parameter: Mapping[str, Any], variadic: str) -> Any:

@@ -231,3 +231,46 @@ def test_proxies_without_an_object(load: Load, marked: Marked, tmp_path: pathlib
     (finding,) = raised.value.findings
     assert (finding.rule.id, finding.location and finding.location.line) == ("OXP1001", *marked("BranchesWithUnbound"))
     assert (tmp_path / "repro.py").exists()
+
+
+CACHED = """
+import functools
+import time
+
+import torch
+
+
+@functools.lru_cache
+def places(count):
+    return torch.arange(count).float()
+
+
+@functools.lru_cache(maxsize=None)
+def settings():
+    return {"scale": 2.0}
+
+
+def around():
+    @functools.lru_cache(maxsize=2)
+    def inside(count):
+        return [torch.ones(count)]
+
+    class Net(torch.nn.Module):
+        @functools.lru_cache(maxsize=None)
+        def own(self, count):
+            return {"table": torch.zeros(count)}
+
+        def forward(self, x):
+            return x * settings()["scale"] + places(4) + inside(4)[0] + self.own(4)["table"]
+
+    return Net()
+"""
+
+
+def test_functions_with_a_cache_keep_nothing_of_a_capture(load: Load) -> None:
+    module = load(CACHED)
+    model, known, x = module.around(), module.settings(), torch.rand(3, 4)
+    program = onnxplain.export(model, (torch.rand(2, 4),), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},))
+    assert program.diagnostics.findings == ()
+    torch.testing.assert_close(program(x)[0], model(x))
+    assert module.settings() is known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import pytest
@@ -162,6 +163,28 @@ def test_nested_inputs(model: torch.nn.Module, args: Any, kwargs: Any, given: An
     shapes = DynamicShapes.parse(given, model, args, kwargs)
     assert [dim.place for dim in shapes.dynamic] == places
     assert [leaf.value.shape for leaf in shapes.leaves] == [(4, 6)] * len(shapes.leaves)
+
+
+class Rest(torch.nn.Module):
+    def forward(self, x: torch.Tensor, *rest: torch.Tensor, scale: torch.Tensor | None = None) -> torch.Tensor:
+        return sum(rest, x) if scale is None else sum(rest, x) * scale
+
+
+@pytest.mark.parametrize(
+    ("model", "args", "given", "places"),
+    [
+        (Rest(), (X, Y, X), ({0: "n"}, {0: "n"}, None), ["x.shape[0]", "rest[0].shape[0]"]),
+        (Rest(), (X, Y, X), ({0: "n"}, ({0: "n"}, None)), ["x.shape[0]", "rest[0].shape[0]"]),
+        (Rest(), (X, Y), ({0: "n"}, ("m", None)), ["x.shape[0]", "rest[0].shape[0]"]),
+        (Rest(), (X,), ({0: "n"},), ["x.shape[0]"]),
+        (torch.nn.DataParallel(torch.nn.Linear(6, 2)), (X,), ({0: "n"},), ["inputs[0].shape[0]"]),
+        (torch.nn.DataParallel(torch.nn.Linear(6, 2)), (X,), ([{0: "n"}],), ["inputs[0].shape[0]"]),
+        (functools.partial(torch.softmax, dim=-1), (X,), ({0: "n"},), ["args[0].shape[0]"]),
+    ],
+    ids=["flat", "nested", "of-axes", "no-rest", "parallel", "parallel-nested", "builtin"],
+)
+def test_entries_for_what_a_star_takes(model: Any, args: Any, given: Any, places: list[str]) -> None:
+    assert [dim.place for dim in DynamicShapes.parse(given, model, args, {}).dynamic] == places
 
 
 def test_axes_say_the_same_as_shapes() -> None:
