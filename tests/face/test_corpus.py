@@ -35,7 +35,6 @@ ELSEWHERE: Mapping[str, Other] = {
         [{("OXP1036", 13)}, *({("OXP1036", 13), ("OXP6002", line)} for line in (12, 13))],
     ),
     "066_grid_sample_5d": Other("the operator is written with others at this opset, so there is nothing to warn of", [set()]),
-    "018_numpy_roundtrip": Other("torch traces np.hanning as an operator", [{("OXP3002", 14)}], before="2.12"),
     "o42_assert_on_shapes": Other("torch asks for even sizes instead", [{("OXP1011", 16), ("OXP4001", 12)}], before="2.12"),
     "o100_module_dict_by_data": Other("the fixed model does not export", [{("OXP1002", 18)}], before="2.12"),
     "o105_healthy_print": Other("torch formats no symbolic number", [{("OXP1009", 19)}], before="2.12"),

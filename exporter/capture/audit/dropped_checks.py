@@ -25,10 +25,13 @@ def findings(finished: Finished) -> Iterator[Finding]:
     """The findings about checks of data-dependent numbers and of tensors. A check that only limits a size is not worth a finding."""
     # NOTE: if one line has several relations, the later ones mostly follow from the first.
     first: dict[Location, sympy.Basic] = {}
+    # NOTE: torch 2.11 takes the size of a slice up to an input's size for one from data at first.
+    from_data = {symbol for node in finished.nodes for symbol in node.meta.get("unbacked_bindings") or ()}
     guards, dims = finished.attempt.guards, finished.request.shapes.dims
     known = guards.symbols.sizes(dims).keys()
     for relation, stack in guards.checks():
-        if not _is_range(relation) and stack[-1] not in first:
+        is_told = stack[-1] in first or not relation.free_symbols & from_data
+        if not _is_range(relation) and not is_told:
             first[stack[-1]] = relation
             names = {dim: dim.name for dim in guards.symbols.places([relation], dims)}
             yield Finding(CheckDropped(check=guards.symbols.text(relation, names)), locations.at_stack(stack))

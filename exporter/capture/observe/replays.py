@@ -51,14 +51,15 @@ class Call:
 
     def differs(self, result: Any, sizes: Sizes) -> bool:
         """Whether the operator returns other shapes for tensors of `sizes` than `result` has for them. False if it refuses these sizes."""
+        results = list(_tensors(result))
         try:
-            promised = [_shape(each, sizes) for each in _tensors(result)]
             shapes = self._shapes(sizes)
+            if len(shapes) != len(results) and self._counted(len(results)):
+                return True
+            promised = [_shape(each, sizes) for each in results]
         except Exception:  # noqa: BLE001  operators refuse sizes with any exception
             # NOTE: not every operator can run without data, or with an unknown size.
             return False
-        if len(shapes) != len(promised) and self._counted(len(promised)):
-            return True
         return any(shapes[each : each + 1] != promised[each : each + 1] for each in self.used or range(len(promised)))
 
     def _counted(self, parts: int) -> bool:
