@@ -112,8 +112,9 @@ class _Search:
         for strategy in self._strategies():
             if strategy.is_survey:
                 self._look_around(strategy)
-                # NOTE: a survey is never the result, even if nothing in it seems to depend on the example's data.
-                strategy = ALL["non-strict"] if not self.findings else strategy
+                if not any(finding.blocking for finding in self.findings):
+                    # NOTE: a survey is never the result, even if nothing in it seems to depend on the example's data.
+                    self.findings, strategy = [], ALL["non-strict"]
             if not strategy.is_survey and self._is_worthwhile(strategy):
                 made, found = self._without_fixed_dims(strategy)
                 if made.program is not None and not any(finding.blocking for finding in found):

@@ -236,7 +236,7 @@ class _Rewriting:
 
     def _rewrite(self, node: torch.fx.Node, *, is_concerned: bool) -> None:
         read = {each: self._views[each] for each in node.all_input_nodes if each in self._views}
-        for view in () if _reads_sizes(node) else read.values():
+        for view in read.values():
             self._copies.read(view.memory)
         written = self._views.get(node.args[0]) if node.args and isinstance(node.args[0], torch.fx.Node) else None
         self._renew_inputs(node)
@@ -250,8 +250,7 @@ class _Rewriting:
         """Replaces the inputs of `node` by their present values."""
         known = {each: self._views[each] for each in node.all_input_nodes if each in self._views}
         if known:
-            # NOTE: sizes are the same before a write and after it.
-            present = {each: view.value if _reads_sizes(node) else view.present(self._graph) for each, view in known.items()}
+            present = {each: view.present(self._graph) for each, view in known.items()}
             node.args, node.kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda each: present.get(each, each))
 
     def _record(self, node: torch.fx.Node, read: Sequence[View]) -> None:
@@ -304,10 +303,6 @@ class _Rewriting:
 def _has_tensors(node: torch.fx.Node) -> bool:
     value = node.meta.get("val")
     return any(isinstance(each, torch.Tensor) for each in (value if isinstance(value, list | tuple) else (value,)))
-
-
-def _reads_sizes(node: torch.fx.Node) -> bool:
-    return qualified_name(node.target).startswith("aten::sym_")
 
 
 def _copied(node: torch.fx.Node) -> torch.fx.Node | None:

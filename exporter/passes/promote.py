@@ -135,8 +135,7 @@ def _cast_operands(graph: torch.fx.Graph, node: torch.fx.Node, dtype: torch.dtyp
         if value.is_complex() or not dtype.is_complex:
             return insert(TO_COPY, (argument,), {"dtype": dtype}, value.to(dtype))
         real = value.to(dtype.to_real())
-        if value.dtype != real.dtype or not isinstance(_value(argument), torch.Tensor):
-            argument = insert(TO_COPY, (argument,), {"dtype": real.dtype}, real)
+        argument = insert(TO_COPY, (argument,), {"dtype": real.dtype}, real)
         imaginary = insert(aten.zeros_like.default, (argument,), {}, real)
         return insert(aten.complex.default, (argument, imaginary), {}, value.to(dtype))
 

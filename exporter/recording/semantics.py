@@ -115,7 +115,7 @@ def _gather_nd(attributes: Mapping[str, Any], data: Array, indices: Array) -> Ar
     if attributes.get("batch_dims"):
         raise ValueError("only gathers without batch dims are computed")
     length = indices.shape[-1]
-    _limit(indices.size // max(length, 1), *data.shape[length:])
+    _limit(indices.size // length, *data.shape[length:])
     result: Array = data[tuple(np.moveaxis(indices, -1, 0))]
     return result
 

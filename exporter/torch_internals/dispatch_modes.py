@@ -9,24 +9,50 @@ from typing import Any
 # NOTE: read in torch 2.11, 2.13 and 2.15, utils/_python_dispatch.py: private by name only, since the documentation derives from it.
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from . import pytree
+from .operators import HigherOrderOperator
+
 OnCall = Callable[[Any, tuple[Any, ...], Any], None]
 """Called with the operator, its positional arguments and its result."""
 
 
 class _Seeing(TorchDispatchMode):
+    # NOTE: read in torch 2.11, 2.13 and 2.15, _ops.py. Without it, torch refuses operators that take functions, such as `cond`.
+    supports_higher_order_operators = True
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """Lets torch compile, as `cond` does: otherwise TorchDynamo gives the code up, and later exports fail (seen in torch 2.13)."""
+        return True
+
     def __init__(self, on_call: OnCall) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's __init__ is untyped
         self._on_call = on_call
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         del types
+        if isinstance(func, HigherOrderOperator):
+            # NOTE: the mode is off here, and so it would be in the functions that the operator calls.
+            args, kwargs = pytree.tree_map(self._watched, (args, kwargs))
+            return func(*args, **kwargs)
         result = func(*args, **(kwargs or {}))
         self._on_call(func, args, result)
         return result
 
+    def _watched(self, value: Any) -> Any:
+        """`value`, with this mode on if it is a function that is called."""
+        if not callable(value):
+            return value
+
+        def call(*args: Any) -> Any:
+            with self:
+                return value(*args)
+
+        return call
+
 
 @contextlib.contextmanager
 def each_call(on_call: OnCall) -> Iterator[None]:
-    """Calls `on_call` after every operator that runs in this thread."""
+    """Calls `on_call` after every operator that runs in this thread, in the functions of higher-order operators as well."""
     with _Seeing(on_call):
         yield

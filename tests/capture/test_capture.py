@@ -347,9 +347,15 @@ def test_one_run_finds_every_independent_problem(load: Load, marked: Marked) -> 
     assert outcome.found == [("DataDependentBranch", marked("first")[0]), ("DataDependentValue", marked("second")[0])]
 
 
-def test_draft_alone_exports_what_needs_no_data(load: Load) -> None:
-    outcome = run(load(net("def forward(self, x):\n    return x + 1")).Net(), (torch.ones(3),), strategies=("draft",))
-    assert outcome.found == []
+@pytest.mark.parametrize(
+    ("result", "found"),
+    [("x + 1", []), ("x + 1 if x.shape[0] > 2 else x", ["ConstraintViolated"]), ("x.view(3) + 1", ["SpecializedDynamicDim"])],
+)
+def test_draft_alone_captures_what_needs_no_data(load: Load, marked: Marked, result: str, found: list[str]) -> None:
+    model = load(net(f"def forward(self, x):\n    return {result}  # here")).Net()
+    outcome = run(model, (torch.ones(3),), dynamic_shapes=({0: Dim("n")},), strategies=("draft",))
+    assert outcome.found == [(each, marked("here")[0]) for each in found]
+    assert (outcome.captured is None) == ("SpecializedDynamicDim" in found)
 
 
 GENERATED = {

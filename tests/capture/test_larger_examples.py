@@ -16,6 +16,11 @@ class Branches(torch.nn.Module):
         return x + y if x.shape[0] == 1 else x * 2 + y
 
 
+class SameWays(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.shape[0] == 1 else x + x
+
+
 def encoder() -> torch.nn.Module:
     layer = torch.nn.TransformerEncoderLayer(8, nhead=2, dim_feedforward=8, batch_first=True)
     return torch.nn.TransformerEncoder(layer, num_layers=1, enable_nested_tensor=True).eval()
@@ -36,3 +41,11 @@ def test_a_branch_on_size_one_is_told() -> None:
     with pytest.raises(onnxplain.ExportFailed) as failed:
         onnxplain.export(Branches(), (x, x), dynamic_shapes={"x": {0: BATCH}, "y": {0: BATCH}})
     assert {finding.rule.id for finding in failed.value.findings if finding.fails} == {"OXP1003"}
+
+
+def test_only_dims_of_size_one_get_another_size() -> None:
+    width = torch.export.Dim("width", max=4)
+    program = onnxplain.export(SameWays(), (torch.ones(1, 3),), dynamic_shapes=({0: BATCH, 1: width},))
+    for sizes in ((1, 3), (5, 4)):
+        x = torch.rand(sizes)
+        torch.testing.assert_close(program(x)[0], x * 2)

@@ -155,6 +155,28 @@ def test_a_squeeze_of_a_size_that_a_branch_asks_about(load: Load) -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "size", "constraints"),
+    [
+        ("if x.shape[0] % 3 == 1:\n    return x\nreturn x[: x.shape[0] % 3].squeeze()", 2, ["B % 3 != 1"]),
+        # With 16, the next smaller size for which the second number is 1, the first one is 1 as well.
+        (
+            "if x.shape[0] % 3 == 1:\n    return torch.ones(x.shape[0] % 3, x.shape[0] % 5).squeeze()\nreturn x",
+            19,
+            ["B % 3 == 1", "B % 5 != 1"],
+        ),
+    ],
+)
+def test_what_a_branch_asks_about_a_size_is_told_once(load: Load, body: str, size: int, constraints: list[str]) -> None:
+    _, program = exported(load, body, [(size,), (1,)], ({0: Dim("B", min=2)}, None))
+    assert told(program) == constraints
+
+
+def test_the_same_operator_on_tensors_of_other_sizes(load: Load) -> None:
+    _, program = exported(load, "return x.squeeze(), y.squeeze()", [(3,), (4, 2)], (("A",), ("B", None)))
+    assert told(program) == ["A != 1", "B != 1"]
+
+
+@pytest.mark.parametrize(
     ("part", "shape", "constraints"),
     [
         ("x[: x.shape[0] % 3].squeeze()", Dim("B", min=2, max=8), ["B % 3 != 1"]),

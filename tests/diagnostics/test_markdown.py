@@ -13,7 +13,7 @@ from logs import SOURCE, context, exported, failed, hostile
 from markdown_it import MarkdownIt
 
 from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, ExportFailed, Fix, Graph, Location, Node, Region, markdown
-from onnxplain.rules import DataDependentBranch, TrainingMode, UnsupportedOperator
+from onnxplain.rules import DataDependentBranch, InternalError, TrainingMode, UnsupportedOperator
 
 COMMENT_LIMIT = 65_536
 
@@ -94,6 +94,23 @@ def test_any_number_of_findings_of_any_length_is_shown_or_counted(source: str, t
     assert whole >= 1
     left_out = re.findall(r"^- And (\d+) more, omitted", report, re.MULTILINE)
     assert [500 - whole - brief, 500 - report.count("- Warning OXP1007")] == list(map(int, left_out))
+
+
+LONG: dict[str, tuple[int, Callable[[DiagnosticContext, str], object]]] = {
+    "block": (8_000, lambda made, text: made.report(InternalError(stage="", error=""), notes=[f"Two lines:\n{text}"])),
+    "sentence": (2_000, lambda made, text: made.report(InternalError(stage="", error=""), notes=[text])),
+    "code": (500, lambda made, text: made.report(DataDependentBranch(condition=text))),
+    "cell": (200, lambda made, text: made.report(UnsupportedOperator(operator=text, nearest=""))),
+    "label": (60, lambda made, text: made.report(InternalError(stage="", error=""), at=Evidence(node=Graph((Node("a", text),), (), "a")))),
+}
+
+
+@pytest.mark.parametrize(("limit", "report"), LONG.values(), ids=LONG)
+def test_a_text_is_whole_up_to_its_limit(limit: int, report: Callable[[DiagnosticContext, str], object]) -> None:
+    for length, omitted in ((limit, []), (limit + 1, ["1"])):
+        made = context()
+        report(made, "x" * length)
+        assert re.findall(r"(\d+) characters omitted", markdown.to_markdown(made.log())) == omitted
 
 
 def test_every_place_of_a_folded_finding_is_shown_or_counted(source: str) -> None:

@@ -133,6 +133,24 @@ def test_a_column_of_a_weight_is_selected() -> None:
     torch.testing.assert_close(onnxplain.export(model, (x,))(x)[0], model(x).detach())
 
 
+class Parts(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, 3))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        first, rest = self.weight.split([1, 3])
+        return x @ first.T, x @ rest.T
+
+
+def test_a_weight_is_split_into_parts_of_given_sizes() -> None:
+    model, x = Parts(), torch.randn(2, 3)
+    program = onnxplain.export(model, (x,))
+    for got, want in zip(program(x), model(x), strict=True):
+        torch.testing.assert_close(got, want.detach())
+    assert [node.op_type for node in program.model.graph] == ["MatMul", "MatMul"]
+
+
 class Views(nn.Module):
     """A large and a small weight that are used directly and transposed, and a large one that is only transposed."""
 

@@ -101,6 +101,20 @@ def test_sizes_are_promoted(dtype: torch.dtype) -> None:
         torch.testing.assert_close(got, want)
 
 
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int32, torch.float32, torch.float64])
+def test_real_operands_of_a_dynamic_size_become_complex(dtype: torch.dtype) -> None:
+    def function(x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
+        return [torch.view_as_real(each) for each in (x * y, torch.cat([y, x]), x.to(torch.complex128), y * x.shape[0])]
+
+    def args(size: int) -> tuple[torch.Tensor, torch.Tensor]:
+        x = torch.linspace(-2, 3, size)
+        return x.to(dtype), torch.complex(x, x + 1)
+
+    program = onnxplain.export(function, args(4), dynamic_shapes=({0: "n"}, {0: "n"}))
+    for got, want in zip(program(*args(6)), function(*args(6)), strict=True):
+        torch.testing.assert_close(got, want)
+
+
 @pytest.mark.parametrize("onesided", [None, True, False])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])
 def test_spectra_of_real_and_complex_signals(onesided: bool | None, dtype: torch.dtype) -> None:

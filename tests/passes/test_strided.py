@@ -51,6 +51,7 @@ def test_a_view_addresses_the_memory_of_the_whole_tensor(function: Function, dyn
         (lambda x: (x + 1).as_strided((3,), (4,)), True),
         (lambda x: x[:, :3].as_strided_scatter(torch.zeros(3), (3,), (4,)), False),
         (lambda x: x[1:].as_strided_scatter(torch.zeros(2), (2,), (4,)), False),
+        (lambda x: x.t().as_strided_scatter(torch.zeros(3), (3,), (4,)), False),
     ],
 )
 def test_memory_that_is_not_in_order_is_refused(function: Function, is_transposed: bool) -> None:

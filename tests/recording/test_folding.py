@@ -362,6 +362,10 @@ def test_constants_are_used_up_to_the_limit() -> None:
     assert folded("GatherND", pairs, {}) is not None
 
 
+def test_a_gather_without_indices_is_left_to_onnx() -> None:
+    assert folded("GatherND", [np.ones((2, 3)), np.zeros((2, 0), dtype=np.int64)], {}) is None
+
+
 @pytest.mark.parametrize(("a", "b", "wanted"), [(7, 2, 3), (-7, 2, -3), (7, -2, -3), (-8, 2, -4), (0, 5, 0), (7, 0, None)])
 def test_ints_are_divided_toward_zero(a: int, b: int, wanted: int | None) -> None:
     result = folded("Div", [ints([a]), ints([b])], {})

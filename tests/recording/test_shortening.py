@@ -139,6 +139,8 @@ SHORTENED: dict[str, tuple[list[Step], list[str]]] = {
     "reshape-of-squeezed": ([("Unsqueeze", [ints([1])], {}), ("Squeeze", [ints([1])], {}), ("Reshape", [ints([6, 4])], {})], ["Reshape"]),
     "reshape-back": ([("Reshape", [ints([6, 4])], {}), ("Reshape", [ints([2, 3, 4])], {})], []),
     "copied-size": ([("Reshape", [ints([3, 2, 4])], {}), ("Reshape", [ints([0, 8])], {})], ["Reshape", "Reshape"]),
+    "squeeze-back": ([("Unsqueeze", [ints([2, 0])], {}), ("Squeeze", [ints([0, 2])], {})], []),
+    "squeeze-of-others": ([("Unsqueeze", [ints([0, 2])], {}), ("Squeeze", [ints([0])], {})], ["Unsqueeze", "Squeeze"]),
     "unsqueezes": ([("Unsqueeze", [ints([0])], {}), ("Unsqueeze", [ints([-1, 1])], {})], ["Unsqueeze"]),
     "transpositions": ([("Transpose", [], {"perm": [1, 2, 0]}), ("Transpose", [], {"perm": [1, 0, 2]})], ["Transpose"]),
     "transposed-back": ([("Transpose", [], {"perm": [1, 2, 0]}), ("Transpose", [], {"perm": [2, 0, 1]})], []),

@@ -372,6 +372,17 @@ def test_a_result_may_be_four_times_as_far_from_float64_as_eager(times: float, c
     assert len(differences(verified(Lost(), (torch.full((3,), x),), shifted((1 - times) * x)))) == count
 
 
+def in_a_branch(x: torch.Tensor, flag: torch.Tensor) -> torch.Tensor:
+    return torch.cond(flag, lambda x: x.abs().float(), lambda x: x.float(), (x,))  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("model", [lambda x, flag: x.abs().float() * flag, in_a_branch], ids=["plain", "branch"])
+def test_the_tolerance_is_that_of_the_lowest_dtype_on_the_way(model: Callable[..., torch.Tensor]) -> None:
+    args = torch.zeros(3, dtype=torch.float16), torch.tensor(True)
+    (finding,) = differences(verified(model, args, shifted(12e-3)))
+    assert finding.rule.tolerance == 1e-2  # type: ignore[attr-defined]
+
+
 def test_a_wrong_result_that_is_cast_to_a_higher_dtype_is_found() -> None:
     table = {torch.ops.aten.sigmoid.default: lambda x: op.Add(op.Sigmoid(x), op.Constant(value_float=0.01))}
 

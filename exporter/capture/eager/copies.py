@@ -161,6 +161,7 @@ class Copies:
         if not leads:
             return module
         made: types.ModuleType = self._keep(module, types.ModuleType.__new__(type(module)))
+        # NOTE: without it, a module of Python 3.10 has no namespace.
         types.ModuleType.__init__(made, module.__name__)
         vars(made).update(self._globals(vars(module)))
         return made

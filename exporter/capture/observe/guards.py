@@ -212,8 +212,8 @@ class Guards:
 def larger(symbol: sympy.Basic, sizes: Sizes) -> Iterator[dict[sympy.Basic, int]]:
     """`sizes` with larger sizes of `symbol`: the nearest ones, then some at growing distances."""
     size = sizes[symbol]
-    further = (size << doublings for doublings in range(1, 5) if size << doublings > size + _NEAR)
-    return ({**sizes, symbol: other} for other in itertools.chain(range(size + 1, size + _NEAR + 1), further))
+    further = (size << doublings for doublings in range(1, 5))
+    return ({**sizes, symbol: other} for other in dict.fromkeys((*range(size + 1, size + _NEAR + 1), *further)))
 
 
 def smaller(symbol: sympy.Basic, sizes: Sizes) -> Iterator[dict[sympy.Basic, int]]:

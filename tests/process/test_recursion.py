@@ -1,0 +1,33 @@
+"""During an export, calls may be nested more deeply; afterwards as before."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from onnxplain.process import deeper_calls
+
+
+@pytest.fixture(autouse=True)
+def limit_stays() -> Iterator[None]:
+    before = sys.getrecursionlimit()
+    yield
+    sys.setrecursionlimit(before)
+
+
+@pytest.mark.parametrize(("before", "within"), [(1_000, 5_000), (6_000, 6_000)])
+def test_a_higher_limit_stays(before: int, within: int) -> None:
+    sys.setrecursionlimit(before)
+    with deeper_calls():
+        assert sys.getrecursionlimit() == within
+    assert sys.getrecursionlimit() == before
+
+
+@pytest.mark.parametrize("own", [2_000, 7_000])
+def test_the_limit_that_a_model_sets_stays(own: int) -> None:
+    sys.setrecursionlimit(1_000)
+    with deeper_calls():
+        sys.setrecursionlimit(own)
+    assert sys.getrecursionlimit() == own
