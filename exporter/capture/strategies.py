@@ -203,6 +203,7 @@ def _export(model: torch.nn.Module, request: Request, *, strict: bool, below_aut
         function_caches.left_without_fakes(model),
         keyword_inputs.beside_others(),
         shape_env.without_asserts(),
+        shape_env.without_empty_inputs(),
         # NOTE: with this option, an example of size 1 does not fix a dynamic dim.
         config.switched_on(config.SIZE_ONE),
         # NOTE: TorchDynamo would trace the hook and the patches.

@@ -42,6 +42,10 @@ _BOUNDS = Symbol(
     without="the mean of a tensor that is empty at some sizes is 0 and not NaN",
 )
 _RANGE = Symbol("torch.utils._sympy.value_ranges:ValueRanges", without=_BOUNDS.without)
+_DECIDED = Symbol(
+    f"{_SHAPE_ENVIRONMENT}._maybe_evaluate_static",
+    without="a branch that only an empty input would take stops a capture if the size depends on data as well",
+)
 _OWN_FILES = Symbol(
     "torch.fx.experimental.symbolic_shapes:uninteresting_files",
     without="messages of torch may name a line of onnxplain",
@@ -98,6 +102,32 @@ def without_asserts() -> Iterator[None]:
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
     with wrapped(Slot(ShapeEnv, _ASSERT_SOUGHT.path.rpartition(".")[2]), lambda *_: False):
+        yield
+
+
+@contextlib.contextmanager
+def without_empty_inputs() -> Iterator[None]:
+    """While it is open, a question about both sizes of inputs and sizes from data is answered as if no input were empty.
+
+    For example, a graph of n nodes has n + u0 edges, where u0 is from data: torch would not know whether there are any.
+    """
+    if not (_DECIDED.is_present and _RANGE.is_present):
+        yield
+        return
+
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    def evaluate(original: Callable[..., Any], environment: Any, expression: sympy.Basic, **options: Any) -> Any:
+        answer = original(environment, expression, **options)
+        symbols, known = expression.free_symbols, getattr(environment, "backed_var_to_val", {})
+        mixed = not symbols.isdisjoint(known) and not symbols <= known.keys()
+        if answer is not None or not mixed or options.get("unbacked_only") or options.get("var_to_range"):
+            return answer
+        ranges = {symbol: environment.var_to_range[symbol] for symbol in symbols if symbol in environment.var_to_range}
+        assumed = {symbol: each & _RANGE.value(1, sympy.oo) if symbol in known else each for symbol, each in ranges.items()}
+        return original(environment, expression, **{**options, "var_to_range": tuple(assumed.items())})
+
+    with wrapped(Slot(ShapeEnv, _DECIDED.path.rpartition(".")[2]), evaluate):
         yield
 
 

@@ -101,3 +101,28 @@ def test_a_squeeze_of_a_size_from_data(squeezed: Callable[[torch.Tensor], torch.
     findings = onnxplain.export(squeezed, (torch.ones(5),)).diagnostics.findings
     assert [finding.rule.id for finding in findings] == ["OXP1023"] * len(checks)
     assert [vars(finding.rule)["check"] for finding in findings] == checks
+
+
+def test_a_multiple_of_a_size_from_data_needs_no_check() -> None:
+    class Grouped(torch.nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            rows = torch.cat([y, x[x[:, 0] > 0]])
+            return rows.repeat(1, 4).view(-1).view(rows.shape[0], -1) * 2
+
+    example = torch.rand(3, 2) - 0.5, torch.rand(6, 2)
+    program = onnxplain.export(Grouped(), example)
+    assert program.diagnostics.findings == ()
+    given = -example[0], example[1]
+    torch.testing.assert_close(program(*given)[0], Grouped()(*given))
+
+
+def test_a_question_that_only_an_empty_input_answers_otherwise() -> None:
+    class Edges(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            edges = torch.cat([x, x[x > 0]])
+            return edges if edges.numel() == 0 else edges * 2
+
+    program = onnxplain.export(Edges(), (torch.tensor([1.0, -1.0, 2.0]),), dynamic_shapes=({0: "n"},))
+    assert program.diagnostics.findings == ()
+    for x in (torch.tensor([-1.0]), torch.tensor([1.0, 2.0, -3.0, 4.0])):
+        torch.testing.assert_close(program(x)[0], Edges()(x))

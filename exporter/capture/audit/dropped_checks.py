@@ -30,7 +30,7 @@ def findings(finished: Finished) -> Iterator[Finding]:
     guards, dims = finished.attempt.guards, finished.request.shapes.dims
     known = guards.symbols.sizes(dims).keys()
     for relation, stack in guards.checks():
-        is_told = stack[-1] in first or not relation.free_symbols & from_data
+        is_told = stack[-1] in first or _holds_always(relation) or not relation.free_symbols & from_data
         if not _is_range(relation) and not is_told:
             first[stack[-1]] = relation
             names = {dim: dim.name for dim in guards.symbols.places([relation], dims)}
@@ -55,6 +55,15 @@ def _squeezed(node: torch.fx.Node) -> Iterator[tuple[int, sympy.Basic]]:
         for dim in named if value.dim() else ():
             if isinstance(size := value.shape[dim], torch.SymInt):
                 yield dim % value.dim(), size.node.expr
+
+
+def _holds_always(relation: sympy.Basic) -> bool:
+    """Whether a size must be a multiple of its own factor, which torch does not see, as in `4 * (u0 + 6) % (u0 + 6)`."""
+    if not isinstance(relation, sympy.Eq) or relation.rhs != 0 or len(relation.lhs.args) != 2 or "Mod" not in type(relation.lhs).__name__:
+        return False
+    whole, factor = relation.lhs.args
+    ratio = sympy.cancel(whole / factor)
+    return bool(ratio.is_polynomial() and all(each.is_Integer for each in ratio.as_coefficients_dict().values()))
 
 
 def _is_range(relation: sympy.Basic) -> bool:
