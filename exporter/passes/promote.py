@@ -17,6 +17,8 @@ aten = torch.ops.aten
 _COMPUTE_IN_RESULT_DTYPE = frozenset(
     {
         *("aten::cat", "aten::stack", "aten::hstack", "aten::vstack", "aten::where"),
+        # NOTE: PyTorch multiplies where there is nothing to sum.
+        *("aten::einsum", "aten::outer", "aten::ger", "aten::kron", "aten::cross", "aten::linalg_cross", "aten::linalg_vecdot"),
         *("aten::sum", "aten::prod", "aten::cumsum", "aten::cumprod", "aten::mean"),
         # NOTE: torch does not tag its other names of pointwise operators.
         *("aten::divide", "aten::multiply", "aten::subtract"),
