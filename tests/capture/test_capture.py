@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import sympy
 import torch
+from packaging.version import Version
 from torch.export import Dim
 
 from onnxplain.capture import Captured, capture
@@ -379,7 +380,10 @@ def test_code_without_a_file_is_blamed_on_the_caller(rule: str, body: str) -> No
 @pytest.mark.parametrize(
     ("expression", "fix"),
     [
-        ("torch.distributions.Normal(x, x.abs() + 1, validate_args=True).mean", remedies.IN_A_LIBRARY),
+        pytest.param(
+            *("torch.distributions.Normal(x, x.abs() + 1, validate_args=True).mean", remedies.IN_A_LIBRARY),
+            marks=pytest.mark.skipif(Version(torch.__version__) >= Version("2.14"), reason="torch 2.15 checks this by an operator"),
+        ),
         ("x * any([part.max() > 2 for part in x.chunk(3)])", remedies.IN_TENSORS),
     ],
     ids=["library", "builtin"],
