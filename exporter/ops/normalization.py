@@ -68,7 +68,7 @@ def batch_norm_functional(
     mean, variance = op.Reshape(mean, [-1]), op.Reshape(variance, [-1])
     unbiased = op.Div(op.Mul(variance, count), op.Sub(count, 1.0))
     new_mean, new_variance = (
-        op.Add(op.Mul(old, 1.0 - momentum), op.Mul(cast(new, _int(old.dtype)), momentum))
+        op.Add(op.Mul(old, 1.0 - momentum), op.Mul(cast(new, old.dtype), momentum))
         for old, new in ((running_mean, mean), (running_var, unbiased))
     )
     return [result, mean, deviation, new_mean, new_variance]
@@ -143,14 +143,10 @@ def _normalized(
     deviation = op.Reciprocal(op.Sqrt(op.Add(variance, eps)))
     result = op.Mul(op.Sub(value, mean), deviation)
     if weight is not None:
-        result = op.Mul(result, op.Reshape(cast(weight, _int(value.dtype)), per_channel))
+        result = op.Mul(result, op.Reshape(cast(weight, value.dtype), per_channel))
     if bias is not None:
-        result = op.Add(result, op.Reshape(cast(bias, _int(value.dtype)), per_channel))
+        result = op.Add(result, op.Reshape(cast(bias, value.dtype), per_channel))
     return result, op.Reshape(deviation, [-1])
-
-
-def _int(dtype: ir.DataType | None) -> int:
-    return -1 if dtype is None else int(dtype)
 
 
 @translates("aten::layer_norm")

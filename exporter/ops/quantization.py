@@ -127,8 +127,8 @@ def choose_qparams(input: ir.Value, quant_min: int, quant_max: int, eps: float, 
     """
     del dtype
     values = op.Cast(input, to=_FLOAT)
-    least = op.Min(op.ReduceMin(values, keepdims=False), 0.0)
-    largest = op.Max(op.ReduceMax(values, keepdims=False), 0.0)
+    least = op.Min(op.ReduceMin(values), 0.0)
+    largest = op.Max(op.ReduceMax(values), 0.0)
     scale = op.Max(op.Div(op.Sub(largest, least), float(quant_max - quant_min)), eps)
     zero_point = _within(op.Sub(float(quant_min), op.Round(op.Div(least, scale))), quant_min, quant_max)
     return op.Reshape(op.Cast(scale, to=ir.DataType.DOUBLE), [1]), op.Reshape(op.Cast(zero_point, to=ir.DataType.INT64), [1])
@@ -141,7 +141,7 @@ def choose_qparams_symmetric(input: ir.Value, quant_min: int, quant_max: int, ep
     Returns:
         The scale (float64) and the zero point (int64) of all elements, both of shape (1,).
     """
-    largest = op.ReduceMax(op.Abs(op.Cast(input, to=_FLOAT)), keepdims=False)
+    largest = op.ReduceMax(op.Abs(op.Cast(input, to=_FLOAT)))
     scale = op.Max(op.Div(largest, (quant_max - quant_min) / 2), eps)
     zero_point = 128 if ir.DataType(dtype) is ir.DataType.UINT8 else 0
     return op.Reshape(op.Cast(scale, to=ir.DataType.DOUBLE), [1]), op.Cast([zero_point], to=ir.DataType.INT64)

@@ -220,3 +220,41 @@ def test_a_branch_of_a_library(load: Load, tmp_path: pathlib.Path, test: str, si
     model.call = library.doubled
     program = onnxplain.export(model, tuple(map(torch.rand, sizes)), dynamic_shapes=[{0: name} for name in "abc"])
     assert told(program) == constraints
+
+
+@pytest.mark.parametrize(
+    ("body", "size", "dim", "constraints"),
+    [
+        ("return torch.stack([part.sum() for part in x.split(1500)])", 2, "B", ["B <= 1500"]),
+        ("return torch.cat([part * 2 for part in x.chunk(2)])", 4, "B", ["B >= 2"]),
+        ("return x.view(-1, 4).sum(0).sum() + x.view(-1, 6).mean()", 24, Dim("B"), ["B % 4 == 0"]),
+    ],
+)
+def test_a_limit_of_one_dim_is_told_once(load: Load, body: str, size: int, dim: Any, constraints: list[str]) -> None:
+    _, program = exported(load, body, [(size,), (1,)], ({0: dim}, None))
+    assert told(program) == constraints
+
+
+@pytest.mark.parametrize(
+    ("folder", "body", "edits"),
+    [
+        ("", "y.view(x.shape[0], -1)", ["y.shape[0]"]),
+        ("", "torch.reshape(y, (x.shape[0], -1))", []),
+        ("site-packages/", "y.view(x.shape[0], -1)", []),
+    ],
+)
+def test_a_view_may_take_the_size_of_its_own_tensor(load: Load, tmp_path: pathlib.Path, folder: str, body: str, edits: list[str]) -> None:
+    (tmp_path / "site-packages").mkdir()
+    library = load(f"import torch\n\n\ndef rows(x, y):\n    return {body}\n", f"{folder}library")
+    model = load(NET.format("return self.rows(x, y).sum() + x")).Net()
+    model.rows = library.rows
+    program = onnxplain.export(model, (torch.rand(3), torch.rand(12)), dynamic_shapes=({0: "B"}, None))
+    assert told(program) == ["12 % B == 0"]
+    (finding,) = program.diagnostics.findings
+    assert [edit.replacement for fix in finding.fixes for edit in fix.edits] == edits
+
+
+def test_a_number_in_a_lambda_is_told(load: Load) -> None:
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(load("halves = lambda x: x.view(3, 4) / 2\n").halves, (torch.rand(3, 4),), dynamic_shapes=({0: "B"},))
+    assert [each.rule.id for each in failed.value.findings] == ["OXP1003"]

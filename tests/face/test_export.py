@@ -15,6 +15,7 @@ import textwrap
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
 import onnx
 import onnxruntime
@@ -104,16 +105,15 @@ def test_message_begins_with_first_finding_and_has_no_colour(load: Load, marked:
 
 @pytest.mark.parametrize("stage", ["open_destination", "capture", "passes.run", "plan", "build", "optimize", "serialize", "verify", "save"])
 def test_exception_in_a_stage_becomes_a_finding(stage: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*args: object, **kwargs: object) -> None:
-        raise RuntimeError("a fault, injected")
-
-    monkeypatch.setattr(f"onnxplain.pipeline.{stage}", broken)
+    monkeypatch.setattr(f"onnxplain.pipeline.{stage}", mock.Mock(side_effect=RuntimeError("a fault, injected")))
     failed = failing(Small().eval(), (torch.randn(2, 8),), tmp_path, verify=True)
     (finding,) = failed.findings
     assert finding.rule.id == "OXP0001"
     assert finding.level is Level.ERROR
     assert finding.blocking
     assert "a fault, injected" in finding.cause
+    assert finding.location is not None
+    assert finding.location.snippet.startswith("onnxplain.export(model, args")
     assert isinstance(failed.__cause__, RuntimeError)
     assert [each.completed for each in failed.log.stages][-1] is False
 
@@ -624,3 +624,9 @@ def test_logs_name_the_version_and_the_homepage_of_the_package() -> None:
     package = importlib.metadata.metadata("onnxplain")
     assert tool.version == package["Version"]
     assert f"Homepage, {tool.uri}" in package.get_all("Project-URL", [])
+
+
+def test_logs_name_the_versions_of_what_they_depend_on(tmp_path: pathlib.Path) -> None:
+    failed = failing(Small(), (torch.randn(2, 7),), tmp_path)
+    assert dict(failed.log.environment)["torch"] == torch.__version__
+    assert dict(failed.log.environment)["onnxruntime"] == onnxruntime.__version__

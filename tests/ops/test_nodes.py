@@ -37,6 +37,12 @@ NODES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], bool, str]]
     "clamp": (lambda x: x.clamp(0, 1), (BATCH,), False, "Clip"),
     "cast to the same": (lambda x: x.to(torch.float32).abs(), (BATCH,), False, "Abs"),
     "range": (lambda x: torch.arange(x.size(0)), (BATCH,), True, "Shape Squeeze Range"),
+    "recurrent layer of one gate": (
+        lambda x, w, r, b: torch.rnn_tanh(x, torch.zeros(1, 4, 5), [w, r, b, b], True, 1, 0.0, False, False, False)[0],
+        (BATCH, torch.randn(5, 6), torch.randn(5, 5), torch.randn(5)),
+        False,
+        "Unsqueeze Unsqueeze Concat Unsqueeze RNN Squeeze",
+    ),
     "transform of a real signal": (
         lambda x: torch.view_as_real(torch.stft(x, 4, 2, center=False, onesided=False, window=torch.ones(4), return_complex=True)),
         (BATCH.reshape(3, 24),),

@@ -336,7 +336,9 @@ import xml.dom, xml.sax
 
 import torch
 
+FACTOR = 2
 scale = lambda x: x * 2
+table = {"scale": lambda x, by=FACTOR: x * by}
 pair = [lambda x: x + 1, lambda x: x + 2]
 
 
@@ -421,6 +423,7 @@ def test_a_class_with_functions_of_others(
 FUNCTIONS: dict[str, Callable[[types.ModuleType], Any]] = {
     "a function": lambda m: m.cached,
     "a lambda": lambda m: m.scale,
+    "a lambda in a dict": lambda m: m.table["scale"],
     "a method of an inner class": lambda m: m.Outer.Inner.twice,
     "a class method of an inner class": lambda m: m.Outer.Inner.thrice,
     "a function of a library": lambda m: torch.nn.functional.relu,
@@ -783,7 +786,11 @@ else:
 class Net(torch.nn.Module):
     def forward(self, x):
         names = (SUM, ROOT, RANGE, TENSOR, ARRAY, ANNOTATED, READ, LOADED, FOLDER, HERE, first, second, left, right, counter, last, GRADS)
-        return names, CHOSEN
+        return names, chosen(), READ
+
+
+def chosen():
+    return CHOSEN if READ == LOADED - 7 else READ
 
 
 def unused():
@@ -803,6 +810,7 @@ def test_global_values(load: Load, tmp_path: pathlib.Path) -> None:
         assert name == "TENSOR" or mine == theirs or name == "FOLDER", name
     assert kept[1] == "chosen"
     assert "unused" not in names
+    assert [len(re.findall(rf"^{name} = ", script, re.MULTILINE)) for name in ("READ", "LOADED", "HERE")] == [1, 1, 1]
     for copied in ("ROOT = math.sqrt(16)", "RANGE = list(range(3))", "TENSOR = torch.arange(3) + 1", "ARRAY = int(np.prod((2, 3)))"):
         assert f"{copied}\n" in script
     for computed in ("open(", "np.load", "os.getcwd"):

@@ -96,6 +96,15 @@ class Table(dict):
     pass
 
 
+@dataclasses.dataclass
+class Result(collections.OrderedDict):
+    scores: list
+    loss: float = None
+
+    def __post_init__(self):
+        self.update((name, value) for name, value in vars(self).items() if value is not None)
+
+
 def double(x, by=2):
     return x * by
 
@@ -125,6 +134,7 @@ VALUES: dict[str, Make] = {
     "counter": lambda m: collections.Counter(a=3),
     "defaultdict": lambda m: collections.defaultdict(list, {"a": [1]}),
     "table": lambda m: m.Table(a=1),
+    "dataclass that is a dict": lambda m: m.Result([1, 2]),
     "enum": lambda m: [m.Color.RED],
     "named tuple": lambda m: m.Point(1, [2]),
     "dataclass": lambda m: m.Settings(3, [m.Color.RED]),

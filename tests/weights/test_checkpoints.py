@@ -10,6 +10,7 @@ import struct
 import zipfile
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import onnx
@@ -339,6 +340,17 @@ def test_broken_files(tmp_path: pathlib.Path, net: Net, program: onnxplain.ONNXP
         program.apply_weights(path)
     with pytest.raises(onnxplain.InvalidArgument, match="no data"):
         program(X)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"), [(RuntimeError("a reason, injected\nand more"), "a reason, injected"), (EOFError(), "EOFError")]
+)
+def test_why_torch_does_not_load_a_file_is_told(
+    tmp_path: pathlib.Path, net: Net, program: onnxplain.ONNXProgram, monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str
+) -> None:
+    monkeypatch.setattr(torch, "load", mock.Mock(side_effect=error))
+    with pytest.raises(onnxplain.InvalidArgument, match=reason):
+        program.apply_weights(as_torch(net, tmp_path))
 
 
 def test_a_header_ends_within_its_file(tmp_path: pathlib.Path, program: onnxplain.ONNXProgram) -> None:

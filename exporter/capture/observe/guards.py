@@ -212,7 +212,7 @@ class Guards:
 def larger(symbol: sympy.Basic, sizes: Sizes) -> Iterator[dict[sympy.Basic, int]]:
     """`sizes` with larger sizes of `symbol`: the nearest ones, then some at growing distances."""
     size = sizes[symbol]
-    further = (size << doublings for doublings in range(1, 5))
+    further = (size << doublings for doublings in range(1, 11))
     return ({**sizes, symbol: other} for other in dict.fromkeys((*range(size + 1, size + _NEAR + 1), *further)))
 
 

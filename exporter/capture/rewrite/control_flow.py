@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from onnxplain.capture.observe.frames import Site
 from onnxplain.diagnostics import Confidence, Edit, Fix, Location, Region, line_text
@@ -36,7 +36,7 @@ def for_branch(place: Location, site: Site) -> list[Fix]:
     test = syntax.test_at(place)
     module = syntax.tree(place.file)
     if test is None or module is None:
-        return _of_builtin(place)
+        return list(_of_builtin(place))
     torch = syntax.name_of_torch(place.file)
     if (check := _left_out(place.file, module, test, torch)) is not None:
         return [check]
@@ -81,21 +81,20 @@ def _fix(file: str, description: str, rewrite: Rewrite) -> Fix:
     return Fix(description, confidence, edits=(Edit(file, rewrite.region, rewrite.code),))
 
 
-def _of_builtin(place: Location) -> list[Fix]:
+def _of_builtin(place: Location) -> Iterator[Fix]:
     """Fixes for a builtin function that compares tensors, or asks for the truth of several."""
     call = None if place.region is None else syntax.innermost(place.file, place.region, ast.Call)
     function = syntax.innermost(place.file, place.region, ast.FunctionDef) if place.region is not None else None
     if call is None or function is None or not isinstance(call.func, ast.Name):
-        return []
+        return
     scope = Scope(place.file, function, syntax.name_of_torch(place.file) or "torch", None, frozenset())
     match call:
         case ast.Call(func=ast.Name(id="max" | "min" as name), args=[_, _], keywords=[]):
             # NOTE: Python's max returns NaN only if it is the first argument.
             maximum = f"{scope.torch}.{name}imum({', '.join(map(scope.text, call.args))})"
-            return [_guess(scope, "Compare the tensors in the graph.", call, maximum, Confidence.CHANGES_BEHAVIOUR)]
+            yield _guess(scope, "Compare the tensors in the graph.", call, maximum, Confidence.CHANGES_BEHAVIOUR)
         case ast.Call(func=ast.Name(id="any" | "all"), args=[ast.GeneratorExp()]) if (together := scope.predicate(call)) is not None:
-            return [_guess(scope, "Combine the answers in the graph: the result is a tensor then.", call, together, Confidence.GUESS)]
-    return []
+            yield _guess(scope, "Combine the answers in the graph: the result is a tensor then.", call, together, Confidence.GUESS)
 
 
 def _guess(scope: Scope, description: str, node: ast.expr, code: str, confidence: Confidence) -> Fix:

@@ -75,7 +75,7 @@ def own_size(place: Location) -> list[Fix]:
     call = None if place.region is None else syntax.innermost(place.file, place.region, ast.Call)
     match call:
         case ast.Call(func=ast.Attribute(value=ast.Name(id=tensor), attr=name), args=[ast.Name() | ast.Subscript() as size, *_]):
-            if name in _RESHAPES and locations.is_users(place.file):
+            if name in _RESHAPES and tensor != syntax.name_of_torch(place.file) and locations.is_users(place.file):
                 edit = Edit(place.file, syntax.region(place.file, size), f"{tensor}.shape[0]")
                 return [Fix("Use the size of the tensor itself.", Confidence.GUESS, edits=(edit,))]
     return []

@@ -23,7 +23,7 @@ def _absolute(value: ir.Value) -> Any:
     # NOTE: of parts divided by the larger one, so that the squares do not overflow.
     scale = op.ReduceMax(op.Abs(value), [-1], keepdims=1)
     is_plain = op.And(op.Greater(scale, zero(scale)), op.Not(op.IsInf(scale)))
-    scaled = op.Div(value, op.Where(is_plain, scale, op.CastLike(1.0, scale)))
+    scaled = op.Div(value, scale)
     size = op.Mul(op.Sqrt(op.ReduceSumSquare(scaled, [-1], keepdims=1)), scale)
     return op.Where(is_plain, size, scale)
 

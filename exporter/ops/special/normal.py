@@ -14,13 +14,9 @@ from . import coefficients as c
 from .series import choose, in_double, number, ratio
 
 
-def erf(x: Any) -> Any:
-    """The error function in DOUBLE, which ONNX Runtime's Erf has not."""
-    size = op.Abs(x)
-    square = op.Mul(x, x)
-    near = op.Mul(x, ratio(square, c.ERF_T, c.ERF_U))
-    far = op.Sub(1.0, op.Mul(op.Exp(op.Neg(square)), _far(size)))
-    return op.Where(op.Less(size, 1), near, op.Mul(op.Sign(x), far))
+def _erf(x: Any) -> Any:
+    """The error function for -1 <= x <= 1 in DOUBLE, which ONNX Runtime's Erf has not."""
+    return op.Mul(x, ratio(op.Mul(x, x), c.ERF_T, c.ERF_U))
 
 
 def _far(size: Any) -> Any:
@@ -45,7 +41,7 @@ def erfcx(self: ir.Value) -> Any:
 def _erfcx(x: Any) -> Any:
     size = op.Abs(x)
     grown = op.Exp(op.Mul(x, x))
-    near = op.Mul(grown, op.Sub(1.0, erf(x)))
+    near = op.Mul(grown, op.Sub(1.0, _erf(x)))
     far = _far(size)
     return choose((op.Less(size, 1), near), (op.Less(x, 0), op.Sub(op.Mul(grown, 2), far)), otherwise=far)
 
@@ -59,7 +55,7 @@ def erfc(self: ir.Value) -> Any:
 
 def _erfc(x: Any) -> Any:
     tail = op.Mul(op.Exp(op.Neg(op.Mul(x, x))), _far(op.Abs(x)))
-    return choose((op.Less(op.Abs(x), 1), op.Sub(1.0, erf(x))), (op.Less(x, 0), op.Sub(2.0, tail)), otherwise=tail)
+    return choose((op.Less(op.Abs(x), 1), op.Sub(1.0, _erf(x))), (op.Less(x, 0), op.Sub(2.0, tail)), otherwise=tail)
 
 
 @translates("aten::special_ndtr")
@@ -104,7 +100,7 @@ def erfinv(self: ir.Value) -> Any:
     for _ in range(2):
         slope = op.Mul(op.Exp(op.Neg(op.Mul(x, x))), 2 / math.sqrt(math.pi))
         # NOTE: where the result is near 1, erfc keeps the digits that erf loses.
-        error = op.Where(op.Greater(size, 0.5), op.Mul(op.Sign(self), op.Sub(op.Sub(1.0, size), _erfc(op.Abs(x)))), op.Sub(erf(x), self))
+        error = op.Where(op.Greater(size, 0.5), op.Mul(op.Sign(self), op.Sub(op.Sub(1.0, size), _erfc(op.Abs(x)))), op.Sub(_erf(x), self))
         x = op.Sub(x, op.Div(error, slope))
     infinite = op.Mul(op.Sign(self), number(math.inf))
     return choose((op.Equal(size, 1), infinite), (op.Greater(size, 1), math.nan), otherwise=x)

@@ -127,6 +127,9 @@ CASES: dict[str, Case] = {
     "conv3d-no-bias": dynamic(layer(nn.Conv3d(2, 3, 2, bias=False)), (randn(2, 2, 4, 5, 3),)),
     "conv3d-same": static(layer(nn.Conv3d(2, 3, 3, padding="same")), (randn(1, 2, 4, 5, 3),)),
     "conv-transpose1d": dynamic(layer(nn.ConvTranspose1d(8, 4, 3, stride=2, padding=1, output_padding=1)), X),
+    "conv-transpose1d-padded-by-size": dynamic(
+        lambda x: functional.conv_transpose1d(x, torch.ones(8, 4, 3), stride=3, output_padding=(x.shape[2] % 3,)), X
+    ),
     "conv-transpose2d": dynamic(layer(nn.ConvTranspose2d(4, 6, 3, groups=2, dilation=2)), IMAGE),
     "conv-transpose3d": static(layer(nn.ConvTranspose3d(2, 3, 2, stride=2)), (randn(2, 4, 5, 3),)),
     "convolution": dynamic(

@@ -8,6 +8,7 @@ from torch.nn import functional
 from .case import Case, X, aten, dynamic, static
 
 ONE_CLASS = torch.tensor([[0.0, 0.0, 2.0], [1.0, 0.0, 0.0]])
+SHARES = torch.tensor([0.25, 0.75, 0.0])
 P = 0.4
 DRAWS = frozenset({"OXP1015"})
 
@@ -152,6 +153,13 @@ CASES: dict[str, Case] = {
     ),
     "without-replacement": static(
         lambda x: (x.abs().multinomial(6).sort(-1)[0], x[0].abs().multinomial(6).sort()[0]), (X[0][0] + 1,), expects=DRAWS
+    ),
+    "shares-without-replacement": static(
+        lambda x: [
+            ((x * 0 + SHARES).multinomial(2)[:, 0] == each).float().mean().sub(share).abs() < 0.05 for each, share in enumerate(SHARES)
+        ],
+        (torch.ones(3000, 3),),
+        expects=DRAWS,
     ),
     "uniform": static(lambda x: ((drawn := aten.uniform(x, 2.0, 3.0)) >= 2, drawn <= 3, (aten.uniform(x.half()) <= 1)), X, expects=DRAWS),
     "like": static(

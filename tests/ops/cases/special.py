@@ -38,7 +38,7 @@ CASES: dict[str, Case] = {
             *(special.bessel_y0(x), special.bessel_y1(x), special.airy_ai(x)),
         ],
         DOUBLES,
-        tolerance=1e-12,
+        tolerance=1e-14,
     ),
     "bessel-dynamic": dynamic(lambda x: (torch.i0(x), special.bessel_y0(x), special.airy_ai(x)), POSITIVE),
     "bessel-large-double": static(
