@@ -151,6 +151,7 @@ def export(
             repository, no suppressed findings, no stacks and graphs, at most 5,000 findings. An event of the log lists what it omits.
         name: The model's name in the log, its class by default. Gates and code scanning tell models apart by it.
         strategies: The capture strategies to try, in order: "non-strict", "strict", "draft", and your `FXGraphExtractor`s.
+            Where "non-strict" fails and the model differentiates, operators are also recorded below autograd.
         **old: Arguments of older exporters without a meaning here; each becomes a note.
 
     Returns:

@@ -18,10 +18,11 @@ from .symbols import Symbol
 
 # NOTE: torch.export.export calls it with pre_dispatch=True.
 _EXPORT = Symbol("torch.export._trace:_export", without="most models that differentiate in forward cannot be captured")
-_NESTED = Symbol(
+_BACKWARD = Symbol(
     "torch._functorch.eager_transforms:grad_increment_nesting",
     without="most models that use functions of torch.func cannot be captured",
 )
+_FORWARD = Symbol("torch._functorch.eager_transforms:jvp_increment_nesting", without=_BACKWARD.without)
 CAN_CAPTURE = _EXPORT.is_present
 
 
@@ -35,9 +36,8 @@ def noticed(on_gradient: Callable[[], None]) -> Iterator[None]:
 
     with contextlib.ExitStack() as stack:
         slots = [Slot(torch.autograd, "grad"), Slot(torch.autograd, "backward")]
-        if _NESTED.is_present:
-            slots.append(Slot(torch._functorch.eager_transforms, "grad_increment_nesting"))
-        for slot in slots:
+        nested = [each.path.rpartition(":")[2] for each in (_BACKWARD, _FORWARD) if each.is_present]
+        for slot in (*slots, *(Slot(torch._functorch.eager_transforms, name) for name in nested)):
             stack.enter_context(wrapped(slot, noticing))
         yield
 

@@ -89,6 +89,7 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[Tensor, ...]]] = {
         lambda: Function(lambda x: torch.func.hessian(lambda row: row.sin().prod())(x[0]) + x.sum()),
         (torch.rand(3, 2),),
     ),
+    "torch.func.jacfwd": (lambda: Function(lambda x: torch.func.jacfwd(torch.tanh)(x[0]) + x.sum()), (torch.rand(3, 2),)),
     "torch.func.vjp": (lambda: Function(lambda x: torch.func.vjp(torch.sigmoid, x)[1](x.cos())[0]), (torch.rand(3, 2),)),
 }
 
