@@ -13,7 +13,7 @@ from onnxplain.diagnostics import Confidence, Fix, Location
 from onnxplain.registry import qualified_name
 from onnxplain.rules import CheckDropped
 from onnxplain.source import locations
-from onnxplain.torch_internals.operators import SQUEEZES
+from onnxplain.torch_internals.operators import SQUEEZES, OpOverload
 
 from .finished import Finished
 
@@ -25,13 +25,14 @@ def findings(finished: Finished) -> Iterator[Finding]:
     """The findings about checks of data-dependent numbers and of tensors. A check that only limits a size is not worth a finding."""
     # NOTE: if one line has several relations, the later ones mostly follow from the first.
     first: dict[Location, sympy.Basic] = {}
-    # NOTE: torch 2.11 takes the size of a slice up to an input's size for one from data at first.
-    from_data = {symbol for node in finished.nodes for symbol in node.meta.get("unbacked_bindings") or ()}
     guards, dims = finished.attempt.guards, finished.request.shapes.dims
     known = guards.symbols.sizes(dims).keys()
+    # NOTE: torch 2.11 takes the sizes of slices for sizes from data at first.
+    known_from_data = {symbol for node in finished.nodes for symbol in node.meta.get("unbacked_bindings") or ()}
+    some_from_data = any(map(_makes_sizes, finished.nodes))
     for relation, stack in guards.checks():
-        is_told = stack[-1] in first or _holds_always(relation) or not relation.free_symbols & from_data
-        if not _is_range(relation) and not is_told:
+        is_from_data = some_from_data or bool(relation.free_symbols & known_from_data)
+        if is_from_data and not _is_range(relation) and stack[-1] not in first and not _holds_always(relation):
             first[stack[-1]] = relation
             names = {dim: dim.name for dim in guards.symbols.places([relation], dims)}
             yield Finding(CheckDropped(check=guards.symbols.text(relation, names)), locations.at_stack(stack))
@@ -55,6 +56,16 @@ def _squeezed(node: torch.fx.Node) -> Iterator[tuple[int, sympy.Basic]]:
         for dim in named if value.dim() else ():
             if isinstance(size := value.shape[dim], torch.SymInt):
                 yield dim % value.dim(), size.node.expr
+
+
+def _makes_sizes(node: torch.fx.Node) -> bool:
+    """Whether an operator makes, or may make, a size or a number from data."""
+    if node.target is torch.ops.aten.index.Tensor:
+        return any(each.meta["val"].dtype in (torch.bool, torch.uint8) for each in node.all_input_nodes[1:])
+    if not isinstance(node.target, OpOverload):
+        return False
+    tags, is_torchs = node.target.tags, node.target.namespace in ("aten", "prims")
+    return not is_torchs or torch.Tag.dynamic_output_shape in tags or torch.Tag.data_dependent_output in tags
 
 
 def _holds_always(relation: sympy.Basic) -> bool:
