@@ -6,6 +6,7 @@ floats.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -122,6 +123,12 @@ def gt(a: Any, b: Any) -> Any:
 def ge(a: Any, b: Any) -> Any:
     """Python's a >= b."""
     return _combined(op.GreaterOrEqual, a, b)
+
+
+@translates("torch::sym_sum")
+def sym_sum(args: Any) -> Any:
+    """Python's sum(args) of three or more sizes."""
+    return functools.reduce(add, args)
 
 
 @translates("torch::sym_max")

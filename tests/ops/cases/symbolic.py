@@ -50,6 +50,7 @@ def compared(x: torch.Tensor, mask: torch.Tensor) -> list[Any]:
 
 
 CASES: dict[str, Case] = {
+    "sum-of-sizes": dynamic(lambda x: torch.ones(torch.sym_sum([x.size(0), x.size(1), x.size(2)])) * 2, X),
     "integers": dynamic(integers, PAIR[:1]),
     "floats": dynamic(floats, PAIR[:1]),
     "rounded": dynamic(rounded, (randn(2, 100),)),
