@@ -68,7 +68,8 @@ def _outside_of_export(model: torch.nn.Module) -> Iterator[None]:
 
     def end(_module: Any, _args: Any, outputs: Any) -> Any:
         torch.set_grad_enabled(modes.pop())
-        return pytree.map_tensors(torch.detach, outputs)
+        # NOTE: a model may call itself.
+        return outputs if modes else pytree.map_tensors(torch.detach, outputs)
 
     hooks = [model.register_forward_pre_hook(begin), model.register_forward_hook(end)]
     before = torch.is_grad_enabled()

@@ -157,3 +157,21 @@ def test_a_failure_leaves_the_mode_of_gradients() -> None:
     assert torch.is_grad_enabled()
     assert not Fails()._forward_hooks
     assert "OXP1005" in {each.rule.id for each in failed.value.findings}
+
+
+class CallsItself(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x: Tensor, depth: int = 0) -> Tensor:
+        if depth == 1:
+            return self.layer(x).tanh()  # type: ignore[no-any-return]  # a tensor
+        x = x.detach().requires_grad_(True)
+        return torch.autograd.grad(self(x, 1).sum(), x)[0]
+
+
+def test_a_model_that_calls_itself() -> None:
+    model, x = CallsItself().eval(), torch.rand(2, 3)
+    program = onnxplain.export(model, (torch.rand(2, 3),))
+    torch.testing.assert_close(program(x)[0], model(x))
