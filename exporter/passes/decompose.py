@@ -58,7 +58,7 @@ def decompose(context: DiagnosticContext, module: torch.fx.GraphModule, registry
     tried: set[torch.fx.Node] = set()
     while needing:
         for node in needing:
-            made = _decomposition(context, node, wanted) or _implementation(context, node, wanted) or _constant(node)
+            made = _decomposition(context, node, wanted) or _implementation(context, node, wanted) or _constant(context, node)
             if made is not None:
                 inline(module, node, made, node.all_input_nodes, functools.partial(_mark, node))
                 context.event(f"{qualified_name(node.target)} ({node.name}) was decomposed.", logging.DEBUG)
@@ -120,15 +120,23 @@ def _implementation(context: DiagnosticContext, node: torch.fx.Node, wanted: _Wa
     return made
 
 
-def _constant(node: torch.fx.Node) -> torch.fx.GraphModule | None:
+def _constant(context: DiagnosticContext, node: torch.fx.Node) -> torch.fx.GraphModule | None:
     """The graph of one constant, for an operator of torch that only numbers decide, such as a window; None for other operators."""
     target = node.target
     assert isinstance(target, OpOverload)
     draws = torch.Tag.nondeterministic_seeded in target.tags
     if draws or node.all_input_nodes or target.namespace != "aten" or not isinstance(node.meta.get("val"), torch.Tensor):
         return None
+    # NOTE: where the constant would be kept is nothing to the exported model.
+    options = {name: value for name, value in node.kwargs.items() if name not in ("device", "pin_memory")}
+    try:
+        value = target(*node.args, **options)
+    except Exception as error:  # noqa: BLE001  an operator may raise anything
+        # NOTE: dispatch reports the operator as unsupported.
+        context.event(f"{qualified_name(target)} cannot be computed as a constant: {described_error(error)}")
+        return None
     holder, graph = torch.nn.Module(), torch.fx.Graph()
-    holder.value = target(*node.args, **{**node.kwargs, "device": "cpu"} if "device" in node.kwargs else node.kwargs)
+    holder.value = value
     graph.output(graph.get_attr("value"))
     return torch.fx.GraphModule(holder, graph)
 

@@ -159,3 +159,13 @@ def test_fourier_transforms(name: str) -> None:
 def test_tensors_that_a_decomposition_makes_are_on_the_device_of_its_input(operator: Callable[[torch.Tensor], object]) -> None:
     program = onnxplain.export(operator, (torch.empty(3, 3, device="meta"),))
     check(operator, program, (torch.tensor([[2.0, 1.0, 0.5], [3.0, 1.0, 1.0], [0.5, 2.0, 4.0]]),))
+
+
+@pytest.mark.parametrize("options", [{"pin_memory": True}, {"device": "cpu"}], ids=str)
+def test_a_constant_wherever_the_model_would_keep_it(options: dict[str, Any]) -> None:
+    class Window(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * torch.bartlett_window(4, **options)
+
+    program = onnxplain.export(Window(), (torch.ones(4),))
+    torch.testing.assert_close(program(torch.ones(4))[0], torch.bartlett_window(4))
