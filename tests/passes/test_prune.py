@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 import onnxplain
@@ -34,8 +35,15 @@ class Joined(torch.nn.Module):
         return chosen[: chosen.shape[0]] + y
 
 
-def test_a_size_from_data_that_equals_an_inputs_is_told() -> None:
-    program = onnxplain.export(Joined(), (torch.ones(3), torch.ones(3)), dynamic_shapes=({0: "rows"}, {0: "chosen"}))
+class JoinedByItself(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        chosen = x[x]
+        return chosen[: chosen.shape[0]] + y
+
+
+@pytest.mark.parametrize(("model", "mask"), [(Joined(), torch.ones(3)), (JoinedByItself(), torch.ones(3).bool())])
+def test_a_size_from_data_that_equals_an_inputs_is_told(model: torch.nn.Module, mask: torch.Tensor) -> None:
+    program = onnxplain.export(model, (mask, torch.ones(3)), dynamic_shapes=({0: "rows"}, {0: "chosen"}))
     assert [(each.rule.id, each.location and each.location.line) for each in program.diagnostics.findings] == [
-        (CheckDropped.id, Joined.forward.__code__.co_firstlineno + 2)
+        (CheckDropped.id, model.forward.__code__.co_firstlineno + 2)
     ]

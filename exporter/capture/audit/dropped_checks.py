@@ -61,7 +61,8 @@ def _squeezed(node: torch.fx.Node) -> Iterator[tuple[int, sympy.Basic]]:
 def _makes_sizes(node: torch.fx.Node) -> bool:
     """Whether an operator makes, or may make, a size or a number from data."""
     if node.target is torch.ops.aten.index.Tensor:
-        return any(each.meta["val"].dtype in (torch.bool, torch.uint8) for each in node.all_input_nodes[1:])
+        indices = [each.meta["val"] for each in node.args[1] if isinstance(each, torch.fx.Node)]  # type: ignore[union-attr]  # a list
+        return any(each.dtype in (torch.bool, torch.uint8) for each in indices)
     if not isinstance(node.target, OpOverload):
         return False
     tags, is_torchs = node.target.tags, node.target.namespace in ("aten", "prims")
@@ -69,7 +70,7 @@ def _makes_sizes(node: torch.fx.Node) -> bool:
 
 
 def _holds_always(relation: sympy.Basic) -> bool:
-    """Whether a size must be a multiple of its own factor, which torch does not see, as in `4 * (u0 + 6) % (u0 + 6)`."""
+    """Whether `relation` says that a multiple of a size is divisible by that size, as in `(4*u0 + 24) % (u0 + 6) == 0`."""
     if not isinstance(relation, sympy.Eq) or relation.rhs != 0 or len(relation.lhs.args) != 2 or "Mod" not in type(relation.lhs).__name__:
         return False
     whole, factor = relation.lhs.args
