@@ -20,12 +20,6 @@ _TRANSPOSED = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose
 _Ints = Sequence[int]
 
 
-def _vjp(function: Callable[[Tensor], Tensor], value: Tensor, grad: Tensor) -> Tensor:
-    """The gradient of `function` at `value`, times `grad`."""
-    result: Tensor = torch.func.vjp(function, value)[1](grad)[0]
-    return result
-
-
 def _convolution(
     grad: Tensor,
     input: Tensor,
@@ -121,7 +115,7 @@ def _adaptive_average_pool(rank: int) -> Callable[[Tensor, Tensor], Tensor]:
             window, place = torch.arange(count, device=grad.device).unsqueeze(1), torch.arange(size, device=grad.device)
             starts, ends = window * size // count, ((window + 1) * size + count - 1) // count
             shares = ((place >= starts) & (place < ends)).to(grad.dtype) / (ends - starts)
-            grad = (grad.movedim(dim, -1) @ shares.to(grad.dtype)).movedim(-1, dim)
+            grad = (grad.movedim(dim, -1) @ shares).movedim(-1, dim)
         return grad
 
     return backward
@@ -149,7 +143,8 @@ def _replication_pad(grad: Tensor, self: Tensor, padding: _Ints) -> Tensor:
             value = value.index_select(dim, places)
         return value
 
-    return _vjp(padded, self, grad)
+    result: Tensor = torch.func.vjp(padded, self)[1](grad)[0]
+    return result
 
 
 def _shrink(grad: Tensor, self: Tensor, lambd: float) -> Tensor:
