@@ -121,15 +121,16 @@ def _adaptive_average_pool(rank: int) -> Callable[[Tensor, Tensor], Tensor]:
     return backward
 
 
-def _scattered(grad: Tensor, self: Tensor, indices: Tensor, rank: int) -> Tensor:
-    """The gradient of a maximum over windows: each window's at the position of its maximum in the flattened last `rank` dims."""
-    flat = torch.zeros_like(self).flatten(-rank)
-    return flat.scatter_add(-1, indices.flatten(-rank), grad.flatten(-rank)).reshape(self.shape)
+def _maximum(rank: int) -> Callable[..., Tensor]:
+    def backward(grad: Tensor, self: Tensor, *arguments: Any) -> Tensor:
+        """The gradient of a maximum over windows: each window's at the position of its maximum in the flattened last `rank` dims.
 
+        For aten::max_pool2d_with_indices_backward, adaptive_max_pool2d_backward and those of 3 dims. Their last argument has the positions.
+        """
+        flat = torch.zeros_like(self).flatten(-rank)
+        return flat.scatter_add(-1, arguments[-1].flatten(-rank), grad.flatten(-rank)).reshape(self.shape)
 
-def _max_pool3d(grad: Tensor, self: Tensor, *arguments: Any) -> Tensor:
-    """aten::max_pool3d_with_indices_backward."""
-    return _scattered(grad, self, arguments[-1], 3)
+    return backward
 
 
 def _replication_pad(grad: Tensor, self: Tensor, padding: _Ints) -> Tensor:
@@ -193,13 +194,15 @@ _BY_NAME: Mapping[str, Callable[..., Any]] = {
     "_cdist_backward": _cdist,
     "_pdist_backward": _pdist,
     "_weight_norm_interface_backward": _weight_norm,
-    "adaptive_max_pool2d_backward": lambda grad, self, indices: _scattered(grad, self, indices, 2),
-    "adaptive_max_pool3d_backward": lambda grad, self, indices: _scattered(grad, self, indices, 3),
+    "adaptive_max_pool2d_backward": _maximum(2),
+    "adaptive_max_pool3d_backward": _maximum(3),
     "avg_pool2d_backward": _average_pool,
     "avg_pool3d_backward": _average_pool,
     "convolution_backward": _convolution,
     "hardshrink_backward": _shrink,
-    "max_pool3d_with_indices_backward": _max_pool3d,
+    # NOTE: torch 2.11 does not decompose the first.
+    "max_pool2d_with_indices_backward": _maximum(2),
+    "max_pool3d_with_indices_backward": _maximum(3),
     "replication_pad1d_backward": _replication_pad,
     "replication_pad2d_backward": _replication_pad,
     "replication_pad3d_backward": _replication_pad,
