@@ -7,12 +7,14 @@ import itertools
 import json
 import os
 import pathlib
+import pickle
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
+import filelock
 import pytest
 from corpora import OWN, SHARED, Corpus, export
 from sarif_checks import check_log
@@ -84,7 +86,7 @@ def scratch(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def own_corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     """Our own corpus, exported."""
-    return export(OWN, tmp_path_factory.mktemp("own"))
+    return _exported_once(OWN, tmp_path_factory, "own")
 
 
 @pytest.fixture(scope="session")
@@ -92,7 +94,20 @@ def shared_corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     """The corpus beside the repository, exported."""
     if not SHARED.exists():
         pytest.skip(f"the shared corpus is not there: {SHARED.name}")
-    return export(SHARED, tmp_path_factory.mktemp("shared"))
+    return _exported_once(SHARED, tmp_path_factory, "shared")
+
+
+def _exported_once(corpus: pathlib.Path, folders: pytest.TempPathFactory, name: str) -> Corpus:
+    """`corpus`, exported by the first process of a test session that needs it."""
+    # NOTE: each process of pytest-xdist has a folder of its own in that of the session.
+    in_parallel = "PYTEST_XDIST_WORKER" in os.environ
+    folder = folders.getbasetemp().parent if in_parallel else folders.getbasetemp()
+    result = folder / f"{name}.pickle"
+    with filelock.FileLock(folder / f"{name}.lock"):
+        if not result.exists():
+            result.write_bytes(pickle.dumps(export(corpus, folder / name)))
+        exported: Corpus = pickle.loads(result.read_bytes())
+    return exported
 
 
 @pytest.fixture
