@@ -29,7 +29,7 @@ def without_collection() -> Iterator[None]:
                 gc.enable()
             _open.discard(own)
 
-    with put_back(undo):
+    with put_back(undo, any_order=True):
         with _lock:
             if not _open:
                 _was_enabled = gc.isenabled()

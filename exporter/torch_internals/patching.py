@@ -87,7 +87,7 @@ def wrapped(slot: Slot, wrapper: Wrapper) -> Iterator[None]:
     """
     # NOTE: a new object, since one function may be given twice.
     own: Wrapper = functools.partial(wrapper)
-    with put_back(functools.partial(_leave, slot, own)):
+    with put_back(functools.partial(_leave, slot, own), any_order=True):
         with _LOCK:
             patch = _PATCHES.get(slot.key)
             if patch is None:

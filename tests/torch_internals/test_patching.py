@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -128,3 +129,26 @@ def test_put_back_all_begins_with_the_last() -> None:
     with put_back(lambda: done.append(1)), put_back(lambda: done.append(2)):
         put_back_all()
     assert done == [2, 1, 2, 1]
+
+
+def test_an_outer_change_is_undone_after_inner_ones_that_an_interrupt_left() -> None:
+    state = ["first"]
+
+    def changed(value: str) -> contextlib.AbstractContextManager[None]:
+        @contextlib.contextmanager
+        def change() -> Iterator[None]:
+            before = state[0]
+            with put_back(lambda: state.__setitem__(0, before)):
+                state[0] = value
+                yield
+
+        return change()
+
+    with changed("second"):
+        left = changed("third")
+        left.__enter__()
+    # `left` restores "second", which must not come after the end of "second".
+    assert state == ["first"]
+    put_back_all()
+    assert state == ["first"]
+    left.__exit__(None, None, None)
