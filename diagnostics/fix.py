@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import textwrap
 
 from .location import Region
 
@@ -31,6 +32,10 @@ class Edit:
         head = before[0][: (region.column or 1) - 1]
         tail = before[-1][region.end_column - 1 :] if region.end_column else ""
         return before, (head + self.replacement + tail).splitlines()
+
+    def as_snippet(self) -> str:
+        """The replacement without the indentation of its place."""
+        return textwrap.dedent(" " * ((self.region.column or 1) - 1) + self.replacement).strip()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

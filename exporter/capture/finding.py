@@ -35,6 +35,17 @@ class Finding:
     blocking: bool = True
     negligible: bool = False
 
+    def for_users(self) -> Finding:
+        """The finding with code to look at instead of edits of files that are not the user's."""
+        foreign = [any(not locations.is_users(edit.file) for edit in fix.edits) for fix in self.fixes]
+        if not any(foreign):
+            return self
+        shown = (
+            dataclasses.replace(fix, edits=(), snippet=fix.edits[0].as_snippet()) if outside else fix
+            for fix, outside in zip(self.fixes, foreign, strict=True)
+        )
+        return dataclasses.replace(self, fixes=tuple(shown))
+
     @property
     def place(self) -> tuple[str, int | None]:
         """File and line."""

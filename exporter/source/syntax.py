@@ -50,7 +50,7 @@ def text(file: str, node: ast.expr | ast.stmt) -> str:
 def around(file: str, place: Region) -> list[ast.AST]:
     """The nodes that cover all of `place`, outermost first. If only a line is known, those that cover it or are within it."""
     module = tree(file)
-    return [] if module is None else [node for node in _down(module) if _covers(region(file, node), place)]
+    return [] if module is None else [node for node in _down(module) if covers(region(file, node), place)]
 
 
 def innermost(file: str, place: Region, kind: type[_Node]) -> _Node | None:
@@ -75,7 +75,7 @@ def test_at(location: Location) -> ast.expr | None:
     found = None
     for node in _down(module):
         for test in _tests(node):
-            at_test = _covers(region(location.file, test), location.region)
+            at_test = covers(region(location.file, test), location.region)
             # NOTE: Python 3.11 gives a jump the position of the whole statement or expression that it belongs to.
             found = test if at_test or region(location.file, node) == location.region else found
     return found
@@ -89,7 +89,7 @@ def counts_truth(location: Location) -> bool:
         and last_name(node.func) in ("bool", "float", "int")
         and any(isinstance(argument, ast.Compare | ast.BoolOp) for argument in node.args)
         and location.region is not None
-        and _covers(region(location.file, node), location.region)
+        and covers(region(location.file, node), location.region)
         for node in (_down(module) if module is not None else ())
     )
 
@@ -173,7 +173,8 @@ def _down(module: ast.Module) -> Iterator[ast.expr | ast.stmt]:
     return (node for node in ast.walk(module) if isinstance(node, ast.expr | ast.stmt))
 
 
-def _covers(whole: Region, place: Region) -> bool:
+def covers(whole: Region, place: Region) -> bool:
+    """Whether `place` is within `whole`, or is it."""
     if place.column is None:
         return whole.line <= place.line <= whole.last_line
     start, end = (whole.line, whole.column or 0), (whole.last_line, whole.end_column or 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dis
 import inspect
@@ -69,7 +70,7 @@ def key_of(code: types.CodeType) -> tuple[str, str, int]:
     return code.co_filename, code.co_name, code.co_firstlineno
 
 
-def compiled(source: str, file: str) -> Iterator[types.CodeType]:
+def compiled(source: str | ast.Module, file: str) -> Iterator[types.CodeType]:
     """The code of every function in `source`, compiled as if it were the text of `file`. Raises SyntaxError or ValueError."""
     yield from _inside(compile(source, file, "exec", dont_inherit=True))
 

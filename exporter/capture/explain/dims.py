@@ -203,14 +203,16 @@ def _frozen_dims(request: Request, guards: Guards, constants: dict[InputDim, int
 
 
 def _frozen_dim(request: Request, guards: Guards, dim: InputDim, value: int, static: Fix) -> Finding:
-    at = assumptions.evidence_about(request, guards.decisive(dim))
+    guard = guards.decisive(dim)
+    at = assumptions.evidence_about(request, guard)
     remedies = []
     if (place := at.location) is not None:
         numbers = literals.fixes(place, dim.place, value)
         if not numbers and (before := literals.upstream(place, dim.place, value)) is not None:
             used = place.saying("the dim must have this size here")
             at, numbers = dataclasses.replace(at, location=before[0], related=(*at.related, used)), before[1]
-        remedies = [*control_flow.for_int_of_size(place), *numbers, *row_loops.fixes(place)]
+        loops = control_flow.for_size(place, guard.site) if guard is not None and guard.site is not None else []
+        remedies = [*control_flow.for_int_of_size(place), *numbers, *loops, *row_loops.fixes(place)]
     return Finding(SpecializedDynamicDim(dim=dim.name, value=value), at, _place_note(dim), (*remedies, static))
 
 

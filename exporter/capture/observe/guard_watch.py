@@ -57,4 +57,5 @@ class GuardWatch:
         # NOTE: TorchDynamo may start again with a new environment: the last one counts.
         self._environment = environment
         stack, interpreted = self._frames.stack(), tuple(map(locations.summarized, dynamo.interpreted_stack()))
-        self._made.append(Guard(relation, (*stack, *interpreted), self._frames.python_asks(), operator, bool(interpreted)))
+        site = self._frames.site() if isinstance(relation, sympy.Eq) and any(side.is_Integer for side in relation.args) else None
+        self._made.append(Guard(relation, (*stack, *interpreted), self._frames.python_asks(), operator, bool(interpreted), site))

@@ -30,6 +30,7 @@ class Guard:
         asked_by_python: True if the model's code decided by the size, as with `if`; False if an operator checked it.
         operator: The operator that asked for a remainder of a size.
         interpreted: True if TorchDynamo interpreted the model's code, so that Python did not ask.
+        site: What Python was doing if the relation fixes a size; None for other guards.
     """
 
     relation: sympy.Basic
@@ -37,6 +38,7 @@ class Guard:
     asked_by_python: bool
     operator: Call | None = None
     interpreted: bool = False
+    site: Site | None = None
 
 
 @dataclasses.dataclass(frozen=True)

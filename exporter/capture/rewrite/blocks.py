@@ -7,7 +7,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
 
-from onnxplain.diagnostics import Region
+from onnxplain.diagnostics import Region, line_text
 from onnxplain.source import syntax
 
 from . import scope as scopes
@@ -49,8 +49,27 @@ class Rewrite:
 def written_out(scope: Scope, statement: ast.AugAssign) -> str:
     """The value that `x += y` gives to `x`, as an expression that does not change the old `x`."""
     value = scope.text(statement.value)
-    atom = isinstance(statement.value, ast.Name | ast.Constant | ast.Call | ast.Attribute | ast.Subscript)
-    return f"{scope.text(statement.target)} {_OPERATORS[type(statement.op)]} {value if atom else f'({value})'}"
+    return f"{scope.text(statement.target)} {_OPERATORS[type(statement.op)]} {value if _is_atom(statement.value) else f'({value})'}"
+
+
+def _written_out_in_place(scope: Scope, statement: ast.AugAssign) -> Iterator[Rewrite]:
+    """As `written_out`, as replacements beside the value, so that parts of the value may be replaced as well."""
+    target, value, whole = scope.region(statement.target), scope.region(statement.value), scope.region(statement)
+    line, column = target.last_line, target.end_column or 1
+    after = line_text(scope.file, line)[column - 1 :]
+    end = column + len(after) - len(after[after.index("=") + 1 :].lstrip())
+    name = f" = {scope.text(statement.target)} {_OPERATORS[type(statement.op)]} "
+    region = Region(line, column, line, end)
+    # NOTE: parentheses around the value are not part of it.
+    if _is_atom(statement.value) or (value.line, value.column) != (line, end):
+        yield Rewrite(region, name)
+    else:
+        yield Rewrite(region, f"{name}(")
+        yield Rewrite(Region(whole.last_line, whole.end_column, whole.last_line, whole.end_column), ")")
+
+
+def _is_atom(value: ast.expr) -> bool:
+    return isinstance(value, ast.Name | ast.Constant | ast.Call | ast.Attribute | ast.Subscript)
 
 
 def changes_others(scope: Scope, statements: Sequence[ast.stmt]) -> bool:
@@ -60,7 +79,7 @@ def changes_others(scope: Scope, statements: Sequence[ast.stmt]) -> bool:
         for root in statements
         for node in ast.walk(root)
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
-    } - scope.numbers
+    } - scope.numbers | set(scopes.written(statements))
     made = [node for node in ast.walk(scope.function) if isinstance(node, ast.Assign | ast.AnnAssign)]
     shared = {name for node in made if scopes.shares(node.value) for name in scopes.stored([node])}
     made_here = {name for node in made for name in scopes.stored([node])} - shared
@@ -86,19 +105,26 @@ def _part(scope: Scope, statements: Sequence[ast.stmt], column: int, replaced: S
 
 def spliced(source: str, region: Region, changes: Sequence[Rewrite]) -> str:
     """The text of `region` in `source` with `changes`."""
+    starts = line_starts(source)
+    first, last = offsets(starts, region)
+    text = source
+    for change in sorted(changes, key=lambda each: offsets(starts, each.region), reverse=True):
+        start, end = offsets(starts, change.region)
+        text, last = text[:start] + change.code + text[end:], last + len(change.code) - (end - start)
+    return text[first:last]
+
+
+def line_starts(source: str) -> list[int]:
+    """Where the lines of `source` begin, and where it ends."""
     starts = [0]
     for line in source.split("\n"):
         starts.append(starts[-1] + len(line) + 1)
+    return starts
 
-    def offsets(part: Region) -> tuple[int, int]:
-        return starts[part.line - 1] + (part.column or 1) - 1, starts[part.last_line - 1] + (part.end_column or 1) - 1
 
-    first, last = offsets(region)
-    text = source
-    for change in sorted(changes, key=lambda each: offsets(each.region), reverse=True):
-        start, end = offsets(change.region)
-        text, last = text[:start] + change.code + text[end:], last + len(change.code) - (end - start)
-    return text[first:last]
+def offsets(starts: Sequence[int], region: Region) -> tuple[int, int]:
+    """Where `region` begins and ends in a text whose lines begin at `starts`."""
+    return starts[region.line - 1] + (region.column or 1) - 1, starts[region.last_line - 1] + (region.end_column or 1) - 1
 
 
 def function(name: str, parameters: Sequence[str], lines: Sequence[str], column: int) -> str:
@@ -115,6 +141,11 @@ def call(head: str, function: str, arguments: Sequence[str], column: int) -> str
         return short
     lines = "".join(f"{indent}    {argument},\n" for argument in arguments)
     return f"{head}{function}(\n{lines}{indent})"
+
+
+def targets(names: Sequence[str]) -> str:
+    """The names to which a call's results are assigned."""
+    return ", ".join(names) if len(names) > 1 else tuple_of(names)
 
 
 def tuple_of(parts: Sequence[str]) -> str:
@@ -138,15 +169,27 @@ def result(scope: Scope, statements: Sequence[ast.stmt], name: str) -> str | Non
 
 
 def read_after(scope: Scope, region: Region, name: str) -> bool:
-    """Whether the function may read `name` after `region`."""
+    """Whether the function may read `name` after the statement at `region`."""
     loops = [each for each in ast.walk(scope.function) if isinstance(each, ast.For | ast.While)]
     around = [each for each in loops if each.lineno < region.line and (each.end_lineno or 0) >= region.last_line]
-    after = [
-        each
-        for each in ast.walk(scope.function)
-        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and each.lineno > region.last_line
-    ]
-    return name in scopes.loaded(around) or any(each.id == name for each in after)
+    return name in scopes.loaded(around) or scopes.read_first(_following(scope, region), name)
+
+
+def _following(scope: Scope, region: Region) -> list[ast.stmt]:
+    """The statements that come after `region`, in its block and then in the blocks around it."""
+    found: list[ast.stmt] = []
+    node: ast.AST | None = scope.function
+    while node is not None:
+        inner = (
+            (block, number)
+            for block in scopes.bodies(node)
+            for number, each in enumerate(block)
+            if syntax.covers(scope.region(each), region)
+        )
+        block, number = next(inner, ([], 0))
+        found = [*block[number + 1 :], *found]
+        node = block[number] if block and scope.region(block[number]) != region else None
+    return found
 
 
 def _changes(scope: Scope, node: ast.AST, replaced: Sequence[Rewrite]) -> Iterator[Rewrite]:
@@ -154,8 +197,8 @@ def _changes(scope: Scope, node: ast.AST, replaced: Sequence[Rewrite]) -> Iterat
         region = scope.region(node)
         if any(each.region.line <= region.line and region.last_line <= each.region.last_line for each in replaced):
             return
-        if isinstance(node, ast.AugAssign):
-            yield Rewrite(region, f"{scope.text(node.target)} = {written_out(scope, node)}")
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            yield from _written_out_in_place(scope, node)
         elif isinstance(node, ast.Return) and node.value is not None:
             yield Rewrite(scope.region(node.value), scopes.fresh(scope.file, node.value) or scope.text(node.value))
     for child in ast.iter_child_nodes(node):

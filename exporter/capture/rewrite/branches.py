@@ -87,16 +87,12 @@ def _branch(where: Scope, test: ast.expr) -> _Branch | None:
         if isinstance(node, ast.IfExp) and node.test is test:
             arms = [_Arm((), scope.fresh(where.file, value), value) for value in (node.body, node.orelse)]
             return None if None in (arms[0].result, arms[1].result) else _Branch(where.region(node), "", (arms[0], arms[1]))
-        for statements in _bodies(node):
+        for statements in scope.bodies(node):
             for number, statement in enumerate(statements):
                 if isinstance(statement, ast.If) and statement.test is test:
                     following = statements[number + 1 :]
                     return _returning(where, statement, following) or _assigning(where, statement)
     return None
-
-
-def _bodies(node: ast.AST) -> list[list[ast.stmt]]:
-    return [body for name in ("body", "orelse", "finalbody") if isinstance(body := getattr(node, name, None), list)]
 
 
 def _returning(where: Scope, branch: ast.If, following: Sequence[ast.stmt]) -> _Branch | None:
@@ -196,10 +192,10 @@ def _operands(where: Scope, branch: _Branch) -> list[str] | None:
 def nested(where: Scope, statements: Sequence[ast.stmt]) -> list[Rewrite] | None:
     """The rewritten branches on tensors within `statements`; None if the source does not tell how to rewrite one of them."""
     found: list[Rewrite] = []
-    inside = dataclasses.replace(where, tensors=None if where.tensors is None else where.tensors | _made(where, statements))
+    inside = dataclasses.replace(where, tensors=None if where.tensors is None else where.tensors | tensors_after(where, statements))
     for node in _down(statements):
         if isinstance(node, ast.If | ast.IfExp) and inside.asks_tensor(node.test):
-            if any(_within(where.region(node), each.region) for each in found):
+            if any(syntax.covers(each.region, where.region(node)) for each in found):
                 continue
             made = rewritten(inside, node.test, inside.predicate(node.test))
             if made is None:
@@ -208,7 +204,7 @@ def nested(where: Scope, statements: Sequence[ast.stmt]) -> list[Rewrite] | None
     return found
 
 
-def _made(where: Scope, statements: Sequence[ast.stmt]) -> frozenset[str]:
+def tensors_after(where: Scope, statements: Sequence[ast.stmt]) -> frozenset[str]:
     """The names of the variables that certainly hold tensors in `statements`."""
     names = where.tensors or frozenset()
     for node in _down(statements):
@@ -221,15 +217,10 @@ def _down(statements: Sequence[ast.stmt]) -> list[ast.AST]:
     return [node for statement in statements for node in ast.walk(statement)]
 
 
-def _within(part: Region, whole: Region) -> bool:
-    start, end = (whole.line, whole.column or 0), (whole.last_line, whole.end_column or 0)
-    return start <= (part.line, part.column or 0) and (part.last_line, part.end_column or 0) <= end
-
-
 def _chain(where: Scope, branch: ast.If) -> tuple[ast.If, Sequence[ast.stmt]] | None:
     """The `if` that an `elif` belongs to, and the statements after the chain."""
     for node in ast.walk(where.function):
-        for statements in _bodies(node):
+        for statements in scope.bodies(node):
             for number, first in enumerate(statements):
                 if isinstance(first, ast.If) and not is_elif(where.file, first) and branch in ast.walk(first):
                     each: ast.If | None = first

@@ -18,6 +18,7 @@ from .scope import Scope
 _NEGATED = {ast.Lt: ">=", ast.GtE: "<", ast.Gt: "<=", ast.LtE: ">", ast.Eq: "!=", ast.NotEq: "=="}
 _COND = "Keep both branches in the graph with torch.cond, which becomes an ONNX If."
 _LOOP = "Keep the loop in the graph with torch.while_loop, which becomes an ONNX Loop."
+_THROUGH = "Run all iterations, and keep the results of the one that ends the loop."
 _LOGS = re.compile(r"\b(log|logger|logging|warnings|writer)\b")
 _ONE_STEP = Fix(
     "Export one iteration as the model, and write the loop in the code that runs it; or run a fixed number of iterations, and choose among "
@@ -47,11 +48,11 @@ def for_branch(place: Location, site: Site) -> list[Fix]:
         return [_advice(place.file, module, test)]
     if isinstance(owner, ast.While):
         loop = loops.rewritten(scope, owner)
-        return [_fix(place.file, _LOOP, loop)] if loop is not None else [_advice(place.file, module, test)]
+        return [_fix(place.file, _LOOP, *loop)] if loop is not None else [_advice(place.file, module, test)]
     predicate = scope.predicate(test)
     cond = branches.rewritten(scope, test, predicate)
     if isinstance(owner, ast.If) and around is not None and cond is None:
-        return _of_shortcut(place.file, owner, around)
+        return [*_of_early_end(scope, owner, around), *_of_shortcut(place.file, owner, around)]
     if cond is None or predicate is None:
         return [_advice(place.file, module, test, predicate)]
     if any(isinstance(node, ast.Attribute) and node.attr == "equal" for node in ast.walk(test)):
@@ -74,11 +75,13 @@ def _owner(module: ast.Module, test: ast.expr) -> ast.AST | None:
     return next((node for node in ast.walk(module) if getattr(node, "test", None) is test), None)
 
 
-def _fix(file: str, description: str, rewrite: Rewrite) -> Fix:
-    confidence = Confidence.SAFE if rewrite.exact else Confidence.CHANGES_BEHAVIOUR
-    if syntax.name_of_torch(file) is None or not locations.is_users(file):
-        return Fix(description, confidence, snippet=rewrite.code)
-    return Fix(description, confidence, edits=(Edit(file, rewrite.region, rewrite.code),))
+def _fix(file: str, description: str, *rewrites: Rewrite) -> Fix:
+    confidence = Confidence.SAFE if all(each.exact for each in rewrites) else Confidence.CHANGES_BEHAVIOUR
+    edits = tuple(Edit(file, each.region, each.code) for each in rewrites)
+    if syntax.name_of_torch(file) is None:
+        return Fix(description, confidence, snippet=edits[0].as_snippet())
+    # NOTE: the file may be a library's. The export edits copies of its functions, and shows users code instead of an edit.
+    return Fix(description, confidence, edits=edits)
 
 
 def _of_builtin(place: Location) -> Iterator[Fix]:
@@ -118,6 +121,16 @@ def _left_out(file: str, module: ast.Module, test: ast.expr, torch: str | None) 
     if torch is None or not locations.is_users(file):
         return Fix(description, Confidence.CHANGES_BEHAVIOUR)
     return Fix(description, Confidence.CHANGES_BEHAVIOUR, edits=(Edit(file, syntax.region(file, test), code),))
+
+
+def _of_early_end(scope: Scope, branch: ast.If, loop: ast.For | ast.While) -> list[Fix]:
+    """The fix for a branch that ends a loop after an iteration."""
+    if loops.early_end(loop.body) is not branch:
+        return []
+    if (kept := loops.rewritten(scope, loop)) is not None:
+        return [_fix(scope.file, _LOOP, *kept)]
+    through = loops.run_through(scope, loop, branch) if isinstance(loop, ast.For) else None
+    return [] if through is None else [_fix(scope.file, _THROUGH, *through)]
 
 
 def _of_shortcut(file: str, branch: ast.If, loop: ast.For | ast.While) -> list[Fix]:
@@ -167,7 +180,7 @@ def for_value(place: Location, site: Site, truth_of: Callable[[str, int, str], b
     owner = _owner(module, test)
     if isinstance(owner, ast.While):
         loop = None if scope is None else loops.rewritten(scope, owner)
-        return [_ONE_STEP] if loop is None else [_fix(place.file, _LOOP, loop)]
+        return [_ONE_STEP] if loop is None else [_fix(place.file, _LOOP, *loop)]
     ways = []
     if scope is not None and isinstance(owner, ast.If | ast.IfExp):
         # NOTE: torch.cond also takes a comparison of numbers.
@@ -213,11 +226,8 @@ def _for_use(place: Location, scope: Scope | None) -> list[Fix]:
     if message := for_message(place):
         return message
     if scope is not None and place.region is not None:
-        for node in reversed(syntax.around(place.file, place.region)):
-            if isinstance(node, ast.For) and _inside(scope.region(node.iter), place.region):
-                loop = loops.rewritten(scope, node)
-                if loop is not None:
-                    return [_fix(place.file, _LOOP, loop)]
+        if (loop := _loop_over(scope, place)) is not None:
+            return [_fix(place.file, _LOOP, *loop)]
         around = reversed(syntax.around(place.file, place.region))
         match next((node for node in around if isinstance(node, ast.Call | ast.Subscript)), None):
             case ast.Call(func=ast.Name(id="int" | "float" as name), args=[value], keywords=[]) as call if scope.is_tensor(value):
@@ -232,6 +242,17 @@ def _for_use(place: Location, scope: Scope | None) -> list[Fix]:
                     return [_all_of(scope, caller, modules, index, caller.args)]
     advice = "Use tensors only: replace the loop or the index by a mask such as torch.arange(size) < n, or by a closed formula."
     return [Fix(advice, Confidence.GUESS)]
+
+
+def _loop_over(scope: Scope, place: Location) -> list[Rewrite] | None:
+    """The `for` that iterates over what `place` needs, as a torch.while_loop."""
+    around = syntax.around(place.file, place.region) if place.region is not None else []
+    found = [
+        node
+        for node in around
+        if isinstance(node, ast.For) and place.region is not None and syntax.covers(scope.region(node.iter), place.region)
+    ]
+    return next(filter(None, (loops.rewritten(scope, node) for node in reversed(found))), None)
 
 
 def _all_of(scope: Scope, call: ast.Call, modules: ast.expr, index: ast.expr, arguments: Sequence[ast.expr]) -> Fix:
@@ -252,13 +273,6 @@ def _all_of(scope: Scope, call: ast.Call, modules: ast.expr, index: ast.expr, ar
     return _guess(
         scope, "Run all of them and select a result; the results must have the same shape.", call, code, Confidence.CHANGES_BEHAVIOUR
     )
-
-
-def _inside(whole: Region, part: Region) -> bool:
-    if part.column is None:
-        return whole.line == part.line
-    start, end = (whole.line, whole.column or 0), (whole.last_line, whole.end_column or 0)
-    return start <= (part.line, part.column) and (part.last_line, part.end_column or 0) <= end
 
 
 def _statements(place: Location, test: ast.expr, truth_of: Callable[[str, int, str], bool | None]) -> list[Fix]:
@@ -290,6 +304,18 @@ def _claims(file: str, test: ast.expr, holds: bool | None) -> list[str]:
     """The claims about `test`: that it holds, that it does not, or both if that is not known."""
     claims = {True: syntax.text(file, test), False: _negated(file, test)}
     return list(claims.values()) if holds is None else [claims[holds]]
+
+
+def for_size(place: Location, site: Site) -> list[Fix]:
+    """The fix for a loop at `place` with as many iterations as a size.
+
+    Args:
+        place: The place that needs the size.
+        site: The variables that are known there.
+    """
+    scope = _scope(place, site)
+    loop = None if scope is None else _loop_over(scope, place)
+    return [] if loop is None else [_fix(place.file, _LOOP, *loop)]
 
 
 def for_int_of_size(place: Location) -> list[Fix]:

@@ -1,74 +1,155 @@
-"""Rewrites a Python loop whose number of iterations is data as a torch.while_loop."""
+"""Rewrites a Python loop whose number of iterations is a size, or data, as a torch.while_loop."""
 
 from __future__ import annotations
 
 import ast
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from . import blocks, branches, scope
+from onnxplain.diagnostics import Region
+
+from . import blocks, branches, collected, iterations, scope
 from .blocks import Rewrite
+from .iterations import Loop
 from .scope import Scope
 
 
-@dataclasses.dataclass(frozen=True)
-class _Loop:
-    """The parts of a loop whose body becomes a function.
-
-    Attributes:
-        test: The condition for another iteration.
-        statements: The body.
-        before: The code that runs once, before the loop.
-        counter: The loop variable with its start, its next value and its name after the loop; empty for a `while`.
-    """
-
-    test: str
-    statements: Sequence[ast.stmt]
-    before: tuple[str, ...] = ()
-    counter: tuple[str, str, str] | None = None
-
-
-def rewritten(where: Scope, statement: ast.For | ast.While) -> Rewrite | None:
-    """The loop as a torch.while_loop; None if the source does not tell how."""
+def rewritten(where: Scope, statement: ast.For | ast.While) -> list[Rewrite] | None:
+    """The loop as a torch.while_loop, or as a scan if it collects results in lists; None if the source does not tell how."""
     region = where.region(statement)
     column = region.column or 1
-    loop = _range(where, statement) if isinstance(statement, ast.For) else _while(where, statement)
-    if loop is None or where.tensors is None or not scope.is_plain(loop.statements) or scope.has_return(loop.statements):
+    loop = iterations.of_for(where, statement) if isinstance(statement, ast.For) else _while(where, statement)
+    if loop is None or where.tensors is None:
         return None
-    # NOTE: the test comes first: it must read the values that the previous iteration has set.
-    asked = [ast.Expr(statement.test)] if isinstance(statement, ast.While) else []
-    carried, results = [], []
-    for name in scope.stored(loop.statements):
-        after = blocks.read_after(where, region, name)
-        before = scope.read_first([*asked, *loop.statements], name)
-        if not after and not before:
-            continue
-        if name not in where.tensors | where.numbers or (result := blocks.result(where, loop.statements, name)) is None:
-            return None
-        carried.append(name)
-        results.append(result)
+    end = early_end(loop.statements)
+    if end is not None:
+        loop = dataclasses.replace(loop, statements=loop.statements[:-1])
+    lists = collected.of(where, statement, loop.statements)
+    if lists is None or (lists and end is not None) or scope.has_return(loop.statements):
+        return None
+    appending = [each.statement for each in lists]
+    written = scope.written(loop.statements)
+    if not scope.is_plain([each for each in loop.statements if each not in appending], items=True) or not written.keys() <= where.tensors:
+        return None
+    inside = dataclasses.replace(where, tensors=where.tensors | loop.rows.keys())
+    carried = _carried(where, statement, loop, end)
+    replaced = branches.nested(inside, loop.statements)
+    selected = iterations.selected(where, loop)
+    stop = None if end is None else _stopping(inside, loop, end)
+    if carried is None or replaced is None or selected is None or loop.number in carried or (end is not None and stop is None):
+        return None
+    in_place = iterations.written_otherwise(loop)
+    own = [*(f"{name} = {name}.clone()" for name in in_place), *(f"{name} = {value}" for name, value in loop.rows.items())]
+    replaced += [*selected, *(rewrite for each in lists for rewrite in each.rewrites(where))]
+    lines = [*own, blocks.body(where, loop.statements, column + 4, replaced)]
+    starts = {name: name if name in where.numbers else f"{name}.clone()" for name in carried}
+    before = "".join(line + "\n" + " " * (column - 1) for line in loop.before)
+    exact = not blocks.changes_others(where, loop.statements)
+    if lists:
+        code = collected.scan(where, loop, lists, carried, list(starts.values()), lines, column)
+        return None if code is None else [Rewrite(region, before + code, exact), *(use for each in lists for use in each.uses)]
     if not carried:
         return None
-    starts = [name if name in where.numbers else f"{name}.clone()" for name in carried]
-    names, outputs = list(carried), list(carried)
+    code = _while_loop(where, loop, carried, starts, lines, stop, column)
+    return [Rewrite(region, before + code, exact)]
+
+
+def _while_loop(
+    where: Scope, loop: Loop, carried: Mapping[str, str], starts: Mapping[str, str], lines: Sequence[str], stop: str | None, column: int
+) -> str:
+    """The loop as a torch.while_loop.
+
+    Args:
+        where: The function around it.
+        loop: Its parts.
+        carried: The variables that an iteration takes from the one before, with their values after it.
+        starts: Their values before the loop.
+        lines: The lines of an iteration.
+        stop: The condition at the end of an iteration that ends the loop, as a tensor.
+        column: The column of the loop.
+    """
+    names, first, results, outputs = list(carried), list(starts.values()), list(carried.values()), list(carried)
     if loop.counter is not None:
         counter, start, following = loop.counter
-        if counter in scope.stored(loop.statements):
-            return None
-        names.insert(0, counter)
-        starts.insert(0, start)
-        results.insert(0, following)
-        outputs.insert(0, "_")
-    nested = branches.nested(where, loop.statements)
-    if nested is None:
-        return None
+        for values, value in ((names, counter), (first, start), (results, following), (outputs, "_")):
+            values.insert(0, value)
+    test = loop.test
+    if stop is not None:
+        stopped = where.unused("stopped")
+        lines = [*lines, f"{stopped} = {stop}"]
+        for values, value in ((names, stopped), (first, f"{where.torch}.tensor(False)"), (results, stopped), (outputs, "_")):
+            values.append(value)
+        going_on = f"{where.torch}.scalar_tensor({loop.left}) > 0" if loop.left else test
+        test = f"~{stopped}" if going_on == "True" else f"({going_on}) & ~{stopped}"
     body = where.unused("body")
-    lines = [blocks.body(where, loop.statements, column + 4, nested), f"return {_targets(results)}"]
-    code = "".join(line + "\n" + " " * (column - 1) for line in loop.before) + blocks.function(body, names, lines, column)
-    head = f"{_targets(outputs)} = "
-    test = f"lambda {', '.join(names)}: {loop.test}"
-    code += blocks.call(head, f"{where.torch}.while_loop", [test, body, blocks.tuple_of(starts)], column)
-    return Rewrite(region, code, not blocks.changes_others(where, loop.statements))
+    code = blocks.function(body, names, [*lines, f"return {blocks.targets(results)}"], column)
+    arguments = [f"lambda {', '.join(names)}: {test}", body, blocks.tuple_of(first)]
+    return code + blocks.call(f"{blocks.targets(outputs)} = ", f"{where.torch}.while_loop", arguments, column)
+
+
+def early_end(statements: Sequence[ast.stmt]) -> ast.If | None:
+    """The `if test: break` that ends `statements`; None if they end in another way."""
+    match statements:
+        case [_, *_, ast.If(body=[ast.Break()], orelse=[]) as branch]:
+            return branch
+    return None
+
+
+def _stopping(where: Scope, loop: Loop, end: ast.If) -> str | None:
+    inside = dataclasses.replace(where, tensors=branches.tensors_after(where, loop.statements))
+    known = not loop.number or loop.number not in scope.loaded([end.test])
+    return inside.predicate(end.test) if known and inside.asks_tensor(end.test) else None
+
+
+def run_through(where: Scope, statement: ast.For, end: ast.If) -> list[Rewrite] | None:
+    """A loop with a fixed number of iterations that data ends early, as one that goes on and keeps its results.
+
+    None if the source does not tell how.
+    """
+    statements = statement.body[:-1]
+    if statement.orelse or where.tensors is None or not scope.is_plain(statements) or scope.has_return(statements):
+        return None
+    if any(isinstance(node, ast.AugAssign) for each in statements for node in ast.walk(each)):
+        return None
+    inside = dataclasses.replace(where, tensors=branches.tensors_after(where, statements))
+    carried = _carried(where, statement, Loop("", statements), end)
+    stop = inside.predicate(end.test) if inside.asks_tensor(end.test) else None
+    if not carried or stop is None or not carried.keys() <= where.tensors:
+        return None
+    stopped, torch = where.unused("stopped"), where.torch
+    kept = {name: where.unused(f"{name}_before") for name in carried}
+    loop, first, last = (where.region(each) for each in (statement, statements[0], end))
+    indent = "\n" + " " * ((first.column or 1) - 1)
+    start = f"{stopped} = {torch}.tensor(False)\n" + " " * ((loop.column or 1) - 1)
+    before = indent.join([*(f"{before} = {name}" for name, before in kept.items()), ""])
+    after = [
+        *(f"{name} = {torch}.where({stopped}, {before}, {name})" for name, before in kept.items()),
+        f"{stopped} = {stopped} | ({stop})",
+    ]
+    return [
+        Rewrite(Region(loop.line, loop.column, loop.line, loop.column), start),
+        Rewrite(Region(first.line, first.column, first.line, first.column), before),
+        Rewrite(last, indent.join(after)),
+    ]
+
+
+def _carried(where: Scope, statement: ast.For | ast.While, loop: Loop, end: ast.If | None) -> dict[str, str] | None:
+    """The variables that an iteration takes from the one before or that outlive the loop, with their values after an iteration."""
+    region = where.region(statement)
+    written = scope.written(loop.statements)
+    # NOTE: the test comes first: it must read the values that the previous iteration has set.
+    asked = [ast.Expr(statement.test)] if isinstance(statement, ast.While) else []
+    steps = [*asked, *loop.statements, *([] if end is None else [ast.Expr(end.test)])]
+    carried: dict[str, str] = {}
+    for name in dict.fromkeys((*scope.stored(loop.statements), *written)):
+        before = name in written or scope.read_first(steps, name)
+        if not before and not blocks.read_after(where, region, name):
+            continue
+        result = blocks.result(where, loop.statements, name)
+        if result is None or name not in (where.tensors or frozenset()) | where.numbers:
+            return None
+        carried[name] = name if name in written else result
+    return carried
 
 
 def left_by(module: ast.Module, branch: ast.If) -> ast.For | ast.While | None:
@@ -91,51 +172,6 @@ def _ends(branch: ast.If) -> bool:
     return any(isinstance(node, ast.Return) or (isinstance(node, ast.Break | ast.Continue) and node not in inner) for node in ends)
 
 
-def _targets(names: Sequence[str]) -> str:
-    return ", ".join(names) if len(names) > 1 else blocks.tuple_of(names)
-
-
-def _while(where: Scope, statement: ast.While) -> _Loop | None:
+def _while(where: Scope, statement: ast.While) -> Loop | None:
     test = where.predicate(statement.test) if where.asks_tensor(statement.test) else where.text(statement.test)
-    return None if test is None or statement.orelse else _Loop(test, statement.body)
-
-
-def _range(where: Scope, statement: ast.For) -> _Loop | None:
-    match statement:
-        case ast.For(target=ast.Name(id=target), iter=ast.Call(func=ast.Name(id="range"), args=bounds, keywords=[]), orelse=[]):
-            pass
-        case _:
-            return None
-    if any(isinstance(each, ast.Starred) for each in bounds) or blocks.read_after(where, where.region(statement), target):
-        return None
-    used = target in scope.loaded(statement.body)
-    counter = target if used or target != "_" else where.unused("i")
-    step = int(ast.literal_eval(bounds[2])) if len(bounds) == 3 and _is_int(bounds[2]) else 1
-    if (len(bounds) == 3 and not _is_int(bounds[2])) or step == 0:
-        return None
-    start = "0" if len(bounds) == 1 else where.text(_number(bounds[0]))
-    stop = _number(bounds[0] if len(bounds) == 1 else bounds[1])
-    limit, before = where.text(stop), ""
-    if not isinstance(stop, ast.Constant | ast.Name) or limit in scope.stored(statement.body):
-        limit = where.unused("rounds" if len(bounds) == 1 else "stop")
-        before = f"{limit} = {where.text(stop)}"
-    following = f"{counter} {'+' if step > 0 else '-'} {abs(step)}"
-    test = f"{counter} {'<' if step > 0 else '>'} {limit}"
-    return _Loop(test, statement.body, (before,) if before else (), (counter, start, following))
-
-
-def _number(value: ast.expr) -> ast.expr:
-    """`value` without a conversion to a Python number: torch.while_loop also compares tensors."""
-    match value:
-        case ast.Call(func=ast.Attribute(value=inner, attr="item"), args=[], keywords=[]):
-            return inner
-        case ast.Call(func=ast.Name(id="int"), args=[inner], keywords=[]):
-            return _number(inner)
-    return value
-
-
-def _is_int(node: ast.expr) -> bool:
-    try:
-        return type(ast.literal_eval(node)) is int
-    except ValueError:
-        return False
+    return None if test is None or statement.orelse else Loop(test, statement.body)

@@ -221,19 +221,21 @@ def shares(value: ast.expr | None) -> bool:
     return False
 
 
-def is_plain(statements: Iterable[ast.stmt]) -> bool:
-    """Whether the statements only set local variables and return."""
+def is_plain(statements: Iterable[ast.stmt], *, items: bool = False) -> bool:
+    """Whether the statements only set local variables and return, and with `items` also items of local variables."""
     for statement in statements:
         match statement:
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name())]) | ast.AugAssign(target=ast.Subscript(value=ast.Name())) if items:
+                pass
             case ast.Assign(targets=targets) if all(map(_is_name, targets)):
                 pass
             case ast.AnnAssign(target=ast.Name(), value=ast.expr()) | ast.AugAssign(target=ast.Name()) | ast.Pass() | ast.Assert():
                 pass
             case ast.Return(value=ast.expr()):
                 pass
-            case ast.If(body=body, orelse=orelse) if is_plain(body) and is_plain(orelse):
+            case ast.If(body=body, orelse=orelse) if is_plain(body, items=items) and is_plain(orelse, items=items):
                 pass
-            case ast.For(target=target, body=body, orelse=[]) if _is_name(target) and is_plain(body):
+            case ast.For(target=target, body=body, orelse=[]) if _is_name(target) and is_plain(body, items=items):
                 pass
             case _:
                 return False
@@ -261,24 +263,23 @@ def has_return(statements: Iterable[ast.stmt]) -> bool:
 def read_first(statements: Sequence[ast.stmt], name: str) -> bool:
     """Whether the statements may read `name` before they set it."""
     for statement in statements:
-        match statement:
-            case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
-                if name in loaded([value]):
-                    return True
-                if name in stored([statement]):
-                    return False
-            case ast.AugAssign(target=ast.Name(id=target), value=value):
-                if name == target or name in loaded([value]):
-                    return True
-            case ast.If(test=test, body=body, orelse=orelse):
-                if name in loaded([test]) or read_first(body, name) or read_first(orelse, name):
-                    return True
-                if sets(body, name) and sets(orelse, name):
-                    return False
-            case _:
-                if name in loaded([statement]):
-                    return True
+        if _reads(statement, name):
+            return True
+        if isinstance(statement, ast.Assign | ast.AnnAssign | ast.If) and sets([statement], name):
+            return False
     return False
+
+
+def _reads(statement: ast.stmt, name: str) -> bool:
+    """Whether a statement may read the value that `name` has before it."""
+    match statement:
+        case ast.AugAssign(target=ast.Name(id=target), value=value):
+            return name == target or name in loaded([value])
+        case ast.If(test=test, body=body, orelse=orelse):
+            return name in loaded([test]) or read_first(body, name) or read_first(orelse, name)
+        case ast.For(target=target, iter=values, body=body, orelse=[]):
+            return name in loaded([values]) or (name not in stored([target]) and read_first(body, name))
+    return name in loaded([statement])
 
 
 def sets(statements: Sequence[ast.stmt], name: str) -> bool:
@@ -288,6 +289,11 @@ def sets(statements: Sequence[ast.stmt], name: str) -> bool:
         for each in statements
         if not isinstance(each, ast.For)
     )
+
+
+def bodies(node: ast.AST) -> list[list[ast.stmt]]:
+    """The blocks of a statement or a function."""
+    return [body for name in ("body", "orelse", "finalbody") if isinstance(body := getattr(node, name, None), list)]
 
 
 def loaded(nodes: Iterable[ast.AST]) -> dict[str, None]:
@@ -300,6 +306,12 @@ def stored(nodes: Iterable[ast.AST]) -> dict[str, None]:
     inside = [node for root in nodes for node in ast.walk(root) if isinstance(node, ast.comprehension)]
     own = {id(name) for each in inside for name in ast.walk(each.target)}
     return _names(nodes, ast.Store, own)
+
+
+def written(nodes: Iterable[ast.AST]) -> dict[str, None]:
+    """The names whose items are set in `nodes`, as in `x[0] = y`, in the order of the text."""
+    found = [node for root in nodes for node in ast.walk(root) if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)]
+    return dict.fromkeys(node.value.id for node in found if isinstance(node.value, ast.Name))
 
 
 def parameters(nodes: Iterable[ast.AST]) -> set[str]:

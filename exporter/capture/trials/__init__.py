@@ -6,7 +6,6 @@ import ast
 import contextlib
 import dataclasses
 import enum
-import textwrap
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -17,19 +16,22 @@ from onnxplain import process
 from onnxplain.capture import strategies
 from onnxplain.capture.eager import EagerRuns, Outcome, same_results, stoppable
 from onnxplain.capture.eager.copies import Copies
-from onnxplain.capture.explain import data_dependence, dims
+from onnxplain.capture.explain import assumptions, data_dependence, dims
 from onnxplain.capture.finding import Finding, module_of
 from onnxplain.capture.observe.frames import Frames
+from onnxplain.capture.observe.guard_watch import GuardWatch
+from onnxplain.capture.observe.guards import Guards
 from onnxplain.capture.observe.program_sizes import constant_dims
-from onnxplain.capture.rewrite.blocks import Rewrite, spliced
 from onnxplain.capture.strategies import CaptureStrategy, as_module
-from onnxplain.diagnostics import Confidence, DiagnosticContext, Edit, Fix, chain
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Edit, Fix, Location, chain
 from onnxplain.process import BudgetSpent, Stopped
 from onnxplain.request import Request
 from onnxplain.rules import SpecializedDynamicDim
 from onnxplain.source import locations, syntax
 from onnxplain.torch_internals import python_frames, tracing
-from onnxplain.torch_internals.code_objects import compiled, key_of
+from onnxplain.torch_internals.code_objects import key_of
+
+from . import edited_code
 
 _UNTRIED = "onnxplain did not try this fix."
 _SLOWER = 10.0
@@ -53,9 +55,12 @@ class Trials:
         context: Gets torch's warnings and prints as events.
         request: The export.
         runs: The eager runs of the model.
+        before: Edits that are part of every trial.
     """
 
-    def __init__(self, context: DiagnosticContext, request: Request, runs: EagerRuns) -> None:
+    def __init__(self, context: DiagnosticContext, request: Request, runs: EagerRuns, before: Sequence[Edit] = ()) -> None:
+        self._before = before
+        self._working: set[tuple[Edit, ...]] = set()
         self._context = context
         self._request = request
         self._runs = runs
@@ -84,15 +89,16 @@ class Trials:
             elif verdict is _Verdict.UNTRIED:
                 fixes.append(dataclasses.replace(fix, description=f"{fix.description} {_UNTRIED}", confidence=Confidence.GUESS))
             elif verdict is _Verdict.WORKS:
+                self._working.add(fix.edits)
                 proved[fix.description] = len(fixes)
                 fixes.append(fix)
             elif "(" in fix.edits[0].replacement and (verdict is _Verdict.STOPS or len(finding.fixes) == 1):
-                fixes.append(dataclasses.replace(fix, edits=(), snippet=_as_snippet(fix.edits[0]), confidence=Confidence.GUESS))
+                fixes.append(dataclasses.replace(fix, edits=(), snippet=fix.edits[0].as_snippet(), confidence=Confidence.GUESS))
         return dataclasses.replace(finding, fixes=tuple(fixes))
 
     def _verdict(self, finding: Finding, edits: Sequence[Edit]) -> _Verdict:
         """Runs and captures a model with `edits`."""
-        new = _new_code(edits)
+        new = edited_code.of([*self._before, *edits])
         if not new:
             return _Verdict.STOPS
         before = self._runs.baseline
@@ -126,6 +132,17 @@ class Trials:
         goes_on = self._goes_on(finding, edits, edited, before)
         return _Verdict.UNTRIED if goes_on is None else _Verdict.WORKS if goes_on else _Verdict.STOPS
 
+    def has_proved(self, fix: Fix) -> bool:
+        """Whether a trial has shown that `fix` works, and the source shows that it does the same for all inputs."""
+        return fix.confidence is Confidence.SAFE and fix.edits in self._working
+
+    def copy(self, edits: Sequence[Edit]) -> Callable[..., Any] | None:
+        """A copy of the model with `edits`; None if it cannot be made."""
+        new, before = edited_code.of(edits), self._runs.baseline
+        if before is None:
+            return None
+        return self._copy({code: new[key_of(code)] for _, code in before.calls if key_of(code) in new}, before)
+
     def _copy(self, edited: Mapping[types.CodeType, types.CodeType], before: Outcome) -> Callable[..., Any] | None:
         """A copy of the model with edited functions; None if it cannot be made, for example if an edit uses more outer names."""
         try:
@@ -148,29 +165,42 @@ class Trials:
         return False
 
     def _passes(self, finding: Finding, edits: Sequence[Edit], model: torch.nn.Module, strategy: CaptureStrategy) -> bool:
-        try:
-            with process.kept(self._context, locations.user_speaks), self._runs.budget.one(stoppable, share=1.0), Frames() as frames:
-                program = strategy(model, self._request, frames)
-        except BudgetSpent:
-            raise
-        except Stopped as stopped:
-            # NOTE: the first capture took about as long, so the edit is not to blame.
-            raise BudgetSpent from stopped
-        except Exception as error:  # noqa: BLE001  the user's model runs here, and may raise anything
-            return self._stopped_elsewhere(finding, error, edits)
-        frozen = isinstance(finding.rule, SpecializedDynamicDim) and finding.rule.dim
-        return frozen not in {dim.name for dim in constant_dims(self._request.shapes, program)}
+        with Frames() as frames:
+            watch = GuardWatch(frames)
+            try:
+                with process.kept(self._context, locations.user_speaks), self._runs.budget.one(stoppable, share=1.0), watch.watched():
+                    program = strategy(model, self._request, frames)
+            except BudgetSpent:
+                raise
+            except Stopped as stopped:
+                # NOTE: the first capture took about as long, so the edit is not to blame.
+                raise BudgetSpent from stopped
+            except Exception as error:  # noqa: BLE001  the user's model runs here, and may raise anything
+                return self._stopped_elsewhere(finding, error, edits, watch.guards())
+            frozen = isinstance(finding.rule, SpecializedDynamicDim) and finding.rule.dim
+            constant = {dim.name for dim in constant_dims(self._request.shapes, program)}
+            return frozen not in constant or self._fixed_elsewhere(finding, edits, watch.guards())
 
-    def _stopped_elsewhere(self, finding: Finding, error: Exception, edits: Sequence[Edit]) -> bool:
+    def _stopped_elsewhere(self, finding: Finding, error: Exception, edits: Sequence[Edit], guards: Guards) -> bool:
         if dims.violates(error):
-            return not isinstance(finding.rule, SpecializedDynamicDim)
+            return not isinstance(finding.rule, SpecializedDynamicDim) or self._fixed_elsewhere(finding, edits, guards)
         if not any(isinstance(each, data_dependence.kinds()) for each in chain(error)):
             return False
-        location = locations.at_exception(error, module_of(self._request)).location
-        if location is None or location.line is None:
-            return False
-        first, last = edits[0].region.line, edits[0].region.line + edits[0].replacement.count("\n")
-        return location.file != edits[0].file or not first <= location.line <= last
+        return _is_outside(locations.at_exception(error, module_of(self._request)).location, edits)
+
+    def _fixed_elsewhere(self, finding: Finding, edits: Sequence[Edit], guards: Guards) -> bool:
+        """Whether another line fixes the dim that `finding` is about."""
+        rule = finding.rule
+        dim = next((dim for dim in self._request.shapes.dynamic if isinstance(rule, SpecializedDynamicDim) and dim.name == rule.dim), None)
+        guard = None if dim is None else guards.decisive(dim)
+        return guard is not None and _is_outside(assumptions.evidence_about(self._request, guard).location, edits)
+
+
+def _is_outside(location: Location | None, edits: Sequence[Edit]) -> bool:
+    """Whether `location` is a line that the edits do not replace."""
+    if location is None or location.line is None:
+        return False
+    return location.file != edits[0].file or not edits[0].region.line <= location.line <= edits[0].region.last_line
 
 
 def _is_about(finding: Finding, edits: Sequence[Edit]) -> bool:
@@ -182,24 +212,6 @@ def _is_about(finding: Finding, edits: Sequence[Edit]) -> bool:
     return function is not None and all(function in syntax.around(place.file, edit.region) for edit in edits)
 
 
-def _new_code(edits: Sequence[Edit]) -> dict[tuple[str, str, int], types.CodeType]:
-    """The code of the functions that `edits` change, by their keys; empty if the edited source is not valid Python."""
-    file, source = edits[0].file, syntax.source(edits[0].file)
-    lines = source.split("\n")
-    everything = dataclasses.replace(edits[0].region, line=1, column=1, end_line=len(lines), end_column=len(lines[-1]) + 1)
-    text = spliced(source, everything, [Rewrite(edit.region, edit.replacement) for edit in edits])
-    names = {
-        (file, node.name, min([node.lineno, *(each.lineno for each in node.decorator_list)]))
-        for edit in edits
-        for node in syntax.around(file, edit.region)
-        if isinstance(node, ast.FunctionDef)
-    }
-    try:
-        return {key_of(code): code for code in compiled(text, file) if key_of(code) in names}
-    except (SyntaxError, ValueError):
-        return {}
-
-
 def _callers(edited: Mapping[types.CodeType, types.CodeType], outcome: Outcome) -> list[types.CodeType]:
     """The functions that called `edited` ones in a run, directly or not."""
     found: dict[int, types.CodeType] = {}
@@ -209,7 +221,3 @@ def _callers(edited: Mapping[types.CodeType, types.CodeType], outcome: Outcome) 
         reached = calling.keys() - found.keys()
         found |= calling
     return list(found.values())
-
-
-def _as_snippet(edit: Edit) -> str:
-    return textwrap.dedent(" " * ((edit.region.column or 1) - 1) + edit.replacement).strip()

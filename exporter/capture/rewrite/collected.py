@@ -1,0 +1,130 @@
+"""Rewrites a Python loop that collects results in lists as a scan."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from onnxplain.diagnostics import Region
+
+from . import blocks
+from .blocks import Rewrite
+from .iterations import Loop
+from .scope import Scope
+
+
+@dataclasses.dataclass(frozen=True)
+class Collected:
+    """A list to which each iteration appends a tensor.
+
+    Attributes:
+        name: Its name.
+        item: The name of the tensor that an iteration appends.
+        statement: The statement that appends it.
+        value: The tensor.
+        uses: What the calls that make one tensor of the list become, when the list is that tensor already.
+    """
+
+    name: str
+    item: str
+    statement: ast.stmt
+    value: ast.expr
+    uses: tuple[Rewrite, ...]
+
+    def rewrites(self, where: Scope) -> list[Rewrite]:
+        """The statement as one that sets the item."""
+        whole, value = where.region(self.statement), where.region(self.value)
+        before = Region(whole.line, whole.column, value.line, value.column)
+        after = Region(value.last_line, value.end_column, whole.last_line, whole.end_column)
+        return [Rewrite(before, f"{self.item} = "), Rewrite(after, "")]
+
+
+def of(where: Scope, loop: ast.For | ast.While, statements: Sequence[ast.stmt]) -> list[Collected] | None:
+    """The lists that a loop fills; None if it fills one in another way, or if something else reads it."""
+    found: list[Collected] = []
+    for statement in statements:
+        match statement:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value], keywords=[])):
+                uses = _uses(where, loop, name)
+                if uses is None or name in (each.name for each in found):
+                    return None
+                found.append(Collected(name, where.unused(f"{name}_item"), statement, value, tuple(uses)))
+    return found
+
+
+def _uses(where: Scope, loop: ast.For | ast.While, name: str) -> list[Rewrite] | None:
+    """What the calls of torch.stack and torch.cat with the list `name` become; None if the list is used in another way."""
+    inside = {id(node) for node in ast.walk(loop)}
+    made, calls, known = 0, [], 0
+    for node in ast.walk(where.function):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=target)], value=ast.List(elts=[])) if target == name and node.lineno < loop.lineno:
+                made += 1
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=where.torch), attr="stack" | "cat"), args=[ast.Name(id=given), *_]):
+                if given == name and id(node) not in inside and node.lineno > loop.lineno:
+                    calls.append(node)
+            case ast.Name(id=other) if other == name:
+                known += 1
+    # NOTE: where it is made, where an iteration appends to it, and the calls.
+    if made != 1 or not calls or known != 2 + len(calls):
+        return None
+    texts = [_as_tensor(name, call) for call in calls]
+    rewrites = [Rewrite(where.region(call), text) for call, text in zip(calls, texts, strict=True) if text is not None]
+    return rewrites if len(rewrites) == len(calls) else None
+
+
+def _as_tensor(name: str, call: ast.Call) -> str | None:
+    """What torch.stack or torch.cat makes of the list, from the tensor whose first dim counts the iterations."""
+    dims = [*call.args[1:], *(each.value for each in call.keywords if each.arg in ("dim", "axis"))]
+    if len(dims) > 1 or len(call.args) - 1 + len(call.keywords) != len(dims):
+        return None
+    try:
+        dim = ast.literal_eval(dims[0]) if dims else 0
+    except ValueError:
+        return None
+    if type(dim) is not int:
+        return None
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "stack":
+        return f"{name}.movedim(0, {dim})" if dim else name
+    first = dim if dim >= 0 else dim - 1
+    moved = f"{name}.movedim(0, {first})" if dim else name
+    return f"{moved}.flatten({first}, {first + 1})"
+
+
+def scan(
+    where: Scope,
+    loop: Loop,
+    lists: Sequence[Collected],
+    carried: Mapping[str, str],
+    starts: Sequence[str],
+    lines: Sequence[str],
+    column: int,
+) -> str | None:
+    """The loop as a scan over its numbers.
+
+    Args:
+        where: The function around it.
+        loop: Its parts.
+        lists: The lists that it fills.
+        carried: The variables that an iteration takes from the one before, with their values after it.
+        starts: Their values before the loop.
+        lines: The lines of an iteration.
+        column: The column of the loop.
+    """
+    if loop.counter is None:
+        return None
+    counter = loop.counter[0]
+    # NOTE: a scan needs something to carry.
+    unused = where.unused("nothing")
+    names = list(carried) or [unused]
+    results = [*carried.values()] or [f"{unused}.clone()"]
+    state, body = where.unused("state"), where.unused("body")
+    items = [f"{each.item}.clone()" for each in lists]
+    inside = [f"{counter} = {counter}.item()", f"{blocks.tuple_of(names)} = {state}", *lines]
+    code = blocks.function(body, [state, counter], [*inside, f"return {blocks.tuple_of(results)}, {blocks.tuple_of(items)}"], column)
+    head = f"{blocks.tuple_of(names)}, {blocks.tuple_of([each.name for each in lists])} = "
+    initial = blocks.tuple_of(starts or [f"{where.torch}.zeros(())"])
+    return code + blocks.call(
+        head, f"{where.torch}._higher_order_ops.scan", [body, initial, f"{where.torch}.arange({loop.numbers})"], column
+    )

@@ -1,0 +1,226 @@
+"""What a Python loop iterates over: numbers, the rows of tensors, or a condition."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from onnxplain.diagnostics import Region
+
+from . import blocks, scope
+from .blocks import Rewrite
+from .scope import Scope
+
+
+@dataclasses.dataclass(frozen=True)
+class Loop:
+    """The parts of a loop whose body becomes a function.
+
+    Attributes:
+        test: The condition for another iteration.
+        statements: The body.
+        before: The code that runs once, before the loop.
+        counter: The loop variable with its start, its next value and its name after the loop; empty for a `while`.
+        left: How many iterations are left, or a number of the same sign; empty for a `while`.
+        numbers: The arguments of `range` or torch.arange; empty for a `while`.
+        rows: The other variables that an iteration sets to parts of tensors, with their values.
+    """
+
+    test: str
+    statements: Sequence[ast.stmt]
+    before: tuple[str, ...] = ()
+    counter: tuple[str, str, str] | None = None
+    left: str = ""
+    numbers: str = ""
+    rows: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def number(self) -> str:
+        """The name of the iteration's number; empty for a `while`."""
+        return "" if self.counter is None else self.counter[0]
+
+
+def of_for(where: Scope, statement: ast.For) -> Loop | None:
+    """The parts of a `for`; None if the source does not tell over what it iterates."""
+    targets = scope.stored([statement.target])
+    if statement.orelse or any(blocks.read_after(where, where.region(statement), name) for name in targets):
+        return None
+    match statement.iter:
+        case ast.Call(func=ast.Name(id="range"), args=bounds, keywords=[]) if isinstance(statement.target, ast.Name):
+            return _range(where, statement, statement.target.id, bounds)
+        case ast.Call(func=ast.Name(id="reversed"), args=[ast.Call(func=ast.Name(id="range"), args=[bound], keywords=[])], keywords=[]):
+            if isinstance(statement.target, ast.Name):
+                one, end = ast.Constant(-1), ast.BinOp(bound, ast.Sub(), ast.Constant(1))
+                return _range(where, statement, statement.target.id, [ast.fix_missing_locations(end), one, one])
+    return _rows(where, statement)
+
+
+def _range(where: Scope, statement: ast.For, target: str, bounds: Sequence[ast.expr]) -> Loop | None:
+    if any(isinstance(each, ast.Starred) for each in bounds):
+        return None
+    used = target in scope.loaded(statement.body)
+    counter = target if used or target != "_" else where.unused("i")
+    step = int(ast.literal_eval(bounds[2])) if len(bounds) == 3 and _is_int(bounds[2]) else 1
+    if (len(bounds) == 3 and not _is_int(bounds[2])) or step == 0:
+        return None
+    start = "0" if len(bounds) == 1 else where.text(_number(bounds[0]))
+    stop = _number(bounds[0] if len(bounds) == 1 else bounds[1])
+    limit, before = where.text(stop), ""
+    if not isinstance(stop, ast.Constant | ast.Name) or limit in scope.stored(statement.body):
+        limit = where.unused("rounds" if len(bounds) == 1 else "stop")
+        before = f"{limit} = {where.text(stop)}"
+    following = f"{counter} {'+' if step > 0 else '-'} {abs(step)}"
+    test = f"{counter} {'<' if step > 0 else '>'} {limit}"
+    left = f"{limit} - {counter}" if step > 0 else f"{counter} - {limit}"
+    return Loop(test, statement.body, (before,) if before else (), (counter, start, following), left, f"{start}, {limit}, {step}")
+
+
+def _rows(where: Scope, statement: ast.For) -> Loop | None:
+    """A loop over the rows of a tensor, of several tensors together, or over rows with their numbers."""
+    iterable, target, counter = statement.iter, statement.target, ""
+    match iterable, target:
+        case ast.Call(func=ast.Name(id="enumerate"), args=[iterable], keywords=[]), ast.Tuple(elts=[ast.Name(id=counter), target]):
+            pass
+    match iterable, target:
+        case ast.Call(func=ast.Name(id="zip"), args=sources), ast.Tuple(elts=targets) if len(sources) == len(targets):
+            pairs = list(zip(sources, targets, strict=True))
+        case _:
+            pairs = [(iterable, target)]
+    counter = counter or where.unused("i")
+    changed = {*scope.stored(statement.body), *scope.written(statement.body)}
+    rows: dict[str, str] = {}
+    before, sizes = [], []
+    for source, each in pairs:
+        tensor, axis = _unbound(where, source)
+        if not isinstance(each, ast.Name) or not where.is_tensor(tensor):
+            return None
+        text = where.text(tensor)
+        if not isinstance(tensor, ast.Name | ast.Attribute) or changed & scope.loaded([tensor]).keys():
+            # NOTE: Python evaluates it once, before the first iteration.
+            before.append(f"{(name := where.unused(f'rows_{len(rows) + 1}'))} = {text}")
+            text = name
+        rows[each.id] = f"{text}.select({axis}, {counter})"
+        sizes.append(f"{text}.shape[{axis}]")
+    limit = where.unused("rounds")
+    least = sizes[0]
+    for size in sizes[1:]:
+        least = f"{where.torch}.sym_min({least}, {size})"
+    return Loop(
+        f"{counter} < {limit}",
+        statement.body,
+        (*before, f"{limit} = {least}"),
+        (counter, "0", f"{counter} + 1"),
+        f"{limit} - {counter}",
+        limit,
+        rows,
+    )
+
+
+def _unbound(where: Scope, source: ast.expr) -> tuple[ast.expr, str]:
+    """The tensor whose parts `source` has, and the dim along which it is taken apart."""
+    match source:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=where.torch), attr="unbind"), args=[tensor, *dims], keywords=keywords):
+            pass
+        case ast.Call(func=ast.Attribute(value=tensor, attr="unbind"), args=dims, keywords=keywords):
+            pass
+        case _:
+            return source, "0"
+    dims = [*dims, *(each.value for each in keywords if each.arg == "dim")]
+    return tensor, where.text(dims[0]) if dims else "0"
+
+
+def selected(where: Scope, loop: Loop) -> list[Rewrite] | None:
+    """Items of tensors by the loop's number, written so that torch takes a symbolic number there; None if one cannot be written so.
+
+    Among slices, torch takes such a number in `select` only. Where a gradient is recorded, it does not change an item in place.
+    """
+    counter = loop.number
+    found: list[Rewrite] = []
+    for node in (each for statement in loop.statements for each in ast.walk(statement)):
+        match node:
+            case ast.Assign(targets=[ast.Subscript() as target]) | ast.AugAssign(target=ast.Subscript() as target):
+                if counter in scope.loaded([target.slice]):
+                    changed = _changed(where, node, target, counter)
+                    if not changed or _has_item(target.slice, counter):
+                        return None
+                    found += changed
+            case ast.Subscript(value=owner, slice=ast.Tuple(elts=parts), ctx=ast.Load()) if counter in scope.loaded(parts):
+                item = _item(where, owner, parts, counter)
+                if item is None or _has_item(owner, counter) or any(_has_item(part, counter) for part in parts):
+                    return None
+                found.append(Rewrite(where.region(node), "".join(item)))
+    return found
+
+
+def _has_item(node: ast.AST, counter: str) -> bool:
+    """Whether `node` contains an item that is rewritten as well, for example within the index of another one."""
+    items = (each for each in ast.walk(node) if isinstance(each, ast.Subscript) and isinstance(each.slice, ast.Tuple))
+    return any(counter in scope.loaded([item.slice]) for item in items)
+
+
+def written_otherwise(loop: Loop) -> dict[str, None]:
+    """The names with items that the loop sets, and not by the iteration's number."""
+    nodes = [each for statement in loop.statements for each in ast.walk(statement)]
+    items = [node for node in nodes if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)]
+    return scope.written(node for node in items if loop.number not in scope.loaded([node.slice]))
+
+
+def _changed(where: Scope, statement: ast.Assign | ast.AugAssign, target: ast.Subscript, counter: str) -> list[Rewrite]:
+    """The statement as a change of a copy of the item, which then takes the item's place."""
+    parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+    item = _item(where, target.value, parts, counter)
+    if item is None:
+        return []
+    select, rest = item
+    name, owner, place = where.unused("item"), where.text(target.value), where.region(target)
+    whole = where.region(statement)
+    indent = "\n" + " " * ((whole.column or 1) - 1)
+    # NOTE: `=` sets all elements of the copy, `+=` changes them.
+    changed = f"{name}{rest}" if rest or isinstance(statement, ast.AugAssign) else f"{name}[...]"
+    axis_and_number = select[len(owner) + len(".select(") : -1]
+    back = f"{owner} = {owner}.select_scatter({name}, {axis_and_number})"
+    return [
+        Rewrite(place, f"{name} = {select}.clone(){indent}{changed}"),
+        Rewrite(Region(whole.last_line, whole.end_column, whole.last_line, whole.end_column), f"{indent}{back}"),
+    ]
+
+
+def _item(where: Scope, owner: ast.expr, parts: Sequence[ast.expr], counter: str) -> tuple[str, str] | None:
+    """The item as a `select`, and the remaining index of its result, if there is one; None if it cannot be written so."""
+    numbered = [number for number, part in enumerate(parts) if counter in scope.loaded([part])]
+    if len(numbered) != 1 or isinstance(parts[numbered[0]], ast.Slice):
+        return None
+    (place,) = numbered
+    before, after = parts[:place], parts[place + 1 :]
+    axis, known = (-1 - len(after), after) if any(map(_is_ellipsis, before)) else (place, before)
+    if not all(isinstance(part, ast.Slice) for part in known):
+        return None
+    rest = [*before, *after]
+    index = "" if all(_is_ellipsis(part) or _is_whole(part) for part in rest) else f"[{', '.join(map(where.text, rest))}]"
+    return f"{where.text(owner)}.select({axis}, {where.text(parts[place])})", index
+
+
+def _is_ellipsis(part: ast.expr) -> bool:
+    return isinstance(part, ast.Constant) and part.value is ...
+
+
+def _is_whole(part: ast.expr) -> bool:
+    return isinstance(part, ast.Slice) and (part.lower, part.upper, part.step) == (None, None, None)
+
+
+def _number(value: ast.expr) -> ast.expr:
+    """`value` without a conversion to a Python number: torch.while_loop also compares tensors."""
+    match value:
+        case ast.Call(func=ast.Attribute(value=inner, attr="item"), args=[], keywords=[]):
+            return inner
+        case ast.Call(func=ast.Name(id="int"), args=[inner], keywords=[]):
+            return _number(inner)
+    return value
+
+
+def _is_int(node: ast.expr) -> bool:
+    try:
+        return type(ast.literal_eval(node)) is int
+    except ValueError:
+        return False
