@@ -39,6 +39,7 @@ from .process import Budget, deeper_calls, exporting
 from .program import ONNXProgram
 from .registry import OnnxRegistry, checked_opset
 from .request import (
+    CONTROL_FLOW,
     DEFAULT_OPSET,
     STRATEGIES,
     DimNames,
@@ -50,7 +51,7 @@ from .request import (
     containers,
     fitted,
 )
-from .request.checks import checked, checked_model, checked_names, checked_shapes, checked_subject
+from .request.checks import checked, checked_choice, checked_model, checked_names, checked_shapes, checked_subject
 from .signals import orderly_end
 from .source import call_sites, locations
 from .storage import checked_path
@@ -89,6 +90,7 @@ def export(
     optimize: bool = True,
     verify: bool = False,
     try_fixes: bool = True,
+    control_flow: Literal["report", "rewrite"] = "report",
     profile: bool = False,
     dump_exported_program: bool = False,
     artifacts_dir: str | os.PathLike[str] | None = None,
@@ -137,6 +139,9 @@ def export(
         try_fixes: Whether a failed export may run copies of the model to explain the failure and to try fixes: at most 12 times, and for
             at most 20 seconds, or as long as the capture took if that is longer. With False only captures run the model, and fixes are
             guesses.
+        control_flow: What happens to Python loops over sizes and branches on data that torch.export cannot capture. "report" explains each,
+            with an edit; "rewrite" exports a copy of the model with these edits, if a trial shows that they work and the source shows
+            that they do the same for all inputs. Each rewritten line becomes a note with its new code. No file changes.
         profile: Attaches a profile to the log: the functions that took the time.
         dump_exported_program: Saves the program that torch.export captured to `artifacts_dir`.
         artifacts_dir: The folder for `report`, `repro` and `dump_exported_program`, the current one by default. If given, it also gets the
@@ -193,6 +198,7 @@ def export(
         output_names=named_outputs,
         opset_version=DEFAULT_OPSET if opset_version is None else checked_opset(opset_version),
         strategies=checked_strategies(strategies),
+        control_flow=checked_choice("control_flow", control_flow, CONTROL_FLOW),
         destination=None if f is None else checked_path("f", f),
         external_data=external_data,
         export_params=export_params,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -14,8 +14,8 @@ from .api import export
 from .fake import ONNXFakeContext
 from .program import ONNXProgram
 from .registry import OnnxRegistry
-from .request import STRATEGIES, FXGraphExtractor, checked_strategies
-from .request.checks import checked
+from .request import CONTROL_FLOW, STRATEGIES, FXGraphExtractor, checked_strategies
+from .request.checks import checked, checked_choice
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,6 +31,7 @@ class ExportOptions:
         diagnostic_options: What counts as a finding, and how much is recorded.
         strategies: The capture strategies to try, in order: names, and your `FXGraphExtractor`s. See `export`.
         try_fixes: Whether a failed export may run the model to explain the failure and to try fixes. See `export`.
+        control_flow: "report" or "rewrite": what happens to Python loops and branches that torch.export cannot capture. See `export`.
 
     Raises:
         InvalidArgument: An option has the wrong type, or names a strategy that does not exist.
@@ -42,6 +43,7 @@ class ExportOptions:
     diagnostic_options: DiagnosticOptions | None = None
     strategies: Sequence[str | FXGraphExtractor] = STRATEGIES
     try_fixes: bool = True
+    control_flow: Literal["report", "rewrite"] = "report"
 
     def __post_init__(self) -> None:
         if not isinstance(self.dynamic_shapes, bool | None):
@@ -54,6 +56,7 @@ class ExportOptions:
                 raise InvalidArgument(f"{name}: expected {kind.__name__} or None, got {value!r}")
         checked_strategies(self.strategies)
         checked("try_fixes", self.try_fixes, bool)
+        checked_choice("control_flow", self.control_flow, CONTROL_FLOW)
 
 
 def dynamo_export(
@@ -91,5 +94,6 @@ def dynamo_export(
         diagnostic_options=options.diagnostic_options,
         strategies=options.strategies,
         try_fixes=options.try_fixes,
+        control_flow=options.control_flow,
         _registry=registry,
     )

@@ -1,29 +1,20 @@
-"""Captures a model with its example inputs as an ExportedProgram. This page decides which strategies are tried, and when."""
+"""Captures a model with its example inputs as an ExportedProgram. This page decides what is captured: the model, or a rewritten copy."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 
 import torch
 
-from onnxplain.diagnostics import DiagnosticContext, Evidence
+from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.process import Budget
-from onnxplain.request import DimNames, DynamicShapes, InputDim, Request, inputs
-from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue, SpecializedDynamicDim
-from onnxplain.torch_internals import gradients, pytree
+from onnxplain.request import DimNames, DynamicShapes, Request, inputs
 
-from . import audit, larger_examples
-from .attempts import Attempt, attempt
-from .audit import Finished
-from .eager import EagerRuns, same_results
-from .explain import data_dependence, dims, failures
-from .finding import Finding, headline
-from .strategies import ALL, CaptureStrategy, as_module, of
+from . import audit
+from .rewritten_copies import RewrittenCopies
+from .search import Search
 from .trials import Trials
-
-_SLOWER = 2.0
-"""How many times longer than the first strategy another strategy may take."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +41,8 @@ def capture(
 ) -> Captured:
     """Captures the model with the first strategy of `request.strategies` that succeeds.
 
-    If none succeeds, the findings explain at the user's line what stopped the first strategy, and list the other problems.
+    If none succeeds, the request may allow to capture a copy whose loops and branches are rewritten. Otherwise the findings explain at the
+    user's line what stopped the first strategy, and list the other problems.
 
     Args:
         context: The context.
@@ -66,193 +58,26 @@ def capture(
         dim_names.learn(request.model, request.shapes)
         return Captured(request.model, "given", request.shapes)
     args, kwargs = inputs.distinct(request.args, request.kwargs)
-    search = _Search(context, dataclasses.replace(request, args=args, kwargs=kwargs), budget)
-    finished = search.finished()
+    search = Search(context, dataclasses.replace(request, args=args, kwargs=kwargs), budget)
+    finished, findings = search.finished(), []
+    if finished is None:
+        trials = Trials(context, search.request, search.runs)
+        rewrites = request.control_flow == "rewrite"
+        findings = [trials.tested(finding if rewrites else finding.for_users()) for finding in search.findings]
+        if rewrites:
+            copies = RewrittenCopies(context, search, trials)
+            finished, findings = copies.finished(findings)
+            search = copies.search
+        findings = [finding.for_users() for finding in findings]
     if finished is not None:
         dim_names.learn(finished.program, finished.request.shapes)
-        for finding in (*search.remarks(finished), *audit.findings(finished)):
+        for finding in (*findings, *search.remarks(finished), *audit.findings(finished)):
             context.report(finding.rule, at=finding.at, notes=finding.notes, fixes=finding.fixes)
         return Captured(finished.program, finished.attempt.strategy.name, finished.request.shapes)
-    trials = Trials(context, search.request, search.runs)
-    for finding in list(map(trials.tested, search.findings)):
+    for finding in findings:
         blocking, cause = finding.blocking, search.error
         context.report(finding.rule, at=finding.at, notes=finding.notes, fixes=finding.fixes, cause=cause, blocking=blocking)
     if search.partial is not None:
         dim_names.learn(search.partial, search.request.shapes)
         look_ahead(search.partial)
     raise context.stop(search.error)
-
-
-class _Search:
-    """Tries one strategy after another, and keeps what stopped them.
-
-    Attributes:
-        request: The export, with the dims that the model fixes as static dims.
-        runs: The eager runs of the model.
-        findings: What stopped the strategies; after a success, the findings about its program.
-        error: The exception of the first strategy that raised one.
-        partial: The first program that does not meet the request.
-    """
-
-    def __init__(self, context: DiagnosticContext, request: Request, budget: Budget) -> None:
-        self._context = context
-        self._model = as_module(request.model)
-        self._fixed: dict[InputDim, Evidence] = {}
-        self._some_open = bool(request.shapes.open)
-        self._seconds = 0.0
-        self._differentiates = False
-        self.request = request
-        self.runs = EagerRuns(context, request, budget)
-        self.findings: list[Finding] = []
-        self.error: Exception | None = None
-        self.partial: torch.export.ExportedProgram | None = None
-
-    def finished(self) -> Finished | None:
-        """The first capture that meets the request; None if there is none."""
-        for strategy in self._strategies():
-            if strategy.is_survey:
-                self._look_around(strategy)
-                if not any(finding.blocking for finding in self.findings):
-                    # NOTE: a survey is never the result, even if nothing in it seems to depend on the example's data.
-                    self.findings, strategy = [], ALL["non-strict"]
-            if not strategy.is_survey and self._is_worthwhile(strategy):
-                made, found = self._without_fixed_dims(strategy)
-                if made.program is not None and not any(finding.blocking for finding in found):
-                    self.findings = found
-                    return Finished(self.request, made.program, made, self._model)
-                self._keep(made)
-                self.findings = _joined(self.findings, found, made)
-            if any(finding.final for finding in self.findings):
-                break
-        return None
-
-    def _strategies(self) -> Iterator[CaptureStrategy]:
-        """The strategies of the request; capture below autograd follows a failure of the first where the model computed gradients."""
-        for name in self.request.strategies:
-            yield of(name)
-            if name == "non-strict" and self._differentiates and gradients.CAN_CAPTURE:
-                yield ALL["below autograd"]
-
-    def remarks(self, finished: Finished) -> Iterator[Finding]:
-        """The findings about the dims of a program, and those of its capture."""
-        if self._some_open:
-            yield from dims.left_open(finished.request, finished.attempt.guards, finished.program, self._fixed)
-        yield from self.findings
-
-    def _keep(self, made: Attempt) -> None:
-        self.error, self.partial = self.error or made.error, self.partial or made.program
-        self._differentiates |= made.differentiates
-
-    def _is_worthwhile(self, strategy: CaptureStrategy) -> bool:
-        """Whether to try a strategy. Sizes and data stop all strategies alike, so after such a failure another one must be cheap."""
-        alike = (SpecializedDynamicDim, ConstraintViolated, DataDependentBranch, DataDependentValue)
-        if not self.findings or not isinstance(self.findings[0].rule, alike) or self.runs.budget.has(_SLOWER * self._seconds):
-            return True
-        self._context.event(
-            f"The strategy {strategy.name} was not tried: the problem that stopped the first one ({self._seconds:.0f} s) stops it as well."
-        )
-        return False
-
-    def _look_around(self, strategy: CaptureStrategy) -> None:
-        """Adds the findings that only a survey makes, if data stopped the other strategies."""
-        if self.findings and not _depend_on_data(self.findings):
-            return
-        if self.findings and not self.runs.budget.has(self._seconds):
-            self._context.event(f"The strategy {strategy.name} was not tried: the capture takes long.")
-            return
-        made, found = self._without_fixed_dims(strategy)
-        self._keep(made)
-        if found:
-            new = found if not self.findings else [finding for finding in found if not isinstance(finding.rule, CaptureFailed)]
-            self.findings = _at_distinct_places([*self.findings, *new])
-
-    def _without_fixed_dims(self, strategy: CaptureStrategy) -> tuple[Attempt, list[Finding]]:
-        """The attempt with `strategy` and its findings. If the model fixes dims, the attempt is repeated with these dims static."""
-        made, found = self._tried(strategy)
-        own = strategy.name not in ALL
-        while self._some_open and (known := dims.fixed(self.request, made.guards, made.program, own=own)):
-            self._fixed |= known
-            self.request = dims.closed(self.request, known)
-            made, found = self._tried(strategy)
-        return made, found
-
-    def _tried(self, strategy: CaptureStrategy) -> tuple[Attempt, list[Finding]]:
-        """One attempt with `strategy` and its findings; a second one if another example, or narrower dims that torch asks for, help."""
-        made = self._attempt(strategy, self.request)
-        found = self._found(made)
-        larger = larger_examples.without_ones(self.request, found)
-        if larger is not None:
-            self._context.event("A dynamic dim has size 1 in the example; another capture takes size 2.")
-            again = self._attempt(strategy, larger)
-            left = self._found(again)
-            if again.program is not None and not any(finding.blocking for finding in left) and self._equals_eager(again.program):
-                return again, left
-        narrowed = dims.narrowed(self.request, made.error, made.guards)
-        known = [finding for finding in found if not (dims.unsolved(made.error) and isinstance(finding.rule, CaptureFailed))]
-        if narrowed is None or not all(finding.negligible or isinstance(finding.rule, ConstraintViolated) for finding in known):
-            return made, found
-        self._context.event("torch.export asks for narrower dynamic_shapes.")
-        again = self._attempt(strategy, narrowed)
-        left = self._found(again)
-        if again.program is None or any(finding.blocking for finding in left):
-            return made, found
-        # NOTE: the rule's level decides whether a promise that the model cannot keep fails the export.
-        told = [dataclasses.replace(finding, blocking=False) for finding in known if not finding.negligible]
-        return again, _at_distinct_places([*told, *left])
-
-    def _equals_eager(self, program: torch.export.ExportedProgram) -> bool:
-        """Whether `program`, captured with other sizes, computes the same as the model for the example."""
-        before = self.runs.baseline
-        if before is None or before.error is not None:
-            return False
-        args, kwargs = pytree.map_tensors(torch.clone, (self.request.args, dict(self.request.kwargs)))
-        try:
-            after = larger_examples.without_checks(program)(*args, **kwargs)
-        except Exception as error:  # noqa: BLE001  a program for larger sizes may fail in any way
-            self._context.event(f"That capture does not run with the example: {headline(error)}")
-            return False
-        return same_results(before.result, after)
-
-    def _attempt(self, strategy: CaptureStrategy, request: Request) -> Attempt:
-        made = attempt(self._context, strategy, self._model, request)
-        if not self._seconds:
-            self._seconds = made.seconds
-            self.runs.budget.grow(made.seconds)
-        elif self.findings:
-            self.runs.budget.spend(made.seconds)
-        return made
-
-    def _found(self, made: Attempt) -> list[Finding]:
-        """The findings about an attempt. None of them is blocking only if its program meets the request."""
-        found = data_dependence.assumptions(self.request, made.guards, self.runs)
-        if made.error is not None and not self.findings:
-            found += failures.explain(self.request, made.strategy.name, made.error, made.guards, self.runs)
-        elif made.error is not None:
-            found += failures.recognised(self.request, made.error, made.guards, self.runs)
-        if made.program is not None:
-            found += dims.undelivered(self.request, made.guards, made.program)
-            found += failures.lost(self.request, made.program)
-        return found
-
-
-def _joined(findings: list[Finding], found: list[Finding], made: Attempt) -> list[Finding]:
-    """One finding for each cause: that of the first strategy, which has the most precise line."""
-    if not findings:
-        return _at_distinct_places(found)
-    if isinstance(findings[0].rule, CaptureFailed) and made.error is not None:
-        note = f"The strategy {made.strategy.name} also failed: {headline(made.error)}"
-        return [dataclasses.replace(findings[0], notes=(*findings[0].notes, note)), *findings[1:]]
-    return findings
-
-
-def _at_distinct_places(findings: Iterable[Finding]) -> list[Finding]:
-    first: dict[object, Finding] = {}
-    for finding in findings:
-        # NOTE: one line may freeze several dims.
-        key = finding.place if _depend_on_data([finding]) else (finding.place, finding.rule)
-        first.setdefault(key, finding)
-    return list(first.values())
-
-
-def _depend_on_data(findings: list[Finding]) -> bool:
-    return any(isinstance(finding.rule, DataDependentBranch | DataDependentValue) for finding in findings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import pathlib
+from typing import Literal
 
 import click
 
@@ -76,6 +77,13 @@ def _levels(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 )
 @click.option("--verify", is_flag=True, help="Compare ONNX Runtime's outputs with PyTorch's.")
 @click.option("--no-try-fixes", is_flag=True, help="If the export fails, do not run the model again to explain it and to try fixes.")
+@click.option(
+    "--control-flow",
+    type=click.Choice(("report", "rewrite")),
+    default="report",
+    show_default=True,
+    help="Report loops over sizes and branches on data that stop the export, or rewrite them in a copy of the model.",
+)
 @click.option("--profile", is_flag=True, help="List in the report where the time went; implies --report.")
 @click.option("--select", metavar="RULE[,RULE]", callback=_rules, multiple=True, help="Report only these rules; OXP1 is a whole chapter.")
 @click.option("--ignore", metavar="RULE[,RULE]", callback=_rules, multiple=True, help="Do not report these rules.")
@@ -104,6 +112,7 @@ def command(
     external_data: bool | None,
     verify: bool,
     no_try_fixes: bool,
+    control_flow: Literal["report", "rewrite"],
     profile: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
@@ -159,6 +168,7 @@ def command(
                 optimize=not no_optimize,
                 verify=verify,
                 try_fixes=not no_try_fixes,
+                control_flow=control_flow,
                 profile=profile,
                 sarif=files.sarif,
                 sarif_profile=sarif_profile,

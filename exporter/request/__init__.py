@@ -6,11 +6,12 @@ from .dim_names import DimNames
 from .dynamic_axes import as_shapes
 from .dynamic_shapes import DynamicShapes, InputDim, Kind
 from .inputs import copied
-from .request import DEFAULT_OPSET, Request
+from .request import CONTROL_FLOW, DEFAULT_OPSET, Request
 from .strategies import STRATEGIES, FXGraphExtractor, checked_strategies
 from .value_names import input_names, output_names
 
 __all__ = [
+    "CONTROL_FLOW",
     "DEFAULT_OPSET",
     "STRATEGIES",
     "DimNames",

@@ -19,6 +19,13 @@ def checked(argument: str, value: Any, *types: type) -> Any:
     return value
 
 
+def checked_choice(argument: str, value: object, choices: Sequence[str]) -> str:
+    """`value`, which is one of `choices`."""
+    if value not in choices:
+        raise InvalidArgument(f"{argument}: expected {' or '.join(map(repr, choices))}, got {value!r}")
+    return str(value)
+
+
 def checked_names(argument: str, names: Sequence[str] | None) -> list[str]:
     """A list of names; empty for None."""
     for name in checked(argument, names, list, tuple, NoneType) or ():

@@ -23,6 +23,10 @@ mainly widen the dtypes of operators.
 """
 
 
+CONTROL_FLOW = ("report", "rewrite")
+"""What an export may do about Python loops and branches that stop its capture."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Request:
     """One export as the user asked for it.
@@ -36,6 +40,7 @@ class Request:
         output_names: Names for the graph's outputs, in order.
         opset_version: The ONNX opset to write.
         strategies: The capture strategies to try, in order: names, and the user's extractors.
+        control_flow: "rewrite" to capture a copy with rewritten loops and branches if need be, "report" for findings about them.
         destination: Where the model is saved; None keeps it in memory.
         external_data: True writes weights beside the model, False never does, None does if the model exceeds protobuf's limit.
         export_params: False leaves the weights out of the file.
@@ -53,6 +58,7 @@ class Request:
     output_names: Sequence[str]
     opset_version: int
     strategies: tuple[str | FXGraphExtractor, ...]
+    control_flow: str
     destination: pathlib.Path | None
     external_data: bool | None
     export_params: bool

@@ -329,3 +329,70 @@ class NumpyUsed(Rule, id="OXP1033", level=Level.ERROR, history=[Added("0.1.0")])
     expression: str
 
     message = "numpy needs the data of a tensor in '{expression}'."
+
+
+class ControlFlowRewritten(Rule, id="OXP1037", level=Level.NOTE, history=[Added("0.2.0")]):
+    """The exported model was captured from a copy with a rewritten loop or branch.
+
+    What happened:
+        torch.export cannot keep a Python loop over a size, or a branch on data, in a graph. You asked for `control_flow="rewrite"`, so the
+        export rewrote the lines in a copy of the function, as `torch.while_loop` or `torch.cond`. Your files did not change.
+
+        The export rewrites only what it can follow in the source: loops over `range`, over the rows of tensors, over `enumerate` and
+        `zip` of these, and `while`, `if` and conditional expressions on tensors. Their statements set local variables and items of
+        local tensors, or append to a list that becomes a tensor by `torch.stack` or `torch.cat`. A loop with `break`, `continue`,
+        `return` or another call for its effect is not rewritten, and neither is one that sets a variable to None or to a tensor of
+        another shape in each iteration.
+
+    Why it matters:
+        The copy computed the same as your model for the example, for the negated example, and with larger dynamic dims where the model
+        takes them. Other inputs were not tried.
+
+    How to fix it:
+        1. To see exactly what is exported, and to export it with other tools, put the code of the note into your file.
+        2. To get findings instead, pass `control_flow="report"`.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Sum(torch.nn.Module):
+            def forward(self, x):
+                total = torch.zeros_like(x[0])
+                for row in x:  # OXP1037
+                    total = total * 0.5 + row
+                return total
+
+
+        shapes = ({0: torch.export.Dim("steps")},)
+        program = onnxplain.export(Sum(), (torch.ones(3, 2),), dynamic_shapes=shapes, control_flow="rewrite")
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Sum(torch.nn.Module):
+            def forward(self, x):
+                steps = x.shape[0]
+
+                def body(step, total):
+                    return step + 1, total * 0.5 + x.select(0, step)
+
+                _, total = torch.while_loop(lambda step, total: step < steps, body, (0, torch.zeros_like(x[0])))
+                return total
+
+
+        shapes = ({0: torch.export.Dim("steps")},)
+        program = onnxplain.export(Sum(), (torch.ones(3, 2),), dynamic_shapes=shapes)
+        ```
+    """
+
+    operator: str
+
+    message = "The exported model computes this with '{operator}', from a rewritten copy of the function."

@@ -1,0 +1,263 @@
+"""Loops over sizes and branches on data that an export rewrites in a copy of the model."""
+
+from __future__ import annotations
+
+import pathlib
+import types
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.export import Dim
+
+import onnxplain
+
+Load = Callable[..., types.ModuleType]
+Marked = Callable[..., list[int]]
+
+NET = """
+    import torch
+
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(3, 3)
+            self.cell = torch.nn.GRUCell(3, 3)
+            self.layers = torch.nn.ModuleList([torch.nn.Linear(3, 3) for _ in range(3)])
+
+        def forward(self, x):
+            {}
+"""
+
+FORWARDS = {
+    "items-changed-in-place": """
+        y = self.linear(x)
+        for i in range(x.shape[0]):  # HERE
+            y[i] += torch.sin(y[i])
+        return y
+    """,
+    "state": """
+        h = torch.zeros_like(x[0])
+        for row in x:  # HERE
+            h = torch.tanh(self.linear(h) + row)
+        return h
+    """,
+    "results-in-a-list": """
+        h = x.mean(0)[None]
+        token = x[:1]
+        outputs = []
+        for _ in range(len(x)):  # HERE
+            h = self.cell(token, h)
+            token = self.linear(h)
+            outputs.append(token)
+        return torch.stack(outputs, dim=-1), h
+    """,
+    "a-list-without-a-state": """
+        parts = []
+        for row in x:  # HERE
+            parts.append(row[None] * 2)
+        return torch.cat(parts, 0) + torch.cat(parts)
+    """,
+    "numbers-and-rows": """
+        state = torch.zeros(x.shape[0])
+        out = torch.empty_like(x.T)
+        for t, column in enumerate(x.T.unbind(dim=0)):
+            state = state * 0.5 + column
+            out[t, :] = state
+        for t, (row) in enumerate(x):  # HERE
+            out[:, t] = out[:, t] - row
+        return out
+    """,
+    "two-tensors": """
+        total = torch.zeros(3)
+        for a, b in zip(x, x.flip(0)):  # HERE
+            total += (a * b
+                      - a)
+        return total
+    """,
+    "backwards": """
+        h = torch.zeros_like(x[0])
+        out = torch.zeros_like(x)
+        for i in reversed(range(x.shape[0])):  # HERE
+            h = h * 0.5 + x[i]
+            out[..., i, :] = h
+        for i in range(x.shape[0] - 1, 0, -2):  # HERE
+            out[i, 1:] = x[i - 1, 1:]
+        return out
+    """,
+    "data-in-the-body": """
+        keep = torch.ones(x.shape[0], dtype=torch.bool)
+        for i in range(x.shape[0]):  # HERE
+            drop = (x[:, 0] > x[i, 0]) & (torch.arange(x.shape[0]) > i) & keep[i]
+            keep = keep & ~drop
+        return keep.float()
+    """,
+    "while": """
+        y = x
+        while y.abs().max() > 1:  # HERE
+            y = y / 2
+        return y
+    """,
+    "end-by-data": """
+        total = torch.zeros(())
+        for row in x:
+            total = total + row.sum()
+            if total > 2:  # HERE
+                break
+        return total
+    """,
+    "end-of-a-loop-over-modules": """
+        for layer in self.layers:
+            x = torch.relu(layer(x)) * 2
+            if x.max() > 1:  # HERE
+                break
+        return x
+    """,
+    "branches-one-after-another": """
+        if x.sum() > 0:  # HERE
+            x = x * 2
+        y = x + 1
+        if y.max() > 1.5:  # HERE
+            return y - 3
+        return y
+    """,
+    "changes-what-it-iterates-over": """
+        for row in x:  # HERE
+            x = x + row
+        return x
+    """,
+}
+"""Bodies of `forward`, with the lines that are rewritten."""
+
+
+def exported(model: Any, rows: int = 4, **options: Any) -> onnxplain.ONNXProgram:
+    torch.manual_seed(0)
+    return onnxplain.export(model, (torch.randn(rows, 3),), dynamic_shapes=({0: Dim.DYNAMIC},), **{"control_flow": "rewrite", **options})
+
+
+def found(findings: Any) -> list[tuple[str, int | None]]:
+    return [(each.rule.id, each.location.line) for each in findings]
+
+
+@pytest.mark.parametrize("forward", FORWARDS)
+def test_loops_and_branches_are_rewritten(forward: str, load: Load, marked: Marked, tmp_path: pathlib.Path) -> None:
+    body = "\n".join(line[8:] for line in FORWARDS[forward].strip("\n").splitlines()).strip().replace("\n", "\n            ")
+    model = load(NET.format(body)).Net().eval()
+    source = (tmp_path / "model.py").read_text()
+    program = exported(model)
+    lines = marked("HERE")
+    assert set(found(program.diagnostics.findings)) >= {("OXP1037", line) for line in lines}
+    assert {rule for rule, _ in found(program.diagnostics.findings)} == {"OXP1037"}
+    assert (tmp_path / "model.py").read_text() == source
+    for rows in (1, 2, 4, 7):
+        for scale in (1, -1):
+            x = torch.randn(rows, 3) * scale
+            with torch.no_grad():
+                expected = model(x.clone())
+            expected = expected if isinstance(expected, tuple) else (expected,)
+            torch.testing.assert_close(tuple(program(x)), tuple(expected), rtol=1e-4, atol=1e-5)
+
+
+def test_weights_keep_their_names(load: Load) -> None:
+    model = load(NET.format("for row in x:\n                x = x + self.linear(row)\n            return x")).Net()
+    names = {value.name for value in exported(model).model.graph.initializers.values()}
+    assert "linear.bias" in names
+    assert any(name.startswith("linear.weight") for name in names)
+
+
+HELPERS = """
+    import torch
+
+
+    def decayed(x, factor):
+        total = torch.zeros_like(x[0])
+        for row in x:  # HERE
+            total = total * factor + row
+        return total
+
+
+    class Inner(torch.nn.Module):
+        def forward(self, x):
+            return decayed(x, 0.5)
+
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Inner()
+
+        def forward(self, x):
+            y = self.inner(x) + 1
+            return y.numpy() if False else torch.special.bessel_j0(y) * 0 + y
+"""
+
+
+def test_a_helper_is_rewritten_and_later_lines_stay_where_they_are(load: Load, marked: Marked) -> None:
+    model = load(HELPERS).Net()
+    program = exported(model)
+    assert found(program.diagnostics.findings) == [("OXP1037", *marked("HERE"))]
+    x = torch.randn(6, 3)
+    torch.testing.assert_close(program(x)[0], model(x))
+
+
+LATER = """
+    import torch
+
+
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            if x.sum() > 0:
+                x = x * 2
+                y = x + 1
+            else:
+                y = x - 1
+            return {1: y}[int(y.sum())]  # HERE
+"""
+
+
+def test_a_finding_behind_a_rewritten_branch_is_at_its_line(load: Load, marked: Marked) -> None:
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        exported(load(LATER).Net())
+    assert found(failed.value.findings) == [("OXP1001", 7), ("OXP1002", *marked("HERE"))]
+
+
+NOT_REWRITTEN = {
+    "nested": "out = torch.zeros_like(x)\nfor i in range(x.shape[0]):\n    for j in range(x.shape[0]):\n        out[i] = x[j]\nreturn out",
+    "a-call-for-its-effect": "for row in x:\n    print(row.shape)\nreturn x",
+    "a-list-that-is-read": "parts = []\nfor row in x:\n    parts.append(row)\nreturn torch.stack(parts) + len(parts)",
+    "a-view-that-is-changed": "y = x[:]\nfor i in range(len(x)):\n    y[i] += 1\nreturn y",
+    "two-symbolic-items": "y = x * 1\nfor i in range(len(x)):\n    y[i, i % 2] = 0\nreturn y",
+    "return": "for row in x:\n    if row.sum() > 0:\n        return row\nreturn x[0]",
+    "an-outer-number": "n = 0\nfor row in x:\n    n = n + row.sum()\nreturn n",
+}
+
+
+@pytest.mark.parametrize("body", NOT_REWRITTEN)
+def test_what_cannot_be_followed_is_a_finding(body: str, load: Load) -> None:
+    model = load(NET.format(NOT_REWRITTEN[body].replace("\n", "\n            "))).Net()
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        exported(model)
+    assert {rule for rule, _ in found(failed.value.findings)} <= {"OXP1001", "OXP1003"}
+
+
+SUM = "total = torch.zeros_like(x[0])\n            for row in x:\n                total = total * 0.5 + row\n            return total"
+
+
+def test_only_on_request_and_if_the_model_may_be_run(load: Load) -> None:
+    model = load(NET.format(SUM)).Net()
+    for options in ({"control_flow": "report"}, {"try_fixes": False}):
+        with pytest.raises(onnxplain.ExportFailed) as failed:
+            exported(model, **options)
+        assert found(failed.value.findings) == [("OXP1003", 14)]
+    with pytest.raises(onnxplain.InvalidArgument):
+        exported(model, control_flow="maybe")
+
+
+def test_a_copy_that_differs_for_other_inputs_is_not_exported(load: Load) -> None:
+    # A copy's class is a subclass, and this model looks at its classes, but for the example's size it computes the same.
+    body = SUM.replace("return total", "return total * (1 if x.shape[0] == 4 else len(type(self).__mro__))")
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        exported(load(NET.format(body)).Net())
+    assert ("OXP1003", 14) in found(failed.value.findings)
