@@ -121,7 +121,7 @@ def scan(
     results = [*carried.values()] or [f"{unused}.clone()"]
     state, body = where.unused("state"), where.unused("body")
     items = [f"{each.item}.clone()" for each in lists]
-    inside = [f"{counter} = {counter}.item()", f"{blocks.tuple_of(names)} = {state}", *lines]
+    inside = [f"{blocks.tuple_of(names)} = {state}", *lines]
     code = blocks.function(body, [state, counter], [*inside, f"return {blocks.tuple_of(results)}, {blocks.tuple_of(items)}"], column)
     head = f"{blocks.tuple_of(names)}, {blocks.tuple_of([each.name for each in lists])} = "
     initial = blocks.tuple_of(starts or [f"{where.torch}.zeros(())"])

@@ -14,6 +14,35 @@ from .scope import Scope
 
 
 @dataclasses.dataclass(frozen=True)
+class Item:
+    """A part of a tensor by the number of an iteration.
+
+    Attributes:
+        owner: The tensor.
+        axis: The dim along which it is taken.
+        number: The position along it.
+        index: The rest of the index, for the part; empty if there is none.
+    """
+
+    owner: str
+    axis: int | str
+    number: str
+    index: str = ""
+
+    def read(self, *, scans: bool) -> str:
+        """The part, without the rest of the index. In a scan, the number is a tensor."""
+        if scans:
+            return f"{self.owner}.index_select({self.axis}, {self.number}).squeeze({self.axis})"
+        return f"{self.owner}.select({self.axis}, {self.number})"
+
+    def put_back(self, name: str, *, scans: bool) -> str:
+        """The tensor with `name` as its part."""
+        if scans:
+            return f"{self.owner}.index_copy({self.axis}, ({self.number}).reshape(1), {name}.unsqueeze({self.axis}))"
+        return f"{self.owner}.select_scatter({name}, {self.axis}, {self.number})"
+
+
+@dataclasses.dataclass(frozen=True)
 class Loop:
     """The parts of a loop whose body becomes a function.
 
@@ -33,7 +62,7 @@ class Loop:
     counter: tuple[str, str, str] | None = None
     left: str = ""
     numbers: str = ""
-    rows: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    rows: Mapping[str, Item] = dataclasses.field(default_factory=dict)
 
     @property
     def number(self) -> str:
@@ -89,7 +118,7 @@ def _rows(where: Scope, statement: ast.For) -> Loop | None:
             pairs = [(iterable, target)]
     counter = counter or where.unused("i")
     changed = {*scope.stored(statement.body), *scope.written(statement.body)}
-    rows: dict[str, str] = {}
+    rows: dict[str, Item] = {}
     before, sizes = [], []
     for source, each in pairs:
         tensor, axis = _unbound(where, source)
@@ -100,7 +129,7 @@ def _rows(where: Scope, statement: ast.For) -> Loop | None:
             # NOTE: Python evaluates it once, before the first iteration.
             before.append(f"{(name := where.unused(f'rows_{len(rows) + 1}'))} = {text}")
             text = name
-        rows[each.id] = f"{text}.select({axis}, {counter})"
+        rows[each.id] = Item(text, axis, counter)
         sizes.append(f"{text}.shape[{axis}]")
     limit = where.unused("rounds")
     least = sizes[0]
@@ -130,10 +159,11 @@ def _unbound(where: Scope, source: ast.expr) -> tuple[ast.expr, str]:
     return tensor, where.text(dims[0]) if dims else "0"
 
 
-def selected(where: Scope, loop: Loop) -> list[Rewrite] | None:
+def selected(where: Scope, loop: Loop, *, scans: bool) -> list[Rewrite] | None:
     """Items of tensors by the loop's number, written so that torch takes a symbolic number there; None if one cannot be written so.
 
-    Among slices, torch takes such a number in `select` only. Where a gradient is recorded, it does not change an item in place.
+    Among slices, torch takes such a number in `select` only. Where a gradient is recorded, it does not change an item in place. In a scan
+    the number is a tensor, with which torch cannot index.
     """
     counter = loop.number
     found: list[Rewrite] = []
@@ -141,22 +171,32 @@ def selected(where: Scope, loop: Loop) -> list[Rewrite] | None:
         match node:
             case ast.Assign(targets=[ast.Subscript() as target]) | ast.AugAssign(target=ast.Subscript() as target):
                 if counter in scope.loaded([target.slice]):
-                    changed = _changed(where, node, target, counter)
-                    if not changed or _has_item(target.slice, counter):
+                    changed = _changed(where, node, target, counter, scans=scans)
+                    if not changed or _has_item(target.slice, counter, scans=scans):
                         return None
                     found += changed
-            case ast.Subscript(value=owner, slice=ast.Tuple(elts=parts), ctx=ast.Load()) if counter in scope.loaded(parts):
-                item = _item(where, owner, parts, counter)
-                if item is None or _has_item(owner, counter) or any(_has_item(part, counter) for part in parts):
+            case ast.Subscript(value=owner, slice=index, ctx=ast.Load()) if _is_item(node, counter, scans=scans):
+                item = _item(where, owner, _parts(index), counter)
+                if item is None or any(_has_item(part, counter, scans=scans) for part in (owner, *_parts(index))):
                     return None
-                found.append(Rewrite(where.region(node), "".join(item)))
+                if scans and not where.is_tensor(owner):
+                    return None
+                found.append(Rewrite(where.region(node), item.read(scans=scans) + item.index))
     return found
 
 
-def _has_item(node: ast.AST, counter: str) -> bool:
+def _is_item(node: ast.Subscript, counter: str, *, scans: bool) -> bool:
+    """Whether the item is written in another way. Outside of a scan, torch takes a single number as it is."""
+    return (scans or isinstance(node.slice, ast.Tuple)) and counter in scope.loaded([node.slice])
+
+
+def _parts(index: ast.expr) -> Sequence[ast.expr]:
+    return index.elts if isinstance(index, ast.Tuple) else [index]
+
+
+def _has_item(node: ast.AST, counter: str, *, scans: bool) -> bool:
     """Whether `node` contains an item that is rewritten as well, for example within the index of another one."""
-    items = (each for each in ast.walk(node) if isinstance(each, ast.Subscript) and isinstance(each.slice, ast.Tuple))
-    return any(counter in scope.loaded([item.slice]) for item in items)
+    return any(isinstance(each, ast.Subscript) and _is_item(each, counter, scans=scans) for each in ast.walk(node))
 
 
 def written_otherwise(loop: Loop) -> dict[str, None]:
@@ -166,28 +206,24 @@ def written_otherwise(loop: Loop) -> dict[str, None]:
     return scope.written(node for node in items if loop.number not in scope.loaded([node.slice]))
 
 
-def _changed(where: Scope, statement: ast.Assign | ast.AugAssign, target: ast.Subscript, counter: str) -> list[Rewrite]:
+def _changed(where: Scope, statement: ast.Assign | ast.AugAssign, target: ast.Subscript, counter: str, *, scans: bool) -> list[Rewrite]:
     """The statement as a change of a copy of the item, which then takes the item's place."""
-    parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
-    item = _item(where, target.value, parts, counter)
+    item = _item(where, target.value, _parts(target.slice), counter)
     if item is None:
         return []
-    select, rest = item
-    name, owner, place = where.unused("item"), where.text(target.value), where.region(target)
-    whole = where.region(statement)
+    name, place, whole = where.unused("item"), where.region(target), where.region(statement)
     indent = "\n" + " " * ((whole.column or 1) - 1)
     # NOTE: `=` sets all elements of the copy, `+=` changes them.
-    changed = f"{name}{rest}" if rest or isinstance(statement, ast.AugAssign) else f"{name}[...]"
-    axis_and_number = select[len(owner) + len(".select(") : -1]
-    back = f"{owner} = {owner}.select_scatter({name}, {axis_and_number})"
+    changed = f"{name}{item.index}" if item.index or isinstance(statement, ast.AugAssign) else f"{name}[...]"
+    back = f"{item.owner} = {item.put_back(name, scans=scans)}"
     return [
-        Rewrite(place, f"{name} = {select}.clone(){indent}{changed}"),
+        Rewrite(place, f"{name} = {item.read(scans=scans)}.clone(){indent}{changed}"),
         Rewrite(Region(whole.last_line, whole.end_column, whole.last_line, whole.end_column), f"{indent}{back}"),
     ]
 
 
-def _item(where: Scope, owner: ast.expr, parts: Sequence[ast.expr], counter: str) -> tuple[str, str] | None:
-    """The item as a `select`, and the remaining index of its result, if there is one; None if it cannot be written so."""
+def _item(where: Scope, owner: ast.expr, parts: Sequence[ast.expr], counter: str) -> Item | None:
+    """The item; None if its index has another form."""
     numbered = [number for number, part in enumerate(parts) if counter in scope.loaded([part])]
     if len(numbered) != 1 or isinstance(parts[numbered[0]], ast.Slice):
         return None
@@ -198,7 +234,7 @@ def _item(where: Scope, owner: ast.expr, parts: Sequence[ast.expr], counter: str
         return None
     rest = [*before, *after]
     index = "" if all(_is_ellipsis(part) or _is_whole(part) for part in rest) else f"[{', '.join(map(where.text, rest))}]"
-    return f"{where.text(owner)}.select({axis}, {where.text(parts[place])})", index
+    return Item(where.text(owner), axis, where.text(parts[place]), index)
 
 
 def _is_ellipsis(part: ast.expr) -> bool:

@@ -34,12 +34,15 @@ def rewritten(where: Scope, statement: ast.For | ast.While) -> list[Rewrite] | N
     inside = dataclasses.replace(where, tensors=where.tensors | loop.rows.keys())
     carried = _carried(where, statement, loop, end)
     replaced = branches.nested(inside, loop.statements)
-    selected = iterations.selected(where, loop)
+    selected = iterations.selected(inside, loop, scans=bool(lists))
     stop = None if end is None else _stopping(inside, loop, end)
     if carried is None or replaced is None or selected is None or loop.number in carried or (end is not None and stop is None):
         return None
     in_place = iterations.written_otherwise(loop)
-    own = [*(f"{name} = {name}.clone()" for name in in_place), *(f"{name} = {value}" for name, value in loop.rows.items())]
+    own = [
+        *(f"{name} = {name}.clone()" for name in in_place),
+        *(f"{name} = {row.read(scans=bool(lists))}" for name, row in loop.rows.items()),
+    ]
     replaced += [*selected, *(rewrite for each in lists for rewrite in each.rewrites(where))]
     lines = [*own, blocks.body(where, loop.statements, column + 4, replaced)]
     starts = {name: name if name in where.numbers else f"{name}.clone()" for name in carried}
