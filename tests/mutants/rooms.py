@@ -23,6 +23,9 @@ FOLDERS = {
 # The files beside the rooms: whoever calls them calls the whole exporter.
 _FACE = ("__init__", "api", "dynamo", "outputs", "pipeline", "program", "testing")
 
+# Tests in the folders of other rooms whose subject is the room: the decompositions are tested by what their operators compute.
+_FURTHER_TESTS = {"passes": ("ops/test_parity.py", "capture/test_gradients.py")}
+
 
 @dataclasses.dataclass(frozen=True)
 class Room:
@@ -31,12 +34,12 @@ class Room:
     Attributes:
         name: As in `tests/<name>` or `tests/test_<name>.py`.
         sources: Its source files.
-        tests: The folder or file of its tests.
+        tests: The folders and files of its tests.
     """
 
     name: str
     sources: tuple[pathlib.Path, ...]
-    tests: pathlib.Path
+    tests: tuple[pathlib.Path, ...]
 
     def mutants(self) -> list[Mutant]:
         """All mutants of the room."""
@@ -54,7 +57,7 @@ def rooms() -> dict[str, Room]:
     for name, files in sorted(sources.items()):
         tests = next((each for each in (TESTS / name, TESTS / f"test_{name}.py") if each.exists()), None)
         if tests is not None:
-            found[name] = Room(name, tuple(sorted(files)), tests)
+            found[name] = Room(name, tuple(sorted(files)), (tests, *(TESTS / each for each in _FURTHER_TESTS.get(name, ()))))
     return found
 
 

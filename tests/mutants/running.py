@@ -260,4 +260,4 @@ def _test(room: Room, packages: pathlib.Path, plan: _Plan | None) -> None:
     # NOTE: the slow ones, such as those of other programs that read our logs, take minutes for each mutant.
     options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist", f"--basetemp={packages / 'tmp'}"]
     # NOTE: without the clean-up of the process, which waits for threads that a mutant may have left.
-    os._exit(pytest.main([*options, str(room.tests)], [plan or _Profiler(packages)]))
+    os._exit(pytest.main([*options, *map(str, room.tests)], [plan or _Profiler(packages)]))

@@ -94,7 +94,7 @@ def test_rooms_have_sources_and_tests() -> None:
     assert {"recording", "diagnostics", "registry", "face"} <= found.keys()
     for room in found.values():
         assert room.sources
-        assert room.tests.exists()
+        assert all(tests.exists() for tests in room.tests)
     assert rooms.installed(rooms.ROOT / "diagnostics" / "gate" / "formats.py") == pathlib.Path("onnxplain/diagnostics/gate/formats.py")
 
 
