@@ -143,6 +143,12 @@ def test_fourier_transforms(name: str) -> None:
     check(function, onnxplain.export(function, (x,)), (x,))
 
 
+def test_a_fourier_transform_of_the_present_length_costs_nothing_more() -> None:
+    x = torch.rand(4, 5)
+    plain, given = (onnxplain.export(function, (x,)) for function in (lambda x: fft.irfft(x), lambda x: fft.irfft(x, n=8)))
+    assert [node.op_type for node in given.model.graph] == [node.op_type for node in plain.model.graph]
+
+
 @pytest.mark.parametrize(
     "operator",
     [

@@ -66,3 +66,18 @@ def test_a_mask_with_an_empty_row_and_grouped_heads() -> None:
     program = onnxplain.export(model, _inputs(2, (2, 1), 16))
     assert not program.diagnostics.findings
     check(model, program, _inputs(2, (2, 1), 16))
+
+
+class Noisy(nn.Module):
+    """Attention with random numbers in the scores, which `torch.vmap` refuses, and attention without."""
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        first = flex_attention(q, k, v, lambda score, b, h, m, n: score + torch.rand(()))
+        return first + flex_attention(q, k, v, SCORES["distance"])
+
+
+def test_only_functions_that_cannot_be_traced_are_unsupported() -> None:
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(Noisy(), _inputs(2, (2, 2), 16))
+    (finding,) = [each for each in failed.value.log.findings if each.rule.id == "OXP3001"]
+    assert [place.line for place in finding.occurrences] == [Noisy.forward.__code__.co_firstlineno + 1]

@@ -58,6 +58,7 @@ CASES: dict[str, Case] = {
             aten._adaptive_avg_pool2d_backward(functional.adaptive_avg_pool2d(x, (3, 5)), x),
             aten._adaptive_avg_pool3d_backward(functional.adaptive_avg_pool3d(x, (2, 3, 2)), x),
             aten.adaptive_max_pool2d_backward(x[..., :3, :2] * 2, x, functional.adaptive_max_pool2d(x, (3, 2), return_indices=True)[1]),
+            aten.adaptive_max_pool3d_backward(x[:, :2, :3, :2], x, functional.adaptive_max_pool3d(x, (2, 3, 2), return_indices=True)[1]),
         ],
         IMAGE,
     ),

@@ -136,6 +136,9 @@ CASES: dict[str, Case] = {
         ],
         IMAGE,
     ),
+    "adaptive-max-pool-of-dynamic": dynamic(
+        lambda x: [*functional.adaptive_max_pool2d(x, (4, 1), return_indices=True), functional.adaptive_max_pool2d(x, (1, 5))], IMAGE
+    ),
     "soft-margin-loss": static(
         lambda x: [
             functional.soft_margin_loss(each * 20, each.sign(), reduction=reduction)
