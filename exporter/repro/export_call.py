@@ -50,6 +50,7 @@ def keywords_of(
         "output_names": list(request.output_names) or None,
         "opset_version": None if request.opset_version == DEFAULT_OPSET else request.opset_version,
         "strategies": None if strategies in (STRATEGIES, ()) else strategies,
+        "control_flow": None if request.control_flow == "report" else request.control_flow,
         "optimize": None if request.optimize else False,
         "verify": True if stage == "verify" else None,
         "external_data": request.external_data if saved else None,

@@ -157,6 +157,7 @@ def request_of(callers: tuple[Location, ...], model: Any = torch.relu, args: tup
         keep_initializers_as_inputs=False,
         optimize=True,
         verify=False,
+        control_flow="report",
         callers=callers,
     )
 
