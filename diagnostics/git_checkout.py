@@ -73,17 +73,17 @@ def _git(folder: pathlib.Path, *command: str) -> str:
     return "" if done.returncode else done.stdout.decode("utf-8", "replace")
 
 
-def _uri(remote: str) -> str:
-    """`remote` as a URI that a browser opens, without user and password, which may be secret; empty for a folder of this machine."""
+def _uri(remote: str) -> str | None:
+    """`remote` as a URI that a browser opens, without user and password, which may be secret; None for a folder of this machine."""
     if "://" not in remote and (short := _SCP.fullmatch(remote)):
         remote = f"https://{short['host']}/{short['path']}"
     try:
         parts = urllib.parse.urlsplit(remote)
         port = f":{parts.port}" if parts.port and parts.scheme in ("http", "https") else ""
     except ValueError:
-        return ""
+        return None
     if parts.scheme not in ("http", "https", "ssh", "git") or not parts.hostname:
-        return ""
+        return None
     scheme = parts.scheme if parts.scheme == "http" else "https"
     path = urllib.parse.quote(urllib.parse.unquote(parts.path.rstrip("/").removesuffix(".git")))
     return f"{scheme}://{parts.hostname}{port}{path}"

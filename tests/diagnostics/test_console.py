@@ -111,6 +111,7 @@ def test_suppressed_findings_and_events_are_shown_at_debug_only(here: pathlib.Pa
             made.report(TrainingMode(layers=("dropout",)), at=Location(str(file), Region(1)))
         text = shown(made.finish())
         assert ("OXP1007" in text, "A step." in text) == (expected, expected)
+        assert text.count("on purpose\n") == 2 * expected, "in the line, and as the reason"
         assert "(1 suppressed" in text
 
 

@@ -64,6 +64,14 @@ def test_long_texts_are_shortened(tmp_path: pathlib.Path) -> None:
     assert finding.notes[1].count("y") < 20_001
 
 
+@pytest.mark.parametrize(("length", "shown"), [(10_000, [10_000]), (10_001, [5_000, 5_000])])
+def test_a_long_line_is_shown_without_its_middle(length: int, shown: list[int]) -> None:
+    made = context()
+    made.report(TrainingMode(layers=("a",)), notes=["y" * length])
+    (finding,) = made.log().findings
+    assert list(map(len, re.findall("y{9,}", str(finding)))) == shown
+
+
 def test_a_text_that_is_shortened_twice_tells_how_much_it_lost() -> None:
     made = context()
     made.report(TrainingMode(layers=("a",)), notes=["y" * 50_001])

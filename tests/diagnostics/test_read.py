@@ -143,6 +143,19 @@ def test_a_file_that_is_gone_is_named_as_in_the_folder_of_the_export(source: str
     assert "`flip.py:6:12 in" in run(str(path)).stdout
 
 
+def test_a_file_that_is_gone_is_named_as_in_a_folder_below_the_root(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = pathlib.Path(source).parent
+    (root / ".git").mkdir()
+    (root / "nets").mkdir()
+    monkeypatch.chdir(root / "nets")
+    file = pathlib.Path(source).rename("flip.py")
+    path = saved(failed(str(file.absolute()))).absolute()
+    monkeypatch.chdir(root)
+    assert "`nets/flip.py:6:12 in" in run(str(path)).stdout
+    (root / "nets" / "flip.py").unlink()
+    assert "`flip.py:6:12 in" in run(str(path)).stdout
+
+
 def test_rules_are_those_of_the_log(source: str) -> None:
     def change(run: Mapping[str, Any]) -> None:
         branch, training, operator = run["tool"]["driver"]["rules"]

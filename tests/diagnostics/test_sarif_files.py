@@ -32,6 +32,7 @@ def with_way(file: str) -> DiagnosticContext:
             Step("the source calls sum"),
             Step("captured as aten.sum.default", "captured", "sum_1"),
             Step("decomposed to nothing", "prepared", "sum_1"),
+            Step("gone from the graph", "captured", "elsewhere"),
             Step("", "onnx", "sum_1"),
             Step("", "onnx", "elsewhere"),
         ),
@@ -57,10 +58,17 @@ def test_way_to_the_finding(tmp_path: pathlib.Path) -> None:
         "the source calls sum",
         "captured as aten.sum.default",
         "decomposed to nothing",
+        "gone from the graph",
         "translated to ReduceSum (ONNX)",
     ]
     places = [(step["physicalLocation"]["artifactLocation"]["uri"], step["physicalLocation"]["region"]["startLine"]) for step in told]
-    assert places == [("model.py", 6), ("logs/flip.graphs/captured.txt", 3), ("model.py", 6), ("logs/flip.graphs/onnx.txt", 2)]
+    assert places == [
+        ("model.py", 6),
+        ("logs/flip.graphs/captured.txt", 3),
+        ("model.py", 6),
+        ("model.py", 6),
+        ("logs/flip.graphs/onnx.txt", 2),
+    ]
     for uri, line in places:
         assert "sum" in (tmp_path / uri).read_text(encoding="utf-8").splitlines()[line - 1].lower()
     assert not (tmp_path / "logs/flip.graphs/prepared.txt").exists()

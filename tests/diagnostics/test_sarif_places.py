@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 import torch
 from sarif_checks import check_log
-from sarif_logs import Read, at, make_context, physical, results, source
+from sarif_logs import MODEL, Read, at, make_context, physical, results, source
 
 import onnxplain
 from onnxplain.diagnostics import ExportFailed, Location, Region, sarif
@@ -36,12 +36,13 @@ def test_columns_are_utf16_code_units(tmp_path: pathlib.Path, read: Read) -> Non
     }
 
 
-def test_whole_line_begins_after_its_indentation(tmp_path: pathlib.Path, read: Read) -> None:
+@pytest.mark.parametrize(("text", "line"), [(MODEL, 7), (" " * 12 + "return -x", 1)])
+def test_whole_line_begins_after_its_indentation(tmp_path: pathlib.Path, read: Read, text: str, line: int) -> None:
     context = make_context()
-    context.report(DataDependentBranch(condition="x"), at=Location(source(tmp_path), Region(7)))
+    context.report(DataDependentBranch(condition="x"), at=Location(source(tmp_path, text), Region(line)))
     region = physical(results(read(context.log()))[0])["region"]
     assert region.pop("properties") == {"wholeLine": True}
-    assert region == {"startLine": 7, "startColumn": 13, "endLine": 7, "endColumn": 22, "snippet": {"text": "return -x"}}
+    assert region == {"startLine": line, "startColumn": 13, "endLine": line, "endColumn": 22, "snippet": {"text": "return -x"}}
 
 
 @pytest.mark.parametrize(
@@ -143,11 +144,11 @@ def test_regions_stay_inside_the_file(
 
 def test_source_that_is_not_at_hand(read: Read) -> None:
     context = make_context()
-    context.report(DataDependentBranch(condition="x"), at=Location("/nowhere/model.py", Region(3, 5, 3, 9)))
+    context.report(DataDependentBranch(condition="x"), at=Location("/nowhere/model.py", Region(3, 5, 4, 9)))
     context.report(DataDependentBranch(condition="y"), at=Location("", module="encoder"))
     context.report(DataDependentBranch(condition="z"))
     unseen, module, nowhere = results(read(context.log()))
-    assert physical(unseen) == {"artifactLocation": {"uri": "model.py", "uriBaseId": "ELSEWHERE"}, "region": {"startLine": 3, "endLine": 3}}
+    assert physical(unseen) == {"artifactLocation": {"uri": "model.py", "uriBaseId": "ELSEWHERE"}, "region": {"startLine": 3, "endLine": 4}}
     assert module["locations"] == [{"logicalLocations": [{"fullyQualifiedName": "encoder", "index": 1, "kind": "module"}]}]
     assert "locations" not in nowhere
     assert "primaryLocationLineHash" not in unseen["partialFingerprints"]

@@ -70,6 +70,13 @@ def test_an_internal_error_is_also_a_notification(read: Read) -> None:
     assert run["properties"]["onnxplain/stages"] == [{"name": "build", "seconds": 0.125, "completed": False}]
 
 
+def test_other_findings_are_no_notifications(read: Read) -> None:
+    context = make_context()
+    with pytest.raises(ExportFailed) as failed, context.stage("capture"):
+        raise context.fail(DataDependentBranch(condition="x"))
+    assert "toolExecutionNotifications" not in read(failed.value.log)["runs"][0]["invocations"][0]
+
+
 def test_an_interrupted_export_has_a_finding_in_its_stage(read: Read) -> None:
     context = make_context()
     with pytest.raises(KeyboardInterrupt) as interrupted, context.stage("build"):
@@ -96,6 +103,7 @@ def test_the_log_of_an_export_that_may_be_killed_has_the_finding_first() -> None
 
 VALUES = {
     "MY_SETTING": ("abcd1234efgh", True),
+    "MY_SHORT_SETTING": ("abcd1234", True),
     "MY_TOKEN": ("letters-only", True),
     "MY_PASSWORD": ("two words here", True),
     "MY_NAME": ("other-letters", False),
