@@ -283,8 +283,8 @@ def test_models_that_a_library_makes_from_a_configuration(
         assert type(model.inner) is type(inner)
         assert model.inner.fc.weight.shape == (2, 2)
 
-    _, model = made(torch.nn.ReLU(), library.Config(size=3))
-    assert model.config.given == {"size": 3}
+    _, model = made(torch.nn.ReLU(), library.Config(attention="eager"))
+    assert model.config.given == {"attention": "eager", "made_with": "eager"}
 
 
 PARTS = """

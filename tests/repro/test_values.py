@@ -394,9 +394,9 @@ def test_dims_of_every_kind(load: Load, tmp_path: pathlib.Path) -> None:
     shapes = {
         "x": {0: 2 * half + 1, 1: torch.export.Dim.AUTO},
         "y": {0: half, 1: torch.export.Dim.DYNAMIC(min=1, max=9)},
-        "z": {0: torch.export.Dim("free"), 1: torch.export.Dim.STATIC},
+        "z": {0: torch.export.Dim("free"), 1: torch.export.Dim.STATIC, 2: torch.export.Dim("some", min=1)},
     }
-    args = (torch.randn(9, 3), torch.randn(4, 3), torch.randn(5, 3))
+    args = (torch.randn(9, 3), torch.randn(4, 3), torch.randn(5, 3, 2))
     script = script_of(module.model, args, dynamic_shapes=shapes)
     call = ast.parse(script).body[-1].value  # type: ignore[attr-defined]
     (text,) = [ast.unparse(each.value) for each in call.keywords if each.arg == "dynamic_shapes"]
