@@ -59,6 +59,7 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry, di
                 with context.stage("optimize"):
                     optimize(context, model)
             with context.stage("serialize"):
+                opset.lower(context, model, request)
                 serialize(context, model, staging, request)
         if request.verify:
             with context.stage("verify"):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import onnx
 import onnx_ir as ir
 
 from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix
+from onnxplain.registry import qualified_name
+from onnxplain.request import DEFAULT_OPSET, Request
 from onnxplain.rules import OperatorNeedsNewerOpset, OpsetUnknown
+from onnxplain.source import call_sites, locations
+from onnxplain.source.call_sites import SourceExpression
 
-from .registry import qualified_name
-from .request import DEFAULT_OPSET, Request
-from .source import call_sites, locations
-from .source.call_sites import SourceExpression
+from . import older
 
 _REWRITTEN = {"DFT": 20, "GridSample": 20, "GroupNormalization": 21}
 """Operators that mean something else, or take other arguments, from an opset on. Between opsets 13 and 23 all others only gained dtypes or
@@ -30,19 +32,42 @@ def check(context: DiagnosticContext, request: Request) -> None:
 
 
 def bring_to(context: DiagnosticContext, model: ir.Model, request: Request) -> None:
-    """Makes `model` a model of the requested ONNX opset, and reports each operator that this opset does not have yet."""
-    opset = request.opset_version
+    """Makes `model` a model of the requested ONNX opset, or of opset 18 if an older one is requested; `lower` does the rest.
+
+    It reports each operator that the opset does not have yet.
+    """
+    opset = max(request.opset_version, older.BUILT)
     too_new: list[tuple[ir.Node, int]] = []
     rewrite = False
     for node in model.graph.all_nodes():
         if node.domain != "":
             model.graph.opset_imports.setdefault(node.domain, node.version or 1)
             continue
-        version = node.version or onnx.defs.get_schema(node.op_type, 18, "").since_version
+        version = node.version or onnx.defs.get_schema(node.op_type, older.BUILT, "").since_version
         if version > opset:
             too_new.append((node, version))
         rewrite = rewrite or version < _REWRITTEN.get(node.op_type, 0) <= opset
         node.version = None
+    _refuse(context, request, too_new)
+    if rewrite:
+        _rewrite(model, opset)
+    model.graph.opset_imports[""] = opset
+
+
+def lower(context: DiagnosticContext, model: ir.Model, request: Request) -> None:
+    """Makes a model of opset 18 one of the older opset that is requested, and reports each operator that it cannot say.
+
+    It comes after the optimization, which knows the operators of opset 18.
+    """
+    if request.opset_version >= older.BUILT:
+        return
+    refused = [(node, older.least_opset(node)) for node in older.lower(model, max(request.opset_version, older.OLDEST))]
+    if request.opset_version < older.OLDEST and not refused:
+        refused = [(node, older.OLDEST) for node in list(model.graph)[:1]]
+    _refuse(context, request, refused)
+
+
+def _refuse(context: DiagnosticContext, request: Request, too_new: Sequence[tuple[ir.Node, int]]) -> None:
     place = _asked_for(request) if too_new else None
     for node, version in too_new:
         origin = node.meta.get(locations.FX_NODE)
@@ -53,16 +78,13 @@ def bring_to(context: DiagnosticContext, model: ir.Model, request: Request) -> N
             calls = (at.location.saying("the operator is called here"),) if at.location is not None else ()
             at = dataclasses.replace(at, location=place.place, related=calls)
         context.report(
-            OperatorNeedsNewerOpset(operator=name, needed=version, asked=opset),
+            OperatorNeedsNewerOpset(operator=name, needed=version, asked=request.opset_version),
             at=at,
             fixes=[_other(place, enough, "Export to an opset that has all operators.")],
             blocking=True,
         )
     if too_new:
         raise context.stop()
-    if rewrite:
-        _rewrite(model, opset)
-    model.graph.opset_imports[""] = opset
 
 
 def _asked_for(request: Request) -> SourceExpression | None:
