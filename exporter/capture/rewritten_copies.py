@@ -11,6 +11,7 @@ import torch
 from onnxplain.diagnostics import DiagnosticContext, Edit, Fix
 from onnxplain.request import Kind, Request
 from onnxplain.rules import ControlFlowRewritten, DataDependentBranch, DataDependentValue, SpecializedDynamicDim
+from onnxplain.source import syntax
 from onnxplain.torch_internals import pytree
 
 from .audit import Finished
@@ -48,18 +49,15 @@ class RewrittenCopies:
         Args:
             findings: What stopped the first search, with the fixes that the trials left.
         """
-        known, rewritten, edits = list(findings), list[tuple[Finding, Fix]](), list[Edit]()
+        known, rewritten = list(findings), list[tuple[Finding, Fix]]()
         left: Sequence[Finding] = findings
         for _ in range(_ROUNDS):
             ways = [(finding, self._proved(finding)) for finding in left if finding.blocking]
             new = [(finding, fix) for finding, fix in ways if fix is not None]
             if not new or len(new) < len(ways):
                 break
-            for finding, fix in new:
-                # NOTE: what two fixes change together, the next round looks at again.
-                if not any(_overlap(one, other) for one in fix.edits for other in edits):
-                    rewritten.append((finding, fix))
-                    edits += fix.edits
+            rewritten = _without_covered([*rewritten, *new])
+            edits = [edit for _, fix in rewritten for edit in fix.edits]
             copied = self._trials.copy(edits)
             if copied is None:
                 break
@@ -95,11 +93,20 @@ class RewrittenCopies:
         return True
 
 
-def _overlap(one: Edit, other: Edit) -> bool:
-    (first, last), (start, end) = (
-        ((each.region.line, each.region.column or 0), (each.region.last_line, each.region.end_column or 0)) for each in (one, other)
-    )
-    return one.file == other.file and ((first < end and start < last) or first == start)
+def _without_covered(ways: Sequence[tuple[Finding, Fix]]) -> list[tuple[Finding, Fix]]:
+    """The fixes that change nothing within the place of another one, or of an equal one before: its new code contains theirs."""
+    kept: list[tuple[Finding, Fix]] = []
+    for number, (finding, fix) in enumerate(ways):
+        others = [each for place, (_, each) in enumerate(ways) if place < number or (place > number and each.edits != fix.edits)]
+        within = (
+            one.file == other.file and syntax.covers(other.region, one.region)
+            for each in others
+            for other in each.edits
+            for one in fix.edits
+        )
+        if not any(within):
+            kept.append((finding, fix))
+    return kept
 
 
 def _note(finding: Finding, fix: Fix) -> Finding:

@@ -94,6 +94,17 @@ FORWARDS = {
             keep = keep & ~drop
         return keep.float()
     """,
+    "branches-in-the-body": """
+        h = torch.zeros(3)
+        for row in x:  # HERE
+            if row.sum() > 0:
+                h = h * 0.5 + row
+            if h.max() > 1:
+                h = h - 1
+            else:
+                h = h + row
+        return h
+    """,
     "while": """
         y = x
         while y.abs().max() > 1:  # HERE

@@ -98,7 +98,7 @@ class Trials:
 
     def _verdict(self, finding: Finding, edits: Sequence[Edit]) -> _Verdict:
         """Runs and captures a model with `edits`."""
-        new = edited_code.of([*self._before, *edits])
+        new = edited_code.of(edited_code.joined(self._before, edits))
         if not new:
             return _Verdict.STOPS
         before = self._runs.baseline

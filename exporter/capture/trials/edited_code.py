@@ -16,6 +16,12 @@ Key = tuple[str, str, int]
 """File, name and first line of a function."""
 
 
+def joined(before: Sequence[Edit], edits: Sequence[Edit]) -> list[Edit]:
+    """`before` and `edits`, without those of `before` whose place an edit replaces: a loop's new code has that of branches within it."""
+    kept = [one for one in before if not any(one.file == each.file and syntax.covers(each.region, one.region) for each in edits)]
+    return [*kept, *edits]
+
+
 def of(edits: Sequence[Edit]) -> Mapping[Key, types.CodeType]:
     """The code of the functions that `edits` change, by their keys; empty if an edited source is not valid Python."""
     found: dict[Key, types.CodeType] = {}
