@@ -77,11 +77,12 @@ def _promotes(target: OpOverload) -> bool:
 
 
 def _set_onesided(node: torch.fx.Node) -> None:
-    """Sets the argument whose default depends on whether the signal is real, before a cast makes it complex."""
+    """Sets the argument whose default depends on whether signal and window are real, before a cast makes them complex."""
     given = dict(_arguments(node))
     if given.get("onesided") is None:
         node.args = (given.pop("self"),)
-        node.kwargs = {**given, "onesided": not _value(node.args[0]).is_complex()}
+        values = (_value(each) for each in (node.args[0], given.get("window")))
+        node.kwargs = {**given, "onesided": not any(isinstance(each, torch.Tensor) and each.is_complex() for each in values)}
 
 
 def _makes_complex(node: torch.fx.Node) -> bool:

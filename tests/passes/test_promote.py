@@ -117,12 +117,13 @@ def test_real_operands_of_a_dynamic_size_become_complex(dtype: torch.dtype) -> N
 
 @pytest.mark.parametrize("onesided", [None, True, False])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])
-def test_spectra_of_real_and_complex_signals(onesided: bool | None, dtype: torch.dtype) -> None:
-    if dtype.is_complex and onesided:
+@pytest.mark.parametrize("window", [torch.ones(8), torch.ones(8) * 1j], ids=["real", "complex"])
+def test_spectra_of_real_and_complex_signals(onesided: bool | None, dtype: torch.dtype, window: torch.Tensor) -> None:
+    if (dtype.is_complex or window.is_complex()) and onesided:
         pytest.skip("PyTorch refuses it")
 
     def function(x: torch.Tensor) -> torch.Tensor:
-        return torch.stft(x, 8, window=torch.ones(8), onesided=onesided, return_complex=True)
+        return torch.stft(x, 8, window=window, onesided=onesided, return_complex=True)
 
     x = torch.randn(2, 32, dtype=dtype)
     program = onnxplain.export(function, (x,))
