@@ -32,10 +32,10 @@ def eigh(A: ir.Value, UPLO: str = "L", compute_v: bool = True) -> list[Any]:  # 
     """aten::_linalg_eigh(Tensor A, str UPLO="L", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors).
 
     Matrices (..., N, N), of which only one triangle counts, give the eigenvalues (..., N) in ascending order and (..., N, N) with the
-    eigenvectors as columns, which is empty without `compute_v`.
+    eigenvectors as columns, which are left out without `compute_v`: a constant takes the place of every empty tensor.
     """
     values, vectors = _eigh((cast(A, int(_DOUBLE)),), _rank(A), UPLO, A.dtype)
-    return [values, vectors[0] if compute_v else _nothing(values)]
+    return [values, vectors[0] if compute_v else None]
 
 
 @translates("aten::_linalg_eigh", is_complex=True)
@@ -46,17 +46,12 @@ def eigh_complex(A: ir.Value, UPLO: str = "L", compute_v: bool = True) -> list[A
     """
     parts = [op.Squeeze(each, [-1]) for each in emit("Split", [cast(A, int(_DOUBLE)), [1, 1]], {"axis": -1}, outputs=2)]
     values, vectors = _eigh(tuple(parts), _rank(A) - 1, UPLO, A.dtype)
-    nothing = _nothing(op.Unsqueeze(values, [-1]))
-    return [values, op.Concat(*(op.Unsqueeze(each, [-1]) for each in vectors), axis=-1) if compute_v else nothing]
+    return [values, op.Concat(*(op.Unsqueeze(each, [-1]) for each in vectors), axis=-1) if compute_v else None]
 
 
 def _rank(value: ir.Value) -> int:
     assert value.shape is not None
     return len(value.shape)
-
-
-def _nothing(like: Any) -> Any:
-    return op.Expand(op.CastLike(0.0, like), [0])
 
 
 def _eigh(given: Parts, rank: int, triangle: str, dtype: ir.DataType | None) -> tuple[Any, Parts]:

@@ -226,8 +226,7 @@ def _broadcast(values: Sequence[Any]) -> list[Any]:
     first = values[0].shape
     if None not in first.dims and all(value.shape == first for value in values):
         return list(values)
-    zeros = functools.reduce(op.Add, (op.Mul(value, op.CastLike(0, value)) for value in values))
-    shape = op.Shape(zeros)
+    shape = op.Shape(functools.reduce(op.Add, values))
     return [op.Expand(value, shape) for value in values]
 
 

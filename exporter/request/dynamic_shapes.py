@@ -160,7 +160,7 @@ class DynamicShapes:
         return tuple(dim for dim in self.dims if dim.may_stay)
 
     def spec_of(self, leaf: Leaf) -> Any:
-        """The entry for a leaf in the user's structure, which must not be True."""
+        """The entry for a leaf in the user's structure; None if there is none, as in True."""
         parameter, *keys = leaf.way
         spec = part(self.given, parameter, next(index for index, (name, _) in enumerate(self.parameters) if name == parameter))
         for entry, position in zip(keys, leaf.positions, strict=True):
@@ -194,7 +194,7 @@ class DynamicShapes:
 
     def _of_number(self, leaf: Leaf) -> Any:
         """The entry for a leaf that is no tensor."""
-        return None if self.given is True or type(leaf.value) is not int else self.spec_of(leaf)
+        return self.spec_of(leaf) if type(leaf.value) is int else None
 
     def replaced(self, specs: Mapping[InputDim, Any]) -> DynamicShapes:
         """A copy with other entries for some dims; None makes a dim static."""
@@ -222,7 +222,7 @@ def _dims(shapes: DynamicShapes, leaf: Leaf, flat_index: int) -> Iterator[InputD
     """The dims of a leaf; none if it is not a tensor."""
     if not is_a(leaf.value, torch.Tensor):
         return
-    spec = None if shapes.given is True else shapes.spec_of(leaf)
+    spec = shapes.spec_of(leaf)
     tensor = re.sub(r"\W+", "_", leaf.path).strip("_")
     for axis, size in enumerate(leaf.value.shape):
         dim = InputDim(flat_index, axis, leaf.way, f"{leaf.path}.shape[{axis}]", size, Kind.STATIC, None, "")
