@@ -299,6 +299,14 @@ def test_wrong_arguments_of_the_target_are_bad_usage(folder: pathlib.Path) -> No
     assert "args" in result.stderr
 
 
+def test_a_module_is_sought_in_the_current_folder_first(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "models.py").write_text("", encoding="utf-8")
+    monkeypatch.syspath_prepend(elsewhere)
+    assert run("export", "models:drop").exit_code == 0
+
+
 def test_name_tells_models_of_one_class_apart(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "model.py").write_text("import torch\n\ndef build():\n    return torch.nn.ReLU(), (torch.ones(2),)\n", encoding="utf-8")

@@ -8,6 +8,7 @@ from unittest import mock
 import onnxruntime
 import pytest
 import torch
+from onnxscript import opset20 as op
 from ops.cases import CASES
 from ops.cases.case import Case
 from packaging.version import Version
@@ -115,3 +116,15 @@ def test_a_case_uses_the_translation(name: str, is_complex: bool | None) -> None
     if not any((name, is_complex) in exported(title)[1] for title in known):
         assert len(known) < len(titles), f"{name} (is_complex={is_complex}) has no case"
         pytest.skip("the cases that may use it need a newer torch or ONNX Runtime")
+
+
+def test_a_spectrum_of_a_signal_that_is_not_known_to_be_real() -> None:
+    """The caller's translation makes the zeros of its imaginary part while the model runs."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.stft(x, 8, return_complex=True).abs()
+
+    x = torch.randn(32)
+    program = onnxplain.export(function, (x,), custom_translation_table={torch.ops.aten.zeros_like.default: lambda x: op.Sub(x, x)})
+    assert "STFT" not in [node.op_type for node in program.model.graph]
+    check(function, program, (x,))

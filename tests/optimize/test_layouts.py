@@ -6,9 +6,11 @@ import contextlib
 import random
 from collections import Counter
 from collections.abc import Callable
+from types import ModuleType
 
 import pytest
 import torch
+from onnxscript import opset20 as op
 
 import onnxplain
 
@@ -76,6 +78,23 @@ def test_an_output_in_a_chain_stays() -> None:
     first, second = program(x)
     torch.testing.assert_close(first, x.T)
     torch.testing.assert_close(second, x[None])
+
+
+def test_what_a_removed_chain_begins_with_keeps_its_line(load: Callable[..., ModuleType], marked: Callable[..., list[int]]) -> None:
+    module = load(
+        """
+        def forward(x):
+            y = x.sin()  # wrong
+            z = y.transpose(1, 2).unsqueeze(1)
+            return z.transpose(2, 3).squeeze(1) * 2
+        """
+    )
+    wrong = {torch.ops.aten.sin.default: lambda x: op.Cos(x)}
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(module.forward, (torch.randn(3, 4, 5),), custom_translation_table=wrong, verify=True)
+    (finding,) = (each for each in failed.value.findings if each.rule.id == "OXP6002")
+    assert finding.location is not None
+    assert [finding.location.line] == marked("wrong")
 
 
 def test_a_new_shape_has_a_name_that_no_value_has() -> None:

@@ -235,6 +235,15 @@ def test_only_what_depends_on_signs_is_not_compared() -> None:
     assert left_out == ["a", "b", "c"]
 
 
+def test_products_of_two_vectors_depend_on_signs() -> None:
+    def model(x: torch.Tensor) -> torch.Tensor:
+        vectors = torch.linalg.eigh(x)[1]
+        return (vectors[:, 0] * vectors[:, 1]).sin()
+
+    wrong = {torch.ops.aten.sin.default: lambda x: op.Sin(op.Mul(x, op.Constant(value_float=-1.5)))}
+    assert not differences(verified(model, (torch.tensor([[2.0, 1.0], [1.0, 1.0]]),), wrong))
+
+
 def test_a_program_that_was_given_is_compared() -> None:
     program = torch.export.export(torch.nn.Linear(3, 2), (torch.ones(1, 3),))
     assert not verified(program, ()).findings

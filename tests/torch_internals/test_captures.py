@@ -79,6 +79,20 @@ def test_small_buffers_and_plain_tensors_have_values() -> None:
         exported(model)
 
 
+def test_small_values_that_are_computed_from_buffers_are_known() -> None:
+    class Switched(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("flags", torch.tensor([0, 1]))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + 1 if (self.flags + 1)[1] == 2 else x
+
+    model = Switched()
+    with known_weights.known(model):
+        assert aten.add.Tensor in {node.target for node in exported(model).graph.nodes}
+
+
 def test_a_buffer_that_is_written_loses_its_value() -> None:
     class Counting(torch.nn.Module):
         def __init__(self) -> None:
@@ -297,6 +311,17 @@ def test_sizes_guards_and_their_symbols() -> None:
     assert environment.guards == before
     environment.evaluate_expr(symbol < 7)
     assert len(environment.guards) == len(before) + 1
+
+
+def test_sizes_that_become_numbers() -> None:
+    seen: list[sympy.Basic] = []
+    with shape_env.fixed(seen.append):
+        exported(lambda x: x + x.shape[0], dynamic_shapes={"x": {0: Dim("batch")}})
+    assert seen == []
+    with shape_env.fixed(seen.append):
+        exported(lambda x: x + int(x.shape[0]), dynamic_shapes={"x": {0: Dim.AUTO}})
+    assert len(seen) == 1
+    assert seen[0].is_Symbol
 
 
 def test_a_file_that_torch_does_not_name() -> None:

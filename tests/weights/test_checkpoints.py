@@ -409,8 +409,10 @@ def test_a_missing_shard_is_named(tmp_path: pathlib.Path, net: Net, program: onn
 
 @pytest.mark.parametrize("path", ["a\0b.safetensors", "a" * 300 + ".safetensors", "a\0b.pt", "a\0b.json"])
 def test_paths_that_no_file_has(program: onnxplain.ONNXProgram, path: str) -> None:
-    with pytest.raises(onnxplain.InvalidArgument, match="state_dict"):
+    with pytest.raises(onnxplain.InvalidArgument, match="state_dict") as caught:
         program.apply_weights(path)
+    cause = caught.value.__cause__
+    assert str(getattr(cause, "strerror", None) or cause) in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", ["sparse", "nested"])

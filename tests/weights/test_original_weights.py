@@ -42,6 +42,24 @@ def test_a_weight_that_others_are_computed_from_is_computed_once(tmp_path: pathl
     torch.testing.assert_close(torch.from_numpy(session.run(None, feeds)[0]), model(x).detach())
 
 
+def test_initializers_are_constants_then_parameters_then_buffers(tmp_path: pathlib.Path) -> None:
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("scale", torch.randn(1024))
+            for name in ("first", "second", "third"):
+                self.register_parameter(name, torch.nn.Parameter(torch.randn(1024)))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return (x * self.third + self.second * self.first * self.scale).reshape(2, 32, 32)
+
+    program = onnxplain.export(Net(), (torch.randn(2, 1024),))
+    program.save(tmp_path / "m.onnx", keep_initializers_as_inputs=True, external_data=True)
+    constant, *weights = (each.name for each in onnx.load(tmp_path / "m.onnx", load_external_data=False).graph.initializer)
+    assert weights == ["first", "second", "third", "scale"]
+    assert constant not in weights
+
+
 def test_operators_of_one_weight_have_names_of_their_own(tmp_path: pathlib.Path) -> None:
     """A batch normalization that joined a convolution is computed by several operators, some of one type."""
     model = torch.nn.Sequential(torch.nn.Conv1d(2, 3, 2), torch.nn.BatchNorm1d(3)).eval()

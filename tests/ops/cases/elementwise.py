@@ -37,6 +37,11 @@ CASES: dict[str, Case] = {
     "rounding": dynamic(
         lambda a, b: [each(2 * x) for each in (torch.ceil, torch.floor, torch.round, torch.trunc, torch.fix) for x in (a, b)], MIXED
     ),
+    "rounding-of-large-ints": static(
+        lambda x: [each(x) for each in (torch.ceil, torch.floor, torch.round, torch.trunc, torch.fix)],
+        (torch.tensor([2**62 + 1, -(2**62) - 1]),),
+        tolerance=0,
+    ),
     "remainders": dynamic(
         lambda a, b: (a % a.size(0), a % b.size(0), a % -0.7, -a % (b + 1), a.size(0) % (a.abs() + 1), b % a.size(0), -3 % (b + 1), b % -5),
         MIXED,
