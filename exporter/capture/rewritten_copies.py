@@ -111,7 +111,7 @@ def _without_covered(ways: Sequence[tuple[Finding, Fix]]) -> list[tuple[Finding,
 
 def _note(finding: Finding, fix: Fix) -> Finding:
     code = fix.edits[0].replacement
-    rule = ControlFlowRewritten(operator=next((name for name in ("while_loop", "cond", "scan") if f".{name}(" in code), "tensors"))
+    rule = ControlFlowRewritten(operator=next((name for name in ("while_loop", "scan", "cond") if f".{name}(" in code), "tensors"))
     return Finding(rule, finding.at, fixes=(dataclasses.replace(fix, description=_REWRITTEN),))
 
 

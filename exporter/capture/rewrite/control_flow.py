@@ -18,6 +18,7 @@ from .scope import Scope
 _NEGATED = {ast.Lt: ">=", ast.GtE: "<", ast.Gt: "<=", ast.LtE: ">", ast.Eq: "!=", ast.NotEq: "=="}
 _COND = "Keep both branches in the graph with torch.cond, which becomes an ONNX If."
 _LOOP = "Keep the loop in the graph with torch.while_loop, which becomes an ONNX Loop."
+_SCAN = "Keep the loop in the graph with a scan, which becomes an ONNX Scan."
 _THROUGH = "Run all iterations, and keep the results of the one that ends the loop."
 _LOGS = re.compile(r"\b(log|logger|logging|warnings|writer)\b")
 _ONE_STEP = Fix(
@@ -48,7 +49,7 @@ def for_branch(place: Location, site: Site) -> list[Fix]:
         return [_advice(place.file, module, test)]
     if isinstance(owner, ast.While):
         loop = loops.rewritten(scope, owner)
-        return [_fix(place.file, _LOOP, *loop)] if loop is not None else [_advice(place.file, module, test)]
+        return [_of_loop(place.file, loop)] if loop is not None else [_advice(place.file, module, test)]
     predicate = scope.predicate(test)
     cond = branches.rewritten(scope, test, predicate)
     if isinstance(owner, ast.If) and around is not None and cond is None:
@@ -82,6 +83,10 @@ def _fix(file: str, description: str, *rewrites: Rewrite) -> Fix:
         return Fix(description, confidence, snippet=edits[0].as_snippet())
     # NOTE: the file may be a library's. The export edits copies of its functions, and shows users code instead of an edit.
     return Fix(description, confidence, edits=edits)
+
+
+def _of_loop(file: str, rewrites: Sequence[Rewrite]) -> Fix:
+    return _fix(file, _LOOP if ".while_loop(" in rewrites[0].code else _SCAN, *rewrites)
 
 
 def _of_builtin(place: Location) -> Iterator[Fix]:
@@ -128,7 +133,7 @@ def _of_early_end(scope: Scope, branch: ast.If, loop: ast.For | ast.While) -> li
     if loops.early_end(loop.body) is not branch:
         return []
     if (kept := loops.rewritten(scope, loop)) is not None:
-        return [_fix(scope.file, _LOOP, *kept)]
+        return [_of_loop(scope.file, kept)]
     through = loops.run_through(scope, loop, branch) if isinstance(loop, ast.For) else None
     return [] if through is None else [_fix(scope.file, _THROUGH, *through)]
 
@@ -180,7 +185,7 @@ def for_value(place: Location, site: Site, truth_of: Callable[[str, int, str], b
     owner = _owner(module, test)
     if isinstance(owner, ast.While):
         loop = None if scope is None else loops.rewritten(scope, owner)
-        return [_ONE_STEP] if loop is None else [_fix(place.file, _LOOP, *loop)]
+        return [_ONE_STEP] if loop is None else [_of_loop(place.file, loop)]
     ways = []
     if scope is not None and isinstance(owner, ast.If | ast.IfExp):
         # NOTE: torch.cond also takes a comparison of numbers.
@@ -227,7 +232,7 @@ def _for_use(place: Location, scope: Scope | None) -> list[Fix]:
         return message
     if scope is not None and place.region is not None:
         if (loop := _loop_over(scope, place)) is not None:
-            return [_fix(place.file, _LOOP, *loop)]
+            return [_of_loop(place.file, loop)]
         around = reversed(syntax.around(place.file, place.region))
         match next((node for node in around if isinstance(node, ast.Call | ast.Subscript)), None):
             case ast.Call(func=ast.Name(id="int" | "float" as name), args=[value], keywords=[]) as call if scope.is_tensor(value):
@@ -315,7 +320,7 @@ def for_size(place: Location, site: Site) -> list[Fix]:
     """
     scope = _scope(place, site)
     loop = None if scope is None else _loop_over(scope, place)
-    return [] if loop is None else [_fix(place.file, _LOOP, *loop)]
+    return [] if loop is None else [_of_loop(place.file, loop)]
 
 
 def for_int_of_size(place: Location) -> list[Fix]:
