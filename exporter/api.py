@@ -90,7 +90,7 @@ def export(
     optimize: bool = True,
     verify: bool = False,
     try_fixes: bool = True,
-    control_flow: Literal["report", "rewrite"] = "report",
+    control_flow: Literal["libraries", "rewrite", "report"] = "libraries",
     profile: bool = False,
     dump_exported_program: bool = False,
     artifacts_dir: str | os.PathLike[str] | None = None,
@@ -141,7 +141,8 @@ def export(
             guesses.
         control_flow: What happens to Python loops over sizes and branches on data that torch.export cannot capture. "report" explains each,
             with an edit; "rewrite" exports a copy of the model with these edits, if a trial shows that they work and the source shows
-            that they do the same for all inputs. Each rewritten line becomes a note with its new code. No file changes.
+            that they do the same for all inputs; "libraries" rewrites the code of installed libraries only, which you cannot edit. Each
+            rewritten line becomes a note with its new code. No file changes.
         profile: Attaches a profile to the log: the functions that took the time.
         dump_exported_program: Saves the program that torch.export captured to `artifacts_dir`.
         artifacts_dir: The folder for `report`, `repro` and `dump_exported_program`, the current one by default. If given, it also gets the

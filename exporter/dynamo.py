@@ -31,7 +31,7 @@ class ExportOptions:
         diagnostic_options: What counts as a finding, and how much is recorded.
         strategies: The capture strategies to try, in order: names, and your `FXGraphExtractor`s. See `export`.
         try_fixes: Whether a failed export may run the model to explain the failure and to try fixes. See `export`.
-        control_flow: "report" or "rewrite": what happens to Python loops and branches that torch.export cannot capture. See `export`.
+        control_flow: Where Python loops and branches that torch.export cannot capture are rewritten. See `export`.
 
     Raises:
         InvalidArgument: An option has the wrong type, or names a strategy that does not exist.
@@ -43,7 +43,7 @@ class ExportOptions:
     diagnostic_options: DiagnosticOptions | None = None
     strategies: Sequence[str | FXGraphExtractor] = STRATEGIES
     try_fixes: bool = True
-    control_flow: Literal["report", "rewrite"] = "report"
+    control_flow: Literal["libraries", "rewrite", "report"] = "libraries"
 
     def __post_init__(self) -> None:
         if not isinstance(self.dynamic_shapes, bool | None):

@@ -62,7 +62,7 @@ def capture(
     finished, findings = search.finished(), []
     if finished is None:
         trials = Trials(context, search.request, search.runs)
-        rewrites = request.control_flow == "rewrite"
+        rewrites = request.control_flow != "report" and budget.is_open
         findings = [trials.tested(finding if rewrites else finding.for_users()) for finding in search.findings]
         if rewrites:
             copies = RewrittenCopies(context, search, trials)

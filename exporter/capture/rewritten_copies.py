@@ -11,7 +11,7 @@ import torch
 from onnxplain.diagnostics import DiagnosticContext, Edit, Fix
 from onnxplain.request import Kind, Request
 from onnxplain.rules import ControlFlowRewritten, DataDependentBranch, DataDependentValue, SpecializedDynamicDim
-from onnxplain.source import syntax
+from onnxplain.source import locations, syntax
 from onnxplain.torch_internals import pytree
 
 from .audit import Finished
@@ -77,13 +77,17 @@ class RewrittenCopies:
 
     def _proved(self, finding: Finding) -> Fix | None:
         about = isinstance(finding.rule, DataDependentBranch | DataDependentValue | SpecializedDynamicDim)
-        return next((fix for fix in finding.fixes if about and self._trials.has_proved(fix)), None)
+        everywhere = self._first.request.control_flow == "rewrite"
+        fixes = [fix for fix in finding.fixes if everywhere or not any(locations.is_users(edit.file) for edit in fix.edits)]
+        return next((fix for fix in fixes if about and self._trials.has_proved(fix)), None)
 
     def _equals(self, edits: Sequence[Edit]) -> bool:
         """Whether a copy with `edits` computes the same as the model for other data and other sizes, if the model takes these."""
         for request in filter(None, (_negated(self._first.request), _larger(self._first.request))):
             runs = EagerRuns(self._context, request, self._first.runs.budget)
             before, copied = runs.baseline, self._trials.copy(edits)
+            if before is None:
+                self._context.event("The budget was spent before the rewritten copy was compared for other inputs.")
             if before is None or before.error is not None or copied is None:
                 continue
             after = runs.run(copied)

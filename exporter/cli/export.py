@@ -79,10 +79,10 @@ def _levels(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 @click.option("--no-try-fixes", is_flag=True, help="If the export fails, do not run the model again to explain it and to try fixes.")
 @click.option(
     "--control-flow",
-    type=click.Choice(("report", "rewrite")),
-    default="report",
+    type=click.Choice(("libraries", "rewrite", "report")),
+    default="libraries",
     show_default=True,
-    help="Report loops over sizes and branches on data that stop the export, or rewrite them in a copy of the model.",
+    help="Where loops over sizes and branches on data that stop the export are rewritten, in a copy: in libraries, everywhere or nowhere.",
 )
 @click.option("--profile", is_flag=True, help="List in the report where the time went; implies --report.")
 @click.option("--select", metavar="RULE[,RULE]", callback=_rules, multiple=True, help="Report only these rules; OXP1 is a whole chapter.")
@@ -112,7 +112,7 @@ def command(
     external_data: bool | None,
     verify: bool,
     no_try_fixes: bool,
-    control_flow: Literal["report", "rewrite"],
+    control_flow: Literal["libraries", "rewrite", "report"],
     profile: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],

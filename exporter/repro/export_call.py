@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from onnxplain.diagnostics import DiagnosticOptions, Log
-from onnxplain.request import DEFAULT_OPSET, STRATEGIES, Request
+from onnxplain.request import CONTROL_FLOW, DEFAULT_OPSET, STRATEGIES, Request
 
 from .expression import Expression, Items, Ref, Text, call, literal
 
@@ -50,7 +50,7 @@ def keywords_of(
         "output_names": list(request.output_names) or None,
         "opset_version": None if request.opset_version == DEFAULT_OPSET else request.opset_version,
         "strategies": None if strategies in (STRATEGIES, ()) else strategies,
-        "control_flow": None if request.control_flow == "report" else request.control_flow,
+        "control_flow": None if request.control_flow == CONTROL_FLOW[0] else request.control_flow,
         "optimize": None if request.optimize else False,
         "verify": True if stage == "verify" else None,
         "external_data": request.external_data if saved else None,

@@ -23,8 +23,8 @@ mainly widen the dtypes of operators.
 """
 
 
-CONTROL_FLOW = ("report", "rewrite")
-"""What an export may do about Python loops and branches that stop its capture."""
+CONTROL_FLOW = ("libraries", "rewrite", "report")
+"""What an export may do about Python loops and branches that stop its capture; the first is the default."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Request:
         output_names: Names for the graph's outputs, in order.
         opset_version: The ONNX opset to write.
         strategies: The capture strategies to try, in order: names, and the user's extractors.
-        control_flow: "rewrite" to capture a copy with rewritten loops and branches if need be, "report" for findings about them.
+        control_flow: Where loops and branches may be rewritten in a copy: in "libraries", everywhere ("rewrite"), or nowhere ("report").
         destination: Where the model is saved; None keeps it in memory.
         external_data: True writes weights beside the model, False never does, None does if the model exceeds protobuf's limit.
         export_params: False leaves the weights out of the file.

@@ -335,8 +335,9 @@ class ControlFlowRewritten(Rule, id="OXP1037", level=Level.NOTE, history=[Added(
     """The exported model was captured from a copy with a rewritten loop or branch.
 
     What happened:
-        torch.export cannot keep a Python loop over a size, or a branch on data, in a graph. You asked for `control_flow="rewrite"`, so the
-        export rewrote the lines in a copy of the function, as `torch.while_loop` or `torch.cond`. Your files did not change.
+        torch.export cannot keep a Python loop over a size, or a branch on data, in a graph. So the export rewrote the lines in a copy of
+        the function, as `torch.while_loop`, a scan or `torch.cond`. It does that in installed libraries, and in your files if you ask for
+        `control_flow="rewrite"`. No file changed.
 
         The export rewrites only what it can follow in the source: loops over `range`, over the rows of tensors, over `enumerate` and
         `zip` of these, and `while`, `if` and conditional expressions on tensors. Their statements set local variables and items of

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pathlib
+import sys
+import textwrap
 import types
 from collections.abc import Callable
 from typing import Any
@@ -251,6 +253,54 @@ def test_what_cannot_be_followed_is_a_finding(body: str, load: Load) -> None:
     with pytest.raises(onnxplain.ExportFailed) as failed:
         exported(model)
     assert {rule for rule, _ in found(failed.value.findings)} <= {"OXP1001", "OXP1003"}
+
+
+LIBRARY = """
+    import torch
+
+
+    def decayed(x):
+        total = torch.zeros_like(x[0])
+        for row in x:
+            total = total * 0.5 + row
+        return total
+"""
+
+USER = """
+    import torch
+    from decayed_library import decayed
+
+
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            return decayed(x) + 1
+"""
+
+
+@pytest.mark.parametrize("control_flow", ["libraries", "report"])
+def test_code_of_libraries_is_rewritten_by_default(
+    control_flow: str, load: Load, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages" / "decayed_library.py").write_text(textwrap.dedent(LIBRARY), encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path / "site-packages")
+    monkeypatch.delitem(sys.modules, "decayed_library", raising=False)
+    model, options = load(USER).Net(), {} if control_flow == "libraries" else {"control_flow": control_flow}
+    x = torch.randn(4, 3)
+    if control_flow == "report":
+        with pytest.raises(onnxplain.ExportFailed) as failed:
+            onnxplain.export(model, (x,), dynamic_shapes=({0: Dim.DYNAMIC},), **options)
+        (finding,) = failed.value.findings
+        assert finding.rule.id == "OXP1003"
+        assert not any(edit.file.endswith("decayed_library.py") for fix in finding.fixes for edit in fix.edits)
+        return
+    program = onnxplain.export(model, (x,), dynamic_shapes=({0: Dim.DYNAMIC},), **options)
+    (note,) = program.diagnostics.findings
+    assert note.rule.id == "OXP1037"
+    assert [edit for fix in note.fixes for edit in fix.edits] == []
+    for rows in (1, 7):
+        x = torch.randn(rows, 3)
+        torch.testing.assert_close(program(x)[0], model(x))
 
 
 SUM = "total = torch.zeros_like(x[0])\n            for row in x:\n                total = total * 0.5 + row\n            return total"

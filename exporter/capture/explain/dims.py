@@ -18,7 +18,7 @@ from onnxplain.capture.rewrite import control_flow, literals, row_loops
 from onnxplain.diagnostics import Confidence, Evidence, Fix, Location
 from onnxplain.request import InputDim, Kind, Request
 from onnxplain.rules import ArgumentIgnored, ConstraintViolated, DimsFixed, SpecializedDynamicDim
-from onnxplain.source import locations
+from onnxplain.source import locations, syntax
 from onnxplain.torch_internals import dynamo, torch_frames
 
 from . import arguments, assumptions, shapes_argument
@@ -211,7 +211,9 @@ def _frozen_dim(request: Request, guards: Guards, dim: InputDim, value: int, sta
         if not numbers and (before := literals.upstream(place, dim.place, value)) is not None:
             used = place.saying("the dim must have this size here")
             at, numbers = dataclasses.replace(at, location=before[0], related=(*at.related, used)), before[1]
-        loops = control_flow.for_size(place, guard.site) if guard is not None and guard.site is not None else []
+        # NOTE: a library may need the size, and then the finding is at the user's line that calls it.
+        inner = None if guard is None or not guard.stack else syntax.without_body(guard.stack[-1])
+        loops = control_flow.for_size(inner, guard.site) if inner is not None and guard is not None and guard.site is not None else []
         remedies = [*control_flow.for_int_of_size(place), *numbers, *loops, *row_loops.fixes(place)]
     return Finding(SpecializedDynamicDim(dim=dim.name, value=value), at, _place_note(dim), (*remedies, static))
 

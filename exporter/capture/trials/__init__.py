@@ -204,9 +204,12 @@ def _is_outside(location: Location | None, edits: Sequence[Edit]) -> bool:
 
 
 def _is_about(finding: Finding, edits: Sequence[Edit]) -> bool:
-    """Whether `edits` change the function that `finding` is about."""
-    place = finding.at.location
-    if not edits or place is None or place.region is None or {edit.file for edit in edits} != {place.file}:
+    """Whether `edits` change a function that `finding` is about: the one at its place, or one of a library that it calls."""
+    return any(_is_in(place, edits) for place in (finding.at.location, *finding.at.related) if place is not None)
+
+
+def _is_in(place: Location, edits: Sequence[Edit]) -> bool:
+    if not edits or place.region is None or {edit.file for edit in edits} != {place.file}:
         return False
     function = syntax.innermost(place.file, place.region, ast.FunctionDef)
     return function is not None and all(function in syntax.around(place.file, edit.region) for edit in edits)
