@@ -575,7 +575,8 @@ def forward(self, x):
     return x
 """
     outcome = run(load(net(forward)).Net(), (torch.ones(3),), strategies=("non-strict",))
-    edits = [fix.edits for fix in outcome.only.fixes if fix.edits]
+    loop, *edits = [fix.edits for fix in outcome.only.fixes if fix.edits]
+    assert run(load(applied(loop), "kept").Net(), (torch.ones(3),), strategies=("non-strict",)).found == []
     assert len(edits) == same
     for each in edits:
         fixed = run(load(applied(each), "fixed").Net(), (torch.ones(3),), strategies=("non-strict",))
@@ -589,7 +590,7 @@ def forward(self, x):
         "def forward(self, x):\n    if x.sum() > 0:\n        return None\n    return x",
         "def forward(self, x):\n    if x.sum() > 0 and bool(self.training or True):\n        return x\n    return -x",
         "def forward(self, x):\n    y = []\n    while x.sum() < 9:\n        x = x + 1\n        y.append(x)\n    return x",
-        "def forward(self, x):\n    while True:\n        x = x + 1\n        if x.any():\n            break\n    return x",
+        "def forward(self, x):\n    while True:\n        x = x + 1\n        if x.any():\n            break\n        x = x * 2\n    return x",
     ],
     ids=["statements", "no tensor", "and", "list", "break"],
 )
