@@ -590,7 +590,7 @@ def forward(self, x):
         "def forward(self, x):\n    if x.sum() > 0:\n        return None\n    return x",
         "def forward(self, x):\n    if x.sum() > 0 and bool(self.training or True):\n        return x\n    return -x",
         "def forward(self, x):\n    y = []\n    while x.sum() < 9:\n        x = x + 1\n        y.append(x)\n    return x",
-        "def forward(self, x):\n    while True:\n        x = x + 1\n        if x.any():\n            break\n        x = x * 2\n    return x",
+        "def forward(self, x):\n    while True:\n        x = x + 1\n        if x.any():\n            break\n        x = -x\n    return x",
     ],
     ids=["statements", "no tensor", "and", "list", "break"],
 )
