@@ -16,7 +16,7 @@ from zoo import CASES, Case
 
 import onnxplain
 
-OPSETS = tuple(range(11, 18))
+OPSETS = (11, 12, 13, 15, 17)
 
 FUNCTIONS: dict[str, Callable[[torch.Tensor], Any]] = {
     "reductions": lambda x: (x.sum(1), x.amax((0, 2)), x.mean(), x.logsumexp(-1, keepdim=True), x.prod(0), x.norm(dim=2)),
