@@ -241,6 +241,8 @@ NOT_REWRITTEN = {
     "a-call-for-its-effect": "for row in x:\n    print(row.shape)\nreturn x",
     "a-list-that-is-read": "parts = []\nfor row in x:\n    parts.append(row)\nreturn torch.stack(parts) + len(parts)",
     "a-view-that-is-changed": "y = x[:]\nfor i in range(len(x)):\n    y[i] += 1\nreturn y",
+    "a-tensor-with-two-names": "h = torch.zeros(3)\nprev = h\nfor row in x:\n    if row.sum() > 100:\n        h += row\nreturn prev + h",
+    "a-tensor-in-a-list": "h = torch.zeros(3)\nkept = [h]\nfor row in x:\n    if row.sum() > 100:\n        h += row\nreturn kept[0] + h",
     "two-symbolic-items": "y = x * 1\nfor i in range(len(x)):\n    y[i, i % 2] = 0\nreturn y",
     "return": "for row in x:\n    if row.sum() > 0:\n        return row\nreturn x[0]",
     "an-outer-number": "n = 0\nfor row in x:\n    n = n + row.sum()\nreturn n",

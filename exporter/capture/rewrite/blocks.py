@@ -31,6 +31,10 @@ _OPERATORS = {
 }
 
 
+_KEEPS = frozenset({"add", "append", "extend", "insert", "setdefault"})
+"""Methods of containers that keep what they are given."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Rewrite:
     """A replacement of source text.
@@ -73,7 +77,7 @@ def _is_atom(value: ast.expr) -> bool:
 
 
 def changes_others(scope: Scope, statements: Sequence[ast.stmt]) -> bool:
-    """Whether an in-place operator in `statements` may change a tensor that the function did not make."""
+    """Whether an in-place operator in `statements` may change a tensor that the function did not make, or that has another name."""
     targets = {
         node.target.id
         for root in statements
@@ -82,7 +86,11 @@ def changes_others(scope: Scope, statements: Sequence[ast.stmt]) -> bool:
     } - scope.numbers | set(scopes.written(statements))
     made = [node for node in ast.walk(scope.function) if isinstance(node, ast.Assign | ast.AnnAssign)]
     shared = {name for node in made if scopes.shares(node.value) for name in scopes.stored([node])}
-    made_here = {name for node in made for name in scopes.stored([node])} - shared
+    # NOTE: another name, or an item of a container, may stand for the same tensor.
+    others = [node.value for node in made if scopes.shares(node.value) or isinstance(node.value, ast.List | ast.Dict | ast.Set)]
+    appended = [node for node in ast.walk(scope.function) if isinstance(node, ast.Call) and syntax.last_name(node.func) in _KEEPS]
+    lent = scopes.loaded([*filter(None, others), *(each for call in appended for each in call.args if scopes.shares(each))])
+    made_here = {name for node in made for name in scopes.stored([node])} - shared - lent.keys()
     return not targets <= made_here - scopes.parameters([scope.function])
 
 
