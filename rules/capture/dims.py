@@ -69,7 +69,8 @@ class DynamicShapesMismatch(Rule, id="OXP1004", level=Level.ERROR, history=[Adde
 
     What happened:
         `dynamic_shapes` must mirror the inputs: a dict with the parameter names of `forward`, or a tuple with one entry per
-        parameter, and inside each entry one entry per tensor. Yours has other names, another length or another nesting.
+        parameter, and inside each entry one entry per tensor. Yours has other names, another length or another nesting. Or the entry
+        of a dim is not one (a name, a `Dim`, a hint such as `Dim.DYNAMIC`, its size, None), or one name stands for different sizes.
 
     Why it matters:
         onnxplain cannot tell which dims you mean, so it exports nothing.
@@ -78,6 +79,7 @@ class DynamicShapesMismatch(Rule, id="OXP1004", level=Level.ERROR, history=[Adde
         1. Use the parameter names of `forward`, not those of `input_names`.
         2. Name every parameter; `None` stands for a parameter without dynamic dims.
         3. Mirror the lists, tuples and dicts of tensors inside an input.
+        4. Give dims of different sizes different names.
 
     Example:
         ```python
@@ -114,7 +116,7 @@ class DynamicShapesMismatch(Rule, id="OXP1004", level=Level.ERROR, history=[Adde
     expected: str
     actual: str
 
-    message = "The argument dynamic_shapes does not match the inputs: expected '{expected}', got '{actual}'."
+    message = "The dynamic shapes do not match the inputs: expected '{expected}', got '{actual}'."
 
 
 class ConstraintViolated(Rule, id="OXP1011", level=Level.WARNING, history=[Added("0.1.0")]):

@@ -18,6 +18,7 @@ import torch
 from packaging.version import Version
 from torch.export import Dim
 
+import onnxplain
 from onnxplain.capture import Captured, capture
 from onnxplain.capture.explain import remedies
 from onnxplain.capture.observe.size_limits import Limit, limit_of
@@ -832,6 +833,56 @@ def test_dynamic_shapes_that_contradict(load: Load, wanted: Any) -> None:
     assert [rule for rule, _ in outcome.found] == ["DynamicShapesMismatch"]
     assert outcome.only.location is not None
     assert outcome.only.location.file == __file__
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"x": {0: "n", 1: "n"}, "y": None},
+        {"x": {0: "n"}, "y": {0: "n"}},
+        {"x": {0: "n"}, "y": {0: Dim("n")}},
+    ],
+    ids=["one tensor", "two tensors", "name and Dim"],
+)
+def test_one_name_of_two_sizes(load: Load, wanted: Any) -> None:
+    model, args = load(net("def forward(self, x, y):\n    return x * 2, y + 1")).Net(), (torch.ones(2, 6), torch.ones(3, 6))
+    outcome = run(model, args, dynamic_shapes=wanted)
+    assert outcome.found[0][0] == "DynamicShapesMismatch"
+    snippet: dict[str, Any] = {"torch": torch}
+    exec(outcome.log.findings[0].fixes[0].snippet, snippet)
+    assert run(model, args, dynamic_shapes=snippet["dynamic_shapes"]).found == []
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"x": {0: 3.4, 1: "n"}},
+        {"x": {0: 5, 1: "n"}},
+        {"x": [True, "n"]},
+    ],
+    ids=["float", "other size", "true"],
+)
+def test_entries_that_say_nothing_about_a_dim(load: Load, wanted: Any) -> None:
+    model = load(net("def forward(self, x):\n    return x * 2")).Net()
+    outcome = run(model, (torch.ones(2, 6),), dynamic_shapes=wanted)
+    assert outcome.found[0][0] == "DynamicShapesMismatch"
+    snippet: dict[str, Any] = {"torch": torch}
+    exec(outcome.log.findings[0].fixes[0].snippet, snippet)
+    assert list(snippet["dynamic_shapes"]["x"]) in ([0, 1], [Dim.DYNAMIC, "n"])
+    assert run(model, (torch.ones(2, 6),), dynamic_shapes=snippet["dynamic_shapes"]).found == []
+
+
+@pytest.mark.parametrize("axes", [{"x": {0: "n", 1: "n"}}, {"x": {0: 1}}])
+def test_dynamic_axes_that_cannot_be(load: Load, axes: Any) -> None:
+    model = load(net("def forward(self, x):\n    return x * 2")).Net()
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(model, (torch.ones(2, 6),), dynamic_axes=axes)
+    assert failed.value.log.findings[0].rule.id == "OXP1004"
+
+
+def test_the_size_of_a_dim_that_stays(load: Load) -> None:
+    model = load(net("def forward(self, x):\n    return x * 2")).Net()
+    assert run(model, (torch.ones(2, 6),), dynamic_shapes={"x": {0: 2, 1: "n"}}).found == []
 
 
 def test_divisors_of_a_number(load: Load, marked: Marked) -> None:

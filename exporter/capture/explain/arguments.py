@@ -58,24 +58,28 @@ def faults(request: Request, error: Exception) -> Iterator[Finding]:
         at = call_sites.at(call_sites.call_of(request, cls.__name__), request, *related)
         wrong = UnsupportedInputType(argument=leaf.path, type=f"{cls.__module__}.{cls.__qualname__}")
         yield Finding(wrong, at, fixes=(_registration(leaf.value, definition),), final=True)
-    before_the_model_ran = locations.at_exception(error).location is None
-    if unsupported or not before_the_model_ran:
+    if unsupported:
         return
-    if difference := shapes_argument.mismatch(request.shapes):
+    before_the_model_ran = locations.at_exception(error).location is None
+    difference = shapes_argument.mismatch(request.shapes)
+    if difference is not None and (before_the_model_ran or difference.is_entry):
         yield misfit(request, difference)
-    elif contradiction := shapes_argument.contradiction(request.shapes):
-        yield _contradictory(request, contradiction)
+    elif before_the_model_ran and (contradiction := shapes_argument.contradiction(request.shapes)):
+        yield contradictory(request, contradiction)
 
 
 def misfit(request: Request, difference: shapes_argument.Difference) -> Finding:
     """The finding about `dynamic_shapes` whose structure differs from that of the inputs."""
-    fix = shapes_argument.fix(request, "Mirror the parameters of forward.", Confidence.SAFE, shapes_argument.fitting(request.shapes))
+    advice, confidence = "Mirror the parameters of forward.", Confidence.SAFE
+    if difference.is_entry:
+        advice, confidence = "Write Dim.DYNAMIC for a dim that varies.", Confidence.GUESS
+    fix = shapes_argument.fix(request, advice, confidence, shapes_argument.fitting(request.shapes))
     rule = DynamicShapesMismatch(expected=difference.expected, actual=difference.actual)
     return Finding(rule, call_sites.at(shapes_argument.place(request, difference.way), request), fixes=(fix,), final=True)
 
 
-def _contradictory(request: Request, found: shapes_argument.Contradiction) -> Finding:
-    """The finding about a named dim whose sizes exclude each other: at the call of `Dim`, or at the entry of `dynamic_shapes`."""
+def contradictory(request: Request, found: shapes_argument.Contradiction) -> Finding:
+    """The finding about a name whose sizes exclude each other: at the call of `Dim`, or at the entry of `dynamic_shapes`."""
     rule = DynamicShapesMismatch(expected=found.promised, actual=found.actual)
     dim = found.dim
     if found.first is not None:

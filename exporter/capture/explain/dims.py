@@ -72,6 +72,8 @@ def undelivered(request: Request, guards: Guards, program: torch.export.Exported
     """The findings about a program that does not keep the promises of `dynamic_shapes`."""
     if (difference := shapes_argument.beyond_rank(request.shapes)) is not None:
         return [arguments.misfit(request, difference)]
+    if (contradiction := shapes_argument.contradiction(request.shapes)) is not None:
+        return [arguments.contradictory(request, contradiction)]
     promised = request.shapes.dynamic
     stretched = {dim: 1 for dim in _stretched(sizes_in(program, request.shapes.dims)) if dim in promised}
     constants = constant_dims(request.shapes, program) | _constants(request, guards) | stretched

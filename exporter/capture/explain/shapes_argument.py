@@ -27,11 +27,13 @@ class Difference:
         expected: What would fit there.
         actual: What is there.
         way: The keys and indices that lead there.
+        is_entry: Whether the structure fits there, and only the entry of a dim is wrong.
     """
 
     expected: str
     actual: str
     way: tuple[Any, ...] = ()
+    is_entry: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,13 +78,12 @@ def contradiction(shapes: DynamicShapes) -> Contradiction | None:
     ranges: dict[str, str] = {}
     seen: dict[str, InputDim] = {}
     for dim in shapes.dynamic:
-        if dim.kind not in (Kind.DIM, Kind.DERIVED):
-            continue
-        promised = f"{dim.name} from {dim.given.min} to {dim.given.max}"
-        if ranges.setdefault(dim.name, promised) != promised:
-            return Contradiction(ranges[dim.name], promised, dim)
-        if not dim.given.min <= dim.size <= dim.given.max:
-            return Contradiction(promised, f"{dim.place} == {dim.size}", dim)
+        if dim.kind in (Kind.DIM, Kind.DERIVED):
+            promised = f"{dim.name} from {dim.given.min} to {dim.given.max}"
+            if ranges.setdefault(dim.name, promised) != promised:
+                return Contradiction(ranges[dim.name], promised, dim)
+            if not dim.given.min <= dim.size <= dim.given.max:
+                return Contradiction(promised, f"{dim.place} == {dim.size}", dim)
         first = seen.setdefault(dim.name, dim)
         if first.size != dim.size:
             return Contradiction(f"{first.place} == {dim.place}, because both are '{dim.name}'", f"{first.size} and {dim.size}", dim, first)
@@ -117,12 +118,21 @@ def _fitting(path: str, values: Mapping[Any, Any], given: Mapping[Any, Any]) -> 
         entry = given[key] if key in given else (lost.pop(0) if lost and holds else None)
         # NOTE: the inputs of `*xs` are one tuple, but the user may have written its parts as separate entries.
         entries = (entry, tuple(entry for _ in value)) if isinstance(value, tuple) else (entry,)
+        if isinstance(value, torch.Tensor) and isinstance(entry, Mapping | list | tuple):
+            entries = (*entries, _with_entries(value, entry))
         fitted = (each for each in entries if next(_differences(f"{path}{key}", value, each), None) is None)
         otherwise = (
             _fitting(f"{path}{key}.", value, entry) if type(value) is dict and isinstance(entry, Mapping) else _nothing_dynamic(value)
         )
         fixed[key] = next(fitted, otherwise)
     return fixed
+
+
+def _with_entries(tensor: torch.Tensor, spec: Mapping[Any, Any] | Sequence[Any]) -> Any:
+    """`spec` with `Dim.DYNAMIC` in place of entries that say nothing about a dim."""
+    if isinstance(spec, Mapping):
+        return {axis: each if _is_entry(each, tensor, axis) else Dim.DYNAMIC for axis, each in spec.items()}
+    return [each if _is_entry(each, tensor, axis) else Dim.DYNAMIC for axis, each in enumerate(spec)]
 
 
 def fix(request: Request, description: str, confidence: Confidence, structure: Any) -> Fix:
@@ -175,10 +185,11 @@ def way_to(dim: InputDim) -> tuple[Any, ...]:
     return (dim.way[0], *map(inputs.key_of, dim.way[1:]), dim.axis)
 
 
-def renamed(dim: InputDim) -> Dim:
-    """A dim with the range of `dim` and a name of its tensor."""
+def renamed(dim: InputDim) -> Dim | str:
+    """An entry with the range of `dim` and a name of its tensor."""
     tensor = re.sub(r"\W+", "_", dim.place.partition(".shape")[0]).strip("_")
-    return Dim(f"{dim.name}_{tensor}", min=dim.given.min, max=dim.given.max)
+    name = f"{dim.name}_{tensor}"
+    return name if dim.kind is Kind.NAMED else Dim(name, min=dim.given.min, max=dim.given.max)
 
 
 def _literal(request: Request) -> SourceExpression | None:
@@ -269,11 +280,25 @@ def _tensor_differences(path: str, tensor: torch.Tensor, spec: Any, way: tuple[A
     if isinstance(spec, Mapping):
         if wrong := [key for key in spec if not (isinstance(key, int) and -rank <= key < rank)]:
             yield Difference(f"dims 0 to {rank - 1} of {path}", f"dim {wrong[0]!r}", (*way, wrong[0]))
+            return
     elif isinstance(spec, list | tuple):
         if len(spec) != rank:
             yield Difference(f"{rank} dims for {path}", f"{len(spec)} dims", way)
+            return
     else:
         yield Difference(f"a dict or tuple of dims for {path}", repr(spec), way)
+        return
+    for axis, entry in spec.items() if isinstance(spec, Mapping) else enumerate(spec):
+        if not _is_entry(entry, tensor, axis):
+            expected = f"a name, a Dim, Dim.DYNAMIC, Dim.AUTO or None for {path}.shape[{axis}], which is {tensor.shape[axis]}"
+            yield Difference(expected, repr(entry), (*way, axis), is_entry=True)
+
+
+def _is_entry(entry: object, tensor: torch.Tensor, axis: object) -> bool:
+    """Whether torch.export takes `entry` for a dim. A number states the size that the dim keeps."""
+    if isinstance(entry, int) and not isinstance(entry, bool):
+        return isinstance(axis, int) and -tensor.dim() <= axis < tensor.dim() and entry == tensor.shape[axis]
+    return entry is None or isinstance(entry, str | Dim | type(Dim.AUTO))
 
 
 def _nothing_dynamic(value: Any) -> Any:
