@@ -12,10 +12,13 @@ from .operators import OpOverload
 from .patching import Slot, wrapped
 from .symbols import Symbol
 
-_TABLE = Symbol("torch._subclasses.fake_impls:op_implementations_dict", without="fake quantization cannot be captured with dynamic sizes")
+TABLE = Symbol(
+    "torch._subclasses.fake_impls:op_implementations_dict",
+    without="fake quantization with dynamic sizes and code that branches on constant masks cannot be captured",
+)
 
 
-class _Slot(Slot):
+class KernelSlot(Slot):
     """The place of an operator's fake kernel in torch's table."""
 
     def __init__(self, table: dict[Any, Any], operator: OpOverload) -> None:
@@ -39,8 +42,8 @@ def present() -> Iterator[None]:
     """While it is open, fake quantization has fake kernels."""
     # NOTE: read in torch 2.11, 2.13 and 2.15, _subclasses/fake_tensor.py. It passes over a kernel that returns NotImplemented.
     with contextlib.ExitStack() as stack:
-        for operator, kernel in _kernels().items() if _TABLE.is_present else ():
-            stack.enter_context(wrapped(_Slot(_TABLE.value, operator), kernel))
+        for operator, kernel in _kernels().items() if TABLE.is_present else ():
+            stack.enter_context(wrapped(KernelSlot(TABLE.value, operator), kernel))
         yield
 
 

@@ -10,6 +10,7 @@ import threading
 import types
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -26,6 +27,8 @@ _CREATE_NODE = Symbol(
 
 
 _NOTHING = object()
+
+_newest: ContextVar[tuple[Any, torch.fx.Node] | None] = ContextVar("_newest", default=None)
 
 
 def answering_that_it_exports() -> AbstractContextManager[None]:
@@ -55,11 +58,20 @@ def each_new_node(on_node: Callable[[torch.fx.Node, str], None]) -> Iterator[Non
         # NOTE: torch's stack has fewer frames, and it is slow: torch looks up the source of every frame for every node.
         tracer.record_stack_traces = False
         node: torch.fx.Node = original(tracer, kind, *args, **kwargs)
+        _newest.set((tracer, node))
         on_node(node, kind)
         return node
 
-    with wrapped(Slot(torch.fx.proxy.TracerBase, "create_node"), create_node):
-        yield
+    try:
+        with wrapped(Slot(torch.fx.proxy.TracerBase, "create_node"), create_node):
+            yield
+    finally:
+        _newest.set(None)
+
+
+def newest_node() -> tuple[Any, torch.fx.Node] | None:
+    """The last node of `each_new_node`, and its tracer: the operator that runs now. None outside of it."""
+    return _newest.get()
 
 
 # NOTE: while a tracer runs, torch.nn.Module has another `__call__` and another `__getattr__`, for all threads.

@@ -1,0 +1,280 @@
+"""Values that no input decides, such as the largest entry of a mask that the code makes of ones: known during a capture.
+
+torch gives `.item()` an unknown value, at which Python code cannot branch. But the graph so far tells where the tensor comes from. If it
+comes from operators that make tensors of numbers, these operators are run here, on data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+from . import pytree, shape_env, tracing
+from .fake_kernels import TABLE, KernelSlot
+from .fake_tensors import FakeTensor, share_memory
+from .operators import OpOverload, OpOverloadPacket, overloads, schema
+from .patching import wrapped
+
+shape_env.leave_out(__file__)
+
+_LARGEST = 1 << 20
+"""The most elements of a tensor whose values are computed."""
+
+_MOST = 1 << 24
+"""The most elements of all these tensors together."""
+
+_ATEN = torch.ops.aten
+
+_FILLED: dict[OpOverloadPacket, int | float | str] = {
+    _ATEN.zeros: 0,
+    _ATEN.zeros_like: 0,
+    _ATEN.new_zeros: 0,
+    _ATEN.ones: 1,
+    _ATEN.ones_like: 1,
+    _ATEN.new_ones: 1,
+    _ATEN.full: "fill_value",
+    _ATEN.full_like: "fill_value",
+    _ATEN.new_full: "fill_value",
+}
+"""The operators that fill a new tensor: with which number, or with which argument."""
+
+_ITEMS = (_ATEN.item.default, _ATEN._local_scalar_dense.default)
+_EQUAL = _ATEN.equal.default
+
+_UNINITIALIZED = frozenset(
+    {_ATEN.empty, _ATEN.empty_like, _ATEN.empty_strided, _ATEN.empty_permuted, _ATEN.new_empty, _ATEN.new_empty_strided}
+)
+
+_COPIES = {_ATEN.clone, _ATEN.contiguous, _ATEN.detach, _ATEN.alias, _ATEN.lift_fresh_copy, _ATEN.to, _ATEN._to_copy, _ATEN.type_as}
+_SHAPES = {_ATEN.flatten, _ATEN.reshape, _ATEN.reshape_as, _ATEN.squeeze, _ATEN.unflatten, _ATEN.unsqueeze, _ATEN.view, _ATEN.view_as}
+_ORDERS = {_ATEN.flip, _ATEN.movedim, _ATEN.permute, _ATEN.swapaxes, _ATEN.t, _ATEN.transpose}
+_REPEATS = {_ATEN.broadcast_tensors, _ATEN.broadcast_to, _ATEN.expand, _ATEN.expand_as, _ATEN.repeat, _ATEN.tile}
+_SELECTIONS = {_ATEN.index_select, _ATEN.narrow, _ATEN.select, _ATEN.slice}
+_PARTS = {_ATEN.cat, _ATEN.chunk, _ATEN.concat, _ATEN.split, _ATEN.split_with_sizes, _ATEN.stack, _ATEN.unbind}
+_ARRANGE = frozenset(_COPIES | _SHAPES | _ORDERS | _REPEATS | _SELECTIONS | _PARTS)
+"""The operators whose result has elements of their arguments and no others."""
+
+_BITS = frozenset({_ATEN.__and__, _ATEN.__or__, _ATEN.__xor__})
+"""Operators on elements that torch does not tag as such."""
+
+_OF_EQUAL_ONES = frozenset({_ATEN.any, _ATEN.all, _ATEN.amax, _ATEN.amin, _ATEN.max, _ATEN.min, _ATEN.mean})
+"""The reductions whose result is, for equal elements, that element, unless there are none."""
+
+
+class _Unknown(Exception):
+    """An input decides the value, or it is too large."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Value:
+    """A known tensor.
+
+    Attributes:
+        data: The data. If the sizes are symbolic, one element: all are equal.
+        is_whole: Whether `data` has the tensor's shape; otherwise as many dims, each of size 1.
+    """
+
+    data: torch.Tensor
+    is_whole: bool
+
+
+class _Graph:
+    """The known values of a graph that is being recorded."""
+
+    def __init__(self) -> None:
+        self._values: dict[torch.fx.Node, Any] = {}
+        self._last: torch.fx.Node | None = None
+        self._left = _MOST
+
+    def value(self, node: Any, root: Any) -> _Value | None:
+        """The value of `node`, which is the last one but the operator that asks; None if it is not known."""
+        if not isinstance(node, torch.fx.Node):
+            return None
+        for each in self._new(node):
+            try:
+                self._values[each] = self._computed(each, root)
+            except _Unknown:
+                continue
+            except Exception:  # noqa: BLE001  the operators of a user's model run here, maybe on values for which they fail
+                continue
+        found = self._values.get(node)
+        return found if isinstance(found, _Value) else None
+
+    def _new(self, last: torch.fx.Node) -> Iterator[torch.fx.Node]:
+        """The nodes since the last call, up to the newest one."""
+        nodes = last.graph.nodes
+        node = self._last.next if self._last is not None else next(iter(nodes))
+        while node.op != "root":
+            yield node
+            self._last = node
+            node = node.next
+
+    def _computed(self, node: torch.fx.Node, root: Any) -> Any:
+        if node.op == "get_attr":
+            return _constant(operator.attrgetter(str(node.target))(root))
+        if node.op != "call_function":
+            raise _Unknown
+        if node.target is operator.getitem:
+            return self._values[node.args[0]][node.args[1]]  # type: ignore[index]  # nodes are keys
+        if not isinstance(node.target, OpOverload) or node.target.namespace != "aten":
+            raise _Unknown
+        if schema(node.target).is_mutable:
+            return self._written(node, node.target)
+        packet = node.target.overloadpacket
+        if torch.Tag.nondeterministic_seeded in node.target.tags or packet in _UNINITIALIZED:
+            raise _Unknown
+        meta = node.meta.get("val")
+        for each in pytree.tree_leaves(meta):
+            self._spend(each)
+        if packet in _FILLED:
+            return _filled(node, meta)
+        try:
+            args, kwargs = self._arguments(node, whole=True)
+        except _Unknown:
+            return self._of_equal_elements(node, packet, meta)
+        return pytree.tree_map(lambda each: _Value(each, True) if isinstance(each, torch.Tensor) else each, node.target(*args, **kwargs))
+
+    def _spend(self, meta: Any) -> None:
+        if not isinstance(meta, torch.Tensor) or meta.device.type != "cpu" or meta.layout is not torch.strided:
+            raise _Unknown
+        if isinstance(size := meta.numel(), int):
+            self._left -= size
+            if size > _LARGEST or self._left < 0:
+                raise _Unknown
+
+    def _arguments(self, node: torch.fx.Node, *, whole: bool) -> tuple[Any, Any]:
+        """The arguments with data in place of nodes: all of them of whole shapes, or each of one element."""
+
+        def known(each: Any) -> Any:
+            value = self._values.get(each)
+            if not isinstance(value, _Value) or (whole and not value.is_whole) or not (whole or value.data.numel() == 1):
+                raise _Unknown
+            return value.data
+
+        return torch.fx.node.map_arg((node.args, dict(node.kwargs)), known)
+
+    def _written(self, node: torch.fx.Node, target: OpOverload) -> Any:
+        """The results of an operator that writes to its arguments."""
+        written = [
+            value
+            for position, argument in enumerate(schema(target).arguments)
+            if argument.alias_info is not None and argument.alias_info.is_write
+            for each in pytree.tree_leaves(node.kwargs.get(argument.name, node.args[position] if position < len(node.args) else None))
+            if isinstance(value := self._values.get(each), _Value)
+        ]
+        if not written:
+            raise _Unknown
+        try:
+            args, kwargs = self._arguments(node, whole=True)
+            result = target(*args, **kwargs)
+        except Exception:
+            self._forget(written)
+            raise
+        return pytree.tree_map(lambda each: _Value(each, True) if isinstance(each, torch.Tensor) else each, result)
+
+    def _forget(self, written: list[_Value]) -> None:
+        """Forgets values, and all that share their memory."""
+        memory = {each.data.untyped_storage().data_ptr() for each in written}
+        for node, value in list(self._values.items()):
+            if any(isinstance(each, _Value) and each.data.untyped_storage().data_ptr() in memory for each in pytree.tree_leaves(value)):
+                del self._values[node]
+
+    def _of_equal_elements(self, node: torch.fx.Node, packet: OpOverloadPacket, meta: Any) -> Any:
+        """The result of an operator on tensors whose elements are all equal, whatever their sizes."""
+        tensors = [each for each in node.all_input_nodes if isinstance(each.meta.get("val"), torch.Tensor)]
+        values = [self._values.get(each) for each in tensors]
+        if not values or not all(isinstance(each, _Value) and each.data.numel() == 1 for each in values):
+            raise _Unknown
+        first = values[0].data  # type: ignore[union-attr]  # they are values
+        if packet in _ARRANGE:
+            if any(each.data.item() != first.item() for each in values[1:]):  # type: ignore[union-attr]
+                raise _Unknown
+            return pytree.tree_map(lambda each: _Value(first.to(each.dtype).reshape((1,) * each.ndim), False), meta)
+        if packet in _OF_EQUAL_ONES or packet is _ATEN.sum:
+            return _Value(_reduced(packet, first, tensors[0].meta["val"], meta), False)
+        if packet in _BITS or _is_on_elements(packet):
+            args, kwargs = self._arguments(node, whole=False)
+            result = node.target(*args, **kwargs)  # type: ignore[operator]  # an operator
+            return _Value(result.reshape((1,) * meta.ndim), False)
+        raise _Unknown
+
+
+def _constant(value: Any) -> _Value:
+    if type(value) is not torch.Tensor or isinstance(value, FakeTensor) or value.device.type != "cpu" or value.numel() > _LARGEST:
+        raise _Unknown
+    # NOTE: a copy, because operators that write to it run as well.
+    return _Value(value.detach().clone(), True)
+
+
+def _filled(node: torch.fx.Node, meta: Any) -> _Value:
+    """The result of an operator that fills a new tensor."""
+    number = _FILLED[node.target.overloadpacket]  # type: ignore[union-attr]  # an operator
+    if isinstance(number, str):
+        position = [each.name for each in schema(node.target).arguments].index(number)  # type: ignore[arg-type]
+        given: Any = node.kwargs.get(number, node.args[position] if position < len(node.args) else None)
+        if not isinstance(given, int | float | bool):
+            raise _Unknown
+        number = given
+    is_whole = all(isinstance(size, int) for size in meta.shape)
+    return _Value(torch.full(meta.shape if is_whole else (1,) * meta.ndim, number, dtype=meta.dtype), is_whole)
+
+
+def _reduced(packet: OpOverloadPacket, element: torch.Tensor, source: torch.Tensor, meta: Any) -> torch.Tensor:
+    """The result of a reduction of equal elements."""
+    if not isinstance(meta, torch.Tensor):
+        raise _Unknown
+    result = element.reshape((1,) * meta.ndim).to(meta.dtype)
+    truth = bool(element.item())
+    # NOTE: these results are those of no elements as well.
+    is_any_size = (packet is _ATEN.any and not truth) or (packet is _ATEN.all and truth) or (packet is _ATEN.sum and not truth)
+    if not is_any_size and (packet is _ATEN.sum or not all(statically_known_true(size > 0) for size in source.shape)):
+        raise _Unknown
+    return result
+
+
+def _is_on_elements(packet: OpOverloadPacket) -> bool:
+    name = packet.__name__
+    return not name.endswith("_") and any(torch.Tag.pointwise in each.tags for each in overloads(name))
+
+
+@contextlib.contextmanager
+def known() -> Iterator[None]:
+    """While it is open, `.item()` of a tensor that no input decides returns its value."""
+    if not TABLE.is_present:
+        yield
+        return
+
+    graphs: dict[torch.fx.Graph, _Graph] = {}
+
+    def values(target: OpOverload, tensors: tuple[torch.Tensor, ...]) -> list[_Value | None]:
+        """The values of `tensors`, the arguments of the operator that runs now; None for unknown ones."""
+        newest = tracing.newest_node()
+        if newest is None or newest[1].target not in (_ITEMS if target in _ITEMS else (target,)):
+            return [None]
+        tracer, node = newest
+        # NOTE: operators that are not recorded run as well.
+        if not all(
+            isinstance(each, torch.fx.Node) and share_memory(each.meta["val"], of) for each, of in zip(node.args, tensors, strict=True)
+        ):
+            return [None]
+        return [graphs.setdefault(node.graph, _Graph()).value(each, tracer.root) for each in node.args]
+
+    def item(original: Callable[..., Any], mode: Any, target: OpOverload, tensor: torch.Tensor) -> Any:
+        (found,) = values(target, (tensor,))
+        return original(mode, target, tensor) if found is None else found.data.item()
+
+    def equal(original: Callable[..., Any], mode: Any, target: OpOverload, *tensors: torch.Tensor) -> Any:
+        found = [each.data for each in values(target, tensors) if each is not None and each.is_whole]
+        return torch.equal(*found) if len(found) == len(tensors) else original(mode, target, *tensors)
+
+    with contextlib.ExitStack() as stack:
+        for target in _ITEMS:
+            stack.enter_context(wrapped(KernelSlot(TABLE.value, target), item))
+        stack.enter_context(wrapped(KernelSlot(TABLE.value, _EQUAL), equal))
+        yield
