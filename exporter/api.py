@@ -137,8 +137,9 @@ def export(
         optimize: Whether the ONNX graph is cleaned up.
         verify: Whether the exported model's outputs in ONNX Runtime are compared with those of eager PyTorch.
         try_fixes: Whether a failed export may run copies of the model to explain the failure and to try fixes: at most 12 times, and for
-            at most 20 seconds, or as long as the capture took if that is longer. With False only captures run the model, and fixes are
-            guesses.
+            at most 20 seconds of processor time, or as long as the capture took if that is longer. With False only captures run the model,
+            and fixes are guesses. The strategy "draft" runs loops that data ends as often as the example's data say, and is stopped after a
+            quarter of these seconds, or after three times the first capture's.
         control_flow: What happens to Python loops over sizes and branches on data that torch.export cannot capture. "report" explains each,
             with an edit; "rewrite" exports a copy of the model with these edits, if a trial shows that they work and the source shows
             that they do the same for all inputs; "libraries" rewrites the code of installed libraries only, which you cannot edit. Each

@@ -155,7 +155,7 @@ class NameUnused(Rule, id="OXP4003", level=Level.WARNING, history=[Added("0.1.0"
     name: str
     count: int
 
-    message = "The name '{name}' is one too many: the graph has '{count}' values of the kind '{kind}'."
+    message = "There is no '{kind}' for the name '{name}': the graph has '{count}'."
     volatile = ("count",)
 
 
@@ -216,7 +216,7 @@ class OutputLeftOut(Rule, id="OXP4005", level=Level.NOTE, history=[Added("0.1.0"
         `forward` returns None or a string among its results. The outputs of an ONNX model are tensors.
 
     Why it matters:
-        The outputs behind it have other positions than the results of `forward`.
+        Later outputs shift: their positions differ from those in `forward`.
 
     How to fix it:
         Return tensors only.

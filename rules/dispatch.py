@@ -93,7 +93,7 @@ class UnsupportedOverload(Rule, id="OXP3002", level=Level.ERROR, history=[Added(
         argument that has no translation, and those that have one.
 
     Why it matters:
-        Every form computes something else. The translation of another form would be silently wrong.
+        Each form computes something different. The translation of another form would be silently wrong.
 
     How to fix it:
         1. Use a supported form; for a complex dtype, compute with the real and the imaginary part.

@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 import onnx_ir as ir
 
-from onnxplain.diagnostics import DiagnosticContext
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Fix
 from onnxplain.dispatch import Plan
 from onnxplain.opset import bring_to
 from onnxplain.recording import Recorder, recording
@@ -31,7 +31,8 @@ def build(context: DiagnosticContext, plan: Plan, request: Request, dim_names: D
     model = ir.Model(graph, ir_version=10, producer_name="onnxplain", producer_version=version("onnxplain"))
     name_values(context, model, request)
     for asked, given in dim_names.dropped.items():
-        context.report(NameChanged(kind="dim", asked=asked, given=given), at=request.caller)
+        one = Fix("Use one name for both dims: they always have the same size.", Confidence.SAFE)
+        context.report(NameChanged(kind="dim", asked=asked, given=given), at=request.caller, fixes=[one])
     bring_to(context, model, request)
     return model
 

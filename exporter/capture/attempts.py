@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import time
+import math
 
 import torch
 
@@ -34,7 +34,7 @@ class Attempt:
         request: The request that it captured.
         program: The program from torch.export; None if it raised an exception.
         error: The exception.
-        seconds: The time that it took, in seconds.
+        seconds: The work that it took, in seconds.
         guards: torch's decisions about sizes.
         draws: The random numbers that Python drew.
         attributes: The model's attributes before the capture.
@@ -54,13 +54,15 @@ class Attempt:
     differentiates: bool
 
 
-def attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch.nn.Module, request: Request) -> Attempt:
-    """Captures `model`. Raises only what is not an `Exception`, such as KeyboardInterrupt."""
+def attempt(
+    context: DiagnosticContext, strategy: CaptureStrategy, model: torch.nn.Module, request: Request, most: float = math.inf
+) -> Attempt:
+    """Captures `model`. Raises only what is not an `Exception`, such as KeyboardInterrupt, or Stopped after more than `most` seconds."""
     context.event(f"Capturing with the strategy {strategy.name}.")
-    began, program, error = time.monotonic(), None, None
+    stopwatch, program, error = process.Stopwatch(), None, None
     tensors = [leaf for leaf in pytree.tree_leaves((request.args, dict(request.kwargs))) if is_a(leaf, torch.Tensor)]
     computed: list[bool] = []
-    with Frames() as frames:
+    with Frames(most) as frames:
         watch, draws, attributes, reads = GuardWatch(frames), Draws(), Attributes(model), Reads(frames.stack)
         # NOTE: TorchDynamo would trace the mode itself, and the mode makes each function of torch a little slower.
         reading = reads if strategy.name != "strict" and holds_tensors(model) else contextlib.nullcontext()
@@ -85,5 +87,4 @@ def attempt(context: DiagnosticContext, strategy: CaptureStrategy, model: torch.
                 attributes.put_back()
     if program is not None:
         context.event(f"The strategy {strategy.name} captured {len(program.graph.nodes)} nodes.")
-    seconds = time.monotonic() - began
-    return Attempt(strategy, request, program, error, seconds, watch.guards(), draws, attributes, reads, bool(computed))
+    return Attempt(strategy, request, program, error, stopwatch.seconds, watch.guards(), draws, attributes, reads, bool(computed))

@@ -58,7 +58,7 @@ class RewrittenCopies:
                 break
             rewritten = _without_covered([*rewritten, *new])
             edits = [edit for _, fix in rewritten for edit in fix.edits]
-            copied = self._trials.copy(edits)
+            copied = self._trials.copy(edits, shares_weights=True)
             if copied is None:
                 break
             self._context.event("Capturing a copy of the model with rewritten loops and branches.")

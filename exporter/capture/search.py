@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Iterator
 
 import torch
 
 from onnxplain.diagnostics import DiagnosticContext, Evidence
-from onnxplain.process import Budget
+from onnxplain.process import Budget, Stopped, Stopwatch
 from onnxplain.request import InputDim, Request
 from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue, SpecializedDynamicDim
 from onnxplain.torch_internals import gradients, pytree
@@ -23,6 +24,10 @@ from .strategies import ALL, CaptureStrategy, as_module, of
 
 _SLOWER = 2.0
 """How many times longer than the first strategy another strategy may take."""
+_SURVEY = 3.0
+"""After how many times the seconds of the first strategy a survey is stopped."""
+_PART = 0.25
+"""Which part of the seconds of the budget a survey may take in any case."""
 
 
 class Search:
@@ -102,7 +107,13 @@ class Search:
         if self.findings and not self.runs.budget.has(self._seconds):
             self._context.event(f"The strategy {strategy.name} was not tried: the capture takes long.")
             return
-        made, found = self._without_fixed_dims(strategy)
+        stopwatch = Stopwatch()
+        try:
+            made, found = self._without_fixed_dims(strategy)
+        except Stopped as stopped:
+            self.runs.budget.spend(stopwatch.seconds)
+            self._context.event(f"The strategy {strategy.name} was stopped: {stopped}. Later lines may have further problems.")
+            return
         self._keep(made)
         if found:
             new = found if not self.findings else [finding for finding in found if not isinstance(finding.rule, CaptureFailed)]
@@ -156,7 +167,9 @@ class Search:
         return same_results(before.result, after)
 
     def _attempt(self, strategy: CaptureStrategy, request: Request) -> Attempt:
-        made = attempt(self._context, strategy, self._model, request)
+        # NOTE: a survey runs loops that data ends as often as the example's data say.
+        most = max(_PART * self.runs.budget.seconds, _SURVEY * self._seconds) if strategy.is_survey and self.findings else math.inf
+        made = attempt(self._context, strategy, self._model, request, most)
         if not self._seconds:
             self._seconds = made.seconds
             self.runs.budget.grow(made.seconds)

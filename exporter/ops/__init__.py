@@ -1,7 +1,7 @@
 """Our translations of operators to ONNX, by subject. They replace what onnxscript's torchlib lacks or gets wrong.
 
 A translation takes the operator's arguments in the order of its ATen schema, with ONNX values for tensors, and calls operators of ONNX
-opset 18 on `recording.op`. Its docstring gives the schema; where nothing is said of it, the result has the shape and dtype of `self`.
+opset 18 on `recording.op`. Its docstring gives the schema; by default, the result has the shape and dtype of `self`.
 `load` finds translations by itself: a new one is a decorated function in a file of this folder, and a case in tests/ops/cases.
 
 The most common operators are here as well, so that most exports need not load torchlib, which parses the source of its functions.

@@ -1,4 +1,4 @@
-"""Normalization layers. The results have the shape and dtype of the input (N, C, ...), unless something else is said."""
+"""Normalization layers. The results have the shape and dtype of the input (N, C, ...), unless the docstring gives others."""
 
 from __future__ import annotations
 

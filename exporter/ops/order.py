@@ -14,13 +14,19 @@ from . import emit, translates
 
 @translates("aten::min.dim")
 def min_dim(self: ir.Value, dim: int, keepdim: bool = False) -> Any:
-    """aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices). INT64 positions."""
+    """aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices).
+
+    Both lack `dim`, or have size 1 there if `keepdim` is true; the indices are INT64.
+    """
     return _extreme("Min", self, dim, keepdim)
 
 
 @translates("aten::max.dim")
 def max_dim(self: ir.Value, dim: int, keepdim: bool = False) -> Any:
-    """aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices). INT64 positions."""
+    """aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices).
+
+    Both lack `dim`, or have size 1 there if `keepdim` is true; the indices are INT64.
+    """
     return _extreme("Max", self, dim, keepdim)
 
 

@@ -50,13 +50,16 @@ def put(self: ir.Value, index: ir.Value, source: ir.Value, accumulate: bool = Fa
 
 @translates("aten::scatter.src")
 def scatter(self: ir.Value, dim: int, index: ir.Value, src: ir.Value) -> Any:
-    """aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor. `src` may be larger than `index`."""
+    """aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor.
+
+    All have as many dims. `index` (INT64) is at most as large as `src` in every dim, and as `self` in every other dim than `dim`.
+    """
     return _scattered(self, dim, index, src, "none")
 
 
 @translates("aten::scatter_add")
 def scatter_add(self: ir.Value, dim: int, index: ir.Value, src: ir.Value) -> Any:
-    """aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor. `src` may be larger than `index`."""
+    """aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor. Shapes as for `scatter`."""
     return _scattered(self, dim, index, src, "add")
 
 
@@ -73,7 +76,10 @@ def _scattered(value: ir.Value, dim: int, index: ir.Value, src: ir.Value, reduct
 
 @translates("aten::scatter.reduce")
 def scatter_with(self: ir.Value, dim: int, index: ir.Value, src: ir.Value, reduce: str) -> Any:
-    """aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor. `reduce` is add or multiply."""
+    """aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor.
+
+    `reduce` is add or multiply; shapes as for `scatter`.
+    """
     return scatter_reduce(self, dim, index, src, {"add": "sum", "multiply": "prod"}[reduce])
 
 

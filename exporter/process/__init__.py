@@ -1,6 +1,6 @@
 """What an export changes in the process and restores: collection, console output, flags, lock, limits. Its budget of runs."""
 
-from .budget import Budget, BudgetSpent, Stopped
+from .budget import Budget, BudgetSpent, Stopped, Stopwatch
 from .capture_flag import capturing, is_in_onnx_export
 from .console_output import kept
 from .exits import exits_as_errors
@@ -12,6 +12,7 @@ __all__ = [
     "Budget",
     "BudgetSpent",
     "Stopped",
+    "Stopwatch",
     "capturing",
     "deeper_calls",
     "exits_as_errors",

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 from onnxplain.diagnostics import Diagnostic
 from onnxplain.process import Budget
@@ -46,7 +47,7 @@ def difference(script: str, finding: Diagnostic, budget: Budget) -> str:
         budget: How long the script may run.
     """
     wanted = finding.rule.id
-    limit = max(_LEAST_SECONDS, budget.seconds)
+    limit, began = max(_LEAST_SECONDS, budget.seconds), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="onnxplain-") as folder:
         path = pathlib.Path(folder, "repro.py")
         path.write_text(script, encoding="utf-8", errors="backslashreplace")
@@ -67,6 +68,7 @@ def difference(script: str, finding: Diagnostic, budget: Budget) -> str:
         except subprocess.TimeoutExpired:
             return f"This script was stopped after {limit:.0f} s; whether it fails with {wanted} is not known."
         finally:
+            budget.spend(time.monotonic() - began)
             os.close(read)
             os.close(write)
     found = _FINDING.search(ran.stderr)

@@ -193,7 +193,7 @@ class _Graph:
             raise _Unknown
         first = values[0].data  # type: ignore[union-attr]  # they are values
         if packet in _ARRANGE:
-            if any(each.data.item() != first.item() for each in values[1:]):  # type: ignore[union-attr]
+            if any(each.data.item() != first.item() for each in values[1:]):  # type: ignore[union-attr]  # they are values
                 raise _Unknown
             return pytree.tree_map(lambda each: _Value(first.to(each.dtype).reshape((1,) * each.ndim), False), meta)
         if packet in _OF_EQUAL_ONES or packet is _ATEN.sum:
@@ -216,7 +216,7 @@ def _filled(node: torch.fx.Node, meta: Any) -> _Value:
     """The result of an operator that fills a new tensor."""
     number = _FILLED[node.target.overloadpacket]  # type: ignore[union-attr]  # an operator
     if isinstance(number, str):
-        position = [each.name for each in schema(node.target).arguments].index(number)  # type: ignore[arg-type]
+        position = [each.name for each in schema(node.target).arguments].index(number)  # type: ignore[arg-type]  # it is a name
         given: Any = node.kwargs.get(number, node.args[position] if position < len(node.args) else None)
         if not isinstance(given, int | float | bool):
             raise _Unknown

@@ -218,8 +218,8 @@ class VectorSigns(Rule, id="OXP1036", level=Level.WARNING, history=[Added("0.2.0
     """The model uses singular vectors or eigenvectors, whose signs the exported model chooses by itself.
 
     What happened:
-        A singular vector or an eigenvector is as right as its opposite; a complex one may have any phase, and equal values have any basis.
-        PyTorch's result depends on the library that computes it. The exported model computes the vectors by another algorithm.
+        A singular vector or an eigenvector is only determined up to its sign, a complex one up to its phase; for equal values the basis is
+        arbitrary. PyTorch's result depends on the library that computes it. The exported model computes the vectors by another algorithm.
 
     Why it matters:
         The exported model's vectors may be the opposites of PyTorch's. Results that do not depend on the signs, such as
@@ -263,7 +263,7 @@ class VectorSigns(Rule, id="OXP1036", level=Level.WARNING, history=[Added("0.2.0
 
     operator: str
 
-    message = "The vectors of '{operator}' may have other signs than PyTorch's."
+    message = "The vectors of '{operator}' may differ in sign from PyTorch's."
 
 
 class BranchesMismatch(Rule, id="OXP1029", level=Level.ERROR, history=[Added("0.1.0")]):

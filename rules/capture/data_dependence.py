@@ -229,7 +229,7 @@ class SizeLost(Rule, id="OXP1031", level=Level.ERROR, history=[Added("0.1.0")]):
     """An operator makes a size that depends on data, but no output has that size.
 
     What happened:
-        An index with a mask selects as many elements as the mask has true ones. Together with an index of integers, PyTorch
+        An index with a mask selects the elements where the mask is true. Together with an index of integers, PyTorch
         broadcasts both, and the result has the size of the other index. torch.export requires that some output has the new size.
 
     Why it matters:

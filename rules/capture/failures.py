@@ -176,7 +176,7 @@ class FakeKernelMissing(Rule, id="OXP1027", level=Level.ERROR, history=[Added("0
         empty tensor with the right shape and dtype. This operator has none.
 
     Why it matters:
-        Nothing behind the operator has a known shape, so capture ends there.
+        Nothing after the operator has a known shape, so capture ends there.
 
     How to fix it:
         Register a fake kernel: `@torch.library.register_fake("namespace::name")`. The finding shows one that fits the operator's

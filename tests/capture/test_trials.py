@@ -365,6 +365,82 @@ def test_a_failed_export_leaves_the_model_alone(load: Load) -> None:
     assert type(model) is module.Net
 
 
+def test_weights_that_forward_writes_stay(load: Load) -> None:
+    module = load(
+        """
+        import torch
+
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.seen = torch.nn.Parameter(torch.zeros(1))
+
+            def forward(self, x):
+                with torch.no_grad():
+                    self.seen.add_(1)
+                if x.sum() > 0:
+                    x = x + 1
+                return x * self.seen
+        """
+    )
+    model = module.Net()
+    weight = model.seen
+    assert first_fix(failed(model, (torch.ones(3),))).edits
+    assert model.seen is weight
+    assert weight.item() == 0
+
+
+def test_a_metaclass_learns_of_no_edited_class(load: Load) -> None:
+    module = load(
+        """
+        import torch
+
+        MADE = []
+
+
+        class Meta(type):
+            def __new__(cls, name, bases, namespace):
+                MADE.append(super().__new__(cls, name, bases, namespace))
+                return MADE[-1]
+
+
+        class Net(torch.nn.Module, metaclass=Meta):
+            def forward(self, x):
+                if x.sum() > 0:
+                    return x + 1
+                return x
+        """
+    )
+    fix = first_fix(failed(module.Net(), (torch.ones(3),)))
+    assert fix.confidence is Confidence.SAFE
+    assert [module.Net] == module.MADE
+
+
+@pytest.mark.parametrize("options", [{}, {"try_fixes": False}])
+def test_a_survey_that_never_ends_is_stopped(load: Load, options: dict[str, Any]) -> None:
+    module = load(
+        """
+        import torch
+
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                total = x.sum()
+                while total > -1:
+                    x = x / 2
+                    total = x.sum()
+                return x
+        """
+    )
+    began = time.monotonic()
+    log = failed(module.Net(), (torch.ones(3),), **options)
+    assert time.monotonic() - began < 30
+    (finding,) = log.findings
+    assert (finding.rule.id, finding.location and finding.location.line) == ("OXP1001", 8)
+    assert any("draft was stopped" in event.text for event in log.events)
+
+
 def test_another_thread_never_runs_edited_code(load: Load) -> None:
     source = f"""
 import torch

@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import math
 import random
-import time
 import types
 from collections.abc import Iterable
 from typing import Any
@@ -36,7 +35,7 @@ class Outcome:
     Attributes:
         result: The model's return value.
         error: The exception that it raised.
-        seconds: The time that it took, in seconds.
+        seconds: The work that it took, in seconds.
         model: The copy that ran.
         calls: The calls between functions, as pairs of caller and callee by their code, without functions of torch and Python in between.
     """
@@ -106,7 +105,7 @@ class EagerRuns:
             The outcome; None if the run was stopped, or if no run is left.
         """
         args, kwargs = pytree.map_tensors(torch.clone, (self._request.args, dict(self._request.kwargs)))
-        pythons, attributes, began = random.getstate(), _attributes(model), time.monotonic()
+        pythons, attributes, stopwatch = random.getstate(), _attributes(model), process.Stopwatch()
         result, error = None, None
         try:
             with (
@@ -130,7 +129,7 @@ class EagerRuns:
             random.setstate(pythons)
             # NOTE: this restores global lists, dicts and sets of the modules' files: only edited functions have copies of them.
             attributes.put_back()
-        return Outcome(result, error, time.monotonic() - began, model)
+        return Outcome(result, error, stopwatch.seconds, model)
 
     def holds(self, place: Location, test: str) -> bool | None:
         """As `truth_of`, for a place."""

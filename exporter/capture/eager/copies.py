@@ -1,4 +1,4 @@
-"""Copies of a model that share its parameters. A run changes only the copies, and no other code can call an edited function."""
+"""Copies of a model. A run changes only the copies, and no other code has an edited function."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from onnxplain.torch_internals import code_objects
 
 _T = TypeVar("_T")
 
+_WEIGHTS = 256 * 1024**2
+
 _LOOKED_INTO = 10_000
 """The length up to which lists, dicts and sets are copied."""
 
@@ -27,14 +29,18 @@ class Copies:
     """Copies torch modules, and the functions, classes and Python modules that lead to edited functions.
 
     The names in a copied function refer to copies; objects that do not lead to edited functions are shared. A copy of a class is a subclass
-    that the original does not know.
+    of which neither its base classes nor its metaclass are told, but Python lists it in `__subclasses__()` while it lives.
 
     Args:
         edited: New code of functions, by their old code.
         callers: The code of the functions that call them, directly or not.
+        weights: How many bytes of parameters are copied; further ones are shared. A model may write to its parameters.
     """
 
-    def __init__(self, edited: Mapping[types.CodeType, types.CodeType] | None = None, callers: Iterable[types.CodeType] = ()) -> None:
+    def __init__(
+        self, edited: Mapping[types.CodeType, types.CodeType] | None = None, callers: Iterable[types.CodeType] = (), weights: int = _WEIGHTS
+    ) -> None:
+        self._weights = weights
         edited = edited or {}
         # NOTE: by id, because different files may have equal code.
         self._codes = {id(code): code for code in callers} | {id(old): new for old, new in edited.items()}
@@ -55,8 +61,9 @@ class Copies:
             return self._keep(value, value)
 
     def _ways(self) -> Iterable[tuple[Any, Callable[[Any], Any]]]:
-        shared = (torch.jit.ScriptModule, torch.nn.Parameter, str, int, float, enum.Enum, torch.dtype, torch.device)
+        shared = (torch.jit.ScriptModule, str, int, float, enum.Enum, torch.dtype, torch.device)
         yield shared, lambda value: value
+        yield torch.nn.Parameter, self._parameter
         yield torch.nn.Module, self._module
         yield torch.Tensor, self._tensor
         yield (dict, list, tuple, set), self._container
@@ -71,6 +78,14 @@ class Copies:
     def _keep(self, original: Any, made: _T) -> _T:
         self._made[id(original)] = (original, made)
         return made
+
+    def _parameter(self, parameter: torch.nn.Parameter) -> torch.nn.Parameter:
+        if type(parameter) is not torch.nn.Parameter or (size := parameter.nbytes) > self._weights:
+            return self._keep(parameter, parameter)
+        self._weights -= size
+        made = torch.nn.Parameter(parameter.detach().clone(), parameter.requires_grad)
+        vars(made).update(vars(parameter))
+        return self._keep(parameter, made)
 
     def _tensor(self, tensor: torch.Tensor) -> torch.Tensor:
         return self._keep(tensor, tensor.detach().clone().requires_grad_(tensor.requires_grad)) if tensor.is_leaf else tensor
@@ -189,10 +204,13 @@ class Copies:
 
 
 def _subclass(cls: type, bases: tuple[type, ...], attributes: Mapping[str, Any]) -> type:
+    # NOTE: a metaclass of other code may keep the classes that it makes; Python's own ones, such as ABCMeta, keep data that a class needs.
+    metaclass: Any = next(each for each in inspect.getmro(type(cls)) if each.__module__.partition(".")[0] in sys.stdlib_module_names)
     # NOTE: it comes first, so that no base class learns of the subclass, which the base might keep.
     quiet = type("Quiet", (), {"__init_subclass__": classmethod(lambda _: None)})
     named = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, **attributes}
-    return type(cls).__new__(type(cls), cls.__name__, (quiet, *bases), named)
+    made: type = metaclass.__new__(type(cls), cls.__name__, (quiet, *bases), named)
+    return made
 
 
 def _slots(cls: type) -> tuple[str, ...]:

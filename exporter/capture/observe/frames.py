@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import types
 from collections.abc import Iterator, Sequence
 
 import torch
 
 from onnxplain.diagnostics import Location, line_text
+from onnxplain.process import Stopped, Stopwatch
 from onnxplain.source import locations
 from onnxplain.torch_internals import python_frames, torch_frames, tracing
 from onnxplain.torch_internals.operators import OpOverload
@@ -45,9 +47,14 @@ class Frames:
     """Reads the stack between the innermost frame and the frame that entered this context.
 
     Everything is cached by code object and instruction, since the same lines run for each of a model's layers.
+
+    Args:
+        most: The seconds after which a capture is stopped.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: float = math.inf) -> None:
+        self._most = most
+        self._stopwatch = Stopwatch()
         self._boundary: types.FrameType | None = None
         # NOTE: by id, because code objects hash slowly, and different files may have equal ones; `_codes` keeps them alive.
         self._codes: dict[int, tuple[types.CodeType, bool, bool]] = {}
@@ -87,11 +94,17 @@ class Frames:
 
     @contextlib.contextmanager
     def on_nodes(self) -> Iterator[None]:
-        """Writes the stack on every new FX node, as `stack_trace`, in the form that `locations.at_node` reads."""
+        """Writes the stack on every new FX node, as `stack_trace`, in the form that `locations.at_node` reads.
+
+        Raises:
+            Stopped: The capture takes too long. A loop that never ends makes nodes without end.
+        """
 
         def write(node: torch.fx.Node, kind: str) -> None:
             # NOTE: torch.export refuses programs whose placeholders or outputs have a stack. If the node already has a stack, torch copied
             # it from a node that it traces again, and that stack continues ours.
+            if self._stopwatch.is_beyond(self._most):
+                raise Stopped(f"it ran longer than {self._most:.1f} s")
             if kind not in ("placeholder", "output") and (trace := self._trace()):
                 node.meta["stack_trace"] = trace + (node.meta.get("stack_trace") or "")
 

@@ -136,17 +136,22 @@ class Trials:
         """Whether a trial has shown that `fix` works, and the source shows that it does the same for all inputs."""
         return fix.confidence is Confidence.SAFE and fix.edits in self._working
 
-    def copy(self, edits: Sequence[Edit]) -> Callable[..., Any] | None:
-        """A copy of the model with `edits`; None if it cannot be made."""
+    def copy(self, edits: Sequence[Edit], *, shares_weights: bool = False) -> Callable[..., Any] | None:
+        """A copy of the model with `edits`; None if it cannot be made. One that runs in eager mode must not share the weights."""
         new, before = edited_code.of(edits), self._runs.baseline
         if before is None:
             return None
-        return self._copy({code: new[key_of(code)] for _, code in before.calls if key_of(code) in new}, before)
+        return self._copy(
+            {code: new[key_of(code)] for _, code in before.calls if key_of(code) in new}, before, shares_weights=shares_weights
+        )
 
-    def _copy(self, edited: Mapping[types.CodeType, types.CodeType], before: Outcome) -> Callable[..., Any] | None:
+    def _copy(
+        self, edited: Mapping[types.CodeType, types.CodeType], before: Outcome, *, shares_weights: bool = False
+    ) -> Callable[..., Any] | None:
         """A copy of the model with edited functions; None if it cannot be made, for example if an edit uses more outer names."""
         try:
-            copied: Callable[..., Any] = Copies(edited, _callers(edited, before)).of(self._request.model)
+            copies = Copies(edited, _callers(edited, before), **({"weights": 0} if shares_weights else {}))
+            copied: Callable[..., Any] = copies.of(self._request.model)
         except Exception:  # noqa: BLE001  the model's classes decide how they are copied, and may raise anything
             return None
         return copied
@@ -156,7 +161,7 @@ class Trials:
     ) -> bool | None:
         """Whether a capture passes the edited lines; None if that could not be tried."""
         for name in [name for name in self._request.strategies if not strategies.of(name).is_survey] or ["non-strict"]:
-            model = self._copy(edited, before)
+            model = self._copy(edited, before, shares_weights=True)
             try:
                 if model is not None and self._passes(finding, edits, as_module(model), strategies.of(name)):
                     return True
