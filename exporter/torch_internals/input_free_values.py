@@ -174,6 +174,7 @@ class _Graph:
             args, kwargs = self._arguments(node, whole=True)
             result = target(*args, **kwargs)
         except Exception:
+            # NOTE: whatever it would have written, the old values are no longer those.
             self._forget(written)
             raise
         return pytree.tree_map(lambda each: _Value(each, True) if isinstance(each, torch.Tensor) else each, result)
