@@ -123,6 +123,8 @@ class _Graph:
         if node.target is operator.getitem:
             return self._values[node.args[0]][node.args[1]]  # type: ignore[index]  # nodes are keys
         if not isinstance(node.target, OpOverload) or node.target.namespace != "aten":
+            # NOTE: functions and operators of other code may write to what they get.
+            self._forget([value for each in node.all_input_nodes for value in pytree.tree_leaves(self._values.get(each))])
             raise _Unknown
         if schema(node.target).is_mutable:
             return self._written(node, node.target)
@@ -171,6 +173,8 @@ class _Graph:
         if not written:
             raise _Unknown
         try:
+            if torch.Tag.nondeterministic_seeded in target.tags:
+                raise _Unknown
             args, kwargs = self._arguments(node, whole=True)
             result = target(*args, **kwargs)
         except Exception:
@@ -179,9 +183,9 @@ class _Graph:
             raise
         return pytree.tree_map(lambda each: _Value(each, True) if isinstance(each, torch.Tensor) else each, result)
 
-    def _forget(self, written: list[_Value]) -> None:
+    def _forget(self, written: list[Any]) -> None:
         """Forgets values, and all that share their memory."""
-        memory = {each.data.untyped_storage().data_ptr() for each in written}
+        memory = {each.data.untyped_storage().data_ptr() for each in written if isinstance(each, _Value)}
         for node, value in list(self._values.items()):
             if any(isinstance(each, _Value) and each.data.untyped_storage().data_ptr() in memory for each in pytree.tree_leaves(value)):
                 del self._values[node]

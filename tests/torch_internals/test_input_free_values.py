@@ -146,6 +146,21 @@ def _random(x: Tensor) -> Tensor:
     return x * 2 if torch.rand(3).sum() > 1.5 else x * 3
 
 
+def _random_in_place(x: Tensor) -> Tensor:
+    return x * 2 if torch.zeros(3).uniform_().sum() > 1.5 else x * 3
+
+
+@torch.library.custom_op("onnxplain_tests::put", mutates_args=("memory",))
+def _put(memory: Tensor, value: float) -> None:
+    memory.fill_(value)
+
+
+def _written_by_another_library(x: Tensor) -> Tensor:
+    memory = torch.zeros(3)
+    _put(memory, 1.0)
+    return x * 2 if memory.sum() > 0 else x * 3
+
+
 def _uninitialized(x: Tensor) -> Tensor:
     memory = torch.empty(3)
     memory.copy_(x[0, :3])
@@ -153,7 +168,17 @@ def _uninitialized(x: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    "function", [_filled_from_the_input, _filled_through_another_name, _filled_before_a_view, _one_of_two, _random, _uninitialized]
+    "function",
+    [
+        _filled_from_the_input,
+        _filled_through_another_name,
+        _filled_before_a_view,
+        _one_of_two,
+        _random,
+        _random_in_place,
+        _written_by_another_library,
+        _uninitialized,
+    ],
 )
 @pytest.mark.parametrize("dims", [(), (0, 1)])
 def test_inputs_and_chance_decide(function: Forward, dims: Sequence[int]) -> None:
