@@ -7,13 +7,14 @@ itself is loaded only where translations of others run.
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnx
 import onnx_ir as ir
+
+from onnxplain.torch_internals import onnxscript_calls
+from onnxplain.torch_internals.put_back import put_back
 
 from . import dtypes, folding, operators, signatures
 from .operators import op
@@ -233,42 +234,15 @@ def _python_key(value: Any, dtype: ir.DataType | None) -> tuple[object, ...] | N
 
 @contextlib.contextmanager
 def recording(recorder: Recorder, *, onnxscript: bool) -> Iterator[None]:
-    """Lets `recorder` record the calls on `op`, and with `onnxscript` the calls on onnxscript's opsets as well."""
-    with contextlib.ExitStack() as stack:
-        if onnxscript:
-            from onnxscript import evaluator
+    """Lets `recorder` record the calls on `op`, and with `onnxscript` this context's calls on onnxscript's opsets as well."""
+    outer = len(operators.running)
 
-            stack.enter_context(evaluator.default_as(recorder))
-            stack.enter_context(_any_operator_of_others())
+    def undo() -> None:
+        del operators.running[outer:]
+
+    with put_back(undo), onnxscript_calls.evaluated_by(recorder) if onnxscript else contextlib.nullcontext():
         operators.running.append(recorder)
-        stack.callback(operators.running.pop)
         yield
-
-
-@contextlib.contextmanager
-def _any_operator_of_others() -> Iterator[None]:
-    """Lets onnxscript's opsets of domains that ONNX does not define have every operator that a translation names."""
-    from onnxscript import values
-
-    known = values.Opset.__getattr__
-
-    def operator(opset: values.Opset, name: str) -> values.Op:
-        # NOTE: onnxscript accepts these in functions that it has parsed, but not in functions that run as Python (read in 0.7.2).
-        if opset.domain in _onnx_domains() or name.startswith("__"):
-            return known(opset, name)
-        return values.Op(opset, name)
-
-    values.Opset.__getattr__ = operator
-    try:
-        yield
-    finally:
-        values.Opset.__getattr__ = known
-
-
-@functools.cache
-def _onnx_domains() -> frozenset[str]:
-    """The domains that ONNX defines."""
-    return frozenset(schema.domain for schema in onnx.defs.get_all_schemas())
 
 
 def current() -> Recorder:

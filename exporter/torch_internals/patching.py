@@ -1,4 +1,4 @@
-"""Functions of torch that temporarily call ours, without an effect on other threads.
+"""Functions of torch, onnxscript and Python that temporarily call ours, without an effect on other threads.
 
 A patched function dispatches on a context variable: a caller without a wrapper, in another thread or after the end of `wrapped`, gets the
 original function. The first `wrapped` installs the patch, and the last one to end restores the original, in any order.

@@ -152,6 +152,66 @@ def test_other_threads_speak_as_ever(capsys: pytest.CaptureFixture[str], recwarn
 
 
 @pytest.mark.usefixtures("torch_stays")
+def test_other_threads_call_onnxscript_as_ever() -> None:
+    import onnxscript
+    from onnxscript import evaluator, opset18
+    from onnxscript.values import Opset
+
+    usual, eager, found = evaluator.default(), onnxscript.tensor.Tensor, list[Any]()
+
+    def other() -> None:
+        for size in (2, 5_000):
+            found.append(opset18.Mul(np.full(size, 3, np.float32), np.full(size, 2, np.float32)))
+        found.append(evaluator.default())
+        found.append(hasattr(Opset("com.example", 1), "Twice"))
+
+    def translation(x: Any) -> Any:
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        return opset18.Sin(Opset("com.example", 1).Twice(x))
+
+    program = onnxplain.export(torch.sin, (torch.ones(2),), custom_translation_table={torch.ops.aten.sin.default: translation})
+    assert [node.op_type for node in program.model.graph] == ["Twice", "Sin"]
+    small, large, asked, has_any = found
+    assert isinstance(small, eager)
+    assert isinstance(large, eager)
+    assert (small.value == 6).all()
+    assert (large.value == 6).all()
+    assert (asked, has_any) == (usual, False)
+
+
+@pytest.mark.usefixtures("torch_stays")
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_a_translation_that_ends_leaves_onnxscript_as_it_was(error: type[BaseException]) -> None:
+    from onnxscript import evaluator
+    from onnxscript.values import Opset
+
+    before = evaluator.default()
+
+    def translation(x: Any) -> Any:
+        raise error
+
+    with pytest.raises((onnxplain.ExportFailed, KeyboardInterrupt)):
+        onnxplain.export(torch.sin, (torch.ones(2),), custom_translation_table={torch.ops.aten.sin.default: translation})
+    assert evaluator.default() is before
+    assert not hasattr(Opset("com.example", 1), "Twice")
+
+
+def test_a_translation_may_choose_who_evaluates() -> None:
+    from onnxscript import evaluator, opset18
+
+    def translation(x: Any) -> Any:
+        with evaluator.default_as(evaluator.ORTEvaluator()):
+            two = opset18.Add(np.float32([1]), np.float32([1]))
+        return opset18.Mul(x, two.value)
+
+    program = onnxplain.export(torch.sin, (torch.ones(2),), custom_translation_table={torch.ops.aten.sin.default: translation})
+    assert [node.op_type for node in program.model.graph] == ["Mul"]
+    torch.testing.assert_close(program(torch.ones(2))[0], torch.full((2,), 2.0))
+
+
+@pytest.mark.usefixtures("torch_stays")
 def test_an_export_within_an_export_is_refused(load: Load, marked: Callable[..., list[int]]) -> None:
     source = """
         import torch
