@@ -224,6 +224,41 @@ def test_torchlib_loads_as_plain_functions_unless_it_is_compiled_already() -> No
     assert (compiled["modules"], compiled["part"]) == (True, True)
 
 
+LOADED_TWICE = """
+import sys, threading, time
+from onnxplain.registry import torchlib
+OPS = "onnxscript.function_libs.torch_lib.ops"
+sys.setswitchinterval(1e-5)
+found = []
+first = threading.Thread(target=lambda: found.append(torchlib.functions()))
+first.start()
+while first.is_alive() and OPS not in sys.modules:
+    time.sleep(0)
+found.append(torchlib.functions())
+first.join()
+assert list(found[0]) == list(found[1]), [len(each) for each in found]
+"""
+
+COMPILED_MEANWHILE = """
+import importlib, sys, threading, time
+from onnxplain.registry import torchlib
+OPS = "onnxscript.function_libs.torch_lib.ops"
+sys.setswitchinterval(1e-5)
+first = threading.Thread(target=lambda: importlib.import_module(OPS))
+first.start()
+while first.is_alive() and OPS not in sys.modules:
+    time.sleep(0)
+assert len(torchlib.functions()) > 400, len(torchlib.functions())
+first.join()
+"""
+
+
+@pytest.mark.parametrize("program", [LOADED_TWICE, COMPILED_MEANWHILE], ids=["plain", "compiled"])
+def test_torchlib_is_whole_while_another_thread_loads_it(program: str) -> None:
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [

@@ -5,23 +5,35 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
+
+from onnxplain.torch_internals.onnxscript_calls import torchlib_decorated_by
 
 Function = tuple[Callable[..., Any], bool]
 """A translation, and whether it takes complex tensors."""
 
 _OPS = "onnxscript.function_libs.torch_lib.ops"
 
+_LOADING = threading.Lock()
+"""Held while the plain functions are in the modules, where another thread would take them for compiled ones."""
+
 
 @functools.cache
 def functions() -> Mapping[str, Sequence[Function]]:
     """The translations by qualified name: at most one for real tensors and one for complex ones. They are loaded once per process."""
-    from onnxscript.function_libs.torch_lib import registration
+    with _LOADING:
+        return _loaded()
 
+
+def _loaded() -> Mapping[str, Sequence[Function]]:
     if _OPS in sys.modules:
-        # NOTE: someone else has compiled them already.
+        from onnxscript.function_libs.torch_lib import registration
+
+        # NOTE: someone else has compiled them already, or does it in another thread now, for which this waits.
+        importlib.import_module(_OPS)
         return {
             name: [*((each, False) for each in entry.overloads), *((each, True) for each in entry.complex)]
             for name, entry in registration.default_registry.items()
@@ -38,16 +50,15 @@ def functions() -> Mapping[str, Sequence[Function]]:
 
         return decorator
 
-    decorator, registration.torch_op = registration.torch_op, collected
-    try:
-        importlib.import_module(_OPS)
-    finally:
-        registration.torch_op = decorator
-        # NOTE: torch.onnx expects the compiled functions of these modules.
-        for module in [module for module in sys.modules if module == _OPS or module.startswith(f"{_OPS}.")]:
-            del sys.modules[module]
-        parent: ModuleType = sys.modules[_OPS.rpartition(".")[0]]
-        vars(parent).pop("ops", None)
+    with torchlib_decorated_by(collected):
+        try:
+            importlib.import_module(_OPS)
+        finally:
+            # NOTE: torch.onnx expects the compiled functions of these modules.
+            for module in [module for module in sys.modules if module == _OPS or module.startswith(f"{_OPS}.")]:
+                del sys.modules[module]
+            parent: ModuleType = sys.modules[_OPS.rpartition(".")[0]]
+            vars(parent).pop("ops", None)
     by_name: dict[str, list[Function]] = {}
     for (name, _), function in found.items():
         by_name.setdefault(name, []).append(function)

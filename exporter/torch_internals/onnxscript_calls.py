@@ -1,11 +1,11 @@
-"""onnxscript in this context: who evaluates its operators, and which operators its opsets have."""
+"""onnxscript in this context: who evaluates its operators, which operators its opsets have, and what torchlib's decorator does."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import onnx
@@ -40,6 +40,13 @@ def _evaluator(evaluator: Any) -> Iterator[None]:
     default = Slot(sys.modules[evaluators.default.__module__], "default")
     with wrapped(default, lambda _: evaluator), wrapped(Slot(evaluators, "default_as"), lambda _, other: _evaluator(other)):
         yield
+
+
+def torchlib_decorated_by(decorator: Callable[..., Any]) -> contextlib.AbstractContextManager[None]:
+    """While it is open, `decorator` decorates the functions of the modules of torchlib that this context imports."""
+    from onnxscript.function_libs.torch_lib import registration
+
+    return wrapped(Slot(registration, "torch_op"), lambda _, *args, **kwargs: decorator(*args, **kwargs))
 
 
 @functools.cache
