@@ -1199,6 +1199,15 @@ def test_each_strategy_is_an_event(load: Load) -> None:
     assert ["non-strict" in text for text in texts] == [True, True, False, False]
 
 
+def test_an_attempt_with_narrower_dims_is_an_event(load: Load) -> None:
+    model = load(net("def forward(self, x):\n    return x * 2 if x.shape[0] > 5 else x")).Net()
+    texts = [
+        event.text for event in run(model, (torch.ones(8),), dynamic_shapes=({0: Dim("n")},)).log.events if event.level == logging.INFO
+    ]
+    # An attempt, how it ended, and why there is another one.
+    assert ["non-strict" in text for text in texts] == [True, True, False, True, True]
+
+
 # Another torch
 
 

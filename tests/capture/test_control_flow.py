@@ -68,13 +68,13 @@ FORWARDS = {
         for t, column in enumerate(x.T.unbind(dim=0)):
             state = state * 0.5 + column
             out[t, :] = state
-        for t, (row) in enumerate(x):  # HERE
+        for t, (row) in enumerate(x.T.unbind(dim=1)):  # HERE
             out[:, t] = out[:, t] - row
         return out
     """,
-    "two-tensors": """
+    "two-tensors-of-other-lengths": """
         total = torch.zeros(3)
-        for a, b in zip(x, x.flip(0)):  # HERE
+        for a, b in zip(x, x.flip(0)[1:]):  # HERE
             total += (a * b
                       - a)
         return total
@@ -236,6 +236,59 @@ def test_a_finding_behind_a_rewritten_branch_is_at_its_line(load: Load, marked: 
     assert found(failed.value.findings) == [("OXP1001", 7), ("OXP1002", *marked("HERE"))]
 
 
+LIBRARY_OF_ONE = torch.library.Library("rewritten", "FRAGMENT")
+LIBRARY_OF_ONE.define("own(Tensor x) -> Tensor")
+LIBRARY_OF_ONE.impl("own", lambda x: x * 2, "CPU")
+torch.library.register_fake("rewritten::own", torch.empty_like, lib=LIBRARY_OF_ONE)
+
+OWN = """
+    import torch
+
+
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            if x.sum() > 0:  # HERE
+                y = torch.ops.rewritten.own(x)
+            else:
+                y = x * 2
+                y = y.sin()  # END
+            return y
+"""
+
+
+def test_a_finding_in_new_code_is_where_the_old_code_was(load: Load, marked: Marked) -> None:
+    lines = dict(found(exported(load(OWN).Net()).diagnostics.findings))
+    assert lines.keys() == {"OXP1037", "OXP2004"}
+    assert [lines["OXP1037"]] == marked("HERE")
+    # The new code has more lines than the branch, and the operator is behind its first ones.
+    assert lines["OXP2004"] in range(*marked("HERE"), marked("END")[0] + 1)
+
+
+LIST = """
+    import torch
+
+
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            h = torch.zeros(3)
+            results = []
+            for row in x:  # HERE
+                if row.sum() > 0:
+                    h = h + row
+                results.append(h)
+            return torch.stack(results)
+"""
+
+
+def test_a_loop_with_a_branch_that_was_rewritten_before(load: Load, marked: Marked) -> None:
+    model = load(LIST).Net()
+    # Without the survey, the branch is found before the loop.
+    program = exported(model, strategies=["non-strict"])
+    assert found(program.diagnostics.findings) == [("OXP1037", *marked("HERE"))]
+    x = torch.randn(6, 3)
+    torch.testing.assert_close(program(x)[0], model(x))
+
+
 NOT_REWRITTEN = {
     "nested": "out = torch.zeros_like(x)\nfor i in range(x.shape[0]):\n    for j in range(x.shape[0]):\n        out[i] = x[j]\nreturn out",
     "a-call-for-its-effect": "for row in x:\n    print(row.shape)\nreturn x",
@@ -320,7 +373,7 @@ def test_only_on_request_and_if_the_model_may_be_run(load: Load) -> None:
 
 def test_a_copy_that_differs_for_other_inputs_is_not_exported(load: Load) -> None:
     # A copy's class is a subclass, and this model looks at its classes, but for the example's size it computes the same.
-    body = SUM.replace("return total", "return total * (1 if x.shape[0] == 4 else len(type(self).__mro__))")
+    body = SUM.replace("return total", "return total * (1 + len(type(self).__mro__) * (x.shape[0] // 5))")
     with pytest.raises(onnxplain.ExportFailed) as failed:
         exported(load(NET.format(body)).Net())
     assert ("OXP1003", 14) in found(failed.value.findings)

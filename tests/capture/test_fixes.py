@@ -215,6 +215,7 @@ TESTS = (
     "any(k - 1 for _ in x) or x.any()",
     "any(part > k for part in x)",
     "all(part > k for part in x.chunk(3) for k in (1, 2)) or x.any()",
+    "x.any() and any(x.max() > z for z in (1, 2))",
     "any((part > k for part in x), *[]) or x.any()",
     "not (x.any() or x.all())",
     "not (x.any() and k)",
@@ -285,6 +286,9 @@ LOOPS = {
         "done = False\nfor i in range(3):\n    x = x + 1\n    if x.sum() > 20:\n        done = True\n    if done:\n        break\nreturn x"
     ),
     "break on a number": "for i in range(3):\n    k = n.item()\n    if k > i:\n        break\nreturn x",
+    "break that another test decides": (
+        "for i in range(3):\n    if x.sum() > 20:\n        y = None\n    if i > 1:\n        break\n    x = x + 1\nreturn x"
+    ),
     "break of a loop inside": "if x.sum() > 0:\n    for i in range(3):\n        break\nreturn x",
     "loop inside that a break leaves": (
         "for j in range(2):\n    if x.sum() > 0:\n        for i in range(3):\n            break\n        x = x + 1\nreturn x"

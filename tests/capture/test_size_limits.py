@@ -32,6 +32,7 @@ SIZE, OTHER = sympy.symbols("size other", integer=True, positive=True)
         (sympy.Eq(SIZE % 2, 0), 8, 0, 100, Limit(factor=2)),
         (sympy.Eq(SIZE % 100, 0), 800, 0, 1000, Limit(factor=100)),
         (sympy.Eq(SIZE % 3, 2), 8, 0, 100, None),
+        (SIZE // 40 <= 2, 40, 0, 130, Limit(most=119)),
         (SIZE <= 1000, 8, 0, 10_000, Limit(most=1000)),
         (SIZE < 8, 8, 0, 8, None),
         (SIZE <= 1, 1, 0, 100, None),

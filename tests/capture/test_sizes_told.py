@@ -60,6 +60,16 @@ def test_a_decision_by_sizes_is_told(load: Load, body: str, constraints: list[st
     assert told(program) == constraints
 
 
+@pytest.mark.parametrize("strategy", ["non-strict", "strict"])
+@pytest.mark.parametrize("body", ["return x * int(x.shape[0] > 2)", "k = int(x.shape[0] > 2) + 3\nreturn x * k"])
+def test_the_truth_about_a_size_as_a_number(load: Load, body: str, strategy: str) -> None:
+    model = load(NET.format(body.replace("\n", "\n            "))).Net()
+    program = onnxplain.export(model, (torch.rand(3), torch.rand(1)), dynamic_shapes=({0: "B"}, None), strategies=[strategy])
+    assert told(program) == ["B > 2"]
+    # Without `int`, `+ 3` would belong to the comparison.
+    assert [edit for finding in program.diagnostics.findings for fix in finding.fixes for edit in fix.edits] == []
+
+
 @pytest.mark.parametrize("dim", [None, Dim.AUTO, Dim.DYNAMIC, "B", Dim("B")])
 @pytest.mark.parametrize("also", [Dim.AUTO, Dim.DYNAMIC])
 def test_what_an_operator_assumes_of_one_dim_beside_others(load: Load, dim: Any, also: Any) -> None:
@@ -228,6 +238,12 @@ def test_a_branch_of_a_library(load: Load, tmp_path: pathlib.Path, test: str, si
         ("return torch.stack([part.sum() for part in x.split(1500)])", 2, "B", ["B <= 1500"]),
         ("return torch.cat([part * 2 for part in x.chunk(2)])", 4, "B", ["B >= 2"]),
         ("return x.view(-1, 4).sum(0).sum() + x.view(-1, 6).mean()", 24, Dim("B"), ["B % 4 == 0"]),
+        (
+            "rows = y.expand(60).view(x.shape[0], -1)\nreturn x * rows.sum() + y.expand(90).view(x.shape[0], -1).sum()",
+            3,
+            "B",
+            ["60 % B == 0"],
+        ),
     ],
 )
 def test_a_limit_of_one_dim_is_told_once(load: Load, body: str, size: int, dim: Any, constraints: list[str]) -> None:
@@ -258,3 +274,15 @@ def test_a_number_in_a_lambda_is_told(load: Load) -> None:
     with pytest.raises(onnxplain.ExportFailed) as failed:
         onnxplain.export(load("halves = lambda x: x.view(3, 4) / 2\n").halves, (torch.rand(3, 4),), dynamic_shapes=({0: "B"},))
     assert [each.rule.id for each in failed.value.findings] == ["OXP1003"]
+
+
+LIBRARY = torch.library.Library("partly", "FRAGMENT")
+LIBRARY.define("parts(Tensor x) -> Tensor[]")
+LIBRARY.impl("parts", lambda x: [part.clone() for part in (x * 1).split(2)], "CPU")
+ONE = torch.ones(())
+torch.library.register_fake("partly::parts", lambda x: [part.clone() for part in (x * ONE).split(2)], lib=LIBRARY)
+
+
+def test_a_fake_kernel_may_use_tensors_with_data(load: Load) -> None:
+    _, program = exported(load, "return torch.cat(torch.ops.partly.parts(x)) + 1", [(4,), (1,)], ({0: "B"}, None))
+    assert "B >= 3 and B <= 4" in told(program)

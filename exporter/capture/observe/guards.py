@@ -68,8 +68,8 @@ class Guards:
 
     def varies(self, dim: InputDim) -> bool:
         """Whether it is certain that no guard fixes `dim`."""
-        symbol = self.symbols.of(dim)
-        return symbol is not None and self.constant(dim) is None and all(_fixed(guard.relation, symbol) is None for guard in self.made)
+        # NOTE: torch replaces a size that the guard of an operator fixes.
+        return dim in self.symbols and self.constant(dim) is None
 
     def decisive(self, dim: InputDim) -> Guard | None:
         """The guard that made `dim` constant; or else the first guard that the graph keeps as a check; or else the first guard about it."""

@@ -332,9 +332,13 @@ def for_int_of_size(place: Location) -> list[Fix]:
     if call is None or not (isinstance(call.func, ast.Name) and call.func.id == "int" and len(call.args) == 1 and not call.keywords):
         return []
     size, region = syntax.text(place.file, call.args[0]), syntax.region(place.file, call)
-    if isinstance(call.args[0], ast.BinOp):
-        return [Fix("Round the size in the graph.", Confidence.SAFE, edits=(Edit(place.file, region, f"{torch}.sym_int({size})"),))]
-    return [Fix("Use the size without a conversion.", Confidence.SAFE, edits=(Edit(place.file, region, size),))]
+    match call.args[0]:
+        case ast.BinOp():
+            return [Fix("Round the size in the graph.", Confidence.SAFE, edits=(Edit(place.file, region, f"{torch}.sym_int({size})"),))]
+        case ast.Name() | ast.Attribute() | ast.Subscript() | ast.Call():
+            return [Fix("Use the size without a conversion.", Confidence.SAFE, edits=(Edit(place.file, region, size),))]
+    # NOTE: `int(n > 2)` is no size, and without the call the code around it would become a part of the comparison.
+    return []
 
 
 def _negated(file: str, test: ast.expr) -> str:
