@@ -168,6 +168,8 @@ def export(
         ExportFailed: There is no result. The exception carries the log, and its text begins with the first finding.
         InvalidArgument: An argument has the wrong type or value (a TypeError and a ValueError).
         LogNotSaved: The log, the report, the script or the captured program could not be written. The exception carries the log.
+        OnnxExporterError: Another export makes the call: its model, a hook, a translation, or a thread or job of a `ThreadPoolExecutor`
+            that one of them starts. Exports of other threads wait for each other.
     """
     switches = {
         "dynamo": dynamo,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import logging
 import sys
+import threading
 import types
 import warnings
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 State = Mapping[tuple[str, ...], object]
 
@@ -25,6 +27,8 @@ def state() -> State:
         ("gc",): gc.isenabled(),
         ("trace",): sys.gettrace(),
         ("hook",): sys.excepthook,
+        ("thread",): threading.Thread.start,
+        ("job",): ThreadPoolExecutor.submit,
     }
 
 

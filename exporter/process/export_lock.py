@@ -8,16 +8,23 @@ import threading
 from collections.abc import Iterator
 
 from onnxplain.diagnostics import OnnxExporterError
-from onnxplain.torch_internals import tracing
+from onnxplain.torch_internals import threads, tracing
 from onnxplain.torch_internals.put_back import put_back_all
 
 
+class _Export:
+    """An export that holds the lock, and its thread."""
+
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+
+
 class _Lock:
-    """A lock that knows the thread that holds it."""
+    """A lock that knows the export that holds it."""
 
     def __init__(self) -> None:
         self.free = threading.Lock()
-        self.owner: int | None = None
+        self.holder: _Export | None = None
 
 
 _lock = _Lock()
@@ -37,19 +44,34 @@ if hasattr(os, "register_at_fork"):
 def exporting() -> Iterator[None]:
     """Holds the lock during an export. Exports of other threads wait until it ends.
 
+    An export within it is refused: the outer export may wait for the inner one, which would wait for the lock. The call comes from the
+    model, a hook or a translation, from a thread that one of them started, or from a job that one of them gave to a `ThreadPoolExecutor`;
+    also from what such a thread or job started. Calls of other code are never refused. A call that the model passes to an older thread by
+    other means, such as a queue or a `multiprocessing.pool.ThreadPool`, looks like a call of other code. It waits, and if the model waits
+    for it, both wait forever.
+
     Raises:
-        OnnxExporterError: This thread is already exporting: the call comes from the model, a hook or a translation.
+        OnnxExporterError: The call is made within another export.
     """
-    lock, here = _lock, threading.get_ident()
-    if lock.owner == here:
-        raise OnnxExporterError("An export cannot begin within another export: the model, a hook or a translation calls onnxplain.")
+    lock, export = _lock, _Export()
+    holder = lock.holder
+    # NOTE: one thread may have several contexts, and then only the thread tells.
+    if holder is not None and (holder.thread == export.thread or threads.current_work() is holder):
+        raise OnnxExporterError(
+            "An export cannot begin within another export: the model, a hook or a translation calls onnxplain, or a thread that it starts."
+        )
     with lock.free:
-        lock.owner = here
         try:
-            with tracing.hidden_from_other_threads(), tracing.wrappers_as_before(), tracing.generated_code_as_before():
+            lock.holder = export
+            with (
+                threads.part_of(export),
+                tracing.hidden_from_other_threads(),
+                tracing.wrappers_as_before(),
+                tracing.generated_code_as_before(),
+            ):
                 yield
         finally:
             try:
                 put_back_all()
             finally:
-                lock.owner = None
+                lock.holder = None

@@ -214,6 +214,8 @@ def test_a_translation_may_choose_who_evaluates() -> None:
 @pytest.mark.usefixtures("torch_stays")
 def test_an_export_within_an_export_is_refused(load: Load, marked: Callable[..., list[int]]) -> None:
     source = """
+        from concurrent.futures import ThreadPoolExecutor
+
         import torch
 
         import onnxplain
@@ -234,6 +236,12 @@ def test_an_export_within_an_export_is_refused(load: Load, marked: Callable[...,
                 return x
 
 
+        class Pooled(torch.nn.Module):
+            def forward(self, x):
+                ThreadPoolExecutor(1).submit(inner).result(20)
+                return x
+
+
         def hook(module, args):
             inner()
 
@@ -245,7 +253,7 @@ def test_an_export_within_an_export_is_refused(load: Load, marked: Callable[...,
     module = load(source)
     hooked = module.Inner()
     hooked.register_forward_pre_hook(module.hook)
-    for model in (module.Outer(), hooked):
+    for model in (module.Outer(), module.Pooled(), hooked):
         with pytest.raises(onnxplain.ExportFailed) as failed:
             onnxplain.export(model, (torch.ones(2),))
         (finding,) = failed.value.findings
