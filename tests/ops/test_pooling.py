@@ -28,6 +28,16 @@ def test_average_pooling_of_fixed_sizes(ceil_mode: bool, count_include_pad: bool
             torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
 
 
+def test_average_pooling_that_rounds_up_one_of_two_sizes() -> None:
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.avg_pool2d(x, (2, 3), ceil_mode=True)
+
+    program = onnxplain.export(model, (torch.ones(1, 2, 7, 8),), dynamic_shapes=({2: "height"},))
+    for height in (7, 4, 9):
+        x = torch.randn(1, 2, height, 8)
+        torch.testing.assert_close(program(x)[0], model(x))
+
+
 def test_pooling_without_a_translation() -> None:
     def model(x: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.avg_pool2d(x, 2, ceil_mode=True, divisor_override=3)

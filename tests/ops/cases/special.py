@@ -43,6 +43,10 @@ CASES: dict[str, Case] = {
     "bessel-to-the-last-digits": static(
         lambda x: special.bessel_j0(x), (torch.linspace(3.5, 5, 40, dtype=torch.float64),), tolerance=8e-16
     ),
+    # The factor makes the tolerance a relative one.
+    "bessel-of-large-to-the-last-digits": static(
+        lambda x: [special.i0e(x) * 1e6, special.i1e(x) * 1e6], (torch.linspace(8.1, 80, 200, dtype=torch.float64),), tolerance=1e-15
+    ),
     "bessel-dynamic": dynamic(lambda x: (torch.i0(x), special.bessel_y0(x), special.airy_ai(x)), POSITIVE),
     "bessel-large-double": static(
         lambda x: [
