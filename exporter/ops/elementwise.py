@@ -54,6 +54,39 @@ def trunc(self: ir.Value) -> Any:
     return op.Mul(op.Floor(op.Abs(self)), op.Sign(self))
 
 
+@translates("aten::log_sigmoid")
+def log_sigmoid(self: ir.Value) -> Any:
+    """aten::log_sigmoid(Tensor self) -> Tensor: -softplus(-x), which no x makes infinite."""
+    return op.Neg(_softplus(op.Neg(self)))
+
+
+@translates("aten::logaddexp")
+def logaddexp(self: ir.Value, other: ir.Value) -> Any:
+    """aten::logaddexp(Tensor self, Tensor other) -> Tensor: log(exp(self) + exp(other)), from the larger one and the distance."""
+    return _log_of_sum(self, other, math.e)
+
+
+@translates("aten::logaddexp2")
+def logaddexp2(self: ir.Value, other: ir.Value) -> Any:
+    """aten::logaddexp2(Tensor self, Tensor other) -> Tensor: the same with powers of 2."""
+    return _log_of_sum(self, other, 2.0)
+
+
+def _softplus(value: ir.Value) -> Any:
+    """log(1 + exp(x))."""
+    if value.dtype is ir.DataType.FLOAT:
+        return op.Softplus(value)
+    # NOTE: ONNX Runtime has a kernel for single precision only.
+    return op.Add(op.Relu(value), op.Log(op.Add(op.Exp(op.Neg(op.Abs(value))), 1)))
+
+
+def _log_of_sum(one: ir.Value, other: ir.Value, base: float) -> Any:
+    unit = math.log(base)
+    more = _softplus(op.Mul(op.Neg(op.Abs(op.Sub(one, other))), unit))
+    # NOTE: two equal infinities have no distance.
+    return op.Where(op.Equal(one, other), op.Add(one, math.log(2) / unit), op.Add(op.Max(one, other), op.Div(more, unit)))
+
+
 @translates("aten::sinc")
 def sinc(self: ir.Value) -> Any:
     """aten::sinc(Tensor self) -> Tensor: sin(pi * x) / (pi * x), and 1 for 0."""

@@ -35,6 +35,20 @@ def multinomial(self: ir.Value, num_samples: int, replacement: bool = False) -> 
     return op.Squeeze(drawn, [0]) if single else drawn
 
 
+@translates("aten::bernoulli")
+def bernoulli(self: ir.Value) -> Any:
+    """aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor: 1 with the probabilities `self`, and 0 otherwise."""
+    # NOTE: ONNX Runtime's Bernoulli compares the other way round (read in 1.31).
+    return op.CastLike(op.Less(op.RandomUniformLike(self, dtype=int(ir.DataType.FLOAT)), op.Cast(self, to=int(ir.DataType.FLOAT))), self)
+
+
+@translates("aten::bernoulli.Tensor")
+def bernoulli_of_other(self: ir.Value, p: ir.Value) -> Any:
+    """aten::bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor: the shape of `self`, probabilities `p`."""
+    assert self.dtype is not None
+    return op.Cast(bernoulli(op.Expand(p, op.Shape(self))), to=int(self.dtype))
+
+
 @translates("aten::uniform")
 def uniform(self: ir.Value, from_: float = 0.0, to: float = 1.0) -> Any:
     """aten::uniform(Tensor self, float from=0., float to=1., *, Generator? generator=None) -> Tensor."""

@@ -1,4 +1,7 @@
-"""Means and truth values of tensors that may be empty: kernels of ONNX Runtime give 0 for a mean and true for `any` (read in 1.31)."""
+"""Means and truth values of tensors that may be empty: kernels of ONNX Runtime give 0 for a mean and true for `any` (read in 1.31).
+
+And variances whose correction is a size.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +91,7 @@ _MEANS = frozenset(operator.default for operator in _LOSSES)
 
 
 def decomposition(node: torch.fx.Node) -> Callable[..., Any] | None:
-    """The decomposition for a node that reduces dims which may have size 0; None for others."""
+    """The decomposition for a node that reduces dims which may have size 0, or has a size as correction; None for others."""
     target = node.target
     if target not in _OURS and target not in _MEANS:
         return None
@@ -99,4 +102,6 @@ def decomposition(node: torch.fx.Node) -> Callable[..., Any] | None:
         return None
     dims = given.get("dim")
     reduced = value.shape if dims is None or dims == [] else [value.shape[dim] for dim in ([dims] if isinstance(dims, int) else dims)]
-    return (_OURS.get(target) or decomposition_of(target)) if any(map(shape_env.may_be_zero, reduced)) else None
+    # NOTE: translations take the correction as a number.
+    is_size = isinstance(given.get("correction"), torch.fx.Node)
+    return (_OURS.get(target) or decomposition_of(target)) if is_size or any(map(shape_env.may_be_zero, reduced)) else None

@@ -96,7 +96,9 @@ def python_asks(frames: Iterable[types.FrameType]) -> bool:
     for frame in frames:
         if not is_internal(frame.f_code.co_filename):
             return inner is not None and torch_frames.asks_for_number(inner)
-        if not torch_frames.stands_for_python(frame):
+        # NOTE: Python's own code, such as `statistics.median`, asks for its caller.
+        asks_for_caller = inner is not None and torch_frames.asks_for_number(inner) and is_standard_library(frame.f_code.co_filename)
+        if not (asks_for_caller or torch_frames.stands_for_python(frame)):
             inner = frame
     return False
 

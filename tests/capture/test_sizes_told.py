@@ -60,6 +60,28 @@ def test_a_decision_by_sizes_is_told(load: Load, body: str, constraints: list[st
     assert told(program) == constraints
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return torch.nn.functional.scaled_dot_product_attention(x, x, x, scale=x.shape[0] ** -0.5)",
+        "import statistics\nreturn x * statistics.median([x.shape[0], 5, 9])",
+        "import heapq\nreturn x * heapq.nsmallest(1, [x.shape[0], 5])[0]",
+    ],
+)
+def test_a_number_from_a_size_is_told(load: Load, body: str) -> None:
+    _, program = exported(load, body, [(4, 3, 5), (1,)], ({0: "B"}, None))
+    assert len(told(program)) == 1
+
+
+def test_a_correction_that_is_a_size(load: Load) -> None:
+    body = "return x.std(0, correction=x.shape[0] - 1) + x.var(1, correction=x.shape[1] - 2).sum()"
+    model, program = exported(load, body, [(4, 5), (1,)], ({0: "B", 1: "T"}, None))
+    assert told(program) == []
+    for sizes in ((4, 5), (3, 7), (6, 3)):
+        x, y = torch.rand(*sizes), torch.rand(1)
+        torch.testing.assert_close(program(x, y)[0], model(x, y))
+
+
 @pytest.mark.parametrize("strategy", ["non-strict", "strict"])
 @pytest.mark.parametrize("body", ["return x * int(x.shape[0] > 2)", "k = int(x.shape[0] > 2) + 3\nreturn x * k"])
 def test_the_truth_about_a_size_as_a_number(load: Load, body: str, strategy: str) -> None:

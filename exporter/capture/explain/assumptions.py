@@ -82,7 +82,7 @@ def branches(
         least = 0 if users else 2
         if (
             (users or not _belong_together(guard.relation, sizes))
-            and (is_branch(guard) or guards.decided(guard, request.shapes.dims, counted))
+            and (is_branch(guard) or guards.decided(guard, request.shapes.dims, counted, program))
             and size_limits.excludes(guard.relation, least)
         ):
             by_place.setdefault(evidence_about(request, guard).location, []).append((relation, guard))

@@ -7,9 +7,11 @@ import itertools
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 import sympy
+import torch
 
 from onnxplain.diagnostics import Location
 from onnxplain.request import InputDim
+from onnxplain.torch_internals import pytree
 
 from .dim_symbols import DimSymbols, as_text
 from .frames import Site
@@ -125,8 +127,8 @@ class Guards:
                     found.setdefault(dim, guard)
         return found
 
-    def decided(self, guard: Guard, dims: Sequence[InputDim], counted: Container[object]) -> bool:
-        """Whether the operator that made `guard` also takes other sizes of `dims`, and then returns shapes that the graph does not have.
+    def decided(self, guard: Guard, dims: Sequence[InputDim], counted: Container[object], program: torch.export.ExportedProgram) -> bool:
+        """Whether the operator that made `guard` also takes other sizes of `dims`, and then returns what the graph does not.
 
         Most operators, such as `view`, refuse other sizes, so the graph need not be right for them.
 
@@ -134,6 +136,7 @@ class Guards:
             guard: The guard.
             dims: Every dim that may vary.
             counted: The operators whose number of results does not matter.
+            program: The program.
         """
         if guard.operator is None:
             return False
@@ -150,6 +153,9 @@ class Guards:
         if guard.operator.counts and guard.operator.operator in counted and len(symbols) == 1:
             parts = guard.operator.parts(sizes)
             excluded = [each for each in excluded if guard.operator.parts(each) == parts]
+        # NOTE: torch compares a float only if the operator took its value, such as a scale that is computed from a size.
+        if isinstance(guard.relation, sympy.Eq) and any(isinstance(each, sympy.Float) for each in guard.relation.args):
+            return any(_has_number(program, float(each)) for each in guard.relation.args if isinstance(each, sympy.Float))
         returned = guard.operator.symbolic()
         return any(guard.operator.differs(returned, each) for each in excluded)
 
@@ -209,6 +215,12 @@ class Guards:
         """The guards about numbers that come from data, and not from the inputs' sizes."""
         sizes = self.symbols.all()
         return [guard for guard in self.made if guard.relation.free_symbols and not guard.relation.free_symbols & sizes]
+
+
+def _has_number(program: torch.export.ExportedProgram, number: float) -> bool:
+    """Whether an operator of the graph has `number` as an argument, and not the size that it was computed from."""
+    arguments = (each for node in program.graph.nodes for each in pytree.tree_leaves((node.args, node.kwargs)))
+    return any(isinstance(each, float) and each == number for each in arguments)
 
 
 def larger(symbol: sympy.Basic, sizes: Sizes) -> Iterator[dict[sympy.Basic, int]]:

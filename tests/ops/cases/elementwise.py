@@ -14,6 +14,19 @@ WITH_NAN = (torch.tensor([[math.nan, 1.0, -2.0], [3.0, math.nan, math.nan]]), to
 OTHER_NAMES = (torch.greater, torch.greater_equal, torch.less, torch.less_equal, torch.multiply, torch.subtract, torch.divide)
 
 CASES: dict[str, Case] = {
+    "log-sigmoid": dynamic(lambda x: torch.nn.functional.logsigmoid(torch.cat([x * 40, torch.full_like(x, -90.0)])), X),
+    "log-sigmoid-double": static(lambda x: torch.nn.functional.logsigmoid(x.double() * 40), X),
+    "log-of-sums": static(
+        lambda x: (
+            [
+                add(one * 60, other * 60)
+                for add in (torch.logaddexp, torch.logaddexp2)
+                for one, other in ((x, x), (x, -x), (x, x.flip(0)), (x, torch.full_like(x, -torch.inf)))
+            ]
+            + [torch.logaddexp(torch.full_like(x, sign * torch.inf), torch.full_like(x, sign * torch.inf)) for sign in (1, -1)]
+        ),
+        X,
+    ),
     "other-names": dynamic(lambda a, b: [result for each in OTHER_NAMES for result in (each(a, b + 20), each(b + 20, a))], MIXED),
     "unary": dynamic(
         lambda x: [

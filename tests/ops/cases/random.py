@@ -58,6 +58,16 @@ def is_spread(z: torch.Tensor, mean: float, deviation: float) -> torch.Tensor:
 
 
 CASES: dict[str, Case] = {
+    "bernoulli": static(
+        lambda x: (
+            torch.bernoulli(torch.full_like(x, 0.9).expand(200, -1, -1, -1)).mean() > 0.7,
+            torch.bernoulli(torch.zeros_like(x)),
+            torch.bernoulli(torch.ones_like(x)),
+            torch.empty_like(x).bernoulli_(torch.ones(()).double()),
+        ),
+        X,
+        expects=DRAWS,
+    ),
     "permutation": static(lambda x: (torch.randperm(9).sort()[0], torch.randperm(4, dtype=torch.int32).sort()[0], x), X, expects=DRAWS),
     "random-integers": dynamic(
         lambda x: [
