@@ -6,6 +6,8 @@ import contextlib
 import sys
 from collections.abc import Iterator
 
+from onnxplain.torch_internals.put_back import put_back
+
 _DEPTH = 5_000
 """torch.export needs some twelve calls for each module inside another one, and eager PyTorch two or three. Python allows 1,000 calls."""
 
@@ -14,10 +16,13 @@ _DEPTH = 5_000
 def deeper_calls() -> Iterator[None]:
     """Allows more nested calls, so that every model that runs in eager PyTorch is captured as well."""
     before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, _DEPTH))
-    try:
-        yield
-    finally:
+    deeper = max(before, _DEPTH)
+
+    def undo() -> None:
         # NOTE: the model may have set a limit of its own.
-        if sys.getrecursionlimit() == max(before, _DEPTH):
+        if sys.getrecursionlimit() == deeper:
             sys.setrecursionlimit(before)
+
+    with put_back(undo):
+        sys.setrecursionlimit(deeper)
+        yield

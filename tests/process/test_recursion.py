@@ -25,6 +25,21 @@ def test_a_higher_limit_stays(before: int, within: int) -> None:
     assert sys.getrecursionlimit() == before
 
 
+def test_the_limit_is_put_back_if_an_interrupt_comes_right_after_it_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = sys.setrecursionlimit
+
+    def interrupted(limit: int) -> None:
+        real(limit)
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    sys.setrecursionlimit(1_000)
+    monkeypatch.setattr(sys, "setrecursionlimit", interrupted)
+    with pytest.raises(KeyboardInterrupt), deeper_calls():
+        pass
+    assert sys.getrecursionlimit() == 1_000
+
+
 @pytest.mark.parametrize("own", [2_000, 7_000])
 def test_the_limit_that_a_model_sets_stays(own: int) -> None:
     sys.setrecursionlimit(1_000)
