@@ -1,9 +1,10 @@
-"""The state that an export could change in torch and in the process: every callable of torch, and the settings of the process."""
+"""The state that an export could change in torch and in the process: every callable of torch, kernels, options, settings of the process."""
 
 from __future__ import annotations
 
 import gc
 import logging
+import pkgutil
 import sys
 import threading
 import types
@@ -11,12 +12,17 @@ import warnings
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
+import torch
+
+from onnxplain.torch_internals import config, fake_kernels, loop_gradients, recurrent_shapes
+from onnxplain.torch_internals.symbols import Symbol
+
 State = Mapping[tuple[str, ...], object]
 
 
 def state() -> State:
     """The current objects, by their paths."""
-    found = dict(_callables())
+    found = dict(_callables()) | dict(_options()) | dict(_kernels())
     for name, logger in list(logging.root.manager.loggerDict.items()):
         if name.split(".")[0] == "torch" and isinstance(logger, logging.Logger):
             found |= {("log", name, str(id(handler))): list(handler.filters) for handler in logger.handlers}
@@ -29,12 +35,28 @@ def state() -> State:
         ("hook",): sys.excepthook,
         ("thread",): threading.Thread.start,
         ("job",): ThreadPoolExecutor.submit,
+        ("depth",): sys.getrecursionlimit(),
     }
 
 
 def changes(before: State, after: State) -> list[tuple[str, ...]]:
     """The paths whose object has changed. New objects, such as modules that torch loads late, are not changes."""
     return [way for way, value in before.items() if way in after and after[way] is not value and after[way] != value]
+
+
+def _options() -> Iterator[tuple[tuple[str, ...], object]]:
+    """The options of torch that an export switches."""
+    for each in vars(config).values():
+        if isinstance(each, Symbol) and each.is_present:
+            yield ("option", each.path), pkgutil.resolve_name(each.path)
+
+
+def _kernels() -> Iterator[tuple[tuple[str, ...], object]]:
+    """The kernels of the operators whose kernels an export replaces, and the operators with a fake kernel."""
+    loops = (getattr(torch.ops.higher_order, name, None) for name in loop_gradients._LOOPS)
+    for operator in (*recurrent_shapes._shapes(), *loops):
+        yield ("kernels", str(operator)), dict(getattr(operator, "py_kernels", {}))
+    yield ("fake kernels",), dict(fake_kernels.TABLE.value or {})
 
 
 def _callables() -> Iterator[tuple[tuple[str, ...], object]]:
