@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from .atomic_files import replace_file, write_file
-from .code_flow import GraphText, Step
+from .code_flow import GRAPHS, GraphText, Step, graphs_folder
 from .context import DiagnosticContext, Evidence, StageFailed
 from .diagnostic import Diagnostic, Suppression
 from .display import Span, describe, described_error, excerpt, message_of, shown_path, visible, visible_lines
@@ -21,7 +21,7 @@ from .graph import LEFT_OUT, Graph, Node
 from .json_values import integer, string
 from .level import Level
 from .location import Location, Region
-from .log import PROFILE, Artifact, Attachment, Event, Log, Stage, Tool
+from .log import ATTACHMENTS, PREPARED_GRAPH, PROFILE, Artifact, Attachment, Event, Log, Stage, Tool
 from .options import SARIF_PROFILES, DiagnosticOptions, SarifProfile
 from .rule import CHAPTERS, Page, Recorded, Rule
 from .rule_history import Added, ArgumentsChanged, Deprecated, HistoryEvent, LevelChanged, MeaningChanged, Renamed, Retired, State
@@ -36,9 +36,12 @@ if TYPE_CHECKING:
     from .source_tree import SourceTree, Unreachable
 
 __all__ = [
+    "ATTACHMENTS",
     "CHAPTERS",
     "GATE_FORMATS",
+    "GRAPHS",
     "LEFT_OUT",
+    "PREPARED_GRAPH",
     "PROFILE",
     "SARIF_PROFILES",
     "Added",
@@ -91,6 +94,7 @@ __all__ = [
     "describe",
     "described_error",
     "excerpt",
+    "graphs_folder",
     "integer",
     "interruption",
     "judge_logs",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pathlib
 from collections.abc import Mapping
 
 GRAPHS = ("captured", "prepared", "onnx")
@@ -38,3 +39,8 @@ class GraphText:
     name: str
     text: str
     nodes: Mapping[str, tuple[int, str]]
+
+
+def graphs_folder(log: pathlib.Path) -> pathlib.Path:
+    """The folder for the graphs of the log at `log`, beside that log."""
+    return log.with_suffix(".graphs")

@@ -15,6 +15,12 @@ from .options import DiagnosticOptions
 PROFILE = "profile.txt"
 """Name of the attachment that lists the functions in which the export spent its time."""
 
+PREPARED_GRAPH = "prepared-graph.txt"
+"""Name of the attachment with the program after the passes, which a log has at `logging.DEBUG`."""
+
+ATTACHMENTS = (PROFILE, PREPARED_GRAPH)
+"""Names of all attachments."""
+
 KILLED = "its process was killed, or still runs"
 """Why a log that is not the last one of its export is unfinished."""
 

@@ -383,5 +383,6 @@ def _environment() -> Mapping[str, str]:
 
 
 def subject_of(model: object) -> str:
-    """The name of a model in the log: that of its class, or of the function."""
-    return str(getattr(model, "__name__", type(model).__name__))
+    """The name of a model in the log: that of its class, or of the function. Files are named after it, so it is no path."""
+    name = str(getattr(model, "__name__", type(model).__name__))
+    return "".join(char if char.isprintable() and char not in "/\\" else "_" for char in name).strip() or "model"

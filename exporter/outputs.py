@@ -13,6 +13,8 @@ from typing import Any
 import torch
 
 from onnxplain.diagnostics import (
+    ATTACHMENTS,
+    GRAPHS,
     SARIF_PROFILES,
     DiagnosticContext,
     Event,
@@ -22,6 +24,7 @@ from onnxplain.diagnostics import (
     LogNotSaved,
     OnnxExporterError,
     SarifProfile,
+    graphs_folder,
     replace_file,
     sha256,
 )
@@ -176,8 +179,30 @@ class Outputs:
 
     def _check_distinct(self, request: Request) -> None:
         """Refuses an output that would replace another one, or the source that is exported from."""
+        files, folders = self._files(request), self._folders()
+        sources = {os.path.realpath(place.file): "the source" for place in request.callers}
+        seen = dict(sources)
+        for argument, path in (*files.items(), *folders.items()):
+            own = f"that of {argument}"
+            owner = seen.setdefault(os.path.realpath(path), own)
+            if owner != own:
+                raise InvalidArgument(f"{argument}: expected another path than {owner}, got {str(path)!r}")
+        places = {os.path.realpath(path): argument for argument, path in files.items()}
+        for argument, path in files.items():
+            above = next((places[str(each)] for each in pathlib.Path(os.path.realpath(path)).parents if str(each) in places), None)
+            if above is not None:
+                raise InvalidArgument(f"{argument}: expected a path outside of the file of {above}, got {str(path)!r}")
+            # NOTE: the paths that follow from others are checked nowhere else, and what is no regular file must not be replaced.
+            if os.path.lexists(path):
+                checked_path(argument, path)
+        for argument, folder in folders.items():
+            if os.path.lexists(folder) and not folder.is_dir():
+                raise InvalidArgument(f"{argument}: expected a folder, got the file {str(folder)!r}")
+
+    def _files(self, request: Request) -> dict[str, pathlib.Path]:
+        """All files that the export may write, by what they are for."""
         model = request.destination
-        paths = {
+        files = {
             "f": model,
             "external_data": None if model is None or request.external_data is False else data_file(model),
             "sarif": self.sarif,
@@ -185,13 +210,20 @@ class Outputs:
             "repro": self.repro,
             "dump_exported_program": self.captured,
         }
-        sources = {place.file: "the source" for place in request.callers}
-        seen = {os.path.realpath(file): owner for file, owner in sources.items()}
-        for argument, path in paths.items():
-            own = f"that of {argument}"
-            owner = own if path is None else seen.setdefault(os.path.realpath(path), own)
-            if owner != own:
-                raise InvalidArgument(f"{argument}: expected another file than {owner}, got {str(path)!r}")
+        if self.attachments is not None:
+            files |= {f"{name} in artifacts_dir": self.attachments / name for name in ATTACHMENTS}
+        if self.sarif is not None:
+            # NOTE: a log without graphs removes those of an earlier log.
+            files |= {f"the graph {name} of sarif": graphs_folder(self.sarif) / f"{name}.txt" for name in GRAPHS}
+        return {argument: path for argument, path in files.items() if path is not None}
+
+    def _folders(self) -> dict[str, pathlib.Path]:
+        """All folders that the export makes and fills by itself."""
+        folders = {
+            "artifacts_dir": self.attachments,
+            "the graphs of sarif": None if self.sarif is None else graphs_folder(self.sarif),
+        }
+        return {argument: folder for argument, folder in folders.items() if folder is not None}
 
 
 def _path(argument: str, value: _Place, default: pathlib.Path) -> pathlib.Path | None:

@@ -12,7 +12,7 @@ import pathlib
 
 from onnxplain.diagnostics import git_checkout
 from onnxplain.diagnostics.atomic_files import replace_file
-from onnxplain.diagnostics.code_flow import GRAPHS
+from onnxplain.diagnostics.code_flow import GRAPHS, graphs_folder
 from onnxplain.diagnostics.json_text import to_json as json_text
 from onnxplain.diagnostics.log import Log
 from onnxplain.diagnostics.options import SarifProfile
@@ -70,11 +70,6 @@ def to_json(log: Log, base: pathlib.Path | None = None, *, profile: SarifProfile
         path: The future place of the file. Without it no step of a code flow points to a graph.
     """
     return _built(log, base, profile, path)[0]
-
-
-def graphs_folder(path: pathlib.Path) -> pathlib.Path:
-    """The folder for the graphs of the log at `path`, beside that log."""
-    return path.with_suffix(".graphs")
 
 
 def _built(

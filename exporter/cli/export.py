@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import os
 import pathlib
 from typing import Literal
 
@@ -218,7 +219,7 @@ class _Files:
         """Raises `UsageError` if a file is that of the target."""
         for field in dataclasses.fields(self):
             path = getattr(self, field.name)
-            if path is not None and path.absolute() == pathlib.Path(source).absolute():
+            if path is not None and os.path.realpath(path) == os.path.realpath(source):
                 raise click.UsageError(f"--{field.name}: expected a file other than the target's, got {str(path)!r}")
 
 

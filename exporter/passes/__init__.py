@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 
 from onnxplain import graph_views
-from onnxplain.diagnostics import DiagnosticContext
+from onnxplain.diagnostics import PREPARED_GRAPH, DiagnosticContext
 from onnxplain.registry import OnnxRegistry
 from onnxplain.request import DimNames
 from onnxplain.torch_internals import config, generated_code, size_arguments
@@ -62,5 +62,5 @@ def run(context: DiagnosticContext, program: torch.export.ExportedProgram, regis
         for change in _PASSES:
             for module in graph_modules(graph_module):
                 change(context, module, registry)
-    context.attach("prepared-graph.txt", lambda: str(graph_module.print_readable(print_output=False)))
+    context.attach(PREPARED_GRAPH, lambda: str(graph_module.print_readable(print_output=False)))
     return Prepared(program, graph_module)

@@ -52,6 +52,9 @@ def save_program(
     )
     if isinstance(destination, str | os.PathLike):
         path = paths.checked_path("destination", destination)
+        if external_data is not False and os.path.lexists(data_file(path)):
+            # NOTE: what is no regular file must not be replaced.
+            paths.checked_path("destination", data_file(path))
         _check_apart(path, model)
         _write_to_path(functools.partial(write, references=path.absolute().parent if refer else None), path)
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 from typing import Any
 
 import pytest
@@ -50,6 +51,15 @@ def here(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Pat
         {"f": __file__},
         {"report": __file__},
         {"f": "Wanderer.pt2", "dump_exported_program": True},
+        {"f": "art/profile.txt", "artifacts_dir": "art", "profile": True},
+        {"sarif": "art/profile.txt", "artifacts_dir": "art"},
+        {"report": "art/prepared-graph.txt", "artifacts_dir": "art"},
+        {"f": "a.graphs/captured.txt", "sarif": "a.sarif"},
+        {"report": "a.graphs/onnx.txt", "sarif": "a.sarif"},
+        {"report": "link/a.graphs/onnx.txt", "sarif": "d/a.sarif"},
+        {"f": "a.graphs", "sarif": "a.sarif"},
+        {"artifacts_dir": "a.graphs", "sarif": "a.sarif"},
+        {"f": "new", "sarif": "new/a.sarif"},
     ],
     ids=str,
 )
@@ -59,6 +69,34 @@ def test_no_output_replaces_another(here: pathlib.Path, outputs: dict[str, Any])
         onnxplain.export(Wanderer(here / "d"), (torch.ones(2, 3),), **outputs)
     assert pathlib.Path(__file__).read_bytes() == before
     assert [path.name for path in here.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("name", ["a.onnx", "a.onnx.data", "a.sarif", "a.graphs/onnx.txt", "art/profile.txt", "a.graphs"])
+def test_a_pipe_is_no_output(here: pathlib.Path, name: str) -> None:
+    for folder in {"a.graphs", "art"} - {name}:
+        (here / folder).mkdir()
+    os.mkfifo(here / name)
+    with pytest.raises(onnxplain.InvalidArgument, match=re.escape(name)):
+        onnxplain.export(Wanderer(here / "d"), (torch.ones(2, 3),), "a.onnx", sarif="a.sarif", artifacts_dir="art")
+    assert (here / name).is_fifo()
+
+
+def test_a_program_is_not_saved_over_a_pipe(here: pathlib.Path) -> None:
+    program = onnxplain.export(torch.nn.Linear(3, 3), (torch.ones(2, 3),))
+    os.mkfifo(here / "a.onnx.data")
+    with pytest.raises(onnxplain.InvalidArgument, match=r"a\.onnx\.data"):
+        program.save("a.onnx", external_data=True)
+    assert (here / "a.onnx.data").is_fifo()
+
+
+def test_a_name_of_a_class_is_no_path(here: pathlib.Path) -> None:
+    for name in ("../../evil", str(here.parent / "evil"), "..\\evil", "..", "", "a\nb"):
+        model = type(name, (torch.nn.Linear,), {})(3, 3)
+        program = onnxplain.export(model, (torch.ones(2, 3),), report=True)
+        (report,) = here.glob("*.md")
+        report.unlink()
+        assert not set(program.diagnostics.subject) & set("/\\\n"), name
+    assert [path.name for path in here.parent.iterdir()] == ["here"]
 
 
 def test_weights_inside_the_model_leave_the_name_free(here: pathlib.Path) -> None:
