@@ -12,8 +12,8 @@ from .atomic_files import replace_file, write_file
 from .code_flow import GRAPHS, GraphText, Step, graphs_folder
 from .context import DiagnosticContext, Evidence, StageFailed
 from .diagnostic import Diagnostic, Suppression
-from .display import Span, describe, described_error, excerpt, message_of, shown_path, visible, visible_lines
-from .errors import InvalidArgument, OnnxExporterError, UnreadableLog, chain, interruption
+from .display import Span, describe, described_error, excerpt, message_of, shown_path, type_name, visible, visible_lines
+from .errors import Interruption, InvalidArgument, OnnxExporterError, RaisedByModel, UnreadableLog, chain, interruption
 from .export_errors import ExportFailed, LogNotSaved
 from .file_hash import sha256
 from .fix import Confidence, Edit, Fix
@@ -61,6 +61,7 @@ __all__ = [
     "Graph",
     "GraphText",
     "HistoryEvent",
+    "Interruption",
     "InvalidArgument",
     "Level",
     "LevelChanged",
@@ -71,6 +72,7 @@ __all__ = [
     "Node",
     "OnnxExporterError",
     "Page",
+    "RaisedByModel",
     "Recorded",
     "Region",
     "Renamed",
@@ -110,6 +112,7 @@ __all__ = [
     "sha256",
     "shown_path",
     "string",
+    "type_name",
     "visible",
     "visible_lines",
     "whole_words",

@@ -148,7 +148,7 @@ class DiagnosticContext:
             cause = stop.cause
         except ExportFailed:
             raise
-        except Exception as error:  # noqa: BLE001  a failed export never has an empty log: every exception becomes a finding
+        except (Exception, SystemExit) as error:  # noqa: BLE001  a failed export never has an empty log: every exception becomes a finding
             if (stopped := interruption(error)) is not None:
                 raise stopped from None
             cause, known = error, False

@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+from .errors import Interruption, RaisedByModel
 from .location import Location
 
 Span = tuple[str, str]
@@ -16,6 +17,7 @@ _TAB = " " * 4
 _LINE_LIMIT = 10_000
 TEXT_LIMIT = 20_000
 """Characters of one line, and of a text with several lines, such as the message of an exception."""
+_NAME = vars(type)["__name__"]
 _OMITTED = re.compile(r" \[([\d,]{1,20}) characters omitted\] ")
 _FOLDERS = re.compile(r"(?<![\w./\\:~-])(?:(?:file://)?(?:/[^\s/'\"<>|:]+)+/|[A-Za-z]:(?:[/\\][^\s/\\'\"<>|:]+)+[/\\])(?=[^\s/\\])")
 
@@ -57,16 +59,23 @@ def shown_path(path: str) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """The message of an exception, also of one whose `__str__` raises. A long message loses its middle."""
+    """The message of an exception, also of one whose `__str__` raises or exits. A long message loses its middle."""
     try:
         return shortened(str(error), TEXT_LIMIT)
-    except Exception as failed:  # noqa: BLE001  the class may be the user's
-        return f"<no message: __str__ raised {type(failed).__name__}>"
+    except (KeyboardInterrupt, Interruption):
+        raise
+    except BaseException as failed:  # noqa: BLE001  the class may be the user's, and its `__str__` may call `sys.exit`
+        return f"<no message: __str__ raised {type_name(failed)}>"
+
+
+def type_name(error: BaseException) -> str:
+    """The name of the class of an exception, as Python knows it: a metaclass may give another one, or raise an exception."""
+    return error.name if type(error) is RaisedByModel else str(_NAME.__get__(type(error)))
 
 
 def described_error(error: BaseException) -> str:
     """The type and the message of an exception."""
-    return f"{type(error).__name__}: {message_of(error)}"
+    return f"{type_name(error)}: {message_of(error)}"
 
 
 def without_folders(text: str) -> str:

@@ -21,6 +21,22 @@ class UnreadableLog(OnnxExporterError, ValueError):
         super().__init__(f"{os.fspath(path)} is not a log that onnxplain can read: {why}")
 
 
+class Interruption(BaseException):
+    """Base class of what onnxplain itself raises to end work from outside, such as a signal. The code of a model does not raise it."""
+
+
+class RaisedByModel(RuntimeError):
+    """Stands for an exception of the model's code that is no `Exception`, or that cannot be looked at. `chain` ends here.
+
+    Attributes:
+        name: The name of the exception's class.
+    """
+
+    def __init__(self, name: str, message: str) -> None:
+        self.name = name
+        super().__init__(message)
+
+
 def chain(error: BaseException) -> Iterator[BaseException]:
     """`error` and the exceptions that it was raised from, outermost first."""
     seen: set[int] = set()
@@ -28,7 +44,7 @@ def chain(error: BaseException) -> Iterator[BaseException]:
     while present is not None and id(present) not in seen:
         seen.add(id(present))
         yield present
-        present = present.__cause__ or present.__context__
+        present = None if issubclass(type(present), RaisedByModel) else present.__cause__ or present.__context__
 
 
 def interruption(error: BaseException) -> BaseException | None:
@@ -36,4 +52,5 @@ def interruption(error: BaseException) -> BaseException | None:
 
     Code that cleans up after an interrupt may raise another exception, such as torch's dispatch modes.
     """
-    return next((each for each in chain(error) if not isinstance(each, Exception | SystemExit)), None)
+    # NOTE: `isinstance` would read `__class__`, which may be a property of the user's that raises an exception.
+    return next((each for each in chain(error) if not issubclass(type(each), (Exception, SystemExit))), None)

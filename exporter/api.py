@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import cProfile
 import functools
 import io
@@ -9,7 +10,7 @@ import logging
 import os
 import platform
 import pstats
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from types import NoneType
 from typing import Any, Literal
@@ -24,14 +25,18 @@ from onnxplain.diagnostics import (
     Evidence,
     ExportFailed,
     Fix,
+    Interruption,
     InvalidArgument,
     Location,
     Log,
+    OnnxExporterError,
+    Rule,
     SarifProfile,
     Tool,
+    describe,
     described_error,
 )
-from onnxplain.rules import ArgumentIgnored, ExportCutShort, InternalError, LegacyDynamicAxes
+from onnxplain.rules import ArgumentIgnored, ExportCutShort, InternalError, LegacyDynamicAxes, UserCodeRaised
 
 from . import graph_views, pipeline
 from .outputs import Outputs
@@ -51,7 +56,7 @@ from .request import (
     containers,
     fitted,
 )
-from .request.checks import checked, checked_choice, checked_model, checked_names, checked_shapes, checked_subject
+from .request.checks import check_inputs, checked, checked_choice, checked_model, checked_names, checked_shapes, checked_subject, is_unicode
 from .signals import orderly_end
 from .source import call_sites, locations
 from .storage import checked_path
@@ -71,6 +76,23 @@ _OLD = {
 """Arguments of `torch.onnx.export` without a meaning here, and what to do instead."""
 
 
+@contextlib.contextmanager
+def _users_code_blamed() -> Iterator[None]:
+    """Raises InvalidArgument for what the code of an argument raises or exits with while the export reads it, outside of its stages."""
+    try:
+        yield
+    except (OnnxExporterError, KeyboardInterrupt, Interruption):
+        raise
+    except BaseException as error:
+        # NOTE: `__getattribute__` of a model and `__torch_function__` of an input are the user's code, and may raise or exit.
+        line = locations.raised_by_user(error)
+        if line is None and not isinstance(error, SystemExit):
+            raise
+        where = "" if line is None else f" at {describe(line)}"
+        raise InvalidArgument(f"expected arguments that can be read, but their code raised {described_error(error)}{where}") from error
+
+
+@_users_code_blamed()
 def export(
     model: torch.nn.Module | torch.export.ExportedProgram | Callable[..., Any],
     args: tuple[Any, ...] | torch.Tensor = (),
@@ -190,6 +212,7 @@ def export(
         raise InvalidArgument(f"export() got an unexpected keyword argument {unknown[0]!r}")
     options = DiagnosticOptions() if diagnostic_options is None else checked("diagnostic_options", diagnostic_options, DiagnosticOptions)
     positional, keywords = _example(model, args, kwargs, verify=verify)
+    check_inputs((positional, keywords))
     containers.register((positional, keywords))
     names, named_outputs = checked_names("input_names", input_names), checked_names("output_names", output_names)
     axes = checked("dynamic_axes", dynamic_axes, Mapping, NoneType)
@@ -212,6 +235,8 @@ def export(
         callers=locations.callers() if _caller is None else (_caller,),
     )
     translations = checked("custom_translation_table", custom_translation_table, Mapping, NoneType) or {}
+    if external_data and request.destination is not None and not is_unicode(request.destination.name):
+        raise InvalidArgument(f"f: expected a name without lone surrogates, by which the model can name its weights, got {str(f)!r}")
     registry = _with_translations(_registry or OnnxRegistry(request.opset_version), translations)
     subject = subject_of(model) if name is None else checked_subject(name)
     outputs = Outputs.checked(
@@ -293,7 +318,7 @@ def _context(
         tool=Tool("onnxplain", _environment()["onnxplain"], URI),
         subject=subject,
         options=options,
-        internal_error=lambda stage, error: InternalError(stage=stage, error=described_error(error)),
+        internal_error=_escaped,
         cut_short=lambda stage, reason: ExportCutShort(stage=stage, reason=reason),
         locate=lambda error: _located(error, request),
         on_stage=on_stage,
@@ -303,6 +328,13 @@ def _context(
     )
     context.environment.update(_environment())
     return context
+
+
+def _escaped(stage: str, error: BaseException) -> Rule:
+    """The rule for an exception that escaped a stage. Capture runs code of the user in many places, such as `__getattribute__`."""
+    if stage == "capture" and locations.raised_by_user(error) is not None:
+        return UserCodeRaised(error=described_error(error).splitlines()[0])
+    return InternalError(stage=stage, error=described_error(error))
 
 
 def _note_arguments(
@@ -384,5 +416,8 @@ def _environment() -> Mapping[str, str]:
 
 def subject_of(model: object) -> str:
     """The name of a model in the log: that of its class, or of the function. Files are named after it, so it is no path."""
-    name = str(getattr(model, "__name__", type(model).__name__))
+    try:
+        name = str(getattr(model, "__name__", type(model).__name__))
+    except (Exception, SystemExit):  # noqa: BLE001  the model's class may do anything; `export` says what it does
+        name = type(model).__name__
     return "".join(char if char.isprintable() and char not in "/\\" else "_" for char in name).strip() or "model"

@@ -8,10 +8,12 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
+from onnxplain.diagnostics import Interruption
+
 _ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
-class Terminated(BaseException):
+class Terminated(Interruption):
     """A signal asks the process to end.
 
     Attributes:

@@ -70,7 +70,7 @@ def attempt(
         try:
             with (
                 dynamo.marks_kept(tensors),
-                process.exits_as_errors(),
+                process.exits_as_errors(locations.is_users),
                 process.kept(context, locations.user_speaks),
                 watch.watched(),
                 reading,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import torch
 
-from onnxplain.diagnostics import Evidence, Fix, Rule, chain, message_of
+from onnxplain.diagnostics import Evidence, Fix, Rule, chain, message_of, type_name
 from onnxplain.request import Request
 from onnxplain.source import locations
 from onnxplain.torch_internals import dynamo
@@ -63,7 +63,7 @@ def fallback(request: Request) -> Evidence:
 def headline(error: BaseException) -> str:
     """The type and the first line of an exception."""
     lines: Sequence[str] = [line for line in message_of(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__
+    return f"{type_name(error)}: {lines[0].strip()}" if lines else type_name(error)
 
 
 def module_of(request: Request) -> torch.nn.Module | None:

@@ -90,9 +90,10 @@ class Commands(click.Group):
         except Terminated as ended:
             click.echo(f"Interrupted by {ended.signal.name}.", err=True)
             ctx.exit(Undecided.exit_code if ctx.meta.get("onnxplain.command") in JUDGES else 128 + ended.signal)
-        except Exception as error:
-            # NOTE: users see one line about a bug of onnxplain, and no traceback unless they ask for it.
-            if ctx.meta.get("onnxplain.debug"):
+        except BaseException as error:
+            # NOTE: click ends with an Exit of its own, so a SystemExit comes from elsewhere, and its code says nothing about this command.
+            # Users see one line about a bug of onnxplain, and no traceback unless they ask for it.
+            if ctx.meta.get("onnxplain.debug") and isinstance(error, Exception):
                 raise
             raise click.ClickException(
                 f"onnxplain stopped with an unexpected {visible_lines(described_error(error))}\n"

@@ -18,7 +18,7 @@ from typing import Any
 import click
 import torch
 
-from onnxplain.diagnostics import Evidence, Location, Region, describe, described_error, excerpt
+from onnxplain.diagnostics import Evidence, Interruption, Location, Region, describe, described_error, excerpt
 from onnxplain.source import locations
 
 _EXPECTED = "a torch.nn.Module or (model, args, kwargs, dynamic_shapes), of which only the model is required"
@@ -56,10 +56,13 @@ def load(source: str, name: str) -> Target:
         TargetError: The target does not exist, the user's code raised an exception, or the result is not a model.
     """
     module = _load_file(source) if source.endswith(".py") else _load_module(source)
-    value = _lookup(module, source, name)
-    if not isinstance(value, torch.nn.Module | torch.export.ExportedProgram) and callable(value):
-        value = _call(value, f"{source}:{name}")
-    return _checked(value, f"{source}:{name}", _definition(module, name))
+    target = f"{source}:{name}"
+    # NOTE: to look at a value may run code of its class, such as `__getattribute__`.
+    with _users_code(f"{target} could not be looked at"):
+        value = _lookup(module, source, name)
+        if not isinstance(value, torch.nn.Module | torch.export.ExportedProgram) and callable(value):
+            value = _call(value, target)
+        return _checked(value, target, _definition(module, name))
 
 
 def _load_file(source: str) -> types.ModuleType:
@@ -144,7 +147,10 @@ def _users_code(failure: str) -> Iterator[None]:
     """Turns an exception of the user's code into a message that shows its line."""
     try:
         yield
-    except (Exception, SystemExit) as error:
+    except (click.ClickException, KeyboardInterrupt, Interruption):
+        raise
+    except BaseException as error:
+        # NOTE: whatever the user's code raises or exits with, there is no model.
         lines = [f"{failure}: {described_error(error)}"]
         evidence = _evidence(error)
         if evidence.location:

@@ -8,6 +8,7 @@ import time
 import types
 from collections.abc import Callable, Iterator
 
+from onnxplain.diagnostics import Interruption
 from onnxplain.torch_internals import python_frames
 
 RUNS = 12
@@ -43,7 +44,7 @@ class BudgetSpent(Exception):
     """No run is left."""
 
 
-class Stopped(BaseException):
+class Stopped(Interruption):
     """A run took too long. It is raised at a line of the model, whose `except Exception` does not catch it.
 
     NOTE: Python drops a trace function that raised. So a loop whose bare `except:` catches this exception is not stopped.

@@ -3,17 +3,52 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-
-class ModelExited(RuntimeError):
-    """The model's code called `sys.exit` or raised SystemExit. Like any exception of the model it is no reason for the process to end."""
+from onnxplain.diagnostics import Interruption, RaisedByModel, chain, interruption, message_of, type_name
+from onnxplain.torch_internals import python_frames
 
 
 @contextlib.contextmanager
-def exits_as_errors() -> Iterator[None]:
-    """Raises `ModelExited`, with the stack of the model, for a SystemExit of the model's code."""
+def exits_as_errors(is_users: Callable[[str], bool]) -> Iterator[None]:
+    """Raises `RaisedByModel`, with the stack of the model, for what the model's code raises and `except Exception` does not catch.
+
+    Like any exception of the model, it is no reason for the process to end: SystemExit, and what a `raise` in the user's files raises. What
+    comes from outside passes: Ctrl-C, signals, and exceptions that another thread or an event loop puts into a running line.
+
+    Args:
+        is_users: Whether a file is the user's.
+    """
     try:
         yield
-    except SystemExit as ended:
-        raise ModelExited(f"SystemExit({ended.code!r})").with_traceback(ended.__traceback__) from ended
+    except (KeyboardInterrupt, Interruption):
+        raise
+    except BaseException as error:
+        # NOTE: the model may raise classes of its own, and may exit.
+        ended = _ended(error, is_users)
+        if ended is None:
+            raise
+        raise RaisedByModel(type_name(ended), message_of(ended)).with_traceback(ended.__traceback__) from None
+
+
+def _ended(error: BaseException, is_users: Callable[[str], bool]) -> BaseException | None:
+    """The exception of the model's code that `RaisedByModel` has to stand for; None if it need not."""
+    # NOTE: code that cleans up may have raised `error` from it, such as torch's dispatch modes.
+    stopped = interruption(error)
+    if stopped is not None:
+        ours = issubclass(type(stopped), (KeyboardInterrupt, Interruption))
+        return stopped if not ours and python_frames.is_raised_in(stopped, is_users) else None
+    if issubclass(type(error), SystemExit):
+        return error
+    return next((each for each in chain(error) if not _can_be_looked_at(each)), None)
+
+
+def _can_be_looked_at(error: BaseException) -> bool:
+    """Whether the exception has the class and the name that Python gives it: everybody who handles it asks for them."""
+    try:
+        return issubclass(error.__class__, BaseException) and isinstance(type(error).__name__, str)
+    except (KeyboardInterrupt, Interruption):
+        raise
+    except BaseException:  # noqa: BLE001  the class is the user's
+        # NOTE: as above.
+        return False

@@ -9,6 +9,11 @@ from typing import Any
 import torch
 
 from onnxplain.diagnostics import InvalidArgument
+from onnxplain.torch_internals import modules
+from onnxplain.torch_internals.python_values import is_a
+
+_DEEPEST = 100
+"""How many containers of inputs may lie in one another. Functions of torch call themselves for each."""
 
 
 def checked(argument: str, value: Any, *types: type) -> Any:
@@ -37,7 +42,45 @@ def checked_model(model: Any) -> Any:
     """A module, a function, or what torch.export has captured."""
     if isinstance(model, type) or not (callable(model) or isinstance(model, torch.export.ExportedProgram)):
         raise InvalidArgument(f"model: expected a torch.nn.Module, a function or an ExportedProgram, got {model!r}")
+    if is_a(model, torch.nn.Module):
+        _check_parts(model)
     return model
+
+
+def _check_parts(model: torch.nn.Module) -> None:
+    """Refuses parts that ONNX has no names for, and what is no module among the submodules."""
+    for path, module in modules.named_modules(model):
+        inside = f" of the module {path!r}" if path else ""
+        for name, child in modules.children(module).items():
+            if child is not None and not is_a(child, torch.nn.Module):
+                raise InvalidArgument(f"model: expected a torch.nn.Module as the submodule {name!r}{inside}, got {type(child).__name__}")
+        names = {**modules.parameters(module), **modules.buffers(module), **modules.children(module)}
+        for name in names:
+            if isinstance(name, str) and (not name or not is_unicode(name)):
+                raise InvalidArgument(
+                    f"model: expected names of one or more characters, without lone surrogates, for all parts{inside}, got {name!r}"
+                )
+
+
+def is_unicode(text: str) -> bool:
+    """Whether `text` can be written to a file; a string of Python may hold halves of surrogate pairs."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def check_inputs(value: object, around: tuple[int, ...] = ()) -> None:
+    """Raises `InvalidArgument` for lists and dicts among the inputs that contain themselves."""
+    if type(value) not in (list, tuple, dict):
+        return
+    if id(value) in around:
+        raise InvalidArgument(f"args: expected inputs that do not contain themselves, got a {type(value).__name__} that does")
+    if len(around) >= _DEEPEST:
+        raise InvalidArgument(f"args: expected inputs of at most {_DEEPEST} lists and dicts within one another, got more")
+    for each in value.values() if isinstance(value, dict) else value:  # type: ignore[attr-defined]  # the type is one of three
+        check_inputs(each, (*around, id(value)))
 
 
 def checked_subject(name: str) -> str:

@@ -16,6 +16,7 @@ from onnxplain.passes import Prepared
 from onnxplain.process import exits_as_errors
 from onnxplain.registry import qualified_name
 from onnxplain.request import Request, copied
+from onnxplain.source import locations
 from onnxplain.torch_internals import dispatch_modes, loop_gradients, pytree
 from onnxplain.torch_internals.fake_tensors import is_fake
 from onnxplain.torch_internals.modules import buffers, named_modules
@@ -78,7 +79,7 @@ def _in_double(value: Any) -> Any:
 def _run(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
     # NOTE: the grad mode is that of the capture: torch's fast paths for inference, such as that of nn.TransformerEncoder, give other
     # numbers where the input is padded.
-    with exits_as_errors(), loop_gradients.left_out():
+    with exits_as_errors(locations.is_users), loop_gradients.left_out():
         results = model(*args, **kwargs)
     leaves = pytree.tree_leaves(results)
     return [leaf if is_a(leaf, torch.Tensor) else torch.tensor(leaf) for leaf in leaves if not (leaf is None or is_a(leaf, str))]

@@ -167,6 +167,16 @@ def at_stack(frames: Iterable[Location], module: str = "") -> Evidence:
     return Evidence(replace(place, module=module), tuple(stack), related=inside)
 
 
+def raised_by_user(error: BaseException) -> Location | None:
+    """The user's line that raised `error` within onnxplain; None if that was no code of the user, or a signal handler of the program."""
+    if not issubclass(type(error), (Exception, SystemExit)) and not python_frames.is_raised_in(error, is_users):
+        return None
+    frames = _own_frames(error)
+    called = any(frame.file.startswith(_OUR_FOLDERS) for frame in frames)
+    innermost = frames[-1] if called and not python_frames.is_from_signal(error) else None
+    return innermost if innermost is not None and is_users(innermost.file) else None
+
+
 def callers() -> tuple[Location, ...]:
     """The user's lines that called onnxplain, innermost first; empty if there are none, as for the command line."""
     users = (frame for frame in python_frames.outward(python_frames.current()) if is_users(frame.f_code.co_filename))

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from .patching import Slot, wrapped
+from .python_values import is_a
 
 # NOTE: read in torch 2.11, 2.13 and 2.15, nn/modules/module.py.
 REGISTERED = ("_parameters", "_buffers", "_modules")
@@ -36,7 +37,7 @@ def named_modules(model: torch.nn.Module, path: str = "") -> Iterator[tuple[str,
         if id(module) not in seen:
             seen.add(id(module))
             yield path, module
-            inner = [(f"{path}.{name}" if path else name, child) for name, child in module._modules.items() if child is not None]
+            inner = [(f"{path}.{name}" if path else name, child) for name, child in module._modules.items() if is_a(child, torch.nn.Module)]
             left += reversed(inner)
 
 

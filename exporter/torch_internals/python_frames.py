@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import dis
+import signal
 import sys
 import threading
 import types
@@ -55,6 +57,25 @@ def of_traceback(error: BaseException) -> Iterator[Entry]:
     while entry is not None:
         yield entry.tb_frame, entry.tb_lasti, entry.tb_lineno
         entry = entry.tb_next
+
+
+def is_raised_in(error: BaseException, wanted: Callable[[str], bool]) -> bool:
+    """Whether a `raise` in a file that is `wanted` raised `error`, and no signal handler did.
+
+    Another thread can put an exception into any line (`PyThreadState_SetAsyncExc`); that line is no `raise` then.
+    """
+    entries = list(of_traceback(error))
+    if not entries or is_from_signal(error):
+        return False
+    frame, instruction, _ = entries[-1]
+    return wanted(frame.f_code.co_filename) and frame.f_code.co_code[instruction] == dis.opmap["RAISE_VARARGS"]
+
+
+def is_from_signal(error: BaseException) -> bool:
+    """Whether a signal handler of the program raised `error`."""
+    handlers = (signal.getsignal(each) for each in signal.valid_signals())
+    codes = {getattr(getattr(each, "__func__", each), "__code__", None) for each in handlers} - {None}
+    return any(frame.f_code in codes for frame, _, _ in of_traceback(error))
 
 
 def entry_of(frame: types.FrameType) -> Entry:

@@ -109,7 +109,7 @@ class EagerRuns:
         result, error = None, None
         try:
             with (
-                process.exits_as_errors(),
+                process.exits_as_errors(locations.is_users),
                 process.kept(self._context, locations.user_speaks),
                 self.budget.one(stoppable, most),
                 torch.set_grad_enabled(gradients),
