@@ -16,17 +16,25 @@ class Clock:
 
     def __init__(self) -> None:
         self.now = 100.0
+        self.waited = 0.0
 
     def run(self, seconds: int) -> None:
-        """Runs for some seconds, a line for each."""
+        """Works for some seconds, a line for each."""
         for _ in range(seconds):
             self.now += 1.0
+
+    def wait(self, seconds: int) -> None:
+        """Sleeps for some seconds, or lets other programs work."""
+        for _ in range(seconds):
+            self.now += 1.0
+            self.waited += 1.0
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(time, "monotonic", lambda: made.now)
+    monkeypatch.setattr(time, "thread_time", lambda: made.now - made.waited)
     return made
 
 
@@ -52,6 +60,19 @@ def test_a_run_is_stopped_after_its_time(clock: Clock, most: float, share: float
         stopped = True
     assert stopped == (runs > min(most, 20 * share))
     assert (budget.runs, budget.seconds) == (1, left)
+
+
+@pytest.mark.parametrize(("seconds", "left"), [(30, 10.0), (15, 15.0), (60, 20.0 - 31 / 3)])
+def test_waiting_counts_a_third(clock: Clock, seconds: int, left: float) -> None:
+    budget = Budget(seconds=20.0)
+    stopped = False
+    try:
+        with budget.one(here):
+            clock.wait(seconds)
+    except Stopped:
+        stopped = True
+    assert stopped == (seconds > 30)
+    assert budget.seconds == pytest.approx(left)
 
 
 def test_a_run_that_returns_late_is_not_stopped(clock: Clock) -> None:
