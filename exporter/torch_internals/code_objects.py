@@ -60,6 +60,20 @@ def loaded_names(code: types.CodeType) -> set[str]:
     return found
 
 
+def names_in(code: types.CodeType) -> set[str]:
+    """The names of variables and attributes in `code` and in the functions inside it, and their texts."""
+    found: set[str] = set()
+    for each in (code, *_inside(code)):
+        found.update(each.co_varnames, each.co_cellvars, each.co_freevars, each.co_names)
+        found.update(text for text in each.co_consts if isinstance(text, str))
+    return found
+
+
+def code_inside(code: types.CodeType, name: str) -> types.CodeType | None:
+    """The code of the function of this name inside `code`."""
+    return next((each for each in _inside(code) if each.co_name == name), None)
+
+
 def first_line(function: types.FunctionType) -> int:
     """The line of a function's `def`, or of its first decorator."""
     return function.__code__.co_firstlineno

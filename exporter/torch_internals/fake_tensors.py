@@ -6,16 +6,24 @@ from typing import Any, TypeGuard
 
 import torch
 
-# NOTE: read in torch 2.11, 2.13 and 2.15, _subclasses/fake_tensor.py. torch.export itself is built on these two.
+# NOTE: read in torch 2.11, 2.13 and 2.15, _subclasses/fake_tensor.py. Nothing can replace these two, and `fake_mode`, the mode of a fake
+# tensor: torch.export itself is built on them.
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
-from .symbols import Symbol
+from .symbols import Attribute, Symbol
 
 __all__ = ["FakeTensor", "FakeTensorMode", "checkpoint_offset", "forget_converted", "has_no_data", "is_fake", "mode_of"]
 
-_CONVERTED = Symbol(
-    "torch._subclasses.fake_tensor:FakeTensorConverter",
+_CONVERTER = Attribute(
+    "torch._subclasses.fake_tensor:FakeTensorMode.fake_tensor_converter",
     without="models that were built within enable_fake_mode cannot always be converted to another dtype",
+)
+_CONVERTED = Symbol("torch._subclasses.fake_tensor:FakeTensorConverter.tensor_memo", without=_CONVERTER.without)
+
+# NOTE: read in torch 2.11, 2.13 and 2.15, storage.py and serialization.py.
+_OFFSET = Symbol(
+    "torch:UntypedStorage._checkpoint_offset",
+    without="a file of torch.save cannot be given as the weights of a model that was built within enable_fake_mode",
 )
 
 ANSWER_DEPENDS_ON_DATA = Symbol(
@@ -23,12 +31,10 @@ ANSWER_DEPENDS_ON_DATA = Symbol(
     without="an operator that returns a Python bool, such as torch.equal, looks like other failures",
     otherwise=(),
 )
-UNSUPPORTED = Symbol(
-    "torch._subclasses.fake_tensor:UnsupportedOperatorException",
+UNSUPPORTED = Attribute(
+    "torch._subclasses.fake_tensor:UnsupportedOperatorException.func",
     without="an operator without a fake kernel looks like other failures",
-    otherwise=(),
 )
-
 
 MODE = "torch._subclasses.fake_tensor.FakeTensorMode"
 """The name of the mode's class, for scripts."""
@@ -51,15 +57,16 @@ def mode_of(value: object) -> Any:
 
 def forget_converted(mode: FakeTensorMode) -> None:
     """Drops the weak references that `mode` has to the tensors that it has converted to fake tensors."""
-    mode.fake_tensor_converter.tensor_memo.clear()
+    if _CONVERTER.is_present and _CONVERTED.is_present:
+        mode.fake_tensor_converter.tensor_memo.clear()
 
 
 def checkpoint_offset(tensor: torch.Tensor) -> int | None:
     """The offset in bytes at which the storage of a fake tensor from torch.load begins in its file; None if it is not known."""
-    # NOTE: read in torch 2.11, 2.13 and 2.15, serialization.py.
-    return getattr(tensor.untyped_storage(), "_checkpoint_offset", None)
+    return getattr(tensor.untyped_storage(), _OFFSET.name) if _OFFSET.is_present else None
 
 
 def share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether two fake tensors are views of one storage. Fake tensors have no address to compare."""
-    return bool(one.untyped_storage()._cdata == other.untyped_storage()._cdata)
+    # NOTE: a storage stays one Python object while that is in use.
+    return one.untyped_storage() is other.untyped_storage()

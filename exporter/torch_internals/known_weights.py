@@ -11,15 +11,18 @@ import torch
 from .fake_tensors import FakeTensor, FakeTensorMode
 from .modules import named_modules
 from .patching import Slot, wrapped
-from .symbols import Symbol
+from .symbols import Attribute, Symbol
 
 _LARGEST = 64
 """The most elements of a tensor whose values are known. A flag or a count has one; torch itself keeps that one of each literal."""
 
 _WITHOUT = "code that branches on the value of a buffer cannot be captured"
-_CONVERTER = Symbol("torch._subclasses.fake_tensor:FakeTensorConverter", without=_WITHOUT)
+
+# NOTE: read in torch 2.11, 2.13 and 2.15, _subclasses/fake_tensor.py.
 _CONVERT = Symbol("torch._subclasses.fake_tensor:FakeTensorConverter.from_real_tensor", without=_WITHOUT)
 _MAY_STAY = Symbol("torch._subclasses.fake_tensor:FakeTensorMode.may_turn_const", without=_WITHOUT)
+_CONSTANT = Attribute("torch._subclasses.fake_tensor:FakeTensor.constant", without=_WITHOUT)
+_WRITTEN = Symbol("torch._subclasses.fake_tensor:FakeTensorConverter.add_constant_storage_mapping", without=_WITHOUT)
 
 
 @contextlib.contextmanager
@@ -33,9 +36,11 @@ def known(model: torch.nn.Module) -> Iterator[None]:
     # NOTE: torch does not cache the shapes of operators on such tensors. Code branches on flags, counts and masks, and on single floats;
     # with all short weights, a model of normalizations takes twice as long.
     small = {id(each): each for each in _tensors(model) if _is_small(each) and (each.numel() == 1 or not _is_inexact(each))}
-    if not (small and _CONVERT.is_present and _MAY_STAY.is_present):
+    if not small or not all(each.is_present for each in (_CONVERT, _MAY_STAY, _CONSTANT, _WRITTEN)):
         yield
         return
+
+    from torch._subclasses.fake_tensor import FakeTensorConverter
 
     def convert(original: Any, self: Any, mode: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
         fake = original(self, mode, tensor, *args, **kwargs)
@@ -48,7 +53,7 @@ def known(model: torch.nn.Module) -> Iterator[None]:
     def may_stay(original: Any, self: Any, tensor: torch.Tensor) -> bool:
         return original(self, tensor) or _is_small(tensor)
 
-    with wrapped(Slot(_CONVERTER.value, "from_real_tensor"), convert), wrapped(Slot(FakeTensorMode, "may_turn_const"), may_stay):
+    with wrapped(Slot(FakeTensorConverter, "from_real_tensor"), convert), wrapped(Slot(FakeTensorMode, "may_turn_const"), may_stay):
         yield
 
 

@@ -12,10 +12,11 @@ import torch
 
 from .patching import Slot, wrapped
 from .pytree import keystr
-from .symbols import Symbol
+from .symbols import Attribute, Symbol
 
-# NOTE: torch calls `create_symbol` for each size, `_log_guard` for each new guard with its purpose and the guard, `_set_replacement` with a
-# symbol and its equal, and `_log_real_tensor_propagation` where draft export goes on with the example's value.
+# NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/symbolic_shapes.py: torch calls `create_symbol` for each size, `_log_guard` for
+# each new guard with its purpose and the guard, `_set_replacement` with a symbol and its equal, and `_log_real_tensor_propagation` where
+# draft export goes on with the example's value. `guard_int` is in sym_node.py.
 _SHAPE_ENVIRONMENT = "torch.fx.experimental.symbolic_shapes:ShapeEnv"
 SIZE_MADE = Symbol(f"{_SHAPE_ENVIRONMENT}.create_symbol", without="sizes without any assumption are not known")
 GUARD_MADE = Symbol(f"{_SHAPE_ENVIRONMENT}._log_guard", without="findings about dims are not at the line that decided")
@@ -42,14 +43,42 @@ _BOUNDS = Symbol(
     without="the mean of a tensor that is empty at some sizes is 0 and not NaN",
 )
 _RANGE = Symbol("torch.utils._sympy.value_ranges:ValueRanges", without=_BOUNDS.without)
+_WITHOUT_RANGES = f"dims may be narrower than dynamic_shapes says, and {_BOUNDS.without}"
+_LEAST = Attribute("torch.utils._sympy.value_ranges:ValueRanges.lower", without=_WITHOUT_RANGES)
+_MOST = Attribute("torch.utils._sympy.value_ranges:ValueRanges.upper", without=_WITHOUT_RANGES)
 _DECIDED = Symbol(
     f"{_SHAPE_ENVIRONMENT}._maybe_evaluate_static",
     without="a branch that only an empty input would take stops a capture if the size depends on data as well",
+    names=("unbacked_only", "var_to_range"),
 )
 _OWN_FILES = Symbol(
     "torch.fx.experimental.symbolic_shapes:uninteresting_files",
     without="messages of torch may name a line of onnxplain",
 )
+
+# NOTE: read in torch 2.11, 2.13 and 2.15: `backed_var_to_val` is the new name of `var_to_val`, which all three deprecate. Sizes from data
+# have no entry there.
+_REPLACEMENTS = Attribute(
+    f"{_SHAPE_ENVIRONMENT}.replacements", without="findings do not name dims that equal another dim or an expression of it", otherwise={}
+)
+_RANGES = Attribute(f"{_SHAPE_ENVIRONMENT}.var_to_range", without=_WITHOUT_RANGES, otherwise={})
+_EXAMPLES = Attribute(
+    f"{_SHAPE_ENVIRONMENT}.backed_var_to_val",
+    without="a model that writes to memory which two tensors share at size 1 only is silently wrong at that size",
+    otherwise={},
+)
+_BY_SOURCE = Attribute(
+    f"{_SHAPE_ENVIRONMENT}.source_to_var",
+    without="findings do not name their dims, which may be narrower than dynamic_shapes says",
+    otherwise={},
+)
+_ASSERTIONS = Attribute(
+    f"{_SHAPE_ENVIRONMENT}.deferred_runtime_asserts",
+    without="relations of sizes that a graph checks when it runs are not reported",
+    otherwise={},
+)
+_ASSERTED = Attribute("torch.fx.experimental.symbolic_shapes:RuntimeAssert.expr", without=_ASSERTIONS.without)
+_SUPPRESS = Symbol(f"{_SHAPE_ENVIRONMENT}.suppress_guards", without="findings may name a condition on sizes that the graph does not have")
 
 
 @contextlib.contextmanager
@@ -119,11 +148,11 @@ def without_empty_inputs() -> Iterator[None]:
 
     def evaluate(original: Callable[..., Any], environment: Any, expression: sympy.Basic, **options: Any) -> Any:
         answer = original(environment, expression, **options)
-        symbols, known = expression.free_symbols, getattr(environment, "backed_var_to_val", {})
+        symbols, known, bounds = expression.free_symbols, _EXAMPLES.of(environment), _RANGES.of(environment)
         mixed = not symbols.isdisjoint(known) and not symbols <= known.keys()
         if answer is not None or not mixed or options.get("unbacked_only") or options.get("var_to_range"):
             return answer
-        ranges = {symbol: environment.var_to_range[symbol] for symbol in symbols if symbol in environment.var_to_range}
+        ranges = {symbol: bounds[symbol] for symbol in symbols if symbol in bounds}
         assumed = {symbol: each & _RANGE.value(1, sympy.oo) if symbol in known else each for symbol, each in ranges.items()}
         return original(environment, expression, **{**options, "var_to_range": tuple(assumed.items())})
 
@@ -137,19 +166,19 @@ def leave_out(file: str) -> None:
         _OWN_FILES.value().add(file)
 
 
-# NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/symbolic_shapes.py: the attributes of ShapeEnv below. For a capture that made no
-# environment, it is None.
+# NOTE: for a capture that made no environment, it is None in the functions below.
 
 
 def replacements(environment: Any) -> dict[sympy.Symbol, sympy.Basic]:
     """The expression that each symbol equals."""
-    return getattr(environment, "replacements", {})
+    found: dict[sympy.Symbol, sympy.Basic] = _REPLACEMENTS.of(environment)
+    return found
 
 
 def range_of(environment: Any, symbol: sympy.Basic | None) -> tuple[sympy.Basic, sympy.Basic] | None:
     """The least and the largest value of a symbol, if they are known."""
-    found = getattr(environment, "var_to_range", {}).get(symbol)
-    return None if found is None else (found.lower, found.upper)
+    found = _RANGES.of(environment).get(symbol)
+    return (found.lower, found.upper) if found is not None and _LEAST.is_present and _MOST.is_present else None
 
 
 def may_be_zero(size: int | torch.SymInt) -> bool:
@@ -157,10 +186,10 @@ def may_be_zero(size: int | torch.SymInt) -> bool:
     if isinstance(size, int):
         return size == 0
     environment, expression = size.node.shape_env, size.node.expr
-    ranges, backed = getattr(environment, "var_to_range", {}), getattr(environment, "backed_var_to_val", {})
+    ranges, backed = _RANGES.of(environment), _EXAMPLES.of(environment)
     if expression in backed:
         return False
-    if not _BOUNDS.is_present or not expression.free_symbols <= ranges.keys():
+    if not (_BOUNDS.is_present and _RANGE.is_present and _LEAST.is_present) or not expression.free_symbols <= ranges.keys():
         return False
     assumed = {
         symbol: ranges[symbol] & _RANGE.value(1, sympy.oo) if symbol in backed else ranges[symbol] for symbol in expression.free_symbols
@@ -170,24 +199,26 @@ def may_be_zero(size: int | torch.SymInt) -> bool:
 
 def examples(environment: Any) -> dict[sympy.Symbol, int]:
     """The size that each symbol has in the example."""
-    return {symbol: int(value) for symbol, value in getattr(environment, "backed_var_to_val", {}).items()}
+    return {symbol: int(value) for symbol, value in _EXAMPLES.of(environment).items()}
 
 
 def symbols_by_source(environment: Any) -> dict[str, sympy.Symbol]:
     """The symbol of each size by its source, such as `L['x'][0].size()[1]`."""
-    return getattr(environment, "source_to_var", {})
+    found: dict[str, sympy.Symbol] = _BY_SOURCE.of(environment)
+    return found
 
 
 def assertions(environment: Any) -> list[sympy.Basic]:
     """The relations that no dim's range expresses; the graph checks them when it runs."""
-    deferred = getattr(environment, "deferred_runtime_asserts", {}).values()
+    deferred = _ASSERTIONS.of(environment).values() if _ASSERTED.is_present else ()
     return [each.expr for each in itertools.chain.from_iterable(deferred)]
 
 
 def without_guards(environment: Any) -> contextlib.AbstractContextManager[None]:
     """While it is open, questions to `environment` do not become guards of the graph."""
-    suppress = getattr(environment, "suppress_guards", contextlib.nullcontext)
-    manager: contextlib.AbstractContextManager[None] = suppress()
+    if environment is None or not _SUPPRESS.is_present:
+        return contextlib.nullcontext()
+    manager: contextlib.AbstractContextManager[None] = environment.suppress_guards()
     return manager
 
 

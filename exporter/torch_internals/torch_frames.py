@@ -1,4 +1,4 @@
-"""What torch's functions are doing, by their names and local variables (torch 2.11 to 2.15). No interface of torch offers this."""
+"""What torch's functions are doing, by their names and local variables. No interface of torch offers this."""
 
 from __future__ import annotations
 
@@ -9,8 +9,43 @@ from typing import Any
 import torch
 
 from . import python_frames
+from .fake_tensors import UNSUPPORTED
 from .operators import OpOverload
 from .python_values import is_a
+from .symbols import Symbol
+
+# NOTE: read in torch 2.11, 2.13 and 2.15: the functions whose frames are recognized, and the names that are read there. `_dispatch_impl`
+# calls the fake kernel of an operator (_subclasses/fake_tensor.py), the function mode is that of captures without TorchDynamo
+# (_export/non_strict_utils.py), TorchDynamo calls `run_node`, and torch.library.custom_op makes the last two (_library).
+_FAKE = Symbol(
+    "torch._subclasses.fake_tensor:FakeTensorMode._dispatch_impl",
+    without="a model with an operator whose decomposition fixes a size may be silently wrong at other sizes",
+    names=("func", "args", "kwargs"),
+)
+Symbol(
+    "torch._export.non_strict_utils:_NonStrictTorchFunctionHandler.__torch_function__",
+    without="findings about a line that decides by data, or about sizes, may not name the operator",
+    names=("func", "args", "kwargs"),
+)
+Symbol(
+    "torch._dynamo.utils:run_node",
+    without="with the strict strategy, findings about sizes may not name the operator",
+    names=("node", "args", "kwargs"),
+)
+_COND = Symbol(
+    "torch._higher_order_ops.cond:cond",
+    without="branches of torch.cond with different results look like other failures",
+    names=("true_fn", "false_fn", "operands"),
+)
+_MADE = Symbol("torch._export.non_strict_utils:make_constraints", without="a dim that cannot have every size looks like other failures")
+_SOLVED = Symbol("torch._export.non_strict_utils:produce_guards_and_solve_constraints", without=_MADE.without)
+# NOTE: 2.11 has the first of these methods, 2.13 and 2.15 have both.
+_OLDER, _NEWER = "_register_to_dispatcher", "_register_fake_dispatcher_impl"
+_CUSTOM = Symbol(
+    f"torch.library:CustomOpDef.{_NEWER if hasattr(getattr(torch.library, 'CustomOpDef', None), _NEWER) else _OLDER}.<locals>.fake_impl",
+    without="an operator of torch.library.custom_op without a fake kernel looks like other failures",
+)
+Symbol("torch._library.autograd:make_autograd_impl", without=_CUSTOM.without, names=("op",))
 
 Calling = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 """An operator with its positional and keyword arguments."""
@@ -27,9 +62,8 @@ def stands_for_python(frame: types.FrameType) -> bool:
 
 
 def computes_fake_values(frames: Iterable[types.FrameType]) -> bool:
-    """Whether one of `frames` computes the result of an operator on fake tensors, in its kernel for them."""
-    # NOTE: _subclasses/fake_tensor.py.
-    return any(frame.f_code.co_name == "_dispatch_impl" for frame in frames)
+    """Whether one of `frames` computes the result of an operator on fake tensors, in its kernel for them. True if that is not known."""
+    return not _FAKE.is_present or any(frame.f_code.co_name == _FAKE.name for frame in frames)
 
 
 def asks_for_truth(frame: types.FrameType) -> bool:
@@ -51,39 +85,37 @@ def operator_at_work(frame: types.FrameType) -> Calling | None:
 
 def branches_of_cond(error: BaseException) -> tuple[Callable[..., Any], Callable[..., Any], Sequence[Any]] | None:
     """The two branches and the operands of the torch.cond that raised `error`."""
-    # NOTE: _higher_order_ops/cond.py: the parameters of torch.cond.
-    for frame, _, _ in python_frames.of_traceback(error):
+    for frame, _, _ in python_frames.of_traceback(error) if _COND.is_present else ():
         known = python_frames.variables(frame)
-        if frame.f_code.co_name == "cond" and all(name in known for name in ("true_fn", "false_fn", "operands")):
+        if frame.f_code.co_name == _COND.name and all(name in known for name in _COND.names):
             return known["true_fn"], known["false_fn"], known["operands"]
     return None
 
 
 def operator_without_fake_kernel(error: BaseException) -> OpOverload | None:
     """The operator without a fake kernel that `error` names."""
-    # NOTE: _subclasses/fake_tensor.py raises UnsupportedOperatorException for operators of torch.library.define, _library/custom_ops.py an
-    # anonymous exception, in `fake_impl`, for those of torch.library.custom_op.
-    candidates = [getattr(error, "func", None)] if type(error).__name__ == "UnsupportedOperatorException" else []
+    # NOTE: for operators of torch.library.custom_op, torch raises an exception without a class.
+    candidates = [UNSUPPORTED.of(error)] if UNSUPPORTED.is_present and isinstance(error, UNSUPPORTED.value) else []
     frames = [frame for frame, _, _ in python_frames.of_traceback(error)]
-    if frames and frames[-1].f_code.co_name == "fake_impl":
+    if _CUSTOM.is_present and frames and frames[-1].f_code.co_name == _CUSTOM.name:
         candidates += [python_frames.variables(frame).get("op") for frame in frames]
     return next((each for each in candidates if is_a(each, OpOverload)), None)
 
 
 def makes_constraints(error: BaseException) -> bool:
     """Whether torch raised `error` while it checked the constraints of `dynamic_shapes`."""
-    # NOTE: for a Dim.DYNAMIC torch raises a ValueError from `make_constraints` (_export/non_strict_utils.py).
-    return _passes(error, "make_constraints") or solves_constraints(error)
+    # NOTE: for a Dim.DYNAMIC, torch raises a ValueError there.
+    return _passes(error, _MADE) or solves_constraints(error)
 
 
 def solves_constraints(error: BaseException) -> bool:
     """Whether torch's solver raised `error` because it could not simplify the constraints, or state its result."""
-    # NOTE: it raises a ValueError or AssertionError from `produce_guards_and_solve_constraints` (_export/non_strict_utils.py).
-    return _passes(error, "produce_guards_and_solve_constraints")
+    # NOTE: torch raises a ValueError or an AssertionError there.
+    return _passes(error, _SOLVED)
 
 
-def _passes(error: BaseException, function: str) -> bool:
-    return any(frame.f_code.co_name == function for frame, _, _ in python_frames.of_traceback(error))
+def _passes(error: BaseException, function: Symbol) -> bool:
+    return function.is_present and any(frame.f_code.co_name == function.name for frame, _, _ in python_frames.of_traceback(error))
 
 
 def values_on_the_way(error: BaseException) -> Iterator[Any]:
