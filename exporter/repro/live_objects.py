@@ -14,6 +14,7 @@ import torch
 
 from onnxplain.source import locations
 from onnxplain.torch_internals import code_objects
+from onnxplain.torch_internals.operators import written_as
 from onnxplain.torch_internals.python_values import is_a
 
 
@@ -105,7 +106,7 @@ def resolved(namespace: Mapping[str, Any], dotted: list[str]) -> Any:
 
 def is_same(found: Any, value: Any) -> bool:
     """Whether `found` is `value`, or what a decorator made of it."""
-    return found is value or value in (getattr(found, name, None) for name in ("__wrapped__", "function", "_init_fn"))
+    return found is value or value in (getattr(found, "__wrapped__", None), getattr(found, "function", None), written_as(found))
 
 
 def kind_of(value: object) -> str:

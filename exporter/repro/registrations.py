@@ -46,7 +46,8 @@ def _is_registration(file: File, node: ast.expr, operators: Set[str]) -> bool:
     target = resolved(file.namespace, dotted_name(function))
     given = [*node.args, *(each.value for each in node.keywords)] if isinstance(node, ast.Call) else []
     spaces = {each.value.partition("::")[0] for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str)}
-    if (getattr(target, "__module__", None) or "").startswith(("torch.library", "torch._library")) and spaces:
+    # NOTE: that is the module which torch's functions for operators name, also where torch defines them elsewhere (torch 2.11 to 2.15).
+    if getattr(target, "__module__", None) == torch.library.__name__ and spaces:
         return bool(spaces & operators)
     if isinstance(function, ast.Attribute) and file.defines(root := root_name(function)):
         return not isinstance(file.namespace.get(root), type | types.ModuleType | torch.nn.Module)

@@ -29,8 +29,7 @@ def like(tensor: torch.Tensor, place: str, *, as_input: bool) -> Expression:
     """
     if tensor.layout is not torch.strided or tensor.is_quantized:
         raise Unknown(place, f"a tensor of layout {tensor.layout}")
-    known = type(tensor) in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) or is_fake(tensor)
-    if not known and not hasattr(tensor, "_is_buffer"):
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) and not isinstance(tensor, torch.nn.Buffer) and not is_fake(tensor):
         raise Unknown(place, kind_of(tensor))
     shape = tuple(tensor.shape)
     dtype = {} if tensor.dtype is torch.float32 else {"dtype": literal(tensor.dtype)}

@@ -27,8 +27,8 @@ MAKE = Text("make")
 """The script's function for an object with a given state."""
 
 # NOTE: transformers marks each module whose weights it has initialized.
-_INTERNALS = frozenset({*vars(torch.nn.Module()), "_is_hf_initialized"})
-"""The attributes that every module has."""
+_INTERNALS = modules.IN_EVERY_MODULE | {"_is_hf_initialized"}
+"""The attributes that no code of the user sets."""
 _HEAP_TYPE = 1 << 9
 """The flag of a class that is not a part of the interpreter (Py_TPFLAGS_HEAPTYPE)."""
 _LONGEST = 1000
@@ -205,9 +205,9 @@ class _Writer:
         """A call that makes `module` with all that it holds."""
         parametrized = torch.nn.utils.parametrize.is_parametrized(module)
         if parametrized:
-            # NOTE: torch gives it a new class, derived from the original one (torch 2.13, nn/utils/parametrize.py).
+            # NOTE: torch gives it a new class, derived from the original one (torch 2.11 to 2.15, nn/utils/parametrize.py).
             cls = cls.__bases__[0]
-        if named(cls) is None:
+        if named(cls) is None or (parametrized and not modules.parametrizing_functions()):
             raise Unknown(path, kind_of(module))
         state: dict[str, Any] = {} if isinstance(module, torch.jit.ScriptModule) else dict(vars(module))
         plain = {name: value for name, value in state.items() if name not in _INTERNALS}
@@ -222,9 +222,10 @@ class _Writer:
         for name, child in module.named_children() if not state else modules.children(module).items():
             items.append((f"{name!r}: ", self._child(child, path, name)))
         if parametrized:
-            self.afterwards.append(call(Text(modules.NEW_CLASS), _at(path)))
+            new_class, new_property = map(Text, modules.parametrizing_functions())
+            self.afterwards.append(call(new_class, _at(path)))
             names = modules.children(dict(module.named_children())["parametrizations"])
-            self.afterwards += [call(Text(modules.NEW_PROPERTY), _at(path), literal(name)) for name in names]
+            self.afterwards += [call(new_property, _at(path), literal(name)) for name in names]
         self._hooks(module, path)
         return call(MAKE, Ref(cls), Items(None, ("{", "}"), tuple(items)))
 
@@ -297,15 +298,13 @@ class _Writer:
         return made
 
     def _hooks(self, module: torch.nn.Module, path: str) -> None:
-        for attribute, register in modules.HOOKS.items() if self._constructors else ():
-            with_kwargs = getattr(module, f"{attribute}_with_kwargs", {})
-            for key, hook in getattr(module, attribute, {}).items():
-                keywords = {"with_kwargs": Text("True")} if key in with_kwargs else {}
-                try:
-                    made = self.value(hook, _joined(path, attribute))
-                    self.afterwards.append(call(Text(f"{_at(path).text}.{register}"), made, keywords=keywords))
-                except Unknown as unknown:
-                    self.left_out.append(str(unknown))
+        for hook in modules.forward_hooks(module) if self._constructors else ():
+            keywords = {"with_kwargs": Text("True")} if hook.takes_keywords else {}
+            try:
+                made = self.value(hook.function, _joined(path, hook.attribute))
+                self.afterwards.append(call(Text(f"{_at(path).text}.{hook.register}"), made, keywords=keywords))
+            except Unknown as unknown:
+                self.left_out.append(str(unknown))
 
     def _weight(self, parameter: torch.Tensor, path: str, name: str) -> Expression:
         if (reference := self._reference(parameter, _joined(path, name))) is not None:
@@ -355,6 +354,8 @@ def _without_device(expression: Expression) -> tuple[object, ...]:
 def _scripted_class(module: torch.jit.ScriptModule) -> type:
     """The Python class that was scripted. TorchScript remembers only its name."""
     names = [name for name in modules.scripted_name(module).split(".")[1:] if not name.startswith("___torch_mangle")]
+    if not names:
+        raise Unknown("", "a class of TorchScript")
     found = getattr(sys.modules.get(".".join(names[:-1])), names[-1], None)
     if not isinstance(found, type):
         raise Unknown("", f"TorchScript of {'.'.join(names)}")

@@ -11,20 +11,48 @@ from typing import Any
 import torch
 
 from .put_back import put_back
-from .symbols import Symbol
+from .symbols import Attribute, Symbol
 
+# NOTE: read in torch 2.11, 2.13 and 2.15: _guards.py, Unsupported and UserError in _dynamo/exc.py, and the names that TorchDynamo gives to
+# code that it cannot trace.
 _CONTEXT = Symbol("torch._guards:TracingContext.extract_stack", without="findings of the strict strategy may lack a line")
+_EXCEPTIONS = "torch._dynamo.exc"
+_REASON = Attribute(f"{_EXCEPTIONS}:Unsupported.gb_type", without="with the strict strategy, findings do not say what stops a capture")
+_KIND = Attribute(f"{_EXCEPTIONS}:UserError.error_type", without="a dim that cannot have every size looks like other failures")
+_STACKS = [
+    Attribute(f"{_EXCEPTIONS}:{name}.real_stack", without="with the strict strategy, findings may lack their line")
+    for name in ("Unsupported", "UserError")
+]
 
 DATA_DEPENDENT_BRANCH = "Data-dependent branching"
-"""The name of a branch on a tensor (torch 2.11 to 2.15, _dynamo/symbolic_convert.py)."""
+"""The name of a branch on a tensor."""
 ALIASING = "Encountered aliasing during higher order op tracing"
-"""The name of a branch that returns its input (torch 2.11 to 2.15)."""
-LOST_SIZE = "PendingUnbackedSymbolNotFound"
-"""The class of the exception about a data-dependent size that no output has (torch 2.11 to 2.15)."""
+"""The name of a branch that returns its input."""
+Symbol(
+    "torch._dynamo.symbolic_convert:generic_jump",
+    without="with the strict strategy, a line that decides by data looks like other failures",
+    names=(DATA_DEPENDENT_BRANCH,),
+)
+Symbol(
+    "torch._dynamo.variables.higher_order_ops:check_aliasing_and_input_mutation",
+    without="with the strict strategy, a branch that returns its input looks like other failures",
+    names=(ALIASING,),
+)
+LOST_SIZE = Symbol(
+    "torch.fx.experimental.symbolic_shapes:PendingUnbackedSymbolNotFound",
+    without="a size from data that no output has looks like other failures",
+    otherwise=(),
+)
+"""The class of the exception about a data-dependent size that no output has."""
 
-
-# NOTE: read in torch 2.11, 2.13 and 2.15, _dynamo/decorators.py: `mark_dynamic` and others set these attributes of a tensor.
+# NOTE: read in torch 2.11, 2.13 and 2.15, _dynamo/decorators.py: `mark_dynamic` and others set these attributes of a tensor. 2.11 lacks the
+# second one.
 _MARKS = ("_dynamo_", "_has_dynamo_dim_marking")
+Symbol(
+    "torch._dynamo.decorators:mark_dynamic",
+    without="an export that fails may leave its dynamic dims to the next one",
+    names=("_dynamo_dynamic_indices",),
+)
 
 
 @contextmanager
@@ -54,17 +82,15 @@ def interpreted_stack() -> list[traceback.FrameSummary]:
 
 def graph_break_type(error: BaseException) -> str:
     """TorchDynamo's name for the code that it could not trace; empty for other errors."""
-    # NOTE: read in torch 2.11, 2.13 and 2.15, _dynamo/exc.py, Unsupported.
-    found = getattr(error, "gb_type", None)
+    found = _REASON.of(error)
     return found if isinstance(found, str) else ""
 
 
 def user_error_type(error: BaseException) -> str:
     """The name of the `UserErrorType` of an exception, such as CONSTRAINT_VIOLATION; empty for other errors."""
-    return str(getattr(getattr(error, "error_type", None), "name", ""))
+    return str(getattr(_KIND.of(error), "name", ""))
 
 
 def interpreted_frames(error: BaseException) -> Sequence[traceback.FrameSummary]:
     """The interpreted frames behind an exception. They are not in its traceback."""
-    # NOTE: read in torch 2.11, 2.13 and 2.15, _dynamo/exc.py: `real_stack` of Unsupported and UserError.
-    return getattr(error, "real_stack", None) or ()
+    return next(filter(None, (each.of(error) for each in _STACKS)), ())

@@ -3,28 +3,78 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 
 from .patching import Slot, wrapped
 from .python_values import is_a
+from .symbols import Attribute, Symbol
 
-# NOTE: read in torch 2.11, 2.13 and 2.15, nn/modules/module.py.
+# NOTE: read in torch 2.11, 2.13 and 2.15, nn/modules/module.py. Nothing can replace these three: torch.export itself reads and writes them,
+# and no public function gives the parts that are None, or that a module has twice.
 REGISTERED = ("_parameters", "_buffers", "_modules")
 """The attributes that hold the registered parts."""
-HOOKS = {"_forward_pre_hooks": "register_forward_pre_hook", "_forward_hooks": "register_forward_hook"}
-"""The attributes that hold hooks, and the methods that register one."""
-NEW_CLASS, NEW_PROPERTY = "torch.nn.utils.parametrize._inject_new_class", "torch.nn.utils.parametrize._inject_property"
-"""The functions (nn/utils/parametrize.py) that make a module parametrized, of which one changes its class, the other a parameter."""
+IN_EVERY_MODULE = frozenset(vars(torch.nn.Module()))
+"""The attributes that torch gives to every module."""
+
+_WITHOUT_HOOKS = "hooks are neither reported nor in the script that fails alike"
+_HOOKS = [
+    (
+        Attribute(f"torch.nn:Module._{kind}", without=_WITHOUT_HOOKS, otherwise={}),
+        Attribute(f"torch.nn:Module._{kind}_with_kwargs", without="the script that fails alike may call a hook wrongly", otherwise={}),
+        register,
+    )
+    for kind, register in (("forward_pre_hooks", "register_forward_pre_hook"), ("forward_hooks", "register_forward_hook"))
+]
+_NOT_PERSISTENT = Attribute(
+    "torch.nn:Module._non_persistent_buffers_set",
+    without="buffers that no state dict has lose their data if a model is built within enable_fake_mode",
+    otherwise=frozenset(),
+)
+
+# NOTE: read in torch 2.11, 2.13 and 2.15, nn/utils/parametrize.py.
+_PARAMETRIZING = [
+    Symbol(f"torch.nn.utils.parametrize:{name}", without="the script that fails alike lacks parametrized modules")
+    for name in ("_inject_new_class", "_inject_property")
+]
+
+_PARSED = Symbol("torch._C:_nn._parse_to", without="a model that moves its modules in forward cannot be captured")
+
+# NOTE: read in torch 2.11, 2.13 and 2.15, jit/_script.py and _C/__init__.pyi.
+_WITHOUT_SCRIPTED = "the script that fails alike lacks modules of TorchScript"
+_SCRIPTED = [
+    Attribute("torch.jit:RecursiveScriptModule._c", without=_WITHOUT_SCRIPTED),
+    Symbol("torch._C:ScriptModule._type", without=_WITHOUT_SCRIPTED),
+    Symbol("torch._C:ClassType.qualified_name", without=_WITHOUT_SCRIPTED),
+]
 
 
-def forward_hooks(module: torch.nn.Module) -> Iterator[Callable[..., Any]]:
+@dataclasses.dataclass(frozen=True)
+class Hook:
+    """A hook of a module.
+
+    Attributes:
+        attribute: Where torch keeps it.
+        register: The method that registers one of its kind.
+        function: It is called before or after `forward`.
+        takes_keywords: Whether it gets keyword arguments as well.
+    """
+
+    attribute: str
+    register: str
+    function: Callable[..., Any]
+    takes_keywords: bool
+
+
+def forward_hooks(module: torch.nn.Module) -> Iterator[Hook]:
     """The hooks that run before and after `forward`."""
-    for name in HOOKS:
-        yield from getattr(module, name, {}).values()
+    for attribute, with_keywords, register in _HOOKS:
+        for key, hook in attribute.of(module).items():
+            yield Hook(attribute.name, register, hook, key in with_keywords.of(module))
 
 
 def named_modules(model: torch.nn.Module, path: str = "") -> Iterator[tuple[str, torch.nn.Module]]:
@@ -58,12 +108,17 @@ def children(module: torch.nn.Module) -> Mapping[str, torch.nn.Module | None]:
 
 def without_state(module: torch.nn.Module) -> set[str]:
     """The names of its direct buffers that no state dict has."""
-    return module._non_persistent_buffers_set
+    return set(_NOT_PERSISTENT.of(module))
 
 
 def scripted_name(module: torch.jit.ScriptModule) -> str:
-    """The name that TorchScript gave to the class of a scripted module."""
-    return str(module._c._type().qualified_name())
+    """The name that TorchScript gave to the class of a scripted module; empty if it is not known."""
+    return str(module._c._type().qualified_name()) if all(each.is_present for each in _SCRIPTED) else ""
+
+
+def parametrizing_functions() -> Sequence[str]:
+    """The functions that give a parametrized module its class, and that class a tensor; none if the installed torch lacks one."""
+    return [each.path.replace(":", ".") for each in _PARAMETRIZING] if all(each.is_present for each in _PARAMETRIZING) else []
 
 
 def idle_conversions() -> contextlib.AbstractContextManager[None]:
@@ -71,12 +126,12 @@ def idle_conversions() -> contextlib.AbstractContextManager[None]:
 
     torch replaces all parameters of the module, which fails for the stand-ins of parameters during a capture.
     """
-    return wrapped(Slot(torch.nn.Module, "to"), _to)
+    return wrapped(Slot(torch.nn.Module, "to"), _to) if _PARSED.is_present else contextlib.nullcontext()
 
 
 def _to(original: Callable[..., Any], module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
     # NOTE: read in torch 2.11, 2.13 and 2.15: `Module.to` parses its arguments so, and converts floating-point and complex tensors.
-    device, dtype, _, memory_format = torch._C._nn._parse_to(*args, **kwargs)
+    device, dtype, _, memory_format = _PARSED.value(*args, **kwargs)
     tensors = itertools.chain(module.parameters(), module.buffers())
     if memory_format is None and all(
         device in (None, each.device) and (dtype in (None, each.dtype) or not (each.is_floating_point() or each.is_complex()))

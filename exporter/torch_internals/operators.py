@@ -6,26 +6,43 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .symbols import Symbol
+from .symbols import Attribute, Symbol
 
 if TYPE_CHECKING:
     from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
 else:
-    # NOTE: read in torch 2.11, 2.13 and 2.15, _ops.py: the classes of public objects.
+    # NOTE: read in torch 2.11, 2.13 and 2.15, _ops.py: the classes of public objects, on which torch.export is built, as is `_schema`.
     OpOverload = type(torch.ops.aten.add.Tensor)
     OpOverloadPacket = type(torch.ops.aten.add)
     HigherOrderOperator = next(each for each in type(torch.ops.higher_order.cond).__mro__ if each.__name__ == "HigherOrderOperator")
 
-__all__ = ["SQUEEZES", "TO_COPY", "HigherOrderOperator", "OpOverload", "OpOverloadPacket", "failed", "is_composite", "overloads", "schema"]
+__all__ = [
+    "SQUEEZES",
+    "TO_COPY",
+    "HigherOrderOperator",
+    "OpOverload",
+    "OpOverloadPacket",
+    "failed",
+    "is_composite",
+    "overloads",
+    "schema",
+    "written_as",
+]
 
 SQUEEZES = frozenset({torch.ops.aten.squeeze.default, torch.ops.aten.squeeze.dim, torch.ops.aten.squeeze.dims})
 """The operators that drop dims of size 1."""
 TO_COPY = torch.ops.aten._to_copy.default
-"""The operators of `Tensor.to` for another dtype."""
+"""The operator of `Tensor.to` for another dtype, one of core ATen."""
 
 _COMPOSITE = Symbol(
     "torch._C:DispatchKey.CompositeImplicitAutograd",
     without="operators that write to their arguments may seem to share memory with more values than they do",
+)
+_HAS_KERNEL = Symbol("torch._ops:OpOverload.has_kernel_for_dispatch_key", without=_COMPOSITE.without)
+
+# NOTE: read in torch 2.11, 2.13 and 2.15, _library/custom_ops.py.
+_WRITTEN_AS = Attribute(
+    "torch.library:CustomOpDef._init_fn", without="the script that fails alike may lack an operator of torch.library.custom_op"
 )
 
 
@@ -42,8 +59,13 @@ def overloads(name: str) -> list[OpOverload]:
 
 def is_composite(operator: OpOverload) -> bool:
     """Whether torch composes `operator` of other operators, including its gradient. True if that is not known."""
-    key = _COMPOSITE.value
-    return key is None or bool(operator.has_kernel_for_dispatch_key(key))
+    known = _COMPOSITE.is_present and _HAS_KERNEL.is_present
+    return not known or bool(operator.has_kernel_for_dispatch_key(_COMPOSITE.value))
+
+
+def written_as(operator: object) -> object:
+    """The function that torch.library.custom_op made an operator of; None for other objects."""
+    return _WRITTEN_AS.of(operator)
 
 
 def failed(node: torch.fx.Node) -> bool:

@@ -2,38 +2,53 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 import sympy
+from typing_extensions import override
+
+from .symbols import Symbol
 
 # NOTE: read in torch 2.11, 2.13 and 2.15, utils/_sympy: the expressions that torch.export returns, in `range_constraints` and shapes, are
 # made of these classes.
-from torch.utils._sympy.functions import FloorDiv, IntTrueDiv, Max, Min, Mod, PythonMod, ToFloat, TruncToInt
-from torch.utils._sympy.printers import PythonPrinter
-from typing_extensions import override
-
-REMAINDERS = (Mod, PythonMod)
-"""Functions for a remainder."""
-CONVERSIONS = (IntTrueDiv, Max, Min, ToFloat, TruncToInt)
-"""Functions that Python names otherwise: a quotient of integers, the largest and the least, a float, an integer."""
-DIVISIONS = (Mod, PythonMod, FloorDiv)
-"""Functions for a remainder or a quotient."""
+_FUNCTIONS = "torch.utils._sympy.functions"
+_REMAINDERS = [Symbol(f"{_FUNCTIONS}:{name}", without="findings may miss that a size must be a multiple") for name in ("Mod", "PythonMod")]
+_WITHOUT = "findings about dims may name a function of torch in place of Python's"
+_CONVERSIONS = [Symbol(f"{_FUNCTIONS}:{name}", without=_WITHOUT) for name in ("IntTrueDiv", "Max", "Min", "ToFloat", "TruncToInt")]
+_PRINTER = Symbol("torch.utils._sympy.printers:PythonPrinter", without=_WITHOUT, otherwise=sympy.StrPrinter)
 
 
-class _Printer(PythonPrinter):
-    """Python as a user would write it."""
+def remainders() -> tuple[type[sympy.Basic], ...]:
+    """The functions for a remainder."""
+    return tuple(each.value for each in _REMAINDERS if each.is_present)
 
-    @override
-    def _print_ToFloat(self, expression: sympy.Basic) -> str:
-        return str(self._print(expression.args[0]))
 
-    @override
-    def _print_TruncToInt(self, expression: sympy.Basic) -> str:
-        return f"int({self._print(expression.args[0])})"
-
-    @override
-    def _print_Float(self, expression: sympy.Float) -> str:
-        return repr(float(expression))
+def is_pythons(expression: sympy.Basic) -> bool:
+    """Whether Python has operators or other names for functions in `expression`: a remainder, a quotient, the largest and the least."""
+    return bool(expression.has(*(each.value for each in (*_REMAINDERS, *_CONVERSIONS) if each.is_present)))
 
 
 def as_python(expression: sympy.Basic) -> str:
     """`expression` with Python's operators."""
-    return str(_Printer().doprint(expression))
+    return str(_printer(_PRINTER.value)().doprint(expression))
+
+
+@functools.cache
+def _printer(base: Any) -> Any:
+    """A printer that writes Python as a user would write it."""
+
+    class Printer(base):  # type: ignore[misc]  # torch's or sympy's class
+        @override
+        def _print_ToFloat(self, expression: sympy.Basic) -> str:
+            return str(self._print(expression.args[0]))
+
+        @override
+        def _print_TruncToInt(self, expression: sympy.Basic) -> str:
+            return f"int({self._print(expression.args[0])})"
+
+        @override
+        def _print_Float(self, expression: sympy.Float) -> str:
+            return repr(float(expression))
+
+    return Printer

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import sympy
+from torch.utils._sympy.functions import Mod
 
 from onnxplain.capture.observe.size_limits import Limit, excludes, is_bound, limit_of
-from onnxplain.torch_internals.symbolic_expressions import Mod
 
 SIZE, OTHER = sympy.symbols("size other", integer=True, positive=True)
 

@@ -250,7 +250,7 @@ def test_the_registered_parts_of_modules() -> None:
     model.register_module("none", None)
     assert [path for path, _ in modules.named_modules(model)] == ["", "0", "1", "1.0"]
     assert [path for path, _ in modules.named_modules(model, "root")] == ["root", "root.0", "root.1", "root.1.0"]
-    assert set(modules.forward_hooks(inner)) == {before, after}
+    assert {hook.function for hook in modules.forward_hooks(inner)} == {before, after}
     assert modules.parameters(model[0]) == {"weight": model[0].weight, "bias": None}
     assert modules.buffers(inner).keys() == {"running_mean", "running_var", "num_batches_tracked", "hidden"}
     assert list(modules.children(model)) == ["0", "1", "2", "none"]
@@ -269,9 +269,12 @@ def test_operators() -> None:
 
 
 def test_expressions_as_python() -> None:
+    from torch.utils._sympy.functions import FloorDiv, Max, Mod, ToFloat
+
     x = sympy.Symbol("x", integer=True)
-    assert symbolic_expressions.as_python(symbolic_expressions.FloorDiv(x, 2) + 1) == "1 + (x // 2)"
-    assert all(issubclass(each, sympy.Function) for each in (*symbolic_expressions.REMAINDERS, *symbolic_expressions.DIVISIONS))
+    assert symbolic_expressions.as_python(FloorDiv(x, 2) + 1) == "1 + (x // 2)"
+    assert [isinstance(each, symbolic_expressions.remainders()) for each in (Mod(x, 3), x)] == [True, False]
+    assert [symbolic_expressions.is_pythons(each) for each in (Mod(x, 3) + 1, Max(x, 3), ToFloat(x), x + 1)] == [True, True, True, False]
 
 
 def test_sizes_guards_and_their_symbols() -> None:

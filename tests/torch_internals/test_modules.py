@@ -77,10 +77,15 @@ def test_modules_with_their_paths() -> None:
 def test_hooks_before_and_after() -> None:
     module = nn.ReLU()
     assert list(modules.forward_hooks(module)) == []
-    first, second = (lambda *args: None), (lambda *args: None)
+    first, second, third = (lambda *args: None), (lambda *args: None), (lambda *args: None)
     module.register_forward_hook(second)
+    module.register_forward_hook(third, with_kwargs=True)
     module.register_forward_pre_hook(first)
-    assert list(modules.forward_hooks(module)) == [first, second]
+    assert list(modules.forward_hooks(module)) == [
+        modules.Hook("_forward_pre_hooks", "register_forward_pre_hook", first, False),
+        modules.Hook("_forward_hooks", "register_forward_hook", second, False),
+        modules.Hook("_forward_hooks", "register_forward_hook", third, True),
+    ]
 
 
 def test_the_direct_parts() -> None:

@@ -34,7 +34,7 @@ def findings(finished: Finished) -> Iterator[Finding]:
 def _of_hooks(model: torch.nn.Module, frames: Sequence[Location]) -> Iterator[Finding]:
     for path, module in named_modules(model):
         for hook in forward_hooks(module):
-            code = code_of_call(hook)
+            code = code_of_call(hook.function)
             if code is None or not locations.is_users(code.co_filename):
                 continue
             lines = lines_of(code)

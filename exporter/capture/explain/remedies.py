@@ -75,7 +75,7 @@ def for_error(error: Exception, place: Location | None, holds: Callable[[Locatio
     expression = syntax.expression_at(place) if place is not None else ""
     if any(is_a(value, OpOverload) and value.namespace == "quantized" for value in known):
         return QuantizedWeights(module=expression), _IN_FLOAT
-    if any(type(each).__name__ == dynamo.LOST_SIZE for each in chain(error)):
+    if any(isinstance(each, dynamo.LOST_SIZE.value) for each in chain(error)):
         return SizeLost(expression=expression), _with_positions(place, holds)
     if graph_break_type(error) == dynamo.ALIASING:
         return BranchesMismatch(problem="one returns its input or a part of it"), _with_copies(place)

@@ -9,7 +9,7 @@ import sympy
 
 from onnxplain.request import InputDim, Kind
 from onnxplain.torch_internals import shape_env
-from onnxplain.torch_internals.symbolic_expressions import CONVERSIONS, REMAINDERS, as_python
+from onnxplain.torch_internals.symbolic_expressions import as_python, is_pythons, remainders
 
 
 class DimSymbols:
@@ -87,9 +87,9 @@ def _root(expression: sympy.Basic, value: int) -> tuple[sympy.Basic, int] | None
 
 def as_text(relation: sympy.Basic) -> str:
     """`relation` as a Python expression."""
-    if isinstance(relation, sympy.Le) and isinstance(relation.lhs, REMAINDERS) and relation.rhs == 0:
+    if isinstance(relation, sympy.Le) and isinstance(relation.lhs, remainders()) and relation.rhs == 0:
         # NOTE: torch asks `size % 2 > 0` as well.
         return f"{as_text(relation.lhs)} == 0"
     if isinstance(relation, sympy.Rel):
         return f"{as_text(relation.lhs)} {relation.rel_op} {as_text(relation.rhs)}"
-    return as_python(relation) if relation.has(*REMAINDERS, *CONVERSIONS) else str(relation)
+    return as_python(relation) if is_pythons(relation) else str(relation)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import sympy
 
-from onnxplain.torch_internals.symbolic_expressions import REMAINDERS
+from onnxplain.torch_internals.symbolic_expressions import remainders
 
 _SMALL = range(34)
 _OTHERS = (3, 4)
@@ -71,7 +71,7 @@ def _last(relation: sympy.Basic, symbol: sympy.Symbol, right: int, wrong: int) -
 
 def is_bound(relation: sympy.Basic, symbol: sympy.Symbol, example: int, most: int) -> bool:
     """Whether `relation` holds for a few sizes only, such as the divisors of a number, and so excludes all larger ones up to `most`."""
-    if not any(isinstance(each, REMAINDERS) and symbol in each.args[1].free_symbols for each in sympy.preorder_traversal(relation)):
+    if not any(isinstance(each, remainders()) and symbol in each.args[1].free_symbols for each in sympy.preorder_traversal(relation)):
         return False
     largest = max((int(each) for each in relation.atoms(sympy.Integer)), default=0)
     beyond = [size for size in range(largest + 1, largest + _FEW) if size <= most]
