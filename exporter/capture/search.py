@@ -77,7 +77,7 @@ class Search:
         """The strategies of the request; capture below autograd follows a failure of the first where the model computed gradients."""
         for name in self.request.strategies:
             yield of(name)
-            if name == "non-strict" and self._differentiates and gradients.CAN_CAPTURE:
+            if name == "non-strict" and self._differentiates and gradients.can_capture():
                 yield ALL["below autograd"]
 
     def remarks(self, finished: Finished) -> Iterator[Finding]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 
-# NOTE: read in torch 2.11, 2.13 and 2.15; `torch.fx.experimental` has no public twin, and torch.export traces with it as well.
-from torch.fx.experimental.proxy_tensor import decompose, make_fx
+# NOTE: read in torch 2.11, 2.13 and 2.15; no public function replaces it, and torch.export traces with it as well (_export/__init__.py).
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from .operators import OpOverload
 from .symbols import Symbol
 
 __all__ = ["decomposition_of", "traced"]
 
+# NOTE: read in torch 2.11, 2.13 and 2.15, _decomp/__init__.py and _ops.py.
 _TABLE = Symbol(
     "torch._decomp:decomposition_table",
     without="operators that only eager mode knows how to decompose have no translation",
@@ -25,6 +27,13 @@ _CORE = Symbol(
     "torch._decomp:_core_aten_decompositions_post_autograd",
     without="an export that decomposes operators takes a tenth of a second longer",
     otherwise=torch.export.default_decompositions,
+)
+_CAN_DECOMPOSE = Symbol("torch._ops:OpOverload._can_decompose", without="operators that torch decomposes in C++ have no translation")
+# NOTE: `make_fx` takes decompositions as well, but copies the whole table.
+_DECOMPOSING = Symbol(
+    "torch.fx.experimental.proxy_tensor:decompose",
+    without="operators are decomposed in several steps, so an export takes longer",
+    otherwise=lambda _: contextlib.nullcontext(),
 )
 
 Decomposition = Callable[..., Any]
@@ -38,11 +47,10 @@ def decomposition_of(operator: OpOverload) -> Decomposition | None:
     """
     if operator in _core():
         return _core()[operator]
-    can = getattr(operator, "_can_decompose", None)
     try:
-        return operator.decompose if can is not None and can() else _TABLE.value.get(operator)
+        return operator.decompose if _CAN_DECOMPOSE.is_present and _CAN_DECOMPOSE.value(operator) else _TABLE.value.get(operator)
     except RuntimeError:
-        # NOTE: the dispatcher does not know operators that only TorchScript has, such as aten::size (read in torch 2.13).
+        # NOTE: the dispatcher does not know operators that only TorchScript has, such as aten::size (read in torch 2.11, 2.13 and 2.15).
         return None
 
 
@@ -93,7 +101,7 @@ def traced(
     functional = torch.func.functionalize(function) if writes else function
 
     def call(*inputs: Any) -> Any:
-        with decompose(_Wanted(find)):
+        with _DECOMPOSING.value(_Wanted(find)):
             return functional(*inputs)
 
     made: torch.fx.GraphModule = make_fx(call)(*inputs)

@@ -6,14 +6,21 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-# NOTE: read in torch 2.11, 2.13 and 2.15, utils/_python_dispatch.py: private by name only, since the documentation derives from it.
+# NOTE: read in torch 2.11, 2.13 and 2.15, utils/_python_dispatch.py: private by name only, since torch's documentation derives from it, as
+# FakeTensorMode does, on which torch.export is built.
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import pytree
 from .operators import HigherOrderOperator
+from .symbols import Symbol
 
 OnCall = Callable[[Any, tuple[Any, ...], Any], None]
 """Called with the operator, its positional arguments and its result."""
+
+
+_MODE = "torch.utils._python_dispatch:TorchDispatchMode"
+Symbol(f"{_MODE}.supports_higher_order_operators", without="a model with torch.cond or a loop cannot be watched while it runs")
+Symbol(f"{_MODE}.ignore_compile_internals", without="after a model with torch.cond was watched, later exports may fail")
 
 
 class _Seeing(TorchDispatchMode):

@@ -42,24 +42,14 @@ def present() -> Iterator[None]:
     """While it is open, fake quantization has fake kernels."""
     # NOTE: read in torch 2.11, 2.13 and 2.15, _subclasses/fake_tensor.py. It passes over a kernel that returns NotImplemented.
     with contextlib.ExitStack() as stack:
-        for operator, kernel in _kernels().items() if TABLE.is_present else ():
-            stack.enter_context(wrapped(KernelSlot(TABLE.value, operator), kernel))
+        for operator, kernel in _KERNELS if TABLE.is_present else ():
+            if operator.is_present:
+                stack.enter_context(wrapped(KernelSlot(TABLE.value, operator.value), kernel))
         yield
 
 
 def _refused(*_: Any, **__: Any) -> Any:
     return NotImplemented
-
-
-def _kernels() -> dict[OpOverload, Callable[..., Any]]:
-    aten = torch.ops.aten
-    return {
-        aten.fake_quantize_per_tensor_affine_cachemask.default: _with_mask,
-        aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default: _with_mask,
-        aten.fake_quantize_per_channel_affine_cachemask.default: _with_mask,
-        aten._fake_quantize_learnable_per_tensor_affine.default: _alike,
-        aten._fake_quantize_learnable_per_channel_affine.default: _alike,
-    }
 
 
 def _alike(original: Any, mode: Any, operator: OpOverload, values: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
@@ -72,3 +62,16 @@ def _with_mask(original: Any, mode: Any, operator: OpOverload, values: torch.Ten
     del original, operator
     with mode:
         return torch.empty_like(values), torch.empty_like(values, dtype=torch.bool)
+
+
+_KERNELS: list[tuple[Symbol, Callable[..., Any]]] = [
+    (Symbol(f"torch.ops:aten.{name}.default", without="fake quantization with dynamic sizes cannot be captured"), kernel)
+    for name, kernel in (
+        ("fake_quantize_per_tensor_affine_cachemask", _with_mask),
+        ("_fake_quantize_per_tensor_affine_cachemask_tensor_qparams", _with_mask),
+        ("fake_quantize_per_channel_affine_cachemask", _with_mask),
+        ("_fake_quantize_learnable_per_tensor_affine", _alike),
+        ("_fake_quantize_learnable_per_channel_affine", _alike),
+    )
+]
+"""The operators without a fake kernel, and ours."""

@@ -13,15 +13,16 @@ from typing import Any
 import torch
 
 from .patching import Slot, wrapped
-from .symbols import Symbol
+from .symbols import Attribute, Symbol
 
 _RECOMPILE = Symbol("torch.fx.graph_module:GraphModule.recompile", without="exports take a tenth longer")
+_GENERATOR = Attribute("torch.fx.graph:Graph._codegen", without=_RECOMPILE.without)
 
 
 @contextlib.contextmanager
 def deferred() -> Iterator[None]:
     """While it is open, a graph module that torch compiles gets its code when it is first called, or when its code is read."""
-    if not _RECOMPILE.is_present:
+    if not (_RECOMPILE.is_present and _GENERATOR.is_present):
         yield
         return
     with wrapped(Slot(torch.fx.GraphModule, "recompile"), _defer):

@@ -16,14 +16,23 @@ from . import pytree
 from .patching import Slot, wrapped
 from .symbols import Symbol
 
-# NOTE: torch.export.export calls it with pre_dispatch=True.
-_EXPORT = Symbol("torch.export._trace:_export", without="most models that differentiate in forward cannot be captured")
+# NOTE: read in torch 2.11, 2.13 and 2.15, export/__init__.py: torch.export.export calls it with pre_dispatch=True.
+_EXPORT = Symbol(
+    "torch.export._trace:_export",
+    without="most models that differentiate in forward cannot be captured",
+    names=("dynamic_shapes", "strict", "pre_dispatch", "prefer_deferred_runtime_asserts_over_guards"),
+)
+# NOTE: read in torch 2.11, 2.13 and 2.15, _functorch/eager_transforms.py: torch.func's functions of gradients open these contexts.
 _BACKWARD = Symbol(
     "torch._functorch.eager_transforms:grad_increment_nesting",
     without="most models that use functions of torch.func cannot be captured",
 )
 _FORWARD = Symbol("torch._functorch.eager_transforms:jvp_increment_nesting", without=_BACKWARD.without)
-CAN_CAPTURE = _EXPORT.is_present
+
+
+def can_capture() -> bool:
+    """Whether the installed torch has what `export` needs."""
+    return _EXPORT.is_present
 
 
 @contextlib.contextmanager
@@ -36,7 +45,7 @@ def noticed(on_gradient: Callable[[], None]) -> Iterator[None]:
 
     with contextlib.ExitStack() as stack:
         slots = [Slot(torch.autograd, "grad"), Slot(torch.autograd, "backward")]
-        nested = [each.path.rpartition(":")[2] for each in (_BACKWARD, _FORWARD) if each.is_present]
+        nested = [each.name for each in (_BACKWARD, _FORWARD) if each.is_present]
         for slot in (*slots, *(Slot(torch._functorch.eager_transforms, name) for name in nested)):
             stack.enter_context(wrapped(slot, noticing))
         yield

@@ -13,15 +13,25 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from . import pytree, shape_env, tracing
 from .fake_kernels import TABLE, KernelSlot
 from .fake_tensors import FakeTensor, share_memory
 from .operators import OpOverload, OpOverloadPacket, overloads, schema
 from .patching import wrapped
+from .symbols import Attribute, Symbol
 
 shape_env.leave_out(__file__)
+
+# NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/proxy_tensor.py: the tracer makes the node of an operator before the operator's
+# fake kernel runs.
+_WITHOUT = "code that branches on a value that no input decides cannot be captured"
+_ROOT = Attribute("torch.fx.experimental.proxy_tensor:PythonKeyTracer.root", without=_WITHOUT)
+_IS_TRUE = Symbol(
+    "torch.fx.experimental.symbolic_shapes:statically_known_true",
+    without="code that branches on the largest of equal values may not be captured",
+    otherwise=lambda _: False,
+)
 
 _LARGEST = 1 << 20
 """The most elements of a tensor whose values are computed."""
@@ -29,6 +39,7 @@ _LARGEST = 1 << 20
 _MOST = 1 << 24
 """The most elements of all these tensors together."""
 
+# NOTE: operators whose names begin with an underscore are those of core ATen, which torch documents.
 _ATEN = torch.ops.aten
 
 _FILLED: dict[OpOverloadPacket, int | float | str] = {
@@ -109,11 +120,10 @@ class _Graph:
     def _new(self, last: torch.fx.Node) -> Iterator[torch.fx.Node]:
         """The nodes since the last call, up to the newest one."""
         nodes = last.graph.nodes
-        node = self._last.next if self._last is not None else next(iter(nodes))
-        while node.op != "root":
-            yield node
-            self._last = node
-            node = node.next
+        newest = next(iter(reversed(nodes)))
+        while self._last is not newest:
+            self._last = self._last.next if self._last is not None else next(iter(nodes))
+            yield self._last
 
     def _computed(self, node: torch.fx.Node, root: Any) -> Any:
         if node.op == "get_attr":
@@ -238,7 +248,7 @@ def _reduced(packet: OpOverloadPacket, element: torch.Tensor, source: torch.Tens
     truth = bool(element.item())
     # NOTE: these results are those of no elements as well.
     is_any_size = (packet is _ATEN.any and not truth) or (packet is _ATEN.all and truth) or (packet is _ATEN.sum and not truth)
-    if not is_any_size and (packet is _ATEN.sum or not all(statically_known_true(size > 0) for size in source.shape)):
+    if not is_any_size and (packet is _ATEN.sum or not all(_IS_TRUE.value(size > 0) for size in source.shape)):
         raise _Unknown
     return result
 
@@ -251,7 +261,7 @@ def _is_on_elements(packet: OpOverloadPacket) -> bool:
 @contextlib.contextmanager
 def known() -> Iterator[None]:
     """While it is open, `.item()` of a tensor that no input decides returns its value."""
-    if not TABLE.is_present:
+    if not (TABLE.is_present and _ROOT.is_present):
         yield
         return
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from .patching import Slot
-from .symbols import Symbol
+from .symbols import Attribute, Symbol
 
 _KEYS = Symbol("torch._C:DispatchKey", without="recurrent layers fix their length, and an export may refuse loops over weights")
 
-# NOTE: read in torch 2.11, 2.13 and 2.15, _ops.py: `py_kernels` of an operator, and `_dispatch_cache`, which keeps resolved kernels.
+# NOTE: read in torch 2.11, 2.13 and 2.15, _ops.py: the kernels of an operator, and a cache that keeps resolved kernels.
+_KERNELS = Attribute("torch._ops:OperatorBase.py_kernels", without=_KEYS.without, otherwise={})
+_RESOLVED = Attribute("torch._ops:OperatorBase._dispatch_cache", without=_KEYS.without)
 
 
 class KernelSlot(Slot):
@@ -26,10 +28,12 @@ class KernelSlot(Slot):
     def put(self, function: Any) -> None:
         """Another kernel."""
         self.owner.py_kernels[self._key] = function
-        getattr(self.owner, "_dispatch_cache", {}).clear()
+        self.owner._dispatch_cache.clear()
 
 
 def slots(operators: list[Any], *keys: str) -> list[KernelSlot]:
     """The kernels that `operators` have for dispatch keys of these names, if the installed torch has them."""
+    if not _RESOLVED.is_present:
+        return []
     known = [key for name in keys if (key := getattr(_KEYS.value, name, None)) is not None]
-    return [KernelSlot(operator, key) for operator in operators for key in known if key in getattr(operator, "py_kernels", {})]
+    return [KernelSlot(operator, key) for operator in operators for key in known if key in _KERNELS.of(operator)]

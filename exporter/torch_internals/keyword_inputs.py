@@ -17,7 +17,7 @@ import torch
 from .patching import Slot, wrapped
 from .symbols import Symbol
 
-# NOTE: read in torch 2.13: export/dynamic_shapes.py defines the function, the others import it.
+# NOTE: read in torch 2.11, 2.13 and 2.15: export/dynamic_shapes.py defines the function, the others import it.
 _USERS = [
     Symbol(f"{module}:_combine_args", without="dims of inputs that forward takes as **kwargs cannot be dynamic")
     for module in ("torch._export.non_strict_utils", "torch.export._trace", "torch.export.dynamic_shapes", "torch._dynamo.eval_frame")

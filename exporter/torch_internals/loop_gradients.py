@@ -23,8 +23,8 @@ _BELOW = Symbol("torch._C:_AutoDispatchBelowAutograd", without="loops over weigh
 @contextlib.contextmanager
 def left_out() -> Iterator[None]:
     """While it is open, loops run as if no tensor needed a gradient."""
-    # NOTE: read in torch 2.13, _ops.py: `py_autograd_impl` registers a kernel there that bypasses autograd by itself where no gradient is
-    # needed.
+    # NOTE: read in torch 2.11, 2.13 and 2.15, _ops.py: `py_autograd_impl` registers a kernel there that bypasses autograd by itself where
+    # no gradient is needed.
     below = _BELOW.value
     loops = [loop for name in _LOOPS if (loop := getattr(torch.ops.higher_order, name, None)) is not None]
     with contextlib.ExitStack() as stack:

@@ -13,10 +13,11 @@ import torch
 from .patching import Slot, wrapped
 from .symbols import Symbol
 
-# NOTE: while torch.export captures without TorchDynamo, this function replaces both.
+# NOTE: read in torch 2.11, 2.13 and 2.15: while torch.export captures without TorchDynamo, this function replaces both.
 _MIN_MAX = Symbol(
     "torch._export.non_strict_utils:_tensor_min_max",
     without="`max` and `min` of three or more sizes choose one of them during the capture",
+    names=("real_callable", "tensor_callable"),
 )
 
 
@@ -34,5 +35,5 @@ def of_several_sizes() -> Iterator[None]:
             return functools.reduce(call, args)
         return call(*args, **kwargs)
 
-    with wrapped(Slot(sys.modules["torch._export.non_strict_utils"], "_tensor_min_max"), min_max):
+    with wrapped(Slot(sys.modules["torch._export.non_strict_utils"], _MIN_MAX.name), min_max):
         yield

@@ -11,6 +11,18 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from .operators import OpOverload, schema
+from .symbols import Symbol
+
+# NOTE: read in torch 2.11, 2.13 and 2.15. A C++ kernel must not be called with fake tensors, which have no data, and no public function
+# tells C++ kernels from Python kernels.
+_WITHOUT = "operators that users have written in Python have no translation"
+_NEEDED = [
+    Symbol("torch._C:_dispatch_dump", without=_WITHOUT),
+    Symbol("torch._C:DispatchKeySet", without=_WITHOUT),
+    Symbol("torch._ops:OpOverload.redispatch", without=_WITHOUT),
+]
+
 _REGISTERED = re.compile(r"^(\w+)(?:\[alias\])?: registered at (.+\.py):\d+ ", re.MULTILINE)
 """A line of the dispatcher's table that names a Python file (torch 2.11 to 2.15)."""
 _KEYS = {"CompositeExplicitAutograd": "CPU", "CPU": "CPU", "CUDA": "CUDA"}
@@ -46,14 +58,11 @@ class WithoutData(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def python_kernel(target: torch._ops.OpOverload) -> PythonKernel | None:
+def python_kernel(target: OpOverload) -> PythonKernel | None:
     """The implementation in Python that torch would call for `target`; None if it is written in C++, or writes to its arguments."""
-    # NOTE: `_dispatch_dump` is private (torch 2.11 to 2.15). But a C++ kernel must not be called with fake tensors, which have no data,
-    # and no public function tells C++ kernels from Python kernels.
-    dump = getattr(torch._C, "_dispatch_dump", None)
-    if dump is None or target._schema.is_mutable:
+    if not all(each.is_present for each in _NEEDED) or schema(target).is_mutable:
         return None
-    registered = dict(_REGISTERED.findall(dump(target.name())))
+    registered = dict(_REGISTERED.findall(torch._C._dispatch_dump(target.name())))
     for name, key in _KEYS.items():
         if name in registered:
             # NOTE: with these keys the call bypasses the modes that watch it and goes to the kernel, whose calls are watched again.

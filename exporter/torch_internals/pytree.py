@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-# NOTE: read in torch 2.11, 2.13 and 2.15, utils/_pytree.py. Nothing can replace it: without it no input can be flattened.
+# NOTE: read in torch 2.11, 2.13 and 2.15, utils/_pytree.py. Nothing can replace it: torch.export itself flattens inputs with it.
 from torch.utils._pytree import (
     GetAttrKey,
     MappingKey,

@@ -31,6 +31,7 @@ def taken() -> Iterator[None]:
         yield
 
 
+# NOTE: read in torch 2.11, 2.13 and 2.15: the parameters of these public functions, and `has_hint` (fx/experimental/sym_node.py).
 def _replacements() -> Iterator[tuple[Slot, Callable[..., Any]]]:
     yield Slot(math, "sqrt"), _sqrt
     yield Slot(torch, "as_tensor"), _as_tensor

@@ -17,14 +17,14 @@ import torch
 
 from .patching import Slot, wrapped
 from .put_back import put_back
-from .symbols import Symbol
+from .symbols import Attribute, Symbol
 
-# NOTE: every tracer makes its nodes in TracerBase.create_node.
+# NOTE: read in torch 2.11, 2.13 and 2.15, fx: all names of this file. Every tracer makes its nodes in TracerBase.create_node.
 _CREATE_NODE = Symbol(
     "torch.fx.proxy:TracerBase.create_node",
     without="findings in a helper function are at the line of forward that calls it",
 )
-
+Symbol("torch.fx.proxy:TracerBase.record_stack_traces", without="a capture takes longer")
 
 _NOTHING = object()
 
@@ -124,7 +124,7 @@ def wrappers_as_before() -> Iterator[None]:
 
     replaced: list[tuple[dict[str, Any], str, Any, Any]] = []
     owner = torch.fx._symbolic_trace
-    before = getattr(owner, "CURRENT_PATCHER", None)
+    before = getattr(owner, _PATCHER.name, None)
 
     def patch(original: Any, patcher: Any, namespace: dict[str, Any], name: str, new: Any, *args: Any, **kwargs: Any) -> Any:
         replaced.append((namespace, name, namespace.get(name, _NOTHING), new))
@@ -163,9 +163,15 @@ def generated_code_as_before() -> Iterator[None]:
         left = True
 
 
+_FILE = "<eval_with_key>."
+_WITHOUT_LINES = "findings in a branch of torch.cond are at the line of torch.cond"
+Symbol("torch.fx.graph_module:_EvalCacheLoader._get_key", without=_WITHOUT_LINES, names=(_FILE,))
+_LINES = Attribute("torch.fx.graph_module:GraphModule._lineno_map", without=_WITHOUT_LINES)
+
+
 def is_generated(file: str) -> bool:
     """Whether torch generated the code of a `file` from a graph."""
-    return file.startswith("<eval_with_key>")
+    return file.startswith(_FILE)
 
 
 def node_of_generated(frame: types.FrameType) -> torch.fx.Node | None:
@@ -173,9 +179,9 @@ def node_of_generated(frame: types.FrameType) -> torch.fx.Node | None:
 
     TorchDynamo turns a branch of torch.cond into a graph, which then runs as Python instead of the user's lines.
     """
-    # NOTE: read in torch 2.11, 2.13 and 2.15, fx/graph.py: `_lineno_map` leads from a line below the `def` to the index of a node.
+    # NOTE: `_lineno_map` leads from a line below the `def` to the index of a node.
     graph_module = frame.f_locals.get("self")
-    index = (getattr(graph_module, "_lineno_map", None) or {}).get(frame.f_lineno - frame.f_code.co_firstlineno)
+    index = (_LINES.of(graph_module) or {}).get(frame.f_lineno - frame.f_code.co_firstlineno)
     if not isinstance(graph_module, torch.fx.GraphModule) or index is None:
         return None
     return next(itertools.islice(graph_module.graph.nodes, index, None), None)
