@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from .atomic_files import replace_file, write_file
+from .atomic_files import Prepared, check_regular, replace_file, write_file
 from .code_flow import GRAPHS, GraphText, Step, graphs_folder
 from .context import DiagnosticContext, Evidence, StageFailed
 from .diagnostic import Diagnostic, Suppression
@@ -73,6 +73,7 @@ __all__ = [
     "OnnxExporterError",
     "Page",
     "RaisedByModel",
+    "Prepared",
     "Recorded",
     "Region",
     "Renamed",
@@ -93,6 +94,7 @@ __all__ = [
     "Verdict",
     "accept_findings",
     "chain",
+    "check_regular",
     "describe",
     "described_error",
     "excerpt",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import pathlib
+from collections.abc import Iterator
 
 from .code_flow import GraphText
 from .diagnostic import Diagnostic
@@ -132,6 +133,15 @@ class Log:
     def active(self) -> tuple[Diagnostic, ...]:
         """The findings that count: those that no comment in the source suppresses, and those that stopped the export."""
         return tuple(finding for finding in self.findings if finding.suppression is None or finding.blocking)
+
+    def files(self) -> Iterator[str]:
+        """The files that the log speaks of: sources and outputs. A file may come several times."""
+        for finding in self.findings:
+            for place in (finding.location, *finding.occurrences, *finding.stack, *finding.related):
+                if place is not None and place.file:
+                    yield place.file
+            yield from (edit.file for fix in finding.fixes for edit in fix.edits)
+        yield from (str(artifact.path) for artifact in self.artifacts)
 
     def count(self, level: Level) -> int:
         """The number of active findings of `level`."""

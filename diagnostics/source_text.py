@@ -17,8 +17,8 @@ def line_text(file: str, line: int) -> str:
     """Line `line` (from 1) of `file` without its line end; empty if there is no such file or line."""
     try:
         return linecache.getline(file, line).rstrip("\r\n")
-    except ValueError:
-        # No file can have this name: it contains NUL or half a surrogate pair.
+    except (LookupError, ValueError):
+        # No file can have this name: it contains NUL or half a surrogate pair. Or it declares a codec that is none for text, such as `hex`.
         return ""
 
 

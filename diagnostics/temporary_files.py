@@ -34,7 +34,7 @@ class Temporary:
     def __init__(self, parent: pathlib.Path, make: Callable[[pathlib.Path], None]) -> None:
         self._held: int | None = None
         while True:
-            self.path = parent / f".onnxplain-{os.urandom(16).hex()}.tmp"
+            self.path = parent / temporary_name()
             make(self.path)
             # NOTE: another process may have removed it before this one held it.
             with contextlib.suppress(FileNotFoundError):
@@ -46,6 +46,20 @@ class Temporary:
         if self._held is not None:
             os.close(self._held)
             self._held = None
+
+
+def temporary_name() -> str:
+    """A new name for a temporary file or folder."""
+    return f".onnxplain-{os.urandom(16).hex()}.tmp"
+
+
+def is_held(descriptor: int) -> bool:
+    """Marks a new file as in use while `descriptor` is open. False if another process has removed the file."""
+    if sys.platform == "win32":
+        return True
+    with contextlib.suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    return os.fstat(descriptor).st_nlink > 0
 
 
 def make_file(path: pathlib.Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.metadata
+import os
 import pathlib
 import re
 import urllib.parse
@@ -158,12 +159,13 @@ def load_all(logs: Sequence[pathlib.Path], others: Mapping[str, pathlib.Path | N
         InvalidArgument: Two of all these files are the same.
         UnreadableLog: As for `load`.
     """
-    taken = {path.resolve(): argument for argument, path in others.items() if path is not None}
+    # NOTE: `Path.resolve` raises for links that lead to themselves.
+    taken = {os.path.realpath(path): argument for argument, path in others.items() if path is not None}
     for path in logs:
-        argument = taken.setdefault(path.resolve(), "")
+        argument = taken.setdefault(os.path.realpath(path), "")
         if argument:
             raise InvalidArgument(f"LOG: expected each file once, but {str(path)!r} is also {argument}")
-        taken[path.resolve()] = "another LOG"
+        taken[os.path.realpath(path)] = "another LOG"
     return [load(path, export=True) for path in logs]
 
 

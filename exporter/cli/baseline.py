@@ -8,6 +8,8 @@ import click
 
 from onnxplain.diagnostics import InvalidArgument, accept_findings, visible
 
+from .outputs import check_output
+
 
 @click.group("baseline")
 def command() -> None:
@@ -33,6 +35,7 @@ def accept_command(logs: tuple[pathlib.Path, ...], baseline: pathlib.Path) -> No
     """
     from onnxplain.diagnostics.console import make_console, show_lines
 
+    check_output(baseline, "--baseline")
     try:
         accepted = accept_findings(logs, baseline)
     except InvalidArgument as error:

@@ -11,7 +11,7 @@ import stat
 import tokenize
 from collections.abc import Sequence
 
-from onnxplain.diagnostics import replace_file
+from onnxplain.diagnostics import Prepared
 
 from .log_edits import Replacement
 
@@ -47,9 +47,13 @@ class EditedFile:
         self._encoding = "utf-8" if declared == "utf-8-sig" else declared
         try:
             self.text = self._data[len(self._mark) :].decode(self._encoding)
+            same = self._encoded(self.text) == self._data
         except UnicodeDecodeError as error:
             raise CannotEdit(f"is not text in {declared} ({error.reason})") from error
-        if self._encoded(self.text) != self._data:
+        except (LookupError, ValueError) as error:
+            # NOTE: `hex`, `zlib` and others are no encodings of text, and `undefined` refuses all text.
+            raise CannotEdit(f"declares an encoding that it cannot have, {declared} ({error})") from error
+        if not same:
             raise CannotEdit(f"would not stay the same in {declared}")
         # NOTE: `splitlines` would end a line at a form feed.
         self._lines = list(io.StringIO(self.text, newline=""))
@@ -76,16 +80,43 @@ class EditedFile:
             done = end
         return "".join([*parts, self.text[done:]])
 
-    def write(self, text: str) -> None:
-        """Replaces the file, whole or not at all.
+    def prepared(self, text: str) -> Prepared:
+        """`text` as the new content of the file, which it has only after `put`.
 
         Raises:
             CannotEdit: The file cannot be written, or its encoding lacks a character of `text`.
         """
         try:
-            replace_file(self.path, self._encoded(text))
+            return Prepared(self.path, self._encoded(text))
         except UnicodeEncodeError as error:
             raise CannotEdit(f"is in {self._encoding}, which lacks {error.object[error.start : error.end]!r}") from error
+        except UnicodeError as error:
+            raise CannotEdit(f"cannot hold the new text in {self._encoding} ({error})") from error
+        except OSError as error:
+            raise CannotEdit(f"cannot be written: {error.strerror}") from error
+
+    def check_same(self, new: Prepared) -> None:
+        """Makes sure that nobody has edited the file since it was read.
+
+        Raises:
+            CannotEdit: Somebody has, or the file is gone.
+        """
+        try:
+            same = new.current() == self._data
+        except OSError as error:
+            raise CannotEdit(f"cannot be read any more: {error.strerror}") from error
+        if not same:
+            raise CannotEdit("was edited in the meantime")
+
+    def put(self, new: Prepared) -> None:
+        """Replaces the file with `new`, whole or not at all.
+
+        Raises:
+            CannotEdit: The file cannot be written, or was edited since it was read.
+        """
+        self.check_same(new)
+        try:
+            new.replace()
         except OSError as error:
             raise CannotEdit(f"cannot be written: {error.strerror}") from error
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from onnxplain.diagnostics import SourceTree, shown_path, visible
+from onnxplain.diagnostics import Prepared, SourceTree, shown_path, visible
 
 from .edited_file import CannotEdit, EditedFile
 from .log_edits import LogFinding, LogFix, Position, Replacement, findings
@@ -102,11 +102,11 @@ def command(log: pathlib.Path, unsafe: bool, only_diff: bool, root: pathlib.Path
             continue
         applied += 1
         click.echo(visible(f"{each.rule}: {fix.description}"), err=only_diff)
-    for file, text in edits.texts().items():
-        if only_diff:
+    if only_diff:
+        for file, text in edits.texts().items():
             _print_diff(file, text)
-        else:
-            _write(file, text)
+    else:
+        _write(edits.texts())
     for problem in skipped:
         click.echo(visible(problem), err=True)
     done = "can be applied" if only_diff else "applied"
@@ -147,11 +147,24 @@ def _print_diff(file: EditedFile, text: str) -> None:
         click.echo(visible(line.rstrip("\r\n")))
 
 
-def _write(file: EditedFile, text: str) -> None:
+def _write(texts: Mapping[EditedFile, str]) -> None:
+    """Writes all files, or none of them: half of an edit may be worse than none."""
+    done = 0
+    new: dict[EditedFile, Prepared] = {}
     try:
-        file.write(text)
+        for file, text in texts.items():
+            new[file] = file.prepared(text)
+        for file, content in new.items():
+            file.check_same(content)
+        for file, content in new.items():
+            file.put(content)
+            done += 1
     except CannotEdit as error:
-        raise click.ClickException(visible(f"{_shown(file.path)} {error}.")) from error
+        others = f"{done} of {len(texts)} files were changed." if done else "No file was changed."
+        raise click.ClickException(visible(f"{_shown(file.path)} {error}. {others}")) from error
+    finally:
+        for content in new.values():
+            content.discard()
 
 
 def _shown(path: pathlib.Path) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 
 import click
 
 from onnxplain.diagnostics import GATE_FORMATS, InvalidArgument, judge_logs, visible, write_file
+
+from .outputs import check_output
 
 _WIDTH = max(map(len, GATE_FORMATS))
 _FORMAT_LINES = "\n".join(f"  {each.name:<{_WIDTH}}  {each.summary}" for each in GATE_FORMATS.values())
@@ -49,8 +52,14 @@ def command(
     baseline's number are new. The command writes into the logs what is new, known and fixed (`baselineState`). Several logs are judged
     together.
     """
-    if output is not None and output.resolve() in [path.resolve() for path in (*logs, baseline) if path is not None]:
-        raise click.UsageError(f"--output: expected a file other than the logs and the baseline, got {str(output)!r}")
+    if output is not None:
+        if os.path.realpath(output) in [os.path.realpath(path) for path in (*logs, baseline) if path is not None]:
+            raise click.UsageError(f"--output: expected a file other than the logs and the baseline, got {str(output)!r}")
+        check_output(output)
+    if baseline is not None:
+        # NOTE: the gate writes into the logs.
+        for log in logs:
+            check_output(log, "LOG")
 
     from onnxplain.diagnostics.console import make_console, show_lines
     from onnxplain.rules import OutputReplaced

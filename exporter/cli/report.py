@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 
 import click
 
-from onnxplain.diagnostics import SourceTree, read_log, visible
+from onnxplain.diagnostics import SourceTree, read_log, visible, write_file
+
+from .outputs import check_output
 
 
 @click.command("report", epilog="Exits with 2 if LOG is not a log of onnxplain.")
@@ -24,16 +27,23 @@ def command(log: pathlib.Path, output: pathlib.Path | None, root: pathlib.Path |
 
     LOG is a SARIF log of onnxplain. `onnxplain export --report` writes the same report. It is short enough for an issue on GitHub.
     """
-    if output is not None and output.absolute() == log.absolute():
-        raise click.UsageError(f"--output: expected a file other than the log, got {str(output)!r}")
-    restored = read_log(log, SourceTree.around(root))
+    if output is not None:
+        if os.path.realpath(output) == os.path.realpath(log):
+            raise click.UsageError(f"--output: expected a file other than the log, got {str(output)!r}")
+        check_output(output)
+    tree = SourceTree.around(root)
+    restored = read_log(log, tree)
 
     from onnxplain.diagnostics import markdown
 
     if output is None:
         click.echo(markdown.to_markdown(restored), nl=False)
         return
+    # NOTE: paths of missing sources and of outputs are relative to the folder of the export, which may be either.
+    spoken = {os.path.realpath(folder / path) for path in set(restored.files()) for folder in (tree.root, pathlib.Path())}
+    if os.path.realpath(output) in spoken:
+        raise click.UsageError(f"--output: expected a file that the log does not speak of, got {str(output)!r}")
     try:
-        markdown.write(restored, output)
+        write_file(output, markdown.to_markdown(restored))
     except OSError as error:
         raise click.ClickException(f"{visible(str(output))} cannot be written: {error.strerror}") from error

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import codecs
+import linecache
+import os
 import pathlib
 import re
 import stat
@@ -13,7 +15,9 @@ from click.testing import CliRunner, Result
 from logs import context
 
 from onnxplain.cli import main
-from onnxplain.diagnostics import Confidence, Edit, Fix, Location, Region, sarif
+from onnxplain.cli.edited_file import CannotEdit, EditedFile
+from onnxplain.cli.log_edits import Replacement
+from onnxplain.diagnostics import Confidence, Edit, Fix, Location, Prepared, Region, replace_file, sarif
 from onnxplain.rules import DataDependentBranch
 
 SOURCE = "one = 1\ntwo = 2\nthree = 3\n"
@@ -246,3 +250,88 @@ def test_an_encoding_that_lacks_a_character() -> None:
     result = told([fix(edit(2, 1, 4, "字"))])
     assert (result.exit_code, path.read_bytes()) == (1, b"# coding: latin-1\ntwo = 2\n")
     assert "a.py" in result.stderr
+
+
+def test_files_are_written_together_or_not_at_all() -> None:
+    first, second = write(SOURCE), write("# coding: latin-1\none = 1\n", "b.py")
+    result = told([fix(edit(1, 1, 4, "eins"))], [fix(edit(2, 1, 4, "'€'", file="b.py"))])
+    assert result.exit_code == 1
+    assert "latin-1" in result.stderr.replace("iso-8859-1", "latin-1")
+    assert "No file was changed" in result.stderr
+    assert first.read_text(encoding="utf-8") == SOURCE
+    assert second.read_text(encoding="utf-8") == "# coding: latin-1\none = 1\n"
+    assert sorted(path.name for path in pathlib.Path().iterdir()) == ["a.py", "a.sarif", "b.py"]
+
+
+def test_a_folder_that_takes_no_file_keeps_all_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    pathlib.Path("sub").mkdir()
+    first, _ = write(SOURCE), write(SOURCE, "sub/b.py")
+    prepared = EditedFile.prepared
+
+    def refused(file: EditedFile, text: str) -> Prepared:
+        if file.path.name == "b.py":
+            raise CannotEdit("cannot be written: Permission denied")
+        return prepared(file, text)
+
+    monkeypatch.setattr(EditedFile, "prepared", refused)
+    assert told([fix(edit(1, 1, 4, "eins"))], [fix(edit(2, 1, 4, "zwei", file="sub/b.py"))]).exit_code == 1
+    assert first.read_text(encoding="utf-8") == SOURCE
+
+
+@pytest.mark.parametrize("change_of", ["edited", "removed", "linked", "folder"])
+def test_what_changes_meanwhile_is_not_overwritten(here: pathlib.Path, monkeypatch: pytest.MonkeyPatch, change_of: str) -> None:
+    (here / "sub").mkdir()
+    (here / "outside").mkdir()
+    path, other = write(SOURCE, "sub/a.py"), write(SOURCE, "outside/a.py")
+    texts = EditedFile.with_replacements
+
+    def changed(file: EditedFile, replacements: Sequence[Replacement]) -> str:
+        if change_of == "edited":
+            path.write_text(SOURCE + "four = 4\n", encoding="utf-8")
+        elif change_of == "folder":
+            (here / "sub").rename(here / "moved")
+            (here / "sub").symlink_to(here / "outside")
+        else:
+            path.unlink()
+            if change_of == "linked":
+                path.symlink_to(other.absolute())
+        return texts(file, replacements)
+
+    monkeypatch.setattr(EditedFile, "with_replacements", changed)
+    result = told([fix(edit(1, 1, 4, "eins", file="sub/a.py"))])
+    assert result.exit_code == 1, result.output
+    assert "unexpected" not in result.output
+    assert other.read_text(encoding="utf-8") == SOURCE
+    assert not list(here.rglob(".onnxplain*"))
+    if change_of == "edited":
+        assert path.read_text(encoding="utf-8") == SOURCE + "four = 4\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may give files away")
+def test_a_file_keeps_its_owner() -> None:
+    path = write(SOURCE)
+    os.chown(path, 12345, 54321)
+    path.chmod(0o640)
+    assert told([fix(edit(1, 1, 4, "eins"))]).exit_code == 0
+    found = path.stat()
+    assert (found.st_uid, found.st_gid, found.st_mode & 0o7777) == (12345, 54321, 0o640)
+    replace_file(path, b"")
+    found = path.stat()
+    assert (found.st_uid, found.st_gid, found.st_mode & 0o7777) == (12345, 54321, 0o640)
+
+
+@pytest.mark.parametrize("coding", ["hex", "rot13", "zlib", "base64", "undefined", "punycode", "idna", "unicode_escape"])
+def test_encodings_that_are_none(coding: str) -> None:
+    text = f"# coding: {coding}\none = 1\n"
+    path = write("# coding: utf-8\none = 1\n")
+    told([fix(edit(2, 1, 4, "eins"))], arguments=["--diff"])
+    path.write_bytes(text.encode())
+    linecache.clearcache()
+    result = change()
+    assert "unexpected" not in CliRunner().invoke(main, ["report", "a.sarif"]).output
+    assert "unexpected" not in result.output
+    assert path.read_text(encoding="utf-8") in (text, text.replace("one", "eins"))
+    assert (result.exit_code == 0) == ("eins" in path.read_text(encoding="utf-8"))
+    # NOTE: pytest would look for source lines in it.
+    path.unlink()
+    linecache.clearcache()
