@@ -18,7 +18,8 @@ _LINE_LIMIT = 10_000
 TEXT_LIMIT = 20_000
 """Characters of one line, and of a text with several lines, such as the message of an exception."""
 _NAME = vars(type)["__name__"]
-_OMITTED = re.compile(r" \[([\d,]{1,20}) characters omitted\] ")
+OMITTED = re.compile(r" \[([\d,]{1,20}) characters omitted\] ")
+"""What stands for the middle of a text that `shortened` has cut."""
 _FOLDERS = re.compile(r"(?<![\w./\\:~-])(?:(?:file://)?(?:/[^\s/'\"<>|:]+)+/|[A-Za-z]:(?:[/\\][^\s/\\'\"<>|:]+)+[/\\])(?=[^\s/\\])")
 
 
@@ -45,7 +46,7 @@ def shortened(text: str, limit: int) -> str:
         return text
     start, end = limit - limit // 2, len(text) - limit // 2
     # NOTE: the text may have lost its middle before.
-    earlier = sum(int(found[1].replace(",", "")) - len(found[0]) for found in _OMITTED.finditer(text, start, end))
+    earlier = sum(int(found[1].replace(",", "")) - len(found[0]) for found in OMITTED.finditer(text, start, end))
     return f"{text[:start]} [{end - start + earlier:,} characters omitted] {text[end:]}"
 
 

@@ -9,16 +9,19 @@ import contextlib
 import dataclasses
 import functools
 import getpass
+import json
 import os
 import pathlib
 import platform
 import re
 import sysconfig
 import tempfile
+import urllib.parse
 from collections.abc import Iterable, Iterator, Mapping
 
 from . import git_checkout
 from .diagnostic import Diagnostic
+from .display import OMITTED
 from .location import Location
 from .rule import Recorded, Rule
 
@@ -32,17 +35,19 @@ BASES = {
 """The bases of all URIs in a log, and what each stands for. A log does not tell where they are (SARIF 2.1.0, section 3.14.14)."""
 
 PACKAGE_FOLDERS = frozenset({"site-packages", "dist-packages"})
-_SECRET_NAME = re.compile(r"TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH|COOKIE|SESSION|DSN|PRIVATE|SIGNATURE", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH|COOKIE|SESSION|DSN|PRIVATE|SIGNATURE|_PWD$|(?:^|_)PIN$", re.IGNORECASE)
 _LEAST_VALUE = 8
 """The length from which environment values are hidden that look random, or whose variable's name contains a word for secrets."""
 _SHORT_SECRET_NAME = re.compile(
-    r"(TOKEN|SECRET|PASS|PASSWORD|PASSWD|PASSPHRASE|_PWD|KEY|CREDENTIALS?|COOKIE|_PIN|DSN|SIGNATURE)$", re.IGNORECASE
+    r"(TOKEN|SECRET|PASS|PASSWORD|PASSWD|PASSPHRASE|_PWD|KEY|CREDENTIALS?|COOKIE|(?:^|_)PIN|DSN|SIGNATURE)$", re.IGNORECASE
 )
 _LEAST_SECRET = 4
 """The length from which values are hidden whose variable's name ends with such a word.
 
 NOTE: the end, because `MAX_TOKENS=4096` and `TOKENIZERS_PARALLELISM=false` are settings: their values are part of any text.
 """
+_LEAST_PIECE = 4
+"""The length from which the beginning or the end of a hidden text is hidden as well, where a long text was cut within it."""
 _SETTINGS = frozenset({"true", "false", "none", "null"})
 _URL_PASSWORD = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
 _ESCAPED = r"(?<=\\[abfnrtv])|(?<=\\x[0-9a-f]{2})|(?<=%[0-9A-Fa-f]{2})"
@@ -85,9 +90,12 @@ class Privacy:
         """`text` with stable names for folders, users and values of environment variables."""
         if text not in self._known:
             plain = text
-            if "/" in text or "\\" in text:
-                plain = self._users.sub("<user>", self._paths.sub(self._renamed, text))
-            self._known[text] = self._quoted.sub(lambda found: self._values[found[0]], plain)
+            if "/" in text or "\\" in text or "%" in text:
+                plain = self._paths.sub(self._renamed, text)
+            if "/" in plain or "\\" in plain or "~" in plain or "@" in plain:
+                plain = self._users.sub(r"\g<before><user>", plain)
+            plain = self._quoted.sub(lambda found: self._values[found[0]], plain)
+            self._known[text] = self._without_pieces(plain) if OMITTED.search(plain) else plain
         return self._known[text]
 
     def finding(self, finding: Diagnostic) -> Diagnostic:
@@ -106,10 +114,27 @@ class Privacy:
             cause=self.text(finding.cause),
         )
 
+    def _without_pieces(self, text: str) -> str:
+        """`text`, which has lost its middle, without the beginning and the end of a hidden text that lay where it was cut."""
+        hidden, parts, last = {**self._names, **self._values}, list[str](), 0
+        cuts = [found.span() for found in OMITTED.finditer(text)]
+        for (_, began), (ended, _) in zip([(0, 0), *cuts], [*cuts, (len(text), 0)], strict=True):
+            piece = text[began:ended]
+            if began:
+                piece = _without_end(piece[::-1], {value[::-1]: name[::-1] for value, name in hidden.items()})[::-1]
+            if ended < len(text):
+                piece = _without_end(piece, hidden)
+            parts += [text[last:began], piece]
+            last = ended
+        return "".join(parts)
+
     # NOTE: the patterns take milliseconds, and most exports ask only for places of files.
     @functools.cached_property
     def _names(self) -> dict[str, str]:
-        return dict(_folder_names(self._roots))
+        names = dict(_folder_names(self._roots))
+        # NOTE: addresses of files quote blanks, and some quote slashes as well.
+        quoted = {urllib.parse.quote(folder, safe): name for safe in ("/", "") for folder, name in names.items() if _is_text(folder)}
+        return {**quoted, **names}
 
     @functools.cached_property
     def _values(self) -> dict[str, str]:
@@ -177,11 +202,10 @@ def _folder_names(roots: Iterable[pathlib.Path]) -> Iterator[tuple[str, str]]:
 def _hidden_values(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Secrets in environment variables with what stands for them, and the name of the host."""
     for name, value in environment.items():
-        if _is_secret(name, value):
-            yield value, f"${name}"
+        hidden = [value] if _is_secret(name, value) else []
         if (password := _URL_PASSWORD.search(value)) and len(password[1]) >= _LEAST_SECRET:
-            yield value, f"${name}"
-            yield password[1], f"${name}"
+            hidden = [value, password[1]]
+        yield from ((form, f"${name}") for each in hidden for form in _forms(each))
     if len(host := platform.node()) >= _LEAST_VALUE:
         yield host, "<host>"
 
@@ -190,7 +214,47 @@ def _is_secret(name: str, value: str) -> bool:
     if len(value) < _LEAST_VALUE:
         return len(value) >= _LEAST_SECRET and value.lower() not in _SETTINGS and bool(_SHORT_SECRET_NAME.search(name))
     random = not re.search(r"\s", value) and re.search(r"\d", value) and re.search(r"[A-Za-z]", value)
-    return bool(random or _SECRET_NAME.search(name))
+    # NOTE: in some names, PWD is a folder, as in that of the shell's own variable.
+    return bool(random or (_SECRET_NAME.search(name) and not (name.upper().endswith("PWD") and _is_folder(value))))
+
+
+def _forms(value: str) -> Iterator[str]:
+    """`value` as it is, and as `repr`, `ascii` and JSON write it, also within each other."""
+    forms = {value: None}
+    for _ in range(2):
+        for form in tuple(forms):
+            quotes = {form.replace("\\", "\\\\").replace(quote, f"\\{quote}"): None for quote in "'\""}
+            forms |= {repr(form)[1:-1]: None, ascii(form)[1:-1]: None, json.dumps(form)[1:-1]: None, **quotes}
+            forms |= {json.dumps(form, ensure_ascii=False)[1:-1]: None}
+    yield from forms
+
+
+def _without_end(text: str, hidden: Mapping[str, str]) -> str:
+    """`text` with a name for a beginning of a hidden text at its end."""
+    longest = max(((length, value) for value in hidden for length in (_overlap(text, value),) if length), default=None)
+    return text if longest is None else text[: -longest[0]] + hidden[longest[1]]
+
+
+def _overlap(text: str, value: str) -> int:
+    """How many characters at the end of `text` begin `value`; 0 if they are too few to tell something."""
+    lengths = range(min(len(text), len(value) - 1), _LEAST_PIECE - 1, -1)
+    return next((length for length in lengths if text.endswith(value[:length])), 0)
+
+
+def _is_folder(path: str) -> bool:
+    try:
+        return pathlib.Path(path).is_dir()
+    except OSError:
+        # NOTE: a value that is no path may be too long for one.
+        return False
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _user_names() -> Iterator[str]:
@@ -204,8 +268,15 @@ def _user_names() -> Iterator[str]:
 
 
 def _components(names: Iterable[str]) -> re.Pattern[str]:
-    """Finds names that are folders, or the end of a folder's name."""
-    return re.compile(rf"(?<=[/\\-])(?:{'|'.join(map(re.escape, names)) or '(?!)'})(?=[/\\])")
+    """Finds names that are folders, the end of a folder's name or of an absolute path, and those in `~name` and `name@host`.
+
+    The group `before` is what stands before the name and stays.
+    """
+    name, end = rf"(?:{'|'.join(map(re.escape, names)) or '(?!)'})", r"(?![\w-]|\.\w)"
+    folder = rf"(?<=[/\\-])(?={name}[/\\])"
+    last = rf"(?<![\w.)\]>])(?:/[^\s/'\"<>|:]+)*/(?={name}{end})"
+    home, address = rf"(?<![\w~])~(?={name}{end})", rf"(?<![\w.-])(?={name}@[A-Za-z])"
+    return re.compile(rf"(?P<before>{folder}|{last}|{home}|{address}){name}")
 
 
 def whole_words(texts: Iterable[str]) -> re.Pattern[str]:

@@ -187,6 +187,11 @@ def test_a_script_tells_nothing_of_the_machine(
         ("XDG_SESSION_CLASS", "user", False),
         ("LC_NUMERIC", "C", False),
         ("EDITOR", "some-editor", False),
+        ("DB_PWD", "correcthorse", True),
+        ("NUM_PIN", "48213377", True),
+        ("PIN", "4821", True),
+        ("OLDPWD", "some-folder", False),
+        ("PWD", "some-folder", False),
     ],
 )
 def test_secrets_of_the_environment_are_hidden_by_name_and_by_look(
