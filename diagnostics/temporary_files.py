@@ -33,6 +33,7 @@ class Temporary:
 
     def __init__(self, parent: pathlib.Path, make: Callable[[pathlib.Path], None]) -> None:
         self._held: int | None = None
+        self._process = os.getpid()
         while True:
             self.path = parent / temporary_name()
             make(self.path)
@@ -40,6 +41,13 @@ class Temporary:
             with contextlib.suppress(FileNotFoundError):
                 self._held = _hold(self.path)
                 return
+
+    def remove(self) -> None:
+        """Removes the folder and releases it. In a process that the model has forked, the folder stays: it belongs to the parent."""
+        # NOTE: a file that stays behind harms nobody. An error here would replace the one that ended the export.
+        if self._process == os.getpid():
+            shutil.rmtree(self.path, ignore_errors=True)
+        self.release()
 
     def release(self) -> None:
         """Tells other processes that nobody uses it any more."""
@@ -106,6 +114,9 @@ def remove_abandoned(folder: pathlib.Path) -> None:
 def _remove_unless_held(path: pathlib.Path) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
+        # NOTE: in a folder that everybody may write to, such as that for temporary files, others have files of that name.
+        if os.fstat(descriptor).st_uid != os.geteuid():
+            return
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
             shutil.rmtree(path, ignore_errors=True)

@@ -7,6 +7,7 @@ import dataclasses
 import logging
 import os
 import pathlib
+import tempfile
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -25,6 +26,7 @@ from onnxplain.diagnostics import (
     OnnxExporterError,
     SarifProfile,
     graphs_folder,
+    remove_abandoned,
     replace_file,
     sha256,
 )
@@ -106,6 +108,8 @@ class Outputs:
 
         Until `write` replaces it, the log is one that says that the export did not come to its end.
         """
+        # NOTE: an export that was killed while it ran its script left the script there.
+        remove_abandoned(pathlib.Path(tempfile.gettempdir()))
         context.watcher = None if self.sarif is None else Journal(context, self.sarif, self.sarif_profile)
         try:
             yield

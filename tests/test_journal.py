@@ -225,6 +225,25 @@ def test_log_is_complete_before_the_script_runs_and_children_end_with_the_export
     assert not alive
 
 
+def test_the_script_of_a_killed_export_is_removed_by_the_next(folder: pathlib.Path) -> None:
+    temporary = folder / "temporary"
+    temporary.mkdir()
+    setting = f"import tempfile\ntempfile.tempdir = {str(temporary)!r}\n"
+    (folder / "script.py").write_text(setting + REPRO, encoding="utf-8")
+    with start(folder, "") as process:
+        assert process.pid is not None
+        deadline = time.monotonic() + 120
+        while not list(temporary.rglob("repro.py")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        os.kill(process.pid, signal.SIGKILL)
+        ended(process, folder)
+    assert list(temporary.rglob("repro.py")), "a killed process cannot remove its files"
+    (folder / "script.py").write_text(setting + SCRIPT, encoding="utf-8")
+    with start(folder, "") as process:
+        assert ended(process, folder)[0] == 0
+    assert not list(temporary.rglob("repro.py"))
+
+
 def test_gate_tells_a_model_that_another_export_replaced(folder: pathlib.Path) -> None:
     for log, opset in {"net.sarif": 20, "other.sarif": 21}.items():
         script = SCRIPT.replace("net.sarif", log).replace("fallback=True", f"opset_version={opset}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import re
@@ -9,8 +10,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 
-from onnxplain.diagnostics import Diagnostic
+from onnxplain.diagnostics import Diagnostic, Temporary, make_folder
 from onnxplain.process import Budget
 from onnxplain.rules import BranchesMismatch, DeviceMismatch, UserCodeRaised
 from onnxplain.source import locations
@@ -48,8 +50,8 @@ def difference(script: str, finding: Diagnostic, budget: Budget) -> str:
     """
     wanted = finding.rule.id
     limit, began = max(_LEAST_SECONDS, budget.seconds), time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="onnxplain-") as folder:
-        path = pathlib.Path(folder, "repro.py")
+    with _folder() as folder:
+        path = folder / "repro.py"
         path.write_text(script, encoding="utf-8", errors="backslashreplace")
         program = _SCRIPT.format(before="" if isinstance(finding.rule, _RAISED_BY_MODEL) else _WITHOUT_TRIALS)
         read, write = os.pipe()
@@ -85,6 +87,16 @@ def difference(script: str, finding: Diagnostic, budget: Budget) -> str:
         if shown.partition("#")[0] != expected.partition("#")[0] and "onnxplain.export(" not in shown:
             return f"This script fails with {wanted}, at another line than the model."
     return ""
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[pathlib.Path]:
+    """A temporary folder. If this process is killed, the next export removes the folder."""
+    held = Temporary(pathlib.Path(tempfile.gettempdir()), make_folder)
+    try:
+        yield held.path
+    finally:
+        held.remove()
 
 
 def _environment() -> dict[str, str]:

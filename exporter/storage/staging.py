@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
-import shutil
 from types import TracebackType
 
 from onnxplain.diagnostics import DiagnosticContext, Temporary, make_folder, remove_abandoned, sha256
@@ -33,9 +32,7 @@ class Staging:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._temporary is not None:
-            # NOTE: a file that stays behind harms nobody. An error here would replace the one that ended the export.
-            shutil.rmtree(self._temporary.path, ignore_errors=True)
-            self._temporary.release()
+            self._temporary.remove()
 
     @property
     def path(self) -> pathlib.Path | None:

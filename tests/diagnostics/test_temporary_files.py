@@ -55,3 +55,16 @@ def test_no_file_stays_open(tmp_path: pathlib.Path) -> None:
     assert open_files() == before
     held.release()
     assert open_files() == before - 1
+
+
+def test_a_forked_process_leaves_its_parents_folder(tmp_path: pathlib.Path) -> None:
+    held = Temporary(tmp_path, make_folder)
+    if (child := os.fork()) == 0:
+        held.remove()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert held.path.exists()
+    remove_abandoned(tmp_path)
+    assert held.path.exists(), "the child's end does not release it"
+    held.remove()
+    assert not held.path.exists()
