@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from types import FrameType
 
 from onnxplain.diagnostics import Interruption
 
 _ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+_END = 10.0
+"""How long the orderly end of an export may take before another signal interrupts it, in seconds."""
 
 
 class Terminated(Interruption):
@@ -29,13 +34,14 @@ class Terminated(Interruption):
 def terminations_as_exceptions() -> Iterator[None]:
     """Raises `Terminated` for SIGTERM and SIGHUP. Leaves signals alone that the program handles itself, and other threads' exports."""
     ours = [each for each in _ENDING if signal.getsignal(each) is signal.SIG_DFL] if _in_main_thread() else []
+    handler = _Raises()
     for each in ours:
-        signal.signal(each, _raise)
+        signal.signal(each, handler)
     try:
         yield
     finally:
         for each in ours:
-            if signal.getsignal(each) is _raise:
+            if signal.getsignal(each) is handler:
                 signal.signal(each, signal.SIG_DFL)
 
 
@@ -52,8 +58,17 @@ def orderly_end() -> Iterator[None]:
         raise
 
 
-def _raise(number: int, _frame: FrameType | None) -> None:
-    raise Terminated(number)
+class _Raises:
+    """A handler that raises `Terminated`. While the export that it ended cleans up, it ignores further signals."""
+
+    def __init__(self) -> None:
+        self._ignoring_until = -math.inf
+
+    def __call__(self, number: int, _frame: FrameType | None) -> None:
+        # NOTE: a model may catch the exception with a bare `except`, so later signals count again.
+        if time.monotonic() >= self._ignoring_until:
+            self._ignoring_until = time.monotonic() + _END
+            raise Terminated(number)
 
 
 def _in_main_thread() -> bool:

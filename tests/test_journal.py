@@ -174,6 +174,23 @@ def test_signals_end_a_program_as_they_would_without_an_export(folder: pathlib.P
     assert not leftovers(folder)
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_repeated_signals_do_not_interrupt_the_end(folder: pathlib.Path, number: signal.Signals) -> None:
+    with command_line(folder, "sleep") as process:
+        wait_until_ready(folder)
+        assert process.pid is not None
+        for _ in range(200):
+            if process.is_alive():
+                os.kill(process.pid, number)
+                time.sleep(0.002)
+        # NOTE: once everything is written, a further signal ends the process as usual.
+        assert ended(process, folder)[0] in (128 + number, -number)
+    assert findings(folder) == [("OXP0002", line_of("runs"))]
+    assert invocation(folder)["exitSignalName"] == number.name
+    assert (folder / "net.md").exists()
+    assert not leftovers(folder)
+
+
 def test_a_model_that_exits_does_not_look_like_a_success(folder: pathlib.Path) -> None:
     with command_line(folder, "sys.exit") as process:
         assert ended(process, folder)[0] == 1
