@@ -39,6 +39,9 @@ _EVENT_LIMIT = 100
 _PLACE_LIMIT = 10
 _CELL_PLACE_LIMIT = 5
 _ID_LIMIT = 50
+_NOTE_LIMIT = 100
+_FIX_LIMIT = 20
+"""Notes and fixes of a finding, of which exports give a few: a log may hold as many as it likes, and to render them takes minutes."""
 
 _ARGUMENT = re.compile(r"('\{\d+\}'|\{\d+\})")
 _LIVE = r"""
@@ -114,7 +117,7 @@ def _public(finding: Diagnostic, privacy: Privacy, folder: pathlib.Path) -> Diag
     def edit(of: Edit) -> Edit:
         return dataclasses.replace(of, file=privacy.path(of.file, folder), region=region(of.region, of.file))
 
-    finding = privacy.finding(finding)
+    finding = privacy.finding(_cut(finding))
     return dataclasses.replace(
         finding,
         location=finding.location and place(finding.location),
@@ -123,6 +126,13 @@ def _public(finding: Diagnostic, privacy: Privacy, folder: pathlib.Path) -> Diag
         related=tuple(map(place, finding.related)),
         fixes=tuple(dataclasses.replace(fix, edits=tuple(map(edit, fix.edits))) for fix in finding.fixes),
     )
+
+
+def _cut(finding: Diagnostic) -> Diagnostic:
+    """`finding` with as many notes and fixes as a report shows. A last note counts the others."""
+    left_out = {"notes": len(finding.notes) - _NOTE_LIMIT, "fixes": len(finding.fixes) - _FIX_LIMIT}
+    told = [f"{count:,} more {name} are left out." for name, count in left_out.items() if count > 0]
+    return dataclasses.replace(finding, notes=(*finding.notes[:_NOTE_LIMIT], *told), fixes=finding.fixes[:_FIX_LIMIT])
 
 
 def _ids(findings: Sequence[Diagnostic]) -> str:

@@ -28,6 +28,9 @@ _VALUE_LIMIT = 5 * 10**6
 have one such character for 20 bytes.
 """
 
+PATH_LIMIT = 4096
+"""The most characters of a path in a log. Linux takes no longer ones, and to look for a path costs the square of its length."""
+
 SAME = "The same finding."
 """The message of a related location where the same finding occurs again. All other related locations explain the finding."""
 
@@ -108,6 +111,8 @@ def file_of(location: Json, bases: Json) -> str:
 
     A base without a URI, which SARIF allows (2.1.0, section 3.14.14), stands for the current folder.
     """
+    if len(string(location["uri"])) > PATH_LIMIT:
+        raise ValueError(f"{location['uri'][:60]!r}... is longer than any path")
     base = string(bases[location["uriBaseId"]].get("uri", "")) if "uriBaseId" in location else ""
     uri = urllib.parse.urlsplit(urllib.parse.urljoin(base, string(location["uri"])))
     path = urllib.request.url2pathname(uri.path) if uri.scheme == "file" else urllib.parse.unquote(location["uri"])

@@ -13,11 +13,14 @@ from collections.abc import Iterator
 from . import git_checkout
 from .errors import OnnxExporterError
 from .json_values import string
-from .privacy import PACKAGES
-from .sarif_file import Json
+from .privacy import ELSEWHERE, PACKAGES, ROOT
+from .sarif_file import PATH_LIMIT, Json
 
 PYTHON = (".py", ".pyi", ".pyw")
 """How the names of Python files end."""
+
+_SHOWN = 60
+"""Characters of a path that is too long."""
 
 
 class Unreachable(OnnxExporterError, ValueError):
@@ -30,16 +33,18 @@ class SourceTree:
 
     Attributes:
         root: The folder, without links in its path.
+        chosen: Whether the user named it. Then it may be the place of files that were outside of the checkout at the export.
     """
 
     root: pathlib.Path
+    chosen: bool = False
     _found: dict[object, pathlib.Path] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def around(cls, root: pathlib.Path | None = None) -> SourceTree:
         """The files below `root`, or else below the root of the git checkout around the current folder, or else below that folder."""
         here = pathlib.Path.cwd()
-        return cls((root or git_checkout.root(here) or here).resolve())
+        return cls((root or git_checkout.root(here) or here).resolve(), chosen=root is not None)
 
     def find(self, location: Json, bases: Json, suffixes: tuple[str, ...] | None = PYTHON) -> pathlib.Path:
         """The real path of the file that a SARIF artifact location names. It may not exist.
@@ -75,6 +80,8 @@ class SourceTree:
     def _candidates(self, uri: str, location: Json, bases: Json, suffixes: tuple[str, ...] | None) -> Iterator[pathlib.Path]:
         if location.get("uriBaseId") == PACKAGES:
             raise Unreachable(f"{uri!r} is in an installed package")
+        if len(uri) > PATH_LIMIT:
+            raise Unreachable(f"{uri[:_SHOWN]!r}... is longer than any path")
         parts = urllib.parse.urlsplit(uri)
         name = urllib.request.url2pathname(parts.path)
         if parts.scheme not in ("", "file") or parts.netloc not in ("", "localhost") or "\0" in name or not name:
@@ -90,6 +97,11 @@ class SourceTree:
         base = self._base(location, bases)
         if base is not None and pathlib.Path(os.path.realpath(base)).is_relative_to(self.root):
             yield base / path
+            if location.get("uriBaseId") != ROOT:
+                return
+        elif location.get("uriBaseId", ROOT) not in (ROOT, *([ELSEWHERE] if self.chosen else [])):
+            # NOTE: a file of the same name elsewhere is another file.
+            raise Unreachable(f"{uri!r} is relative to {location['uriBaseId']!r}, which the log does not place below {self.root}")
         yield self.root / path
 
     def _base(self, location: Json, bases: Json) -> pathlib.Path | None:

@@ -127,7 +127,10 @@ def _replacement(each: Mapping[str, Any]) -> Replacement:
     start, end = (line, column), (end_line, end_column)
     if end < start:
         raise ValueError(f"a region ends at {end}, before its start at {start}")
-    text = string(each.get("insertedContent", {}).get("text", ""))
+    inserted = each.get("insertedContent", {"text": ""})
+    if "text" not in inserted:
+        raise ValueError(f"the edit at line {line} inserts something else than text")
+    text = string(inserted["text"])
     lines = each.get("properties", {}).get("lines")
     deleted = region.get("snippet", {}).get("text")
     return Replacement(start, end, text, None if deleted is None else string(deleted), None if lines is None else string(lines))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import pathlib
+import time
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from log_victim import SOURCE, Victim
 
 import onnxplain
 from onnxplain.cli import main
+from onnxplain.diagnostics.display import shortened
 
 
 @pytest.fixture
@@ -255,3 +257,64 @@ def test_each_finding_without_an_edit_has_a_reason(victim: Victim) -> None:
     assert (guess.exit_code, nothing.exit_code) == (0, 0)
     assert "--unsafe" in guess.stderr
     assert len(nothing.stderr.splitlines()) == len(victim.run_of(victim.document)["results"])
+
+
+@pytest.mark.parametrize("base", ["ELSEWHERE", "PACKAGES", "OTHER", ""])
+def test_another_base_is_not_the_root(victim: Victim, base: str) -> None:
+    def change(document: dict[str, Any]) -> None:
+        victim.run_of(document)["originalUriBaseIds"][base] = {}
+        victim.change_of(document)["artifactLocation"] = {"uri": "net.py", "uriBaseId": base}
+
+    victim.save(change)
+    before = victim.files()
+    told = [CliRunner().invoke(main, ["fix", str(victim.log)]), *([] if base == "ELSEWHERE" else [victim.fix()])]
+    assert {each.exit_code for each in told} == {2}, [each.output for each in told]
+    assert victim.files() == before
+
+
+@pytest.mark.parametrize("content", [{"binary": "eA=="}, {}, {"rendered": {"text": "x"}}, {"text": None}, None, []], ids=repr)
+def test_only_text_is_inserted(victim: Victim, content: object) -> None:
+    victim.save(lambda document: victim.change_of(document)["replacements"][0].update(insertedContent=content))
+    before = victim.files()
+    told = victim.fix()
+    assert (told.exit_code, "unexpected" in told.output) == (2, False), told.output
+    assert victim.files() == before
+
+
+def test_a_deletion_needs_no_inserted_text(victim: Victim) -> None:
+    victim.save(lambda document: victim.change_of(document)["replacements"][0].pop("insertedContent"))
+    assert victim.fix().exit_code == 0
+    assert victim.source.read_text(encoding="utf-8") != SOURCE
+
+
+def test_a_path_that_is_too_long_is_refused_at_once(victim: Victim) -> None:
+    def change(document: dict[str, Any]) -> None:
+        for location in (
+            victim.change_of(document)["artifactLocation"],
+            victim.run_of(document)["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"],
+        ):
+            location["uri"] = "/a" * 10**6
+
+    victim.save(change)
+    started = time.process_time()
+    for command in ("fix", "report"):
+        told = CliRunner().invoke(main, [command, str(victim.log)])
+        assert (told.exit_code, "unexpected" in told.output) == (2, False), told.output[:1000]
+    assert time.process_time() - started < 10
+
+
+def test_many_notes_are_cut_before_they_are_rendered(victim: Victim) -> None:
+    victim.save(lambda document: victim.run_of(document)["results"][0]["properties"].update(notes=["note"] * 280_000))
+    started = time.process_time()
+    told = CliRunner().invoke(main, ["report", str(victim.log)])
+    assert (told.exit_code, "279,900 more notes" in told.output) == (0, True), told.output[:1000]
+    assert time.process_time() - started < 10
+
+
+@pytest.mark.parametrize("count", ["", ",", "1,,2", "٣"])
+def test_a_text_that_looks_shortened(victim: Victim, count: str) -> None:
+    text = "A" * 12_000 + f" [{count} characters omitted] " + "A" * 12_000
+    victim.save(lambda document: victim.run_of(document)["results"][0]["properties"].update(notes=[text], cause=text))
+    told = CliRunner().invoke(main, ["report", str(victim.log)])
+    assert told.exit_code == 0, told.output[:1000]
+    assert shortened(text, 10_000).count("characters omitted") == 1
