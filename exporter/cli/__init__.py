@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import io
 import os
+import pathlib
 import shlex
 import sys
 from typing import Any
@@ -20,6 +21,9 @@ COMMANDS = ("baseline", "explain", "export", "fix", "gate", "report", "rules")
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as in a shell: 128 plus the number of SIGINT."""
+
+NEEDS_NO_FOLDER = ("explain", "rules")
+"""Commands that read and write no files. torch and all other commands need a current folder."""
 
 JUDGES = ("baseline", "gate")
 """Commands whose exit codes 0 and 1 are a verdict. Without a verdict they exit with 2."""
@@ -45,6 +49,18 @@ class Commands(click.Group):
         ctx.meta["onnxplain.command"] = cmd_name
         command: click.Command = importlib.import_module(f".{cmd_name}", __name__).command
         return command
+
+    @override
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        if name not in NEEDS_NO_FOLDER and not {"-h", "--help"} & set(rest):
+            try:
+                pathlib.Path.cwd()
+            except OSError as error:
+                raise click.UsageError(
+                    f"The current folder cannot be used ({error.strerror}): change to another one first.", ctx
+                ) from error
+        return name, command, rest
 
     @override
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

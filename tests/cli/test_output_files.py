@@ -61,3 +61,20 @@ def test_a_gate_judges_no_loop_and_rewrites_no_pipe(here: pathlib.Path, log: str
     told = run("baseline", "accept", LOG, "--baseline", log)
     assert (told.exit_code, "unexpected" in told.output) == (2, False), told.output
     assert (here / "pipe").is_fifo()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("fix", "{log}"), ("report", "{log}"), ("gate", "{log}"), ("baseline", "accept", "{log}"), ("export", "{folder}/net.py:build")],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_current_folder_that_is_gone(here: pathlib.Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]) -> None:
+    gone = here / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    told = run(*(each.format(log=here / LOG, folder=here) for each in arguments))
+    helped, explained = run(arguments[0], "--help"), run("rules")
+    monkeypatch.chdir(here)
+    assert (told.exit_code, told.output.count("current folder")) == (2, 1), told.output
+    assert (helped.exit_code, explained.exit_code) == (0, 0)
