@@ -15,7 +15,7 @@ from log_victim import SOURCE, Victim
 
 import onnxplain
 from onnxplain.cli import main
-from onnxplain.diagnostics.display import shortened
+from onnxplain.diagnostics import visible
 
 
 @pytest.fixture
@@ -317,4 +317,4 @@ def test_a_text_that_looks_shortened(victim: Victim, count: str) -> None:
     victim.save(lambda document: victim.run_of(document)["results"][0]["properties"].update(notes=[text], cause=text))
     told = CliRunner().invoke(main, ["report", str(victim.log)])
     assert told.exit_code == 0, told.output[:1000]
-    assert shortened(text, 10_000).count("characters omitted") == 1
+    assert visible(text).count("characters omitted") == 1
