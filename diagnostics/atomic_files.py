@@ -104,6 +104,7 @@ class Prepared:
         try:
             self._name, self._file = self._new()
         except BaseException:
+            # NOTE: the folder is open.
             self._close()
             raise
         try:
@@ -113,6 +114,7 @@ class Prepared:
                 os.fsync(self._file)
             _take_after(self._file if sys.platform != "win32" else self._path.parent / self._name, self._stat())
         except BaseException:
+            # NOTE: whatever ends it, the temporary file goes.
             self.discard()
             raise
 
@@ -132,6 +134,7 @@ class Prepared:
                 self._file = -1
             os.replace(self._at(self._name), self._at(self._path.name), src_dir_fd=self._folder, dst_dir_fd=self._folder)
         except BaseException:
+            # NOTE: whatever ends it, the temporary file goes.
             self.discard()
             raise
         if self._folder is not None:
