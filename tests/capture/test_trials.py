@@ -418,7 +418,8 @@ def test_a_metaclass_learns_of_no_edited_class(load: Load) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"try_fixes": False}])
-def test_a_survey_that_never_ends_is_stopped(load: Load, options: dict[str, Any]) -> None:
+def test_a_survey_that_never_ends_is_stopped(load: Load, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]) -> None:
+    monkeypatch.setattr("onnxplain.api.Budget", lambda runs=12: Budget(runs, seconds=4.0))
     module = load(
         """
         import torch

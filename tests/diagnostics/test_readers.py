@@ -85,7 +85,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return folder
 
 
-@pytest.fixture(scope="session", params=("own", "shared", "samples", "handmade"))
+@pytest.fixture(scope="session", params=("own", "samples", "handmade"))
 def source(request: pytest.FixtureRequest) -> str:
     """The source of logs."""
     return str(request.param)
@@ -108,7 +108,7 @@ def logs(source: str, profile: str, request: pytest.FixtureRequest) -> list[path
                 pytest.skip("the samples have full logs only")
             folder = request.getfixturevalue("samples")
         case _:
-            corpus: Corpus = request.getfixturevalue(f"{source}_corpus")
+            corpus: Corpus = request.getfixturevalue("own_corpus")
             folder = corpus.logs / profile
             assert len(list(folder.glob("*.sarif"))) == len(corpus.outcomes)
     found = sorted(folder.glob("*.sarif"))
@@ -152,7 +152,7 @@ def excused(complaint: Complaint, profile: str) -> bool:
 
 
 def test_viewer(logs: list[pathlib.Path], source: str, profile: str, script: pathlib.Path) -> None:
-    shown = {"own": ("o15_batch_norm_training", "o16_three_linalg", "o10_dict_as_last_argument"), "shared": ()}
+    shown = {"own": ("o15_batch_norm_training", "o16_three_linalg", "o10_dict_as_last_argument")}
     pictures = {log: PICTURES / profile / source / f"{log.stem}.png" for log in logs if log.stem in shown.get(source, (log.stem,))}
     wrong = {log.name: told for log, told in viewer.view(logs, script, pictures) if told}
     assert not wrong, json.dumps(wrong, indent=1, ensure_ascii=False)
