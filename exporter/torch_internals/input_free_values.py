@@ -211,7 +211,8 @@ class _Graph:
             if any(each.data.item() != first.item() for each in values[1:]):  # type: ignore[union-attr]  # they are values
                 raise _Unknown
             return pytree.tree_map(lambda each: _Value(first.to(each.dtype).reshape((1,) * each.ndim), False), meta)
-        if packet in _OF_EQUAL_ONES or packet is _ATEN.sum:
+        # NOTE: `max` and `min` of two tensors have the same names as those of one.
+        if len(tensors) == 1 and (packet in _OF_EQUAL_ONES or packet is _ATEN.sum):
             return _Value(_reduced(packet, first, tensors[0].meta["val"], meta), False)
         if packet in _BITS or _is_on_elements(packet):
             args, kwargs = self._arguments(node, whole=False)
@@ -275,7 +276,8 @@ def known() -> Iterator[None]:
         tracer, node = newest
         # NOTE: operators that are not recorded run as well.
         if not all(
-            isinstance(each, torch.fx.Node) and share_memory(each.meta["val"], of) for each, of in zip(node.args, tensors, strict=True)
+            isinstance(each, torch.fx.Node) and "val" in each.meta and share_memory(each.meta["val"], of)
+            for each, of in zip(node.args, tensors, strict=True)
         ):
             return [None]
         return [graphs.setdefault(node.graph, _Graph()).value(each, tracer.root) for each in node.args]

@@ -59,7 +59,15 @@ def _parts(x: Tensor) -> Tensor:
     return x * 2 if (one > other).any() else x * 3
 
 
-EVERY_SIZE = [_mask_of_ones, _extended_mask, _all_true, _sum_of_zeros, _largest_of_all, _joined, _parts]
+def _larger_of_two(x: Tensor) -> Tensor:
+    return x * 2 if torch.max(torch.zeros_like(x), torch.ones_like(x)).any() else x * 3
+
+
+def _smaller_of_two(x: Tensor) -> Tensor:
+    return x * 2 if torch.min(torch.ones_like(x), torch.zeros_like(x)).any() else x * 3
+
+
+EVERY_SIZE = [_mask_of_ones, _extended_mask, _all_true, _sum_of_zeros, _largest_of_all, _joined, _parts, _larger_of_two, _smaller_of_two]
 
 
 def _triangle(x: Tensor) -> Tensor:
