@@ -52,5 +52,5 @@ def interruption(error: BaseException) -> BaseException | None:
 
     Code that cleans up after an interrupt may raise another exception, such as torch's dispatch modes.
     """
-    # NOTE: `isinstance` would read `__class__`, which may be a property of the user's that raises an exception.
+    # NOTE: `isinstance` reads `__class__`, which a user's class may define as a property that raises.
     return next((each for each in chain(error) if not issubclass(type(each), (Exception, SystemExit))), None)

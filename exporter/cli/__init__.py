@@ -107,7 +107,7 @@ class Commands(click.Group):
             click.echo(f"Interrupted by {ended.signal.name}.", err=True)
             ctx.exit(Undecided.exit_code if ctx.meta.get("onnxplain.command") in JUDGES else 128 + ended.signal)
         except BaseException as error:
-            # NOTE: click ends with an Exit of its own, so a SystemExit comes from elsewhere, and its code says nothing about this command.
+            # NOTE: click itself ends by raising Exit. A SystemExit comes from other code, and its exit code is not that of this command.
             # Users see one line about a bug of onnxplain, and no traceback unless they ask for it.
             if ctx.meta.get("onnxplain.debug") and isinstance(error, Exception):
                 raise

@@ -24,7 +24,7 @@ def exits_as_errors(is_users: Callable[[str], bool]) -> Iterator[None]:
     except (KeyboardInterrupt, Interruption):
         raise
     except BaseException as error:
-        # NOTE: the model may raise classes of its own, and may exit.
+        # NOTE: the model may raise any class, and may call `sys.exit`.
         ended = _ended(error, is_users)
         if ended is None:
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,12 +34,12 @@ def expression(spec: Any, named: dict[str, Dim]) -> str:
     if isinstance(spec, type(Dim.AUTO)):
         bounds = _bounds(spec.min, spec.max)
         return f"torch.export.Dim.{spec.type.name}" + (f"({bounds})" if bounds else "")
-    return repr(spec)
+    return key(spec)
 
 
 def key(value: Any) -> str:
-    """The key of a dict."""
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+    """The key of a dict, or another entry. Texts are in double quotes, as users mostly write them."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
 
 def definition(dim: Dim) -> str:

@@ -25,8 +25,8 @@ def remainders() -> tuple[type[sympy.Basic], ...]:
 
 
 def is_pythons(expression: sympy.Basic) -> bool:
-    """Whether Python has operators or other names for functions in `expression`: a remainder, a quotient, the largest and the least."""
-    return bool(expression.has(*(each.value for each in (*_REMAINDERS, *_CONVERSIONS) if each.is_present)))
+    """Whether Python writes a part of `expression` otherwise than sympy: a remainder, a quotient, the largest and the least, a float."""
+    return bool(expression.has(sympy.Float, *(each.value for each in (*_REMAINDERS, *_CONVERSIONS) if each.is_present)))
 
 
 def as_python(expression: sympy.Basic) -> str:

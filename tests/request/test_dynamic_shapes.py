@@ -317,7 +317,8 @@ def test_parts_that_nothing_is_said_of(given: Any) -> None:
             {"x": [Dim.AUTO(min=2, max=9), Dim.DYNAMIC], "y": None},
             '{"x": [torch.export.Dim.AUTO(min=2, max=9), torch.export.Dim.DYNAMIC], "y": None}',
         ),
-        (({0: 4}, {1: "n"}), "({0: 4}, {1: 'n'},)"),
+        (({0: 4}, {1: "n"}), '({0: 4}, {1: "n"},)'),
+        (({0: 'a "b"'}, ()), r'({0: "a \"b\""}, (),)'),
         (({0: Dim.AUTO(max=9)}, ()), "({0: torch.export.Dim.AUTO(max=9)}, (),)"),
     ],
 )
