@@ -12,7 +12,7 @@ from .atomic_files import Prepared, check_regular, replace_file, write_file
 from .code_flow import GRAPHS, GraphText, Step, graphs_folder
 from .context import DiagnosticContext, Evidence, StageFailed
 from .diagnostic import Diagnostic, Suppression
-from .display import Span, describe, described_error, excerpt, message_of, shown_path, type_name, visible, visible_lines
+from .display import Span, describe, described_error, excerpt, is_unicode, message_of, shown_path, type_name, visible, visible_lines
 from .errors import Interruption, InvalidArgument, OnnxExporterError, RaisedByModel, UnreadableLog, chain, interruption
 from .export_errors import ExportFailed, LogNotSaved
 from .file_hash import sha256
@@ -101,6 +101,7 @@ __all__ = [
     "graphs_folder",
     "integer",
     "interruption",
+    "is_unicode",
     "judge_logs",
     "line_text",
     "make_folder",

@@ -23,6 +23,15 @@ OMITTED = re.compile(r" \[([0-9]{1,3}(?:,[0-9]{3}){0,5}) characters omitted\] ")
 _FOLDERS = re.compile(r"(?<![\w./\\:~-])(?:(?:file://)?(?:/[^\s/'\"<>|:]+)+/|[A-Za-z]:(?:[/\\][^\s/\\'\"<>|:]+)+[/\\])(?=[^\s/\\])")
 
 
+def is_unicode(text: str) -> bool:
+    """Whether `text` can be written to a file; a string of Python may hold halves of surrogate pairs."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def visible(text: str) -> str:
     """Makes `text` fit for a line of a terminal or of a report: it may come from a model or from the log of somebody else.
 

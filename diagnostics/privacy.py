@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from . import git_checkout
 from .diagnostic import Diagnostic
-from .display import OMITTED
+from .display import OMITTED, is_unicode
 from .location import Location
 from .rule import Recorded, Rule
 
@@ -133,7 +133,7 @@ class Privacy:
     def _names(self) -> dict[str, str]:
         names = dict(_folder_names(self._roots))
         # NOTE: addresses of files quote blanks, and some quote slashes as well.
-        quoted = {urllib.parse.quote(folder, safe): name for safe in ("/", "") for folder, name in names.items() if _is_text(folder)}
+        quoted = {urllib.parse.quote(folder, safe): name for safe in ("/", "") for folder, name in names.items() if is_unicode(folder)}
         return {**quoted, **names}
 
     @functools.cached_property
@@ -247,14 +247,6 @@ def _is_folder(path: str) -> bool:
     except OSError:
         # NOTE: a value that is no path may be too long for one.
         return False
-
-
-def _is_text(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _user_names() -> Iterator[str]:

@@ -35,6 +35,7 @@ from onnxplain.diagnostics import (
     Tool,
     describe,
     described_error,
+    is_unicode,
 )
 from onnxplain.rules import ArgumentIgnored, ExportCutShort, InternalError, LegacyDynamicAxes, UserCodeRaised
 
@@ -56,7 +57,7 @@ from .request import (
     containers,
     fitted,
 )
-from .request.checks import check_inputs, checked, checked_choice, checked_model, checked_names, checked_shapes, checked_subject, is_unicode
+from .request.checks import check_inputs, checked, checked_choice, checked_model, checked_names, checked_shapes, checked_subject
 from .signals import orderly_end
 from .source import call_sites, locations
 from .storage import checked_path

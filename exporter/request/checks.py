@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from onnxplain.diagnostics import InvalidArgument
+from onnxplain.diagnostics import InvalidArgument, is_unicode
 from onnxplain.torch_internals import modules
 from onnxplain.torch_internals.python_values import is_a
 
@@ -60,15 +60,6 @@ def _check_parts(model: torch.nn.Module) -> None:
                 raise InvalidArgument(
                     f"model: expected names of one or more characters, without lone surrogates, for all parts{inside}, got {name!r}"
                 )
-
-
-def is_unicode(text: str) -> bool:
-    """Whether `text` can be written to a file; a string of Python may hold halves of surrogate pairs."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def check_inputs(value: object, around: tuple[int, ...] = ()) -> None:
