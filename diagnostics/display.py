@@ -18,6 +18,7 @@ _LINE_LIMIT = 10_000
 TEXT_LIMIT = 20_000
 """Characters of one line, and of a text with several lines, such as the message of an exception."""
 _NAME = vars(type)["__name__"]
+"""What reads the name of a class, whatever its metaclass defines."""
 OMITTED = re.compile(r" \[([0-9]{1,3}(?:,[0-9]{3}){0,5}) characters omitted\] ")
 """What stands for the middle of a text that `shortened` has cut."""
 _FOLDERS = re.compile(r"(?<![\w./\\:~-])(?:(?:file://)?(?:/[^\s/'\"<>|:]+)+/|[A-Za-z]:(?:[/\\][^\s/\\'\"<>|:]+)+[/\\])(?=[^\s/\\])")

@@ -20,6 +20,7 @@ from onnxplain.torch_internals import code_objects
 _T = TypeVar("_T")
 
 _WEIGHTS = 256 * 1024**2
+"""The most bytes of parameters that are copied; README says so."""
 
 _LOOKED_INTO = 10_000
 """The length up to which lists, dicts and sets are copied."""
