@@ -6,7 +6,7 @@ import contextlib
 import functools
 import itertools
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from . import shape_env
-from .patching import Slot, wrapped
+from .patching import Slot, all_wrapped, wrapped
 from .symbols import Symbol
 
 # NOTE: read in torch 2.11, 2.13 and 2.15, native_functions.yaml.
@@ -29,11 +29,10 @@ shape_env.leave_out(__file__)
 _in_loss = ContextVar("_in_loss", default=False)
 
 
-@contextlib.contextmanager
-def left_out() -> Iterator[None]:
+def left_out() -> contextlib.AbstractContextManager[None]:
     """While it is open, these functions do not look at data. A check whose failure would be an error becomes an operator."""
-    with contextlib.ExitStack() as stack:
-        for slot, function in (
+    return all_wrapped(
+        (
             (Slot(torch, "cov"), _cov),
             (Slot(Tensor, "cov"), _cov),
             (Slot(torch, "corrcoef"), _corrcoef),
@@ -41,9 +40,8 @@ def left_out() -> Iterator[None]:
             (Slot(torch, "combinations"), _combinations),
             (Slot(F, "gaussian_nll_loss"), _gaussian_nll_loss),
             (Slot(torch.linalg, "lstsq"), _lstsq),
-        ):
-            stack.enter_context(wrapped(slot, function))
-        yield
+        )
+    )
 
 
 def _cov(original: Callable[..., Any], input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from .operators import OpOverload
-from .patching import Slot, wrapped
+from .patching import Slot, all_wrapped
 from .symbols import Symbol
 
 TABLE = Symbol(
@@ -37,15 +37,11 @@ class KernelSlot(Slot):
             self.owner[self.operator] = function
 
 
-@contextlib.contextmanager
-def present() -> Iterator[None]:
+def present() -> contextlib.AbstractContextManager[None]:
     """While it is open, fake quantization has fake kernels."""
     # NOTE: read in torch 2.11, 2.13 and 2.15, _subclasses/fake_tensor.py. It passes over a kernel that returns NotImplemented.
-    with contextlib.ExitStack() as stack:
-        for operator, kernel in _KERNELS if TABLE.is_present else ():
-            if operator.is_present:
-                stack.enter_context(wrapped(KernelSlot(TABLE.value, operator.value), kernel))
-        yield
+    present = [(operator.value, kernel) for operator, kernel in _KERNELS if operator.is_present] if TABLE.is_present else []
+    return all_wrapped((KernelSlot(TABLE.value, operator), kernel) for operator, kernel in present)
 
 
 def _refused(*_: Any, **__: Any) -> Any:

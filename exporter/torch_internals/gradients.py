@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from . import pytree
-from .patching import Slot, wrapped
+from .patching import Slot, all_wrapped
 from .symbols import Symbol
 
 # NOTE: read in torch 2.11, 2.13 and 2.15, export/__init__.py: torch.export.export calls it with pre_dispatch=True.
@@ -35,20 +35,16 @@ def can_capture() -> bool:
     return _EXPORT.is_present
 
 
-@contextlib.contextmanager
-def noticed(on_gradient: Callable[[], None]) -> Iterator[None]:
+def noticed(on_gradient: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
     """While it is open, calls `on_gradient` when the model differentiates."""
 
     def noticing(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         on_gradient()
         return original(*args, **kwargs)
 
-    with contextlib.ExitStack() as stack:
-        slots = [Slot(torch.autograd, "grad"), Slot(torch.autograd, "backward")]
-        nested = [each.name for each in (_BACKWARD, _FORWARD) if each.is_present]
-        for slot in (*slots, *(Slot(torch._functorch.eager_transforms, name) for name in nested)):
-            stack.enter_context(wrapped(slot, noticing))
-        yield
+    slots = [Slot(torch.autograd, "grad"), Slot(torch.autograd, "backward")]
+    nested = [Slot(torch._functorch.eager_transforms, each.name) for each in (_BACKWARD, _FORWARD) if each.is_present]
+    return all_wrapped((slot, noticing) for slot in (*slots, *nested))
 
 
 def export(model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any) -> torch.export.ExportedProgram:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from .patching import Slot, wrapped
+from .patching import Slot, all_wrapped
 from .symbols import Symbol
 
 # NOTE: read in torch 2.11, 2.13 and 2.15: export/dynamic_shapes.py defines the function, the others import it.
@@ -27,15 +27,10 @@ _MENDED = "_combine_args_for_tracing"
 """A function of torch 2.15, which compares the same way both times."""
 
 
-@contextlib.contextmanager
-def beside_others() -> Iterator[None]:
+def beside_others() -> contextlib.AbstractContextManager[None]:
     """While it is open, torch.export takes the inputs of `**kwargs` for inputs by name."""
-    with contextlib.ExitStack() as stack:
-        for user in _USERS:
-            if user.is_present and not hasattr(torch.export.dynamic_shapes, _MENDED):
-                module, _, name = user.path.partition(":")
-                stack.enter_context(wrapped(Slot(importlib.import_module(module), name), _flat))
-        yield
+    users = [each.path.partition(":") for each in _USERS if each.is_present and not hasattr(torch.export.dynamic_shapes, _MENDED)]
+    return all_wrapped((Slot(importlib.import_module(module), name), _flat) for module, _, name in users)
 
 
 def _flat(otherwise: Callable[..., dict[str, Any]], model: Any, args: Any, kwargs: Any) -> dict[str, Any]:

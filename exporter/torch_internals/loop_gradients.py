@@ -7,30 +7,25 @@ a `while_loop` that carries a Python int.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 
 from . import kernels
-from .patching import wrapped
+from .patching import all_wrapped
 from .symbols import Symbol
 
 _LOOPS = ("associative_scan", "map_impl", "scan", "while_loop")
 _BELOW = Symbol("torch._C:_AutoDispatchBelowAutograd", without="loops over weights take longer, and torch refuses some")
 
 
-@contextlib.contextmanager
-def left_out() -> Iterator[None]:
+def left_out() -> contextlib.AbstractContextManager[None]:
     """While it is open, loops run as if no tensor needed a gradient."""
     # NOTE: read in torch 2.11, 2.13 and 2.15, _ops.py: `py_autograd_impl` registers a kernel there that bypasses autograd by itself where
     # no gradient is needed.
     below = _BELOW.value
     loops = [loop for name in _LOOPS if (loop := getattr(torch.ops.higher_order, name, None)) is not None]
-    with contextlib.ExitStack() as stack:
-        for slot in kernels.slots(loops, "Autograd") if below is not None else ():
-            stack.enter_context(wrapped(slot, _below(below, slot.owner)))
-        yield
+    return all_wrapped((slot, _below(below, slot.owner)) for slot in (kernels.slots(loops, "Autograd") if below is not None else ()))
 
 
 def _below(below: Any, operator: Any) -> Any:

@@ -11,7 +11,7 @@ import contextvars
 import functools
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from .put_back import put_back
@@ -79,35 +79,46 @@ def _unpatched(function: Any) -> Any:
     return function
 
 
-@contextlib.contextmanager
-def wrapped(slot: Slot, wrapper: Wrapper) -> Iterator[None]:
+def wrapped(slot: Slot, wrapper: Wrapper) -> contextlib.AbstractContextManager[None]:
     """While it is open, calls of the function in `slot` from this context go to `wrapper`, which gets the original first.
 
     If several are open in one context, the last one opened counts.
     """
-    # NOTE: a new object, since one function may be given twice.
-    own: Wrapper = functools.partial(wrapper)
-    with put_back(functools.partial(_leave, slot, own), any_order=True):
-        with _LOCK:
-            patch = _PATCHES.get(slot.key)
-            if patch is None:
-                patch = _PATCHES[slot.key] = _Patch(slot)
-            patch.users.add(own)
-            if len(patch.users) == 1:
-                slot.put(patch.dispatch)
-        patch.wrappers.set((*patch.wrappers.get(), own))
+    return all_wrapped([(slot, wrapper)])
+
+
+@contextlib.contextmanager
+def all_wrapped(wrappers: Iterable[tuple[Slot, Wrapper]]) -> Iterator[None]:
+    """`wrapped` for many functions: each export replaces about two hundred."""
+    # NOTE: new objects, since one function may be given twice.
+    own: list[tuple[Slot, Wrapper]] = [(slot, functools.partial(wrapper)) for slot, wrapper in wrappers]
+    with put_back(functools.partial(_leave, own), any_order=True):
+        for slot, wrapper in own:
+            _enter(slot, wrapper)
         yield
 
 
-def _leave(slot: Slot, own: Wrapper) -> None:
+def _enter(slot: Slot, own: Wrapper) -> None:
     with _LOCK:
         patch = _PATCHES.get(slot.key)
         if patch is None:
-            return
-        patch.wrappers.set(tuple(each for each in patch.wrappers.get() if each is not own))
-        patch.users.discard(own)
-        if not patch.users:
-            # NOTE: code that has patched the same function since keeps our dispatcher, which passes all calls on from now.
-            if patch.slot.get() is patch.dispatch:
-                patch.slot.put(patch.original)
-            del _PATCHES[slot.key]
+            patch = _PATCHES[slot.key] = _Patch(slot)
+        patch.users.add(own)
+        if len(patch.users) == 1:
+            slot.put(patch.dispatch)
+    patch.wrappers.set((*patch.wrappers.get(), own))
+
+
+def _leave(wrappers: Sequence[tuple[Slot, Wrapper]]) -> None:
+    with _LOCK:
+        for slot, own in wrappers:
+            patch = _PATCHES.get(slot.key)
+            if patch is None:
+                continue
+            patch.wrappers.set(tuple(each for each in patch.wrappers.get() if each is not own))
+            patch.users.discard(own)
+            if not patch.users:
+                # NOTE: code that has patched the same function since keeps our dispatcher, which passes all calls on from now.
+                if patch.slot.get() is patch.dispatch:
+                    patch.slot.put(patch.original)
+                del _PATCHES[slot.key]

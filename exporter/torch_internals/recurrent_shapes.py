@@ -7,27 +7,24 @@ long, and it fixes the length of the sequence. This module computes the shapes f
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from . import kernels
 from .fake_tensors import is_fake
-from .patching import wrapped
+from .patching import all_wrapped
 
 _KEYS = ("CompositeImplicitAutograd", "Autograd")
 
 
-@contextlib.contextmanager
-def by_shape() -> Iterator[None]:
+def by_shape() -> contextlib.AbstractContextManager[None]:
     """While it is open, recurrent operators on fake tensors are computed from their shapes."""
     # NOTE: read in torch 2.11, 2.13 and 2.15, export/_patches.py, which replaces the same kernels.
-    with contextlib.ExitStack() as stack:
-        for operator, shapes in _shapes().items():
-            for slot in kernels.slots([operator], *_KEYS):
-                stack.enter_context(wrapped(slot, _on_fake_tensors(shapes)))
-        yield
+    return all_wrapped(
+        (slot, _on_fake_tensors(shapes)) for operator, shapes in _shapes().items() for slot in kernels.slots([operator], *_KEYS)
+    )
 
 
 def _shapes() -> dict[Any, Callable[..., Any]]:

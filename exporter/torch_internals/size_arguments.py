@@ -16,19 +16,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from . import patching, shape_env
-from .patching import Slot, wrapped
+from .patching import Slot, all_wrapped
 
 for _file in (__file__, patching.__file__):
     shape_env.leave_out(_file)
 
 
-@contextlib.contextmanager
-def taken() -> Iterator[None]:
+def taken() -> contextlib.AbstractContextManager[None]:
     """While it is open, these functions take sizes."""
-    with contextlib.ExitStack() as stack:
-        for slot, function in _replacements():
-            stack.enter_context(wrapped(slot, function))
-        yield
+    return all_wrapped(_replacements())
 
 
 # NOTE: read in torch 2.11, 2.13 and 2.15: the parameters of these public functions, and `has_hint` (fx/experimental/sym_node.py).
