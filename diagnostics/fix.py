@@ -29,13 +29,13 @@ class Edit:
         """The whole lines that the edit touches, before and after it."""
         region = self.region
         before = list(region.texts(self.file))
-        head = before[0][: (region.column or 1) - 1]
+        head = before[0][: region.offset]
         tail = before[-1][region.end_column - 1 :] if region.end_column else ""
         return before, (head + self.replacement + tail).splitlines()
 
     def as_snippet(self) -> str:
         """The replacement without the indentation of its place."""
-        return textwrap.dedent(" " * ((self.region.column or 1) - 1) + self.replacement).strip()
+        return textwrap.dedent(" " * self.region.offset + self.replacement).strip()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

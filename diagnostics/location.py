@@ -30,6 +30,16 @@ class Region:
         """`end_line`, or `line` if that is `None`."""
         return self.line if self.end_line is None else self.end_line
 
+    @property
+    def offset(self) -> int:
+        """How many characters of its first line come before it."""
+        return (self.column or 1) - 1
+
+    @property
+    def end_offset(self) -> int:
+        """How many characters of its last line come before its end; 0 if its columns are not known."""
+        return (self.end_column or 1) - 1
+
     def texts(self, file: str) -> tuple[str, ...]:
         """Its whole lines in `file`; empty strings for lines that do not exist."""
         return self.lines or tuple(source_text.line_text(file, number) for number in range(self.line, max(self.line, self.last_line) + 1))

@@ -52,7 +52,7 @@ class SourceExpression:
     def followed_by(self, text: str) -> bool:
         """Whether `text` follows it directly."""
         region = syntax.region(self.file, self.node)
-        return line_text(self.file, region.last_line)[(region.end_column or 1) - 1 :].startswith(text)
+        return line_text(self.file, region.last_line)[region.end_offset :].startswith(text)
 
     def replaced(self, text: str) -> tuple[Edit, ...]:
         """The edit that replaces it by `text`; none if the file is not the user's."""

@@ -59,11 +59,12 @@ def written_out(scope: Scope, statement: ast.AugAssign) -> str:
 def _written_out_in_place(scope: Scope, statement: ast.AugAssign) -> Iterator[Rewrite]:
     """As `written_out`, as replacements beside the value, so that parts of the value may be replaced as well."""
     target, value, whole = scope.region(statement.target), scope.region(statement.value), scope.region(statement)
-    line, column = target.last_line, target.end_column or 1
-    after = line_text(scope.file, line)[column - 1 :]
-    end = column + len(after) - len(after[after.index("=") + 1 :].lstrip())
+    line = target.last_line
+    text = line_text(scope.file, line)
+    after = text[text.index("=", target.end_offset) + 1 :].lstrip()
+    end = len(text) - len(after) + 1
     name = f" = {scope.text(statement.target)} {_OPERATORS[type(statement.op)]} "
-    region = Region(line, column, line, end)
+    region = Region(line, target.end_column, line, end)
     # NOTE: parentheses around the value are not part of it.
     if _is_atom(statement.value) or (value.line, value.column) != (line, end):
         yield Rewrite(region, name)
@@ -94,20 +95,20 @@ def changes_others(scope: Scope, statements: Sequence[ast.stmt]) -> bool:
     return not targets <= made_here - scopes.parameters([scope.function])
 
 
-def body(scope: Scope, statements: Sequence[ast.stmt], column: int, replaced: Sequence[Rewrite] = ()) -> str:
-    """The text of `statements` from `column` on, with in-place operators written out, results copied, and `replaced` applied."""
+def body(scope: Scope, statements: Sequence[ast.stmt], indent: int, replaced: Sequence[Rewrite] = ()) -> str:
+    """The text of `statements` with this indentation, with in-place operators written out, results copied, and `replaced` applied."""
     # NOTE: statements after an `if` have less indentation than those within it.
     parts = [list(part) for _, part in itertools.groupby(statements, key=lambda each: each.col_offset)]
-    return ("\n" + " " * (column - 1)).join(_part(scope, part, column, replaced) for part in parts)
+    return ("\n" + " " * indent).join(_part(scope, part, indent, replaced) for part in parts)
 
 
-def _part(scope: Scope, statements: Sequence[ast.stmt], column: int, replaced: Sequence[Rewrite]) -> str:
+def _part(scope: Scope, statements: Sequence[ast.stmt], indent: int, replaced: Sequence[Rewrite]) -> str:
     start, end = scope.region(statements[0]), scope.region(statements[-1])
     region = Region(start.line, start.column, end.last_line, end.end_column)
     changes = [*replaced, *(each for statement in statements for each in _changes(scope, statement, replaced))]
     changes = [each for each in changes if start.line <= each.region.line <= end.last_line]
     text = spliced(syntax.source(scope.file), region, changes)
-    old, new = " " * ((start.column or 1) - 1), " " * (column - 1)
+    old, new = " " * start.offset, " " * indent
     return "\n".join((new + line.removeprefix(old)) if number and line.strip() else line for number, line in enumerate(text.split("\n")))
 
 
@@ -132,23 +133,23 @@ def line_starts(source: str) -> list[int]:
 
 def offsets(starts: Sequence[int], region: Region) -> tuple[int, int]:
     """Where `region` begins and ends in a text whose lines begin at `starts`."""
-    return starts[region.line - 1] + (region.column or 1) - 1, starts[region.last_line - 1] + (region.end_column or 1) - 1
+    return starts[region.line - 1] + region.offset, starts[region.last_line - 1] + region.end_offset
 
 
-def function(name: str, parameters: Sequence[str], lines: Sequence[str], column: int) -> str:
-    """The definition of a function, written from `column` on."""
-    indent = "\n" + " " * (column + 3)
-    return f"def {name}({', '.join(parameters)}):{indent}{indent.join(lines)}\n\n" + " " * (column - 1)
+def function(name: str, parameters: Sequence[str], lines: Sequence[str], indent: int) -> str:
+    """The definition of a function with this indentation, and that of what follows."""
+    start = "\n" + " " * (indent + 4)
+    return f"def {name}({', '.join(parameters)}):{start}{start.join(lines)}\n\n" + " " * indent
 
 
-def call(head: str, function: str, arguments: Sequence[str], column: int) -> str:
-    """The call on one line if it fits, or else with a line for each argument, written from `column` on."""
-    indent = " " * (column - 1)
+def call(head: str, function: str, arguments: Sequence[str], indent: int) -> str:
+    """The call on one line if it fits behind this indentation, or else with a line for each argument."""
+    start = " " * indent
     short = f"{head}{function}({', '.join(arguments)})"
-    if len(indent) + len(short) <= _LINE_LENGTH:
+    if indent + len(short) <= _LINE_LENGTH:
         return short
-    lines = "".join(f"{indent}    {argument},\n" for argument in arguments)
-    return f"{head}{function}(\n{lines}{indent})"
+    lines = "".join(f"{start}    {argument},\n" for argument in arguments)
+    return f"{head}{function}(\n{lines}{start})"
 
 
 def targets(names: Sequence[str]) -> str:

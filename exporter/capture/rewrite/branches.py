@@ -45,8 +45,8 @@ def rewritten(where: Scope, test: ast.expr, predicate: str | None) -> Rewrite | 
     branch = None if predicate is None else _branch(where, test)
     if branch is None or predicate is None:
         return None
-    indent = 4 if branch.is_elif and not branch.head.startswith("return") else 0
-    column = (branch.region.column or 1) + indent
+    within_else = branch.is_elif and not branch.head.startswith("return")
+    indent = branch.region.offset + (4 if within_else else 0)
     operands = _operands(where, branch)
     if operands is None:
         return None
@@ -58,12 +58,12 @@ def rewritten(where: Scope, test: ast.expr, predicate: str | None) -> Rewrite | 
         inner = nested(where, arm.statements)
         if inner is None:
             return None
-        lines = [blocks.body(where, arm.statements, column + 4, inner), *([] if arm.result is None else [f"return {arm.result}"])]
+        lines = [blocks.body(where, arm.statements, indent + 4, inner), *([] if arm.result is None else [f"return {arm.result}"])]
         functions.append(where.unused(name))
-        before += blocks.function(functions[-1], operands, lines, column)
-    code = before + blocks.call(branch.head, f"{where.torch}.cond", [predicate, *functions, blocks.tuple_of(operands)], column)
-    if indent:
-        code = "else:\n" + " " * (column - 1) + code
+        before += blocks.function(functions[-1], operands, lines, indent)
+    code = before + blocks.call(branch.head, f"{where.torch}.cond", [predicate, *functions, blocks.tuple_of(operands)], indent)
+    if within_else:
+        code = "else:\n" + " " * indent + code
     return Rewrite(branch.region, code, branch.exact)
 
 
@@ -73,13 +73,13 @@ def by_element(where: Scope, test: ast.expr, predicate: str) -> str | None:
     values = [arm.value for arm in branch.arms if arm.value is not None] if branch is not None else []
     if branch is None or len(values) < 2 or any(isinstance(value, ast.Tuple) for value in values):
         return None
-    return blocks.call(branch.head, f"{where.torch}.where", [predicate, *map(where.text, values)], branch.region.column or 1)
+    return blocks.call(branch.head, f"{where.torch}.where", [predicate, *map(where.text, values)], branch.region.offset)
 
 
 def is_elif(file: str, statement: ast.stmt) -> bool:
     """Whether `statement` is the `elif` of another one."""
     region = syntax.region(file, statement)
-    return line_text(file, region.line)[(region.column or 1) - 1 :].startswith("elif")
+    return line_text(file, region.line)[region.offset :].startswith("elif")
 
 
 def _branch(where: Scope, test: ast.expr) -> _Branch | None:

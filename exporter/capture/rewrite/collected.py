@@ -99,7 +99,7 @@ def scan(
     carried: Mapping[str, str],
     starts: Sequence[str],
     lines: Sequence[str],
-    column: int,
+    indent: int,
 ) -> str | None:
     """The loop as a scan over its numbers.
 
@@ -110,7 +110,7 @@ def scan(
         carried: The variables that an iteration takes from the one before, with their values after it.
         starts: Their values before the loop.
         lines: The lines of an iteration.
-        column: The column of the loop.
+        indent: The indentation of the loop.
     """
     if loop.counter is None:
         return None
@@ -122,9 +122,9 @@ def scan(
     state, body = where.unused("state"), where.unused("body")
     items = [f"{each.item}.clone()" for each in lists]
     inside = [f"{blocks.tuple_of(names)} = {state}", *lines]
-    code = blocks.function(body, [state, counter], [*inside, f"return {blocks.tuple_of(results)}, {blocks.tuple_of(items)}"], column)
+    code = blocks.function(body, [state, counter], [*inside, f"return {blocks.tuple_of(results)}, {blocks.tuple_of(items)}"], indent)
     head = f"{blocks.tuple_of(names)}, {blocks.tuple_of([each.name for each in lists])} = "
     initial = blocks.tuple_of(starts or [f"{where.torch}.zeros(())"])
     return code + blocks.call(
-        head, f"{where.torch}._higher_order_ops.scan", [body, initial, f"{where.torch}.arange({loop.numbers})"], column
+        head, f"{where.torch}._higher_order_ops.scan", [body, initial, f"{where.torch}.arange({loop.numbers})"], indent
     )

@@ -219,10 +219,10 @@ def for_message(place: Location) -> list[Fix]:
         case _:
             return []
     region = syntax.region(place.file, statement)
-    if torch is None or not locations.is_users(place.file) or line_text(place.file, region.line)[: (region.column or 1) - 1].strip():
+    if torch is None or not locations.is_users(place.file) or line_text(place.file, region.line)[: region.offset].strip():
         return []
     start = Region(region.line, region.column, region.line, region.column)
-    code = f"if not {torch}.compiler.is_exporting():\n" + " " * ((region.column or 1) + 3)
+    code = f"if not {torch}.compiler.is_exporting():\n" + " " * (region.offset + 4)
     return [Fix("Leave the message out of an export.", Confidence.SAFE, edits=(Edit(place.file, start, code),))]
 
 
@@ -286,8 +286,8 @@ def _statements(place: Location, test: ast.expr, truth_of: Callable[[str, int, s
     assert statement is not None
     region = syntax.region(place.file, statement)
     start = Region(region.line, region.column, region.line, region.column)
-    indent = " " * ((region.column or 1) - 1)
-    own_line = not line_text(place.file, region.line)[: (region.column or 1) - 1].strip()
+    indent = " " * region.offset
+    own_line = not line_text(place.file, region.line)[: region.offset].strip()
     torch = syntax.name_of_torch(place.file)
     own_line = own_line and not branches.is_elif(place.file, statement)
     editable = own_line and torch is not None and locations.is_users(place.file)

@@ -212,7 +212,7 @@ def _changed(where: Scope, statement: ast.Assign | ast.AugAssign, target: ast.Su
     if item is None:
         return []
     name, place, whole = where.unused("item"), where.region(target), where.region(statement)
-    indent = "\n" + " " * ((whole.column or 1) - 1)
+    indent = "\n" + " " * whole.offset
     # NOTE: `=` sets all elements of the copy, `+=` changes them.
     changed = f"{name}{item.index}" if item.index or isinstance(statement, ast.AugAssign) else f"{name}[...]"
     back = f"{item.owner} = {item.put_back(name, scans=scans)}"

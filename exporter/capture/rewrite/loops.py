@@ -17,7 +17,7 @@ from .scope import Scope
 def rewritten(where: Scope, statement: ast.For | ast.While) -> list[Rewrite] | None:
     """The loop as a torch.while_loop, or as a scan if it collects results in lists; None if the source does not tell how."""
     region = where.region(statement)
-    column = region.column or 1
+    indent = region.offset
     loop = iterations.of_for(where, statement) if isinstance(statement, ast.For) else _while(where, statement)
     if loop is None or where.tensors is None:
         return None
@@ -44,21 +44,21 @@ def rewritten(where: Scope, statement: ast.For | ast.While) -> list[Rewrite] | N
         *(f"{name} = {row.read(scans=bool(lists))}" for name, row in loop.rows.items()),
     ]
     replaced += [*selected, *(rewrite for each in lists for rewrite in each.rewrites(where))]
-    lines = [*own, blocks.body(where, loop.statements, column + 4, replaced)]
+    lines = [*own, blocks.body(where, loop.statements, indent + 4, replaced)]
     starts = {name: name if name in where.numbers else f"{name}.clone()" for name in carried}
-    before = "".join(line + "\n" + " " * (column - 1) for line in loop.before)
+    before = "".join(line + "\n" + " " * indent for line in loop.before)
     exact = not blocks.changes_others(where, loop.statements)
     if lists:
-        code = collected.scan(where, loop, lists, carried, list(starts.values()), lines, column)
+        code = collected.scan(where, loop, lists, carried, list(starts.values()), lines, indent)
         return None if code is None else [Rewrite(region, before + code, exact), *(use for each in lists for use in each.uses)]
     if not carried:
         return None
-    code = _while_loop(where, loop, carried, starts, lines, stop, column)
+    code = _while_loop(where, loop, carried, starts, lines, stop, indent)
     return [Rewrite(region, before + code, exact)]
 
 
 def _while_loop(
-    where: Scope, loop: Loop, carried: Mapping[str, str], starts: Mapping[str, str], lines: Sequence[str], stop: str | None, column: int
+    where: Scope, loop: Loop, carried: Mapping[str, str], starts: Mapping[str, str], lines: Sequence[str], stop: str | None, indent: int
 ) -> str:
     """The loop as a torch.while_loop.
 
@@ -69,7 +69,7 @@ def _while_loop(
         starts: Their values before the loop.
         lines: The lines of an iteration.
         stop: The condition at the end of an iteration that ends the loop, as a tensor.
-        column: The column of the loop.
+        indent: The indentation of the loop.
     """
     names, first, results, outputs = list(carried), list(starts.values()), list(carried.values()), list(carried)
     if loop.counter is not None:
@@ -85,9 +85,9 @@ def _while_loop(
         going_on = f"{where.torch}.scalar_tensor({loop.left}) > 0" if loop.left else test
         test = f"~{stopped}" if going_on == "True" else f"({going_on}) & ~{stopped}"
     body = where.unused("body")
-    code = blocks.function(body, names, [*lines, f"return {blocks.targets(results)}"], column)
+    code = blocks.function(body, names, [*lines, f"return {blocks.targets(results)}"], indent)
     arguments = [f"lambda {', '.join(names)}: {test}", body, blocks.tuple_of(first)]
-    return code + blocks.call(f"{blocks.targets(outputs)} = ", f"{where.torch}.while_loop", arguments, column)
+    return code + blocks.call(f"{blocks.targets(outputs)} = ", f"{where.torch}.while_loop", arguments, indent)
 
 
 def early_end(statements: Sequence[ast.stmt]) -> ast.If | None:
@@ -122,8 +122,8 @@ def run_through(where: Scope, statement: ast.For, end: ast.If) -> list[Rewrite] 
     stopped, torch = where.unused("stopped"), where.torch
     kept = {name: where.unused(f"{name}_before") for name in carried}
     loop, first, last = (where.region(each) for each in (statement, statements[0], end))
-    indent = "\n" + " " * ((first.column or 1) - 1)
-    start = f"{stopped} = {torch}.tensor(False)\n" + " " * ((loop.column or 1) - 1)
+    indent = "\n" + " " * first.offset
+    start = f"{stopped} = {torch}.tensor(False)\n" + " " * loop.offset
     before = indent.join([*(f"{before} = {name}" for name, before in kept.items()), ""])
     after = [
         *(f"{name} = {torch}.where({stopped}, {before}, {name})" for name, before in kept.items()),

@@ -116,6 +116,6 @@ def _state(file: str, function: ast.FunctionDef, packed: _Packed, torch: str) ->
                 out = "steps" if out == "_" else out
                 rows = f"{torch}.arange({out}.shape[{int(not packed.batch_first)}], device={out}.device)"
                 index = f"{rows}, {packed.lengths} - 1" if packed.batch_first else f"{packed.lengths} - 1, {rows}"
-                indent = " " * ((region.column or 1) - 1)
+                indent = " " * region.offset
                 code = f"{out}, _ = {syntax.text(file, call)}\n{indent}{hidden} = {out}[{index}].unsqueeze(0)"
                 yield Edit(file, region, code)
