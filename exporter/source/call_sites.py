@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -76,7 +77,7 @@ def argument(request: Request, name: str, matches: Callable[[ast.expr], bool] = 
             return next((SourceExpression(found.file, each) for each in (value, found.node) if matches(each)), None)
 
         # NOTE: in the rest of the program, the same value belongs to another export.
-        return only(request, lambda node: _values(node, name), written, anywhere=False)
+        return only(request, (name,), lambda node: _values(node, name), written, anywhere=False)
     return SourceExpression(*given) if given is not None and matches(given[1]) else None
 
 
@@ -87,7 +88,7 @@ def call_of(request: Request, *names: str, matches: Callable[[ast.Call], bool] =
         if isinstance(node, ast.Call) and syntax.last_name(node.func) in names and matches(node):
             yield node
 
-    return only(request, calls)
+    return only(request, names, calls)
 
 
 def at(written: SourceExpression | None, request: Request, *related: Location) -> Evidence:
@@ -121,6 +122,7 @@ def _values(node: ast.AST, name: str) -> Iterator[ast.expr]:
 
 def only(
     request: Request,
+    words: Sequence[str],
     find: Callable[[ast.AST], Iterator[ast.expr]],
     written: Callable[[SourceExpression], SourceExpression | None] = lambda found: found,
     *,
@@ -133,20 +135,21 @@ def only(
 
     Args:
         request: The export.
+        words: One of them is in each file with such an expression. Other files are not parsed.
         find: The expressions at a node.
         written: The expression that one of them stands for; None if it does not count.
         anywhere: Whether to search files that the export's files do not import, for example because a program loads them by path.
     """
     near = dict.fromkeys(_files(request))
     for file in near:
-        if found := _found(file, find, written):
+        if found := _found(file, words, find, written):
             return found[0] if len(found) == 1 else None
     imported = _imported(near)
-    others = [each for file in imported for each in _found(file, find, written)]
+    others = [each for file in imported for each in _found(file, words, find, written)]
     if not others and anywhere:
         files = dict.fromkeys(getattr(module, "__file__", None) or "" for module in list(sys.modules.values()))
         left = [file for file in files if file not in near and file not in imported and locations.is_users(file)]
-        others = [each for file in left for each in _found(file, find, written)]
+        others = [each for file in left for each in _found(file, words, find, written)]
     return others[0] if len(others) == 1 else None
 
 
@@ -156,7 +159,7 @@ def _imported(files: Iterable[str]) -> list[str]:
     known = dict.fromkeys(files)
     left = list(known)
     while left:
-        names = set(_imports(left.pop()))
+        names = _imports(left.pop())
         # NOTE: a relative import names the end of a module's name.
         found = {file for name, file in modules.items() if name in names or not names.isdisjoint(_ends(name))}
         new = [file for file in sorted(found - known.keys()) if locations.is_users(file)]
@@ -170,10 +173,19 @@ def _ends(name: str) -> Iterator[str]:
     return ("." + ".".join(parts[start:]) for start in range(len(parts)))
 
 
-def _imports(file: str) -> Iterator[str]:
+def _imports(file: str) -> frozenset[str]:
     """The modules that `file` may import; relative ones begin with a dot."""
-    module = syntax.tree(file)
-    for node in ast.walk(module) if module is not None else ():
+    return _imports_in(syntax.source(file))
+
+
+@functools.lru_cache(maxsize=1024)
+def _imports_in(text: str) -> frozenset[str]:
+    module = syntax.parsed(text)
+    return frozenset(_imported_names(module) if module is not None else ())
+
+
+def _imported_names(module: ast.Module) -> Iterator[str]:
+    for node in ast.walk(module):
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names)
         if isinstance(node, ast.ImportFrom):
@@ -182,9 +194,13 @@ def _imports(file: str) -> Iterator[str]:
 
 
 def _found(
-    file: str, find: Callable[[ast.AST], Iterator[ast.expr]], written: Callable[[SourceExpression], SourceExpression | None]
+    file: str,
+    words: Sequence[str],
+    find: Callable[[ast.AST], Iterator[ast.expr]],
+    written: Callable[[SourceExpression], SourceExpression | None],
 ) -> list[SourceExpression]:
-    tree = syntax.tree(file)
+    text = syntax.source(file)
+    tree = syntax.tree(file) if any(word in text for word in words) else None
     nodes = ast.walk(tree) if tree is not None else ()
     found = (written(SourceExpression(file, each)) for node in nodes for each in find(node))
     # NOTE: the call may name a variable that the search finds as well.

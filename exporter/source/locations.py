@@ -42,10 +42,12 @@ class Origin(enum.Enum):
 
     USER = "the user's"
     LIBRARY = "an installed package's"
-    INTERNAL = "Python's, torch's or onnxplain's"
+    INTERNAL = "that of Python, torch or onnxplain, or of a package that they run on"
 
 
 _PACKAGE_FOLDERS = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
+_OUR_NEEDS = re.compile(_PACKAGE_FOLDERS.pattern + r"(?:mpmath|onnx|onnx_ir|onnxscript|sympy)[/\\]")
+"""Packages that torch and onnxplain run on, and that are no part of a model."""
 
 
 def _folders(*paths: str) -> tuple[str, ...]:
@@ -70,7 +72,7 @@ def origin(file: str) -> Origin:
     if file == "<stdin>" or file.startswith("<ipython-input"):
         return Origin.USER
     # NOTE: torch's passes sign their nodes as `torch/fx/passes/runtime_assert.py` (2.13), without a folder.
-    if file.startswith(("<", "torch/", *_OUR_FOLDERS, *_TORCH_FOLDERS)):
+    if file.startswith(("<", "torch/", *_OUR_FOLDERS, *_TORCH_FOLDERS)) or _OUR_NEEDS.search(file):
         return Origin.INTERNAL
     if _PACKAGE_FOLDERS.search(file):
         return Origin.LIBRARY

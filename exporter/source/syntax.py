@@ -16,7 +16,8 @@ _Node = TypeVar("_Node", bound=ast.AST)
 
 
 @functools.lru_cache(maxsize=32)
-def _parsed(text: str) -> ast.Module | None:
+def parsed(text: str) -> ast.Module | None:
+    """The syntax tree of `text`; None if it is not Python."""
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError):
@@ -26,7 +27,7 @@ def _parsed(text: str) -> ast.Module | None:
 def tree(file: str) -> ast.Module | None:
     """The syntax tree of `file`; None if it is not available or not Python."""
     lines = linecache.getlines(file)
-    return _parsed("".join(lines)) if lines else None
+    return parsed("".join(lines)) if lines else None
 
 
 def source(file: str) -> str:
@@ -49,8 +50,7 @@ def text(file: str, node: ast.expr | ast.stmt) -> str:
 
 def around(file: str, place: Region) -> list[ast.AST]:
     """The nodes that cover all of `place`, outermost first. If only a line is known, those that cover it or are within it."""
-    module = tree(file)
-    return [] if module is None else [node for node in _down(module) if covers(region(file, node), place)]
+    return [node for node in _at(file, place) if covers(region(file, node), place)]
 
 
 def innermost(file: str, place: Region, kind: type[_Node]) -> _Node | None:
@@ -60,9 +60,9 @@ def innermost(file: str, place: Region, kind: type[_Node]) -> _Node | None:
 
 def without_body(location: Location) -> Location:
     """`location`, reduced to the computation in the header if it covers a whole `for`, `while` or `if`."""
-    if location.region is None or (module := tree(location.file)) is None:
+    if location.region is None:
         return location
-    for node in _down(module):
+    for node in _at(location.file, location.region):
         if isinstance(node, ast.For | ast.While | ast.If) and region(location.file, node) == location.region:
             return dataclasses.replace(location, region=region(location.file, node.iter if isinstance(node, ast.For) else node.test))
     return location
@@ -70,10 +70,10 @@ def without_body(location: Location) -> Location:
 
 def test_at(location: Location) -> ast.expr | None:
     """The test that decides a branch at `location`: of an `if`, `while`, `assert`, conditional expression or comprehension."""
-    if location.region is None or (module := tree(location.file)) is None:
+    if location.region is None:
         return None
     found = None
-    for node in _down(module):
+    for node in _at(location.file, location.region):
         for test in _tests(node):
             at_test = covers(region(location.file, test), location.region)
             # NOTE: Python 3.11 gives a jump the position of the whole statement or expression that it belongs to.
@@ -83,14 +83,11 @@ def test_at(location: Location) -> ast.expr | None:
 
 def counts_truth(location: Location) -> bool:
     """Whether `location` turns a comparison into a number, as in `int(len(x) > 2)`."""
-    module = tree(location.file) if location.region is not None else None
-    return any(
+    return location.region is not None and any(
         isinstance(node, ast.Call)
         and last_name(node.func) in ("bool", "float", "int")
         and any(isinstance(argument, ast.Compare | ast.BoolOp) for argument in node.args)
-        and location.region is not None
-        and covers(region(location.file, node), location.region)
-        for node in (_down(module) if module is not None else ())
+        for node in around(location.file, location.region)
     )
 
 
@@ -168,9 +165,19 @@ def _tests(node: ast.AST) -> list[ast.expr]:
     return []
 
 
-def _down(module: ast.Module) -> Iterator[ast.expr | ast.stmt]:
+def _at(file: str, place: Region) -> Iterator[ast.expr | ast.stmt]:
+    """The nodes that share a line with `place`, each before the nodes within it."""
+    module = tree(file)
+    for node in () if module is None else _down(module):
+        # NOTE: a search by lines comes first, because columns need the text of the lines, and a file may have many thousand nodes.
+        if node.lineno <= place.last_line and place.line <= (node.end_lineno or node.lineno):
+            yield node
+
+
+@functools.lru_cache(maxsize=32)
+def _down(module: ast.Module) -> list[ast.expr | ast.stmt]:
     """All nodes with a position, each before the nodes within it."""
-    return (node for node in ast.walk(module) if isinstance(node, ast.expr | ast.stmt))
+    return [node for node in ast.walk(module) if isinstance(node, ast.expr | ast.stmt)]
 
 
 def covers(whole: Region, place: Region) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 import onnx_ir as ir
 import pytest
+import sympy
 import torch
 
 import onnxplain.diagnostics
@@ -281,6 +282,7 @@ def test_module_definition(load: Load, marked: Marked) -> None:
         (locations.__file__, Origin.INTERNAL),
         (pathlib.__file__, Origin.INTERNAL),
         (pytest.__file__, Origin.LIBRARY),
+        (sympy.__file__, Origin.INTERNAL),
         ("<string>", Origin.INTERNAL),
         ("torch/fx/passes/runtime_assert.py", Origin.INTERNAL),
     ],

@@ -116,8 +116,9 @@ def scripting(request: Request, attribute: str = "") -> SourceExpression | None:
             case ast.Call(func=ast.Name(id="script" | "trace")):
                 yield node
 
-    named = call_sites.only(request, lambda node: calls(node) if attribute and isinstance(node, ast.Assign) else iter(()))
-    return named or call_sites.only(request, calls)
+    words = ("script", "trace", "jit")
+    named = call_sites.only(request, words, lambda node: calls(node) if attribute and isinstance(node, ast.Assign) else iter(()))
+    return named or call_sites.only(request, words, calls)
 
 
 def without_scripting(made: SourceExpression | None) -> Fix:

@@ -31,7 +31,7 @@ def without_fake_kernel(request: Request, error: Exception, runs: EagerRuns) -> 
 def _fake_kernel(request: Request, operator: OpOverload, runs: EagerRuns) -> Fix:
     """The fix that adds a fake kernel after the operator's definition, if that is found. It returns tensors like those for the example."""
     advice = "Register a fake kernel: a function that returns a result of the right shape and dtype, without computing it."
-    definition = call_sites.only(request, lambda node: _definitions(node, schema(operator).name))
+    definition = call_sites.only(request, ("custom_op", "impl"), lambda node: _definitions(node, schema(operator).name))
     torch_name = "torch" if definition is None else syntax.name_of_torch(definition.file)
     result = _like_example(operator, runs).replace("torch.", f"{torch_name}.")
     signature = ", ".join(_parameters(operator))
