@@ -150,17 +150,15 @@ _FORWARD_FROM_SOURCE = Symbol(
 
 @contextmanager
 def generated_code_as_before() -> Iterator[None]:
-    """Puts back, after an exception or an interrupt, what makes functions from generated code."""
-    left = not _FORWARD_FROM_SOURCE.is_present
+    """Puts back what makes functions from generated code, where this export or a trial of it was interrupted."""
 
     def undo() -> None:
         slot = Slot(torch.fx.graph_module, "_forward_from_src")
-        if not left and slot.get() is not inspect.unwrap(slot.get()):
+        if _FORWARD_FROM_SOURCE.is_present and slot.get() is not inspect.unwrap(slot.get()):
             slot.put(inspect.unwrap(slot.get()))
 
     with put_back(undo):
         yield
-        left = True
 
 
 _FILE = "<eval_with_key>."

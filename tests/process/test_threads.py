@@ -313,6 +313,21 @@ def test_an_interrupt_between_a_change_of_torch_s_and_its_undoing(monkeypatch: p
 
 
 @pytest.mark.usefixtures("torch_stays")
+def test_an_error_between_a_change_of_torch_s_and_its_undoing(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed: list[Exception] = []
+
+    def fail() -> None:
+        failed.append(RuntimeError())
+        raise failed[-1]
+
+    with monkeypatch.context() as patches:
+        patches.setattr("torch._dynamo.convert_frame.setup_compile_debug", fail)
+        onnxplain.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),), strategies=("strict", "non-strict"))
+    assert failed
+    check(Recurrent(2))
+
+
+@pytest.mark.usefixtures("torch_stays")
 def test_an_interrupt_while_a_tracer_undoes_its_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = ("_PatchedFnSetItem", "_PatchedFnDel", "_PatchedFnSetAttr")
     for kind in kinds:
@@ -335,6 +350,7 @@ INTERRUPTED = """
 import random
 import signal
 import sys
+import traceback
 
 import torch
 import torch_state
@@ -377,8 +393,10 @@ def main():
     for number in range(40):
         try:
             signal.setitimer(signal.ITIMER_REAL, numbers.uniform(0.001, 0.4))
+            where = "the export ended"
             export(number % 2 == 1)
         except KeyboardInterrupt:
+            where = traceback.format_exc()
             interrupted += 1
         except onnxplain.ExportFailed:
             pass
@@ -386,7 +404,7 @@ def main():
             signal.setitimer(signal.ITIMER_REAL, 0)
         changed = torch_state.changes(before, torch_state.state())
         if changed:
-            sys.exit(f"{number}: {changed}")
+            sys.exit(f"{number}: {changed}, {where}")
     export(False)
     print(interrupted)
 
