@@ -16,7 +16,7 @@ from .loops import scan
 
 _BOOL = ir.DataType.BOOL
 
-_UNARY = ("abs", "cos", "exp", "log", "neg", "reciprocal", "sigmoid", "sign", "sin", "sqrt", "tanh")
+_UNARY = ("abs", "cos", "exp", "log", "neg", "reciprocal", "sigmoid", "sin", "sqrt", "tanh")
 """Operators of one tensor that ONNX has under the same name, with a capital letter."""
 
 
@@ -208,6 +208,13 @@ def _like(bound: Any, value: ir.Value) -> Any:
     return op.CastLike(bound, value) if isinstance(bound, ir.Value) else bound
 
 
+@translates("aten::logit")
+def logit(self: ir.Value, eps: float | None = None) -> Any:
+    """aten::logit(Tensor self, float? eps=None) -> Tensor: log(x / (1 - x)), of x within [eps, 1 - eps]."""
+    x = self if eps is None else clamp(self, eps, 1 - eps)
+    return op.Log(op.Div(x, op.Sub(1, x)))
+
+
 @translates("aten::rsqrt")
 def rsqrt(self: ir.Value) -> Any:
     """aten::rsqrt(Tensor self) -> Tensor."""
@@ -311,27 +318,6 @@ def _comparison(name: str, operator: str) -> Callable[[Any, Any], Any]:
 
 for _name, _operator in {"ge": "GreaterOrEqual", "gt": "Greater", "le": "LessOrEqual", "lt": "Less"}.items():
     translates(f"aten::{_name}.Tensor", f"aten::{_name}.Scalar")(_comparison(_name, _operator))
-
-
-@translates("aten::signbit")
-def signbit(self: ir.Value) -> Any:
-    """aten::signbit(Tensor self) -> Tensor. BOOL: whether a number is negative, -0 included."""
-    if self.dtype is _BOOL:
-        return op.Xor(self, self)
-    below = op.Less(self, op.CastLike(0, self))
-    if self.dtype is None or not self.dtype.is_floating_point():
-        return below
-    # NOTE: 1 / -0 is minus infinity.
-    return op.Or(below, op.Less(op.Reciprocal(self), op.CastLike(0, self)))
-
-
-@translates("aten::copysign.Tensor", "aten::copysign.Scalar")
-def copysign(self: ir.Value, other: Any) -> Any:
-    """aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor: the size of `self` with the sign of `other`."""
-    size = op.Abs(self)
-    if not isinstance(other, ir.Value):
-        return op.Neg(size) if math.copysign(1.0, other) < 0 else size
-    return op.Where(signbit(other), op.Neg(size), size)
 
 
 @translates("aten::isclose")

@@ -82,7 +82,7 @@ def masked_select(self: ir.Value, mask: ir.Value) -> Any:
     return op.Compress(op.Reshape(value, [-1]), op.Reshape(kept, [-1]))
 
 
-@translates("aten::diagonal")
+@translates("aten::diagonal", "aten::diagonal_copy")
 def diagonal(self: ir.Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     """aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a). The diagonal is the last dim of the result."""
     rows, _, positions = _diagonal(self, offset, dim1, dim2)

@@ -51,15 +51,25 @@ def by_vector(self: ir.Value, vec: ir.Value) -> Any:
 
 
 @translates("aten::addmm")
-def addmm(self: ir.Value, mat1: ir.Value, mat2: ir.Value, beta: float = 1, alpha: float = 1) -> Any:
+def addmm(self: ir.Value, mat1: ir.Value, mat2: ir.Value, beta: Any = 1, alpha: Any = 1) -> Any:
     """aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor: beta * self + alpha * mat1 @ mat2.
 
     `self` broadcasts to (N, M).
     """
+    if isinstance(alpha, ir.Value):
+        mat1, alpha = op.Mul(mat1, op.CastLike(alpha, mat1)), 1
+    # NOTE: ONNX Runtime's Gemm of matrices without elements does not scale `self`.
+    if isinstance(beta, ir.Value) or (beta != 1 and not _has_columns(mat1)):
+        self, beta = op.Mul(self, op.CastLike(beta, self)), 1
     if _is_float(mat1):
         return op.Gemm(mat1, mat2, self, alpha=float(alpha), beta=float(beta))
     # NOTE: ONNX Runtime has no Gemm of ints.
     return op.Add(op.Mul(self, beta), op.Mul(op.MatMul(mat1, mat2), alpha))
+
+
+def _has_columns(matrix: ir.Value) -> bool:
+    size = matrix.shape[-1] if matrix.shape is not None else None
+    return isinstance(size, int) and size > 0
 
 
 def _is_float(value: ir.Value) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from onnxplain.ops.signs import atan2, signbit
 from onnxplain.recording import op
 
 from .arithmetic import add, mul, reciprocal, sub
@@ -35,30 +36,8 @@ def angle(self: ir.Value) -> Any:
 
 
 def _angle(value: ir.Value) -> Any:
-    """The arc tangent of the quotient of the parts, in the right quadrant. The quotient may be infinite, but 0 / 0 is NaN."""
     x, y = parts(value)
-    nothing = zero(x)
-    is_zero = op.And(op.Equal(x, nothing), op.Equal(y, nothing))
-    slope = op.Where(is_zero, y, _arc_tangent(op.Div(y, x)))
-    turn = [op.Constant(value=ir.tensor(sign * math.pi, dtype=x.dtype)) for sign in (-1, 1)]
-    half = op.Where(_is_negative(y), *turn)
-    return op.Where(_is_negative(x), op.Add(slope, half), slope)
-
-
-def _arc_tangent(value: Any) -> Any:
-    if value.dtype is not ir.DataType.DOUBLE:
-        return op.Atan(value)
-    # NOTE: ONNX Runtime has it in single precision only. A step of Newton's method makes the most of it.
-    rough = op.Cast(op.Atan(op.Cast(value, to=int(ir.DataType.FLOAT))), to=int(ir.DataType.DOUBLE))
-    sine, cosine = op.Sin(rough), op.Cos(rough)
-    better = op.Add(rough, op.Div(op.Sub(op.Mul(value, cosine), sine), op.Add(cosine, op.Mul(value, sine))))
-    return op.Where(op.IsInf(value), rough, better)
-
-
-def _is_negative(part: Any) -> Any:
-    """Whether a real number is negative. -0 counts: 1 / -0 is less than 0."""
-    nothing = zero(part)
-    return op.Or(op.Less(part, nothing), op.Less(op.Reciprocal(part), nothing))
+    return atan2(y, x)
 
 
 @translates_complex("aten::sgn")
@@ -128,7 +107,7 @@ def sqrt(self: ir.Value) -> Any:
     smaller = op.Div(op.Mul(op.Abs(b), 0.5), op.Where(op.Equal(larger, nothing), op.CastLike(1.0, larger), larger))
     right = op.Not(op.Less(a, nothing))
     imaginary = op.Where(right, smaller, larger)
-    return pair(op.Where(right, larger, smaller), op.Where(_is_negative(b), op.Neg(imaginary), imaginary))
+    return pair(op.Where(right, larger, smaller), op.Where(signbit(b), op.Neg(imaginary), imaginary))
 
 
 @translates_complex("aten::rsqrt")
@@ -245,7 +224,7 @@ def asinh(self: ir.Value) -> Any:
 def _asinh(value: Any) -> Any:
     # NOTE: the function is odd, and the sum cancels out where the real part is negative.
     a, _ = parts(value)
-    side = op.Where(_is_negative(a), op.CastLike(-1.0, a), op.CastLike(1.0, a))
+    side = op.Where(signbit(a), op.CastLike(-1.0, a), op.CastLike(1.0, a))
     value = op.Mul(value, side)
     return op.Mul(log(add(value, sqrt(add(mul(value, value), 1)))), side)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch.nn import functional
 
@@ -43,6 +45,20 @@ def slice_added(x: torch.Tensor) -> torch.Tensor:
 
 
 CASES: dict[str, Case] = {
+    "diagonals-beside-infinity": dynamic(
+        lambda x: [
+            *(
+                x.diag(),
+                torch.diag(x[0]),
+                x.diagonal_scatter(x.diag() + 1),
+                torch.diagonal_copy(x, 1),
+                torch.diag_embed(x),
+                torch.diagflat(x),
+            ),
+            *(x.tril(), x.triu(1), x.trace()),
+        ],
+        (torch.tensor([[1.0, math.inf, -math.inf], [math.inf, 2.0, 5.0], [-math.inf, math.nan, 3.0]]),),
+    ),
     "place-of-a-number": static(
         lambda x: [
             torch.searchsorted(each, number, right=right)

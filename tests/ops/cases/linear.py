@@ -38,6 +38,11 @@ def grouped(a: torch.Tensor, b: torch.Tensor, ends: torch.Tensor) -> torch.Tenso
 
 
 CASES: dict[str, Case] = {
+    "sum-of-product-and-size": dynamic(lambda x: torch.addmm(x[:, :1], x, x.t(), beta=x.shape[0], alpha=x.shape[1]), PAIR[:1]),
+    "sum-of-product-of-nothing": static(
+        lambda a, b: (torch.addmm(a, a[:, :0], b[:0], beta=0.5), torch.addmm(a[0], a[:, :0], b[:0])), PAIR, expects=frozenset({"OXP4002"})
+    ),
+    "sum-of-product-of-columns": dynamic(lambda a, b: torch.addmm(b, a[:, a.shape[1] :], b[b.shape[0] :], beta=0.5), PAIR),
     "covariances": dynamic(
         lambda x: [
             *(x.cov(), torch.cov(x, correction=0), torch.cov(x[0], correction=2), torch.cov((9 * x).int()), x.corrcoef(), x[0].corrcoef()),
