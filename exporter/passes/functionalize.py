@@ -14,7 +14,7 @@ from onnxplain.registry import qualified_name
 from onnxplain.request import DimNames
 from onnxplain.rules import ConstraintViolated, MutationDropped, MutationNotRemoved
 from onnxplain.source import locations
-from onnxplain.torch_internals import functorch, pytree
+from onnxplain.torch_internals import functorch, input_free_values, pytree, tracing
 from onnxplain.torch_internals.operators import OpOverload, failed, schema
 
 from . import aliases, joined_memory, observers, views
@@ -345,7 +345,8 @@ def _functional(target: OpOverload) -> OpOverload | None:
 def _retraced(context: DiagnosticContext, program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
     mutations = [node for node in all_nodes(program) if mutates(node)]
     try:
-        functional: torch.export.ExportedProgram = program.run_decompositions({})
+        with tracing.each_new_node(lambda *_: None), input_free_values.known():
+            functional: torch.export.ExportedProgram = program.run_decompositions({})
     except Exception as error:
         # NOTE: torch raises exceptions of many types about mutations that it cannot remove.
         if not mutations:

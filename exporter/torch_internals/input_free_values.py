@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -18,7 +18,7 @@ from . import pytree, shape_env, tracing
 from .fake_kernels import TABLE, KernelSlot
 from .fake_tensors import FakeTensor, share_memory
 from .operators import OpOverload, OpOverloadPacket, overloads, schema
-from .patching import wrapped
+from .patching import all_wrapped
 from .symbols import Attribute, Symbol
 
 shape_env.leave_out(__file__)
@@ -57,6 +57,18 @@ _FILLED: dict[OpOverloadPacket, int | float | str] = {
 
 _ITEMS = (_ATEN.item.default, _ATEN._local_scalar_dense.default)
 _EQUAL = _ATEN.equal.default
+_OF_ANY_SIZE = (
+    _ATEN.bincount.default,
+    _ATEN.index.Tensor,
+    _ATEN.masked_select.default,
+    _ATEN.nonzero.default,
+    _ATEN.nonzero_numpy.default,
+    _ATEN.repeat_interleave.Tensor,
+    _ATEN.unique_consecutive.default,
+    _ATEN.unique_dim.default,
+)
+"""Operators whose results have sizes that data decide."""
+_DISTINCT = Symbol("torch.ops:aten._unique2.default", without="code that loops over the distinct values of a constant cannot be captured")
 
 _UNINITIALIZED = frozenset(
     {_ATEN.empty, _ATEN.empty_like, _ATEN.empty_strided, _ATEN.empty_permuted, _ATEN.new_empty, _ATEN.new_empty_strided}
@@ -103,10 +115,8 @@ class _Graph:
         self._last: torch.fx.Node | None = None
         self._left = _MOST
 
-    def value(self, node: Any, root: Any) -> _Value | None:
-        """The value of `node`, which is the last one but the operator that asks; None if it is not known."""
-        if not isinstance(node, torch.fx.Node):
-            return None
+    def value(self, node: torch.fx.Node, root: Any) -> Any:
+        """The value of `node`, the operator that runs now or an argument of it; None if it is not known."""
         for each in self._new(node):
             try:
                 self._values[each] = self._computed(each, root)
@@ -114,8 +124,7 @@ class _Graph:
                 continue
             except Exception:  # noqa: BLE001  the operators of a user's model run here, maybe on values for which they fail
                 continue
-        found = self._values.get(node)
-        return found if isinstance(found, _Value) else None
+        return self._values.get(node)
 
     def _new(self, last: torch.fx.Node) -> Iterator[torch.fx.Node]:
         """The nodes since the last call, up to the newest one."""
@@ -142,7 +151,8 @@ class _Graph:
         if torch.Tag.nondeterministic_seeded in node.target.tags or packet in _UNINITIALIZED:
             raise _Unknown
         meta = node.meta.get("val")
-        for each in pytree.tree_leaves(meta):
+        # NOTE: the operator that runs now has no result yet.
+        for each in pytree.tree_leaves(meta) if "val" in node.meta else ():
             self._spend(each)
         if packet in _FILLED:
             return _filled(node, meta)
@@ -259,39 +269,87 @@ def _is_on_elements(packet: OpOverloadPacket) -> bool:
     return not name.endswith("_") and any(torch.Tag.pointwise in each.tags for each in overloads(name))
 
 
+def _positions(mode: Any, indices: Sequence[Any], known: Sequence[Any]) -> list[Any]:
+    """`indices` with tensors of positions, as many as elements that are chosen, in place of masks that are known."""
+    found: list[Any] = []
+    for index, value in zip(indices, known, strict=True):
+        if isinstance(value, _Value) and value.is_whole and value.data.dtype in (torch.bool, torch.uint8):
+            count = int(value.data.count_nonzero())
+            with mode:
+                found += [torch.empty(count, dtype=torch.int64) for _ in index.shape]
+        else:
+            found.append(index)
+    return found
+
+
+class _Kernels:
+    """Fake kernels that know the values of the graphs that are being recorded."""
+
+    def __init__(self) -> None:
+        self._graphs: dict[torch.fx.Graph, _Graph] = {}
+
+    def _running(self, target: OpOverload, *given: Any) -> tuple[torch.fx.Node, Callable[[Any], Any]] | None:
+        """The node of the operator that runs now with the arguments `given`, and what tells the values of nodes; None if there is none."""
+        newest = tracing.newest_node()
+        if newest is None or newest[1].target not in (_ITEMS if target in _ITEMS else (target,)):
+            return None
+        tracer, node = newest
+        metas = [each.meta.get("val") for each in pytree.tree_leaves((node.args, node.kwargs)) if isinstance(each, torch.fx.Node)]
+        metas = [each for each in metas if not isinstance(each, int | torch.SymInt)]
+        tensors = [each for each in pytree.tree_leaves(given) if isinstance(each, torch.Tensor)]
+        # NOTE: operators that are not recorded run as well.
+        if len(metas) != len(tensors) or not all(
+            isinstance(each, torch.Tensor) and share_memory(each, of) for each, of in zip(metas, tensors, strict=True)
+        ):
+            return None
+        graph = self._graphs.setdefault(node.graph, _Graph())
+        return node, lambda each: graph.value(each, tracer.root) if isinstance(each, torch.fx.Node) else None
+
+    def item(self, original: Callable[..., Any], mode: Any, target: OpOverload, tensor: torch.Tensor) -> Any:
+        """The element of a tensor as a number."""
+        found = self._running(target, tensor)
+        value = found[1](found[0].args[0]) if found is not None else None
+        return value.data.item() if isinstance(value, _Value) else original(mode, target, tensor)
+
+    def equal(self, original: Callable[..., Any], mode: Any, target: OpOverload, *tensors: torch.Tensor) -> Any:
+        """Whether tensors are equal."""
+        found = self._running(target, *tensors)
+        values = [] if found is None else [found[1](each) for each in found[0].args]
+        if values and all(isinstance(each, _Value) and each.is_whole for each in values):
+            return torch.equal(*(each.data for each in values))
+        return original(mode, target, *tensors)
+
+    def sized(self, original: Callable[..., Any], mode: Any, target: OpOverload, *args: Any, **kwargs: Any) -> Any:
+        """Results whose sizes data decide."""
+        found = self._running(target, args, kwargs)
+        if found is None:
+            return _with_dtype_of_weights(target, args, original(mode, target, *args, **kwargs))
+        node, value = found
+        if (result := value(node)) is not None:
+            with mode:
+                return pytree.tree_map(lambda each: torch.empty_strided(each.data.shape, each.data.stride(), dtype=each.data.dtype), result)
+        if target is _ATEN.index.Tensor:
+            args = (args[0], _positions(mode, args[1], [value(each) for each in node.args[1]]))  # type: ignore[union-attr]  # a list
+        return _with_dtype_of_weights(target, args, original(mode, target, *args, **kwargs))
+
+
+def _with_dtype_of_weights(target: OpOverload, args: tuple[Any, ...], result: Any) -> Any:
+    """`result`, of float32 or float64 if it is that of bincount with weights."""
+    # NOTE: read in torch 2.11, _subclasses/fake_impls.py: there, the result would be integers. 2.13 and 2.15 have these dtypes.
+    weights = args[1] if target is _ATEN.bincount.default and len(args) > 1 else None
+    if weights is None or result is NotImplemented:
+        return result
+    return result.to(torch.float32 if weights.dtype == torch.float32 else torch.float64)
+
+
 @contextlib.contextmanager
 def known() -> Iterator[None]:
-    """While it is open, `.item()` of a tensor that no input decides returns its value."""
+    """While it is open, `.item()` of a tensor that no input decides returns its value, and sizes that no input decides are known."""
     if not (TABLE.is_present and _ROOT.is_present):
         yield
         return
-
-    graphs: dict[torch.fx.Graph, _Graph] = {}
-
-    def values(target: OpOverload, tensors: tuple[torch.Tensor, ...]) -> list[_Value | None]:
-        """The values of `tensors`, the arguments of the operator that runs now; None for unknown ones."""
-        newest = tracing.newest_node()
-        if newest is None or newest[1].target not in (_ITEMS if target in _ITEMS else (target,)):
-            return [None]
-        tracer, node = newest
-        # NOTE: operators that are not recorded run as well.
-        if not all(
-            isinstance(each, torch.fx.Node) and "val" in each.meta and share_memory(each.meta["val"], of)
-            for each, of in zip(node.args, tensors, strict=True)
-        ):
-            return [None]
-        return [graphs.setdefault(node.graph, _Graph()).value(each, tracer.root) for each in node.args]
-
-    def item(original: Callable[..., Any], mode: Any, target: OpOverload, tensor: torch.Tensor) -> Any:
-        (found,) = values(target, (tensor,))
-        return original(mode, target, tensor) if found is None else found.data.item()
-
-    def equal(original: Callable[..., Any], mode: Any, target: OpOverload, *tensors: torch.Tensor) -> Any:
-        found = [each.data for each in values(target, tensors) if each is not None and each.is_whole]
-        return torch.equal(*found) if len(found) == len(tensors) else original(mode, target, *tensors)
-
-    with contextlib.ExitStack() as stack:
-        for target in _ITEMS:
-            stack.enter_context(wrapped(KernelSlot(TABLE.value, target), item))
-        stack.enter_context(wrapped(KernelSlot(TABLE.value, _EQUAL), equal))
+    kernels = _Kernels()
+    of_any_size = (*_OF_ANY_SIZE, *([_DISTINCT.value] if _DISTINCT.is_present else []))
+    ours = ((kernels.item, _ITEMS), (kernels.equal, (_EQUAL,)), (kernels.sized, of_any_size))
+    with all_wrapped((KernelSlot(TABLE.value, target), kernel) for kernel, targets in ours for target in targets):
         yield

@@ -67,7 +67,23 @@ def _smaller_of_two(x: Tensor) -> Tensor:
     return x * 2 if torch.min(torch.ones_like(x), torch.zeros_like(x)).any() else x * 3
 
 
-EVERY_SIZE = [_mask_of_ones, _extended_mask, _all_true, _sum_of_zeros, _largest_of_all, _joined, _parts, _larger_of_two, _smaller_of_two]
+def _chosen(x: Tensor) -> Tensor:
+    mask = torch.tensor([[True, False, False], [True, True, False]])
+    return x[:, None, :3].expand(-1, 2, -1)[:, mask].reshape(-1, 3)
+
+
+EVERY_SIZE = [
+    _mask_of_ones,
+    _extended_mask,
+    _all_true,
+    _sum_of_zeros,
+    _largest_of_all,
+    _joined,
+    _parts,
+    _larger_of_two,
+    _smaller_of_two,
+    _chosen,
+]
 
 
 def _triangle(x: Tensor) -> Tensor:
@@ -106,7 +122,30 @@ def _random_but_unread(x: Tensor) -> Tensor:
     return x * 2 if torch.zeros(3).isnan().any() else x * 3
 
 
-STATIC = [_triangle, _written, _written_through_a_view, _arange, _literals_differ, _over_a_tensor, _random_but_unread]
+def _rows_that_are_set(x: Tensor) -> Tensor:
+    places = torch.tril(torch.ones(4, 4))[:2].nonzero()
+    rows = [places[places[:, 0] == row] for row in places[:, 0].unique()]
+    return torch.stack([x[:, each[:, 1]].sum(1) * len(each) for each in rows])
+
+
+def _repeated(x: Tensor) -> Tensor:
+    places = torch.repeat_interleave(torch.tensor([1, 0, 2]))
+    y = x.expand(3, -1, -1).clone()
+    y.as_strided((2, 2), (1, 1)).abs_()
+    return y[places].reshape(3, -1) * (torch.arange(5) % 3).bincount().reshape(3, 1)
+
+
+STATIC = [
+    _triangle,
+    _written,
+    _written_through_a_view,
+    _arange,
+    _literals_differ,
+    _over_a_tensor,
+    _random_but_unread,
+    _rows_that_are_set,
+    _repeated,
+]
 
 
 @pytest.mark.parametrize("function", EVERY_SIZE)
@@ -154,6 +193,10 @@ def _random(x: Tensor) -> Tensor:
     return x * 2 if torch.rand(3).sum() > 1.5 else x * 3
 
 
+def _chosen_by_the_input(x: Tensor) -> Tensor:
+    return x * 2 if (torch.ones_like(x) * x).nonzero().sum() > 3 else x * 3
+
+
 def _random_in_place(x: Tensor) -> Tensor:
     return x * 2 if torch.zeros(3).uniform_().sum() > 1.5 else x * 3
 
@@ -184,6 +227,7 @@ def _uninitialized(x: Tensor) -> Tensor:
         _one_of_two,
         _random,
         _random_in_place,
+        _chosen_by_the_input,
         _written_by_another_library,
         _uninitialized,
     ],
