@@ -16,6 +16,7 @@ from onnxplain.diagnostics import InvalidArgument
 from onnxplain.request import FXGraphExtractor, Request, containers, fitted, signature_of
 from onnxplain.torch_internals import (
     config,
+    ctc_loss,
     data_checks,
     fake_kernels,
     function_caches,
@@ -213,6 +214,7 @@ def _export(model: torch.nn.Module, request: Request, *, strict: bool, below_aut
         contextlib.nullcontext() if strict else data_checks.left_out(),
         contextlib.nullcontext() if strict else input_free_values.known(),
         contextlib.nullcontext() if strict else min_max.of_several_sizes(),
+        contextlib.nullcontext() if strict else ctc_loss.made_of_others(),
         contextlib.nullcontext() if strict else size_arguments.taken(),
         contextlib.nullcontext() if strict else modules.idle_conversions(),
     ):

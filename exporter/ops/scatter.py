@@ -19,22 +19,34 @@ _MEAN, _MAXIMUM = 1, 2
 
 
 @translates("aten::as_strided_scatter")
-def as_strided_scatter(self: ir.Value, src: ir.Value, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Any:
+def as_strided_scatter(self: ir.Value, src: ir.Value, size: Sequence[Any], stride: Sequence[Any], storage_offset: Any = None) -> Any:
     """aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor.
 
     The strides are those of a contiguous `self`.
-
-    Raises:
-        ValueError: A size is dynamic.
     """
-    if not all(isinstance(each, int) for each in (*size, *stride)):
-        raise ValueError(f"the sizes and strides must be fixed, they are {tuple(size)} and {tuple(stride)}")
-    places = np.array(storage_offset or 0, dtype=np.int64)
+    places = op.Reshape(storage_offset or 0, [1])
     for length, step in zip(size, stride, strict=True):
-        places = places[..., None] + np.arange(length) * step
+        places = op.Reshape(op.Add(op.Unsqueeze(places, [-1]), op.Mul(op.Range(0, length, 1), step)), [-1])
     elements = op.Reshape(cast(src, self.dtype), [-1])
-    made = op.ScatterElements(op.Reshape(self, [-1]), op.Constant(value=ir.tensor(places.reshape(-1))), elements, axis=0)
+    made = op.ScatterElements(op.Reshape(self, [-1]), places, elements, axis=0)
     return op.Reshape(made, op.Shape(self))
+
+
+@translates("aten::bincount")
+def bincount(self: ir.Value, weights: ir.Value | None = None, minlength: Any = 0) -> Any:
+    """aten::bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor.
+
+    How often each number from 0 on is in `self`, ints (N): INT64. With `weights`, the sums of the weights, in their dtype if that is
+    FLOAT, otherwise in DOUBLE.
+    """
+    places = op.Cast(self, to=int(ir.DataType.INT64))
+    # NOTE: of no numbers, the largest is -1.
+    length = op.Max(op.Add(op.ReduceMax(op.Concat(places, [-1], axis=0), [0], keepdims=1), 1), op.Reshape(minlength, [1]))
+    if weights is None:
+        shares = op.Expand(1, op.Shape(places))
+    else:
+        shares = weights if weights.dtype is ir.DataType.FLOAT else op.Cast(weights, to=int(ir.DataType.DOUBLE))
+    return op.ScatterElements(op.Expand(op.CastLike(0, shares), length), places, shares, axis=0, reduction="add")
 
 
 @translates("aten::put")

@@ -127,6 +127,22 @@ def repeat_interleave(self: ir.Value, repeats: Any, dim: int | None = None, *, o
     return op.Gather(self, op.Div(positions, max(repeats, 1) if isinstance(repeats, int) else op.Max(repeats, 1)), axis=dim)
 
 
+@translates("aten::repeat_interleave.Tensor")
+def repeated_positions(repeats: ir.Value, *, output_size: Any = None) -> Any:
+    """aten::repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor.
+
+    Each position in `repeats`, a vector of ints, as often as its number says, in order. `output_size` is the sum.
+    """
+    del output_size
+    counts = op.Cast(repeats, to=int(ir.DataType.INT64))
+    length = op.ReduceSum(counts, [0], keepdims=1)
+    # NOTE: where a position begins, the results go up by one; where none of it is wanted, by one more. There is room behind the last one.
+    starts = op.Sub(op.CumSum(counts, 0), counts)
+    ones = op.Expand(1, op.Shape(counts))
+    steps = op.ScatterElements(op.Expand(0, op.Add(length, 1)), starts, ones, axis=0, reduction="add")
+    return op.CastLike(op.Slice(op.Sub(op.CumSum(steps, 0), 1), [0], length, [0]), repeats)
+
+
 @translates("aten::roll")
 def roll(self: ir.Value, shifts: Sequence[Any], dims: Sequence[int] = ()) -> Any:
     """aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor. Without dims, the elements in order."""

@@ -1,4 +1,4 @@
-"""Functions of torch whose arguments must be Python numbers, called with sizes: torch.export would fix the sizes.
+"""Functions of torch whose arguments must be Python numbers, or that compare sizes: with sizes, torch.export would fix them.
 
 While a capture runs, such a call is made of other functions, which take sizes: a pooling window of the size of the whole image is a mean,
 `linspace` is a formula of `arange`. Calls with plain numbers are not touched.
@@ -34,6 +34,11 @@ def _replacements() -> Iterator[tuple[Slot, Callable[..., Any]]]:
     yield Slot(torch, "linspace"), _linspace
     yield Slot(torch, "logspace"), _logspace
     yield Slot(F, "one_hot"), _one_hot
+    yield Slot(F, "scaled_dot_product_attention"), _attention
+    yield Slot(Tensor, "fill_diagonal_"), _fill_diagonal
+    yield Slot(torch, "kron"), _kronecker
+    for name in ("rand", "randint", "randn", "randperm"):
+        yield Slot(torch, name), _without_generator
     for name, weights in _WINDOWS.items():
         yield Slot(torch, name), _window(weights)
     for rank in (1, 2, 3):
@@ -56,12 +61,18 @@ def _sqrt(original: Callable[..., Any], value: Any) -> Any:
     return value**0.5 if isinstance(value, torch.SymInt | torch.SymFloat) else original(value)
 
 
+def _without_generator(original: Callable[..., Any], *args: Any, generator: object = None, **kwargs: Any) -> Any:
+    """Random numbers. `generator=None` says nothing, but with it torch takes an operator that has no fake kernel for sizes."""
+    return original(*args, **kwargs) if generator is None else original(*args, generator=generator, **kwargs)
+
+
 def _as_tensor(original: Callable[..., Any], data: Any, *args: Any, **kwargs: Any) -> Any:
-    sizes = [each for each in data if isinstance(each, torch.SymInt)] if isinstance(data, list | tuple) else []
+    given = list(data) if isinstance(data, list | tuple) else data
+    sizes = [each for each in (given if isinstance(given, list) else [given]) if isinstance(each, torch.SymInt)]
     # NOTE: numbers from data have no example. With them, a packed sequence would fail later, and elsewhere.
     if not sizes or not all(each.node.has_hint() for each in sizes):
         return original(data, *args, **kwargs)
-    return torch.tensor(list(data), **{**dict(zip(("dtype", "device"), args, strict=False)), **kwargs})
+    return torch.tensor(given, **{**dict(zip(("dtype", "device"), args, strict=False)), **kwargs})
 
 
 def _linspace(original: Callable[..., Any], start: Any, end: Any, *args: Any, **kwargs: Any) -> Any:
@@ -88,6 +99,28 @@ def _one_hot(original: Callable[..., Any], tensor: Tensor, num_classes: int = -1
     if not _is_size(num_classes):
         return original(tensor, num_classes)
     return (tensor.unsqueeze(-1) == torch.arange(num_classes, device=tensor.device)).to(torch.int64)
+
+
+def _attention(original: Callable[..., Any], query: Any, *args: Any, scale: Any = None, **kwargs: Any) -> Any:
+    if not isinstance(scale, torch.SymInt | torch.SymFloat):
+        return original(query, *args, scale=scale, **kwargs)
+    return original(query * scale, *args, scale=1.0, **kwargs)
+
+
+def _fill_diagonal(original: Callable[..., Any], matrix: Tensor, fill_value: Any, wrap: bool = False) -> Any:
+    if matrix.ndim != 2 or wrap or not any(map(_is_size, matrix.shape)):
+        return original(matrix, fill_value, wrap)
+    matrix.diagonal().fill_(fill_value)
+    return matrix
+
+
+def _kronecker(original: Callable[..., Any], input: Tensor, other: Tensor, **kwargs: Any) -> Any:
+    if kwargs or not any(map(_is_size, (*input.shape, *other.shape))):
+        return original(input, other, **kwargs)
+    rank = max(input.ndim, other.ndim)
+    first, second = ((1,) * (rank - each.ndim) + tuple(each.shape) for each in (input, other))
+    spread = input.reshape([size for each in first for size in (each, 1)]) * other.reshape([size for each in second for size in (1, each)])
+    return spread.reshape([a * b for a, b in zip(first, second, strict=True)])
 
 
 _Weights: TypeAlias = Callable[..., Any]

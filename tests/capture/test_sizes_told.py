@@ -63,7 +63,7 @@ def test_a_decision_by_sizes_is_told(load: Load, body: str, constraints: list[st
 @pytest.mark.parametrize(
     "body",
     [
-        "return torch.nn.functional.scaled_dot_product_attention(x, x, x, scale=x.shape[0] ** -0.5)",
+        "return torch.nn.functional.layer_norm(x, (5,), eps=1e-3 * x.shape[0])",
         "import statistics\nreturn x * statistics.median([x.shape[0], 5, 9])",
         "import heapq\nreturn x * heapq.nsmallest(1, [x.shape[0], 5])[0]",
     ],

@@ -72,7 +72,7 @@ class Noisy(nn.Module):
     """Attention with random numbers in the scores, which `torch.vmap` refuses, and attention without."""
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        first = flex_attention(q, k, v, lambda score, b, h, m, n: score + torch.rand(()))
+        first = flex_attention(q, k, v, lambda score, b, h, m, n: score + torch.rand_like(score))
         return first + flex_attention(q, k, v, SCORES["distance"])
 
 

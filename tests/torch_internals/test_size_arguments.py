@@ -49,6 +49,10 @@ FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
     "linspace to a size": lambda x: torch.linspace(start=0.5, end=high(x) - 0.5, steps=high(x), dtype=x.dtype)[:, None] * x,
     "linspace in double": lambda x: torch.linspace(-1.0, 1.0, high(x), dtype=torch.float64) * x.sum(),
     "linspace from a tensor": lambda x: torch.linspace(x.min(), 3.0, high(x)),
+    "attention scaled by a size": lambda x: F.scaled_dot_product_attention(x, x, x, scale=1 / high(x)),
+    "attention scaled by a root": lambda x: F.scaled_dot_product_attention(x, x, x, is_causal=True, scale=high(x) ** -0.5),
+    "Kronecker product": lambda x: torch.kron(x[0, 0], x[0]),
+    "Kronecker product with a vector": lambda x: torch.kron(x[0], torch.tensor([1.0, 2.0])),
     "linspace of one": lambda x: torch.linspace(2, 5, high(x) // high(x)) * x.sum(),
     "linspace of two": lambda x: torch.linspace(2, 5, high(x) // high(x) + 1)[:, None, None] * x[:, :1],
     "logspace of tens in double": lambda x: torch.logspace(-1, 1, steps=high(x), dtype=torch.float64)[:, None] * x,
@@ -72,6 +76,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
         x, F.affine_grid(torch.eye(2, 3)[None].expand(x.shape[0], -1, -1), list(x.shape), align_corners=False), align_corners=False
     ),
     "sizes as a tensor": lambda x: x * torch.as_tensor(x.shape[2:], dtype=x.dtype).sum(),
+    "a size as a tensor": lambda x: x * torch.as_tensor(high(x)),
     "transforms": lambda x: torch.fft.irfft2(torch.fft.rfft2(x) * 2, s=x.shape[2:]),
     "angles of pairs": lambda x: F.cosine_similarity(x[:, :, None], x[:, :, :, None], dim=1),
     "transposed convolution to a size": lambda x: F.conv_transpose2d(
@@ -103,6 +108,16 @@ def test_equals_eager_at_every_size(name: str) -> None:
     for sizes in SIZES:
         x = torch.randn(sizes)
         torch.testing.assert_close(program(x)[0], function(x), atol=1e-4, rtol=1e-4)
+
+
+def test_random_numbers_without_a_generator() -> None:
+    def function(x: Tensor) -> Tensor:
+        return x + 0 * torch.randn(x.shape, generator=None) + 0 * torch.randperm(last(x), generator=None)
+
+    program = onnxplain.export(Calls(function), (torch.randn(SIZES[0]),), dynamic_shapes=({0: "batch", 2: "height", 3: "width"},))
+    for sizes in SIZES:
+        x = torch.randn(sizes)
+        torch.testing.assert_close(program(x)[0], x)
 
 
 @pytest.mark.parametrize(

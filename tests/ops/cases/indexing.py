@@ -45,6 +45,7 @@ def slice_added(x: torch.Tensor) -> torch.Tensor:
 
 
 CASES: dict[str, Case] = {
+    "filled-diagonals": dynamic(lambda x: (x @ x.t()).fill_diagonal_(2.0), (randn(3, 4),)),
     "diagonals-beside-infinity": dynamic(
         lambda x: [
             *(

@@ -6,9 +6,27 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from .case import IMAGE, Case, X, aten, dynamic, layer, randn, static
+from .case import IMAGE, PAIR, Case, X, aten, dynamic, layer, randn, static
 
 CASES: dict[str, Case] = {
+    "losses-of-pairs": dynamic(
+        lambda a, b: [
+            aten.margin_ranking_loss(a, b, b.sign()),
+            aten.hinge_embedding_loss(a, b.sign()),
+            aten.cosine_embedding_loss(a, b, b[:, 0].sign()),
+            *(
+                loss
+                for reduction in ("none", "mean", "sum")
+                for loss in (
+                    functional.margin_ranking_loss(a, b, b.sign(), margin=0.5, reduction=reduction),
+                    functional.hinge_embedding_loss(a, b.round(), margin=2.0, reduction=reduction),
+                    functional.cosine_embedding_loss(a, b, b[:, 0].sign(), margin=0.1, reduction=reduction),
+                    functional.cosine_embedding_loss(a[0], b[0], b[0, 0].sign(), reduction=reduction),
+                )
+            ),
+        ],
+        PAIR,
+    ),
     "adaptive": static(
         lambda x: [
             *(functional.adaptive_avg_pool2d(x, (1, 1)), functional.adaptive_avg_pool2d(x, (4, None))),

@@ -13,6 +13,14 @@ MATRIX = (randn(3, 4),)
 EXTREMA = ("amax", "amin", "prod")
 
 CASES: dict[str, Case] = {
+    "counts": dynamic(
+        lambda x: [
+            *(torch.bincount(x.argmax(1)[:, 0], minlength=x.size(1)), torch.bincount(x[:0, 0, 0].long(), minlength=3)),
+            *(torch.bincount(x.argmax(1)[:, 0], weights) for weights in (x[:, 0, 0], x[:, 0, 0].double(), x[:, 0, 0].int())),
+            torch.bincount(torch.tensor([1, 5, 1], dtype=torch.uint8)),
+        ],
+        X,
+    ),
     "diagonal": dynamic(lambda x: (x.diagonal(), x.diagonal(1, -1, 0), x.diagonal(-2, 1, 2), x.diagonal(9, 0, 1).sum(), x[0].trace()), X),
     "diagonal-scatter": dynamic(
         lambda x: (x.diagonal_scatter(x.diagonal() * 2), x.diagonal_scatter(x.diagonal(-2, 2, 1) * 2, -2, 2, 1)), X

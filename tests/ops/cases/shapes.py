@@ -13,6 +13,17 @@ NOTHING = torch.zeros(0)
 NOT_ONE = frozenset({"OXP1011"})
 
 CASES: dict[str, Case] = {
+    "repeated-by-a-tensor": dynamic(
+        lambda x: [
+            *(torch.repeat_interleave(torch.tensor([0, 2, 0, 0, 3, 1, 0], dtype=dtype)) for dtype in (torch.int64, torch.int32)),
+            *(
+                x.repeat_interleave(torch.tensor([2, 0, 3, 0, 0, 1, 1, 0]), dim=1),
+                torch.repeat_interleave(torch.tensor([3, 2]), output_size=5),
+            ),
+            x[:1].repeat_interleave(torch.zeros(1, dtype=torch.int64), dim=0),
+        ],
+        X,
+    ),
     "view": dynamic(
         lambda x: [
             *(x.view(x.size(0), -1), x.reshape(x.size(0) * x.size(1), x.size(2)), x.reshape(-1), aten.view_copy(x, [x.size(0), -1])),
