@@ -11,7 +11,7 @@ from packaging.version import Version
 from parity import check
 
 import onnxplain
-from onnxplain.rules import DecompositionFailed
+from onnxplain.rules import DecompositionFailed, SpecializedDynamicDim
 
 linalg = torch.linalg
 GENERATOR = torch.Generator().manual_seed(8)
@@ -47,7 +47,7 @@ OF_SQUARES: dict[str, Callable[[torch.Tensor], Any]] = {
     "matrix_power": lambda a: linalg.matrix_power(a, -3),
 }
 OF_ALL: dict[str, Callable[[torch.Tensor], Any]] = {
-    "qr": lambda a: (*linalg.qr(a), *linalg.qr(a, mode="complete"), linalg.qr(a, mode="r")[1]),
+    "qr": lambda a: (*linalg.qr(a), *linalg.qr(a, mode="complete"), *linalg.qr(a, mode="r")),
     "geqrf": lambda a: torch.geqrf(a),
     "householder_product": lambda a: linalg.householder_product(*torch.geqrf(a)),
     "ormqr": lambda a: (torch.ormqr(*torch.geqrf(a), a * 2), torch.ormqr(*torch.geqrf(a), a.mT, left=False, transpose=True)),
@@ -96,10 +96,25 @@ def test_of_the_smallest_matrices(size: int) -> None:
     check(model, onnxplain.export(model, (x,)), (x,))
 
 
-def test_matrices_of_a_dynamic_size_are_refused() -> None:
+@pytest.mark.parametrize("dims", [{0: "n", 1: "n"}, {1: "n"}])
+def test_matrices_of_a_dynamic_size_are_refused(dims: dict[int, str]) -> None:
     with pytest.raises(onnxplain.ExportFailed) as caught:
-        onnxplain.export(lambda a: linalg.inv_ex(a)[0], (torch.eye(3),), dynamic_shapes=({0: "n", 1: "n"},))
-    assert [type(each.rule) for each in caught.value.log.findings] == [DecompositionFailed]
+        onnxplain.export(lambda a: linalg.inv_ex(a)[0], (torch.eye(3),), dynamic_shapes=(dims,))
+    assert {type(each.rule) for each in caught.value.log.findings} == {SpecializedDynamicDim}
+
+
+WITHOUT_FAKES = {"geqrf", "householder_product", "ormqr"}
+"""Functions that PyTorch computes for tensors of fixed sizes only during a capture."""
+
+
+@pytest.mark.skipif(Version(torch.__version__) < Version("2.12"), reason="this torch decides by the size of the batch")
+@pytest.mark.parametrize("name", sorted({**OF_SQUARES, **OF_ALL}.keys() - WITHOUT_FAKES))
+def test_the_batch_stays_dynamic_where_all_dims_may(name: str) -> None:
+    function, x = (OF_SQUARES[name], SQUARE) if name in OF_SQUARES else (OF_ALL[name], WIDE)
+    program = onnxplain.export(lambda a: with_parts(function(a)), (torch.cat([x, x / 2])[:3],), dynamic_shapes=True)
+    # NOTE: `linalg.solve` tells a batch of vectors from a matrix by the sizes of the batch.
+    assert {each.rule.id for each in program.diagnostics.findings} <= {"OXP1034", *{"solve": ["OXP1011"], "qr": ["OXP4004"]}.get(name, [])}
+    check(lambda a: with_parts(function(a)), program, (x * 1.25,), tolerance=1e-3)
 
 
 # NOTE: the leading minors of these are positive up to a place, and then zero or negative.
