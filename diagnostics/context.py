@@ -10,7 +10,7 @@ import pathlib
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from .code_flow import GRAPHS, GraphText, Step
 from .diagnostic import Diagnostic, Suppression
@@ -25,6 +25,8 @@ from .log import KILLED, Artifact, Attachment, Event, Log, Stage, Tool
 from .options import DiagnosticOptions
 from .rule import Rule
 from .source_text import IGNORE, line_text
+
+_R = TypeVar("_R", bound=Rule)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -188,6 +190,10 @@ class DiagnosticContext:
         self._occurrences.setdefault(key, []).append(finding.location)
         if self.watcher is not None and seen is None:
             self.watcher.found()
+
+    def reported(self, rule: type[_R]) -> tuple[_R, ...]:
+        """What the findings of a rule say, in the order of their reports."""
+        return tuple(finding.rule for finding in self._findings.values() if isinstance(finding.rule, rule))
 
     def fail(
         self,

@@ -12,7 +12,7 @@ import torch
 from onnxplain.diagnostics import DiagnosticContext, Evidence
 from onnxplain.registry import qualified_name
 from onnxplain.request import DimNames
-from onnxplain.rules import ConstraintViolated, MutationDropped, MutationNotRemoved
+from onnxplain.rules import ConstraintViolated, MutationDropped, MutationNotRemoved, TrainingMode
 from onnxplain.source import locations
 from onnxplain.torch_internals import functorch, input_free_values, pytree, tracing
 from onnxplain.torch_internals.operators import OpOverload, failed, schema
@@ -28,6 +28,9 @@ _WITH_STATISTICS = {"aten::batch_norm": "training", "aten::instance_norm": "use_
 """Normalizations that keep running statistics, and the argument that makes them update these."""
 
 _FILLS = frozenset({"aten::zero_", "aten::fill_.Scalar", "aten::fill_.Tensor"})
+
+_STATISTICS = frozenset({"running_mean", "running_var", "num_batches_tracked"})
+"""Buffers that layers for normalization update in training mode only."""
 
 _MUTATED_KINDS = {
     torch.export.graph_signature.OutputKind.BUFFER_MUTATION: "buffer",
@@ -53,7 +56,7 @@ def functionalize(
         for node, (kind, name) in lasting.items():
             # NOTE: the caller of a model that returns its cache uses the result. A tensor that is an argument by itself may live on.
             if node in writers and (kind != "input" or node not in returned or node.name in plain):
-                context.report(MutationDropped(kind=kind, name=name), at=writers[node])
+                _report(context, kind, name, writers[node])
         return program, graph_module
     # NOTE: this costs as much as the capture, so it happens only if it must.
     context.event(f"The whole program is functionalized, because of {qualified_name(obstacle.target)} ({obstacle.name}).", logging.DEBUG)
@@ -61,10 +64,16 @@ def functionalize(
     for spec in functional.graph_signature.output_specs:
         if spec.kind in _MUTATED_KINDS and spec.target is not None:
             writer = next((node for node in functional.graph.nodes if node.name == spec.arg.name and node.op == "call_function"), None)
-            context.report(
-                MutationDropped(kind=_MUTATED_KINDS[spec.kind], name=spec.target), at=None if writer is None else locations.at_node(writer)
-            )
+            _report(context, _MUTATED_KINDS[spec.kind], spec.target, None if writer is None else locations.at_node(writer))
     return functional, copy.deepcopy(functional.graph_module)
+
+
+def _report(context: DiagnosticContext, kind: str, name: str, at: Evidence | None) -> None:
+    """Reports that the model updates the input or buffer `name`, unless the finding about training mode says so."""
+    layer, _, buffer = name.rpartition(".")
+    training = {each for rule in context.reported(TrainingMode) for each in rule.layers}
+    if not (kind == "buffer" and buffer in _STATISTICS and layer in training):
+        context.report(MutationDropped(kind=kind, name=name), at=at)
 
 
 def _refuse_repeated(context: DiagnosticContext, program: torch.export.ExportedProgram) -> None:

@@ -10,7 +10,8 @@ class TrainingMode(Rule, id="OXP1007", level=Level.WARNING, history=[Added("0.1.
 
     What happened:
         Layers such as dropout and batch norm read `module.training`, which is True for a new module. The exported model does what
-        they do in training: dropout zeroes random elements, and batch norm uses the statistics of the batch.
+        they do in training: dropout zeroes random elements, and batch norm uses the statistics of the batch. Unlike the eager model,
+        it does not update the running statistics.
 
     Why it matters:
         The results differ from those in evaluation, usually only slightly. It looks like a loss of accuracy.
