@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from onnxplain.diagnostics import Confidence, DiagnosticContext, Fix
 from onnxplain.dispatch import Plan
-from onnxplain.opset import bring_to
+from onnxplain.opset import BUILT, bring_to
 from onnxplain.recording import Recorder, recording
 from onnxplain.request import DimNames, Request
 from onnxplain.rules import NameChanged
@@ -22,7 +22,7 @@ from .value_types import ValueTypes
 
 def build(context: DiagnosticContext, plan: Plan, request: Request, dim_names: DimNames) -> ir.Model:
     """Builds the model. Its values are named after the FX nodes, its initializers after the model's parameters and buffers."""
-    nodes = NodeBuilder(context, plan, Recorder(request.opset_version), ValueTypes(dim_names))
+    nodes = NodeBuilder(context, plan, Recorder(max(request.opset_version, BUILT)), ValueTypes(dim_names))
     others = any(call.translation.origin != "onnxplain" for call in plan.calls.values())
     with recording(nodes.recorder, onnxscript=others):
         graph = _graph(context, plan, request, nodes)

@@ -16,6 +16,9 @@ from onnxplain.source import call_sites, locations
 from onnxplain.source.call_sites import SourceExpression
 
 from . import older
+from .older import BUILT
+
+__all__ = ["BUILT", "bring_to", "check", "lower"]
 
 _REWRITTEN = {"DFT": 20, "GridSample": 20, "GroupNormalization": 21}
 """Operators that mean something else, or take other arguments, from an opset on. Between opsets 13 and 23 all others only gained dtypes or
@@ -36,17 +39,17 @@ def bring_to(context: DiagnosticContext, model: ir.Model, request: Request) -> N
 
     It reports each operator that the opset does not have yet.
     """
-    opset = max(request.opset_version, older.BUILT)
+    opset = max(request.opset_version, BUILT)
     too_new: list[tuple[ir.Node, int]] = []
     rewrite = False
     for node in model.graph.all_nodes():
         if node.domain != "":
             model.graph.opset_imports.setdefault(node.domain, node.version or 1)
             continue
-        version = node.version or onnx.defs.get_schema(node.op_type, older.BUILT, "").since_version
+        version = node.version or onnx.defs.get_schema(node.op_type, BUILT, "").since_version
         if version > opset:
             too_new.append((node, version))
-        rewrite = rewrite or version < _REWRITTEN.get(node.op_type, 0) <= opset
+        rewrite = rewrite or version < _REWRITTEN.get(node.op_type, version) <= opset
         node.version = None
     _refuse(context, request, too_new)
     if rewrite:
@@ -59,9 +62,9 @@ def lower(context: DiagnosticContext, model: ir.Model, request: Request) -> None
 
     It comes after the optimization, which knows the operators of opset 18.
     """
-    if request.opset_version >= older.BUILT:
+    if request.opset_version >= BUILT:
         return
-    refused = [(node, older.least_opset(node)) for node in older.lower(model, max(request.opset_version, older.OLDEST))]
+    refused = older.lower(model, max(request.opset_version, older.OLDEST))
     if request.opset_version < older.OLDEST and not refused:
         refused = [(node, older.OLDEST) for node in list(model.graph)[:1]]
     _refuse(context, request, refused)
@@ -99,5 +102,5 @@ def _other(place: SourceExpression | None, opset: int, description: str) -> Fix:
 def _rewrite(model: ir.Model, opset: int) -> None:
     from onnxscript import version_converter
 
-    model.graph.opset_imports[""] = 18
+    model.graph.opset_imports[""] = BUILT
     version_converter.convert_version(model, opset)

@@ -22,22 +22,21 @@ Way = Callable[[ir.Node, int], Sequence[ir.Node] | None]
 """Writes a node for an opset: new nodes, the last with the node's outputs; None if the opset cannot say it."""
 
 
-def lower(model: ir.Model, opset: int) -> list[ir.Node]:
-    """Brings `model` from opset 18 to `opset`. Returns the nodes that it cannot say; the model is unfinished if there are any."""
+def lower(model: ir.Model, opset: int) -> list[tuple[ir.Node, int]]:
+    """Brings `model` from opset 18 to `opset`.
+
+    Returns:
+        The nodes that `opset` cannot say, each with the next opset that can. The model is unfinished if there are any.
+    """
     refused = []
     for node in list(model.graph.all_nodes()):
         if node.domain != "":
             continue
-        changed, way = _WAYS.get(node.op_type, (0, None))
-        if way is None or opset >= changed:
-            if not _fits(node, opset):
-                refused.append(node)
-            continue
-        made = way(node, opset)
+        made = _said(node, opset)
         if made is None:
-            refused.append(node)
-            continue
-        _replace(node, made)
+            refused.append((node, next((later for later in range(opset, BUILT) if _said(node, later) is not None), BUILT)))
+        elif made != [node]:
+            _replace(node, made)
     if not refused:
         _remove_unused(model.graph)
         model.graph.opset_imports[""] = opset
@@ -45,30 +44,27 @@ def lower(model: ir.Model, opset: int) -> list[ir.Node]:
     return refused
 
 
-def least_opset(node: ir.Node) -> int:
-    """The oldest opset up to 18 that can say `node`."""
-    for opset in range(BUILT - 1, OLDEST - 1, -1):
-        changed, way = _WAYS.get(node.op_type, (0, None))
-        fits = _fits(node, opset) if way is None or opset >= changed else way(node, opset) is not None
-        if not fits:
-            return opset + 1
-    return OLDEST
+def _said(node: ir.Node, opset: int) -> Sequence[ir.Node] | None:
+    """The nodes that say `node` in `opset`: often itself. None if the opset cannot say it."""
+    changed, way = _WAYS.get(node.op_type, (OLDEST, None))
+    made = [node] if way is None or opset >= changed else way(node, opset)
+    return made if made is not None and all(_fits(each, opset) for each in made) else None
 
 
 def _replace(node: ir.Node, made: Sequence[ir.Node]) -> None:
     graph = node.graph
     assert graph is not None
-    for number, each in enumerate(made):
+    for each in made:
         each.metadata_props.update(node.metadata_props)
         each.meta.update(node.meta)
-        if each is made[-1]:
-            each.name = node.name
-            continue
+    *steps, last = made
+    last.name = node.name
+    for number, each in enumerate(steps):
         each.name = f"{node.name}/{each.op_type}_{number}"
         for place, output in enumerate(each.outputs):
             output.name = f"{each.name}/{place}"
     # NOTE: of a layer normalization, only the first output is used.
-    new = list(made[-1].outputs)
+    new = list(last.outputs)
     old = list(node.outputs)[: len(new)]
     for before, after in zip(old, new, strict=True):
         after.name, after.shape, after.type = before.name, before.shape, before.type
@@ -78,9 +74,8 @@ def _replace(node: ir.Node, made: Sequence[ir.Node]) -> None:
 
 
 def _remove_unused(graph: ir.Graph) -> None:
-    outputs = set(map(id, graph.outputs))
     for name, value in list(graph.initializers.items()):
-        if not value.uses() and id(value) not in outputs and not value.is_graph_input():
+        if not (value.uses() or value.is_graph_output() or value.is_graph_input()):
             del graph.initializers[name]
 
 
@@ -92,19 +87,19 @@ def _fits(node: ir.Node, opset: int) -> bool:
     if schema.since_version == newer.since_version:
         return True
     for name in [name for name in node.attributes if name not in schema.attributes]:
-        default = newer.attributes[name].default_value if name in newer.attributes else None
-        if default is None or onnx.helper.get_attribute_value(default) != node.attributes[name].value:
+        default = newer.attributes[name].default_value
+        if not default.type or ir.serde.deserialize_attribute(default).value != node.attributes[name].value:
             return False
         # NOTE: what the older operator always does.
         del node.attributes[name]
     if not schema.min_input <= len(node.inputs) <= schema.max_input:
         return False
-    accepted = {constraint.type_param_str: set(constraint.allowed_type_strs) for constraint in schema.type_constraints}
+    accepted = {constraint.type_param_str: constraint.allowed_type_strs for constraint in schema.type_constraints}
     for number, value in enumerate(node.inputs):
         parameter = schema.inputs[min(number, len(schema.inputs) - 1)]
         if value is None or not isinstance(value.type, ir.TensorType):
             continue
-        if f"tensor({value.type.dtype.name.lower()})" not in accepted.get(parameter.type_str, {parameter.type_str}):
+        if f"tensor({value.type.dtype.name.lower()})" not in accepted.get(parameter.type_str, [parameter.type_str]):
             return False
     return True
 
@@ -127,8 +122,16 @@ def _input(node: ir.Node, number: int) -> ir.Value | None:
     return node.inputs[number] if len(node.inputs) > number else None
 
 
+def _attribute(node: ir.Node, name: str, default: Any) -> Any:
+    return node.attributes[name].value if name in node.attributes else default
+
+
 def _rank(value: ir.Value | None) -> int | None:
     return None if value is None or value.shape is None else len(value.shape)
+
+
+def _is_integer(value: ir.Value | None) -> bool:
+    return value is not None and value.dtype is not None and not value.dtype.is_floating_point()
 
 
 def _with_axes(node: ir.Node, opset: int) -> Sequence[ir.Node] | None:
@@ -138,14 +141,14 @@ def _with_axes(node: ir.Node, opset: int) -> Sequence[ir.Node] | None:
     axes = _numbers(given)
     if given is not None and axes is None:
         return None
-    if not axes and "noop_with_empty_axes" in node.attributes and node.attributes["noop_with_empty_axes"].value:
+    if not axes and _attribute(node, "noop_with_empty_axes", default=False):
         return [ir.node("Identity", [node.inputs[0]])]
     attributes = _attributes(node, "noop_with_empty_axes") | ({"axes": axes} if axes else {})
     return [ir.node(node.op_type, [node.inputs[0]], attributes)]
 
 
 def _split(node: ir.Node, opset: int) -> Sequence[ir.Node] | None:
-    axis = node.attributes["axis"].value if "axis" in node.attributes else 0
+    axis = _attribute(node, "axis", 0)
     parts = _numbers(_input(node, 1))
     along: dict[str, Any] = {"axis": axis}
     if _input(node, 1) is not None and parts is None and opset < 13:
@@ -184,29 +187,23 @@ def _pad(node: ir.Node, opset: int) -> Sequence[ir.Node] | None:
     """Axes cannot be named: the others are padded by nothing."""
     del opset
     if _input(node, 3) is None:
-        inputs = list(node.inputs[:3])
-        return [ir.node("Pad", inputs, _attributes(node))] if _mode(node) != "wrap" else None
-    axes, pads, rank = _numbers(_input(node, 3)), _numbers(_input(node, 1)), _rank(node.inputs[0])
-    if axes is None or pads is None or rank is None or _mode(node) == "wrap":
+        return [node]
+    axes, pads, rank = _numbers(_input(node, 3)), _numbers(node.inputs[1]), _rank(node.inputs[0])
+    if axes is None or pads is None or rank is None:
         return None
     every = [0] * (2 * rank)
     for number, axis in enumerate(axes):
         every[axis % rank], every[rank + axis % rank] = pads[number], pads[len(axes) + number]
     sizes = _constant(every)
-    value = _input(node, 2)
-    return [sizes, ir.node("Pad", [node.inputs[0], sizes.outputs[0], *([] if value is None else [value])], _attributes(node))]
-
-
-def _mode(node: ir.Node) -> object:
-    return node.attributes["mode"].value if "mode" in node.attributes else "constant"
+    return [sizes, ir.node("Pad", [node.inputs[0], sizes.outputs[0], node.inputs[2]], _attributes(node))]
 
 
 def _softmax(node: ir.Node, opset: int) -> Sequence[ir.Node] | None:
     """Until opset 12 it normalizes over all dims from its axis on, so the axis must be the last one."""
     del opset
-    axis, rank = node.attributes["axis"].value if "axis" in node.attributes else -1, _rank(node.inputs[0])
-    if axis == -1 or axis == (rank or 0) - 1:
-        return [ir.node(node.op_type, [node.inputs[0]], {"axis": -1})]
+    axis, rank = _attribute(node, "axis", -1), _rank(node.inputs[0])
+    if axis in (-1, None if rank is None else rank - 1):
+        return [ir.node(node.op_type, node.inputs, {"axis": -1})]
     if rank is None:
         return None
     axis %= rank
@@ -220,10 +217,9 @@ def _softmax(node: ir.Node, opset: int) -> Sequence[ir.Node] | None:
 def _layer_normalization(node: ir.Node, opset: int) -> Sequence[ir.Node] | None:
     del opset
     rank, x = _rank(node.inputs[0]), node.inputs[0]
-    if rank is None or x is None or x.dtype is None or any(output.uses() for output in node.outputs[1:]):
+    if rank is None or x is None or x.dtype is None or any(output.uses() or output.is_graph_output() for output in node.outputs[1:]):
         return None
-    axis = node.attributes["axis"].value if "axis" in node.attributes else -1
-    epsilon = node.attributes["epsilon"].value if "epsilon" in node.attributes else 1e-5
+    axis, epsilon = _attribute(node, "axis", -1), _attribute(node, "epsilon", 1e-5)
     axes = list(range(axis % rank, rank))
     reduced: dict[str, Any] = {"axes": axes, "keepdims": 1}
     # NOTE: as the operator itself, it computes half-precision values in float32.
@@ -259,7 +255,7 @@ def _trilu(node: ir.Node, opset: int) -> Sequence[ir.Node] | None:
     x, rank = node.inputs[0], _rank(node.inputs[0])
     if x is None or rank is None or x.dtype is None:
         return None
-    upper = node.attributes["upper"].value if "upper" in node.attributes else 1
+    upper = _attribute(node, "upper", default=True)
     zero, one, shape = _constant(0), _constant(1), ir.node("Shape", [x])
     made = [zero, one, shape]
     ways = []
@@ -298,20 +294,22 @@ def _or_equal(node: ir.Node, opset: int) -> Sequence[ir.Node]:
     return [strict, equal, ir.node("Or", [strict.outputs[0], equal.outputs[0]])]
 
 
-def _extreme(node: ir.Node, opset: int) -> Sequence[ir.Node] | None:
+def _extreme(node: ir.Node, opset: int) -> Sequence[ir.Node]:
     """Integers by comparison; only floating dtypes have the operator."""
+    del opset
     inputs = list(node.inputs)
-    if len(inputs) != 2 or inputs[0] is None or inputs[0].dtype is None or inputs[0].dtype.is_floating_point():
-        return [ir.node(node.op_type, inputs)] if _fits(node, opset) else None
+    if len(inputs) != 2 or not _is_integer(inputs[0]):
+        return [node]
     first = ir.node("Less" if node.op_type == "Min" else "Greater", inputs)
     return [first, ir.node("Where", [first.outputs[0], *inputs])]
 
 
-def _clip(node: ir.Node, opset: int) -> Sequence[ir.Node] | None:
+def _clip(node: ir.Node, opset: int) -> Sequence[ir.Node]:
     """Integers by comparisons; only floating dtypes have the operator."""
+    del opset
     value = node.inputs[0]
-    if value is None or value.dtype is None or value.dtype.is_floating_point():
-        return [ir.node("Clip", node.inputs)] if _fits(node, opset) else None
+    if value is None or not _is_integer(value):
+        return [node]
     made: list[ir.Node] = []
     # NOTE: as the operator itself, it takes the largest value where the least one is larger.
     for bound, beyond in ((_input(node, 1), "Less"), (_input(node, 2), "Greater")):
@@ -320,17 +318,6 @@ def _clip(node: ir.Node, opset: int) -> Sequence[ir.Node] | None:
             made += [outside, ir.node("Where", [outside.outputs[0], bound, value])]
             value = made[-1].outputs[0]
     return made or [ir.node("Identity", [value])]
-
-
-def _where(node: ir.Node, opset: int) -> Sequence[ir.Node] | None:
-    """Bools by logic: ONNX Runtime has no kernel for them before opset 16."""
-    condition, first, second = node.inputs
-    if first is None or first.dtype != ir.DataType.BOOL:
-        return [ir.node("Where", node.inputs)] if _fits(node, opset) else None
-    otherwise = ir.node("Not", [condition])
-    taken = ir.node("And", [condition, first])
-    left = ir.node("And", [otherwise.outputs[0], second])
-    return [otherwise, taken, left, ir.node("Or", [taken.outputs[0], left.outputs[0]])]
 
 
 def _shape(node: ir.Node, opset: int) -> Sequence[ir.Node]:
@@ -348,14 +335,14 @@ def _reshape(node: ir.Node, opset: int) -> Sequence[ir.Node] | None:
     """A size of 0 means the size of the input there."""
     del opset
     sizes = _numbers(node.inputs[1])
-    asked = "allowzero" in node.attributes and node.attributes["allowzero"].value
+    asked = _attribute(node, "allowzero", default=False)
     return None if asked and (sizes is None or 0 in sizes) else [ir.node("Reshape", node.inputs)]
 
 
 def _batch_normalization(node: ir.Node, opset: int) -> Sequence[ir.Node] | None:
     del opset
-    trains = "training_mode" in node.attributes and node.attributes["training_mode"].value
-    return None if trains or len(node.outputs) > 1 else [ir.node("BatchNormalization", node.inputs, _attributes(node, "training_mode"))]
+    trains = _attribute(node, "training_mode", default=False)
+    return None if trains else [ir.node("BatchNormalization", node.inputs, _attributes(node, "training_mode"))]
 
 
 def _pow(node: ir.Node, opset: int) -> Sequence[ir.Node] | None:
@@ -376,18 +363,14 @@ def _pow(node: ir.Node, opset: int) -> Sequence[ir.Node] | None:
     return made if wide == base.dtype else [*made, ir.node("Cast", made[-1].outputs, {"to": base.dtype})]
 
 
-def _resize(node: ir.Node, opset: int) -> Sequence[ir.Node] | None:
+def _resize(node: ir.Node, opset: int) -> Sequence[ir.Node]:
     """Until opset 12 region and scales are required, and may be empty."""
-    if "axes" in node.attributes or ("antialias" in node.attributes and node.attributes["antialias"].value):
-        return None
-    attributes = _attributes(node, "antialias", "keep_aspect_ratio_policy")
-    if opset >= 13:
-        return [ir.node("Resize", node.inputs, attributes)]
-    empty = [_constant([], np.float32) for _ in range(2)]
-    inputs = [*node.inputs, *[None] * (4 - len(node.inputs))]
-    region, scales = (each.outputs[0] if value is None else value for value, each in zip(inputs[1:3], empty, strict=True))
-    used = [each for each in empty if each.outputs[0] is region or each.outputs[0] is scales]
-    return [*used, ir.node("Resize", [inputs[0], region, scales, *([] if inputs[3] is None else [inputs[3]])], attributes)]
+    del opset
+    inputs = [*node.inputs, *[None] * (3 - len(node.inputs))]
+    empty = [_constant([], np.float32) for each in inputs[1:3] if each is None]
+    missing = iter(empty)
+    inputs[1:3] = [next(missing).outputs[0] if each is None else each for each in inputs[1:3]]
+    return [*empty, ir.node("Resize", inputs, node.attributes)]
 
 
 _WAYS: dict[str, tuple[int, Way]] = {
@@ -403,17 +386,16 @@ _WAYS: dict[str, tuple[int, Way]] = {
             "ReduceLogSumExp",
             "ReduceSumSquare",
         ),
-        (18, _with_axes),
+        (BUILT, _with_axes),
     ),
     **dict.fromkeys(("ReduceSum", "Squeeze", "Unsqueeze"), (13, _with_axes)),
     **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), (13, _softmax)),
     **dict.fromkeys(("Max", "Min"), (12, _extreme)),
     **dict.fromkeys(("GreaterOrEqual", "LessOrEqual"), (12, _or_equal)),
-    "Split": (18, _split),
-    "Pad": (18, _pad),
-    "Resize": (18, _resize),
-    "Mish": (18, _mish),
-    "Where": (16, _where),
+    "Split": (BUILT, _split),
+    "Pad": (BUILT, _pad),
+    "Resize": (13, _resize),
+    "Mish": (BUILT, _mish),
     "LayerNormalization": (17, _layer_normalization),
     "CastLike": (15, _cast_like),
     "Shape": (15, _shape),

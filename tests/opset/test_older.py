@@ -33,6 +33,7 @@ FUNCTIONS: dict[str, Callable[[torch.Tensor], Any]] = {
     "activations": lambda x: (F.hardswish(x), F.mish(x), F.gelu(x), F.silu(x), F.relu6(x), F.elu(x), F.softplus(x)),
     "comparisons": lambda x: (x >= 0, x <= 0.5, (x >= x.flip(0)) & (x != 0), torch.where(x > 0, x >= 1, x < -1)),
     "integers": lambda x: ((10 * x).int() // 3, (10 * x).long().clamp(-2, 3), torch.maximum(x.long(), x.flip(0).long()), F.relu(x.long())),
+    "dtypes-without-a-kernel": lambda x: (torch.where(x > 0, x < 1, x < -1), F.pad(x.short(), (1, 2)), x.short().amax(0)),
     "powers": lambda x: (x.abs() ** 2.5, x**2, x.long() ** 2, 2.0**x),
     "places": lambda x: (x.cumsum(1), x.topk(2, -1), x.sort(-1), x.gather(2, x.argsort(-1)), x.argmax(1)),
     "sizes": lambda x: (x * x.shape[0], x.reshape(x.shape[0], -1), x[: x.shape[0] // 2], torch.arange(x.shape[0]), x.new_ones(x.shape)),
