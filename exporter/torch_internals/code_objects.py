@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 _STORE_ATTRIBUTE = dis.opmap["STORE_ATTR"]
+_CHANGES_OF_GLOBALS = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL"})
+_CHANGING_GLOBALS = frozenset(dis.opmap[each] for each in _CHANGES_OF_GLOBALS)
 _LOADS = frozenset({"LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"})
 
 
@@ -50,6 +52,20 @@ def stored_attributes(code: types.CodeType) -> set[str]:
     if _STORE_ATTRIBUTE not in code.co_code[::2]:
         return set()
     return {each.argval for each in dis.get_instructions(code) if each.opname == "STORE_ATTR"}
+
+
+def assigned_globals(code: types.CodeType) -> set[str]:
+    """The global names that `code` and the functions inside it assign or delete."""
+    found: set[str] = set()
+    for each in (code, *_inside(code)):
+        if not _CHANGING_GLOBALS.isdisjoint(each.co_code[::2]):
+            found.update(step.argval for step in dis.get_instructions(each) if step.opname in _CHANGES_OF_GLOBALS)
+    return found
+
+
+def global_names(code: types.CodeType) -> set[str]:
+    """The names of global variables and attributes in `code` and in the functions inside it."""
+    return {name for each in (code, *_inside(code)) for name in each.co_names}
 
 
 def loaded_names(code: types.CodeType) -> set[str]:
@@ -96,10 +112,15 @@ def _inside(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _inside(each)
 
 
+def cells_of(function: types.FunctionType) -> dict[str, types.CellType]:
+    """The variables of the functions around `function` that it uses, by name."""
+    return dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+
+
 def named_outside(function: types.FunctionType) -> Mapping[str, Any]:
     """The values in `function` of names from the functions around it, without those that have no value yet."""
     found = {}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+    for name, cell in cells_of(function).items():
         with contextlib.suppress(ValueError):
             found[name] = cell.cell_contents
     return found
@@ -124,6 +145,6 @@ def bare_copy(function: types.FunctionType, code: types.CodeType | None, namespa
 
 def name_outside(function: types.FunctionType, values: Mapping[str, Any]) -> None:
     """Gives values to the names from the functions around `function`. No other function may share these names."""
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+    for name, cell in cells_of(function).items():
         if name in values:
             cell.cell_contents = values[name]

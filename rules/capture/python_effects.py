@@ -50,8 +50,9 @@ class AttributeChanged(Rule, id="OXP1018", level=Level.WARNING, history=[Added("
     """The model changes one of its attributes in `forward`.
 
     What happened:
-        `forward` assigns to an attribute of a module, or adds something to a list or dict of a module. Capture ran the line once.
-        The graph computes outputs from inputs and keeps nothing between runs.
+        `forward` assigns to an attribute of a module or of a class, to a global variable, or to a variable of an enclosing function;
+        or it adds something to a list or dict of one of them. Capture ran the line once. The graph computes outputs from inputs and
+        keeps nothing between runs.
 
     Why it matters:
         The exported model does not change the attribute. Code that reads it later, in the next call or outside the model, sees the
@@ -99,7 +100,7 @@ class AttributeChanged(Rule, id="OXP1018", level=Level.WARNING, history=[Added("
 
     attribute: str
 
-    message = "The line changes the attribute '{attribute}'; the exported model does not."
+    message = "The line changes '{attribute}'; the exported model does not."
 
 
 class HookTraced(Rule, id="OXP1019", level=Level.NOTE, history=[Added("0.1.0")]):

@@ -1,8 +1,10 @@
-"""Attributes and global lists, dicts and sets that `forward` changes. The exported model keeps no state between runs."""
+"""State that `forward` changes: attributes, variables outside, lists, dicts and sets. The exported model keeps none between runs."""
 
 from __future__ import annotations
 
+import collections
 import enum
+import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -16,15 +18,16 @@ from onnxplain.torch_internals.code_objects import code_of, stored_attributes
 from onnxplain.torch_internals.modules import named_modules
 from onnxplain.torch_internals.python_values import is_a
 
-from . import line_watch
+from . import line_watch, outer_variables
 
 _LOOKED_AT = 10_000
 """The length up to which a list, dict or set is watched."""
+_TORCHS_OWN = frozenset(vars(torch.nn.Module()))
 _State = dict[str, tuple[int, ...]]
 
 
 class Attributes:
-    """The current attributes of the user's modules, without parameters and buffers.
+    """What the user's modules can change between runs: their attributes, except parameters and buffers, and variables outside.
 
     Args:
         model: The model.
@@ -57,9 +60,12 @@ class Attributes:
                 self._modules.append((path, module))
         self._values = [dict(vars(module)) for _, module in self._modules]
         self._globals = {name: value for namespace in namespaces.values() for name, value in _containers(namespace)}
-        containers = [*self._globals.values(), *(value for values in self._values for name, value in _containers(values) if name[0] != "_")]
+        self._outside = [(each, dict(each.values())) for each in outer_variables.reached_from(_users_classes(classes))]
+        held = [*(values for _, values in self._outside), *map(_own, self._values)]
+        containers = [*self._globals.values(), *(value for values in held for _, value in _containers(values))]
         self._contents = {id(value): (value, value.copy()) for value in containers}
         self._before = self._state()
+        self._empty = {name for name, value in self._named() if value is None}
 
     def changes(self, frames: Sequence[Location], again: Callable[[], object]) -> Iterator[tuple[str, Location]]:
         """The attributes that have changed since, each with the user's line that changed it. Restores all of them.
@@ -82,17 +88,27 @@ class Attributes:
 
         seen = line_watch.changes(again, states)
         self.put_back()
+        times = collections.Counter(name for name, _ in seen)
+        outside = {f"{each.holder}.{name}" for each, _ in self._outside for name in each.values()}
+        # NOTE: a name that had no value, and gets one only once, is a cache, mostly, and not state; unless the model offers it to others.
+        caches = {
+            name
+            for name, count in times.items()
+            if count == 1 and (name not in self._before or name in self._empty) and (name in outside or name.rpartition(".")[2][0] == "_")
+        }
         # NOTE: a line that many layers run is reported once.
-        yield from dict.fromkeys((name.rpartition(".")[2], place) for name, place in seen)
+        yield from dict.fromkeys((name.rpartition(".")[2], place) for name, place in seen if name not in caches)
 
     def _state(self) -> _State:
         """A value for each attribute, which changes when the attribute changes."""
-        return {f"globals.{name}": tuple(map(id, _items(value))) for name, value in self._globals.items()} | {
-            f"{path}.{name}" if path else name: (id(value), *map(id, _items(value)))
-            for path, module in self._modules
-            for name, value in vars(module).items()
-            if not name.startswith("_")
-        }
+        return {name: (id(value), *map(id, _items(value))) for name, value in self._named()}
+
+    def _named(self) -> Iterator[tuple[str, Any]]:
+        """The values by unique names."""
+        yield from ((f"globals.{name}", value) for name, value in self._globals.items())
+        yield from ((f"{each.holder}.{name}", value) for each, _ in self._outside for name, value in each.values().items())
+        for path, module in self._modules:
+            yield from ((f"{path}.{name}" if path else name, value) for name, value in _own(vars(module)).items())
 
     def put_back(self) -> None:
         """Restores all attributes."""
@@ -101,6 +117,12 @@ class Attributes:
             for name in now.keys() - values.keys():
                 del now[name]
             now.update({name: value for name, value in values.items() if now.get(name) is not value})
+        for variables, before in self._outside:
+            outer = variables.values()
+            for name in outer.keys() - before.keys():
+                variables.drop(name)
+            for name in [name for name, value in before.items() if name not in outer or outer[name] is not value]:
+                variables.put(name, before[name])
         for value, content in self._cached.values():
             known = {*map(id, _items(content))}
             # NOTE: what a helper caches during a capture, such as a table of positions, has no data. Its other changes stay: for example,
@@ -110,6 +132,24 @@ class Attributes:
         for value, content in self._contents.values():
             if [*map(id, _items(value))] != [*map(id, _items(content))]:
                 _restore(value, content)
+
+
+def _users_classes(known: Mapping[type, bool]) -> list[type]:
+    """The user's classes among those of modules and their bases."""
+    bases = dict.fromkeys(base for cls, is_users in known.items() if is_users for base in cls.__mro__)
+    return list(filter(_is_users, bases))
+
+
+def _is_users(cls: type) -> bool:
+    # NOTE: the classes of a notebook have no file, but their methods do.
+    codes = (code_of(each) for each in vars(cls).values() if isinstance(each, types.FunctionType))
+    files = [code.co_filename for code in codes if code is not None]
+    return any(map(locations.is_users, files or [getattr(sys.modules.get(cls.__module__), "__file__", None) or "<built-in>"]))
+
+
+def _own(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of a module that are not torch's."""
+    return {name: value for name, value in values.items() if name not in _TORCHS_OWN and not name.startswith("__")}
 
 
 def _restore(container: Any, content: Any) -> None:

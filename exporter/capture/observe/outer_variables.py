@@ -1,0 +1,77 @@
+"""Variables outside the model's objects that its code can assign: global ones, those of enclosing functions, and attributes of classes."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import types
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from onnxplain.source import locations
+from onnxplain.torch_internals.code_objects import assigned_globals, cells_of, named_outside
+
+from . import named_functions
+
+
+@dataclasses.dataclass(frozen=True)
+class Variables:
+    """Variables that one object holds.
+
+    Attributes:
+        holder: What holds them, such as the name of a class.
+        values: Reads them: the value of each name that has one.
+        put: Assigns a value to a name.
+        drop: Removes a name.
+    """
+
+    holder: str
+    values: Callable[[], Mapping[str, Any]]
+    put: Callable[[str, Any], object]
+    drop: Callable[[str], object]
+
+
+def reached_from(classes: Iterable[type]) -> list[Variables]:
+    """The variables that the methods of `classes` can assign, and the user's functions that they name."""
+    classes = list(classes)
+    functions = [each for each in named_functions.reached(map(vars, classes)) if locations.is_users(each.__code__.co_filename)]
+    namespaces = {id(each.__globals__): each.__globals__ for each in functions}
+    assigned: dict[int, set[str]] = {}
+    for each in functions:
+        assigned.setdefault(id(each.__globals__), set()).update(assigned_globals(each.__code__))
+    return [
+        *map(_of_class, classes),
+        *(_of_function(each) for each in functions if each.__closure__),
+        *(_of_namespace(namespaces[key], names) for key, names in assigned.items() if names),
+    ]
+
+
+def _of_class(cls: type) -> Variables:
+    def values() -> dict[str, Any]:
+        return {name: value for name, value in vars(cls).items() if not name.startswith("__") and not _is_method(value)}
+
+    # NOTE: not `setattr`, which a metaclass may define.
+    return Variables(cls.__qualname__, values, functools.partial(type.__setattr__, cls), functools.partial(type.__delattr__, cls))
+
+
+def _of_function(function: types.FunctionType) -> Variables:
+    cells = cells_of(function)
+
+    def put(name: str, value: Any) -> None:
+        cells[name].cell_contents = value
+
+    def drop(name: str) -> None:
+        del cells[name].cell_contents
+
+    return Variables(function.__qualname__, functools.partial(named_outside, function), put, drop)
+
+
+def _of_namespace(namespace: dict[str, Any], names: set[str]) -> Variables:
+    def values() -> dict[str, Any]:
+        return {name: namespace[name] for name in names if name in namespace}
+
+    return Variables("globals", values, namespace.__setitem__, namespace.pop)
+
+
+def _is_method(value: object) -> bool:
+    return isinstance(value, type) or hasattr(type(value), "__get__")

@@ -1,0 +1,166 @@
+"""State of a model that is no buffer: it is told at the line that changes it, and is after an export what it was before."""
+
+from __future__ import annotations
+
+import pathlib
+import types
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import onnxplain
+
+Load = Callable[..., types.ModuleType]
+Marked = Callable[[str], list[int]]
+
+STATES = {
+    "global": "TOTAL = TOTAL + x.mean(0)  # here\nreturn TOTAL",
+    "global-number": "global COUNT\nCOUNT += 1  # here\nreturn x * COUNT",
+    "class-number": "Net.count += 1  # here\nreturn x * Net.count",
+    "class-tensor": "type(self).total = self.total + x.mean(0)  # here\nreturn self.total",
+    "class-list": "self.seen.append(x.shape[0])  # here\nreturn x * len(self.seen)",
+    "base-class": "Base.rounds += 1  # here\nreturn x * Base.rounds",
+    "private": "self._total = self._total + x.mean(0)  # here\nreturn self._total",
+    "private-number": "self._count += 1  # here\nreturn x * self._count",
+    "private-from-none": "if self._last is None:\n    self._last = x  # here\nself._last = self._last + 1  # here\nreturn x * self._last",
+    "nonlocal": "nonlocal inner\ninner = inner + x.mean(0)  # here\nreturn inner",
+    "helper": "return add(x)",
+    "method-of-a-helper": "return Helper().add(x)",
+    "decorated": "return counted(x)",
+}
+
+PROGRAM = """
+import functools
+
+import torch
+
+TOTAL = torch.zeros(3)
+COUNT = 0
+CACHE = None
+STEP = 0
+
+
+def train():
+    global STEP
+    STEP += 1
+
+
+def add(x):
+    global TOTAL
+    TOTAL = TOTAL + x.mean(0){add}
+    return TOTAL
+
+
+class Helper:
+    def add(self, x):
+        global COUNT
+        COUNT = COUNT + 1{method}
+        return x * COUNT
+
+
+def counting(function):
+    calls = 0
+
+    @functools.wraps(function)
+    def wrapper(x):
+        nonlocal calls
+        calls += 1{decorated}
+        return function(x) * calls
+
+    return wrapper
+
+
+@counting
+def counted(x):
+    return x + 1
+
+
+def positions():
+    global CACHE
+    if CACHE is None:
+        CACHE = torch.arange(3.0)
+    return CACHE
+
+
+class Base(torch.nn.Module):
+    rounds = 0
+
+
+def make():
+    inner = torch.zeros(3)
+
+    class Net(Base):
+        count = 0
+        total = torch.zeros(3)
+        seen = []
+
+        def __init__(self):
+            super().__init__()
+            self._total, self._count, self._last = torch.zeros(3), 0, None
+
+        def forward(self, x):
+            {body}
+
+        def peek(self):
+            return inner
+
+    return Net
+"""
+
+
+def program(name: str, body: str) -> str:
+    here = {"helper": "add", "method-of-a-helper": "method", "decorated": "decorated"}
+    marks = {key: "  # here" if here.get(name) == key else "" for key in ("add", "method", "decorated")}
+    head = "global TOTAL\n" if body.startswith("TOTAL") else ""
+    return PROGRAM.format(body=(head + body).replace("\n", "\n            "), **marks)
+
+
+@pytest.mark.parametrize(("name", "body"), STATES.items(), ids=STATES)
+def test_state_is_told_and_put_back(load: Load, marked: Marked, name: str, body: str) -> None:
+    module = load(program(name, body))
+    cls = module.make()
+    model = cls()
+    exported = onnxplain.export(torch.nn.Sequential(model), (torch.ones(4, 3),))
+    findings = [each for each in exported.diagnostics.findings if each.rule.id == "OXP1018"]
+    assert {each.location.line for each in findings if each.location is not None} == set(marked("here"))
+    assert len(exported.diagnostics.findings) == len(findings)
+    assert (module.COUNT, module.Base.rounds, cls.count, cls.seen, model._count, model._last) == (0, 0, 0, [], 0, None)
+    zeros = torch.zeros(3)
+    for each in (module.TOTAL, cls.total, model._total, model.peek()):
+        assert type(each) is torch.Tensor
+        assert torch.equal(each, zeros)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return x + positions()",
+        "if self._last is None:\n    self._last = torch.arange(3.0)\nreturn x + self._last",
+        "return x * self.count + COUNT + inner",
+    ],
+)
+def test_a_cache_and_constants_are_no_state(load: Load, body: str) -> None:
+    module = load(program("", body))
+    exported = onnxplain.export(torch.nn.Sequential(module.make()()), (torch.ones(4, 3),))
+    assert exported.diagnostics.findings == ()
+    assert module.CACHE is None
+
+
+def test_what_the_model_does_not_reach_stays_as_other_code_leaves_it(load: Load) -> None:
+    # As another thread of the program might, `forward` calls a function that the exporter cannot know from its names.
+    module = load(program("", "globals()['tr' + 'ain']()\nreturn x + 1"))
+    onnxplain.export(torch.nn.Sequential(module.make()()), (torch.ones(4, 3),))
+    assert module.STEP > 0
+
+
+def test_state_of_a_model_whose_capture_fails_is_put_back(load: Load, tmp_path: pathlib.Path) -> None:
+    body = "global COUNT, TOTAL\nCOUNT += 1\ndel TOTAL\nNet.count += 1\nself._count += 1\nif x.sum() > 0:\n    return x.numpy()\nreturn x"
+    module = load(program("", body))
+    total = module.TOTAL
+    cls = module.make()
+    model = cls()
+    with pytest.raises(onnxplain.ExportFailed):
+        onnxplain.export(model, (torch.ones(4, 3),), tmp_path / "model.onnx")
+    assert (module.COUNT, cls.count, model._count) == (0, 0, 0)
+    assert module.TOTAL is total
