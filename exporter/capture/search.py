@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Iterable, Iterator
 
 import torch
 
-from onnxplain.diagnostics import DiagnosticContext, Evidence
+from onnxplain.diagnostics import DiagnosticContext, Evidence, Location
 from onnxplain.process import Budget, Stopped, Stopwatch
 from onnxplain.request import InputDim, Request
 from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue, SpecializedDynamicDim
-from onnxplain.torch_internals import gradients, pytree
+from onnxplain.source import syntax
+from onnxplain.torch_internals import gradients, pytree, size_conversions
 
 from . import larger_examples
 from .attempts import Attempt, attempt
@@ -122,12 +124,48 @@ class Search:
     def _without_fixed_dims(self, strategy: CaptureStrategy) -> tuple[Attempt, list[Finding]]:
         """The attempt with `strategy` and its findings. If the model fixes dims, the attempt is repeated with these dims static."""
         made, found = self._tried(strategy)
+        empty = {dim: Evidence(self.request.caller) for dim in self.request.shapes.open if dim.size == 0}
+        # NOTE: torch divides by sizes of the example.
+        if empty and isinstance(made.error, ZeroDivisionError):
+            self._fixed |= empty
+            self.request = dims.closed(self.request, empty)
+            made, found = self._tried(strategy)
+        strategy, made, found = self._with_sizes_kept(strategy, made, found)
         own = strategy.name not in ALL
         while self._some_open and (known := dims.fixed(self.request, made.guards, made.program, own=own)):
             self._fixed |= known
             self.request = dims.closed(self.request, known)
-            made, found = self._tried(strategy)
+            strategy, made, found = self._with_sizes_kept(strategy, *self._tried(strategy))
         return made, found
+
+    def _with_sizes_kept(
+        self, strategy: CaptureStrategy, made: Attempt, found: list[Finding]
+    ) -> tuple[CaptureStrategy, Attempt, list[Finding]]:
+        """An attempt for which `int(...)` and `float(...)` do not fix sizes, if they do: with others in their place, or by TorchDynamo."""
+        places = self._conversions(made, found) if strategy.name == "non-strict" else []
+        if not places:
+            return strategy, made, found
+        kept = size_conversions.kept(self._model, {place.file for place in places})
+        for other, context in ((strategy, kept), (ALL["strict"], contextlib.nullcontext())):
+            if other.name not in self.request.strategies or not self.runs.budget.has(_SLOWER * self._seconds):
+                break
+            self._context.event(f"Numbers made of sizes fix them; the strategy {other.name} tries to keep them symbolic.")
+            with context:
+                again, left = self._tried(other)
+            fails = again.program is None or any(finding.blocking for finding in left)
+            if not fails and len(self._conversions(again, left)) < len(places):
+                return other, again, left
+        return strategy, made, found
+
+    def _conversions(self, made: Attempt, found: list[Finding]) -> list[Location]:
+        """The places that fix or limit sizes because they make Python numbers of them."""
+        at = [finding.at.location for finding in found if isinstance(finding.rule, SpecializedDynamicDim | ConstraintViolated)]
+        asking = {guard.stack[-1] for guard in made.guards.made if guard.stack}
+        # NOTE: what follows takes longer, and few models make such numbers.
+        if self._some_open and made.program is not None and any(map(syntax.makes_number, asking)):
+            fixed = dims.fixed(self.request, made.guards, made.program, own=False)
+            at += [finding.at.location for finding in dims.left_open(self.request, made.guards, made.program, fixed)]
+        return [place for place in dict.fromkeys(at) if place is not None and syntax.makes_number(place)]
 
     def _tried(self, strategy: CaptureStrategy) -> tuple[Attempt, list[Finding]]:
         """One attempt with `strategy` and its findings; a second one if another example, or narrower dims that torch asks for, help."""

@@ -29,13 +29,17 @@ from onnxplain.torch_internals import (
     loop_gradients,
     min_max,
     modules,
+    patching,
     recurrent_shapes,
     shape_env,
     size_arguments,
+    size_conversions,
+    size_numbers,
     tracing,
     unrecorded,
 )
 
+from .observe import named_functions
 from .observe.frames import Frames
 
 
@@ -195,6 +199,29 @@ def _load() -> None:
         tracing.load()
 
 
+@contextlib.contextmanager
+def _for_python(model: torch.nn.Module) -> Iterator[None]:
+    """While it is open, what Python runs for a capture is patched. TorchDynamo would trace the hook and the patches."""
+    inner = [module for _, module in modules.named_modules(model)]
+    classes = dict.fromkeys(cls for module in inner for cls in type(module).__mro__)
+    functions = named_functions.reached(map(vars, [*inner, *classes]))
+    with (
+        _outputs_registered(model),
+        unrecorded.left_out(),
+        data_checks.left_out(),
+        input_free_values.known(),
+        min_max.of_several_sizes(),
+        ctc_loss.made_of_others(),
+        size_arguments.taken(),
+        size_numbers.kept(),
+        modules.idle_conversions(),
+        size_conversions.classes_kept(functions),
+        # NOTE: last, since it looks at what the others have replaced.
+        patching.reached_by_import(functions),
+    ):
+        yield
+
+
 def _export(model: torch.nn.Module, request: Request, *, strict: bool, below_autograd: bool = False) -> torch.export.ExportedProgram:
     _load()
     with (
@@ -210,15 +237,7 @@ def _export(model: torch.nn.Module, request: Request, *, strict: bool, below_aut
         shape_env.without_empty_inputs(),
         # NOTE: with this option, an example of size 1 does not fix a dynamic dim.
         config.switched_on(config.SIZE_ONE),
-        # NOTE: TorchDynamo would trace the hook and the patches.
-        contextlib.nullcontext() if strict else _outputs_registered(model),
-        contextlib.nullcontext() if strict else unrecorded.left_out(),
-        contextlib.nullcontext() if strict else data_checks.left_out(),
-        contextlib.nullcontext() if strict else input_free_values.known(),
-        contextlib.nullcontext() if strict else min_max.of_several_sizes(),
-        contextlib.nullcontext() if strict else ctc_loss.made_of_others(),
-        contextlib.nullcontext() if strict else size_arguments.taken(),
-        contextlib.nullcontext() if strict else modules.idle_conversions(),
+        contextlib.nullcontext() if strict else _for_python(model),
     ):
         shapes = request.shapes.for_torch()
         if below_autograd:

@@ -193,6 +193,38 @@ def sqrt(a: Any) -> Any:
     return _single(op.Sqrt(_double(a)))
 
 
+@translates("_operator::and_")
+def bitwise_and(a: Any, b: Any) -> Any:
+    """Python's a & b."""
+    return op.And(a, b) if _is_bool(a) and _is_bool(b) else op.BitwiseAnd(a, b)
+
+
+@translates("_operator::or_")
+def bitwise_or(a: Any, b: Any) -> Any:
+    """Python's a | b."""
+    return op.Or(a, b) if _is_bool(a) and _is_bool(b) else op.BitwiseOr(a, b)
+
+
+@translates("_operator::lshift")
+def lshift(a: Any, b: Any) -> Any:
+    """Python's a << b."""
+    return op.Mul(a, _power_of_two(b))
+
+
+@translates("_operator::rshift")
+def rshift(a: Any, b: Any) -> Any:
+    """Python's a >> b, which rounds toward minus infinity."""
+    return floordiv(a, _power_of_two(b))
+
+
+def _power_of_two(exponent: Any) -> Any:
+    return 2**exponent if isinstance(exponent, int) else op.Pow(2, exponent)
+
+
+def _is_bool(a: Any) -> bool:
+    return a.dtype is ir.DataType.BOOL if isinstance(a, ir.Value) else isinstance(a, bool)
+
+
 def _is_float(a: Any) -> bool:
     return a.dtype in (_FLOAT, _DOUBLE) if isinstance(a, ir.Value) else isinstance(a, float)
 

@@ -11,7 +11,7 @@ from onnxplain import graph_views
 from onnxplain.diagnostics import PREPARED_GRAPH, DiagnosticContext
 from onnxplain.registry import OnnxRegistry
 from onnxplain.request import DimNames
-from onnxplain.torch_internals import config, generated_code, size_arguments
+from onnxplain.torch_internals import config, generated_code, size_arguments, size_numbers
 
 from . import decompose, empty_results, flex_attention, functionalize, parts, promote, prune, scalars, squeezes, strided
 from .graphs import graph_modules
@@ -56,7 +56,7 @@ def run(context: DiagnosticContext, program: torch.export.ExportedProgram, regis
     captured = program.graph_module
     context.graph("captured", lambda: graph_views.of_fx("captured", captured, dim_names))
     # NOTE: passes compute shapes again. As in the capture, a size of 1 in the example must not fix a dynamic dim.
-    with generated_code.deferred(), config.switched_on(config.SIZE_ONE), size_arguments.taken():
+    with generated_code.deferred(), config.switched_on(config.SIZE_ONE), size_arguments.taken(), size_numbers.kept():
         program, graph_module = functionalize.functionalize(context, program, dim_names)
         context.graph("prepared", lambda: graph_views.of_fx("prepared", graph_module, dim_names))
         for change in _PASSES:

@@ -9,6 +9,8 @@ import sympy
 import torch
 from torch.export.graph_signature import ConstantArgument, InputKind
 
+from onnxplain.torch_internals.symbolic_expressions import as_python, rounds_toward_zero
+
 from .dynamic_shapes import DynamicShapes, InputDim, Kind
 
 
@@ -49,7 +51,8 @@ class DimNames:
     def text(self, expression: sympy.Basic) -> str:
         """An expression of torch's symbols, such as `batch` or `2*batch + 1`."""
         if expression not in self._texts:
-            self._texts[expression] = str(expression.subs(self._symbols) if self._symbols else expression)
+            named = expression.subs(self._symbols) if self._symbols else expression
+            self._texts[expression] = as_python(named) if rounds_toward_zero(named) else str(named)
         return self._texts[expression]
 
     def of(self, size: int | torch.SymInt) -> int | str:

@@ -58,6 +58,12 @@ def innermost(file: str, place: Region, kind: type[_Node]) -> _Node | None:
     return next((node for node in reversed(around(file, place)) if isinstance(node, kind)), None)
 
 
+def makes_number(location: Location) -> bool:
+    """Whether the code at `location` is a call of `int` or `float`, or within one."""
+    calls = [] if location.region is None else [each for each in around(location.file, location.region) if isinstance(each, ast.Call)]
+    return any(isinstance(call.func, ast.Name) and call.func.id in ("int", "float") for call in calls)
+
+
 def without_body(location: Location) -> Location:
     """`location`, reduced to the computation in the header if it covers a whole `for`, `while` or `if`."""
     if location.region is None:

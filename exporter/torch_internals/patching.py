@@ -10,6 +10,7 @@ import contextlib
 import contextvars
 import functools
 import threading
+import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -95,6 +96,30 @@ def all_wrapped(wrappers: Iterable[tuple[Slot, Wrapper]]) -> Iterator[None]:
     with put_back(functools.partial(_leave, own), any_order=True):
         for slot, wrapper in own:
             _enter(slot, wrapper)
+        yield
+
+
+@contextlib.contextmanager
+def reached_by_import(functions: Iterable[types.FunctionType]) -> Iterator[None]:
+    """While it is open, functions of modules that are replaced now have their replacements also in the modules of `functions`.
+
+    A module that says `from torch import cov` holds the function itself, and would go on calling it.
+    """
+    with _LOCK:
+        patches = [each for each in _PATCHES.values() if type(each.slot) is Slot and isinstance(each.slot.owner, types.ModuleType)]
+    # NOTE: by identity: what modules hold may have no hash, and may compare itself in any way.
+    known = {id(each.original): each for each in patches}
+    namespaces = {id(each.__globals__): each.__globals__ for each in functions}.values()
+    found = [(names, name, known[id(value)]) for names in namespaces for name, value in list(names.items()) if id(value) in known]
+
+    def undo() -> None:
+        for names, name, patch in found:
+            if names.get(name) is patch.dispatch:
+                names[name] = patch.original
+
+    with put_back(undo, any_order=True):
+        for names, name, patch in found:
+            names[name] = patch.dispatch
         yield
 
 

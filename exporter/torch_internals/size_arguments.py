@@ -29,7 +29,6 @@ def taken() -> contextlib.AbstractContextManager[None]:
 
 # NOTE: read in torch 2.11, 2.13 and 2.15: the parameters of these public functions, and `has_hint` (fx/experimental/sym_node.py).
 def _replacements() -> Iterator[tuple[Slot, Callable[..., Any]]]:
-    yield Slot(math, "sqrt"), _sqrt
     yield Slot(torch, "as_tensor"), _as_tensor
     yield Slot(torch, "linspace"), _linspace
     yield Slot(torch, "logspace"), _logspace
@@ -55,10 +54,6 @@ def _is_size(value: object) -> bool:
 def _is_same(size: object, other: object) -> bool:
     """Whether two sizes are the same expression."""
     return isinstance(size, torch.SymInt) and isinstance(other, torch.SymInt) and bool(size.node.expr == other.node.expr)
-
-
-def _sqrt(original: Callable[..., Any], value: Any) -> Any:
-    return value**0.5 if isinstance(value, torch.SymInt | torch.SymFloat) else original(value)
 
 
 def _without_generator(original: Callable[..., Any], *args: Any, generator: object = None, **kwargs: Any) -> Any:

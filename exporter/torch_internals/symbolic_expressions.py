@@ -29,6 +29,11 @@ def is_pythons(expression: sympy.Basic) -> bool:
     return bool(expression.has(sympy.Float, *(each.value for each in (*_REMAINDERS, *_CONVERSIONS) if each.is_present)))
 
 
+def rounds_toward_zero(expression: sympy.Basic) -> bool:
+    """Whether a part of `expression` is Python's `int` of a fraction."""
+    return bool(expression.has(*(each.value for each in _CONVERSIONS if each.is_present and each.name == "TruncToInt")))
+
+
 def as_python(expression: sympy.Basic) -> str:
     """`expression` with Python's operators."""
     return str(_printer(_PRINTER.value)().doprint(expression))

@@ -266,8 +266,12 @@ def is_branch(guard: Guard) -> bool:
     """
     if guard.asked_by_python or (guard.stack and syntax.catches_refusals(guard.stack[-1])):
         return True
-    # NOTE: TorchDynamo does not run the model's code, so whether Python asked shows in the source only.
-    return guard.interpreted and (syntax.test_at(guard.stack[-1]) is not None or syntax.counts_truth(guard.stack[-1]))
+    if not guard.interpreted:
+        return False
+    # NOTE: TorchDynamo does not run the model's code. It makes numbers of sizes for what takes no symbols, such as a dict; whether Python
+    # asked for a truth value shows in the source only.
+    made_number = guard.operator is None and isinstance(guard.relation, sympy.Eq) and any(side.is_number for side in guard.relation.args)
+    return made_number or syntax.test_at(guard.stack[-1]) is not None or syntax.counts_truth(guard.stack[-1])
 
 
 def evidence_about(request: Request, guard: Guard | None) -> Evidence:

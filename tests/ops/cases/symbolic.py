@@ -55,6 +55,9 @@ CASES: dict[str, Case] = {
     "floats": dynamic(floats, PAIR[:1]),
     "rounded": dynamic(rounded, (randn(2, 100),)),
     "compared": dynamic(compared, (randn(3), torch.tensor([0, 1, 1, 0, 1]))),
+    "bits": dynamic(
+        lambda x: (x * (x.size(0) & -2) + (x.size(1) | 5), torch.ones(x.size(0) >> 1), x * (x.size(1) << 3), x * (3 << x.size(0))), PAIR[:1]
+    ),
     "sizes": dynamic(lambda x: (x * 2, x.size(0), x.size(1) + 1), X),
     "truncated": dynamic(lambda x: math.trunc(x.size(0) * 0.75), PAIR[:1], replaced={math.trunc: torch.sym_int}),
     "count": dynamic(lambda x: (x * 2, x.size(0)), (randn(5),), replaced={aten.sym_size.int: aten.sym_numel.default}),

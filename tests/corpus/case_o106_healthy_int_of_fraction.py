@@ -1,9 +1,9 @@
 """class: int of a part of a size
 stage: capture
 thread: none
-expect: warning
-rule: constraint
-fix: torch.sym_int
+expect: ok
+rule: none
+fix: none
 """
 
 import math
@@ -14,7 +14,7 @@ import torch
 class Crop(torch.nn.Module):
     def forward(self, x):
         h = math.ceil(x.shape[2] / 4) * 4
-        keep = int(x.shape[3] * 0.5)  # BLAME
+        keep = int(x.shape[3] * 0.5)
         return torch.nn.functional.pad(x[..., :keep], (0, 0, 0, h - x.shape[2]))
 
 

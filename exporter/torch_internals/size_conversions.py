@@ -1,0 +1,117 @@
+"""`int(...)`, `float(...)` and `isinstance(...)` of sizes in a model's code.
+
+Python makes plain numbers of sizes with the first two, which fixes them. While `kept` is open, the two names stand for classes of the same
+behaviour that leave symbolic sizes symbolic. A symbolic size is no instance of `int`, so that a model goes another way than in eager mode.
+While `classes_kept` is open, `isinstance` stands for a function to which it is one. Both concern some modules only.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import sys
+import types
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import torch
+
+from . import shape_env
+from .code_objects import global_names
+from .modules import named_modules
+from .put_back import put_back
+
+shape_env.leave_out(__file__)
+
+
+class _Conversion(type):
+    """The class of such a class: its calls are those of `int` or `float`, and so are `isinstance` and comparisons."""
+
+    plain: type
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        value: Any = args[0] if len(args) == 1 and not kwargs else None
+        if type(value) is torch.SymBool:
+            value = torch.sym_ite(value, 1, 0)
+        if type(value) not in (torch.SymInt, torch.SymFloat):
+            return cls.plain(*args, **kwargs)
+        if cls.plain is float:
+            return torch.sym_float(value)
+        return value if type(value) is torch.SymInt else math.trunc(value)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, (cls.plain, torch.SymFloat if cls.plain is float else torch.SymInt))
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, cls.plain)
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is cls.plain
+
+    def __hash__(cls) -> int:
+        return hash(cls.plain)
+
+
+class _Int(builtins.int, metaclass=_Conversion):
+    plain = builtins.int
+
+
+class _Float(builtins.float, metaclass=_Conversion):
+    plain = builtins.float
+
+
+_NAMES: dict[str, type] = {"int": _Int, "float": _Float}
+
+
+_LIKE: dict[type, Any] = {torch.SymInt: 0, torch.SymFloat: 0.0, torch.SymBool: False}
+"""What symbolic numbers are instances of in eager mode: the classes of these."""
+
+
+def _isinstance(instance: object, class_or_tuple: Any, /) -> bool:
+    like = _LIKE.get(type(instance))
+    return builtins.isinstance(instance, class_or_tuple) or (like is not None and builtins.isinstance(like, class_or_tuple))
+
+
+def kept(model: torch.nn.Module, files: Iterable[str]) -> AbstractContextManager[None]:
+    """While it is open, `int(...)` and `float(...)` of sizes stay symbolic in the modules that are loaded from `files`.
+
+    Args:
+        model: The model, whose classes may be in no module that Python knows.
+        files: The files.
+    """
+    return _standing_for(_NAMES, _namespaces(model, frozenset(files)))
+
+
+def classes_kept(functions: Iterable[types.FunctionType]) -> AbstractContextManager[None]:
+    """While it is open, symbolic sizes are instances of `int` to `functions`, and to others in their modules."""
+    asking = [each.__globals__ for each in functions if "isinstance" in global_names(each.__code__)]
+    return _standing_for({"isinstance": _isinstance}, asking)
+
+
+@contextmanager
+def _standing_for(names: Mapping[str, Any], namespaces: Iterable[dict[str, Any]]) -> Iterator[None]:
+    """While it is open, `names` have other values for code with these global variables."""
+    own = list({id(each): each for each in namespaces}.values())
+
+    def undo() -> None:
+        for namespace in own:
+            for name, value in names.items():
+                if namespace.get(name) is value:
+                    del namespace[name]
+
+    with put_back(undo, any_order=True):
+        for namespace in own:
+            for name, value in names.items():
+                # NOTE: a module may have its own.
+                namespace.setdefault(name, value)
+        yield
+
+
+def _namespaces(model: torch.nn.Module, files: frozenset[str]) -> list[dict[str, Any]]:
+    """The global variables of the code in `files`."""
+    classes = dict.fromkeys(cls for _, module in named_modules(model) for cls in type(module).__mro__)
+    functions = [each for cls in classes for each in vars(cls).values() if isinstance(each, types.FunctionType)]
+    found = [each.__globals__ for each in functions if each.__code__.co_filename in files]
+    found += [vars(module) for module in list(sys.modules.values()) if getattr(module, "__file__", None) in files]
+    return found

@@ -1,0 +1,77 @@
+"""Functions of Python and numpy whose arguments must be numbers, called with sizes: the calls would fail, or fix the sizes.
+
+While a capture runs, they are made of functions of torch, which take sizes.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import functools
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from . import patching, shape_env
+from .patching import Slot, all_wrapped
+
+for _file in (__file__, patching.__file__):
+    shape_env.leave_out(_file)
+
+
+def kept() -> contextlib.AbstractContextManager[None]:
+    """While it is open, these functions take sizes."""
+    return all_wrapped((slot, functools.partial(_of_sizes, function)) for slot, function in _replacements())
+
+
+def _replacements() -> Iterator[tuple[Slot, Callable[..., Any]]]:
+    yield Slot(builtins, "divmod"), _quotient_and_rest
+    for name, function in {"sqrt": _sqrt, "log": _log, "log2": _log2, "log10": _log10}.items():
+        yield Slot(math, name), function
+    for name, function in {"sqrt": _sqrt, "log": _log, "log2": _log2, "ceil": _ceil, "floor": _floor}.items():
+        yield Slot(np, name), function
+    yield Slot(np, "prod"), _product
+
+
+def _of_sizes(function: Callable[..., Any], original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Calls `function` if an argument is a size, or a list that has one; otherwise the original."""
+    parts = [part for each in args for part in (each if isinstance(each, list | tuple) else (each,))]
+    if kwargs or not any(isinstance(each, torch.SymInt | torch.SymFloat) for each in parts):
+        return original(*args, **kwargs)
+    return function(*args)
+
+
+def _quotient_and_rest(a: Any, b: Any) -> Any:
+    return a // b, a % b
+
+
+def _sqrt(value: Any) -> Any:
+    return value**0.5
+
+
+def _log(value: Any, base: float = math.e) -> Any:
+    # NOTE: torch.export has no logarithm of symbolic numbers. The number that a tensor holds is one without an example.
+    return torch.scalar_tensor(value, dtype=torch.float64).log().item() / math.log(base)
+
+
+def _log2(value: Any) -> Any:
+    return _log(value, 2)
+
+
+def _log10(value: Any) -> Any:
+    return _log(value, 10)
+
+
+def _ceil(value: Any) -> Any:
+    return torch.sym_float(math.ceil(value))
+
+
+def _floor(value: Any) -> Any:
+    return torch.sym_float(math.floor(value))
+
+
+def _product(values: Any) -> Any:
+    return math.prod(values)

@@ -1,0 +1,100 @@
+"""Names in a model's modules that mean the same for symbolic sizes as for numbers: `isinstance`, and what was imported from torch."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from torch.export import Dim
+
+import onnxplain
+
+Load = Callable[..., ModuleType]
+
+SOURCE = """
+import numbers
+from math import sqrt
+
+import torch
+from torch import cov, linspace
+from torch.nn.functional import avg_pool2d, one_hot
+
+
+def pair(n):
+    return (n, n) if isinstance(n, (tuple, int)) else n
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        n = x.shape[0]
+        return {}
+
+
+def function(x):
+    n = x.shape[0]
+    return {}
+
+
+class Within(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        return self.inner(x)
+
+
+net, method, held = Net(), Net().forward, Within(function)
+"""
+
+BODIES = {
+    "an int": "x * 2 if isinstance(n, int) else x * 3",
+    "no int": "x * 2 if isinstance(n / 2, int) else x * 3",
+    "a float": "x * 2 if isinstance(n / 2, float) else x * 3",
+    "a number": "x * 2 if isinstance(n, numbers.Integral) else x * 3",
+    "a helper": "x.new_zeros(pair(n)) + x.sum()",
+    "a union": "x * 2 if isinstance(n, int | None) and not isinstance(x, int) else x * 3",
+    "a branch": "torch.cond(x.sum() > 0, lambda y: y * 2 if isinstance(y.shape[0], int) else y * 3, lambda y: y - 1, (x,))",
+    "imported from torch": "cov(x.T) * linspace(0, 1, n).sum() + sqrt(n)",
+    "imported from torch.nn.functional": "one_hot(x.argmax(0), n), avg_pool2d(x[None], (n, x.shape[1]))",
+}
+
+
+@pytest.mark.parametrize("name", ["net", "function", "method", "held"])
+@pytest.mark.parametrize("body", BODIES)
+def test_a_name_means_the_same(body: str, name: str, load: Load) -> None:
+    module = load(SOURCE.format(BODIES[body], BODIES[body]))
+    before = dict(vars(module))
+    model: Any = getattr(module, name)
+    program = onnxplain.export(model, (torch.rand(5, 4),), dynamic_shapes=({0: Dim("n", min=2, max=99)},))
+    assert vars(module) == before
+    assert program.diagnostics.findings == ()
+    for size in (5, 7, 3):
+        x = torch.rand(size, 4)
+        expected = model(x)
+        for got, wanted in zip(program(x), expected if isinstance(expected, tuple) else (expected,), strict=True):
+            torch.testing.assert_close(got, wanted)
+
+
+def test_a_module_keeps_its_own_functions(load: Load) -> None:
+    """What a module calls `isinstance` or `cov` need not be what Python and torch call so."""
+    source = SOURCE.format("x * cov(x) if isinstance(n) else x", "x")
+    module = load(source + "\n\ndef isinstance(n):\n    return n > 2\n\n\ndef cov(x):\n    return 7\n")
+    program = onnxplain.export(module.net, (torch.rand(5, 4),), dynamic_shapes=({0: Dim("n", min=3, max=99)},))
+    x = torch.rand(7, 4)
+    torch.testing.assert_close(program(x)[0], x * 7)
+    assert module.isinstance(3) is True
+
+
+def test_names_are_put_back_after_a_failure(load: Load) -> None:
+    module = load(SOURCE.format("cov(x).tolist()[0][0] if isinstance(x.sum().item(), int) else {}[n]", "x"))
+    before = dict(vars(module))
+    with pytest.raises(onnxplain.ExportFailed):
+        onnxplain.export(module.net, (torch.rand(5, 4),), dynamic_shapes=({0: "n"},))
+    assert vars(module) == before
+    assert sys.modules["builtins"].isinstance is builtins.isinstance
