@@ -11,8 +11,8 @@ import torch
 from onnxplain import process
 from onnxplain.diagnostics import DiagnosticContext, interruption
 from onnxplain.request import Request
-from onnxplain.source import locations
-from onnxplain.torch_internals import dynamo, gradients, pytree
+from onnxplain.source import locations, syntax
+from onnxplain.torch_internals import dynamo, gradients, pytree, size_texts
 from onnxplain.torch_internals.python_values import is_a
 
 from .finding import headline
@@ -40,6 +40,7 @@ class Attempt:
         attributes: The model's attributes before the capture.
         reads: The tensors that Python read.
         differentiates: Whether the model computed gradients.
+        spells_sizes: Whether the model's code made texts of symbolic sizes, other than messages, or failed and asked for a size's hash.
     """
 
     strategy: CaptureStrategy
@@ -52,6 +53,7 @@ class Attempt:
     attributes: Attributes
     reads: Reads
     differentiates: bool
+    spells_sizes: bool
 
 
 def attempt(
@@ -62,11 +64,17 @@ def attempt(
     stopwatch, program, error = process.Stopwatch(), None, None
     tensors = [leaf for leaf in pytree.tree_leaves((request.args, dict(request.kwargs))) if is_a(leaf, torch.Tensor)]
     computed: list[bool] = []
+    texts: list[bool] = []
+    hashes: list[bool] = []
     with Frames(most) as frames:
         watch, draws, attributes, reads = GuardWatch(frames), Draws(), Attributes(model), Reads(frames.stack)
         # NOTE: TorchDynamo would trace the mode itself, and the mode makes each function of torch a little slower.
-        reading = reads if strategy.name != "strict" and holds_tensors(model) else contextlib.nullcontext()
-        noticing = gradients.noticed(lambda: computed.append(True)) if strategy.name != "strict" else contextlib.nullcontext()
+        python = strategy.name != "strict"
+        reading = reads if python and holds_tensors(model) else contextlib.nullcontext()
+        noticing = gradients.noticed(lambda: computed.append(True)) if python else contextlib.nullcontext()
+        spelling = size_texts.watched(
+            lambda file: not locations.is_internal(file), lambda: texts.append(not _tells(frames)), lambda: hashes.append(True)
+        )
         try:
             with (
                 dynamo.marks_kept(tensors),
@@ -75,6 +83,7 @@ def attempt(
                 watch.watched(),
                 reading,
                 noticing,
+                spelling if python else contextlib.nullcontext(),
             ):
                 program = strategy(model, request, frames)
         except Exception as raised:  # noqa: BLE001  the user's model runs here, and may raise anything
@@ -87,4 +96,11 @@ def attempt(
                 attributes.put_back()
     if program is not None:
         context.event(f"The strategy {strategy.name} captured {len(program.graph.nodes)} nodes.")
-    return Attempt(strategy, request, program, error, stopwatch.seconds, watch.guards(), draws, attributes, reads, bool(computed))
+    spells = any(texts) or (program is None and any(hashes))
+    return Attempt(strategy, request, program, error, stopwatch.seconds, watch.guards(), draws, attributes, reads, bool(computed), spells)
+
+
+def _tells(frames: Frames) -> bool:
+    """Whether the innermost frame outside torch only makes a message."""
+    stack = frames.stack()
+    return bool(stack) and syntax.is_message(stack[-1])

@@ -14,7 +14,8 @@ from onnxplain.process import Budget, Stopped, Stopwatch
 from onnxplain.request import InputDim, Request
 from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue, SpecializedDynamicDim
 from onnxplain.source import syntax
-from onnxplain.torch_internals import gradients, pytree, size_conversions
+from onnxplain.torch_internals import gradients, pytree, size_conversions, size_texts
+from onnxplain.torch_internals.size_texts import Spelling
 
 from . import larger_examples
 from .attempts import Attempt, attempt
@@ -130,6 +131,7 @@ class Search:
             self._fixed |= empty
             self.request = dims.closed(self.request, empty)
             made, found = self._tried(strategy)
+        made, found = self._with_sizes_spelled(strategy, made, found)
         strategy, made, found = self._with_sizes_kept(strategy, made, found)
         own = strategy.name not in ALL
         while self._some_open and (known := dims.fixed(self.request, made.guards, made.program, own=own)):
@@ -137,6 +139,21 @@ class Search:
             self.request = dims.closed(self.request, known)
             strategy, made, found = self._with_sizes_kept(strategy, *self._tried(strategy))
         return made, found
+
+    def _with_sizes_spelled(self, strategy: CaptureStrategy, made: Attempt, found: list[Finding]) -> tuple[Attempt, list[Finding]]:
+        """An attempt in which texts of sizes, and lookups by sizes, fix them, if the model goes another way with them than without."""
+        if not made.spells_sizes or strategy.is_survey or not self.runs.budget.has(2 * self._seconds):
+            return made, found
+        self._context.event("The model makes texts of sizes or looks them up; another capture tells whether these decide what it computes.")
+        if made.program is not None:
+            with size_texts.spelled(Spelling.EXAMPLE):
+                again = self._attempt(strategy, self.request)
+            if again.program is not None and str(again.program.graph) == str(made.program.graph):
+                return made, found
+        with size_texts.spelled(Spelling.FIXED):
+            again, left = self._tried(strategy)
+        fails_alike = made.error is not None and again.error is not None and headline(again.error) == headline(made.error)
+        return (made, found) if fails_alike else (again, left)
 
     def _with_sizes_kept(
         self, strategy: CaptureStrategy, made: Attempt, found: list[Finding]

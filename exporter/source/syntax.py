@@ -64,6 +64,12 @@ def makes_number(location: Location) -> bool:
     return any(isinstance(call.func, ast.Name) and call.func.id in ("int", "float") for call in calls)
 
 
+def is_message(location: Location) -> bool:
+    """Whether the code at `location` only tells something: in a `raise`, an `assert`, or an unused call such as `print`."""
+    statement = None if location.region is None else innermost(location.file, location.region, ast.stmt)
+    return isinstance(statement, ast.Raise | ast.Assert | ast.Expr)
+
+
 def without_body(location: Location) -> Location:
     """`location`, reduced to the computation in the header if it covers a whole `for`, `while` or `if`."""
     if location.region is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from . import python_frames
+from . import python_frames, size_conversions, size_texts
 from .fake_tensors import UNSUPPORTED
 from .operators import OpOverload
 from .python_values import is_a
@@ -57,8 +57,9 @@ def asks_for_number(frame: types.FrameType) -> bool:
 
 
 def stands_for_python(frame: types.FrameType) -> bool:
-    """Whether `frame` runs the replacement of `max` and `min` during a capture (_export/non_strict_utils.py), or our wrapper of it."""
-    return frame.f_code.co_name in ("_tensor_min_max", "min_max", "dispatch")
+    """Whether `frame` runs what replaces a function of Python during a capture: torch's `max` (_export/non_strict_utils.py), or ours."""
+    own = (size_conversions.__file__, size_texts.__file__)
+    return frame.f_code.co_name in ("_tensor_min_max", "min_max", "dispatch") or frame.f_code.co_filename in own
 
 
 def computes_fake_values(frames: Iterable[types.FrameType]) -> bool:
