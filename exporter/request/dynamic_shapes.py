@@ -246,6 +246,8 @@ def _said(dim: InputDim, given: Any) -> InputDim:
         most = given.max if isinstance(given.max, int) else sys.maxsize
     elif isinstance(given, type(Dim.AUTO)):
         kind = {Dim.AUTO.type: Kind.AUTO, Dim.DYNAMIC.type: Kind.DYNAMIC}.get(given.type, Kind.STATIC)
+        # NOTE: a hint without a range has None, or torch's infinity, which is not an int.
+        least, most = (bound if isinstance(bound, int) else other for bound, other in ((given.min, least), (given.max, most)))
     return dataclasses.replace(dim, kind=kind, given=given, label=label, least=least, most=most)
 
 

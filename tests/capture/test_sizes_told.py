@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from packaging.version import Version
 from torch.export import Dim
 
 import onnxplain
@@ -107,6 +108,76 @@ def test_what_an_operator_assumes_of_two_dims_together(load: Load) -> None:
     _, program = exported(load, "return x.split(x.shape[0] % 5, 1)[-1]", [(4, 2), (1,)], (("B", "T"), None))
     constraint = told(program)[0]
     assert [eval(constraint, {"B": 12, "T": size}) for size in (1, 2, 3)] == [True, True, False]
+
+
+EVEN = pytest.mark.skipif(Version(torch.__version__) < Version("2.12"), reason="in torch 2.11's graph, max_pool2d needs even sizes")
+POOLED = "import torch.nn.functional as F\nx = F.max_pool2d(x, 2)\nreturn {}"
+"""With an x of shape (b, 3, 8, 6), 12 elements are left of each channel."""
+
+
+@pytest.mark.parametrize(("h", "w"), [("h", "w"), (Dim.DYNAMIC, "w"), pytest.param(Dim("h", min=4, max=20), Dim("w", max=24), marks=EVEN)])
+@pytest.mark.parametrize("b", [None, "b"])
+@pytest.mark.parametrize("body", ["F.linear(x.flatten(1), y)", "x.reshape(x.shape[0], 36) @ y.T", "x.flatten(1) + y[0]"])
+def test_an_operator_requires_a_number_of_elements(load: Load, body: str, b: Any, h: Any, w: Any) -> None:
+    model, program = exported(load, POOLED.format(body), [(2, 3, 8, 6), (5, 36)], ({0: b, 2: h, 3: w}, None))
+    (constraint,) = told(program)
+    (finding,) = (each for each in program.diagnostics.findings if each.rule.id == "OXP1011")
+    assert finding.location is not None
+    assert "return" in finding.location.snippet
+    for height, width in ((8, 6), (6, 8), (9, 7), (4, 13), (8, 8), (8, 4), (18, 6), (13, 4)):
+        x, y = torch.rand(2, 3, height, width), torch.rand(5, 36)
+        right = eval(constraint.replace("x.shape[2]", "h"), {"h": height, "w": width, "b": 2})
+        assert right == ((height // 2) * (width // 2) == 12)
+        if right:
+            torch.testing.assert_close(program(x, y)[0], model(x, y))
+        else:
+            with pytest.raises(RuntimeError):
+                model(x, y)
+
+
+@pytest.mark.parametrize(
+    ("dim", "constraint", "range_"),
+    [
+        pytest.param("h", "h >= 8 and h <= 9", 'Dim("h", min=8, max=9)', marks=EVEN),
+        (Dim.DYNAMIC, "x.shape[2] >= 8 and x.shape[2] <= 9", "Dim.DYNAMIC(min=8, max=9)"),
+    ],
+)
+def test_the_few_sizes_that_an_operator_takes(load: Load, dim: Any, constraint: str, range_: str) -> None:
+    body, sizes = POOLED.format("F.linear(x.flatten(1), y)"), [(2, 3, 8, 6), (5, 36)]
+    _, program = exported(load, body, sizes, ({2: dim}, None))
+    assert told(program) == [constraint]
+    (fix,) = (fix for each in program.diagnostics.findings for fix in each.fixes)
+    assert range_ in fix.snippet or range_ in fix.edits[0].replacement
+    _, program = exported(load, body, sizes, ({2: eval(range_)}, None))
+    assert told(program) == []
+
+
+@EVEN
+def test_a_multiple_of_a_number_is_told_for_a_range_only(load: Load) -> None:
+    body, sizes = POOLED.format("x.select(1, 0).reshape(-1, 12)"), [(2, 3, 8, 6), (1,)]
+    _, program = exported(load, body, sizes, ({2: "h", 3: "w"}, None))
+    assert told(program) == []
+    _, program = exported(load, body, sizes, ({2: Dim("h"), 3: Dim("w")}, None))
+    (constraint,) = told(program)
+    pooled = [(8, 6), (8, 12), (9, 13), (8, 8), (10, 6)]
+    assert [eval(constraint, {"h": height, "w": width}) for height, width in pooled] == [True, True, True, False, False]
+
+
+@pytest.mark.parametrize("size", [4, 600])
+@pytest.mark.parametrize("shape", [("n", "n"), (Dim.DYNAMIC, Dim.DYNAMIC)])
+def test_an_upper_bound_is_told_for_a_range_only(load: Load, size: int, shape: tuple[Any, Any]) -> None:
+    body = "mask = torch.ones(1024, 1024).tril()\nreturn x + mask[: x.shape[0], : x.shape[1]]"
+    model, program = exported(load, body, [(size, size), (1,)], (shape, None))
+    assert told(program) == []
+    x, y = torch.rand(7, 7), torch.rand(1)
+    torch.testing.assert_close(program(x, y)[0], model(x, y))
+
+
+def test_all_dims_are_static_of_which_an_operator_takes_few_sizes(load: Load) -> None:
+    _, program = exported(load, POOLED.format("x.reshape(x.shape[0], 36) @ y.T"), [(2, 3, 8, 6), (5, 36)], True)
+    (x, _) = program.model.graph.inputs
+    assert x.shape is not None
+    assert list(x.shape)[1:] == [3, 8, 6]
 
 
 @pytest.mark.parametrize(("size", "divisor", "constraint"), [(4, 2, "B >= 4 and B <= 5"), (32, 8, "B >= 32 and B <= 39")])

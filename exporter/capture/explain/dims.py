@@ -87,12 +87,14 @@ def undelivered(request: Request, guards: Guards, program: torch.export.Exported
     ]
     places, subjects = {finding.place for finding in limited}, {_subject(finding) for finding in limited}
     others = [*assumptions.ones(request, guards, program), *assumptions.branches(request, guards, program, names, also)]
-    return [
+    told = [
         *_frozen_dims(request, guards, constants),
         *limited,
         *(finding for finding in others if finding.place not in places),
         *(finding for finding in decided if _subject(finding) not in subjects),
     ]
+    places = {finding.place for finding in told}
+    return [*told, *(finding for finding in _equations(request, guards) if finding.place not in places)]
 
 
 def _subject(finding: Finding) -> tuple[object, str]:
@@ -123,6 +125,9 @@ def fixed(request: Request, guards: Guards, program: torch.export.ExportedProgra
         fixing = guards.fixing(dim)
         if isinstance(size, int) or fixing is not None or dim in stretched:
             found[dim] = assumptions.evidence_about(request, fixing or guards.decisive(dim))
+    for _, related, guard in guards.equations(open_dims):
+        for dim in related:
+            found.setdefault(dim, assumptions.evidence_about(request, guard))
     for node, expression in assumptions.kept_ones(guards, program, open_dims):
         for dim in guards.symbols.places([expression], open_dims):
             found.setdefault(dim, locations.at_node(node))
@@ -238,6 +243,32 @@ def _limits(request: Request, guards: Guards) -> Iterator[Finding]:
             guesses = [dataclasses.replace(each, confidence=Confidence.GUESS) for each in numbers]
             yield dataclasses.replace(violated, fixes=(*guesses, *violated.fixes), blocking=False)
             break
+
+
+def _equations(request: Request, guards: Guards) -> Iterator[Finding]:
+    """The findings about equations between sizes that leave few sizes, such as `4 * (h // 4) * (w // 4) == 256`; a line counts once."""
+    told: set[Location | None] = set()
+    for relation, related, guard in guards.equations(request.shapes.dynamic):
+        at = assumptions.evidence_about(request, guard)
+        if at.location in told:
+            continue
+        told.add(at.location)
+        dims = list({dim.name: dim for dim in reversed(related)}.values())[::-1]
+        dim, symbol = dims[0], guards.symbols.of(dims[0])
+        alone = relation.free_symbols == {symbol} and symbol is not None
+        limit = size_limits.limit_of(relation, symbol, dim.size, dim.least, dim.most) if alone and dim.kind is not Kind.DERIVED else None
+        same = [each for dim in dims for each in request.shapes.same_name(dim)]
+        advice, specs = "If these sizes never vary, leave the dims out of dynamic_shapes; otherwise rewrite the line.", dict.fromkeys(same)
+        if limit is not None and limit.least is not None and limit.most is not None and limit.least < limit.most:
+            advice = "State it in dynamic_shapes."
+            bounds = {"min": limit.least, "max": limit.most}
+            specs = dict.fromkeys(same, Dim.DYNAMIC(**bounds) if dim.kind is Kind.DYNAMIC else Dim(dim.name, **bounds))
+        names = request.shapes.names()
+        constraint = guards.symbols.text(relation, names) if limit is None else limit.of(dim.name)
+        rule = ConstraintViolated(dim=", ".join(each.name for each in dims), constraint=constraint)
+        fix = shapes_argument.fix(request, advice, Confidence.CHANGES_BEHAVIOUR, request.shapes.by_parameter(specs))
+        notes = tuple(note for each in dims for note in _place_note(each))
+        yield Finding(rule, at, notes, (fix,), blocking=False)
 
 
 def _divisors(request: Request, guards: Guards) -> Iterator[Finding]:

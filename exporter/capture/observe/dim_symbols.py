@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -92,4 +93,6 @@ def as_text(relation: sympy.Basic) -> str:
         return f"{as_text(relation.lhs)} == 0"
     if isinstance(relation, sympy.Rel):
         return f"{as_text(relation.lhs)} {relation.rel_op} {as_text(relation.rhs)}"
-    return as_python(relation) if is_pythons(relation) else str(relation)
+    text = as_python(relation) if is_pythons(relation) else str(relation)
+    # NOTE: torch writes a floor division as `((size//2))`.
+    return re.sub(r"\(\(([^()]*)\)\)", r"(\1)", text)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 
 import sympy
 import torch
 
 from onnxplain.diagnostics import Location
-from onnxplain.request import InputDim
+from onnxplain.request import InputDim, Kind
 from onnxplain.torch_internals import pytree
 
 from .dim_symbols import DimSymbols, as_text
@@ -20,6 +20,7 @@ from .size_limits import Limit, holds, limit_of
 
 _TRIES = 4
 _NEAR = 32
+_DOUBLINGS = 11
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,13 +141,10 @@ class Guards:
         """
         if guard.operator is None:
             return False
-        sizes, relation = self.symbols.sizes(dims), guard.relation.xreplace(self.symbols.replaced())
+        sizes = self.symbols.sizes(dims)
+        relation = guard.relation.xreplace(self.symbols.replaced())
         symbols = relation.free_symbols & sizes.keys()
-        alone = (each for symbol in symbols for each in (*larger(symbol, sizes), *smaller(symbol, sizes)))
-        # NOTE: a product of sizes may stay even whichever of them varies alone.
-        together = (dict(sizes) | {symbol: sizes[symbol] + more for symbol in symbols} for more in range(1, _NEAR))
-        others = itertools.chain(alone, together if len(symbols) > 1 else ())
-        excluded = list(itertools.islice((each for each in others if holds(relation, each) is False), _TRIES))
+        excluded = _excluded(relation, sizes)
         if not excluded:
             return False
         # NOTE: `other_sizes` tells limits of single dims.
@@ -158,6 +156,48 @@ class Guards:
             return any(_has_number(program, float(each)) for each in guard.relation.args if isinstance(each, sympy.Float))
         returned = guard.operator.symbolic()
         return any(guard.operator.differs(returned, each) for each in excluded)
+
+    def equations(self, dims: Sequence[InputDim]) -> Iterator[tuple[sympy.Basic, list[InputDim], Guard]]:
+        """The equations between sizes that an operator of the model requires, such as `linear` after a `flatten`.
+
+        Those that leave many sizes of a dim, such as a remainder of 0, count only for a `Dim`, which promises its whole range. Those that
+        leave many sizes if all dims grow together, such as that of two equal dims, count only for dims with names, as names differ.
+
+        Args:
+            dims: The dims that may vary.
+
+        Yields:
+            The equation, in torch's symbols of the graph; the dims of which it excludes sizes; and the guard.
+        """
+        sizes, replaced = self.symbols.sizes(dims), self.symbols.replaced()
+        allowed = {symbol: dim.allows for dim in dims if (symbol := self.symbols.of(dim)) is not None}
+        seen: set[sympy.Basic] = set()
+        for guard in self.made:
+            relation = guard.relation.xreplace(replaced)
+            if guard.operator is None or not guard.stack or relation in seen or not _is_equation(relation):
+                continue
+            seen.add(relation)
+            if not relation.free_symbols <= sizes.keys():
+                continue
+            wrong: dict[InputDim, list[Sizes]] = {}
+            for dim in self.symbols.places([relation], dims):
+                # NOTE: dims of one name have one size.
+                same = [each for other in dims if other.name == dim.name for each in self._symbols_of(other) & sizes.keys()]
+                if same and (dim.kind is Kind.DIM or _leaves_few(relation, sizes, same)):
+                    tried = (each for each in _grown(same, sizes) if all(allows(each[own]) for own, allows in allowed.items()))
+                    wrong[dim] = list(itertools.islice((each for each in tried if holds(relation, each) is False), _TRIES))
+            related = [dim for dim, excluded in wrong.items() if excluded]
+            if not any(dim.kind in (Kind.NAMED, Kind.DIM) for dim in related) and not _leaves_few(relation, sizes, relation.free_symbols):
+                continue
+            # NOTE: torch also asks, for a `view`, which of its dims stay; such a guard excludes sizes that the operator takes.
+            if related and guard.operator.takes(sizes) and not any(map(guard.operator.takes, itertools.chain(*wrong.values()))):
+                yield relation, related, guard
+
+    def _symbols_of(self, dim: InputDim) -> set[sympy.Basic]:
+        """The symbols of the graph from which the size of `dim` is computed."""
+        symbol = self.symbols.of(dim)
+        found: set[sympy.Basic] = set() if symbol is None else self.symbols.expression(symbol).free_symbols
+        return found
 
     def asked(self, names: Mapping[InputDim, str], others: Mapping[InputDim, str]) -> Iterator[tuple[str, Guard]]:
         """The decisions by the sizes of dims, as relations between their names; a relation counts once.
@@ -226,7 +266,7 @@ def _has_number(program: torch.export.ExportedProgram, number: float) -> bool:
 def larger(symbol: sympy.Basic, sizes: Sizes) -> Iterator[dict[sympy.Basic, int]]:
     """`sizes` with larger sizes of `symbol`: the nearest ones, then some at growing distances."""
     size = sizes[symbol]
-    further = (size << doublings for doublings in range(1, 11))
+    further = (size << doublings for doublings in range(1, _DOUBLINGS))
     return ({**sizes, symbol: other} for other in dict.fromkeys((*range(size + 1, size + _NEAR + 1), *further)))
 
 
@@ -242,6 +282,43 @@ def _fixed(relation: sympy.Basic, symbol: sympy.Basic | None) -> sympy.Integer |
     if isinstance(relation, sympy.Eq) and symbol in relation.args:
         return next((side for side in relation.args if isinstance(side, sympy.Integer)), None)
     return None
+
+
+def _excluded(relation: sympy.Basic, sizes: Sizes) -> list[Sizes]:
+    """Sizes for which `relation` is false, near those of the example."""
+    symbols = relation.free_symbols & sizes.keys()
+    alone = (each for symbol in symbols for each in (*larger(symbol, sizes), *smaller(symbol, sizes)))
+    # NOTE: a product of sizes may stay even whichever of them varies alone.
+    together = ({**sizes, **{symbol: sizes[symbol] + more for symbol in symbols}} for more in range(1, _NEAR))
+    others = itertools.chain(alone, together if len(symbols) > 1 else ())
+    return list(itertools.islice((each for each in others if holds(relation, each) is False), _TRIES))
+
+
+def _grown(symbols: Collection[sympy.Basic], sizes: Sizes) -> Iterator[Sizes]:
+    """`sizes` with other sizes of `symbols`, which grow or shrink together."""
+    least = min(sizes[symbol] for symbol in symbols)
+    for more in itertools.chain(range(1, _NEAR + 1), range(-1, max(1 - least, -_NEAR), -1)):
+        yield {**sizes, **{symbol: sizes[symbol] + more for symbol in symbols}}
+    yield from _doubled(symbols, sizes)
+
+
+def _doubled(symbols: Collection[sympy.Basic], sizes: Sizes) -> Iterator[Sizes]:
+    return ({**sizes, **{symbol: sizes[symbol] << times for symbol in symbols}} for times in range(1, _DOUBLINGS))
+
+
+def _is_equation(relation: sympy.Basic) -> bool:
+    """Whether `relation` says that a computed size equals another one or a number. One that equals the size of a dim goes with it."""
+    return isinstance(relation, sympy.Eq) and not any(side.is_Symbol for side in relation.args)
+
+
+def _leaves_few(relation: sympy.Basic, sizes: Sizes, symbols: Collection[sympy.Basic]) -> bool:
+    """Whether `relation` is false for doubled sizes of `symbols`, for these sizes doubled again, and so on, and for halved ones.
+
+    An upper bound leaves many sizes.
+    """
+    halved = [{**sizes, **{symbol: sizes[symbol] >> times for symbol in symbols}} for times in range(1, _DOUBLINGS)]
+    smaller_sizes = (each for each in halved if all(each[symbol] > 1 for symbol in symbols))
+    return not any(holds(relation, each) for each in itertools.chain(_doubled(symbols, sizes), smaller_sizes))
 
 
 def _is_number(relation: sympy.Basic) -> bool:

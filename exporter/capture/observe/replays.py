@@ -67,6 +67,10 @@ class Call:
         # NOTE: a graph does not tell `parts[-1]`, a loop over the parts and `len(parts)` from `parts[2]` and from no use at all.
         return not self.used or self.used[-1] == parts - 1
 
+    def takes(self, sizes: Sizes) -> bool:
+        """Whether the operator takes tensors of `sizes`."""
+        return self.parts(sizes) is not None
+
     def parts(self, sizes: Sizes) -> int | None:
         """How many tensors the operator returns for tensors of `sizes`; None if it refuses these sizes."""
         try:
