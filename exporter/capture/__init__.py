@@ -68,6 +68,8 @@ def capture(
             copies = RewrittenCopies(context, search, trials)
             finished, findings = copies.finished(findings)
             search = copies.search
+        if finished is None:
+            findings += [trials.tested(finding) for finding in search.also_frozen()]
         findings = [finding.for_users() for finding in findings]
     if finished is not None:
         dim_names.learn(finished.program, finished.request.shapes)

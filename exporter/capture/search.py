@@ -14,7 +14,7 @@ from onnxplain.process import Budget, Stopped, Stopwatch
 from onnxplain.request import InputDim, Request
 from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue, SpecializedDynamicDim
 from onnxplain.source import syntax
-from onnxplain.torch_internals import gradients, pytree, size_conversions, size_texts
+from onnxplain.torch_internals import gradients, pytree, shape_env, size_conversions, size_texts
 from onnxplain.torch_internals.size_texts import Spelling
 
 from . import larger_examples
@@ -121,6 +121,17 @@ class Search:
         if found:
             new = found if not self.findings else [finding for finding in found if not isinstance(finding.rule, CaptureFailed)]
             self.findings = _at_distinct_places([*self.findings, *new])
+
+    def also_frozen(self) -> list[Finding]:
+        """Further lines that fix the dims of the findings: torch tells the first line for each dim."""
+        # NOTE: torch takes size 1 for any size, so that other lines of such a dim are not known to need it.
+        frozen = [each for each in self.findings if isinstance(each.rule, SpecializedDynamicDim) and each.rule.value != 1]
+        if not frozen or not self.runs.budget.has(self._seconds):
+            return []
+        self._context.event("A capture that forgets which dims are fixed looks for further lines that fix them.")
+        with shape_env.forgetful():
+            made = self._attempt(ALL["non-strict"], self.request)
+        return dims.also_frozen(self.request, made.guards, frozen)
 
     def _without_fixed_dims(self, strategy: CaptureStrategy) -> tuple[Attempt, list[Finding]]:
         """The attempt with `strategy` and its findings. If the model fixes dims, the attempt is repeated with these dims static."""

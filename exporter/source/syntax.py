@@ -64,6 +64,22 @@ def makes_number(location: Location) -> bool:
     return any(isinstance(call.func, ast.Name) and call.func.id in ("int", "float") for call in calls)
 
 
+def compares(location: Location) -> bool:
+    """Whether the expression at `location` has a comparison."""
+    return any(isinstance(node, ast.Compare) for node in _within(location))
+
+
+def has_number(location: Location, number: int) -> bool:
+    """Whether `number` is written in the expression at `location`."""
+    return any(isinstance(node, ast.Constant) and type(node.value) is int and node.value == number for node in _within(location))
+
+
+def _within(location: Location) -> list[ast.AST]:
+    """The expression at `location`, and all within it."""
+    found = None if location.region is None else innermost(location.file, location.region, ast.expr)
+    return [] if found is None else list(ast.walk(found))
+
+
 def is_message(location: Location) -> bool:
     """Whether the code at `location` only tells something: in a `raise`, an `assert`, or an unused call such as `print`."""
     statement = None if location.region is None else innermost(location.file, location.region, ast.stmt)

@@ -17,16 +17,29 @@ REAL_TENSORS = Symbol(
     "torch._functorch.config:fake_tensor_propagate_real_tensors",
     without="a failed export shows the model's first data-dependent decision only",
 )
+FAKE_RESULTS_KEPT = Symbol(
+    "torch._dynamo.config:fake_tensor_cache_enabled",
+    without="a failed export shows only the first of several equal calls that fix a dim",
+)
+
+
+def switched_on(option: Symbol) -> contextlib.AbstractContextManager[None]:
+    """While it is open, an option is True, if the installed torch has it."""
+    return _switched(option, True)
+
+
+def switched_off(option: Symbol) -> contextlib.AbstractContextManager[None]:
+    """While it is open, an option is False, if the installed torch has it."""
+    return _switched(option, False)
 
 
 @contextlib.contextmanager
-def switched_on(option: Symbol) -> Iterator[None]:
-    """While it is open, an option is True, if the installed torch has it."""
+def _switched(option: Symbol, value: bool) -> Iterator[None]:
     # NOTE: read in torch 2.11, 2.13 and 2.15, utils/_config_module.py: values belong to a context from 2.12 on.
     if not option.is_present:
         yield
         return
     module, _, name = option.path.partition(":")
     config: Any = importlib.import_module(module)
-    with config.patch(**{name: True}):
+    with config.patch(**{name: value}):
         yield

@@ -10,7 +10,8 @@ from typing import Any
 import sympy
 import torch
 
-from .patching import Slot, wrapped
+from . import config
+from .patching import Slot, all_wrapped, wrapped
 from .pytree import keystr
 from .symbols import Attribute, Symbol
 
@@ -55,6 +56,12 @@ _OWN_FILES = Symbol(
     "torch.fx.experimental.symbolic_shapes:uninteresting_files",
     without="messages of torch may name a line of onnxplain",
 )
+
+# NOTE: read in torch 2.11, 2.13 and 2.15: torch asks about a size with `evaluate_expr`, and with `guard_or_defer_runtime_assert` where an
+# operator requires the answer. Both remember it, unless guards are suppressed.
+_ASKED = Symbol(f"{_SHAPE_ENVIRONMENT}.evaluate_expr", without="a failed export shows only the first of several lines that fix a dim")
+_REQUIRED = Symbol(f"{_SHAPE_ENVIRONMENT}.guard_or_defer_runtime_assert", without=_ASKED.without)
+_SUPPRESSED = Symbol(f"{_SHAPE_ENVIRONMENT}._suppress_guards_tls", without=_ASKED.without)
 
 # NOTE: read in torch 2.11, 2.13 and 2.15: `backed_var_to_val` is the new name of `var_to_val`, which all three deprecate. Sizes from data
 # have no entry there.
@@ -115,6 +122,38 @@ def fixed(observer: Callable[[sympy.Basic], None]) -> Iterator[None]:
     from torch.fx.experimental.sym_node import SymNode
 
     with wrapped(Slot(SymNode, _NUMBER_MADE.path.rpartition(".")[2]), observe):
+        yield
+
+
+@contextlib.contextmanager
+def forgetful() -> Iterator[None]:
+    """While it is open, the example answers each question about sizes anew: a line that fixes a size does not fix it for later lines.
+
+    Observers of `GUARD_MADE` get every answer. The graph does not hold for other sizes than those of the example.
+    """
+    if not all(each.is_present for each in (_ASKED, _REQUIRED, _SUPPRESSED, _SUPPRESS, GUARD_MADE)):
+        yield
+        return
+
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    def evaluate(original: Callable[..., Any], environment: Any, asked: sympy.Basic, *args: Any, **options: Any) -> Any:
+        if _SUPPRESSED.value() or not asked.free_symbols:
+            return original(environment, asked, *args, **options)
+        with environment.suppress_guards():
+            answer = original(environment, asked, *args, **options)
+        is_truth = isinstance(answer, bool | sympy.logic.boolalg.BooleanAtom)
+        relation = sympy.Eq(asked, answer) if not is_truth else asked if answer else sympy.Not(asked)
+        environment._log_guard("forgotten", relation, forcing_spec=False)
+        return answer
+
+    def require(original: Callable[..., Any], environment: Any, asked: sympy.Basic, *args: Any, **options: Any) -> Any:
+        known = asked.free_symbols <= examples(environment).keys()
+        return environment.evaluate_expr(asked) if known else original(environment, asked, *args, **options)
+
+    # NOTE: an equal call of an operator would get the result of the first one, without a question.
+    methods = ((Slot(ShapeEnv, each.path.rpartition(".")[2]), by) for each, by in ((_ASKED, evaluate), (_REQUIRED, require)))
+    with config.switched_off(config.FAKE_RESULTS_KEPT), all_wrapped(methods):
         yield
 
 

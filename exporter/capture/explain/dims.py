@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -206,16 +206,41 @@ def _frozen_dims(request: Request, guards: Guards, constants: dict[InputDim, int
     without = request.shapes.by_parameter(dict.fromkeys(all_frozen))
     advice = "If the size is meant to be fixed, leave the dim out of dynamic_shapes."
     static = shapes_argument.fix(request, advice, Confidence.CHANGES_BEHAVIOUR, without)
-    return [_frozen_dim(request, guards, dim, value, static) for dim, value in reversed(once.values())]
+    return [_frozen_dim(request, guards.decisive(dim), dim, value, static) for dim, value in reversed(once.values())]
 
 
-def _frozen_dim(request: Request, guards: Guards, dim: InputDim, value: int, static: Fix) -> Finding:
-    guard = guards.decisive(dim)
+def also_frozen(request: Request, guards: Guards, told: Sequence[Finding]) -> list[Finding]:
+    """Further lines that fix the dims of findings.
+
+    Args:
+        request: The export.
+        guards: torch's decisions during a capture that forgets which dims it has fixed.
+        told: The findings about the first lines.
+    """
+    known = {finding.rule.dim: finding for finding in told if isinstance(finding.rule, SpecializedDynamicDim)}
+    found: dict[tuple[object, str], Finding] = {(finding.place, dim): finding for dim, finding in known.items()}
+    for dim in request.shapes.dynamic:
+        for guard in guards.each_fixing(dim) if dim.name in known and dim.size > 1 else ():
+            place = syntax.without_body(guard.stack[-1])
+            # NOTE: where the number is not written on the line, it may come from an earlier line, which also fixes the dim.
+            own = guard.asked_by_python and not syntax.compares(place)
+            if syntax.makes_number(place) or not (own or syntax.has_number(place, dim.size)):
+                continue
+            # NOTE: a loop is rewritten, once nothing else fixes the dim.
+            if guard.site is None or not control_flow.for_size(place, guard.site):
+                finding = _frozen_dim(request, guard, dim, dim.size, known[dim.name].fixes[-1])
+                found.setdefault((finding.place, dim.name), finding)
+    return list(found.values())[len(known) :]
+
+
+def _frozen_dim(request: Request, guard: Guard | None, dim: InputDim, value: int, static: Fix) -> Finding:
     at = assumptions.evidence_about(request, guard)
     remedies = []
     if (place := at.location) is not None:
         numbers = literals.fixes(place, dim.place, value)
-        if not numbers and (before := literals.upstream(place, dim.place, value)) is not None:
+        # NOTE: a size that Python asks for is still symbolic, so no number made it.
+        computed = guard is None or not guard.asked_by_python
+        if not numbers and computed and (before := literals.upstream(place, dim.place, value)) is not None:
             used = place.saying("the dim must have this size here")
             at, numbers = dataclasses.replace(at, location=before[0], related=(*at.related, used)), before[1]
         # NOTE: a library may need the size, and then the finding is at the user's line that calls it.

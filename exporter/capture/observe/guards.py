@@ -102,6 +102,16 @@ class Guards:
         symbols = {symbol, None if symbol is None else self.symbols.replaced().get(symbol)}
         return symbols, [guard for guard in self.made if guard.stack and symbols & guard.relation.free_symbols]
 
+    def each_fixing(self, dim: InputDim) -> Iterator[Guard]:
+        """The guards with a line that leave `dim` only the size that it has in the example."""
+        symbol = self.symbols.of(dim)
+        for guard in self.made:
+            relation = guard.relation
+            if guard.stack and relation.free_symbols == {symbol} and isinstance(relation, sympy.Eq):
+                near = (each[symbol] for each in (*larger(symbol, {symbol: dim.size}), *smaller(symbol, {symbol: dim.size})))
+                if all(holds(relation, {symbol: size}) is False for size in near):
+                    yield guard
+
     def fixing(self, dim: InputDim) -> Guard | None:
         """The first guard that fixes `dim`, alone or together with other dims, as in `x.view(3, 4)`; None if none does."""
         symbol = self.symbols.of(dim)

@@ -1,0 +1,119 @@
+"""A failed export lists every line that fixes a dim, and no line that only follows from another one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from torch.export import Dim
+
+import onnxplain
+
+MODELS = """
+    import torch
+
+    class Views(torch.nn.Module):
+        def forward(self, x):
+            a = x.view(5, 4)  # Views
+            b = x.view(5, 4).sum()  # Views
+            return a + b + torch.zeros(5, 4) + x  # Views
+
+    class Helper(torch.nn.Module):
+        def forward(self, x):
+            return parts(x) + parts(x * 2) + doubled(x)
+
+    def parts(x):
+        return x.view(5, 2, 2).sum((1, 2))  # Helper
+
+    def doubled(x):
+        if x.shape[0] != 5:  # Helper
+            return x.sum(1)
+        return x.sum(1) * 2
+
+    class Numbers(torch.nn.Module):
+        def forward(self, x):
+            if x.shape[0] == 5:  # Numbers
+                x = x + 1
+            weights = torch.tensor([0.5] * x.shape[0])  # Numbers
+            return x * weights[:, None]
+
+    class Between(torch.nn.Module):
+        def forward(self, x):
+            a = x.view(5, 4)  # Between
+            if x.shape[0] == 5:  # Between
+                a = a + 1
+            return a * torch.tensor([0.5] * x.shape[0])[:, None]  # Between
+
+    class Following(torch.nn.Module):
+        def forward(self, x):
+            weights = torch.tensor([0.5] * x.shape[0])  # Following
+            x = x * weights[:, None]
+            count = len(weights)
+            if x.shape[0] == count:
+                x = x.view(count, 4)
+            return x
+
+    class Loop(torch.nn.Module):
+        def forward(self, x):
+            if x.shape[0] == 5:  # Loop
+                x = x + 1
+            rows = []
+            for i in range(x.shape[0]):
+                rows.append(x[i] * 2)
+            return torch.stack(rows)
+
+    class Conversion(torch.nn.Module):
+        def forward(self, x):
+            if x.shape[0] == 5:  # Conversion
+                x = x + 1
+            return x * int(x.shape[0])
+
+    class Larger(torch.nn.Module):
+        def forward(self, x):
+            if x.shape[0] == 5:  # Larger
+                x = x + 1
+            if x.shape[0] > 4:
+                x = x + 2
+            return x[:, :5]
+
+    class Two(torch.nn.Module):
+        def forward(self, x, y):
+            a = x.view(5, 4) + y.view(5, 4)  # Two
+            return a, x.reshape(5, 4), y.reshape(5, 4) * 5  # Two
+"""
+
+
+def lines(failed: onnxplain.ExportFailed) -> list[int | None]:
+    return [finding.location and finding.location.line for finding in failed.log.findings if finding.rule.id == "OXP1003"]
+
+
+@pytest.mark.parametrize("form", [{0: Dim("rows", min=2, max=64)}, {0: "rows"}], ids=["Dim", "name"])
+@pytest.mark.parametrize("name", ["Views", "Helper", "Numbers", "Between", "Following", "Loop", "Conversion", "Larger"])
+def test_every_line_is_told(name: str, form: Any, load: Callable[..., ModuleType], marked: Callable[..., list[int]]) -> None:
+    module = load(MODELS)
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(getattr(module, name)(), (torch.randn(5, 4),), dynamic_shapes=(form,))
+    assert lines(failed.value) == marked(name)
+
+
+def test_of_several_dims(load: Callable[..., ModuleType], marked: Callable[..., list[int]]) -> None:
+    module = load(MODELS)
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(module.Two(), (torch.randn(5, 4), torch.randn(5, 4)), dynamic_shapes=({0: "rows"}, {0: "others"}))
+    first, second = marked("Two")
+    assert sorted((finding.rule.dim, line) for finding, line in zip(failed.value.log.findings, lines(failed.value), strict=True)) == [
+        ("others", first),
+        ("others", second),
+        ("rows", first),
+        ("rows", second),
+    ]
+
+
+def test_without_trials(load: Callable[..., ModuleType], marked: Callable[..., list[int]]) -> None:
+    module = load(MODELS)
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(module.Numbers(), (torch.randn(5, 4),), dynamic_shapes=({0: "rows"},), try_fixes=False)
+    assert lines(failed.value) == marked("Numbers")
