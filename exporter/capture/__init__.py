@@ -79,6 +79,7 @@ def capture(
     for finding in findings:
         blocking, cause = finding.blocking, search.error
         context.report(finding.rule, at=finding.at, notes=finding.notes, fixes=finding.fixes, cause=cause, blocking=blocking)
+    search.look_behind_dims()
     if search.partial is not None:
         dim_names.learn(search.partial, search.request.shapes)
         look_ahead(search.partial)

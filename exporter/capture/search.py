@@ -12,7 +12,7 @@ import torch
 from onnxplain.diagnostics import DiagnosticContext, Evidence, Location
 from onnxplain.process import Budget, Stopped, Stopwatch
 from onnxplain.request import InputDim, Request
-from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue, SpecializedDynamicDim
+from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue, NumpyUsed, SpecializedDynamicDim
 from onnxplain.source import syntax
 from onnxplain.torch_internals import gradients, pytree, shape_env, size_conversions, size_texts
 from onnxplain.torch_internals.size_texts import Spelling
@@ -132,6 +132,14 @@ class Search:
         with shape_env.forgetful():
             made = self._attempt(ALL["non-strict"], self.request)
         return dims.also_frozen(self.request, made.guards, frozen)
+
+    def look_behind_dims(self) -> None:
+        """Captures the model with static dims if only dims stopped it, so that one run lists the problems of the next stages as well."""
+        stopped_by_dims = all(isinstance(finding.rule, SpecializedDynamicDim | ConstraintViolated) for finding in self.findings)
+        if self.findings and stopped_by_dims and self.partial is None and self.runs.budget.has(self._seconds):
+            self._context.event("A capture with static dims looks for further problems.")
+            made = self._attempt(ALL["non-strict"], dims.closed(self.request, self.request.shapes.dynamic))
+            self.partial = made.program
 
     def _without_fixed_dims(self, strategy: CaptureStrategy) -> tuple[Attempt, list[Finding]]:
         """The attempt with `strategy` and its findings. If the model fixes dims, the attempt is repeated with these dims static."""
@@ -276,4 +284,4 @@ def _at_distinct_places(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _depend_on_data(findings: list[Finding]) -> bool:
-    return any(isinstance(finding.rule, DataDependentBranch | DataDependentValue) for finding in findings)
+    return any(isinstance(finding.rule, DataDependentBranch | DataDependentValue | NumpyUsed) for finding in findings)

@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from .symbols import Attribute, Symbol
 
-__all__ = ["FakeTensor", "FakeTensorMode", "checkpoint_offset", "forget_converted", "has_no_data", "is_fake", "mode_of"]
+__all__ = ["FakeTensor", "FakeTensorMode", "checkpoint_offset", "forget_converted", "has_no_data", "is_fake", "mode_of", "real_of"]
 
 _CONVERTER = Attribute(
     "torch._subclasses.fake_tensor:FakeTensorMode.fake_tensor_converter",
@@ -36,6 +36,11 @@ UNSUPPORTED = Attribute(
     without="an operator without a fake kernel looks like other failures",
 )
 
+_REAL = Attribute(
+    "torch._subclasses.fake_tensor:FakeTensor.real_tensor",
+    without="a failed export does not list the problems after a line that calls numpy",
+)
+
 MODE = "torch._subclasses.fake_tensor.FakeTensorMode"
 """The name of the mode's class, for scripts."""
 
@@ -43,6 +48,12 @@ MODE = "torch._subclasses.fake_tensor.FakeTensorMode"
 def is_fake(value: object) -> TypeGuard[FakeTensor]:
     """Whether `value` is a tensor without data that knows its mode."""
     return isinstance(value, FakeTensor)
+
+
+def real_of(value: object) -> torch.Tensor | None:
+    """The example's data for a fake tensor, if the capture has them."""
+    found: torch.Tensor | None = _REAL.of(value) if is_fake(value) else None
+    return found
 
 
 def has_no_data(tensor: torch.Tensor) -> bool:

@@ -349,6 +349,54 @@ def test_one_run_finds_every_independent_problem(load: Load, marked: Marked) -> 
     assert outcome.found == [("DataDependentBranch", marked("first")[0]), ("DataDependentValue", marked("second")[0])]
 
 
+@pytest.mark.parametrize("array", ["y.detach().numpy()", "np.asarray(y.detach())", "y.detach().cpu().numpy().astype('float32')"])
+def test_problems_behind_numpy_are_found(load: Load, marked: Marked, array: str) -> None:
+    forward = f"""
+        def forward(self, x, n):
+            import numpy as np
+            y = x.view(4, 3) * 2  # fixed
+            z = torch.from_numpy({array} + 1)  # array
+            if x.sum() > 0:  # branch
+                z = z + x
+            return z * int(n.max())  # value
+    """
+    outcome = run(load(net(forward)).Net(), (torch.ones(4, 3), torch.tensor([2])), dynamic_shapes={"x": {0: Dim("b")}, "n": None})
+    assert sorted(outcome.found, key=lambda each: each[1] or 0) == [
+        ("SpecializedDynamicDim", *marked("fixed")),
+        ("NumpyUsed", *marked("array")),
+        ("DataDependentBranch", *marked("branch")),
+        ("DataDependentValue", *marked("value")),
+    ]
+
+
+def test_problems_of_later_stages_are_found_behind_a_dim(load: Load, marked: Marked) -> None:
+    module = load(
+        """
+        import torch
+
+
+        @torch.library.custom_op("behind_a_dim::twice", mutates_args=())
+        def twice(x: torch.Tensor) -> torch.Tensor:
+            return torch.from_numpy(x.numpy() * 2)
+
+
+        @twice.register_fake
+        def _(x):
+            return torch.empty_like(x)
+
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                y = x.view(4, 3)  # fixed
+                return twice(y)  # operator
+        """
+    )
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(module.Net(), (torch.ones(4, 3),), dynamic_shapes={"x": {0: Dim("b")}})
+    told = {(each.rule.id, each.location.line) for each in failed.value.findings if each.location is not None}
+    assert told == {("OXP1003", *marked("fixed")), ("OXP3001", *marked("operator"))}
+
+
 @pytest.mark.parametrize(
     ("result", "found"),
     [("x + 1", []), ("x + 1 if x.shape[0] > 2 else x", ["ConstraintViolated"]), ("x.view(3) + 1", ["SpecializedDynamicDim"])],

@@ -53,12 +53,25 @@ def dependence(request: Request, error: Exception, runs: EagerRuns) -> Iterator[
     yield _finding(request, site, evidence, runs)
 
 
+_UNKNOWN = "an expression without source"
+
+
 def assumptions(request: Request, guards: Guards, runs: EagerRuns) -> list[Finding]:
     """A finding for each place where a capture went on with the example's data."""
     sites = [site for site in guards.assumed if site.stack]
     # NOTE: all questions at once, so that the model runs once for them.
     runs.ask(filter(None, (control_flow.question(_place(site)) for site in sites if not site.asks_truth_of_tensor)))
-    return [_finding(request, site, locations.at_stack(site.stack), runs) for site in sites]
+    arrays = [site for site in guards.arrays if site.stack]
+    return [
+        *(_finding(request, site, locations.at_stack(site.stack), runs) for site in sites),
+        *(_numpy(site) for site in arrays),
+    ]
+
+
+def _numpy(site: Site) -> Finding:
+    place = _place(site)
+    rule, fix = remedies.for_numpy(place)
+    return Finding(rule, _pointing_at(locations.at_stack(site.stack), place), fixes=(fix,))
 
 
 def _place(site: Site) -> Location:
@@ -70,9 +83,10 @@ def _place(site: Site) -> Location:
 
 def _finding(request: Request, site: Site, evidence: Evidence, runs: EagerRuns) -> Finding:
     if not site.stack:
-        return Finding(DataDependentValue(expression=""), evidence if evidence.location else fallback(request))
+        rule = DataDependentBranch(condition=_UNKNOWN) if site.asks_truth_of_tensor else DataDependentValue(expression=_UNKNOWN)
+        return Finding(rule, evidence if evidence.location else fallback(request))
     place = _place(site)
-    expression = _asked_for(site.asking or place) or "an expression without source"
+    expression = _asked_for(site.asking or place) or _UNKNOWN
     at = _pointing_at(evidence, place)
     if site.asks_truth_of_tensor:
         ways = control_flow.for_branch(place, site) or [_elsewhere(site, place)]

@@ -80,8 +80,13 @@ def for_error(error: Exception, place: Location | None, holds: Callable[[Locatio
     if graph_break_type(error) == dynamo.ALIASING:
         return BranchesMismatch(problem="one returns its input or a part of it"), _with_copies(place)
     if any(value is torch.Tensor.numpy or value is torch.Tensor.__array__ for value in known):
-        return NumpyUsed(expression=expression), _IN_TORCH
+        return for_numpy(place)
     return CaptureFailed(error=graph_break_type(error) or headline(error)), _ELSEWHERE
+
+
+def for_numpy(place: Location | None) -> tuple[Rule, Fix]:
+    """The rule and the fix for a line that makes a numpy array of a tensor."""
+    return NumpyUsed(expression=syntax.expression_at(place) if place is not None else ""), _IN_TORCH
 
 
 def for_packed_sequence(error: Exception, place: Location | None) -> tuple[Location | None, Sequence[Fix]] | None:

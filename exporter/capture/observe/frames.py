@@ -55,6 +55,7 @@ class Frames:
     def __init__(self, most: float = math.inf) -> None:
         self._most = most
         self._stopwatch = Stopwatch()
+        self._arrays: list[Site] = []
         self._boundary: types.FrameType | None = None
         # NOTE: by id, because code objects hash slowly, and different files may have equal ones; `_codes` keeps them alive.
         self._codes: dict[int, tuple[types.CodeType, bool, bool]] = {}
@@ -91,6 +92,14 @@ class Frames:
     def site(self) -> Site:
         """What the innermost frame outside torch is doing."""
         return site_of([python_frames.entry_of(frame) for frame in reversed(python_frames.stack(self._boundary))])
+
+    def note_array(self) -> None:
+        """Notes that the innermost frame outside torch makes a numpy array of a tensor."""
+        self._arrays.append(self.site())
+
+    def arrays(self) -> tuple[Site, ...]:
+        """The sites that `note_array` noted."""
+        return tuple(self._arrays)
 
     @contextlib.contextmanager
     def on_nodes(self) -> Iterator[None]:

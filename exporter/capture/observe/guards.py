@@ -52,11 +52,13 @@ class Guards:
         symbols: torch's symbols for the sizes of dims.
         made: Every guard, in order.
         assumed: The places where the example's data decided, if the capture ran on real values.
+        arrays: The places that made a numpy array of a tensor then.
     """
 
     symbols: DimSymbols
     made: tuple[Guard, ...]
     assumed: tuple[Site, ...]
+    arrays: tuple[Site, ...] = ()
 
     def constant(self, dim: InputDim) -> int | None:
         """The only size that `dim` can still have; None if it is dynamic or not known."""
