@@ -56,6 +56,7 @@ from .request import (
     checked_strategies,
     containers,
     fitted,
+    misfit,
 )
 from .request.checks import check_inputs, checked, checked_choice, checked_model, checked_names, checked_shapes, checked_subject
 from .signals import orderly_end
@@ -221,7 +222,7 @@ def export(
         model=checked_model(model),
         args=positional,
         kwargs=keywords,
-        shapes=_shapes(model, positional, keywords, checked_shapes(dynamic_shapes), axes, names, named_outputs),
+        shapes=(shapes := _shapes(model, positional, keywords, checked_shapes(dynamic_shapes), axes, names)),
         input_names=names,
         output_names=named_outputs,
         opset_version=DEFAULT_OPSET if opset_version is None else checked_opset(opset_version),
@@ -234,6 +235,7 @@ def export(
         optimize=optimize,
         verify=verify,
         callers=locations.callers() if _caller is None else (_caller,),
+        misfit_axes=misfit(model, positional, keywords, names, named_outputs, axes or {}) if shapes.argument == "dynamic_axes" else None,
     )
     translations = checked("custom_translation_table", custom_translation_table, Mapping, NoneType) or {}
     if external_data and request.destination is not None and not is_unicode(request.destination.name):
@@ -290,14 +292,13 @@ def _shapes(
     dynamic_shapes: Any,
     dynamic_axes: Mapping[str, Any] | None,
     input_names: Sequence[str],
-    output_names: Sequence[str],
 ) -> DynamicShapes:
     """Which dims are dynamic, from whichever of the two arguments was given."""
     if isinstance(model, torch.export.ExportedProgram):
         return DynamicShapes.parse(None, model, args, kwargs)
     if dynamic_shapes is not None or not dynamic_axes:
         return DynamicShapes.parse(dynamic_shapes, model, args, kwargs)
-    structure = as_shapes(model, args, kwargs, input_names, output_names, dynamic_axes)
+    structure = as_shapes(model, args, kwargs, input_names, dynamic_axes)
     return DynamicShapes.parse(structure, model, args, kwargs, argument="dynamic_axes")
 
 
@@ -354,7 +355,7 @@ def _note_arguments(
         reasons["dynamo"] = "capture is always torch.export's"
     if dynamic_axes and request.shapes.argument != "dynamic_axes":
         reasons["dynamic_axes"] = "dynamic_shapes, or the ExportedProgram, says which dims are dynamic"
-    elif dynamic_axes:
+    elif dynamic_axes and request.misfit_axes is None:
         instead = Fix("Pass dynamic_shapes instead.", Confidence.SAFE, snippet=request.shapes.as_source())
         place = call_sites.at(call_sites.argument(request, "dynamic_axes"), request)
         context.report(LegacyDynamicAxes(inputs=tuple(dynamic_axes)), at=place, fixes=[instead])

@@ -12,6 +12,7 @@ from onnxplain.process import Budget
 from onnxplain.request import DimNames, DynamicShapes, Request, inputs
 
 from . import audit
+from .explain import axes_argument
 from .rewritten_copies import RewrittenCopies
 from .search import Search
 from .trials import Trials
@@ -57,6 +58,10 @@ def capture(
     if isinstance(request.model, torch.export.ExportedProgram):
         dim_names.learn(request.model, request.shapes)
         return Captured(request.model, "given", request.shapes)
+    if wrong := list(axes_argument.faults(request)):
+        for finding in wrong:
+            context.report(finding.rule, at=finding.at, fixes=finding.fixes, blocking=finding.blocking)
+        raise context.stop()
     args, kwargs = inputs.distinct(request.args, request.kwargs)
     search = Search(context, dataclasses.replace(request, args=args, kwargs=kwargs), budget)
     finished, findings = search.finished(), []

@@ -36,7 +36,9 @@ def keywords_of(
     if request.kwargs:
         items = tuple((f"{literal(name).text}: ", write_input(value, name)) for name, value in request.kwargs.items())
         keywords["kwargs"] = Items(None, ("{", "}"), items)
-    if request.shapes.given is not None:
+    if request.misfit_axes is not None:
+        keywords["dynamic_axes"] = write(dict(request.misfit_axes.given), "dynamic_axes")
+    elif request.shapes.given is not None:
         keywords["dynamic_shapes"] = write(request.shapes.given, "dynamic_shapes")
     if translations:
         pairs = [Items(None, ("(", ")"), (("", Ref(key)), ("", _translation(value)))) for key, value in translations.items()]

@@ -3,7 +3,7 @@
 from . import containers
 from .binding import fitted, flat_inputs, signature_of
 from .dim_names import DimNames
-from .dynamic_axes import as_shapes
+from .dynamic_axes import MisfitAxes, as_shapes, misfit
 from .dynamic_shapes import DynamicShapes, InputDim, Kind
 from .inputs import copied
 from .request import CONTROL_FLOW, DEFAULT_OPSET, Request
@@ -19,6 +19,7 @@ __all__ = [
     "FXGraphExtractor",
     "InputDim",
     "Kind",
+    "MisfitAxes",
     "Request",
     "as_shapes",
     "checked_strategies",
@@ -27,6 +28,7 @@ __all__ = [
     "fitted",
     "flat_inputs",
     "input_names",
+    "misfit",
     "output_names",
     "signature_of",
 ]

@@ -11,6 +11,7 @@ import torch
 
 from onnxplain.diagnostics import Location
 
+from .dynamic_axes import MisfitAxes
 from .dynamic_shapes import DynamicShapes
 from .strategies import FXGraphExtractor
 
@@ -48,6 +49,7 @@ class Request:
         optimize: Whether the ONNX graph is cleaned up.
         verify: Whether the result is compared with eager PyTorch in ONNX Runtime.
         callers: The user's lines that called the export, innermost first; or the line that defines the model.
+        misfit_axes: The argument `dynamic_axes`, if it does not fit the inputs.
     """
 
     model: torch.nn.Module | torch.export.ExportedProgram | Callable[..., Any]
@@ -66,6 +68,7 @@ class Request:
     optimize: bool
     verify: bool
     callers: tuple[Location, ...]
+    misfit_axes: MisfitAxes | None = None
 
     @property
     def caller(self) -> Location | None:

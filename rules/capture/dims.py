@@ -71,12 +71,13 @@ class DynamicShapesMismatch(Rule, id="OXP1004", level=Level.ERROR, history=[Adde
         `dynamic_shapes` must mirror the inputs: a dict with the parameter names of `forward`, or a tuple with one entry per
         parameter, and inside each entry one entry per tensor. Yours has other names, another length or another nesting. Or the entry
         of a dim is not one (a name, a `Dim`, a hint such as `Dim.DYNAMIC`, its size, None), or one name stands for different sizes.
+        `dynamic_axes` must have the names of inputs, and for each a dict `{axis: name}` or a list of axes.
 
     Why it matters:
         onnxplain cannot tell which dims you mean, so it exports nothing.
 
     How to fix it:
-        1. Use the parameter names of `forward`, not those of `input_names`.
+        1. Use the parameter names of `forward`, not those of `input_names`; in `dynamic_axes`, those of `input_names` where you give them.
         2. Name every parameter; `None` stands for a parameter without dynamic dims.
         3. Mirror the lists, tuples and dicts of tensors inside an input.
         4. Give dims of different sizes different names.

@@ -367,7 +367,6 @@ def test_old_arguments_become_notes() -> None:
         ({"input_names": "x"}, "input_names"),
         ({"strategies": ("eager",)}, "strategies"),
         ({"f": 3}, "f"),
-        ({"dynamic_axes": {"z": {0: "batch"}}}, "dynamic_axes"),
         ({"f": "same.onnx", "sarif": "same.onnx"}, "sarif"),
         ({"sarif": "/dev/null/log.sarif"}, "sarif"),
         ({"report": "/dev/null/report.md"}, "report"),

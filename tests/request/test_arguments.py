@@ -10,7 +10,7 @@ from torch.export import Dim
 
 import onnxplain
 from onnxplain.diagnostics import InvalidArgument
-from onnxplain.request import STRATEGIES, as_shapes, checked_strategies
+from onnxplain.request import STRATEGIES, as_shapes, checked_strategies, misfit
 from onnxplain.request.checks import checked_shapes
 
 X, Y = torch.ones(4, 6), torch.ones(4, 6)
@@ -40,10 +40,6 @@ class Nested(torch.nn.Module):
         ({"dynamic_shapes": False}, "dynamic_shapes"),
         ({"dynamic_shapes": 3}, "dynamic_shapes"),
         ({"dynamic_axes": [0]}, "dynamic_axes"),
-        ({"dynamic_axes": {"input": 0}}, "dynamic_axes"),
-        ({"dynamic_axes": {"input": {"0": "batch"}}}, "dynamic_axes"),
-        ({"dynamic_axes": {"input": [0, "1"]}}, "dynamic_axes"),
-        ({"dynamic_axes": {"inptu": [0]}}, "dynamic_axes"),
         ({"strategies": "fast"}, "strategies"),
         ({"strategies": ("strict", 3)}, "strategies"),
         ({"strategies": ()}, "strategies"),
@@ -109,16 +105,11 @@ AXES = {
 
 @pytest.mark.parametrize(("args", "kwargs", "names", "axes", "expected"), AXES.values(), ids=AXES)
 def test_axes_as_shapes(args: Any, kwargs: Any, names: list[str], axes: Any, expected: Any) -> None:
-    assert as_shapes(Two(), args, kwargs, names, ["out"], axes) == expected
+    assert as_shapes(Two(), args, kwargs, names, axes) == expected
+    assert misfit(Two(), args, kwargs, names, ["out"], axes) is None
 
 
 def test_axes_of_nested_inputs_go_by_the_names_in_order() -> None:
     axes = {"a": {0: "n"}, "b": [1], "c": {1: "m"}}
     expected = {"parts": [{0: "n"}, {1: Dim.DYNAMIC}], "last": {1: "m"}}
-    assert as_shapes(Nested(), ([X, X], Y), {}, ["a", "b", "c"], [], axes) == expected
-
-
-def test_axes_of_inputs_that_do_not_fit_are_checked_alone() -> None:
-    assert as_shapes(Two(), (X,), {}, [], [], {"z": {0: "n"}}) is None
-    with pytest.raises(InvalidArgument, match=r"^dynamic_axes\['z'\]"):
-        as_shapes(Two(), (X,), {}, [], [], {"z": 3})  # type: ignore[dict-item]
+    assert as_shapes(Nested(), ([X, X], Y), {}, ["a", "b", "c"], axes) == expected

@@ -188,7 +188,7 @@ def test_entries_for_what_a_star_takes(model: Any, args: Any, given: Any, places
 
 
 def test_axes_say_the_same_as_shapes() -> None:
-    axes = as_shapes(Two(), (X, Y), {}, ["first"], [], {"first": {0: "batch"}, "y": [1]})
+    axes = as_shapes(Two(), (X, Y), {}, ["first"], {"first": {0: "batch"}, "y": [1]})
     assert said(parsed(axes)) == {"x.shape[0]": (Kind.NAMED, "batch"), "y.shape[1]": (Kind.DYNAMIC, "")}
 
 
