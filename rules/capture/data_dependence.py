@@ -340,10 +340,11 @@ class ControlFlowRewritten(Rule, id="OXP1037", level=Level.NOTE, history=[Added(
         `control_flow="rewrite"`. No file changed.
 
         The export rewrites only what it can follow in the source: loops over `range`, over the rows of tensors, over `enumerate` and
-        `zip` of these, and `while`, `if` and conditional expressions on tensors. Their statements set local variables and items of
-        local tensors, or append to a list that becomes a tensor by `torch.stack` or `torch.cat`. A loop with `break`, `continue`,
-        `return` or another call for its effect is not rewritten, and neither is one that sets a variable to None or to a tensor of
-        another shape in each iteration.
+        `zip` of these, one within another, and `while`, `if` and conditional expressions on tensors. Their statements set local variables
+        and items of local tensors, or append to a list that becomes a tensor by `torch.stack` or `torch.cat`. A loop over numbers that
+        only sets rows of tensors, such as `y[i] += y[i].sin()`, becomes operators on all rows if each element depends on no other. A loop
+        with `break`, `continue`, `return` or another call for its effect is not rewritten, and neither is one that sets a variable to
+        None or to a tensor of another shape in each iteration.
 
     Why it matters:
         The copy computed the same as your model for the example, for the negated example, and with larger dynamic dims where the model

@@ -14,6 +14,7 @@ import torch
 from torch.export import Dim
 
 import onnxplain
+from onnxplain.diagnostics import Confidence
 
 Load = Callable[..., types.ModuleType]
 Marked = Callable[..., list[int]]
@@ -39,6 +40,32 @@ FORWARDS = {
         for i in range(x.shape[0]):  # HERE
             y[i] += torch.sin(y[i])
         return y
+    """,
+    "rows-at-once": """
+        y = self.linear(x)
+        z = x * 2
+        for i in range(len(x)):  # HERE
+            y[i] += torch.sin(y[i]) * 2
+            z[i] = torch.clamp(-z[i], min=0.5) ** 2 / z[i].exp()
+        return y, z
+    """,
+    "rows-of-another": """
+        y = self.linear(x)
+        for i in range(x.shape[0]):  # HERE
+            y[i] += x[i] * i
+        return y
+    """,
+    "loops-in-loops": """
+        h = x * 1
+        total = torch.zeros(3)
+        for i in range(x.shape[0]):  # HERE
+            for row in x:
+                h = torch.tanh(h * 0.5 + row)
+            state = x[i] * 0
+            for j in range(x.shape[0]):
+                state = torch.sin(state + x[j])
+            total = total + state
+        return h, total
     """,
     "state": """
         h = torch.zeros_like(x[0])
@@ -358,6 +385,36 @@ def test_code_of_libraries_is_rewritten_by_default(
         torch.testing.assert_close(program(x)[0], model(x))
 
 
+def test_a_loop_in_a_loop_over_another_dim(load: Load) -> None:
+    body = "h = torch.zeros(())\nfor row in x:\n    for j in range(x.shape[1]):\n        h = torch.tanh(h * 0.5 + row[j])\nreturn h"
+    model = load(NET.format(body.replace("\n", "\n            "))).Net()
+    program = onnxplain.export(model, (torch.randn(4, 3),), dynamic_shapes=({0: "rows", 1: "columns"},))
+    assert [each.rule.id for each in program.diagnostics.findings] == ["OXP1037"]
+    for sizes in ((1, 2), (5, 1), (3, 6)):
+        x = torch.randn(sizes)
+        torch.testing.assert_close(program(x)[0], model(x))
+
+
+@pytest.mark.parametrize(
+    ("statement", "operator"),
+    [
+        ("y[i] += torch.sin(y[i]) * (y[i] > 0)", "tensors"),
+        ("y[i] = torch.sin(y[i - 1])", "while_loop"),
+        ("y[i] -= y[i].max()", "while_loop"),
+        ("y[i] = torch.cumsum(y[i], 0)", "while_loop"),
+        ("y[i] += x[i]", "while_loop"),
+    ],
+)
+def test_rows_that_stand_alone_are_computed_at_once(statement: str, operator: str, load: Load) -> None:
+    body = f"y = self.linear(x)\n            for i in range(x.shape[0]):\n                {statement}\n            return y"
+    model = load(NET.format(body)).Net()
+    program = exported(model)
+    (note,) = program.diagnostics.findings
+    assert note.rule.operator == operator
+    x = torch.randn(6, 3)
+    torch.testing.assert_close(program(x)[0], model(x).detach())
+
+
 SUM = "total = torch.zeros_like(x[0])\n            for row in x:\n                total = total * 0.5 + row\n            return total"
 
 
@@ -377,3 +434,80 @@ def test_a_copy_that_differs_for_other_inputs_is_not_exported(load: Load) -> Non
     with pytest.raises(onnxplain.ExportFailed) as failed:
         exported(load(NET.format(body)).Net())
     assert ("OXP1003", 14) in found(failed.value.findings)
+
+
+ROUTED = """
+    import torch
+    from torch import nn
+
+
+    class Experts(nn.ModuleDict):
+        def __init__(self):
+            super().__init__({f"expert_{number}": nn.Linear(3, 3) for number in range(4)})
+
+        def forward(self, x, chosen, weights):
+            total = torch.zeros_like(x)
+            mask = nn.functional.one_hot(chosen, 4).permute(2, 1, 0)
+            hit = torch.greater(mask.sum(dim=(-1, -2)), 0).nonzero()
+            for expert in hit:  # HERE
+                expert = expert[0]
+                if expert == 4:
+                    continue
+                way, token = torch.where(mask[expert])
+                y = self[f"expert_{expert}"](x[token]) * weights[token, way, None]
+                total.index_add_(0, token, y)
+            return total
+
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.router = nn.Linear(3, 4)
+            self.experts = Experts()
+
+        def forward(self, x):
+            weights, chosen = self.router(x).softmax(-1).topk(2)
+            return self.experts(x, chosen, weights)
+
+
+    class Places(nn.Module):
+        def forward(self, x):
+            scale = x.sum()
+            for place in (x.mean(0).expand(2, 3) * torch.tensor([[1.0], [-1.0]]) > 0).nonzero():  # PLACES
+                scale = scale * (place[0] + 2) + place[1]
+            return x * scale
+"""
+
+
+@pytest.mark.parametrize(("name", "comment"), [("Net", "HERE"), ("Places", "PLACES")])
+def test_loops_over_the_places_that_data_choose(name: str, comment: str, load: Load, marked: Marked) -> None:
+    torch.manual_seed(0)
+    model = getattr(load(ROUTED), name)().eval()
+    program = exported(model, strategies=("non-strict", "draft"))
+    assert found(program.diagnostics.findings) == [("OXP1037", marked(comment)[0])]
+    for rows in (1, 4, 9):
+        for _ in range(3):
+            x = torch.randn(rows, 3)
+            torch.testing.assert_close(program(x)[0], model(x), rtol=1e-4, atol=1e-4)
+
+
+AFTER_IT = {
+    "a change through a view": "total = x * 1\nrow = total[0]\nfor i in (x > 0).nonzero():\n    row.add_(w[i[0]])\nreturn total",
+    "a change of the input": "total = x\nfor i in (x > 0).nonzero():\n    total.index_add_(0, i[:1], w[:1])\nreturn total",
+    "a change before the iteration is left": (
+        "n = x.sum()\nfor i in (x > 0).nonzero():\n    n = n + w[i[0]].sum()\n    if i[0] == 1:\n        continue\n    n = n * 2\nreturn n"
+    ),
+    "a maximum of what may be nothing": (
+        "n = x.sum()\nfor i in (x > 0).nonzero():\n    n = n + torch.where(x[i[0]] > 0, w[i[0]], w[0]).max()\nreturn n"
+    ),
+    "the last place": "n = x.sum()\nfor i in (x > 0).nonzero():\n    n = n * w[i[0]].sum()\nreturn n * i[0]",
+}
+
+
+@pytest.mark.parametrize("body", AFTER_IT)
+def test_iterations_that_may_do_more_are_not_run_at_all_places(body: str, load: Load) -> None:
+    forward = AFTER_IT[body].replace("w[", "self.linear.weight[").replace("\n", "\n            ")
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(load(NET.format(forward)).Net(), (torch.ones(3, 3),), control_flow="rewrite", strategies=("non-strict",))
+    fixes = [fix for each in failed.value.findings for fix in each.fixes if any("is_chosen" in edit.replacement for edit in fix.edits)]
+    assert [fix for fix in fixes if fix.confidence is Confidence.SAFE] == []

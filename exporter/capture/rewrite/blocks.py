@@ -77,14 +77,28 @@ def _is_atom(value: ast.expr) -> bool:
     return isinstance(value, ast.Name | ast.Constant | ast.Call | ast.Attribute | ast.Subscript)
 
 
+def is_in_place(method: str) -> bool:
+    """Whether a method of a tensor changes it, by torch's rule for names: `index_add_` does."""
+    return method.endswith("_") and not method.endswith("__")
+
+
 def changes_others(scope: Scope, statements: Sequence[ast.stmt]) -> bool:
-    """Whether an in-place operator in `statements` may change a tensor that the function did not make, or that has another name."""
+    """Whether a change in place in `statements` may be of a tensor that the function did not make, or that has another name."""
     targets = {
         node.target.id
         for root in statements
         for node in ast.walk(root)
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
     } - scope.numbers | set(scopes.written(statements))
+    targets |= {
+        node.func.value.id
+        for root in statements
+        for node in ast.walk(root)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and is_in_place(node.func.attr)
+    }
     made = [node for node in ast.walk(scope.function) if isinstance(node, ast.Assign | ast.AnnAssign)]
     shared = {name for node in made if scopes.shares(node.value) for name in scopes.stored([node])}
     # NOTE: another name, or an item of a container, may stand for the same tensor.
@@ -173,32 +187,35 @@ def result(scope: Scope, statements: Sequence[ast.stmt], name: str) -> str | Non
     kept = not scopes.sets(statements, name)
     if kept and scope.tensors is not None and name not in scope.tensors:
         return None
-    augmented = any(isinstance(node, ast.AugAssign) and scopes.stored([node.target]).keys() == {name} for node in statements)
-    return f"{name}.clone()" if (kept and not augmented) or any(scopes.shares(node.value) for node in values) else name
+    return f"{name}.clone()" if kept or any(scopes.shares(node.value) for node in values) else name
+
+
+def target_outlives(scope: Scope, loop: ast.For, name: str) -> bool:
+    """Whether the function may read `name`, a target of `loop`, after the loop. The loop itself sets it before it reads it."""
+    region, own = scope.region(loop), {id(node) for node in ast.walk(loop)}
+    around = [each for each in ast.walk(scope.function) if isinstance(each, ast.For | ast.While) and loop in ast.walk(each)]
+    names = (node for each in around for node in ast.walk(each) if isinstance(node, ast.Name) and id(node) not in own)
+    return any(node.id == name for node in names) or scopes.read_first(_following(scope, region), name)
 
 
 def read_after(scope: Scope, region: Region, name: str) -> bool:
     """Whether the function may read `name` after the statement at `region`."""
     loops = [each for each in ast.walk(scope.function) if isinstance(each, ast.For | ast.While)]
-    around = [each for each in loops if each.lineno < region.line and (each.end_lineno or 0) >= region.last_line]
+    around = [each for each in loops if scope.region(each) != region and syntax.covers(scope.region(each), region)]
     return name in scopes.loaded(around) or scopes.read_first(_following(scope, region), name)
 
 
 def _following(scope: Scope, region: Region) -> list[ast.stmt]:
     """The statements that come after `region`, in its block and then in the blocks around it."""
-    found: list[ast.stmt] = []
-    node: ast.AST | None = scope.function
-    while node is not None:
-        inner = (
-            (block, number)
-            for block in scopes.bodies(node)
-            for number, each in enumerate(block)
-            if syntax.covers(scope.region(each), region)
-        )
-        block, number = next(inner, ([], 0))
-        found = [*block[number + 1 :], *found]
-        node = block[number] if block and scope.region(block[number]) != region else None
-    return found
+    blocks = [
+        (block, number)
+        for node in ast.walk(scope.function)
+        for block in scopes.bodies(node)
+        for number, each in enumerate(block)
+        if syntax.covers(scope.region(each), region)
+    ]
+    # NOTE: `ast.walk` comes to outer blocks first.
+    return [statement for block, number in reversed(blocks) for statement in block[number + 1 :]]
 
 
 def _changes(scope: Scope, node: ast.AST, replaced: Sequence[Rewrite]) -> Iterator[Rewrite]:

@@ -11,7 +11,7 @@ from onnxplain.capture.observe.frames import Site
 from onnxplain.diagnostics import Confidence, Edit, Fix, Location, Region, line_text
 from onnxplain.source import locations, syntax
 
-from . import branches, loops
+from . import branches, chosen_places, loops, rows_at_once
 from .blocks import Rewrite
 from .scope import Scope
 
@@ -19,7 +19,9 @@ _NEGATED = {ast.Lt: ">=", ast.GtE: "<", ast.Gt: "<=", ast.LtE: ">", ast.Eq: "!="
 _COND = "Keep both branches in the graph with torch.cond, which becomes an ONNX If."
 _LOOP = "Keep the loop in the graph with torch.while_loop, which becomes an ONNX Loop."
 _SCAN = "Keep the loop in the graph with a scan, which becomes an ONNX Scan."
+_ROWS = "Compute all rows at once."
 _THROUGH = "Run all iterations, and keep the results of the one that ends the loop."
+_PLACES = "Run the iterations of all places, and keep the results of those that the mask chooses."
 _LOGS = re.compile(r"\b(log|logger|logging|warnings|writer)\b")
 _ONE_STEP = Fix(
     "Export one iteration as the model, and write the loop in the code that runs it; or run a fixed number of iterations, and choose among "
@@ -231,8 +233,8 @@ def _for_use(place: Location, scope: Scope | None) -> list[Fix]:
     if message := for_message(place):
         return message
     if scope is not None and place.region is not None:
-        if (loop := _loop_over(scope, place)) is not None:
-            return [_of_loop(place.file, loop)]
+        if ways := _of_iterations(scope, place):
+            return ways
         around = reversed(syntax.around(place.file, place.region))
         match next((node for node in around if isinstance(node, ast.Call | ast.Subscript)), None):
             case ast.Call(func=ast.Name(id="int" | "float" as name), args=[value], keywords=[]) as call if scope.is_tensor(value):
@@ -249,15 +251,26 @@ def _for_use(place: Location, scope: Scope | None) -> list[Fix]:
     return [Fix(advice, Confidence.GUESS)]
 
 
+def _of_iterations(scope: Scope, place: Location) -> list[Fix]:
+    """Fixes for the `for` that iterates over what `place` needs."""
+    over_all = next(filter(None, (chosen_places.rewritten(scope, node) for node in _loops_over(scope, place))), None)
+    loop = _loop_over(scope, place)
+    return [
+        *([] if loop is None else [_of_loop(place.file, loop)]),
+        *([] if over_all is None else [_fix(place.file, _PLACES, *over_all)]),
+    ]
+
+
 def _loop_over(scope: Scope, place: Location) -> list[Rewrite] | None:
     """The `for` that iterates over what `place` needs, as a torch.while_loop."""
-    around = syntax.around(place.file, place.region) if place.region is not None else []
-    found = [
-        node
-        for node in around
-        if isinstance(node, ast.For) and place.region is not None and syntax.covers(scope.region(node.iter), place.region)
-    ]
-    return next(filter(None, (loops.rewritten(scope, node) for node in reversed(found))), None)
+    return next(filter(None, (loops.rewritten(scope, node) for node in _loops_over(scope, place))), None)
+
+
+def _loops_over(scope: Scope, place: Location) -> list[ast.For]:
+    """The loops that iterate over what `place` needs, the innermost first."""
+    around = reversed(syntax.around(place.file, place.region)) if place.region is not None else ()
+    loops_around = (node for node in around if isinstance(node, ast.For))
+    return [node for node in loops_around if place.region is not None and syntax.covers(scope.region(node.iter), place.region)]
 
 
 def _all_of(scope: Scope, call: ast.Call, modules: ast.expr, index: ast.expr, arguments: Sequence[ast.expr]) -> Fix:
@@ -319,8 +332,12 @@ def for_size(place: Location, site: Site) -> list[Fix]:
         site: The variables that are known there.
     """
     scope = _scope(place, site)
-    loop = None if scope is None else _loop_over(scope, place)
-    return [] if loop is None else [_of_loop(place.file, loop)]
+    if scope is None:
+        return []
+    at_once = next(filter(None, (rows_at_once.rewritten(scope, node) for node in _loops_over(scope, place))), None)
+    ways = [] if at_once is None else [_fix(place.file, _ROWS, at_once)]
+    found = [_loop_over(scope, place), *(loops.rewritten(scope, node, inner=True) for node in _loops_over(scope, place))]
+    return [*ways, *(_of_loop(place.file, loop) for loop in found if loop is not None)]
 
 
 def for_int_of_size(place: Location) -> list[Fix]:

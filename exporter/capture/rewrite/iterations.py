@@ -73,7 +73,7 @@ class Loop:
 def of_for(where: Scope, statement: ast.For) -> Loop | None:
     """The parts of a `for`; None if the source does not tell over what it iterates."""
     targets = scope.stored([statement.target])
-    if statement.orelse or any(blocks.read_after(where, where.region(statement), name) for name in targets):
+    if statement.orelse or any(blocks.target_outlives(where, statement, name) for name in targets):
         return None
     match statement.iter:
         case ast.Call(func=ast.Name(id="range"), args=bounds, keywords=[]) if isinstance(statement.target, ast.Name):
@@ -98,11 +98,20 @@ def _range(where: Scope, statement: ast.For, target: str, bounds: Sequence[ast.e
     limit, before = where.text(stop), ""
     if not isinstance(stop, ast.Constant | ast.Name) or limit in scope.stored(statement.body):
         limit = where.unused("rounds" if len(bounds) == 1 else "stop")
-        before = f"{limit} = {where.text(stop)}"
+        before = f"{limit} = {count(where, stop)}"
     following = f"{counter} {'+' if step > 0 else '-'} {abs(step)}"
     test = f"{counter} {'<' if step > 0 else '>'} {limit}"
     left = f"{limit} - {counter}" if step > 0 else f"{counter} - {limit}"
     return Loop(test, statement.body, (before,) if before else (), (counter, start, following), left, f"{start}, {limit}, {step}")
+
+
+def count(where: Scope, node: ast.expr) -> str:
+    """The text of a number of iterations. `len` of a tensor is a Python number, which fixes a dynamic size; its shape is not."""
+    match node:
+        case ast.Call(func=ast.Name(id="len"), args=[ast.Name() | ast.Attribute() | ast.Subscript() | ast.Call() as tensor], keywords=[]):
+            if where.is_tensor(tensor):
+                return f"{where.text(tensor)}.shape[0]"
+    return where.text(node)
 
 
 def _rows(where: Scope, statement: ast.For) -> Loop | None:

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from onnxplain.diagnostics import Region
+from onnxplain.source import syntax
 
 from . import blocks, branches, collected, iterations, scope
 from .blocks import Rewrite
@@ -14,8 +15,14 @@ from .iterations import Loop
 from .scope import Scope
 
 
-def rewritten(where: Scope, statement: ast.For | ast.While) -> list[Rewrite] | None:
-    """The loop as a torch.while_loop, or as a scan if it collects results in lists; None if the source does not tell how."""
+def rewritten(where: Scope, statement: ast.For | ast.While, *, inner: bool = False) -> list[Rewrite] | None:
+    """The loop as a torch.while_loop, or as a scan if it collects results in lists; None if the source does not tell how.
+
+    Args:
+        where: The function around it.
+        statement: The loop.
+        inner: Whether the loops that its body consists of are rewritten as well.
+    """
     region = where.region(statement)
     indent = region.offset
     loop = iterations.of_for(where, statement) if isinstance(statement, ast.For) else _while(where, statement)
@@ -35,6 +42,8 @@ def rewritten(where: Scope, statement: ast.For | ast.While) -> list[Rewrite] | N
     carried = _carried(where, statement, loop, end)
     replaced = branches.nested(inside, loop.statements)
     selected = iterations.selected(inside, loop, scans=bool(lists))
+    if inner and replaced is not None and selected is not None:
+        replaced = None if lists else _with_inner(inside, loop, replaced, selected)
     stop = None if end is None else _stopping(inside, loop, end)
     if carried is None or replaced is None or selected is None or loop.number in carried or (end is not None and stop is None):
         return None
@@ -88,6 +97,24 @@ def _while_loop(
     code = blocks.function(body, names, [*lines, f"return {blocks.targets(results)}"], indent)
     arguments = [f"lambda {', '.join(names)}: {test}", body, blocks.tuple_of(first)]
     return code + blocks.call(f"{blocks.targets(outputs)} = ", f"{where.torch}.while_loop", arguments, indent)
+
+
+def _with_inner(inside: Scope, loop: Loop, replaced: Sequence[Rewrite], selected: Sequence[Rewrite]) -> list[Rewrite] | None:
+    """`replaced` with the loops that the body of `loop` consists of; None if one of them cannot be rewritten."""
+    within = dataclasses.replace(
+        inside, tensors=branches.tensors_after(inside, loop.statements), numbers=inside.numbers | {loop.number} - {""}
+    )
+    made: list[Rewrite] = []
+    for each in loop.statements:
+        if isinstance(each, ast.For):
+            rewrites = rewritten(within, each, inner=any(isinstance(one, ast.For) for one in each.body))
+            if rewrites is None or len(rewrites) > 1:
+                return None
+            made += rewrites
+    # NOTE: the text of an inner loop is made from the source as it is.
+    if not made or any(syntax.covers(new.region, old.region) for new in made for old in (*replaced, *selected)):
+        return None
+    return [*replaced, *made]
 
 
 def early_end(statements: Sequence[ast.stmt]) -> ast.If | None:

@@ -31,6 +31,24 @@ def returns_tensor(name: str, are_tensors: Sequence[bool], keywords: Collection[
 
 
 @functools.cache
+def is_elementwise(name: str) -> bool:
+    """Whether a method of a tensor, or a function of torch, computes each element from the elements at its place, and changes nothing."""
+    meant = [each for each in overloads(name) if _makes_a_tensor(schema(each))]
+    pure = all(torch.Tag.pointwise in each.tags and torch.Tag.nondeterministic_seeded not in each.tags for each in meant)
+    return bool(meant) and pure and not name.endswith("_")
+
+
+def _makes_a_tensor(overload: torch.FunctionSchema) -> bool:
+    """Whether `overload` makes a tensor of others, without an argument that takes the result."""
+    types = [str(each.type) for each in overload.arguments]
+    return (
+        "Tensor" in types
+        and [str(each.type) for each in overload.returns] == ["Tensor"]
+        and not any(each.is_out for each in overload.arguments)
+    )
+
+
+@functools.cache
 def _by_schema(name: str, are_tensors: tuple[bool, ...], keywords: frozenset[str]) -> bool:
     meant = [each for each in map(schema, overloads(name)) if _may_be_meant(each, are_tensors, keywords)]
     return bool(meant) and all([str(result.type) for result in each.returns] == ["Tensor"] for each in meant)

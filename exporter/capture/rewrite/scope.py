@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
+import itertools
 from collections.abc import Iterable, Sequence
 from types import NoneType
 
@@ -64,7 +65,8 @@ class Scope:
         """`name`, or a similar name that the function does not use."""
         taken = {node.id for node in ast.walk(self.function) if isinstance(node, ast.Name)} | parameters([self.function])
         taken |= {node.name for node in ast.walk(self.function) if isinstance(node, ast.FunctionDef)}
-        return next(each for each in (name, *(f"{name}_{number}" for number in range(2, 100))) if each not in taken)
+        names = itertools.chain([name], (f"{name}_{number}" for number in itertools.count(2)))
+        return next(each for each in names if each not in taken)
 
     def is_tensor(self, node: ast.expr) -> bool:
         """Whether it is certain that `node` is a tensor."""
@@ -153,7 +155,7 @@ class Scope:
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 inner = self.predicate(operand)
                 plain = self.text(operand) if isinstance(operand, ast.Name | ast.Attribute | ast.Subscript) else inner
-                return None if inner is None else f"{self.torch}.logical_not({plain})"
+                return None if inner is None or _is_pythons(inner) else f"{self.torch}.logical_not({plain})"
             case ast.Name() | ast.Attribute() | ast.Call() | ast.Subscript():
                 return f"{text}.bool()"
         return None
@@ -180,16 +182,24 @@ class Scope:
                 rest = first[: first.index(part) + 1]
                 word = "and" if isinstance(operator, ast.And) else "or"
                 plain = not any(map(self.asks_tensor, rest)) and all(isinstance(each, ast.Compare | ast.Attribute) for each in rest)
-                return f"{f' {word} '.join(map(self.text, rest))} {word} {result}" if plain else None
+                last_text = f"({result})" if _is_pythons(result) else result
+                return f" {word} ".join([*map(self.text, rest), last_text]) if plain else None
+            if _is_pythons(result):
+                return None
             result = f"{self.torch}.{function}({text}, {result})"
         return result
 
     def _of_generator(self, name: str, tests: ast.GeneratorExp) -> str | None:
         element = self.predicate(tests.elt)
-        if element is None or len(tests.generators) != 1 or tests.generators[0].ifs or tests.generators[0].is_async:
+        if element is None or _is_pythons(element) or len(tests.generators) != 1 or tests.generators[0].ifs or tests.generators[0].is_async:
             return None
         each = tests.generators[0]
         return f"{self.torch}.stack([{element} for {self.text(each.target)} in {self.text(each.iter)}]).{name}()"
+
+
+def _is_pythons(predicate: str) -> bool:
+    """Whether Python may decide a predicate before it asks a tensor: `k > 2 or x.any()` may be a Python bool."""
+    return isinstance(ast.parse(predicate, mode="eval").body, ast.BoolOp)
 
 
 def fresh(file: str, value: ast.expr) -> str | None:
