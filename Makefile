@@ -20,7 +20,7 @@ demo: $(VENV)/needs-of-demo
 	$(INSTALL)
 	mkdir -p out
 	$(BIN)/onnxplain export vscode-samples/healthy.py:build -o out/healthy.onnx --sarif .sarif/healthy.sarif --report --verify
-	$(BIN)/onnxplain export vscode-samples/data_dependent.py:build -o out/data_dependent.onnx --sarif .sarif/data_dependent.sarif --report; \
+	$(BIN)/onnxplain export vscode-samples/frozen_batch.py:build -o out/frozen_batch.onnx --sarif .sarif/frozen_batch.sarif --report; \
 		test $$? -eq 1
 	@echo "That was the demo: one sample exported, the other failed with a finding at its line, as it should."
 

@@ -114,7 +114,7 @@ def export(
     optimize: bool = True,
     verify: bool = False,
     try_fixes: bool = True,
-    control_flow: Literal["libraries", "rewrite", "report"] = "libraries",
+    control_flow: Literal["rewrite", "libraries", "report"] = "rewrite",
     profile: bool = False,
     dump_exported_program: bool = False,
     artifacts_dir: str | os.PathLike[str] | None = None,
@@ -164,10 +164,11 @@ def export(
             at most 20 seconds of processor time, or as long as the capture took if that is longer. With False only captures run the model,
             and fixes are guesses. The strategy "draft" runs loops that data ends as often as the example's data say, and is stopped after a
             quarter of these seconds, or after three times the first capture's.
-        control_flow: What happens to Python loops over sizes and branches on data that torch.export cannot capture. "report" explains each,
-            with an edit; "rewrite" exports a copy of the model with these edits, if a trial shows that they work and the source shows
-            that they do the same for all inputs; "libraries" rewrites the code of installed libraries only, which you cannot edit. Each
-            rewritten line becomes a note with its new code. No file changes.
+        control_flow: What happens to Python loops over sizes and branches on data that torch.export cannot capture. "rewrite" exports a
+            copy of the model in which they are operators, if the source shows that the copy computes the same for all inputs, and a trial
+            shows it for some; otherwise the export fails with a finding at the line. "report" always fails so, with an edit; "libraries"
+            rewrites the code of installed libraries only, which you cannot edit. Each rewritten line becomes a note with its new code. No
+            file changes.
         profile: Attaches a profile to the log: the functions that took the time.
         dump_exported_program: Saves the program that torch.export captured to `artifacts_dir`.
         artifacts_dir: The folder for `report`, `repro` and `dump_exported_program`, the current one by default. If given, it also gets the

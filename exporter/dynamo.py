@@ -43,7 +43,7 @@ class ExportOptions:
     diagnostic_options: DiagnosticOptions | None = None
     strategies: Sequence[str | FXGraphExtractor] = STRATEGIES
     try_fixes: bool = True
-    control_flow: Literal["libraries", "rewrite", "report"] = "libraries"
+    control_flow: Literal["rewrite", "libraries", "report"] = "rewrite"
 
     def __post_init__(self) -> None:
         if not isinstance(self.dynamic_shapes, bool | None):

@@ -43,7 +43,7 @@ class Victim:
         scope: dict[str, Any] = {}
         exec(compile(SOURCE, str(self.source), "exec"), scope)
         with pytest.raises(onnxplain.ExportFailed):
-            onnxplain.export(scope["Net"](), (torch.ones(3),), sarif=self.log)
+            onnxplain.export(scope["Net"](), (torch.ones(3),), sarif=self.log, control_flow="report")
         self.document = json.loads(self.log.read_text(encoding="utf-8"))
         self.run_of(self.document)["originalUriBaseIds"]["SRCROOT"] = {"uri": self.root.as_uri() + "/"}
         self.change_of(self.document)["artifactLocation"] = {"uri": "net.py", "uriBaseId": "SRCROOT"}

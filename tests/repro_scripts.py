@@ -45,7 +45,7 @@ def written(
         "keep_initializers_as_inputs": False,
         "optimize": True,
         "verify": False,
-        "control_flow": "libraries",
+        "control_flow": "rewrite",
     }
     parsed = DynamicShapes.parse(dynamic_shapes, model, args, kwargs or {})
     request = Request(model=model, args=args, kwargs=kwargs or {}, shapes=parsed, callers=(), **(defaults | options))

@@ -220,7 +220,7 @@ class Net(torch.nn.Module):
         return x + 1 if x.sum() > 0 else x
 
 
-onnxplain.export(Net(), (torch.ones(2),), sarif="net.sarif", repro="net.repro.py")
+onnxplain.export(Net(), (torch.ones(2),), sarif="net.sarif", repro="net.repro.py", control_flow="report")
 """
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from onnxplain.diagnostics import DiagnosticContext, Edit, Fix
+from onnxplain.process import Budget
 from onnxplain.request import Kind, Request
 from onnxplain.rules import ControlFlowRewritten, DataDependentBranch, DataDependentValue, SpecializedDynamicDim
 from onnxplain.source import locations, syntax
@@ -22,6 +25,8 @@ from .trials import Trials
 
 _ROUNDS = 6
 """How many times findings in a rewritten copy are rewritten as well."""
+_COMPARISONS = 8
+"""How many runs may compare the copies with the model, beside those that try fixes."""
 _REWRITTEN = "The exported model was captured with this code. Write it so to see what is exported."
 
 
@@ -41,6 +46,7 @@ class RewrittenCopies:
         self._context = context
         self._first = search
         self._trials = trials
+        self._comparing = Budget(runs=_COMPARISONS)
         self.search = search
 
     def finished(self, findings: Sequence[Finding]) -> tuple[Finished | None, list[Finding]]:
@@ -53,8 +59,9 @@ class RewrittenCopies:
         left: Sequence[Finding] = findings
         for _ in range(_ROUNDS):
             ways = [(finding, self._proved(finding)) for finding in left if finding.blocking]
+            ways = [(finding, fix) for finding, fix in ways if fix is not None or not _is_within(finding, ways)]
             new = [(finding, fix) for finding, fix in ways if fix is not None]
-            if not new or len(new) < len(ways):
+            if not all(fix is not None or _is_covered(finding, new) for finding, fix in ways) or not new:
                 break
             rewritten = _without_covered([*rewritten, *new])
             edits = [edit for _, fix in rewritten for edit in fix.edits]
@@ -69,6 +76,9 @@ class RewrittenCopies:
                 if not self._equals(edits):
                     break
                 self.search = search
+                counts = collections.Counter(_operator(fix) for _, fix in rewritten)
+                told = ", ".join(f"{count} as {operator}" for operator, count in counts.items())
+                self._context.event(f"Loops and branches that were rewritten: {told}.")
                 return finished, [_note(finding, fix) for finding, fix in rewritten]
             self._trials = Trials(self._context, self._first.request, self._first.runs, before=edits)
             left = list(map(self._trials.tested, search.findings))
@@ -82,19 +92,43 @@ class RewrittenCopies:
         return next((fix for fix in fixes if about and self._trials.has_proved(fix)), None)
 
     def _equals(self, edits: Sequence[Edit]) -> bool:
-        """Whether a copy with `edits` computes the same as the model for other data and other sizes, if the model takes these."""
-        for request in filter(None, (_negated(self._first.request), _larger(self._first.request))):
-            runs = EagerRuns(self._context, request, self._first.runs.budget)
-            before, copied = runs.baseline, self._trials.copy(edits)
-            if before is None:
-                self._context.event("The budget was spent before the rewritten copy was compared for other inputs.")
-            if before is None or before.error is not None or copied is None:
-                continue
-            after = runs.run(copied)
-            if after is not None and (after.error is not None or not same_results(before.result, after.result)):
-                self._context.event("The rewritten copy computes something else for other inputs, so it is not exported.")
-                return False
+        """Whether a copy with `edits` computes the same as the model for other data and other sizes.
+
+        A model that runs with no other size than the example's tells nothing about them, so its copy is not used.
+        """
+        request = self._first.request
+        resized = list(filter(None, (_resized(request, size) for size in (_more, _twice, _less))))
+        if (same := self._compared(edits, _negated(resized[0] if resized else request))) is not None:
+            return same
+        if resized and self._compared(edits, _negated(request)) is False:
+            return False
+        for other in resized:
+            if (same := self._compared(edits, other)) is not None:
+                return same
+        if resized or not self._comparing.is_open:
+            self._context.event("The model could not be run with other inputs, so the rewritten copy is not exported.")
+            return False
         return True
+
+    def _compared(self, edits: Sequence[Edit], request: Request) -> bool | None:
+        """Whether a copy with `edits` does the same as the model with the inputs of `request`; None if they could not be compared."""
+        runs = EagerRuns(self._context, request, self._comparing)
+        before, copied = runs.baseline, self._trials.copy(edits)
+        after = None if before is None or before.error is not None or copied is None else runs.run(copied)
+        if before is None or after is None:
+            return None
+        same = after.error is None and same_results((before.result, before.inputs), (after.result, after.inputs))
+        if not same:
+            self._context.event("The rewritten copy computes something else for other inputs, so it is not exported.")
+        return same
+
+
+def _is_covered(finding: Finding, ways: Sequence[tuple[Finding, Fix]]) -> bool:
+    """Whether the new code of a fix replaces the place of `finding`, such as that of a loop within a loop."""
+    place = finding.at.location
+    if place is None or place.region is None:
+        return False
+    return any(edit.file == place.file and syntax.covers(edit.region, place.region) for _, fix in ways for edit in fix.edits)
 
 
 def _without_covered(ways: Sequence[tuple[Finding, Fix]]) -> list[tuple[Finding, Fix]]:
@@ -113,32 +147,71 @@ def _without_covered(ways: Sequence[tuple[Finding, Fix]]) -> list[tuple[Finding,
     return kept
 
 
-def _note(finding: Finding, fix: Fix) -> Finding:
+def _is_within(finding: Finding, ways: Sequence[tuple[Finding, Fix | None]]) -> bool:
+    """Whether `finding` is behind another one, in a loop that the fix of that changes: the next capture tells what is left of it."""
+    file, line = finding.place
+    last = [
+        max(edit.region.last_line for edit in fix.edits)
+        for other, fix in ways
+        if fix is not None and all(edit.file == file for edit in fix.edits) and (other.place[1] or 0) < (line or 0)
+    ]
+    return line is not None and any(line <= each for each in last)
+
+
+def _operator(fix: Fix) -> str:
+    """What a loop or a branch became."""
     code = fix.edits[0].replacement
-    rule = ControlFlowRewritten(operator=next((name for name in ("while_loop", "scan", "cond") if f".{name}(" in code), "tensors"))
+    return next((name for name in ("while_loop", "scan", "cond") if f".{name}(" in code), "tensors")
+
+
+def _note(finding: Finding, fix: Fix) -> Finding:
+    rule = ControlFlowRewritten(operator=_operator(fix))
     return Finding(rule, finding.at, fixes=(dataclasses.replace(fix, description=_REWRITTEN),))
 
 
 def _negated(request: Request) -> Request:
     def negated(tensor: torch.Tensor) -> torch.Tensor:
-        return -tensor if tensor.is_floating_point() else tensor
+        return _changed(torch.neg, tensor) if tensor.is_floating_point() else tensor
 
     args, kwargs = pytree.map_tensors(negated, (request.args, dict(request.kwargs)))
     return dataclasses.replace(request, args=args, kwargs=kwargs)
 
 
-def _larger(request: Request) -> Request | None:
-    """`request` with every dynamic dim larger by 2, dims of equal size alike; None if the dims do not allow that."""
+def _changed(change: Callable[[torch.Tensor], torch.Tensor], tensor: torch.Tensor) -> torch.Tensor:
+    try:
+        return change(tensor)
+    except RuntimeError:
+        # NOTE: some dtypes and layouts have no such operator.
+        return tensor
+
+
+def _more(size: int) -> int:
+    return size + 2
+
+
+def _twice(size: int) -> int:
+    return 2 * size
+
+
+def _less(size: int) -> int:
+    return max(1, size - 1)
+
+
+def _resized(request: Request, resize: Callable[[int], int]) -> Request | None:
+    """`request` with another size of every dynamic dim, equal sizes alike; None if the dims do not allow that."""
     dims = request.shapes.dynamic
-    if not dims or any(dim.kind is Kind.DERIVED or not dim.allows(dim.size + 2) for dim in dims):
+    sizes = {dim: resize(dim.size) for dim in dims}
+    varied = any(size != dim.size for dim, size in sizes.items())
+    if not varied or any(dim.kind is Kind.DERIVED or not dim.size or not dim.allows(size) for dim, size in sizes.items()):
         return None
 
-    def larger(value: Any, index: int) -> Any:
-        for dim in dims:
+    def resized(value: Any, index: int) -> Any:
+        for dim, size in sizes.items():
             if dim.flat_index == index:
-                value = value.index_select(dim.axis, torch.arange(dim.size + 2, device=value.device) % dim.size)
+                rows = torch.arange(size, device=value.device) % dim.size
+                value = _changed(functools.partial(torch.index_select, dim=dim.axis, index=rows), value)
         return value
 
-    changed = {id(leaf.value): larger(leaf.value, index) for index, leaf in enumerate(request.shapes.leaves)}
+    changed = {id(leaf.value): resized(leaf.value, index) for index, leaf in enumerate(request.shapes.leaves)}
     args, kwargs = pytree.tree_map(lambda value: changed.get(id(value), value), (request.args, dict(request.kwargs)))
     return dataclasses.replace(request, args=args, kwargs=kwargs)

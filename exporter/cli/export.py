@@ -80,10 +80,10 @@ def _levels(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 @click.option("--no-try-fixes", is_flag=True, help="If the export fails, do not run the model again to explain it and to try fixes.")
 @click.option(
     "--control-flow",
-    type=click.Choice(("libraries", "rewrite", "report")),
-    default="libraries",
+    type=click.Choice(("rewrite", "libraries", "report")),
+    default="rewrite",
     show_default=True,
-    help="Where loops over sizes and branches on data that stop the export are rewritten, in a copy: in libraries, everywhere or nowhere.",
+    help="Where loops over sizes and branches on data that stop the export are rewritten, in a copy: everywhere, in libraries or nowhere.",
 )
 @click.option("--profile", is_flag=True, help="List in the report where the time went; implies --report.")
 @click.option("--select", metavar="RULE[,RULE]", callback=_rules, multiple=True, help="Report only these rules; OXP1 is a whole chapter.")
@@ -113,7 +113,7 @@ def command(
     external_data: bool | None,
     verify: bool,
     no_try_fixes: bool,
-    control_flow: Literal["libraries", "rewrite", "report"],
+    control_flow: Literal["rewrite", "libraries", "report"],
     profile: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],

@@ -24,7 +24,7 @@ mainly widen the dtypes of operators.
 """
 
 
-CONTROL_FLOW = ("libraries", "rewrite", "report")
+CONTROL_FLOW = ("rewrite", "libraries", "report")
 """What an export may do about Python loops and branches that stop its capture; the first is the default."""
 
 
@@ -41,7 +41,7 @@ class Request:
         output_names: Names for the graph's outputs, in order.
         opset_version: The ONNX opset to write.
         strategies: The capture strategies to try, in order: names, and the user's extractors.
-        control_flow: Where loops and branches may be rewritten in a copy: in "libraries", everywhere ("rewrite"), or nowhere ("report").
+        control_flow: Where loops and branches may be rewritten in a copy: everywhere ("rewrite"), in "libraries", or nowhere ("report").
         destination: Where the model is saved; None keeps it in memory.
         external_data: True writes weights beside the model, False never does, None does if the model exceeds protobuf's limit.
         export_params: False leaves the weights out of the file.

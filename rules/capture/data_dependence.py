@@ -10,7 +10,9 @@ class DataDependentBranch(Rule, id="OXP1001", level=Level.ERROR, history=[Added(
 
     What happened:
         A Python `if`, `while`, `assert`, `and` or `or` needs a bool that is computed from a tensor's data. torch.export captures
-        one graph for all inputs. It sees shapes and dtypes but no data, so it cannot choose a branch.
+        one graph for all inputs. It sees shapes and dtypes but no data, so it cannot choose a branch. Where the source and trials show
+        that nothing changes, the export rewrites the branch in a copy of the model (OXP1037). Here they do not, or you passed
+        `control_flow="report"`.
 
     Why it matters:
         Every input may take a different branch. A graph with only the example's branch would be silently wrong for other inputs, so
@@ -35,7 +37,7 @@ class DataDependentBranch(Rule, id="OXP1001", level=Level.ERROR, history=[Added(
                 return x
 
 
-        program = onnxplain.export(Flip(), (torch.ones(3),))
+        program = onnxplain.export(Flip(), (torch.ones(3),), control_flow="report")
         ```
 
         ```python
@@ -63,7 +65,9 @@ class DataDependentValue(Rule, id="OXP1002", level=Level.ERROR, history=[Added("
 
     What happened:
         `.item()`, `.tolist()`, `int(t)` or an operator such as `nonzero` turns a tensor's data into a Python number. Python then
-        needs its value: for the length of a `range`, for a list index, or for a comparison that decides which operators run.
+        needs its value: for the length of a `range`, for a list index, or for a comparison that decides which operators run. Where the
+        source and trials show that nothing changes, the export rewrites a loop or a branch in a copy of the model (OXP1037). Here they
+        do not, or you passed `control_flow="report"`.
 
     Why it matters:
         The graph must hold for all data. Its operators can compute with such a number, but the number of operators cannot depend on
@@ -88,7 +92,7 @@ class DataDependentValue(Rule, id="OXP1002", level=Level.ERROR, history=[Added("
                 return x
 
 
-        program = onnxplain.export(Grow(), (torch.ones(3), torch.tensor(2)))
+        program = onnxplain.export(Grow(), (torch.ones(3), torch.tensor(2)), control_flow="report")
         ```
 
         ```python
@@ -336,8 +340,7 @@ class ControlFlowRewritten(Rule, id="OXP1037", level=Level.NOTE, history=[Added(
 
     What happened:
         torch.export cannot keep a Python loop over a size, or a branch on data, in a graph. So the export rewrote the lines in a copy of
-        the function, as `torch.while_loop`, a scan or `torch.cond`. It does that in installed libraries, and in your files if you ask for
-        `control_flow="rewrite"`. No file changed.
+        the function, as `torch.while_loop`, a scan, `torch.cond`, or operators on all rows at once. No file changed.
 
         The export rewrites only what it can follow in the source: loops over `range`, over the rows of tensors, over `enumerate` and
         `zip` of these, one within another, and `while`, `if` and conditional expressions on tensors. Their statements set local variables
@@ -347,12 +350,12 @@ class ControlFlowRewritten(Rule, id="OXP1037", level=Level.NOTE, history=[Added(
         None or to a tensor of another shape in each iteration.
 
     Why it matters:
-        The copy computed the same as your model for the example, for the negated example, and with larger dynamic dims where the model
-        takes them. Other inputs were not tried.
+        The source shows that the copy computes the same as your model. It did so for the example, and for negated data with other sizes
+        of the dynamic dims, or for as much of that as the model takes. Other inputs were not tried.
 
     How to fix it:
         1. To see exactly what is exported, and to export it with other tools, put the code of the note into your file.
-        2. To get findings instead, pass `control_flow="report"`.
+        2. To get findings with edits instead, pass `control_flow="report"`.
 
     Example:
         ```python
@@ -370,7 +373,7 @@ class ControlFlowRewritten(Rule, id="OXP1037", level=Level.NOTE, history=[Added(
 
 
         shapes = ({0: torch.export.Dim("steps")},)
-        program = onnxplain.export(Sum(), (torch.ones(3, 2),), dynamic_shapes=shapes, control_flow="rewrite")
+        program = onnxplain.export(Sum(), (torch.ones(3, 2),), dynamic_shapes=shapes)
         ```
 
         ```python

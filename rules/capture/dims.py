@@ -10,8 +10,9 @@ class SpecializedDynamicDim(Rule, id="OXP1003", level=Level.ERROR, history=[Adde
 
     What happened:
         `dynamic_shapes` asks for a dynamic dim, but this line needs the dim's size as a Python number: as the length of a `range`,
-        in an `int(...)`, as a dict key, or next to a constant such as the `3` in a `view`. Or the example has size 1 there, and the
-        line broadcasts or squeezes the dim. The graph then holds only for the example's size.
+        as a dict key, or next to a constant such as the `3` in a `view`. Or the example has size 1 there, and the line broadcasts or
+        squeezes the dim. The graph then holds only for the example's size. A loop over the dim is rewritten in a
+        copy of the model (OXP1037), unless the source or trials do not show that nothing changes, or you passed `control_flow="report"`.
 
     Why it matters:
         The exported model would reject other sizes, or compute wrong results for them.
@@ -29,16 +30,13 @@ class SpecializedDynamicDim(Rule, id="OXP1003", level=Level.ERROR, history=[Adde
         import onnxplain
 
 
-        class Total(torch.nn.Module):
+        class Halves(torch.nn.Module):
             def forward(self, x):
-                total = torch.zeros(4)
-                for row in range(x.shape[0]):  # OXP1003
-                    total = total + x[row]
-                return total
+                return x.reshape(3, 2, 2)  # OXP1003
 
 
         batch = torch.export.Dim("batch")
-        program = onnxplain.export(Total(), (torch.ones(3, 4),), dynamic_shapes={"x": {0: batch}})
+        program = onnxplain.export(Halves(), (torch.ones(3, 4),), dynamic_shapes={"x": {0: batch}})
         ```
 
         ```python
@@ -47,13 +45,13 @@ class SpecializedDynamicDim(Rule, id="OXP1003", level=Level.ERROR, history=[Adde
         import onnxplain
 
 
-        class Total(torch.nn.Module):
+        class Halves(torch.nn.Module):
             def forward(self, x):
-                return x.sum(dim=0)
+                return x.reshape(-1, 2, 2)
 
 
         batch = torch.export.Dim("batch")
-        program = onnxplain.export(Total(), (torch.ones(3, 4),), dynamic_shapes={"x": {0: batch}})
+        program = onnxplain.export(Halves(), (torch.ones(3, 4),), dynamic_shapes={"x": {0: batch}})
         ```
     """
 

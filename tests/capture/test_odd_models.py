@@ -143,7 +143,7 @@ def deep(number):
 def failed(model: torch.nn.Module) -> list[tuple[str, int | None]]:
     """The rules and lines of the findings of an export that fails."""
     with pytest.raises(onnxplain.ExportFailed) as raised:
-        onnxplain.export(model, (torch.ones(2, 2),))
+        onnxplain.export(model, (torch.ones(2, 2),), control_flow="report")
     return [(finding.rule.id, finding.location.line if finding.location else None) for finding in raised.value.findings]
 
 
@@ -227,7 +227,7 @@ def test_proxies_without_an_object(load: Load, marked: Marked, tmp_path: pathlib
         onnxplain.export(model, (x,), kwargs={"context": module.Unbound()})
     assert [finding.rule.id for finding in raised.value.findings] == ["OXP1008"]
     with pytest.raises(onnxplain.ExportFailed) as raised:
-        onnxplain.export(module.BranchesWithUnbound(), (x,), repro=tmp_path / "repro.py")
+        onnxplain.export(module.BranchesWithUnbound(), (x,), repro=tmp_path / "repro.py", control_flow="report")
     (finding,) = raised.value.findings
     assert (finding.rule.id, finding.location and finding.location.line) == ("OXP1001", *marked("BranchesWithUnbound"))
     assert (tmp_path / "repro.py").exists()

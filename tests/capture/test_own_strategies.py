@@ -107,7 +107,7 @@ def test_only_some_faults_leave_hope(load: Load, fault: str) -> None:
     module = load(f"import torch\n\n\n{source}")
     second = Counting()
     with pytest.raises(onnxplain.ExportFailed) as failed:
-        onnxplain.export(module.MODEL, module.ARGS, dynamic_shapes=module.SHAPES, strategies=["non-strict", second])
+        onnxplain.export(module.MODEL, module.ARGS, dynamic_shapes=module.SHAPES, strategies=["non-strict", second], control_flow="report")
     assert [each.rule.id for each in failed.value.findings] == [rule]
     assert bool(second.asked) == hope
 

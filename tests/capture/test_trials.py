@@ -26,7 +26,7 @@ HEAD = "import contextlib\nimport enum\nimport functools\nimport threading\n\nim
 
 def failed(model: Any, args: tuple[Any, ...], **options: Any) -> Log:
     with pytest.raises(onnxplain.ExportFailed) as failure:
-        onnxplain.export(model, args, **options)
+        onnxplain.export(model, args, **{"control_flow": "report", **options})
     return failure.value.log
 
 

@@ -115,7 +115,7 @@ def test_the_script_needs_no_path(args: list[str], path: str, calls: list[Any]) 
 @pytest.mark.parametrize("remark", ["", "This script does something else."])
 def test_a_script_is_shown_among_the_files(remark: str, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onnxplain.repro.trial.difference", lambda *_: remark)
-    result = run("export", "models.py:flip", "--repro")
+    result = run("export", "models.py:flip", "--control-flow=report", "--repro")
     assert result.exit_code == 1
     assert "  repro   Flip.repro.py\n" in result.stdout
     assert (result.stdout.splitlines()[-1] == remark) is bool(remark)
@@ -275,7 +275,7 @@ def test_an_export_writes_and_names_its_files(folder: pathlib.Path) -> None:
 
 def test_findings_that_fail_the_export_are_shown(folder: pathlib.Path) -> None:
     line = MODELS.splitlines().index("        if x.sum() < 0:") + 1
-    result = run("export", "models.py:flip")
+    result = run("export", "models.py:flip", "--control-flow=report")
     assert result.exit_code == 1
     assert "error[OXP1001]" in result.stdout
     assert f"--> models.py:{line}" in result.stdout

@@ -204,7 +204,7 @@ def test_control_flow_keeps_its_results(body: str, tmp_path: pathlib.Path) -> No
     for _ in range(3):
         # NOTE: an edit shows the next line that depends on data.
         with contextlib.suppress(onnxplain.ExportFailed):
-            program = onnxplain.export(load(path), (X, torch.tensor(3)), sarif=log, verify=True)
+            program = onnxplain.export(load(path), (X, torch.tensor(3)), sarif=log, verify=True, control_flow="report")
             break
         # NOTE: the fix of a branch contains those of the branches in it.
         assert run(str(log), "--unsafe").exit_code in (0, 1)
@@ -234,7 +234,7 @@ def test_a_literal_size_is_taken_from_the_input(body: str, safe: bool, tmp_path:
     path.write_text(HEAD.replace(", n=torch.tensor(0)", "") + f"        {body}\n", encoding="utf-8")
     log = tmp_path / "net.sarif"
     with pytest.raises(onnxplain.ExportFailed) as failed:
-        onnxplain.export(load(path), (X,), dynamic_shapes=({0: "batch"},), sarif=log)
+        onnxplain.export(load(path), (X,), dynamic_shapes=({0: "batch"},), sarif=log, control_flow="report")
     (finding,) = failed.value.log.findings
     assert finding.rule.id == "OXP1003"
     assert (finding.fixes[0].confidence.value == "safe") is safe
@@ -277,7 +277,7 @@ def test_the_edit_of_an_expression(body: str, rule: str, fixed: str, tmp_path: p
     path.write_text(f"{HEAD}        {body}\n", encoding="utf-8")
     log = tmp_path / "net.sarif"
     with pytest.raises(onnxplain.ExportFailed) as failed:
-        onnxplain.export(load(path), (X, torch.tensor(3)), sarif=log, strategies=("non-strict", "draft"))
+        onnxplain.export(load(path), (X, torch.tensor(3)), sarif=log, strategies=("non-strict", "draft"), control_flow="report")
     assert [finding.rule.id for finding in failed.value.log.findings] == [rule]
     if not any(fix.edits for finding in failed.value.log.findings for fix in finding.fixes) and sys.version_info < (3, 11):
         pytest.skip("Python knows no columns before 3.11")
@@ -307,7 +307,7 @@ def log_of(path: pathlib.Path, load_name: str = "model") -> pathlib.Path:
     log = path.with_suffix(".sarif")
     model = load(path)
     with pytest.raises(onnxplain.ExportFailed):
-        onnxplain.export(model, (torch.ones(3),), sarif=log)
+        onnxplain.export(model, (torch.ones(3),), sarif=log, control_flow="report")
     return log
 
 

@@ -81,16 +81,16 @@ def test_pytest_shows_the_findings_and_the_line_of_the_test(tmp_path: pathlib.Pa
     """The recipe, run as a user does: the output has no frame of onnxplain and no log records of torch."""
     samples = RECIPE.parent.parent
     (tmp_path / "models").mkdir()
-    for name in ("healthy", "data_dependent"):
+    for name in ("healthy", "frozen_batch"):
         (tmp_path / f"models/{name}.py").write_text((samples / f"{name}.py").read_text(encoding="utf-8"), encoding="utf-8")
     (tmp_path / RECIPE.name).write_text(RECIPE.read_text(encoding="utf-8"), encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "--color=no", RECIPE.name]
     shown = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert shown.returncode == 1, shown.stdout + shown.stderr
     assert "1 failed, 1 passed" in shown.stdout
-    assert "FAILED test_exports.py::test_exports[data_dependent]" in shown.stdout
-    assert "E       error[OXP1001]" in shown.stdout
-    assert "data_dependent.py:7:8" in shown.stdout
+    assert "FAILED test_exports.py::test_exports[frozen_batch]" in shown.stdout
+    assert "E       error[OXP1003]" in shown.stdout
+    assert "frozen_batch.py:20:16" in shown.stdout
     assert re.search(r"^> +assert_exports\(", shown.stdout, re.MULTILINE)
     for noise in ("testing.py:", "torch.__trace", "Captured"):
         assert noise not in shown.stdout

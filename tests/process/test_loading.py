@@ -44,7 +44,7 @@ def test_garbage_collection_is_as_it_was(model: nn.Module, enabled: bool) -> Non
     try:
         (gc.enable if enabled else gc.disable)()
         try:
-            onnxplain.export(model, (torch.randn(2),))
+            onnxplain.export(model, (torch.randn(2),), control_flow="report")
         except onnxplain.ExportFailed:
             assert isinstance(model, Fails)
         assert gc.isenabled() is enabled

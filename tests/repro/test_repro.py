@@ -36,7 +36,7 @@ def untried(monkeypatch: pytest.MonkeyPatch) -> None:
 def failed(model: Any, args: tuple[Any, ...], path: pathlib.Path, **options: Any) -> tuple[str, Log]:
     """The script of an export that fails, and its log."""
     with pytest.raises(onnxplain.ExportFailed) as failure:
-        onnxplain.export(model, args, repro=path, **options)
+        onnxplain.export(model, args, repro=path, **{"control_flow": "report", **options})
     return (path.read_text(encoding="utf-8") if path.exists() else ""), failure.value.log
 
 
@@ -416,7 +416,13 @@ def test_options_that_matter_come_along(load: Load, tmp_path: pathlib.Path) -> N
     call = ast.parse(script).body[-1]
     assert isinstance(call, ast.Expr)
     assert isinstance(call.value, ast.Call)
-    assert {each.arg for each in call.value.keywords} == {"opset_version", "input_names", "strategies", "diagnostic_options"}
+    assert {each.arg for each in call.value.keywords} == {
+        "control_flow",
+        "opset_version",
+        "input_names",
+        "strategies",
+        "diagnostic_options",
+    }
 
 
 def test_an_export_that_succeeds_writes_none(tmp_path: pathlib.Path) -> None:
@@ -499,7 +505,7 @@ def test_most_failures_of_the_corpus_are_reproduced(tmp_path: pathlib.Path) -> N
         try:
             spec.loader.exec_module(module)
             model, args, kwargs, options = cases.build(module)
-            onnxplain.export(model, args, kwargs=kwargs, repro=tmp_path / f"{path.stem}.py", **options)
+            onnxplain.export(model, args, kwargs=kwargs, repro=tmp_path / f"{path.stem}.py", **{"control_flow": "report", **options})
         except onnxplain.ExportFailed as failure:
             events = [event.text for event in failure.log.events if event.stage == "repro"]
             told[path.stem] = "" if events and "tried out" in events[0] else f"{events}"

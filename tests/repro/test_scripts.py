@@ -129,7 +129,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
     "strategies": ({"strategies": ("strict",)}, {"strategies": "('strict',)"}),
     "the user's strategy": ({"strategies": (Extractor(),)}, {}),
     "the user's strategy among others": ({"strategies": (Extractor(), "draft")}, {"strategies": "('draft',)"}),
-    "control_flow": ({"control_flow": "rewrite"}, {"control_flow": "'rewrite'"}),
+    "control_flow": ({"control_flow": "report"}, {"control_flow": "'report'"}),
     "optimize": ({"optimize": False}, {"optimize": "False"}),
     "export_params": ({"export_params": False}, {"export_params": "False"}),
     "keep_initializers_as_inputs": ({"keep_initializers_as_inputs": True}, {"keep_initializers_as_inputs": "True"}),

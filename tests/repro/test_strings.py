@@ -60,7 +60,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def failed(model: Any, folder: pathlib.Path, args: tuple[Any, ...] = ()) -> tuple[str, Log]:
     """The script of an export that fails, and its log."""
     with pytest.raises(onnxplain.ExportFailed) as failure:
-        onnxplain.export(model, (torch.ones(2), *args), repro=folder / "repro.py")
+        onnxplain.export(model, (torch.ones(2), *args), repro=folder / "repro.py", control_flow="report")
     assert not any(finding.stage == "repro" for finding in failure.value.log.findings)
     return (folder / "repro.py").read_text(encoding="utf-8"), failure.value.log
 

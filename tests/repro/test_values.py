@@ -495,7 +495,7 @@ class Net(Base):
 
 def test_sources_of_many_kinds(load: Load, tmp_path: pathlib.Path) -> None:
     model, x = load(FUNCTIONS).Net(), torch.randn(3)
-    script = script_of(model, (x,))
+    script = script_of(model, (x,), control_flow="report")
     assert "never" not in script
     assert "NOTE" not in script
     folder = tmp_path / "elsewhere"

@@ -47,7 +47,7 @@ class Repository:
         return subprocess.run(command, cwd=where, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def add_flawed_model(self) -> None:
-        shutil.copy(SAMPLES / "data_dependent.py", self.folder / "models")
+        shutil.copy(SAMPLES / "frozen_batch.py", self.folder / "models")
 
     def accept_on_main(self) -> None:
         """Accepts the findings of the logs, and commits the baseline to main of the origin."""
@@ -74,10 +74,10 @@ def test_shell(repository: Repository) -> None:
     repository.add_flawed_model()
     done = repository.run(check)
     assert done.returncode == 1, done.stdout
-    assert "data_dependent.py:7:8" in done.stdout
+    assert "frozen_batch.py:20:16" in done.stdout
     assert (repository.folder / "out/healthy.onnx").exists()
     assert repository.run("onnxplain baseline accept .sarif/*.sarif").returncode == 0
-    done = repository.run(f"{check} models/data_dependent.py")
+    done = repository.run(f"{check} models/frozen_batch.py")
     assert done.returncode == 0, done.stdout
     # A target that is not a model is a mistake, whatever the baseline accepts.
     (repository.folder / "models/empty.py").touch()
@@ -97,16 +97,16 @@ def test_github_actions(repository: Repository) -> None:
     assert upload["uses"].startswith("github/codeql-action/upload-sarif@")
     assert upload["if"].startswith("always()")
     uploaded = sorted((repository.folder / upload["with"]["sarif_file"]).glob("*.sarif"))
-    assert [path.stem for path in uploaded] == ["data_dependent", "healthy"]
+    assert [path.stem for path in uploaded] == ["frozen_batch", "healthy"]
     runs = [run for path in uploaded for run in check_log(path)["runs"]]
     assert len({run["automationDetails"]["id"] for run in runs}) == len(runs), "GitHub takes one log of a category"
     for run in runs:
         for result in run["results"]:
-            assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "models/data_dependent.py"
+            assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "models/frozen_batch.py"
     gate = repository.run(steps["Gate"]["run"])
     assert gate.returncode == 1, gate.stdout
     assert "::error " in gate.stdout
-    assert "file=models/data_dependent.py" in gate.stdout
+    assert "file=models/frozen_batch.py" in gate.stdout
     repository.accept_on_main()
     done = repository.run(steps["Gate"]["run"])
     assert done.returncode == 0, done.stdout
@@ -123,8 +123,8 @@ def test_gitlab(repository: Repository) -> None:
     done = repository.run(script, None, "-eo pipefail")
     assert done.returncode == 1, done.stdout
     (issue,) = json.loads(reports["codequality"].read_text(encoding="utf-8"))
-    assert issue["check_name"] == "OXP1001"
-    assert issue["location"]["path"] == "models/data_dependent.py"
+    assert issue["check_name"] == "OXP1003"
+    assert issue["location"]["path"] == "models/frozen_batch.py"
     assert ElementTree.parse(reports["junit"]).findall(".//failure")
     repository.accept_on_main()
     done = repository.run(script, None, "-eo pipefail")
@@ -138,11 +138,11 @@ def test_pre_commit(repository: Repository) -> None:
     assert hook["require_serial"], "two hooks at once would judge each other's logs"
     entry = shlex.join(shlex.split(hook["entry"]))
     repository.add_flawed_model()
-    done = repository.run(f"{entry} models/data_dependent.py models/healthy.py")
+    done = repository.run(f"{entry} models/frozen_batch.py models/healthy.py")
     assert done.returncode == 1, done.stdout
-    assert "data_dependent.py:7:8" in done.stdout
+    assert "frozen_batch.py:20:16" in done.stdout
     assert (repository.folder / "out/healthy.onnx").exists()
     assert repository.run("onnxplain baseline accept .sarif/*.sarif").returncode == 0
-    done = repository.run(f"{entry} models/data_dependent.py")
+    done = repository.run(f"{entry} models/frozen_batch.py")
     assert done.returncode == 0, done.stdout
     assert repository.run(f"{entry} models/nothing.py").returncode != 0

@@ -86,7 +86,7 @@ def ours(case: Case, logs: pathlib.Path | None = None) -> dict[str, Any]:
     other_inputs = True
     sarif = logs / "full" / f"{case.name}.sarif" if logs else None
     try:
-        program = user.export(model, args, kwargs=kwargs, verify=True, sarif=sarif, **options)
+        program = user.export(model, args, kwargs=kwargs, verify=True, sarif=sarif, **explaining(case), **options)
         log, outcome = program.diagnostics, "exported"
         if hasattr(module, "second_inputs"):
             other_inputs = all(_equal(model, program, *each) for each in module.second_inputs())
@@ -127,6 +127,11 @@ def ours(case: Case, logs: pathlib.Path | None = None) -> dict[str, Any]:
     if judged is not None and case.expect == "error" and result["edits"] and all(ways):
         result["edits_to_try"] = [(*fix.edits, *(edit for edit in rest if edit not in fix.edits)) for fix in judged.fixes if fix.edits]
     return result
+
+
+def explaining(case: Case) -> dict[str, Any]:
+    """The options with which an export of `case` explains the loop or the branch that the case expects to fail, and does not rewrite it."""
+    return {} if case.expect == "ok" else {"control_flow": "report"}
 
 
 def _equal(model: Any, program: Any, args: Any, kwargs: Any) -> bool:

@@ -37,6 +37,7 @@ class Outcome:
         error: The exception that it raised.
         seconds: The work that it took, in seconds.
         model: The copy that ran.
+        inputs: The inputs that it ran with, as it left them.
         calls: The calls between functions, as pairs of caller and callee by their code, without functions of torch and Python in between.
     """
 
@@ -44,6 +45,7 @@ class Outcome:
     error: Exception | None
     seconds: float
     model: Any
+    inputs: Any = ()
     calls: frozenset[tuple[types.CodeType | None, types.CodeType]] = frozenset()
 
 
@@ -129,7 +131,7 @@ class EagerRuns:
             random.setstate(pythons)
             # NOTE: this restores global lists, dicts and sets of the modules' files: only edited functions have copies of them.
             attributes.put_back()
-        return Outcome(result, error, stopwatch.seconds, model)
+        return Outcome(result, error, stopwatch.seconds, model, (args, kwargs))
 
     def holds(self, place: Location, test: str) -> bool | None:
         """As `truth_of`, for a place."""
