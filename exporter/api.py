@@ -159,7 +159,9 @@ def export(
             no data of the inputs; see `onnxplain.repro`. Placeholders stand for strings of the model, unless it fails alike only with the
             strings. The export runs it, at most twice, and an event in the log tells whether it fails alike.
         optimize: Whether the ONNX graph is cleaned up.
-        verify: Whether the exported model's outputs in ONNX Runtime are compared with those of eager PyTorch.
+        verify: Whether the exported model's outputs in ONNX Runtime are compared with those of eager PyTorch: for the example, and, if dims
+            are dynamic, for inputs of a larger and a smaller size, which repeat the example's values. Sizes that the model refuses are
+            passed over. `ONNXProgram.verification` has the outcome.
         try_fixes: Whether a failed export may run copies of the model to explain the failure and to try fixes: at most 12 times, and for
             at most 20 seconds of processor time, or as long as the capture took if that is longer. With False only captures run the model,
             and fixes are guesses. The strategy "draft" runs loops that data ends as often as the example's data say, and is stopped after a

@@ -61,13 +61,16 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry, di
             with context.stage("serialize"):
                 opset.lower(context, model, request)
                 serialize(context, model, staging, request)
+        verification = None
         if request.verify:
             with context.stage("verify"):
-                verify(context, model, prepared, staging.path, request, functools.partial(write, external_data=True))
+                verification = verify(
+                    context, model, prepared, staging.path, request, dim_names, functools.partial(write, external_data=True)
+                )
         context.finish()
         with context.stage("save"):
             save(context, staging, request)
-    return ONNXProgram(model, captured.program, context.log(), signature_of(request.model))
+    return ONNXProgram(model, captured.program, context.log(), signature_of(request.model), verification)
 
 
 def look_ahead(context: DiagnosticContext, program: torch.export.ExportedProgram, registry: OnnxRegistry, dim_names: DimNames) -> None:

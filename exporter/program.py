@@ -24,7 +24,7 @@ from . import runtime, storage
 from . import weights as model_weights
 from .optimize import clean_up
 from .request import flat_inputs
-from .runtime import ONNXRuntimeOptions
+from .runtime import ONNXRuntimeOptions, Verification
 
 if TYPE_CHECKING:
     import onnxruntime as ort
@@ -40,6 +40,7 @@ class ONNXProgram:
         model: The model as onnx_ir; change it as you like.
         exported_program: The program that torch.export captured.
         diagnostics: The log: everything that the export reported.
+        verification: How the outputs compare with eager PyTorch; None if the export did not verify the model.
     """
 
     def __init__(
@@ -48,10 +49,12 @@ class ONNXProgram:
         exported_program: torch.export.ExportedProgram,
         diagnostics: Log,
         forward: inspect.Signature | None = None,
+        verification: Verification | None = None,
     ) -> None:
         self.model = model
         self.exported_program = exported_program
         self.diagnostics = diagnostics
+        self.verification = verification
         self._forward = forward
         self._session: ort.InferenceSession | None = None
         self._chosen: tuple[ONNXRuntimeOptions, ort.InferenceSession] | None = None

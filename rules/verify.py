@@ -278,3 +278,56 @@ class NotRun(Rule, id="OXP6005", level=Level.WARNING, history=[Added("0.1.0")]):
     names: tuple[str, ...]
 
     message = "The exported model was not compared with PyTorch: the weights '{names}' have no data."
+
+
+class OutputsNotCompared(Rule, id="OXP6006", level=Level.WARNING, history=[Added("0.2.0")]):
+    """onnxplain did not compare some outputs of the exported model with PyTorch.
+
+    What happened:
+        `verify=True` runs the exported model in ONNX Runtime and the model in PyTorch, and compares their outputs. Some outputs differ in
+        each run, for example because they depend on random numbers. All other outputs were compared.
+
+    Why it matters:
+        Nothing verified these outputs: they can be wrong although the export succeeded.
+
+    How to fix it:
+        1. Draw the random numbers outside the model, and pass them to `forward`.
+        2. If the model is in training mode, as with dropout, call `model.eval()` before the export.
+        3. If the outputs are meant to be random, ignore the rule at this line, `# onnxplain: ignore[OXP6006]`, or name them in
+           `assert_exports(random_outputs=...)`.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Noisy(torch.nn.Module):
+            def forward(self, x):
+                return x + torch.rand(3)  # OXP6006
+
+
+        options = onnxplain.DiagnosticOptions(ignore=("OXP1015",))  # the random numbers are meant
+        program = onnxplain.export(Noisy(), (torch.ones(3),), verify=True, diagnostic_options=options)
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Noisy(torch.nn.Module):
+            def forward(self, x, noise):
+                return x + noise
+
+
+        program = onnxplain.export(Noisy(), (torch.ones(3), torch.rand(3)), verify=True)
+        ```
+    """
+
+    outputs: tuple[str, ...]
+    reason: str
+
+    message = "The outputs '{outputs}' were not compared with PyTorch: '{reason}'."

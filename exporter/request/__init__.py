@@ -1,7 +1,7 @@
 """The request of an export: its arguments as one frozen value, the example inputs, and which of their dims are dynamic."""
 
 from . import containers
-from .binding import fitted, flat_inputs, signature_of
+from .binding import fake_inputs, fitted, flat_inputs, signature_of
 from .dim_names import DimNames
 from .dynamic_axes import MisfitAxes, as_shapes, misfit
 from .dynamic_shapes import DynamicShapes, InputDim, Kind
@@ -25,6 +25,7 @@ __all__ = [
     "checked_strategies",
     "containers",
     "copied",
+    "fake_inputs",
     "fitted",
     "flat_inputs",
     "input_names",

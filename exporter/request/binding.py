@@ -56,6 +56,13 @@ def flat_inputs(
     return [leaf for leaf, spec in zip(leaves, specs, strict=True) if not isinstance(spec.arg, ConstantArgument)]
 
 
+def fake_inputs(program: torch.export.ExportedProgram) -> list[Any]:
+    """What `program` has in place of each input that is not a constant: a tensor without data, or None."""
+    values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+    specs = [spec.arg for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
+    return [values.get(arg.name) for arg in specs if not isinstance(arg, ConstantArgument)]
+
+
 def fitted(
     program: torch.export.ExportedProgram, args: Sequence[Any], kwargs: Mapping[str, Any], forward: inspect.Signature | None = None
 ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:

@@ -3,6 +3,6 @@
 from .options import ONNXRuntimeOptions
 from .reference import run_reference
 from .sessions import MakeSession, run, session
-from .verification import verify
+from .verification import Verification, verify
 
-__all__ = ["MakeSession", "ONNXRuntimeOptions", "run", "run_reference", "session", "verify"]
+__all__ = ["MakeSession", "ONNXRuntimeOptions", "Verification", "run", "run_reference", "session", "verify"]

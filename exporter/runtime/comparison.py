@@ -52,6 +52,19 @@ def compare(got: torch.Tensor, want: torch.Tensor, tolerance: float = 0.0) -> Co
     return Comparison(float(distances.max()) if distances.numel() else 0.0, tolerance)
 
 
+def distances(got: torch.Tensor, want: torch.Tensor) -> tuple[float, float]:
+    """The largest difference of an element, and the largest in relation to an element of `want` other than 0.
+
+    Both are infinite for different shapes.
+    """
+    got, want = (as_real(each).detach().cpu().double() for each in (got, want))
+    if got.shape != want.shape:
+        return float("inf"), float("inf")
+    apart = torch.where((got == want) | (got.isnan() & want.isnan()), 0.0, torch.nan_to_num((got - want).abs(), nan=float("inf")))
+    relative = torch.where(want == 0, 0.0, apart / want.abs())
+    return (float(apart.max()), float(relative.max())) if apart.numel() else (0.0, 0.0)
+
+
 def is_rounding(got: torch.Tensor, want: torch.Tensor, exact: torch.Tensor) -> bool:
     """Whether `got` is about as near to the result of a computation in float64 as `want` is, so that both are that result, rounded.
 

@@ -41,6 +41,14 @@ def outputs(program: torch.export.ExportedProgram, request: Request, *, seed: in
         return _run(model, *copied(request.args, request.kwargs))
 
 
+def outputs_or_none(program: torch.export.ExportedProgram, request: Request) -> list[torch.Tensor] | None:
+    """As `outputs`; None if the model refuses the inputs."""
+    try:
+        return outputs(program, request)
+    except Exception:  # noqa: BLE001  the user's model runs here, and may raise anything
+        return None
+
+
 def outputs_in_double(program: torch.export.ExportedProgram, request: Request) -> list[torch.Tensor] | None:
     """The outputs of a copy of the model with float64 in place of all floating dtypes; None if that does not run."""
     try:

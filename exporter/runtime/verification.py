@@ -2,31 +2,158 @@
 
 from __future__ import annotations
 
-import logging
+import dataclasses
 import pathlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import onnx_ir as ir
 import torch
 
 from onnxplain import weights
-from onnxplain.diagnostics import DiagnosticContext, Evidence, described_error
+from onnxplain.diagnostics import DiagnosticContext, Evidence, Location, described_error
 from onnxplain.passes import Prepared
-from onnxplain.recording import RANDOM
-from onnxplain.request import Request, flat_inputs, signature_of
-from onnxplain.rules import EagerFailed, KernelMissing, NotRun, OutputsDiffer, RuntimeRejected
+from onnxplain.request import DimNames, Request, flat_inputs, signature_of
+from onnxplain.rules import EagerFailed, KernelMissing, NotRun, OutputsDiffer, OutputsNotCompared, RuntimeRejected
 from onnxplain.source import locations, volatile_calls
 
-from . import eager, sessions
-from .comparison import compare, is_rounding, tolerances
+from . import eager, other_sizes, sessions
+from .comparison import Comparison, compare, distances, is_rounding, tolerances
 from .first_difference import first_difference
+from .random_outputs import random_outputs
+
+if TYPE_CHECKING:
+    import onnxruntime as ort
+
+_Result = TypeVar("_Result")
+
+_RANDOM = "they depend on random numbers of the exported model"
+_VARIES = "eager PyTorch gives different numbers in each run"
+_SIGNS = "they depend on the signs of vectors, which are not unique"
+
+
+@dataclasses.dataclass(frozen=True)
+class VerifiedOutput:
+    """How an output of the exported model compares with eager PyTorch.
+
+    Attributes:
+        name: Its name in the exported model.
+        absolute: The largest difference of an element; None if it was not compared.
+        relative: The largest difference of an element from a number other than 0, divided by that number; None if it was not compared.
+        not_compared: Why it was not compared; empty if it was.
+    """
+
+    name: str
+    absolute: float | None = None
+    relative: float | None = None
+    not_compared: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Verification:
+    """How the exported model compares with eager PyTorch.
+
+    Attributes:
+        outputs: The outcome for each output, over all sizes of the inputs.
+        sizes: The sizes of the dynamic dims at which the outputs were compared beside those of the example, by the names of the dims.
+    """
+
+    outputs: tuple[VerifiedOutput, ...]
+    sizes: tuple[Mapping[str, int], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Verifier:
+    """What a comparison needs, for any inputs.
+
+    Attributes:
+        context: The context.
+        model: The exported model.
+        prepared: The program that it was made from.
+        path: Where the model was saved, if it was.
+        write: As for `session`.
+        random: For each output that depends on random numbers of the exported model, the place of a draw.
+        reasons: Why outputs, by index, cannot be compared. It grows.
+    """
+
+    context: DiagnosticContext
+    model: ir.Model
+    prepared: Prepared
+    path: pathlib.Path | None
+    write: sessions.WriteModel
+    random: Sequence[Evidence | None]
+    reasons: dict[int, str]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the outputs."""
+        return [value.name or "" for value in self.model.graph.outputs]
+
+    def compared(self, session: ort.InferenceSession, request: Request, notes: Sequence[str] = ()) -> list[_Outcome] | None:
+        """How each output compares for the inputs of `request`; None if ONNX Runtime has no kernel. Reports those that differ.
+
+        Args:
+            session: The session of the exported model.
+            request: The export, with these inputs.
+            notes: What a finding adds. With notes the inputs are not the user's, and None also says that the model refuses them.
+        """
+        inputs = flat_inputs(self.prepared.program, request.args, request.kwargs, signature_of(request.model))
+        actual = _explained(self.context, self.model, self.path, lambda: sessions.run(session, inputs), notes)
+        if actual is None:
+            return None
+        expected = (
+            eager.outputs_or_none(self.prepared.program, request) if notes else _run_eager(self.context, self.prepared.program, request)
+        )
+        if expected is None:
+            return None
+        outcomes = [
+            _Outcome(compare(got, want, tolerance), *distances(got, want))
+            for got, want, tolerance in zip(actual, expected, tolerances(self.model.graph), strict=True)
+        ]
+        differing = [index for index, each in enumerate(outcomes) if each.comparison.differs and index not in self.reasons]
+        if differing:
+            differing, others = _told_apart(self.context, self.prepared, request, self.names, actual, expected, differing)
+            self.reasons.update(others)
+        if differing:
+            at = first_difference(self.model, self.prepared, inputs, self.write) or self.place(request)
+            for index in differing:
+                found = outcomes[index].comparison
+                rule = OutputsDiffer(output=self.names[index], difference=found.difference, tolerance=found.tolerance)
+                self.context.report(rule, at=at, notes=notes)
+        return outcomes
+
+    def place(self, request: Request) -> Evidence | Location | None:
+        """The place of a finding without a node."""
+        return _volatile_call(self.prepared) or locations.module_definition(request.model)
+
+    def tell_not_compared(self, request: Request) -> None:
+        """Reports the outputs that cannot be compared."""
+        for reason in dict.fromkeys(self.reasons.values()):
+            group = sorted(index for index, why in self.reasons.items() if why == reason)
+            drawn = next((at for index in group if (at := self.random[index]) is not None), None)
+            rule = OutputsNotCompared(outputs=tuple(self.names[index] for index in group), reason=reason)
+            self.context.report(rule, at=drawn or self.place(request))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Outcome:
+    comparison: Comparison
+    absolute: float
+    relative: float
 
 
 def verify(
-    context: DiagnosticContext, model: ir.Model, prepared: Prepared, path: pathlib.Path | None, request: Request, write: sessions.WriteModel
-) -> None:
-    """Compares all outputs for the example inputs; reports each that differs, at the first node whose value differs.
+    context: DiagnosticContext,
+    model: ir.Model,
+    prepared: Prepared,
+    path: pathlib.Path | None,
+    request: Request,
+    dim_names: DimNames,
+    write: sessions.WriteModel,
+) -> Verification:
+    """Compares the outputs for the example inputs and, if dims are dynamic, for inputs of other sizes.
+
+    Reports each output that differs, at the first node whose value differs, and each that cannot be compared.
 
     Args:
         context: The context.
@@ -34,61 +161,94 @@ def verify(
         prepared: The program that it was made from.
         path: Where the model was saved, if it was.
         request: The export.
+        dim_names: The names of dims.
         write: As for `session`.
+
+    Returns:
+        The outcome for each output.
     """
+    drawn = random_outputs(model.graph)
+    reasons = {index: _RANDOM for index, at in enumerate(drawn) if at is not None}
+    verifier = _Verifier(context, model, prepared, path, write, drawn, reasons)
     missing = weights.names_without_data(model)
     if missing:
         context.report(NotRun(names=tuple(missing)), at=request.caller)
-        return
-    random = sorted({node.op_type for node in model.graph.all_nodes() if node.op_type in RANDOM})
-    if random:
-        context.event(f"The outputs were not compared: {', '.join(random)} gives different numbers in each run.", logging.WARNING)
-        return
-    inputs = flat_inputs(prepared.program, request.args, request.kwargs, signature_of(request.model))
-    actual = _run(context, model, inputs, path, write)
-    if actual is None:
-        context.event("The outputs were not compared: ONNX Runtime cannot run the model.", logging.WARNING)
-        return
-    expected = _run_eager(context, prepared.program, request)
-    allowed = tolerances(model.graph)
-    compared = [compare(*each) for each in zip(actual, expected, allowed, strict=True)]
-    differing = [index for index, each in enumerate(compared) if each.differs]
-    if differing:
-        # NOTE: the random numbers of the first run were put back, so another seed shows whether the outputs depend on them.
-        again = eager.outputs(prepared.program, request, seed=1)
-        if any(compare(*pair).differs for pair in zip(again, expected, strict=True)):
-            context.event("The outputs were not compared: eager PyTorch gives different ones in each run.", logging.WARNING)
-            return
+        return _without_outcome(verifier, "weights have no data")
+    session = _explained(context, model, path, lambda: sessions.session(model, path, write=write))
+    first = None if session is None else verifier.compared(session, request)
+    if session is None or first is None:
+        # NOTE: there is a finding about the kernel.
+        return _without_outcome(verifier, "ONNX Runtime cannot run the model")
+    outcomes, told = [first], []
+    if not any(each.comparison.differs for index, each in enumerate(first) if index not in reasons):
+        for sizes, other in other_sizes.requests(prepared.program, request):
+            named = {dim_names.text(symbol): size for symbol, size in sizes.items()}
+            listed = ", ".join(f"{name} = {size}" for name, size in named.items())
+            more = verifier.compared(session, other, (f"The sizes of the inputs were {listed}.",))
+            if more is not None:
+                outcomes.append(more)
+                told.append(named)
+    verifier.tell_not_compared(request)
+    return _summary(context, verifier, outcomes, told)
+
+
+def _without_outcome(verifier: _Verifier, reason: str) -> Verification:
+    return Verification(tuple(VerifiedOutput(name, not_compared=reason) for name in verifier.names))
+
+
+def _summary(
+    context: DiagnosticContext, verifier: _Verifier, outcomes: Sequence[Sequence[_Outcome]], sizes: Sequence[Mapping[str, int]]
+) -> Verification:
+    """The worst of the outcomes for each output."""
+    names, reasons = verifier.names, verifier.reasons
+    compared = [index for index in range(len(names)) if index not in reasons]
+    if compared:
+        count = f"{len(compared)} of {len(names)}" if reasons else f"{len(names)}"
+        worst = max(each[index].comparison.difference for each in outcomes for index in compared)
+        also = "".join(f", also with {', '.join(f'{name} = {size}' for name, size in each.items())}" for each in sizes)
+        context.event(f"{count} outputs were compared with eager PyTorch{also}; they differ by at most {worst:.3g}.")
+    outputs = (
+        VerifiedOutput(name, not_compared=reasons[index])
+        if index in reasons
+        else VerifiedOutput(name, max(each[index].absolute for each in outcomes), max(each[index].relative for each in outcomes))
+        for index, name in enumerate(names)
+    )
+    return Verification(tuple(outputs), tuple(sizes))
+
+
+def _told_apart(
+    context: DiagnosticContext,
+    prepared: Prepared,
+    request: Request,
+    names: Sequence[str],
+    actual: Sequence[torch.Tensor],
+    expected: Sequence[torch.Tensor],
+    differing: Sequence[int],
+) -> tuple[list[int], dict[int, str]]:
+    """Those of the outputs `differing` that are wrong; and the reason for each that cannot be compared."""
+    # NOTE: the random numbers of the first run were put back, so another seed shows whether the outputs depend on them.
+    again = eager.outputs(prepared.program, request, seed=1)
+    reasons = {index: _VARIES for index in differing if compare(again[index], expected[index]).differs}
+    left = [index for index in differing if index not in reasons]
+    if left:
         other = eager.outputs_with_other_signs(prepared.program, request)
-        signed = [index for index in differing if compare(other[index], expected[index]).differs]
-        for index in signed:
-            name = model.graph.outputs[index].name
-            context.event(f"The output {name} was not compared: it depends on the signs of vectors, which are not unique.", logging.WARNING)
-        differing = [index for index in differing if index not in signed]
-    if differing:
+        reasons |= {index: _SIGNS for index in left if compare(other[index], expected[index]).differs}
+        left = [index for index in left if index not in reasons]
+    if left:
         exact = eager.outputs_in_double(prepared.program, request) or []
-        rounded = [
-            index for index in differing if len(exact) == len(expected) and is_rounding(actual[index], expected[index], exact[index])
-        ]
+        rounded = [index for index in left if len(exact) == len(expected) and is_rounding(actual[index], expected[index], exact[index])]
         for index in rounded:
-            name = model.graph.outputs[index].name
-            context.event(f"The output {name} differs as eager PyTorch does from the same computation in float64: by rounding.")
-        differing = [index for index in differing if index not in rounded]
-    if differing:
-        at = first_difference(model, prepared, inputs, write) or _volatile_call(prepared) or locations.module_definition(request.model)
-        for index in differing:
-            name, each = model.graph.outputs[index].name or "", compared[index]
-            context.report(OutputsDiffer(output=name, difference=each.difference, tolerance=each.tolerance), at=at)
-    worst = max((each.difference for each in compared), default=0.0)
-    context.event(f"{len(expected)} outputs were compared with eager PyTorch; they differ by at most {worst:.3g}.")
+            context.event(f"The output {names[index]} differs as eager PyTorch does from the same computation in float64: by rounding.")
+        left = [index for index in left if index not in rounded]
+    return left, reasons
 
 
-def _run(
-    context: DiagnosticContext, model: ir.Model, inputs: Sequence[Any], path: pathlib.Path | None, write: sessions.WriteModel
-) -> list[torch.Tensor] | None:
-    """The outputs of ONNX Runtime; None, and a finding, if it has no kernel for a node."""
+def _explained(
+    context: DiagnosticContext, model: ir.Model, path: pathlib.Path | None, run: Callable[[], _Result], notes: Sequence[str] = ()
+) -> _Result | None:
+    """The result of `run`, which calls ONNX Runtime; None, and a finding, if it has no kernel for a node."""
     try:
-        return sessions.run(sessions.session(model, path, write=write), inputs)
+        return run()
     except Exception as error:
         # NOTE: the exceptions of ONNX Runtime have no common base class but Exception.
         at = locations.at_onnx_node(str(error), model)
@@ -99,7 +259,7 @@ def _run(
         if path is not None:
             # NOTE: the folder has a different name in each run, and a finding must stay the same.
             first = first.replace(f"{path.parent}/", "")
-        raise context.fail(RuntimeRejected(error=first), at=at, cause=error) from error
+        raise context.fail(RuntimeRejected(error=first), at=at, notes=notes, cause=error) from error
 
 
 def _missing_kernel(error: Exception, model: ir.Model) -> KernelMissing | None:

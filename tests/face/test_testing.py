@@ -62,11 +62,13 @@ def test_results_are_compared_unless_told_otherwise() -> None:
 
 def test_warnings_fail_only_on_request() -> None:
     model = torch.nn.Sequential(torch.nn.Dropout(0.5))
-    assert assert_exports(model, torch.ones(3)).diagnostics.count(onnxplain.Level.WARNING) == 1
+    named = {"random_outputs": ("dropout",)}
+    assert assert_exports(model, torch.ones(3), **named).diagnostics.count(onnxplain.Level.WARNING) == 2
     strict = onnxplain.DiagnosticOptions(warnings_as_errors=True)
     with pytest.raises(AssertionError, match=r"error\[OXP1007\]"):
-        assert_exports(model, torch.ones(3), diagnostic_options=strict)
-    assert_exports(model, torch.ones(3), diagnostic_options=onnxplain.DiagnosticOptions(warnings_as_errors=True, ignore=("OXP1007",)))
+        assert_exports(model, torch.ones(3), diagnostic_options=strict, **named)
+    lenient = onnxplain.DiagnosticOptions(warnings_as_errors=True, ignore=("OXP1007", "OXP6006"))
+    assert_exports(model, torch.ones(3), diagnostic_options=lenient)
 
 
 def test_bad_arguments_are_no_failed_assertion() -> None:

@@ -18,6 +18,7 @@ from onnxscript import opset20 as op
 import onnxplain
 from onnxplain import ExportFailed, ONNXProgram
 from onnxplain.diagnostics import Diagnostic, Log
+from onnxplain.testing import assert_exports
 
 Load = Callable[..., ModuleType]
 Marked = Callable[..., list[int]]
@@ -196,7 +197,82 @@ def test_what_changes_by_itself_is_not_compared() -> None:
     for model in (Clock(), Draws()):
         log = verified(model, (torch.ones(3),))
         assert not differences(log)
-        assert [event.text.partition(":")[0] for event in log.events if event.stage == "verify"] == ["The outputs were not compared"]
+        (finding,) = (each for each in log.findings if each.rule.id == "OXP6006")
+        assert finding.location is not None
+        assert (
+            "perf_counter_ns" in finding.location.snippet
+            or "torch.rand" in finding.location.snippet
+            or "class Clock" in finding.location.snippet
+        )
+
+
+class Mixed(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        noise = torch.rand(3)
+        looped = torch.cond(x.sum() > 0, lambda y: y + torch.rand(3), lambda y: y - 1, (x,))
+        return x.sin(), noise + 1, looped * 2, x + 0 * noise, x.sum()
+
+
+def test_outputs_without_random_numbers_are_compared() -> None:
+    x = torch.tensor([1.0, 2.0, 3.0])
+    program = onnxplain.export(Mixed(), (x,), verify=True, output_names=["a", "b", "c", "d", "e"])
+    (finding,) = (each for each in program.diagnostics.findings if each.rule.id == "OXP6006")
+    assert finding.rule.outputs == ("b", "c", "d")  # type: ignore[attr-defined]
+    assert finding.location is not None
+    assert finding.location.snippet.strip() == "noise = torch.rand(3)"
+    assert program.verification is not None
+    assert [each.name for each in program.verification.outputs if each.not_compared] == ["b", "c", "d"]
+    compared = [each for each in program.verification.outputs if not each.not_compared]
+    assert all(each.absolute is not None and each.absolute < 1e-6 for each in compared)
+    wrong = {torch.ops.aten.sin.default: lambda x: op.Cos(x)}
+    with pytest.raises(ExportFailed) as failed:
+        onnxplain.export(Mixed(), (x,), verify=True, output_names=["a", "b"], custom_translation_table=wrong)
+    assert [each.rule.output for each in failed.value.findings if each.rule.id == "OXP6002"] == ["a"]  # type: ignore[attr-defined]
+
+
+def test_the_line_of_an_operator_that_becomes_several_nodes(load: Load, marked: Marked) -> None:
+    source = """
+        import torch
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                y = x * 2
+                y = torch.nn.functional.dropout(y, 0.5, True)  # drawn
+                return y + 1
+    """
+    program = onnxplain.export(load(source).Net(), (torch.ones(3),), verify=True)
+    (finding,) = (each for each in program.diagnostics.findings if each.rule.id == "OXP6006")
+    assert finding.location is not None
+    assert finding.location.line == marked("drawn")[0]
+
+
+def test_how_far_outputs_are_apart() -> None:
+    class Pair(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return x.sin(), torch.zeros(2) * x.sum()
+
+    x = torch.tensor([0.5, 100.0])
+    near = {torch.ops.aten.sin.default: lambda x: op.Add(op.Sin(x), op.Constant(value_float=2.0**-15))}
+    program = onnxplain.export(Pair(), (x,), verify=True, custom_translation_table=near)
+    assert program.verification is not None
+    sine, zero = program.verification.outputs
+    assert sine.absolute == pytest.approx(2.0**-15, rel=1e-2)
+    assert sine.relative == pytest.approx(2.0**-15 / 0.4794, rel=1e-2)
+    assert (zero.absolute, zero.relative) == (0, 0)
+    assert onnxplain.export(Pair(), (x,)).verification is None
+
+
+def test_an_assertion_is_told_which_outputs_are_random() -> None:
+    x = torch.tensor([1.0, 2.0, 3.0])
+    options = {"output_names": ["a", "b", "c", "d", "e"]}
+    for named in ((), ("b", "c")):
+        with pytest.raises(AssertionError, match="OXP6006"):
+            assert_exports(Mixed(), x, random_outputs=named, **options)
+    assert assert_exports(Mixed(), x, random_outputs={"b", "c", "d"}, **options).verification is not None
+    assert assert_exports(Mixed(), x, verify=False, **options).verification is None
+    for wrong in ("b", 3):
+        with pytest.raises(onnxplain.InvalidArgument, match="random_outputs"):
+            assert_exports(Mixed(), x, random_outputs=wrong)  # type: ignore[arg-type]
 
 
 class Directions(torch.nn.Module):
@@ -209,7 +285,7 @@ class Directions(torch.nn.Module):
 def test_the_signs_of_vectors_are_no_difference(seed: int) -> None:
     args = (torch.randn(4, 3, generator=torch.Generator().manual_seed(seed)),)
     program = onnxplain.export(Directions(), args, verify=True)
-    assert {finding.rule.id for finding in program.diagnostics.findings} == {"OXP1036"}
+    assert {finding.rule.id for finding in program.diagnostics.findings} == {"OXP1036", "OXP6006"}
     wrong = {torch.ops.aten.sin.default: lambda x: op.Cos(x)}
     with pytest.raises(ExportFailed) as failed:
         onnxplain.export(Directions(), args, verify=True, custom_translation_table=wrong)
@@ -231,8 +307,7 @@ def test_only_what_depends_on_signs_is_not_compared() -> None:
         Bent(), args, {torch.ops.aten.sin.default: lambda x: op.Sin(op.Mul(x, op.Constant(value_float=-1.5)))}, output_names=list("abcde")
     )
     assert [finding.rule.output for finding in differences(log)] == ["d", "e"]  # type: ignore[attr-defined]
-    left_out = [event.text.split()[2] for event in log.events if event.stage == "verify" and "signs" in event.text]
-    assert left_out == ["a", "b", "c"]
+    assert [finding.rule.outputs for finding in log.findings if finding.rule.id == "OXP6006"] == [("a", "b", "c")]  # type: ignore[attr-defined]
 
 
 def test_products_of_two_vectors_depend_on_signs() -> None:

@@ -1,0 +1,107 @@
+"""`verify=True` with dynamic dims: the outputs are compared at other sizes as well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from onnxscript import opset20 as op
+from torch.export import Dim
+
+import onnxplain
+from onnxplain import ExportFailed
+
+
+class Seen(torch.nn.Module):
+    """Notes the sizes of its inputs in eager mode."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: set[tuple[int, ...]] = set()
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        if not torch.compiler.is_exporting():
+            self.sizes.add((*x.shape, *y.shape))
+        return x @ y
+
+
+class Halves(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x[: y.shape[0]] + y
+
+
+class Pooled(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x.flatten(1) @ y
+
+
+HALF = Dim("half", min=1, max=9)
+MADE = {
+    "names": (Seen, (3, 4), (4, 5), {"x": {0: "b", 1: "k"}, "y": {0: "k", 1: "n"}}, [{"b": 4, "k": 6, "n": 8}, {"b": 1, "k": 1, "n": 1}]),
+    "range": (Seen, (3, 4), (4, 5), {"x": {0: Dim("b", min=3, max=4)}, "y": None}, [{"b": 4}]),
+    "least": (Seen, (4, 4), (4, 5), {"x": {0: Dim("b", min=3, max=4)}, "y": None}, [{"b": 3}]),
+    "derived": (Halves, (6,), (3,), {"x": {0: 2 * HALF}, "y": {0: HALF}}, [{"half": 4}, {"half": 1}]),
+    "refused": (Pooled, (2, 3, 4), (12, 2), {"x": {0: "b", 1: "h", 2: "w"}, "y": None}, []),
+    "static": (Seen, (3, 4), (4, 5), None, []),
+    "empty": (Seen, (0, 4), (4, 5), None, []),
+    "hints": (Seen, (3, 4), (4, 5), {"x": {0: Dim.DYNAMIC(min=2, max=3)}, "y": None}, [{"s77": 2}]),
+}
+
+
+@pytest.mark.parametrize(("model", "x", "y", "shapes", "sizes"), MADE.values(), ids=MADE)
+def test_the_sizes(model: type[torch.nn.Module], x: tuple[int, ...], y: tuple[int, ...], shapes: Any, sizes: list[dict[str, int]]) -> None:
+    made = model()
+    inputs = torch.rand(*x), torch.rand(*y)
+    program = onnxplain.export(made, inputs, dynamic_shapes=shapes, verify=True)
+    assert program.verification is not None
+    assert [{name if name[0] != "s" else "s77": size for name, size in each.items()} for each in program.verification.sizes] == sizes
+    (output,) = program.verification.outputs
+    assert output.absolute is not None
+    assert output.absolute < 1e-5
+    if isinstance(made, Seen):
+        b, k, n = x[0], x[1], y[1]
+        others = {(each.get("b", each.get("s77", b)), each.get("k", k), each.get("k", k), each.get("n", n)) for each in sizes}
+        assert made.sizes == {(*x, *y)} | others
+
+
+def cut(x: Any) -> Any:
+    """A translation of `relu` that is right for up to 3 rows."""
+    return op.Slice(op.Relu(x), op.Constant(value_ints=[0]), op.Constant(value_ints=[3]), op.Constant(value_ints=[0]))
+
+
+def fixed(x: Any) -> Any:
+    """A translation of `relu` that is right for 3 rows only; ONNX Runtime refuses others."""
+    return op.Reshape(op.Relu(x), op.Constant(value_ints=[3, 4]))
+
+
+@pytest.mark.parametrize(("wrong", "rule"), [(cut, "OXP6002"), (fixed, "OXP6001")])
+def test_a_difference_at_another_size_only(wrong: Callable[..., Any], rule: str) -> None:
+    table = {torch.ops.aten.relu.default: wrong}
+    x = torch.rand(3, 4)
+    onnxplain.export(torch.relu, (x,), custom_translation_table=table, verify=True)
+    with pytest.raises(ExportFailed) as failed:
+        onnxplain.export(torch.relu, (x,), dynamic_shapes=({0: "rows"},), custom_translation_table=table, verify=True)
+    (finding,) = failed.value.findings
+    assert finding.rule.id == rule
+    assert any("rows = 4" in note for note in finding.notes)
+
+
+def test_values_of_the_example_are_repeated() -> None:
+    class Lookup(torch.nn.Module):
+        def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+            return torch.eye(10)[x] * mask[..., None]
+
+    x, mask = torch.tensor([[9, 0, 3]]), torch.tensor([[True, False, True]])
+    shapes = {"x": {0: "b", 1: "s"}, "mask": {0: "b", 1: "s"}}
+    program = onnxplain.export(Lookup(), (x, mask), dynamic_shapes=shapes, verify=True)
+    assert program.verification is not None
+    assert program.verification.sizes == ({"b": 2, "s": 5}, {"b": 1, "s": 1})
+
+
+def test_dims_of_all_inputs() -> None:
+    model = torch.nn.Linear(4, 2)
+    program = onnxplain.export(model, (torch.rand(3, 4),), dynamic_shapes=True, verify=True)
+    assert program.verification is not None
+    assert [list(each.values()) for each in program.verification.sizes] == [[4], [1]]
