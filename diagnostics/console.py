@@ -39,13 +39,14 @@ def make_console() -> Console:
     return console
 
 
-def render(log: Log, console: Console, written: Mapping[str, pathlib.Path] | None = None) -> None:
+def render(log: Log, console: Console, written: Mapping[str, pathlib.Path] | None = None, details: Iterable[tuple[str, str]] = ()) -> None:
     """Prints `log`.
 
     Args:
         log: The log. At `logging.DEBUG` suppressed findings and events appear as well.
         console: The console to print to.
         written: Files that the export wrote beside the model, by kind: `{"log": path}`.
+        details: Lines about the exported model, each with its label.
     """
     detailed = log.options.verbosity_level <= logging.DEBUG
     for finding in log.findings if detailed else log.active:
@@ -55,6 +56,8 @@ def render(log: Log, console: Console, written: Mapping[str, pathlib.Path] | Non
         for event in log.events:
             show_lines(([(f"{event.stage or 'export'}: ", "label"), (visible(line), "faint")] for line in event.text.splitlines()), console)
     show_lines([[(visible(f"{log.verdict}: {log.summary}"), "headline" if log.succeeded else "error")]], console)
+    for label, text in details:
+        show_lines([[(f"  {label:<8}", "label"), (visible(text), "")]], console)
     files = [(_KINDS.get(artifact.role, "data"), artifact.path) for artifact in log.artifacts]
     for what, path in [*files, *(written or {}).items()]:
         show_lines([[(f"  {what:<8}", "label"), (visible(shown_path(str(path))), "place")]], console)

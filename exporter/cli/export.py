@@ -6,13 +6,16 @@ import dataclasses
 import logging
 import os
 import pathlib
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 import onnxplain.rules
 from onnxplain.diagnostics import SARIF_PROFILES, DiagnosticOptions, InvalidArgument, Level, Log, LogNotSaved, SarifProfile, visible
 from onnxplain.signals import Terminated
+
+if TYPE_CHECKING:
+    from onnxplain.program import ONNXProgram
 
 _STRATEGIES = ("non-strict", "strict", "draft")
 
@@ -156,9 +159,10 @@ def command(
     model = subject_of(loaded.model) if name is None else name
     files = _Files.of(model, output, sarif, "" if profile and report is None else report, repro)
     files.check_other_than(source)
+    program = None
     try:
         with stages.active():
-            log = onnxplain.export(
+            program = onnxplain.export(
                 loaded.model,
                 loaded.args,
                 f=files.output,
@@ -181,7 +185,8 @@ def command(
                 _caller=loaded.definition,
                 _command_line=ctx.meta["onnxplain.command_line"],
                 _on_stage=stages.show,
-            ).diagnostics
+            )
+        log = program.diagnostics
     except onnxplain.ExportFailed as failure:
         log = failure.log
     except (KeyboardInterrupt, Terminated):
@@ -191,7 +196,7 @@ def command(
         raise click.UsageError(str(error)) from error
     except LogNotSaved as error:
         raise click.ClickException(str(error)) from error
-    _show(log, files)
+    _show(log, files, program)
     ctx.exit(log.exit_code)
 
 
@@ -231,11 +236,14 @@ def _parts(target: str) -> tuple[str, str]:
     return source, attribute
 
 
-def _show(log: Log, files: _Files) -> None:
-    """Prints the findings and the files."""
+def _show(log: Log, files: _Files, program: ONNXProgram | None) -> None:
+    """Prints the findings, what was exported, and the files."""
     from onnxplain.diagnostics.console import make_console, render
 
-    render(log, make_console(), {"log": files.sarif, **({"report": files.report} if files.report else {})})
+    from .exported import details
+
+    written = {"log": files.sarif, **({"report": files.report} if files.report else {})}
+    render(log, make_console(), written, () if program is None else details(program))
     for event in log.events:
         if event.stage in ("repro", "sarif") and event.level >= logging.WARNING:
             click.echo(visible(event.text))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import pathlib
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import torch
 from cli_models import MODELS
-from logs import context
 
 import onnxplain
+import onnxplain.api
 
 
 @pytest.fixture
@@ -27,17 +29,19 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
             del sys.modules[name]
 
 
+@functools.cache
+def _program() -> onnxplain.ONNXProgram:
+    return onnxplain.api.export(torch.nn.ReLU(), (torch.ones(3),))
+
+
 @pytest.fixture
 def calls(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
     """Replaces `onnxplain.export` with a function that only records its calls."""
     recorded: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
 
-    class Program:
-        diagnostics = context().log()
-
-    def export(*args: Any, **kwargs: Any) -> Program:
+    def export(*args: Any, **kwargs: Any) -> onnxplain.ONNXProgram:
         recorded.append((args, kwargs))
-        return Program()
+        return _program()
 
     monkeypatch.setitem(vars(onnxplain), "export", export)
     return recorded

@@ -316,3 +316,63 @@ def test_name_tells_models_of_one_class_apart(tmp_path: pathlib.Path, monkeypatc
     assert (tmp_path / "relu-small.onnx").exists()
     for name in ("a/b", "", "a\nb"):
         assert CliRunner().invoke(main, ["export", "model.py:build", "--name", name]).exit_code == 2
+
+
+SHOWN = """\
+import torch
+
+
+class Two(torch.nn.Module):
+    def forward(self, x, past):
+        return {"product": x @ past.transpose(1, 2), "noise": x.sum() + torch.rand(1)}
+
+
+def two():
+    batch = torch.export.Dim("batch", max=64)
+    return Two(), (torch.randn(2, 8, 4), torch.randn(2, 5, 4)), {}, {"x": {0: batch, 1: "time"}, "past": {0: batch}}
+
+
+class Sum(torch.nn.Module):
+    def forward(self, xs):
+        return torch.stack(xs).sum(0)
+
+
+def many():
+    return Sum(), ([torch.full((3,), float(number)) for number in range(10)],)
+
+
+def large():
+    return torch.nn.Linear(1000, 2000), (torch.randn(1, 1000),), {}, {"input": {0: torch.export.Dim("rows", min=4)}}
+"""
+
+
+def shown(target: str, *options: str) -> list[tuple[str, str]]:
+    """The lines about the exported model, each with its label."""
+    lines = run("export", f"shown.py:{target}", "-o", "out.onnx", *options).stdout.splitlines()
+    found = (re.fullmatch(r"  (\w+) +(.*)", line) for line in lines)
+    return [(each[1], each[2]) for each in found if each is not None and each[1] not in ("model", "log")]
+
+
+def test_what_was_exported_is_shown(folder: pathlib.Path) -> None:
+    (folder / "shown.py").write_text(SHOWN.replace("torch.randn(1, 1000)", "torch.randn(5, 1000)"), encoding="utf-8")
+    *lines, (label, verified) = shown("two", "--verify")
+    assert lines[:5] == [
+        ("input", "x: float32[batch, time, 4]"),
+        ("input", "past: float32[batch, 5, 4]"),
+        ("output", "product: float32[batch, time, 5]"),
+        ("output", "noise: float32[1]"),
+        ("dims", "batch: 1 to 64"),
+    ]
+    assert lines[5][0] == "graph"
+    assert re.fullmatch(r"\d+ operators, opset 20, 0 bytes of weights", lines[5][1])
+    assert label == "checked"
+    assert verified.startswith("1 of 2 ")
+    assert verified.count("batch = ") == 2
+    many = shown("many", "--verify", "--opset", "18")
+    assert [text for each, text in many if each == "input"][7:] == ["xs_7: float32[3]", "and 2 more"]
+    assert dict(many)["graph"].split(", ")[1] == "opset 18"
+    assert dict(many)["checked"].startswith("all ")
+    large = dict(shown("large"))
+    assert large["dims"] == "rows: at least 4"
+    assert large["graph"].endswith("8.01 MB of weights")
+    assert large["checked"].startswith("no ")
