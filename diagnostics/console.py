@@ -29,10 +29,17 @@ _KINDS = {"resultFile": "model", "debugOutputFile": "repro"}
 """Role of a file in the log to its name on the terminal."""
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leaves the exception to the command line. Rich would end the process, and its SystemExit looks like one of a model."""
+        # NOTE: rich calls this while it handles the exception.
+        raise
+
+
 def make_console() -> Console:
     """A console for standard output, with colours on a terminal only, and without any style if `NO_COLOR` is set."""
     # NOTE: under NO_COLOR rich keeps bold and underline; a file that asked for no colours should hold no escapes at all.
-    console = Console(color_system=None if os.environ.get("NO_COLOR") else "auto", highlight=False)
+    console = _Console(color_system=None if os.environ.get("NO_COLOR") else "auto", highlight=False)
     if not console.is_terminal:
         # A pipe has no width: a table must not fold its cells to the 80 columns that rich assumes.
         console.width = 10_000

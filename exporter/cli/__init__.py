@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
 import io
 import os
@@ -27,6 +28,10 @@ NEEDS_NO_FOLDER = ("explain", "rules")
 
 JUDGES = ("baseline", "gate")
 """Commands whose exit codes 0 and 1 are a verdict. Without a verdict they exit with 2."""
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+"""A full disk, or a full quota."""
 
 
 class Undecided(click.ClickException):
@@ -108,14 +113,21 @@ class Commands(click.Group):
             ctx.exit(Undecided.exit_code if ctx.meta.get("onnxplain.command") in JUDGES else 128 + ended.signal)
         except BaseException as error:
             # NOTE: click itself ends by raising Exit. A SystemExit comes from other code, and its exit code is not that of this command.
-            # Users see one line about a bug of onnxplain, and no traceback unless they ask for it.
+            # Users see one line, and no traceback unless they ask for it.
             if ctx.meta.get("onnxplain.debug") and isinstance(error, Exception):
                 raise
-            raise click.ClickException(
-                f"onnxplain stopped with an unexpected {visible_lines(described_error(error))}\n"
-                "This is a bug in onnxplain. Please report it at https://github.com/onnxplain/onnxplain/issues, with the command and its "
-                "files. `onnxplain export --verbosity debug` shows the traceback of an export."
-            ) from error
+            raise click.ClickException(_told(error)) from error
+
+
+def _told(error: BaseException) -> str:
+    """What users see of an exception that nothing expected."""
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        return f"The output cannot be written: {error.strerror}."
+    return (
+        f"onnxplain stopped with an unexpected {visible_lines(described_error(error))}\n"
+        "This is a bug in onnxplain. Please report it at https://github.com/onnxplain/onnxplain/issues, with the command and its "
+        "files. `onnxplain export --verbosity debug` shows the traceback of an export."
+    )
 
 
 def _hush() -> None:

@@ -7,9 +7,9 @@ import pathlib
 
 import click
 
-from onnxplain.diagnostics import GATE_FORMATS, InvalidArgument, judge_logs, visible, write_file
+from onnxplain.diagnostics import GATE_FORMATS, InvalidArgument, SourceTree, judge_logs, read_log, visible, write_file
 
-from .outputs import check_output
+from .outputs import check_output, check_unmentioned
 
 _WIDTH = max(map(len, GATE_FORMATS))
 _FORMAT_LINES = "\n".join(f"  {each.name:<{_WIDTH}}  {each.summary}" for each in GATE_FORMATS.values())
@@ -56,6 +56,9 @@ def command(
         if os.path.realpath(output) in [os.path.realpath(path) for path in (*logs, baseline) if path is not None]:
             raise click.UsageError(f"--output: expected a file other than the logs and the baseline, got {str(output)!r}")
         check_output(output)
+        tree = SourceTree.around()
+        for log in logs:
+            check_unmentioned(output, read_log(log, tree), tree)
     if baseline is not None:
         # NOTE: the gate writes into the logs.
         for log in logs:

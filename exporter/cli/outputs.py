@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 
 import click
 
-from onnxplain.diagnostics import check_regular
+from onnxplain.diagnostics import Log, SourceTree, check_regular
 
 
 def check_output(path: pathlib.Path, option: str = "--output") -> None:
@@ -20,3 +21,15 @@ def check_output(path: pathlib.Path, option: str = "--output") -> None:
     except OSError as error:
         hint = "" if option != "--output" else f" Without {option} the command writes to standard output."
         raise click.UsageError(f"{option}: expected a regular file, got {str(path)!r} ({error.strerror}).{hint}") from error
+
+
+def check_unmentioned(path: pathlib.Path, log: Log, tree: SourceTree) -> None:
+    """Refuses a path of a file that `log` names, such as a source or an exported model.
+
+    Raises:
+        click.UsageError: The log names it.
+    """
+    # NOTE: paths of missing sources and of outputs are relative to the folder of the export, which may be either.
+    named = {os.path.realpath(folder / each) for each in set(log.files()) for folder in (tree.root, pathlib.Path())}
+    if os.path.realpath(path) in named:
+        raise click.UsageError(f"--output: expected a file that the log does not name, got {str(path)!r}")

@@ -9,7 +9,7 @@ import click
 
 from onnxplain.diagnostics import SourceTree, read_log, visible, write_file
 
-from .outputs import check_output
+from .outputs import check_output, check_unmentioned
 
 
 @click.command("report", epilog="Exits with 2 if LOG is not a log of onnxplain.")
@@ -39,10 +39,7 @@ def command(log: pathlib.Path, output: pathlib.Path | None, root: pathlib.Path |
     if output is None:
         click.echo(markdown.to_markdown(restored), nl=False)
         return
-    # NOTE: paths of missing sources and of outputs are relative to the folder of the export, which may be either.
-    spoken = {os.path.realpath(folder / path) for path in set(restored.files()) for folder in (tree.root, pathlib.Path())}
-    if os.path.realpath(output) in spoken:
-        raise click.UsageError(f"--output: expected a file that the log does not speak of, got {str(output)!r}")
+    check_unmentioned(output, restored, tree)
     try:
         write_file(output, markdown.to_markdown(restored))
     except OSError as error:

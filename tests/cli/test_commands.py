@@ -55,6 +55,16 @@ def test_a_pipe_without_unicode_is_no_reason_to_fail() -> None:
     assert "\\u03c0" in ran.stdout
 
 
+@pytest.mark.parametrize("command", [["rules"], ["rules", "--json"], ["explain", "OXP1001"]], ids=" ".join)
+def test_a_reader_that_has_gone_is_no_bug(command: list[str]) -> None:
+    """As with `onnxplain rules | head`."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    ran = subprocess.run([sys.executable, "-m", "onnxplain", *command], check=False, stdout=writing, stderr=subprocess.PIPE, text=True)
+    os.close(writing)
+    assert (ran.returncode, ran.stderr) == (1, "")
+
+
 def test_rules_lists_every_rule_once_a_line_when_piped() -> None:
     lines = [line for line in run("rules").stdout.splitlines() if line.startswith(" ")]
     assert [line.split()[0] for line in lines] == [rule.id for rule in Rule.all()]

@@ -31,16 +31,18 @@ def test_an_output_replaces_nothing_else(here: pathlib.Path, command: str, outpu
     told = run(*COMMANDS[command], "-o", output)
     assert told.exit_code == 2, told.output
     assert "unexpected" not in told.output
+    assert ("standard output" in told.stderr) is (output in ("pipe", "folder/pipe", "round"))
     assert pathlib.Path(LOG).read_bytes() == before
     assert (here / "pipe").is_fifo()
     assert (here / "link").is_symlink()
 
 
 @pytest.mark.parametrize("output", ["net.py", "sub/../net.py", "folder/net.py"])
-def test_a_report_replaces_no_source_of_its_log(here: pathlib.Path, output: str) -> None:
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_output_replaces_no_source_of_a_log(here: pathlib.Path, command: str, output: str) -> None:
     before = (here / "net.py").read_bytes()
-    told = run("report", LOG, "-o", output)
-    assert (told.exit_code, "speak" in told.output) == (2, True), told.output
+    told = run(*COMMANDS[command], "-o", output)
+    assert (told.exit_code, "does not name" in told.output) == (2, True), told.output
     assert (here / "net.py").read_bytes() == before
 
 
@@ -60,6 +62,7 @@ def test_a_gate_judges_no_loop_and_rewrites_no_pipe(here: pathlib.Path, log: str
             assert (told.exit_code, "unexpected" in told.output) == (2, False), told.output
     told = run("baseline", "accept", LOG, "--baseline", log)
     assert (told.exit_code, "unexpected" in told.output) == (2, False), told.output
+    assert "standard output" not in told.output
     assert (here / "pipe").is_fifo()
 
 

@@ -240,6 +240,17 @@ def test_output_that_cannot_be_written(arguments: Sequence[str]) -> None:
     assert told.returncode == 2
 
 
+@pytest.mark.skipif(not pathlib.Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize(("arguments", "code"), [(("gate", LOG), 2), (("report", LOG), 1), (("rules",), 1)])
+def test_a_full_disk_is_no_bug_of_ours(arguments: Sequence[str], code: int) -> None:
+    write([])
+    with pathlib.Path("/dev/full").open("w") as full:
+        told = subprocess.run([sys.executable, "-m", "onnxplain", *arguments], stdout=full, stderr=subprocess.PIPE, check=False, text=True)
+    assert told.returncode == code
+    assert os.strerror(errno.ENOSPC) in told.stderr
+    assert "bug" not in told.stderr
+
+
 def read_only(path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.chmod(0o444)
     access = os.access
