@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import functools
 import hashlib
 import json
 import os
 import pathlib
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +31,22 @@ SECRET = "token = 'hunter2'\n"
 Change = Callable[[dict[str, Any]], None]
 
 
+_ROOT = "{ROOT}"
+
+
+@functools.cache
+def _log() -> str:
+    """The log of the source, with `_ROOT` for its folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, log = pathlib.Path(folder, "net.py"), pathlib.Path(folder, "net.sarif")
+        source.write_text(SOURCE, encoding="utf-8")
+        scope: dict[str, Any] = {}
+        exec(compile(SOURCE, str(source), "exec"), scope)
+        with pytest.raises(onnxplain.ExportFailed):
+            onnxplain.export(scope["Net"](), (torch.ones(3),), sarif=log, control_flow="report")
+        return log.read_text(encoding="utf-8").replace(folder, _ROOT)
+
+
 class Victim:
     """A user's folder with a source and its log, beside a file that is none of the log's business."""
 
@@ -40,10 +58,7 @@ class Victim:
         self.source.write_text(SOURCE, encoding="utf-8")
         self.secret.write_text(SECRET, encoding="utf-8")
         self.log = self.root / "net.sarif"
-        scope: dict[str, Any] = {}
-        exec(compile(SOURCE, str(self.source), "exec"), scope)
-        with pytest.raises(onnxplain.ExportFailed):
-            onnxplain.export(scope["Net"](), (torch.ones(3),), sarif=self.log, control_flow="report")
+        self.log.write_text(_log().replace(_ROOT, str(self.root)), encoding="utf-8")
         self.document = json.loads(self.log.read_text(encoding="utf-8"))
         self.run_of(self.document)["originalUriBaseIds"]["SRCROOT"] = {"uri": self.root.as_uri() + "/"}
         self.change_of(self.document)["artifactLocation"] = {"uri": "net.py", "uriBaseId": "SRCROOT"}

@@ -13,7 +13,7 @@ def told(findings: tuple[Diagnostic, ...], caller: str) -> str:
     parts = []
     for finding in findings:
         rule = finding.rule
-        fields = ", ".join(f"{name}={value!r}" for name, value in vars(rule).items() if name not in ("error", "type"))
+        fields = ", ".join(f"{name}={value!r}" for name, value in vars(rule).items() if name not in ("error", "type", "difference"))
         places = [_place(place, caller) for place in (finding.location, *finding.related) if place is not None]
         notes = ["  note"] * len(finding.notes)
         parts += [f"{rule.id}{' fails' if finding.fails else ''} at {' and '.join(places)}: {fields}", *notes, *map(_shown, finding.fixes)]

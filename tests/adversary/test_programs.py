@@ -245,11 +245,11 @@ def attack(seed: int, number: int, folder: pathlib.Path) -> Iterator[tuple[Progr
     Version(torch.__version__) < Version("2.12"), reason="the counts of unique elements have another dtype in torch 2.11's graph"
 )
 def test_random_programs_export_or_are_refused_for_a_reason(tmp_path: pathlib.Path) -> None:
-    verdicts = list(attack(1, 40, tmp_path))
+    verdicts = list(attack(1, 30, tmp_path))
     assert [(verdict, made.source()) for made, verdict in verdicts if verdict.is_fault] == []
     # NOTE: a run in which most programs are refused, or run at one size only, would show little.
-    assert sum(verdict.kind == "exported" for _, verdict in verdicts) > 20
-    assert sum(verdict.others > 1 for _, verdict in verdicts) > 5
+    assert sum(verdict.kind == "exported" for _, verdict in verdicts) > 15
+    assert sum(verdict.others > 1 for _, verdict in verdicts) > 4
 
 
 def main(seed: int, number: int, folder: pathlib.Path) -> None:

@@ -143,7 +143,9 @@ def test_schema(logs: list[pathlib.Path]) -> None:
 def test_multitool(logs: list[pathlib.Path], profile: str, packages: None, tmp_path: pathlib.Path) -> None:
     if not shutil.which("git"):
         pytest.skip("git is missing: logs tell no commit")
-    complaints = [f"{each.log.name}: {each.text}" for each in multitool.validate(logs, tmp_path) if not excused(each, profile)]
+    # NOTE: it takes half a second for a log. Of a corpus it reads every fourth one of a profile, and others in each.
+    own = logs[SARIF_PROFILES.index(profile) :: 4] if len(logs) > 50 else logs
+    complaints = [f"{each.log.name}: {each.text}" for each in multitool.validate(own, tmp_path) if not excused(each, profile)]
     assert not complaints, "\n".join(complaints)
 
 

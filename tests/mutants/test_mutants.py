@@ -98,8 +98,10 @@ def test_rooms_have_sources_and_tests() -> None:
     assert rooms.installed(rooms.ROOT / "diagnostics" / "gate" / "formats.py") == pathlib.Path("onnxplain/diagnostics/gate/formats.py")
 
 
-@pytest.mark.parametrize("equivalent", rooms.equivalents(), ids=lambda each: each.mutant)
-def test_equivalents_exist(equivalent: rooms.Equivalent) -> None:
+@pytest.mark.parametrize("file", sorted({each.file for each in rooms.equivalents()}))
+def test_equivalents_exist(file: str) -> None:
     """An entry whose line has changed is of no use any more."""
-    assert equivalent.why
-    assert any(equivalent.matches(mutant) for mutant in mutations.mutants_of(rooms.ROOT / equivalent.file))
+    mutants = list(mutations.mutants_of(rooms.ROOT / file))
+    for equivalent in rooms.equivalents():
+        assert equivalent.why
+        assert equivalent.file != file or any(map(equivalent.matches, mutants)), equivalent.mutant

@@ -8,11 +8,12 @@ import pathlib
 import shlex
 import shutil
 import subprocess
-import sys
+from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import warm
 import yaml
 from sarif_checks import check_log
 
@@ -28,10 +29,8 @@ class Repository:
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder / "clone"
         commands = folder / "bin"
-        commands.mkdir()
-        for name, script in {"onnxplain": f'exec "{sys.executable}" -m onnxplain "$@"', "pip": "exit 0"}.items():
-            (commands / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-            (commands / name).chmod(0o755)
+        (commands / "pip").write_text("#!/bin/sh\nexit 0\n", encoding="utf-8")
+        (commands / "pip").chmod(0o755)
         self._environment = {**os.environ, "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}", "CI_DEFAULT_BRANCH": "main"}
         origin = folder / "origin"
         (origin / "models").mkdir(parents=True)
@@ -61,8 +60,10 @@ COMMIT = "git -c user.name=somebody -c user.email=somebody@example.com commit --
 
 
 @pytest.fixture
-def repository(tmp_path: pathlib.Path) -> Repository:
-    return Repository(tmp_path)
+def repository(tmp_path: pathlib.Path) -> Iterator[Repository]:
+    (tmp_path / "bin").mkdir()
+    with warm.installed(tmp_path / "bin" / "onnxplain"):
+        yield Repository(tmp_path)
 
 
 def recipe(name: str) -> Any:

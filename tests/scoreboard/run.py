@@ -27,7 +27,9 @@ _ROUNDS = 3
 """How many times findings after a fix are fixed as well."""
 
 _PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload(["onnxplain.api", "onnxruntime", "onnxscript"])
+_PROCESSES.set_forkserver_preload(
+    ["onnxplain.pipeline", "onnxplain.api", "onnxplain.diagnostics.sarif", "onnxplain.ops", "onnxruntime", "onnxscript", "torch._dynamo"]
+)
 
 
 def run(who: str, case: Case, logs: pathlib.Path | None = None) -> dict[str, Any]:
@@ -75,11 +77,15 @@ def _answer(
 
 def ours(case: Case, logs: pathlib.Path | None = None) -> dict[str, Any]:
     """onnxplain's export, verified, and compared with eager PyTorch on the case's other inputs."""
+    import torch
+    from told import told
+
     import onnxplain
     from onnxplain.diagnostics import sarif as sink
 
     started = time.perf_counter()
     module = cases.load(case.path)
+    torch.manual_seed(0)
     model, args, kwargs, options = cases.build(module)
     script = case.path.with_name(USER.name)
     user = cases.load(script if script.exists() else USER)
@@ -101,14 +107,14 @@ def ours(case: Case, logs: pathlib.Path | None = None) -> dict[str, Any]:
     # A case without a mark leaves the line open.
     here = [finding for finding in found if finding.location is not None and (not case.lines or finding.location.line in case.lines)]
     judged = first if case.expect == "error" or not here else here[0]
-    told = {finding.location.line for finding in here if finding.location is not None}
+    lines = {finding.location.line for finding in here if finding.location is not None}
     result: dict[str, Any] = {
         "outcome": outcome,
         "rule": judged.rule.id if judged else "",
         "level": judged.level.value if judged else "ok",
         "worst": first.level.value if first else "ok",
         "line": judged in here,
-        "all_lines": case.lines <= told,
+        "all_lines": case.lines <= lines,
         "stage": judged is not None and (not case.stages or judged.stage in case.stages),
         "internal": any(finding.rule.id == "OXP0001" for finding in log.findings),
         "action": judged is not None and bool(judged.fixes),
@@ -117,6 +123,7 @@ def ours(case: Case, logs: pathlib.Path | None = None) -> dict[str, Any]:
         "seconds": seconds,
         "message": str(judged.rule) if judged else "",
         "findings": [(finding.rule.id, finding.location.line if finding.location else None) for finding in log.active],
+        "told": told(log.findings, str(user.__file__)),
     }
     ways: list[Any] = []
     if judged is not None and case.expect == "error" and result["edits"]:
