@@ -16,7 +16,7 @@ def told(findings: tuple[Diagnostic, ...], caller: str) -> str:
         fields = ", ".join(f"{name}={value!r}" for name, value in vars(rule).items() if name not in ("error", "type", "difference"))
         places = [_place(place, caller) for place in (finding.location, *finding.related) if place is not None]
         notes = ["  note"] * len(finding.notes)
-        parts += [f"{rule.id}{' fails' if finding.fails else ''} at {' and '.join(places)}: {fields}", *notes, *map(_shown, finding.fixes)]
+        parts += [f"{rule.id}{' fails' if finding.fails else ''} at {' and '.join(places)}: {fields}", *notes, *map(shown, finding.fixes)]
     return "".join(f"{part}\n" for part in parts) or "no finding\n"
 
 
@@ -27,7 +27,8 @@ def _place(place: Location, caller: str) -> str:
     return f"{place.line}:{column}{f' of {place.module}' if place.module else ''}"
 
 
-def _shown(fix: Fix) -> str:
+def shown(fix: Fix) -> str:
+    """The confidence of a fix, and its code."""
     code = [*_changed(fix.edits), *fix.snippet.splitlines()]
     return "\n".join([f"  {fix.confidence.name}", *(f"  | {line}".rstrip() for line in code)])
 

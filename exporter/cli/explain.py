@@ -39,7 +39,8 @@ def _find(id: str) -> type[Rule]:
     rule = names.get(id.lower())
     if rule is None:
         # NOTE: of equally similar ids, those that differ at the fewest positions come first.
-        similar = sorted(difflib.get_close_matches(id.lower(), names, n=10), key=lambda name: sum(map(operator.ne, name, id.lower())))
+        similar = difflib.get_close_matches(id.lower(), names, n=len(names))
+        similar.sort(key=lambda name: sum(map(operator.ne, name, id.lower())))
         near = [f"{rule.id} ({rule.__name__})" for rule in map(names.__getitem__, similar[:3])]
         hint = f"The nearest are {', '.join(near)}." if near else "`onnxplain rules` lists all rules."
         raise click.UsageError(f"There is no rule {id}. {hint}")

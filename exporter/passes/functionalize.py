@@ -337,7 +337,7 @@ def _functional(target: OpOverload) -> OpOverload | None:
     written = [position for position, each in enumerate(expected) if each.alias_info is not None and each.alias_info.is_write]
     name = schema(target).name.partition("::")[2]
     plain = name[3:].removesuffix("__") if name.startswith("__i") else name.removesuffix("_")
-    if written != [0] or plain == name:
+    if written != [0]:
         return None
     is_view = torch.Tag.inplace_view in target.tags
     namespace = getattr(torch.ops, target.namespace)

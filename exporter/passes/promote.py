@@ -51,6 +51,7 @@ _BECOMES_COMPLEX = frozenset(
 gets a real one."""
 _WRAP = frozenset({"aten::div", "aten::divide", "aten::floor_divide"})
 """Operators that convert a Python number to the integer dtype of their result, and drop the bits that do not fit."""
+_INTEGERS = frozenset({torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64})
 _SYMBOLIC = {torch.SymInt: torch.int64, torch.SymFloat: torch.float32, torch.SymBool: torch.bool}
 """The dtypes of numbers that are computed from sizes, in ONNX."""
 _MASKS = frozenset({"condition", "mask"})
@@ -122,7 +123,7 @@ def _value(argument: Any) -> Any:
 
 def _cast_operands(graph: torch.fx.Graph, node: torch.fx.Node, dtype: torch.dtype) -> None:
     assert isinstance(node.target, OpOverload)
-    wraps = schema(node.target).name in _WRAP and not (dtype.is_floating_point or dtype.is_complex or dtype is torch.bool)
+    wraps = schema(node.target).name in _WRAP and dtype in _INTEGERS
 
     def cast(argument: Any) -> Any:
         value = _value(argument)

@@ -91,8 +91,9 @@ def infer_output_dtypes(signature: ir.schemas.OpSignature, inputs: Bound, attrib
         node.outputs[0].dtype = ir.DataType(attributes["to"])
         return
     if signature.name == "SequenceAt":
-        if node.inputs[0] is not None and node.inputs[0].dtype not in (None, ir.DataType.UNDEFINED):
-            node.outputs[0].type = ir.TensorType(node.inputs[0].dtype)
+        dtype = _element_dtype(attributes, node)
+        if dtype is not None and dtype is not ir.DataType.UNDEFINED:
+            node.outputs[0].dtype = dtype
         return
     types = {
         parameter.type_constraint.name: value.dtype

@@ -71,6 +71,24 @@ def test_rules_lists_every_rule_once_a_line_when_piped() -> None:
     assert [line.split()[1] for line in lines] == [rule.level.value for rule in Rule.all()]
 
 
+def test_summaries_are_in_one_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+    for width in ("100", "20"):
+        monkeypatch.setenv("COLUMNS", width)
+        lines = [line for line in run("rules").stdout.splitlines() if line.startswith(" ")]
+        column = len("  OXP1001  warning  ") + max(len(rule.__name__) for rule in Rule.all()) + 2
+        assert {line[column - 2 : column] for line in lines} == {"  "}
+        assert " " not in {line[column] for line in lines}
+        # A word that is longer may stand alone in the column, which has 20 characters at least.
+        room = max(int(width) - column, 20)
+        assert all(len(line) - column <= room or " " not in line[column:] for line in lines)
+        assert any(len(line) - column > room - 5 for line in lines)
+        told = {line.split()[0]: line[column:] for line in lines if line.split()[0].startswith("OXP")}
+        assert all(rule.page.summary.startswith(told[rule.id]) for rule in Rule.all())
+        assert len(lines) > len(told) == len([*Rule.all()])
+
+
 def test_rules_as_json() -> None:
     listed = json.loads(run("rules", "--json").stdout)
     schema = json.loads(importlib.resources.files("onnxplain.schemas").joinpath("rules.schema.json").read_text(encoding="utf-8"))
@@ -106,7 +124,10 @@ def test_explain_takes_several_rules() -> None:
 def test_explain_names_the_nearest_rules() -> None:
     result = run("explain", "OXP10O1")
     assert result.exit_code == 2
-    assert re.search(r"OXP10\d1", result.stderr)
+    near = re.findall(r"(OXP\d{4}) \(", result.stderr)
+    assert len(near) == 3
+    assert all(re.fullmatch(r"OXP10\d1", each) for each in near)
+    assert not re.search(r"OXP\d{4}", run("explain", "qqqq").stderr)
 
 
 def test_a_report_goes_to_the_output_or_to_another_file_than_the_log(tmp_path: pathlib.Path) -> None:

@@ -48,7 +48,8 @@ def test_what_export_is_called_with(folder: pathlib.Path, calls: list[Any]) -> N
     assert example.shape == (3,)
     assert kwargs["f"] == pathlib.Path("Double.onnx")
     assert kwargs["sarif"] == pathlib.Path(".sarif", "Double.sarif")
-    assert kwargs["report"] is False
+    assert {name for name, value in kwargs.items() if value is False} == {"report", "repro", "verify", "profile"}
+    assert (kwargs["name"], kwargs["control_flow"], kwargs["sarif_profile"]) == (None, "rewrite", "full")
     assert kwargs["external_data"] is None
     assert kwargs["opset_version"] is None
     assert kwargs["optimize"] is True
@@ -64,14 +65,15 @@ def test_options_reach_export(calls: list[Any]) -> None:
     given = (
         "models.py:with_all -o out/a.onnx --sarif s.sarif --report=r.md --opset 18 --verify --warnings-as-errors --select OXP1,oxp2 "
         "--select OXP3 --ignore oxp1003 --level OXP1007=note --level oxp4=ERROR --verbosity debug --external-data --no-optimize "
-        "--strategy strict --strategy draft --profile --no-try-fixes"
+        "--strategy strict --strategy draft --profile --no-try-fixes --name net --control-flow report --sarif-profile github --repro=r.py"
     )
     assert run("export", *shlex.split(given)).exit_code == 0
     (_, args), kwargs = calls[0]
     assert args == ()
     assert kwargs["kwargs"]["x"].shape == (3, 4)
     assert kwargs["dynamic_shapes"] == {"x": {0: "batch"}}
-    assert [str(kwargs[name]) for name in ("f", "sarif", "report")] == [str(pathlib.Path("out/a.onnx")), "s.sarif", "r.md"]
+    assert [str(kwargs[name]) for name in ("f", "sarif", "report", "repro")] == [str(pathlib.Path("out/a.onnx")), "s.sarif", "r.md", "r.py"]
+    assert (kwargs["name"], kwargs["control_flow"], kwargs["sarif_profile"]) == ("net", "report", "github")
     assert (kwargs["opset_version"], kwargs["verify"], kwargs["external_data"], kwargs["optimize"]) == (18, True, True, False)
     assert (kwargs["strategies"], kwargs["profile"], kwargs["try_fixes"]) == (("strict", "draft"), True, False)
     assert kwargs["diagnostic_options"] == DiagnosticOptions(
@@ -235,7 +237,7 @@ def test_option_values_that_are_wrong(args: list[str], calls: list[Any]) -> None
     ("error", "code", "told"),
     [
         (InvalidArgument("opset_version: expected an int"), 2, "opset_version: expected an int"),
-        (KeyboardInterrupt(), 130, ""),
+        (KeyboardInterrupt(), 130, "Double.sarif names the line that was running.\nInterrupted."),
         (Terminated(signal.SIGTERM), 143, "SIGTERM"),
         (ZeroDivisionError("a fault"), 1, "ZeroDivisionError: a fault"),
         (PermissionError(13, "Permission denied", "a.sarif"), 1, "a.sarif"),

@@ -307,6 +307,22 @@ def test_what_changes_meanwhile_is_not_overwritten(here: pathlib.Path, monkeypat
         assert path.read_text(encoding="utf-8") == SOURCE + "four = 4\n"
 
 
+def test_a_file_that_changes_while_others_are_written_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = write(SOURCE), write(SOURCE, "b.py")
+    put = EditedFile.put
+
+    def late(file: EditedFile, new: Prepared) -> None:
+        if file.path.name == "b.py":
+            write(SOURCE + "four = 4\n", "b.py")
+        put(file, new)
+
+    monkeypatch.setattr(EditedFile, "put", late)
+    result = told([fix(edit(1, 1, 4, "eins"))], [fix(edit(2, 1, 4, "zwei", file="b.py"))])
+    assert result.exit_code == 1
+    assert "1 of 2 files were changed" in result.stderr
+    assert [path.read_text(encoding="utf-8") for path in (first, second)] == [SOURCE.replace("one", "eins"), SOURCE + "four = 4\n"]
+
+
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may give files away")
 def test_a_file_keeps_its_owner() -> None:
     path = write(SOURCE)

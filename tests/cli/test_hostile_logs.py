@@ -256,7 +256,9 @@ def test_each_finding_without_an_edit_has_a_reason(victim: Victim) -> None:
     nothing = victim.fix()
     assert (guess.exit_code, nothing.exit_code) == (0, 0)
     assert "--unsafe" in guess.stderr
-    assert len(nothing.stderr.splitlines()) == len(victim.run_of(victim.document)["results"])
+    lines = nothing.stderr.splitlines()
+    assert len(lines) == len(victim.run_of(victim.document)["results"])
+    assert all("`onnxplain report`" in line for line in lines)
 
 
 @pytest.mark.parametrize("base", ["ELSEWHERE", "PACKAGES", "OTHER", ""])

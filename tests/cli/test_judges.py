@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pathlib
 import re
+import sys
 
 import click
 import pytest
 from gate_logs import BASELINE, LOG, run, write
 
-from onnxplain.cli import JUDGES
+from onnxplain.cli import JUDGES, main
 from onnxplain.diagnostics import GATE_FORMATS
 
 JUDGE = {"gate": ("gate", LOG), "baseline": ("baseline", "accept", LOG)}
@@ -68,6 +69,20 @@ def test_what_keeps_a_command_from_its_end(
         ended = run(*arguments)
         assert (name, ended.exit_code) == (name, code if name in JUDGES else other)
         assert ("thunder" in ended.stderr) is is_told
+        assert ("Interrupted." in ended.stderr) is isinstance(error, KeyboardInterrupt)
+
+
+@pytest.mark.skipif(not pathlib.Path("/dev/full").exists(), reason="needs a device that is full")
+@pytest.mark.parametrize("arguments", [("gate", "missing"), ("explain", "OXP")])
+def test_a_message_that_cannot_be_written_is_no_verdict(arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    with pathlib.Path("/dev/full").open("w") as full:
+        monkeypatch.setattr(sys, "stderr", full)
+        with pytest.raises(SystemExit) as ended:
+            main([*arguments])
+        assert ended.value.code == 2
+        # When Python ends, it writes what is left, and would exit with another code if that failed.
+        full.write("rest")
+        full.flush()
 
 
 def test_a_report_that_cannot_be_written_is_no_verdict() -> None:

@@ -96,6 +96,20 @@ def test_any_number_of_findings_of_any_length_is_shown_or_counted(source: str, t
     assert [500 - whole - brief, 500 - report.count("- Warning OXP1007")] == list(map(int, left_out))
 
 
+def test_a_table_is_filled_to_its_limit() -> None:
+    def rows(*lengths: int) -> list[int]:
+        made = context()
+        for number, length in enumerate(lengths):
+            made.report(UnsupportedOperator(operator=f"{number:02}{'x' * (length - 2)}", nearest=""))
+        return [len(line) for line in markdown.to_markdown(made.log()).splitlines() if re.match(r"\|.*\dxx", line)]
+
+    (beside,) = (length - 100 for length in rows(100))
+    whole = 5_000 // (100 + beside) - 1
+    rest = 5_000 - whole * (100 + beside) - beside
+    assert len(rows(*[100] * whole, rest)) == whole + 1
+    assert len(rows(*[100] * whole, rest + 1)) == whole
+
+
 LONG: dict[str, tuple[int, Callable[[DiagnosticContext, str], object]]] = {
     "block": (8_000, lambda made, text: made.report(InternalError(stage="", error=""), notes=[f"Two lines:\n{text}"])),
     "sentence": (2_000, lambda made, text: made.report(InternalError(stage="", error=""), notes=[text])),

@@ -65,6 +65,18 @@ def test_folders_are_hidden_in_addresses(tmp_path: pathlib.Path) -> None:
         assert "model.py" in shown
 
 
+def test_folders_around_the_root_are_named_by_their_way_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/people/ada")
+    monkeypatch.setenv("LOGNAME", "root")
+    for root, shown in (
+        ("/work/team/checkout", "a.py ../b.py ../../c.py /people/d.py <home>/e.py"),
+        # A folder that holds the home as well is no secret of the checkout.
+        ("/people/ada/checkout", "/work/team/checkout/a.py /work/team/b.py /work/c.py /people/d.py <home>/e.py"),
+    ):
+        texts = "/work/team/checkout/a.py /work/team/b.py /work/c.py /people/d.py /people/ada/e.py"
+        assert privacy_of(pathlib.Path(root)).text(texts) == shown
+
+
 @pytest.mark.parametrize("kept", [4, 8, 15])
 @pytest.mark.parametrize("is_end", [False, True])
 def test_a_secret_is_hidden_where_a_long_text_was_cut(

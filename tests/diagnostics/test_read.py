@@ -255,6 +255,17 @@ def test_what_is_no_log_is_refused(kind: str, source: str) -> None:
     assert "Traceback" not in told.stderr
 
 
+@pytest.mark.parametrize(("error", "why"), [(OSError(28, "No space left", "x"), "No space left"), (OSError("a fault"), "a fault")])
+def test_why_a_log_cannot_be_read(error: OSError, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(pathlib.Path, "open", broken)
+    with pytest.raises(UnreadableLog) as caught:
+        read_log(pathlib.Path("broken.sarif"))
+    assert str(caught.value).endswith(f": {why}")
+
+
 def test_the_log_is_not_overwritten(source: str) -> None:
     path = saved(failed(source))
     assert run(str(path), "-o", str(path)).exit_code == 2

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
 from onnxscript import opset20 as op
 
 import onnxplain
-from onnxplain.rules import ConstraintViolated, MutationDropped
+from onnxplain.rules import ConstraintViolated, MutationDropped, MutationNotRemoved
 from onnxplain.source import locations
 
 
@@ -542,6 +544,35 @@ def test_a_write_to_repeated_elements_is_refused(fixed: bool) -> None:
     assert [each.rule.id for each in failed.value.findings] == ["OXP2001"]
 
 
+def test_a_custom_operator_that_writes_is_refused_whatever_comments_say(load: Callable[..., ModuleType], marked: Any) -> None:
+    module = load("""
+        import torch
+
+        LIBRARY = torch.library.Library("onnxplain_writes", "FRAGMENT")
+        LIBRARY.define("touch(Tensor(a!) x) -> ()")
+
+        @torch.library.impl(LIBRARY, "touch", "CompositeExplicitAutograd")
+        def touch(x):
+            x.zero_()
+
+        @torch.library.register_fake("onnxplain_writes::touch", lib=LIBRARY)
+        def _(x):
+            return None
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                y = x.clone()
+                torch.ops.onnxplain_writes.touch(y)  # onnxplain: ignore[OXP2001]
+                return x - y
+    """)
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(module.Net(), (torch.ones(3),))
+    (finding,) = failed.value.findings
+    assert (finding.rule, finding.blocking) == (MutationNotRemoved(operator="onnxplain_writes::touch"), True)
+    assert finding.location is not None
+    assert [finding.location.line] == marked("onnxplain: ignore[OXP2001]")
+
+
 def test_an_expansion_that_repeats_nothing_is_written() -> None:
     class Expanded(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -586,8 +617,11 @@ def rows_of_which_the_size_is_read(x: torch.Tensor) -> torch.Tensor:
         (rows_of_which_the_size_is_read, 1, []),
     ],
 )
-def test_a_copy_that_is_a_view_at_size_one_is_told(function: Callable[[torch.Tensor], torch.Tensor], least: int, told: list[str]) -> None:
-    program = onnxplain.export(function, (torch.ones(4, 5, 3),), dynamic_shapes=({0: torch.export.Dim("batch", min=least)},))
+@pytest.mark.parametrize("example", [2, 4])
+def test_a_copy_that_is_a_view_at_size_one_is_told(
+    function: Callable[[torch.Tensor], torch.Tensor], least: int, told: list[str], example: int
+) -> None:
+    program = onnxplain.export(function, (torch.ones(example, 5, 3),), dynamic_shapes=({0: torch.export.Dim("batch", min=least)},))
     found = [each for each in program.diagnostics.findings if each.rule.id == "OXP1011"]
     assert [each.location.snippet for each in found if each.location] == told
     assert [each.rule.arguments() for each in found] == [("dim", "constraint") for _ in told]

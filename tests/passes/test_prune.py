@@ -47,3 +47,11 @@ def test_a_size_from_data_that_equals_an_inputs_is_told(model: torch.nn.Module, 
     assert [(each.rule.id, each.location and each.location.line) for each in program.diagnostics.findings] == [
         (CheckDropped.id, model.forward.__code__.co_firstlineno + 2)
     ]
+
+
+def test_a_log_has_the_graphs_before_and_after_the_passes() -> None:
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(lambda x: torch.linalg.eigvals(x.clone().relu_()).real, (torch.ones(3, 3),))
+    graphs = {graph.name: graph.text for graph in failed.value.log.graphs}
+    assert "aten.linalg_eigvals." in graphs["captured"]
+    assert "aten.linalg_eig." in graphs["prepared"]

@@ -358,6 +358,10 @@ def test_constants_are_used_up_to_the_limit() -> None:
         assert (folded("Neg", [np.ones(size)], {}) is not None) is is_folded
         assert (folded("Expand", [np.ones(1), ints([size])], {}) is not None) is is_folded
         assert (folded("ReduceSum", [np.ones(size), None], {}) is not None) is is_folded
+        assert (folded("Range", [np.array(-1), np.array(size - 1), np.array(1)], {}) is not None) is is_folded
+        assert (folded("Range", [np.array(1 << 40), np.array((1 << 40) + size), np.array(1)], {}) is not None) is is_folded
+        assert (folded("Tile", [np.ones((1, 1)), ints([1, size])], {}) is not None) is is_folded
+        assert (folded("Add", [np.ones((size, 1)), np.ones((1, 1))], {}) is not None) is is_folded
     pairs = [np.ones((1, 1, 2)), np.zeros((LIMIT // 2, 2), dtype=np.int64)]
     assert folded("GatherND", pairs, {}) is not None
 

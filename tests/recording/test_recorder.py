@@ -114,6 +114,8 @@ def test_dtypes_of_outputs(recorder: Recorder) -> None:
     assert [each.dtype for each in op.TopK(x, [1])] == [HALF, LONG]
     assert op.Neg(value(None)).dtype is None
     sequence = op.SequenceConstruct(x, x)
+    assert op.SequenceAt(sequence, 0).type == ir.TensorType(HALF)
+    assert op.SequenceAt(op.SequenceConstruct(value(None)), 0).type is None
     assert sequence.type == ir.SequenceType(ir.TensorType(HALF))
     assert op.SequenceInsert(sequence, x).producer().inputs == (sequence, x)
     assert op.SequenceConstruct(value(None)).type == ir.SequenceType(ir.TensorType(ir.DataType.UNDEFINED))

@@ -90,28 +90,21 @@ def _tensor(file: str, lengths: ast.expr) -> str:
 def _paddings(file: str, function: ast.FunctionDef, packed: _Packed, torch: str) -> Iterator[Edit]:
     """The edits that mask the results instead of unpacking them."""
     for call in _calls(function, "pad_packed_sequence"):
-        if len(call.args) != 1 or not isinstance(call.args[0], ast.Name) or {each.arg for each in call.keywords} - {"batch_first"}:
-            continue
-        out = call.args[0].id
-        steps = f"{torch}.arange({out}.shape[{int(packed.batch_first)}], device={out}.device)"
-        mask = f"({steps} < {packed.lengths}[:, None])" if packed.batch_first else f"({steps}[:, None] < {packed.lengths})"
-        yield Edit(file, syntax.region(file, call), f"({out} * {mask}[..., None], {packed.lengths})")
+        match call.args:
+            case [ast.Name(id=out)] if {each.arg for each in call.keywords} <= {"batch_first"}:
+                steps = f"{torch}.arange({out}.shape[{int(packed.batch_first)}], device={out}.device)"
+                mask = f"({steps} < {packed.lengths}[:, None])" if packed.batch_first else f"({steps}[:, None] < {packed.lengths})"
+                yield Edit(file, syntax.region(file, call), f"({out} * {mask}[..., None], {packed.lengths})")
 
 
 def _state(file: str, function: ast.FunctionDef, packed: _Packed, torch: str) -> Iterator[Edit]:
     """The edit that takes the last state from the last step of each sequence, if the function uses the state."""
     for statement in ast.walk(function):
         match statement:
-            case ast.Assign(targets=[ast.Tuple(elts=[ast.Name(id=out), state])], value=ast.Call(args=[ast.Name(id=name)]) as call):
-                if name != packed.name:
-                    continue
-                match state:
-                    case ast.Name(id=hidden) | ast.Tuple(elts=[ast.Name(id=hidden), ast.Name(id="_")]):
-                        pass
-                    case _:
-                        continue
-                if hidden not in scopes.loaded(function.body):
-                    continue
+            case ast.Assign(
+                targets=[ast.Tuple(elts=[ast.Name(id=out), ast.Name(id=hidden) | ast.Tuple(elts=[ast.Name(id=hidden), ast.Name(id="_")])])],
+                value=ast.Call(args=[ast.Name(id=packed.name)]) as call,
+            ) if hidden in scopes.loaded(function.body):
                 region = syntax.region(file, statement)
                 out = "steps" if out == "_" else out
                 rows = f"{torch}.arange({out}.shape[{int(not packed.batch_first)}], device={out}.device)"

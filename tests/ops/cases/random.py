@@ -75,6 +75,7 @@ CASES: dict[str, Case] = {
             *((drawn >= 0).all() & (drawn < 5).all() for drawn in (torch.zeros_like(x).random_(5), x.int().random_(5))),
             x.int().random_() >= 0,
             x.double().random_().frac() == 0,
+            *(torch.zeros(4096, dtype=dtype).random_().max() > 2**bits for dtype, bits in ((torch.float32, 22), (torch.float64, 51))),
         ],
         X,
         expects=DRAWS,
