@@ -24,7 +24,7 @@ PACKAGE = {"exporter": "", "diagnostics": "diagnostics", "rules": "rules", "sche
 """The root folders, and their folders in the package."""
 
 EXAMPLE = re.compile(r"^(New file|At the end of|In) `([\w./]+)`:\n\n(`{3,})(python|diff)\n(.*?)^\3$", re.MULTILINE | re.DOTALL)
-TESTED = re.compile(r"^Test it: `make install`, then `.venv/bin/pytest (.+?)`", re.MULTILINE)
+TESTED = re.compile(r"^Test it: `make (?:install|rules)`, then `.venv/bin/pytest (.+?)`", re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True)
