@@ -23,6 +23,8 @@ from onnxplain.diagnostics.console import render
 
 SAMPLES = ("training_mode", "data_dependent", "frozen_batch", "stream_state", "no_translation", "wrong_numbers", "several_problems")
 """From simple to hard."""
+_OPTIONS = {"data_dependent": ("--control-flow", "report")}
+"""Further options of a sample."""
 
 _HERE = pathlib.Path(__file__).parent
 _TIMES = {"startTimeUtc": "2026-01-01T00:00:00.000Z", "timeUtc": "2026-01-01T00:00:00.000Z", "endTimeUtc": "2026-01-01T00:00:01.000Z"}
@@ -58,7 +60,7 @@ def main(folder: pathlib.Path) -> None:
 
 def _export(name: str, scratch: pathlib.Path) -> None:
     log = scratch / ".sarif" / f"{name}.sarif"
-    options = ["-o", f"out/{name}.onnx", "--sarif", f".sarif/{name}.sarif", "--verify"]
+    options = ["-o", f"out/{name}.onnx", "--sarif", f".sarif/{name}.sarif", "--verify", *_OPTIONS.get(name, ())]
     subprocess.run([sys.executable, "-m", "onnxplain", "export", f"{name}.py:build", *options], cwd=scratch, check=False)
     content = _portable(json.loads(log.read_text(encoding="utf-8")), scratch)
     log.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

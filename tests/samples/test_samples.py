@@ -197,7 +197,7 @@ def run(label: str, file: pathlib.Path) -> int:
 )
 def test_the_edits_of_a_committed_log_are_the_way_out(name: str, confidence: Confidence, count: int, workspace: pathlib.Path) -> None:
     findings = read_log(workspace / f".sarif/{name}.sarif").findings
-    assert [finding.fixes[0].confidence for finding in findings] == [confidence] * count
+    assert [finding.fixes[0].confidence for finding in findings if finding.fixes[0].edits] == [confidence] * count
     unsafe = [] if confidence is Confidence.SAFE else ["--unsafe"]
     assert CliRunner().invoke(main, ["fix", f".sarif/{name}.sarif", *unsafe]).exit_code == 0
     assert exported(workspace, name)["runs"][0]["results"] == []
