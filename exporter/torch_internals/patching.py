@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from . import module_names
 from .put_back import put_back
 
 Wrapper = Callable[..., Any]
@@ -99,8 +100,7 @@ def all_wrapped(wrappers: Iterable[tuple[Slot, Wrapper]]) -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
-def reached_by_import(functions: Iterable[types.FunctionType]) -> Iterator[None]:
+def reached_by_import(functions: Iterable[types.FunctionType]) -> contextlib.AbstractContextManager[None]:
     """While it is open, functions of modules that are replaced now have their replacements also in the modules of `functions`.
 
     A module that says `from torch import cov` holds the function itself, and would go on calling it.
@@ -108,19 +108,10 @@ def reached_by_import(functions: Iterable[types.FunctionType]) -> Iterator[None]
     with _LOCK:
         patches = [each for each in _PATCHES.values() if type(each.slot) is Slot and isinstance(each.slot.owner, types.ModuleType)]
     # NOTE: by identity: what modules hold may have no hash, and may compare itself in any way.
-    known = {id(each.original): each for each in patches}
+    known = {id(each.original): each.dispatch for each in patches}
     namespaces = {id(each.__globals__): each.__globals__ for each in functions}.values()
-    found = [(names, name, known[id(value)]) for names in namespaces for name, value in list(names.items()) if id(value) in known]
-
-    def undo() -> None:
-        for names, name, patch in found:
-            if names.get(name) is patch.dispatch:
-                names[name] = patch.original
-
-    with put_back(undo, any_order=True):
-        for names, name, patch in found:
-            names[name] = patch.dispatch
-        yield
+    held = [(names, name, module_names.original(names, name)) for names in namespaces for name in list(names)]
+    return module_names.standing_for((names, name, known[id(value)]) for names, name, value in held if id(value) in known)
 
 
 def _enter(slot: Slot, own: Wrapper) -> None:

@@ -11,16 +11,15 @@ import builtins
 import math
 import sys
 import types
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 
-from . import shape_env
+from . import module_names, shape_env
 from .code_objects import global_names
 from .modules import named_modules
-from .put_back import put_back
 
 shape_env.leave_out(__file__)
 
@@ -89,23 +88,11 @@ def classes_kept(functions: Iterable[types.FunctionType]) -> AbstractContextMana
     return _standing_for({"isinstance": _isinstance}, asking)
 
 
-@contextmanager
-def _standing_for(names: Mapping[str, Any], namespaces: Iterable[dict[str, Any]]) -> Iterator[None]:
-    """While it is open, `names` have other values for code with these global variables."""
-    own = list({id(each): each for each in namespaces}.values())
-
-    def undo() -> None:
-        for namespace in own:
-            for name, value in names.items():
-                if namespace.get(name) is value:
-                    del namespace[name]
-
-    with put_back(undo, any_order=True):
-        for namespace in own:
-            for name, value in names.items():
-                # NOTE: a module may have its own.
-                namespace.setdefault(name, value)
-        yield
+def _standing_for(names: Mapping[str, Any], namespaces: Iterable[dict[str, Any]]) -> AbstractContextManager[None]:
+    """While it is open, builtin `names` have other values for code with these global variables."""
+    # NOTE: a module may have its own.
+    builtin = [(each, name) for each in namespaces for name in names if module_names.original(each, name) is None]
+    return module_names.standing_for((each, name, names[name]) for each, name in builtin)
 
 
 def _namespaces(model: torch.nn.Module, files: frozenset[str]) -> list[dict[str, Any]]:
