@@ -405,6 +405,7 @@ def test_a_loop_in_a_loop_over_another_dim(load: Load) -> None:
     ("statement", "operator"),
     [
         ("y[i] += torch.sin(y[i]) * (y[i] > 0)", "tensors"),
+        ("y[i] += torch.sin(y[i])\n                y[i] *= 2", "tensors"),
         ("y[i] = torch.sin(y[i - 1])", "while_loop"),
         ("y[i] -= y[i].max()", "while_loop"),
         ("y[i] = torch.cumsum(y[i], 0)", "while_loop"),

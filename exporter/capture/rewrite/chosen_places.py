@@ -41,7 +41,7 @@ def rewritten(where: Scope, statement: ast.For) -> list[Rewrite] | None:
     header = f"{chosen}, {place.id} in zip({mask}.flatten() != 0, {where.torch}.ones_like({mask}).nonzero().tolist())"
     start, end = where.region(place), where.region(statement.iter)
     first, last = where.region(statement.body[0]), where.region(statement.body[-1])
-    indent = "\n" + " " * ((first.column or 1) - 1)
+    indent = "\n" + " " * first.offset
     return [
         *before,
         Rewrite(Region(start.line, start.column, end.last_line, end.end_column), header, exact),
@@ -70,7 +70,7 @@ def _mask(where: Scope, statement: ast.For) -> tuple[str, list[Rewrite]] | None:
             return rows, [Rewrite(where.region(made[0].value), where.text(mask))]
         case called if (mask := _of_nonzero(where, called)) is not None:
             name = where.unused("mask")
-            indent = " " * ((region.column or 1) - 1)
+            indent = " " * region.offset
             return name, [Rewrite(_at(region.line, region.column), f"{name} = {where.text(mask)}\n{indent}")]
     return None
 

@@ -28,11 +28,11 @@ def rewritten(where: Scope, statement: ast.For) -> Rewrite | None:
         return None
     if not all(_changes_a_row(where, each, counter) for each in body) or not scope.written(body).keys() <= (where.tensors or frozenset()):
         return None
-    column = where.region(statement).column or 1
+    indent = where.region(statement).offset
     limit = where.unused("rounds")
     items = [node for each in body for node in ast.walk(each) if isinstance(node, ast.Subscript) and counter in scope.loaded([node.slice])]
     replaced = [Rewrite(where.region(item), f"{where.text(item.value)}[:{limit}]") for item in items]
-    code = f"{limit} = {iterations.count(where, rows)}\n" + " " * (column - 1) + blocks.body(where, body, column, replaced)
+    code = f"{limit} = {iterations.count(where, rows)}\n" + " " * indent + blocks.body(where, body, indent, replaced)
     return Rewrite(where.region(statement), code, not blocks.changes_others(where, body))
 
 
