@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch.export import Dim
@@ -131,7 +131,7 @@ def _wrong_names(
 
 
 def _wrong_axes(key: object, axes: object) -> Iterator[WrongEntry]:
-    if axes is None or (isinstance(axes, Mapping | list | tuple) and all(isinstance(axis, int) for axis in axes)):
+    if axes is None or (isinstance(axes, Mapping | list | tuple) and all(map(_is_axis, axes))):
         return
     right: Any = None
     match axes:
@@ -139,7 +139,7 @@ def _wrong_axes(key: object, axes: object) -> Iterator[WrongEntry]:
             right = {_number(axis): name for axis, name in axes.items()}
         case str():
             right = {0: axes}
-        case int():
+        case int() if _is_axis(axes):
             right = [axes]
         case list() | tuple() | Set() | range():
             right = list(map(_number, sorted(axes, key=str) if isinstance(axes, Set) else axes))
@@ -148,10 +148,14 @@ def _wrong_axes(key: object, axes: object) -> Iterator[WrongEntry]:
     yield WrongEntry(key, expected, repr(axes), is_name=False, right=right, certain=not isinstance(axes, str))
 
 
+def _is_axis(axis: object) -> TypeGuard[int]:
+    return isinstance(axis, int) and not isinstance(axis, bool)
+
+
 def _number(axis: object) -> int | None:
     """An axis as a number, also if it is written as text."""
     try:
-        return int(axis) if isinstance(axis, int | str) else None
+        return int(axis) if isinstance(axis, str) or _is_axis(axis) else None
     except ValueError:
         return None
 

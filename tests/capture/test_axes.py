@@ -84,6 +84,15 @@ def test_what_is_no_name_is_a_guess_and_what_is_no_axis_has_no_edit(load: Load) 
     assert texts == [[("guess", '"x"')], [("safe", '"mask"')], [("guess", '{0: "rows"}')], []]
 
 
+@pytest.mark.parametrize("axes", ["True", "[True]", "{True: 'rows'}"])
+def test_a_bool_is_no_axis(axes: str, load: Load) -> None:
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        load(SOURCE.replace("OPTIONS", options(f'{{"x": {axes}, "mask": [0]}}', "f=None"))).go()
+    (finding,) = failed.value.findings
+    assert finding.rule.id == "OXP1004"
+    assert not any(fix.edits or fix.snippet for fix in finding.fixes)
+
+
 def test_axes_in_a_variable_of_another_form_come_as_code(load: Load) -> None:
     source = SOURCE.replace("OPTIONS", "dynamic_axes=axes").replace("    args", "    axes = dict(input_0=0, mask=[0])\n    args")
     with pytest.raises(onnxplain.ExportFailed) as failed:
