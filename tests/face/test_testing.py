@@ -60,6 +60,15 @@ def test_results_are_compared_unless_told_otherwise() -> None:
     assert_exports(Approximate(), torch.ones(3), verify=False)
 
 
+def test_what_could_not_be_compared_fails() -> None:
+    """ONNX Runtime has no kernel for it."""
+    model, x = torch.nn.ConvTranspose2d(2, 3, 3).double().eval(), torch.ones(1, 2, 4, 4, dtype=torch.float64)
+    with pytest.raises(AssertionError, match=r"warning\[OXP6004\]"):
+        assert_exports(model, x)
+    for options in ({"verify": False}, {"diagnostic_options": onnxplain.DiagnosticOptions(ignore=("OXP6004",))}):
+        assert isinstance(assert_exports(model, x, **options), onnxplain.ONNXProgram)
+
+
 def test_warnings_fail_only_on_request() -> None:
     model = torch.nn.Sequential(torch.nn.Dropout(0.5))
     named = {"random_outputs": ("dropout",)}
