@@ -163,9 +163,10 @@ def export(
             are dynamic, for inputs of a larger and a smaller size, which repeat the example's values. Sizes that the model refuses are
             passed over. `ONNXProgram.verification` has the outcome.
         try_fixes: Whether a failed export may run copies of the model to explain the failure and to try fixes: at most 12 times, and for
-            at most 20 seconds of processor time, or as long as the capture took if that is longer. With False only captures run the model,
-            and fixes are guesses. The strategy "draft" runs loops that data ends as often as the example's data say, and is stopped after a
-            quarter of these seconds, or after three times the first capture's.
+            at most 20 seconds of processor time, or as long as the capture took if that is longer. At most 8 further runs, of at most 20
+            seconds in all, compare a copy with rewritten loops and branches. With False only captures run the model, fixes are guesses,
+            and nothing is rewritten. The strategy "draft" runs loops that data ends as often as the example's data say, and is stopped
+            after a quarter of these seconds, or after three times the first capture's.
         control_flow: What happens to Python loops over sizes and branches on data that torch.export cannot capture. "rewrite" exports a
             copy of the model in which they are operators, if the source shows that the copy computes the same for all inputs, and a trial
             shows it for some; otherwise the export fails with a finding at the line. "report" always fails so, with an edit; "libraries"

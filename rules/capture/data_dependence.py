@@ -11,8 +11,8 @@ class DataDependentBranch(Rule, id="OXP1001", level=Level.ERROR, history=[Added(
     What happened:
         A Python `if`, `while`, `assert`, `and` or `or` needs a bool that is computed from a tensor's data. torch.export captures
         one graph for all inputs. It sees shapes and dtypes but no data, so it cannot choose a branch. Where the source and trials show
-        that nothing changes, the export rewrites the branch in a copy of the model (OXP1037). Here they do not, or you passed
-        `control_flow="report"`.
+        that nothing changes, the export rewrites the branch in a copy of the model (OXP1037). Here they do not, or `control_flow` or
+        `try_fixes` forbids it.
 
     Why it matters:
         Every input may take a different branch. A graph with only the example's branch would be silently wrong for other inputs, so
@@ -67,7 +67,7 @@ class DataDependentValue(Rule, id="OXP1002", level=Level.ERROR, history=[Added("
         `.item()`, `.tolist()`, `int(t)` or an operator such as `nonzero` turns a tensor's data into a Python number. Python then
         needs its value: for the length of a `range`, for a list index, or for a comparison that decides which operators run. Where the
         source and trials show that nothing changes, the export rewrites a loop or a branch in a copy of the model (OXP1037). Here they
-        do not, or you passed `control_flow="report"`.
+        do not, or `control_flow` or `try_fixes` forbids it.
 
     Why it matters:
         The graph must hold for all data. Its operators can compute with such a number, but the number of operators cannot depend on
@@ -346,8 +346,10 @@ class ControlFlowRewritten(Rule, id="OXP1037", level=Level.NOTE, history=[Added(
         `zip` of these, one within another, and `while`, `if` and conditional expressions on tensors. Their statements set local variables
         and items of local tensors, or append to a list that becomes a tensor by `torch.stack` or `torch.cat`. A loop over numbers that
         only sets rows of tensors, such as `y[i] += y[i].sin()`, becomes operators on all rows if each element depends on no other. A loop
-        with `break`, `continue`, `return` or another call for its effect is not rewritten, and neither is one that sets a variable to
-        None or to a tensor of another shape in each iteration.
+        with `return`, with a `break` elsewhere than at the end of the body, or with another call for its effect is not rewritten, and
+        neither is one that sets a variable to None or to a tensor of another shape in each iteration. A loop over the places where a
+        mask is true, `for expert in hit.nonzero():`, becomes a loop over all places that keeps the results of the chosen ones; it may
+        begin with `if ...: continue`.
 
     Why it matters:
         The source shows that the copy computes the same as your model. It did so for the example, and for negated data with other sizes

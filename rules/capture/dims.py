@@ -11,8 +11,9 @@ class SpecializedDynamicDim(Rule, id="OXP1003", level=Level.ERROR, history=[Adde
     What happened:
         `dynamic_shapes` asks for a dynamic dim, but this line needs the dim's size as a Python number: as the length of a `range`,
         as a dict key, or next to a constant such as the `3` in a `view`. Or the example has size 1 there, and the line broadcasts or
-        squeezes the dim. The graph then holds only for the example's size. A loop over the dim is rewritten in a
-        copy of the model (OXP1037), unless the source or trials do not show that nothing changes, or you passed `control_flow="report"`.
+        squeezes the dim. The graph then holds only for the example's size. Where the source and trials show that nothing
+        changes, the export rewrites a loop over the dim in a copy of the model (OXP1037). Here they do not, or `control_flow` or
+        `try_fixes` forbids it.
 
     Why it matters:
         The exported model would reject other sizes, or compute wrong results for them.

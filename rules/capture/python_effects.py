@@ -47,7 +47,7 @@ class TrainingMode(Rule, id="OXP1007", level=Level.WARNING, history=[Added("0.1.
 
 
 class AttributeChanged(Rule, id="OXP1018", level=Level.WARNING, history=[Added("0.1.0")]):
-    """The model changes one of its attributes in `forward`.
+    """The model changes an attribute or a variable that outlives the call of `forward`.
 
     What happened:
         `forward` assigns to an attribute of a module or of a class, to a global variable, or to a variable of an enclosing function;
@@ -55,8 +55,7 @@ class AttributeChanged(Rule, id="OXP1018", level=Level.WARNING, history=[Added("
         keeps nothing between runs.
 
     Why it matters:
-        The exported model does not change the attribute. Code that reads it later, in the next call or outside the model, sees the
-        old value.
+        The exported model does not change it. Code that reads it later, in the next call or outside the model, sees the old value.
 
     How to fix it:
         1. Return the value, `return y, features`, which makes it an output of the model.

@@ -324,10 +324,8 @@ def _is_equation(relation: sympy.Basic) -> bool:
 
 
 def _leaves_few(relation: sympy.Basic, sizes: Sizes, symbols: Collection[sympy.Basic]) -> bool:
-    """Whether `relation` is false for doubled sizes of `symbols`, for these sizes doubled again, and so on, and for halved ones.
-
-    An upper bound leaves many sizes.
-    """
+    """Whether `relation` is false for doubled sizes of `symbols`, for these sizes doubled again, and so on, and for halved ones."""
+    # NOTE: halved as well, since an upper bound is false for all doubled sizes, and yet leaves many.
     halved = [{**sizes, **{symbol: sizes[symbol] >> times for symbol in symbols}} for times in range(1, _DOUBLINGS)]
     smaller_sizes = (each for each in halved if all(each[symbol] > 1 for symbol in symbols))
     return not any(holds(relation, each) for each in itertools.chain(_doubled(symbols, sizes), smaller_sizes))
