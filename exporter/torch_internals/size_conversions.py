@@ -1,8 +1,9 @@
-"""`int(...)`, `float(...)` and `isinstance(...)` of sizes in a model's code.
+"""`int(...)`, `float(...)`, `isinstance(...)` and `type(...)` of sizes in a model's code.
 
 Python makes plain numbers of sizes with the first two, which fixes them. While `kept` is open, the two names stand for classes of the same
 behaviour that leave symbolic sizes symbolic. A symbolic size is no instance of `int`, so that a model goes another way than in eager mode.
-While `classes_kept` is open, `isinstance` stands for a function to which it is one. Both concern some modules only.
+While `classes_kept` is open, `isinstance` and `type` stand for what takes it for one. `type` of the tensors in a capture, which are of another
+class, is that of eager mode as well. Both concern some modules only.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import torch
 
 from . import module_names, shape_env
 from .code_objects import global_names
+from .fake_tensors import FakeTensor
 from .modules import named_modules
 
 shape_env.leave_out(__file__)
@@ -60,9 +62,6 @@ class _Float(builtins.float, metaclass=_Conversion):
     plain = builtins.float
 
 
-_NAMES: dict[str, type] = {"int": _Int, "float": _Float}
-
-
 _LIKE: dict[type, Any] = {torch.SymInt: 0, torch.SymFloat: 0.0, torch.SymBool: False}
 """What symbolic numbers are instances of in eager mode: the classes of these."""
 
@@ -72,6 +71,45 @@ def _isinstance(instance: object, class_or_tuple: Any, /) -> bool:
     return builtins.isinstance(instance, class_or_tuple) or (like is not None and builtins.isinstance(like, class_or_tuple))
 
 
+class _Class(builtins.type):
+    """The class of such a `type`: it calls a symbolic size an `int`, and a tensor in a capture a tensor, and is `type` in all else."""
+
+    named: Mapping[type, type]
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if len(args) != 1 or kwargs:
+            return builtins.type(*args, **kwargs)
+        found = builtins.type(_LIKE.get(builtins.type(args[0]), args[0]))
+        if found is FakeTensor:
+            return torch.nn.Parameter if builtins.isinstance(args[0], torch.nn.Parameter) else torch.Tensor
+        return cls.named.get(found, found)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return builtins.isinstance(instance, builtins.type)
+
+    def __subclasscheck__(cls, subclass: builtins.type) -> bool:
+        return issubclass(subclass, builtins.type)
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is builtins.type
+
+    def __hash__(cls) -> int:
+        return hash(builtins.type)
+
+
+class _Type(builtins.type, metaclass=_Class):
+    named: Mapping[type, type] = {}
+
+
+class _TypeBesideConversions(_Type):
+    # NOTE: `type(3) is int` where `int` stands for another class.
+    named: Mapping[type, type] = {builtins.int: _Int, builtins.float: _Float}
+
+
+_CONVERSIONS: dict[str, Any] = {"int": _Int, "float": _Float, "type": _TypeBesideConversions}
+_CLASSES: dict[str, Any] = {"isinstance": _isinstance, "type": _Type}
+
+
 def kept(model: torch.nn.Module, files: Iterable[str]) -> AbstractContextManager[None]:
     """While it is open, `int(...)` and `float(...)` of sizes stay symbolic in the modules that are loaded from `files`.
 
@@ -79,13 +117,13 @@ def kept(model: torch.nn.Module, files: Iterable[str]) -> AbstractContextManager
         model: The model, whose classes may be in no module that Python knows.
         files: The files.
     """
-    return _standing_for(_NAMES, _namespaces(model, frozenset(files)))
+    return _standing_for(_CONVERSIONS, _namespaces(model, frozenset(files)))
 
 
 def classes_kept(functions: Iterable[types.FunctionType]) -> AbstractContextManager[None]:
     """While it is open, symbolic sizes are instances of `int` to `functions`, and to others in their modules."""
-    asking = [each.__globals__ for each in functions if "isinstance" in global_names(each.__code__)]
-    return _standing_for({"isinstance": _isinstance}, asking)
+    asking = [each.__globals__ for each in functions if not _CLASSES.keys().isdisjoint(global_names(each.__code__))]
+    return _standing_for(_CLASSES, asking)
 
 
 def _standing_for(names: Mapping[str, Any], namespaces: Iterable[dict[str, Any]]) -> AbstractContextManager[None]:

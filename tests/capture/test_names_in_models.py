@@ -57,6 +57,10 @@ BODIES = {
     "no int": "x * 2 if isinstance(n / 2, int) else x * 3",
     "a float": "x * 2 if isinstance(n / 2, float) else x * 3",
     "a number": "x * 2 if isinstance(n, numbers.Integral) else x * 3",
+    "the class int": "x * 2 if type(n) is int and type(n / 2) is float and type(n > 2) is bool else x * 3",
+    "the class beside others": "x * 2 if type(n) in (str, int) and type(x) is torch.Tensor and isinstance(type(n), type) else x * 3",
+    "the class of a conversion": "x * int(n / 2) if type(int(n / 2)) is int is type(3) and type(0.5) == float and type([]) is list else x * 3",
+    "a new class": "x * type('Two', (), {'size': n})().size",
     "a helper": "x.new_zeros(pair(n)) + x.sum()",
     "a union": "x * 2 if isinstance(n, int | None) and not isinstance(x, int) else x * 3",
     "a branch": "torch.cond(x.sum() > 0, lambda y: y * 2 if isinstance(y.shape[0], int) else y * 3, lambda y: y - 1, (x,))",
@@ -79,6 +83,26 @@ def test_a_name_means_the_same(body: str, name: str, load: Load) -> None:
         expected = model(x)
         for got, wanted in zip(program(x), expected if isinstance(expected, tuple) else (expected,), strict=True):
             torch.testing.assert_close(got, wanted)
+
+
+def test_the_class_of_a_tensor(load: Load) -> None:
+    body = """
+        import torch
+
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight, self.listed = torch.nn.Parameter(torch.ones(3)), [torch.ones(3)]
+                self.register_buffer("state", torch.ones(3))
+
+            def forward(self, x):
+                tensors = [type(each) for each in (x, x + 1, self.weight, self.state, self.listed[0])]
+                same = tensors == [torch.Tensor, torch.Tensor, torch.nn.Parameter, torch.Tensor, torch.Tensor]
+                return x * self.weight * (2 if same and type(self) is Net else 3)
+    """
+    program = onnxplain.export(load(body).Net(), (x := torch.rand(3),))
+    torch.testing.assert_close(program(x)[0], x * 2)
 
 
 def test_a_module_keeps_its_own_functions(load: Load) -> None:
