@@ -2,8 +2,8 @@
 
 Python makes plain numbers of sizes with the first two, which fixes them. While `kept` is open, the two names stand for classes of the same
 behaviour that leave symbolic sizes symbolic. A symbolic size is no instance of `int`, so that a model goes another way than in eager mode.
-While `classes_kept` is open, `isinstance` and `type` stand for what takes it for one. `type` of the tensors in a capture, which are of another
-class, is that of eager mode as well. Both concern some modules only.
+While `classes_kept` is open, `isinstance` and `type` stand for what takes it for one; `type` also gives the tensors in a capture, which are
+of another class, their class of eager mode. Both concern some modules only.
 """
 
 from __future__ import annotations

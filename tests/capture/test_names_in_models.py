@@ -59,7 +59,7 @@ BODIES = {
     "a number": "x * 2 if isinstance(n, numbers.Integral) else x * 3",
     "the class int": "x * 2 if type(n) is int and type(n / 2) is float and type(n > 2) is bool else x * 3",
     "the class beside others": "x * 2 if type(n) in (str, int) and type(x) is torch.Tensor and isinstance(type(n), type) else x * 3",
-    "the class of a conversion": "x * int(n / 2) if type(int(n / 2)) is int is type(3) and type(0.5) == float and type([]) is list else x * 3",
+    "the class of a conversion": "x * int(n / 2) if type(int(n / 2)) is int is type(3) and type(0.5) == float else x * 3",
     "a new class": "x * type('Two', (), {'size': n})().size",
     "a helper": "x.new_zeros(pair(n)) + x.sum()",
     "a union": "x * 2 if isinstance(n, int | None) and not isinstance(x, int) else x * 3",
