@@ -181,8 +181,10 @@ class Search:
         places = self._conversions(made, found) if strategy.name == "non-strict" else []
         if not places:
             return strategy, made, found
-        kept = size_conversions.kept(self._model, {place.file for place in places})
-        for other, context in ((strategy, kept), (ALL["strict"], contextlib.nullcontext())):
+        files = dict.fromkeys(place.file for place in places)
+        names = {file: [name for name in ("int", "float") if syntax.is_only_called(file, name)] for file in files}
+        kept = [(strategy, size_conversions.kept(self._model, names))] if any(names.values()) else []
+        for other, context in (*kept, (ALL["strict"], contextlib.nullcontext())):
             if other.name not in self.request.strategies or not self.runs.budget.has(_SLOWER * self._seconds):
                 break
             self._context.event(f"Numbers made of sizes fix them; the strategy {other.name} tries to keep them symbolic.")

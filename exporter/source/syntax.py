@@ -64,6 +64,33 @@ def makes_number(location: Location) -> bool:
     return any(isinstance(call.func, ast.Name) and call.func.id in ("int", "float") for call in calls)
 
 
+def is_only_called(file: str, name: str) -> bool:
+    """Whether `file` uses the builtin `name` only in calls, in `map`, in annotations, and as the class that `isinstance` asks about.
+
+    Then another class or function that does the same when it is called can stand for it, unlike for an argument such as `dtype=int`.
+    """
+    module = tree(file)
+    return module is not None and name not in _passed_on(module)
+
+
+@functools.lru_cache(maxsize=32)
+def _passed_on(module: ast.Module) -> frozenset[str]:
+    """The names that are used in other ways."""
+    fine: list[ast.AST] = []
+    for node in ast.walk(module):
+        match node:
+            case ast.Call(func=ast.Name(id="isinstance" | "issubclass") as function, args=[_, classes]):
+                fine += [function, *ast.walk(classes)]
+            case ast.Call(func=ast.Name(id="map") as function, args=[mapped, *_]):
+                fine += [function, mapped]
+            case ast.Call(func=function):
+                fine.append(function)
+            case ast.arg(annotation=ast.expr() as kind) | ast.AnnAssign(annotation=kind) | ast.FunctionDef(returns=ast.expr() as kind):
+                fine += ast.walk(kind)
+    known = set(map(id, fine))
+    return frozenset(node.id for node in ast.walk(module) if isinstance(node, ast.Name) and id(node) not in known)
+
+
 def compares(location: Location) -> bool:
     """Whether the expression at `location` has a comparison."""
     return any(isinstance(node, ast.Compare) for node in _within(location))

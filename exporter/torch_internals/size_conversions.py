@@ -12,7 +12,7 @@ import builtins
 import math
 import sys
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -27,7 +27,7 @@ shape_env.leave_out(__file__)
 
 
 class _Conversion(type):
-    """The class of such a class: its calls are those of `int` or `float`, and so are `isinstance` and comparisons."""
+    """The class of such a class: its calls are those of `int` or `float`, and so is `isinstance`."""
 
     plain: type
 
@@ -46,12 +46,6 @@ class _Conversion(type):
 
     def __subclasscheck__(cls, subclass: type) -> bool:
         return issubclass(subclass, cls.plain)
-
-    def __eq__(cls, other: object) -> bool:
-        return other is cls or other is cls.plain
-
-    def __hash__(cls) -> int:
-        return hash(cls.plain)
 
 
 class _Int(builtins.int, metaclass=_Conversion):
@@ -74,7 +68,10 @@ def _isinstance(instance: object, class_or_tuple: Any, /) -> bool:
 class _Class(builtins.type):
     """The class of such a `type`: it calls a symbolic size an `int`, and a tensor in a capture a tensor, and is `type` in all else."""
 
-    named: Mapping[type, type]
+    def __new__(mcs, name: str, bases: tuple[builtins.type, ...], names: dict[str, Any], **kwargs: Any) -> Any:
+        # NOTE: another thread may define a metaclass in the module now, and that class stays.
+        given = tuple(builtins.type if isinstance(each, _Class) else each for each in bases)
+        return super().__new__(mcs, name, bases, names) if given == bases else builtins.type(name, given, names, **kwargs)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if len(args) != 1 or kwargs:
@@ -82,7 +79,7 @@ class _Class(builtins.type):
         found = builtins.type(_LIKE.get(builtins.type(args[0]), args[0]))
         if found is FakeTensor:
             return torch.nn.Parameter if builtins.isinstance(args[0], torch.nn.Parameter) else torch.Tensor
-        return cls.named.get(found, found)
+        return found
 
     def __instancecheck__(cls, instance: object) -> bool:
         return builtins.isinstance(instance, builtins.type)
@@ -90,53 +87,50 @@ class _Class(builtins.type):
     def __subclasscheck__(cls, subclass: builtins.type) -> bool:
         return issubclass(subclass, builtins.type)
 
-    def __eq__(cls, other: object) -> bool:
-        return other is cls or other is builtins.type
-
-    def __hash__(cls) -> int:
-        return hash(builtins.type)
-
 
 class _Type(builtins.type, metaclass=_Class):
-    named: Mapping[type, type] = {}
+    __module__, __qualname__ = "builtins", "type"
 
 
-class _TypeBesideConversions(_Type):
-    # NOTE: `type(3) is int` where `int` stands for another class.
-    named: Mapping[type, type] = {builtins.int: _Int, builtins.float: _Float}
+_Type.__name__ = "type"
+
+_CONVERSIONS: dict[str, type] = {"int": _Int, "float": _Float}
+_COMPARED = frozenset({"int", "float", "bool", "Tensor", "Parameter"})
+"""The names of the classes that a symbolic size, or a tensor of a capture, is not of."""
 
 
-_CONVERSIONS: dict[str, Any] = {"int": _Int, "float": _Float, "type": _TypeBesideConversions}
-_CLASSES: dict[str, Any] = {"isinstance": _isinstance, "type": _Type}
-
-
-def kept(model: torch.nn.Module, files: Iterable[str]) -> AbstractContextManager[None]:
-    """While it is open, `int(...)` and `float(...)` of sizes stay symbolic in the modules that are loaded from `files`.
+def kept(model: torch.nn.Module, names: Mapping[str, Collection[str]]) -> AbstractContextManager[None]:
+    """While it is open, `int(...)` and `float(...)` of sizes stay symbolic in some modules.
 
     Args:
         model: The model, whose classes may be in no module that Python knows.
-        files: The files.
+        names: For each file that such modules are loaded from, those of the two names that it only calls.
     """
-    return _standing_for(_CONVERSIONS, _namespaces(model, frozenset(files)))
+    spaces = {file: _namespaces(model, file) for file in names}
+    return _standing_for((each, name, _CONVERSIONS[name]) for file, found in names.items() for each in spaces[file] for name in found)
 
 
 def classes_kept(functions: Iterable[types.FunctionType]) -> AbstractContextManager[None]:
     """While it is open, symbolic sizes are instances of `int` to `functions`, and to others in their modules."""
-    asking = [each.__globals__ for each in functions if not _CLASSES.keys().isdisjoint(global_names(each.__code__))]
-    return _standing_for(_CLASSES, asking)
+    asking: list[tuple[dict[str, Any], str, Any]] = []
+    for function in functions:
+        named = global_names(function.__code__)
+        if "isinstance" in named:
+            asking.append((function.__globals__, "isinstance", _isinstance))
+        if "type" in named and not named.isdisjoint(_COMPARED):
+            asking.append((function.__globals__, "type", _Type))
+    return _standing_for(asking)
 
 
-def _standing_for(names: Mapping[str, Any], namespaces: Iterable[dict[str, Any]]) -> AbstractContextManager[None]:
-    """While it is open, builtin `names` have other values for code with these global variables."""
+def _standing_for(names: Iterable[tuple[dict[str, Any], str, Any]]) -> AbstractContextManager[None]:
+    """While it is open, builtin names have other values for code with these global variables."""
     # NOTE: a module may have its own.
-    builtin = [(each, name) for each in namespaces for name in names if module_names.original(each, name) is None]
-    return module_names.standing_for((each, name, names[name]) for each, name in builtin)
+    return module_names.standing_for(each for each in names if module_names.original(each[0], each[1]) is None)
 
 
-def _namespaces(model: torch.nn.Module, files: frozenset[str]) -> list[dict[str, Any]]:
-    """The global variables of the code in `files`."""
+def _namespaces(model: torch.nn.Module, file: str) -> list[dict[str, Any]]:
+    """The global variables of the code in `file`."""
     classes = dict.fromkeys(cls for _, module in named_modules(model) for cls in type(module).__mro__)
     functions = [each for cls in classes for each in vars(cls).values() if isinstance(each, types.FunctionType)]
-    found = [each.__globals__ for each in functions if each.__code__.co_filename in files]
-    found += [vars(module) for module in list(sys.modules.values()) if getattr(module, "__file__", None) in files]
-    return found
+    found = [each.__globals__ for each in functions if each.__code__.co_filename == file]
+    return found + [vars(module) for module in list(sys.modules.values()) if getattr(module, "__file__", None) == file]

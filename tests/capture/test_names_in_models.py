@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import queue
 import sys
+import threading
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -59,7 +61,7 @@ BODIES = {
     "a number": "x * 2 if isinstance(n, numbers.Integral) else x * 3",
     "the class int": "x * 2 if type(n) is int and type(n / 2) is float and type(n > 2) is bool else x * 3",
     "the class beside others": "x * 2 if type(n) in (str, int) and type(x) is torch.Tensor and isinstance(type(n), type) else x * 3",
-    "the class of a conversion": "x * int(n / 2) if type(int(n / 2)) is int is type(3) and type(0.5) == float else x * 3",
+    "the class of a quotient": "x * (n // 2) if type(n // 2) is int and int(n // 2) == n // 2 else x * 3",
     "a new class": "x * type('Two', (), {'size': n})().size",
     "a helper": "x.new_zeros(pair(n)) + x.sum()",
     "a union": "x * 2 if isinstance(n, int | None) and not isinstance(x, int) else x * 3",
@@ -103,6 +105,58 @@ def test_the_class_of_a_tensor(load: Load) -> None:
     """
     program = onnxplain.export(load(body).Net(), (x := torch.rand(3),))
     torch.testing.assert_close(program(x)[0], x * 2)
+
+
+OTHERS = """
+    import torch
+
+
+    def helper():
+        class Meta(type):
+            pass
+
+        made = Meta("Made", (int,), {})
+        return torch.zeros(2, dtype=int).dtype, type(3) is int, type(made), type.__name__, made(3) + 1, isinstance(True, int)
+
+
+    def calls():
+        classes = [isinstance(each, type) for each in (str, 3)]
+        return type(3), classes, list(map(int, "12")), isinstance(2.5, (int, float)), type(torch.ones(2))
+
+
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            n = x.shape[0]
+            ask()
+            return x * BODY if type(n) is int and isinstance(n, int) else x * 3
+"""
+
+
+@pytest.mark.parametrize("body", ["int(n / 2)", "n"])
+@pytest.mark.parametrize("name", ["helper", "calls"])
+def test_another_thread_gets_what_python_says(name: str, body: str, load: Load) -> None:
+    """The code of a model's file, and what it passes on, is the same for others while the model is exported."""
+    source = OTHERS.replace("BODY", body)
+    module = load(source if name == "helper" else source[: source.index("    def helper")] + source[source.index("    def calls") :])
+    # NOTE: an export puts lists that the model changes back.
+    found: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def ask() -> None:
+        thread = threading.Thread(target=lambda: found.put(getattr(module, name)()))
+        thread.start()
+        thread.join()
+
+    before = getattr(module, name)()
+    module.ask = ask
+    program = onnxplain.export(module.Net(), (torch.rand(5, 4),), dynamic_shapes=({0: Dim("n", min=2, max=99)},))
+    assert not found.empty()
+    while not found.empty():
+        assert list(map(str, found.get())) == list(map(str, before))
+    module.ask = lambda: None
+    sizes = (5, 7, 3) if program.diagnostics.findings == () else (5,)
+    for size in sizes:
+        x = torch.rand(size, 4)
+        torch.testing.assert_close(program(x)[0], module.Net()(x))
 
 
 def test_a_module_keeps_its_own_functions(load: Load) -> None:
