@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import math
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 
 import torch
 
@@ -183,8 +184,10 @@ class Search:
             return strategy, made, found
         files = dict.fromkeys(place.file for place in places)
         names = {file: [name for name in ("int", "float") if syntax.is_only_called(file, name)] for file in files}
-        kept = [(strategy, size_conversions.kept(self._model, names))] if any(names.values()) else []
-        for other, context in (*kept, (ALL["strict"], contextlib.nullcontext())):
+        ways: list[tuple[CaptureStrategy, AbstractContextManager[None]]] = [(ALL["strict"], contextlib.nullcontext())]
+        if any(names.values()):
+            ways.insert(0, (strategy, size_conversions.kept(self._model, names)))
+        for other, context in ways:
             if other.name not in self.request.strategies or not self.runs.budget.has(_SLOWER * self._seconds):
                 break
             self._context.event(f"Numbers made of sizes fix them; the strategy {other.name} tries to keep them symbolic.")

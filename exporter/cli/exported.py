@@ -10,6 +10,7 @@ from onnx_ir.tensor_adapters import to_torch_dtype
 
 from onnxplain import weights
 from onnxplain.request import fake_inputs
+from onnxplain.torch_internals.symbolic_expressions import expression_of
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -51,7 +52,7 @@ def _ranges(program: ONNXProgram) -> Iterator[str]:
     for value, fake in zip(program.model.graph.inputs, fake_inputs(program.exported_program), strict=False):
         sizes = fake.shape if isinstance(fake, torch.Tensor) else ()
         for dim, size in zip(value.shape or (), sizes, strict=False):
-            name, known = str(getattr(dim, "value", dim)), limits.get(size.node.expr) if isinstance(size, torch.SymInt) else None
+            name, known = str(getattr(dim, "value", dim)), limits.get(expression_of(size)) if isinstance(size, torch.SymInt) else None
             if known is None or name in told:
                 continue
             told.add(name)

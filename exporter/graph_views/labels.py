@@ -10,6 +10,7 @@ import torch
 from onnxplain.diagnostics import LEFT_OUT
 from onnxplain.request import DimNames
 from onnxplain.torch_internals.operators import OpOverload
+from onnxplain.torch_internals.symbolic_expressions import expression_of
 
 _VALUE_LIMIT = 3
 """How many values of a list are shown."""
@@ -30,7 +31,7 @@ def value_of(value: Any, dim_names: DimNames) -> str:
     if isinstance(value, list | tuple):
         return _joined((value_of(each, dim_names) for each in value[:_VALUE_LIMIT]), more=len(value) > _VALUE_LIMIT)
     if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
-        return dim_names.text(value.node.expr)
+        return dim_names.text(expression_of(value))
     return ""
 
 

@@ -13,9 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from onnxplain.torch_internals.operators import OpOverload
+from onnxplain.torch_internals.operators import FFT_C2C, FFT_C2R, FFT_R2C, OpOverload
 
-_C2C, _R2C, _C2R = (getattr(torch.ops.aten, f"_fft_{each}").default for each in ("c2c", "r2c", "c2r"))
 _NAMES = {None: 0, "backward": 0, "ortho": 1, "forward": 2}
 
 
@@ -56,9 +55,9 @@ def _complex(forward: bool, x: Tensor, s: Sequence[Any] | None = None, dim: Sequ
     for each, size in zip(dims, sizes, strict=True):
         x = _resized(x, each, size)
     if x.is_complex():
-        whole: Tensor = _C2C(x, dims, _mode(norm, forward), forward)
+        whole: Tensor = FFT_C2C(x, dims, _mode(norm, forward), forward)
         return whole
-    made: Tensor = _R2C(x, dims, _mode(norm, forward), False)
+    made: Tensor = FFT_R2C(x, dims, _mode(norm, forward), False)
     return made if forward else made.conj()
 
 
@@ -70,7 +69,7 @@ def _from_real(
     sizes, dims = _dims(x, s, dim)
     for each, size in zip(dims, sizes, strict=True):
         x = _resized(x, each, size)
-    made: Tensor = _R2C(x, dims, _mode(norm, forward), True)
+    made: Tensor = FFT_R2C(x, dims, _mode(norm, forward), True)
     return made if forward else made.conj()
 
 
@@ -87,8 +86,8 @@ def _to_real(forward: bool, x: Tensor, s: Sequence[Any] | None = None, dim: Sequ
     x = x.conj() if forward else x
     # NOTE: torch's shape functions fail for several dims of dynamic size (seen in torch 2.13).
     for each in dims[:-1]:
-        x = _C2C(x, [each], _mode(norm, forward), False)
-    made: Tensor = _C2R(x, dims[-1:], _mode(norm, forward), last)
+        x = FFT_C2C(x, [each], _mode(norm, forward), False)
+    made: Tensor = FFT_C2R(x, dims[-1:], _mode(norm, forward), last)
     return made
 
 

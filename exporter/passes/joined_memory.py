@@ -11,6 +11,7 @@ import torch
 from onnxplain.torch_internals import pytree, shape_env
 from onnxplain.torch_internals.fake_tensors import share_memory
 from onnxplain.torch_internals.operators import OpOverload, is_composite
+from onnxplain.torch_internals.symbolic_expressions import expression_of, number_at
 
 from . import aliases
 from .views import Memory
@@ -59,8 +60,8 @@ def _joining(node: torch.fx.Node, source: torch.fx.Node, may_be_one: set[sympy.S
     """The sizes that make the result of `node` a view of its input `source` where they are 1."""
     value = source.meta.get("val")
     sizes: list[Any] = [size for size in value.shape if isinstance(size, torch.SymInt)] if isinstance(value, torch.Tensor) else []
-    symbols = may_be_one & {symbol for size in sizes for symbol in size.node.expr.free_symbols}
-    example = shape_env.examples(sizes[0].node.shape_env) if symbols else {}
+    symbols = may_be_one & {symbol for size in sizes for symbol in expression_of(size).free_symbols}
+    example = shape_env.examples(shape_env.of(sizes[0])) if symbols else {}
     for symbol in sorted(symbols & example.keys(), key=str):
         if example[symbol] > 1 and _is_view(node, source, {**example, symbol: 1}):
             yield symbol
@@ -69,16 +70,14 @@ def _joining(node: torch.fx.Node, source: torch.fx.Node, may_be_one: set[sympy.S
 def _is_view(node: torch.fx.Node, source: torch.fx.Node, sizes: Mapping[sympy.Symbol, int]) -> bool:
     """Whether the result of `node` has the memory of its input `source` at `sizes`."""
 
-    def number(size: Any) -> Any:
-        return int(size.node.expr.xreplace(sizes)) if isinstance(size, torch.SymInt) else size
-
-    def known(value: Any) -> Any:
+    def resized(value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
-            return number(value)
-        return torch.empty_strided([*map(number, value.shape)], [*map(number, value.stride())], dtype=value.dtype, device="meta")
+            return number_at(value, sizes)
+        shape, strides = ([number_at(each, sizes) for each in known] for known in (value.shape, value.stride()))
+        return torch.empty_strided(shape, strides, dtype=value.dtype, device="meta")
 
     try:
-        values = {each: pytree.tree_map(known, each.meta.get("val")) for each in node.all_input_nodes}
+        values = {each: pytree.tree_map(resized, each.meta.get("val")) for each in node.all_input_nodes}
         args, kwargs = torch.fx.map_arg((node.args, node.kwargs), values.__getitem__)
         assert callable(node.target)
         made = pytree.tree_leaves(node.target(*args, **kwargs))

@@ -9,7 +9,8 @@ import sympy
 import torch
 from torch.export.graph_signature import ConstantArgument, InputKind
 
-from onnxplain.torch_internals.symbolic_expressions import as_python, rounds_toward_zero
+from onnxplain.torch_internals import dim_entries
+from onnxplain.torch_internals.symbolic_expressions import as_python, expression_of, rounds_toward_zero
 
 from .dynamic_shapes import DynamicShapes, InputDim, Kind
 
@@ -40,8 +41,8 @@ class DimNames:
             if expression.is_Symbol and dim.kind is not Kind.DERIVED:
                 self._symbols.setdefault(expression, _symbol(dim.label))
         for dim, expression in sizes:
-            if dim.kind is Kind.DERIVED and (root := _root(dim, expression)) is not None:
-                self._symbols.setdefault(root, _symbol(dim.given.root.__name__))
+            if dim.kind is Kind.DERIVED and (root := dim_entries.root(dim.given)) and (symbol := _symbol_of_root(dim, expression)):
+                self._symbols.setdefault(symbol, _symbol(root.__name__))
         told = ((dim, self.text(expression)) for dim, expression in sizes if dim.kind in (Kind.NAMED, Kind.DIM))
         # NOTE: capture reports that two Dim objects are one.
         objects = {dim.label for dim, _ in sizes if dim.kind is Kind.DIM}
@@ -59,7 +60,7 @@ class DimNames:
         """A size: a number, or an expression of names."""
         if isinstance(size, int):
             return size
-        expression = size.node.expr
+        expression = expression_of(size)
         return int(expression) if expression.is_number else self.text(expression)
 
 
@@ -75,14 +76,14 @@ def _sizes(program: torch.export.ExportedProgram, shapes: DynamicShapes) -> Iter
     for dim in shapes.dims:
         tensor = values[dim.flat_index] if dim.label and dim.flat_index < len(values) else None
         size = tensor.shape[dim.axis] if isinstance(tensor, torch.Tensor) and dim.axis < tensor.ndim else None
-        if isinstance(size, torch.SymInt) and not size.node.expr.is_number:
-            yield dim, size.node.expr
+        if isinstance(size, torch.SymInt) and not expression_of(size).is_number:
+            yield dim, expression_of(size)
 
 
-def _root(dim: InputDim, expression: sympy.Expr) -> sympy.Symbol | None:
+def _symbol_of_root(dim: InputDim, expression: sympy.Expr) -> sympy.Symbol | None:
     """The symbol that `dim` is computed from, if `expression` computes it in the same way."""
     symbols = list(expression.free_symbols)
     if len(symbols) != 1:
         return None
     # NOTE: a dim that is computed from another dim is a linear function of it (torch 2.11 to 2.15, export/dynamic_shapes.py).
-    return symbols[0] if all(expression.subs(symbols[0], each) == dim.given.fn(each) for each in (5, 7)) else None
+    return symbols[0] if all(expression.subs(symbols[0], each) == dim_entries.from_root(dim.given)(each) for each in (5, 7)) else None

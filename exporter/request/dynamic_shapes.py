@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.export import Dim
 
-from onnxplain.torch_internals import keyword_inputs
+from onnxplain.torch_internals import dim_entries, keyword_inputs
 from onnxplain.torch_internals.python_values import is_a
 
 from . import inputs
@@ -240,14 +240,14 @@ def _said(dim: InputDim, given: Any) -> InputDim:
     if isinstance(given, str):
         kind, label = Kind.NAMED, given
     elif isinstance(given, Dim):
-        kind = Kind.DERIVED if hasattr(given, "root") else Kind.DIM
+        kind = Kind.DIM if dim_entries.root(given) is None else Kind.DERIVED
         label, least = str(given.__name__), int(given.min)
         # NOTE: torch's infinity is not an int.
         most = given.max if isinstance(given.max, int) else sys.maxsize
-    elif isinstance(given, type(Dim.AUTO)):
-        kind = {Dim.AUTO.type: Kind.AUTO, Dim.DYNAMIC.type: Kind.DYNAMIC}.get(given.type, Kind.STATIC)
-        # NOTE: a hint without a range has None, or torch's infinity, which is not an int.
-        least, most = (bound if isinstance(bound, int) else other for bound, other in ((given.min, least), (given.max, most)))
+    elif isinstance(given, dim_entries.Hint):
+        kinds = ((Dim.AUTO, Kind.AUTO), (Dim.DYNAMIC, Kind.DYNAMIC))
+        kind = next((kind for hint, kind in kinds if dim_entries.is_like(given, hint)), Kind.STATIC)
+        least, most = (other if bound is None else bound for bound, other in zip(dim_entries.limits(given), (least, most), strict=True))
     return dataclasses.replace(dim, kind=kind, given=given, label=label, least=least, most=most)
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from torch.export import Dim
 
+from onnxplain.torch_internals.dim_entries import Hint
+
 
 def code(shapes: Any) -> str:
     """`shapes` as Python to paste: the definitions of its named dims, then the structure."""
@@ -31,7 +33,7 @@ def expression(spec: Any, named: dict[str, Dim]) -> str:
         root = getattr(spec, "root", spec)
         named.setdefault(root.__name__, root)
         return str(spec.__name__)
-    if isinstance(spec, type(Dim.AUTO)):
+    if isinstance(spec, Hint):
         bounds = _bounds(spec.min, spec.max)
         return f"torch.export.Dim.{spec.type.name}" + (f"({bounds})" if bounds else "")
     return key(spec)

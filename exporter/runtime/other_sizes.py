@@ -14,6 +14,7 @@ import torch
 from onnxplain.request import Request, copied, fake_inputs, flat_inputs, signature_of
 from onnxplain.torch_internals import pytree
 from onnxplain.torch_internals.python_values import is_a
+from onnxplain.torch_internals.symbolic_expressions import expression_of
 
 _TRIES = 4
 _Sizes = Mapping[sympy.Symbol, int]
@@ -48,7 +49,7 @@ def _dynamic(fake: Any) -> list[tuple[int, sympy.Expr]]:
     if not isinstance(fake, torch.Tensor):
         return []
     shape: list[Any] = list(fake.shape)
-    sizes = ((axis, size.node.expr) for axis, size in enumerate(shape) if isinstance(size, torch.SymInt))
+    sizes = ((axis, expression_of(size)) for axis, size in enumerate(shape) if isinstance(size, torch.SymInt))
     return [(axis, expression) for axis, expression in sizes if not expression.is_number]
 
 

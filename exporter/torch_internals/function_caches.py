@@ -7,14 +7,17 @@ import functools
 import gc
 import types
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from . import pytree
 from .python_values import is_a
 
-_Cache = functools._lru_cache_wrapper
+if TYPE_CHECKING:
+    from functools import _lru_cache_wrapper
+else:
+    _lru_cache_wrapper = type(functools.cache(lambda: None))
 
 
 @contextlib.contextmanager
@@ -28,20 +31,20 @@ def left_without_fakes(model: torch.nn.Module) -> Iterator[None]:
                 cache.cache_clear()
 
 
-def _near(model: torch.nn.Module) -> Iterator[_Cache[Any]]:
+def _near(model: torch.nn.Module) -> Iterator[_lru_cache_wrapper[Any]]:
     """The functions with a cache that methods of the modules may call: their own, globals, and those from around them."""
     bases = {base for cls in {type(module) for module in model.modules()} for base in cls.__mro__}
     namespaces: dict[int, dict[str, Any]] = {}
     for base in bases:
         for value in vars(base).values() if base.__module__.partition(".")[0] not in ("builtins", "torch") else ():
-            if type(value) is _Cache:
+            if type(value) is _lru_cache_wrapper:
                 yield value
             function = getattr(value, "__wrapped__", value)
             if isinstance(function, types.FunctionType):
                 namespaces[id(function.__globals__)] = function.__globals__
-                yield from (each for each in map(_content, function.__closure__ or ()) if type(each) is _Cache)
+                yield from (each for each in map(_content, function.__closure__ or ()) if type(each) is _lru_cache_wrapper)
     for namespace in namespaces.values():
-        yield from [each for each in namespace.values() if type(each) is _Cache]
+        yield from [each for each in namespace.values() if type(each) is _lru_cache_wrapper]
 
 
 def _content(cell: types.CellType) -> object:
@@ -51,7 +54,7 @@ def _content(cell: types.CellType) -> object:
         return None
 
 
-def _known(cache: _Cache[Any]) -> list[Any]:
+def _known(cache: _lru_cache_wrapper[Any]) -> list[Any]:
     """The results in a cache, among other objects that it knows."""
     # NOTE: read in Python 3.10 to 3.13, Modules/_functoolsmodule.c: results are in a dict if the cache has no limit.
     known = [each for each in gc.get_referents(cache) if not isinstance(each, type)]

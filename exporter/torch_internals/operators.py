@@ -14,9 +14,13 @@ else:
     # NOTE: read in torch 2.11, 2.13 and 2.15, _ops.py: the classes of public objects, on which torch.export is built, as is `_schema`.
     OpOverload = type(torch.ops.aten.add.Tensor)
     OpOverloadPacket = type(torch.ops.aten.add)
-    HigherOrderOperator = next(each for each in type(torch.ops.higher_order.cond).__mro__ if each.__name__ == "HigherOrderOperator")
+    _COND = type(torch.ops.higher_order.cond)
+    HigherOrderOperator = next((each for each in _COND.__mro__ if each.__name__ == "HigherOrderOperator"), _COND)
 
 __all__ = [
+    "FFT_C2C",
+    "FFT_C2R",
+    "FFT_R2C",
     "SQUEEZES",
     "TO_COPY",
     "HigherOrderOperator",
@@ -31,6 +35,8 @@ __all__ = [
 
 SQUEEZES = frozenset({torch.ops.aten.squeeze.default, torch.ops.aten.squeeze.dim, torch.ops.aten.squeeze.dims})
 """The operators that drop dims of size 1."""
+FFT_C2C, FFT_C2R, FFT_R2C = (each.default for each in (torch.ops.aten._fft_c2c, torch.ops.aten._fft_c2r, torch.ops.aten._fft_r2c))
+"""The operators of all Fourier transforms, from complex (C) or real (R) numbers to such. The last two are core ATen."""
 TO_COPY = torch.ops.aten._to_copy.default
 """The operator of `Tensor.to` for another dtype, one of core ATen."""
 

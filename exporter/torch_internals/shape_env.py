@@ -11,6 +11,7 @@ import sympy
 import torch
 
 from . import config
+from .fake_tensors import FakeTensor
 from .patching import Slot, all_wrapped, wrapped
 from .pytree import keystr
 from .symbols import Attribute, Symbol
@@ -234,6 +235,16 @@ def may_be_zero(size: int | torch.SymInt) -> bool:
         symbol: ranges[symbol] & _RANGE.value(1, sympy.oo) if symbol in backed else ranges[symbol] for symbol in expression.free_symbols
     }
     return not bool(_BOUNDS.value(expression, assumed).lower > 0)
+
+
+def of(size: torch.SymInt) -> Any:
+    """The environment of the symbols in `size`."""
+    return size.node.shape_env
+
+
+def of_tensor(fake: FakeTensor) -> Any:
+    """The environment of the symbols in the sizes of `fake`; None if they are all numbers."""
+    return fake.fake_mode.shape_env
 
 
 def examples(environment: Any) -> dict[sympy.Symbol, int]:

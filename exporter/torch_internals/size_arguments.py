@@ -17,6 +17,7 @@ from torch import Tensor
 
 from . import patching, shape_env
 from .patching import Slot, all_wrapped
+from .symbolic_expressions import expression_of
 
 for _file in (__file__, patching.__file__):
     shape_env.leave_out(_file)
@@ -53,7 +54,7 @@ def _is_size(value: object) -> bool:
 
 def _is_same(size: object, other: object) -> bool:
     """Whether two sizes are the same expression."""
-    return isinstance(size, torch.SymInt) and isinstance(other, torch.SymInt) and bool(size.node.expr == other.node.expr)
+    return isinstance(size, torch.SymInt) and isinstance(other, torch.SymInt) and bool(expression_of(size) == expression_of(other))
 
 
 def _without_generator(original: Callable[..., Any], *args: Any, generator: object = None, **kwargs: Any) -> Any:

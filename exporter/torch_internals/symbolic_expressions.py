@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 import sympy
+import torch
 from typing_extensions import override
 
 from .symbols import Symbol
@@ -17,6 +19,18 @@ _REMAINDERS = [Symbol(f"{_FUNCTIONS}:{name}", without="findings may miss that a 
 _WITHOUT = "findings about dims may name a function of torch in place of Python's"
 _CONVERSIONS = [Symbol(f"{_FUNCTIONS}:{name}", without=_WITHOUT) for name in ("IntTrueDiv", "Max", "Min", "ToFloat", "TruncToInt")]
 _PRINTER = Symbol("torch.utils._sympy.printers:PythonPrinter", without=_WITHOUT, otherwise=sympy.StrPrinter)
+
+
+def expression_of(size: torch.SymInt | torch.SymFloat | torch.SymBool) -> sympy.Expr:
+    """The expression that a symbolic number stands for, of torch's symbols."""
+    # NOTE: torch.export is built on these two attributes (read in torch 2.11, 2.13 and 2.15, fx/experimental/sym_node.py).
+    found: sympy.Expr = size.node.expr
+    return found
+
+
+def number_at(size: int | torch.SymInt, sizes: Mapping[sympy.Basic, int]) -> int:
+    """A size where symbols have these sizes."""
+    return int(expression_of(size).xreplace(sizes)) if isinstance(size, torch.SymInt) else size
 
 
 def remainders() -> tuple[type[sympy.Basic], ...]:

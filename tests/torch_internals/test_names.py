@@ -12,7 +12,7 @@ import inspect
 import pathlib
 import pkgutil
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -20,6 +20,11 @@ import torch
 
 ROOT = pathlib.Path(importlib.util.find_spec("onnxplain").submodule_search_locations[0])  # type: ignore[union-attr, index]
 TREES = {path.stem: ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "torch_internals").glob("*.py"))}
+ELSEWHERE = {
+    str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8"))
+    for path in sorted(ROOT.rglob("*.py"))
+    if path.parent.name != "torch_internals"
+}
 
 # NOTE: what torch.export itself is built on: no export works without these, so onnxplain does not look them up first. The sources say so.
 NEEDED = {
@@ -40,8 +45,8 @@ ATTRIBUTES: dict[str, Callable[[], Any]] = {
     "torch.fx.experimental.sym_node:SymNode.has_hint": lambda: _size().node,
 }
 """Attributes of the same kind, and objects that have them."""
-CORE = {"_local_scalar_dense", "_to_copy"}
-"""Operators of core ATen, which torch documents."""
+CORE = {"_fft_c2c", "_fft_c2r", "_fft_r2c", "_local_scalar_dense", "_to_copy"}
+"""Operators of core ATen, which torch documents, and one that they are like."""
 
 
 def _fake() -> Any:
@@ -86,17 +91,17 @@ def is_private(parts: list[str]) -> bool:
     return any(map(private, parts)) or parts[:3] == ["torch", "fx", "experimental"]
 
 
-def imported() -> Iterator[tuple[str, ast.ImportFrom, str]]:
+def imported(trees: Mapping[str, ast.Module] = TREES) -> Iterator[tuple[str, ast.ImportFrom, str]]:
     """Every import from a private module of torch: the file, the statement and the name."""
-    for file, tree in TREES.items():
+    for file, tree in trees.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and not node.level and is_private((node.module or "").split(".")):
                 yield from ((file, node, f"{node.module}:{each.name}") for each in node.names)
 
 
-def dotted() -> Iterator[str]:
+def dotted(trees: Mapping[str, ast.Module] = TREES) -> Iterator[str]:
     """Every private name of torch in the sources, as in `torch.fx._symbolic_trace._Patcher`."""
-    for tree in TREES.values():
+    for tree in trees.values():
         known = aliases(tree)
         for node in ast.walk(tree):
             parts = chain(node) if isinstance(node, ast.Attribute) else []
@@ -145,6 +150,15 @@ def test_every_private_name_is_a_symbol_or_needed() -> None:
     known = looked_up()
     found = [(file, node, name) for file, tree in TREES.items() for node in ast.walk(tree) for name in names_in(node) if private(name)]
     assert [f"{file}.py:{node.lineno}: {name}" for file, node, name in found if name not in known] == []  # type: ignore[attr-defined]
+
+
+def test_no_other_file_has_private_names() -> None:
+    """Neither torch's, nor attributes without an underscore that only torch documents for itself, such as `SymInt.node`."""
+    assert [name for _, _, name in imported(ELSEWHERE)] == []
+    assert list(dotted(ELSEWHERE)) == []
+    behind = {path.rpartition(".")[2] for path in ATTRIBUTES} - {"node"}
+    found = [(file, node) for file, tree in ELSEWHERE.items() for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    assert [f"{file}:{node.lineno}" for file, node in found if node.attr in behind and isinstance(node.value, ast.Attribute)] == []
 
 
 def test_every_import_that_may_fail_follows_a_check() -> None:

@@ -14,6 +14,7 @@ from onnxplain.registry import qualified_name
 from onnxplain.rules import CheckDropped
 from onnxplain.source import locations
 from onnxplain.torch_internals.operators import SQUEEZES, OpOverload
+from onnxplain.torch_internals.symbolic_expressions import expression_of
 
 from .finished import Finished
 
@@ -55,7 +56,7 @@ def _squeezed(node: torch.fx.Node) -> Iterator[tuple[int, sympy.Basic]]:
         named = range(value.dim()) if not dims else dims if isinstance(dims[0], int) else dims[0]
         for dim in named if value.dim() else ():
             if isinstance(size := value.shape[dim], torch.SymInt):
-                yield dim % value.dim(), size.node.expr
+                yield dim % value.dim(), expression_of(size)
 
 
 def _makes_sizes(node: torch.fx.Node) -> bool:

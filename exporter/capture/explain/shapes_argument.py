@@ -17,6 +17,7 @@ from onnxplain.request.shapes_mirrored import part
 from onnxplain.source import call_sites, given_arguments, locations, syntax
 from onnxplain.source.call_sites import SourceExpression
 from onnxplain.torch_internals import pytree
+from onnxplain.torch_internals.dim_entries import Hint
 
 
 @dataclasses.dataclass(frozen=True)
@@ -298,7 +299,7 @@ def _is_entry(entry: object, tensor: torch.Tensor, axis: object) -> bool:
     """Whether torch.export takes `entry` for a dim. A number states the size that the dim keeps."""
     if isinstance(entry, int) and not isinstance(entry, bool):
         return isinstance(axis, int) and -tensor.dim() <= axis < tensor.dim() and entry == tensor.shape[axis]
-    return entry is None or isinstance(entry, str | Dim | type(Dim.AUTO))
+    return entry is None or isinstance(entry, str | Dim | Hint)
 
 
 def _nothing_dynamic(value: Any) -> Any:

@@ -9,6 +9,7 @@ import torch
 from torch.export.graph_signature import InputKind
 
 from onnxplain.request import DynamicShapes, InputDim
+from onnxplain.torch_internals.symbolic_expressions import expression_of
 
 
 def constant_dims(shapes: DynamicShapes, program: torch.export.ExportedProgram) -> dict[InputDim, int]:
@@ -25,8 +26,8 @@ def sizes_in(program: torch.export.ExportedProgram, dims: Iterable[InputDim]) ->
         tensor = values.get(names[dim.flat_index]) if dim.flat_index < len(names) else None
         size = tensor.shape[dim.axis] if isinstance(tensor, torch.Tensor) else None
         if isinstance(size, torch.SymInt):
-            sizes = program.range_constraints.get(size.node.expr)
-            size = int(sizes.lower) if sizes is not None and sizes.lower == sizes.upper else size.node.expr
+            sizes = program.range_constraints.get(expression_of(size))
+            size = int(sizes.lower) if sizes is not None and sizes.lower == sizes.upper else expression_of(size)
         if size is not None:
             found[dim] = size
     return found

@@ -13,6 +13,7 @@ import torch
 from onnxplain.torch_internals import pytree, shape_env
 from onnxplain.torch_internals.fake_tensors import FakeTensorMode, is_fake
 from onnxplain.torch_internals.operators import OpOverload, schema
+from onnxplain.torch_internals.symbolic_expressions import expression_of, number_at
 
 Sizes = Mapping[sympy.Basic, int]
 """The size that each of torch's symbols stands for."""
@@ -39,7 +40,7 @@ class Call:
 
     def symbolic(self) -> Any:
         """The operator's result in the graph; None if it cannot be computed."""
-        environment = next((each.fake_mode.shape_env for each in _tensors((self.args, self.kwargs)) if is_fake(each)), None)
+        environment = next((shape_env.of_tensor(each) for each in _tensors((self.args, self.kwargs)) if is_fake(each)), None)
         if environment is None:
             return None
         try:
@@ -86,7 +87,7 @@ class Call:
     def symbols(self) -> set[sympy.Basic]:
         """The symbols of the sizes of its arguments."""
         dims: list[Any] = [each for tensor in _tensors((self.args, self.kwargs)) for each in tensor.shape]
-        return {symbol for each in dims if isinstance(each, torch.SymInt) for symbol in each.node.expr.free_symbols}
+        return {symbol for each in dims if isinstance(each, torch.SymInt) for symbol in expression_of(each).free_symbols}
 
     @property
     def counts(self) -> bool:
@@ -108,7 +109,7 @@ class Call:
     def ones(self, sizes: Sizes) -> set[sympy.Basic]:
         """The sizes of the arguments that are not fixed in the graph and are 1 at `sizes`."""
         dims: list[Any] = [each for tensor in _tensors((self.args, self.kwargs)) for each in tensor.shape]
-        expressions = {each.node.expr for each in dims if isinstance(each, torch.SymInt)}
+        expressions = {expression_of(each) for each in dims if isinstance(each, torch.SymInt)}
         return {each for each in expressions if each.xreplace(sizes) == 1}
 
 
@@ -143,16 +144,12 @@ def _description(value: Any) -> Any:
 
 def _with_sizes(value: Any, sizes: Sizes) -> Any:
     if isinstance(value, torch.SymInt):
-        return _number(value, sizes)
+        return number_at(value, sizes)
     if not isinstance(value, torch.Tensor):
         return value
-    strides = tuple(_number(each, sizes) for each in value.stride())
+    strides = tuple(number_at(each, sizes) for each in value.stride())
     return torch.empty_strided(_shape(value, sizes), strides, dtype=value.dtype, device=value.device)
 
 
 def _shape(tensor: torch.Tensor, sizes: Sizes) -> tuple[int, ...]:
-    return tuple(_number(each, sizes) for each in tensor.shape)
-
-
-def _number(size: int | torch.SymInt, sizes: Sizes) -> int:
-    return int(size.node.expr.xreplace(sizes)) if isinstance(size, torch.SymInt) else size
+    return tuple(number_at(each, sizes) for each in tensor.shape)
