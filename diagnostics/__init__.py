@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from .atomic_files import Prepared, check_regular, replace_file, write_file
+from .atomic_files import Prepared, check_regular, replace_file, sync_folder, write_file
 from .code_flow import GRAPHS, GraphText, Step, graphs_folder
 from .context import DiagnosticContext, Evidence, StageFailed
 from .diagnostic import Diagnostic, Suppression
@@ -115,6 +115,7 @@ __all__ = [
     "sha256",
     "shown_path",
     "string",
+    "sync_folder",
     "type_name",
     "visible",
     "visible_lines",

@@ -78,7 +78,7 @@ def replace_file(path: pathlib.Path, data: bytes, *, durable: bool = True) -> No
     finally:
         held.release()
     if durable:
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
 
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
@@ -206,7 +206,7 @@ def _take_after(new: pathlib.Path | int, old: os.stat_result) -> None:
     os.chmod(new, stat.S_IMODE(old.st_mode))  # noqa: PTH101  as above
 
 
-def _sync_folder(folder: pathlib.Path) -> None:
+def sync_folder(folder: pathlib.Path) -> None:
     """Brings the names in `folder` to the disk, where the system can do that."""
     if os.name != "posix":
         return

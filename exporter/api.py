@@ -53,12 +53,18 @@ from .request import (
     FXGraphExtractor,
     Request,
     as_shapes,
+    check_inputs,
+    checked,
+    checked_choice,
+    checked_model,
+    checked_names,
+    checked_shapes,
     checked_strategies,
+    checked_subject,
     containers,
     fitted,
     misfit,
 )
-from .request.checks import check_inputs, checked, checked_choice, checked_model, checked_names, checked_shapes, checked_subject
 from .signals import orderly_end
 from .source import call_sites, locations
 from .storage import checked_path

@@ -14,8 +14,7 @@ from .api import export
 from .fake import ONNXFakeContext
 from .program import ONNXProgram
 from .registry import OnnxRegistry
-from .request import CONTROL_FLOW, STRATEGIES, FXGraphExtractor, checked_strategies
-from .request.checks import checked, checked_choice
+from .request import CONTROL_FLOW, STRATEGIES, FXGraphExtractor, checked, checked_choice, checked_strategies
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

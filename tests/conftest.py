@@ -123,7 +123,7 @@ def shared_corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 
 def _exported_once(corpus: pathlib.Path, folders: pytest.TempPathFactory, name: str) -> Corpus:
     """`corpus`, exported by the first process of a test session that needs it."""
-    # NOTE: each process of pytest-xdist has a folder of its own in that of the session.
+    # NOTE: each process of pytest-xdist has its own folder in that of the session.
     in_parallel = "PYTEST_XDIST_WORKER" in os.environ
     folder = folders.getbasetemp().parent if in_parallel else folders.getbasetemp()
     result = folder / f"{name}.pickle"

@@ -91,3 +91,22 @@ def test_suppressions_have_reasons(path: pathlib.Path) -> None:
             assert suppression[1].strip(" #"), f"line {number} has no reason"
         if re.search(r"except (Base)?Exception\b.*:$", line):
             assert lines[number].lstrip().startswith("# NOTE: "), f"line {number} has no reason"
+        if re.search(r"suppress\((Base)?Exception\b", line):
+            assert lines[number - 2].lstrip().startswith("# NOTE: "), f"line {number} has no reason"
+
+
+INTERNAL = {"ops", "torch_internals", "source"}
+"""Rooms that are entered by their files: each file is about one subject."""
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_rooms_are_entered_through_their_entrance(path: pathlib.Path) -> None:
+    """From outside, only what a room's `__init__.py` offers is imported."""
+    own = path.relative_to(ROOT / path.relative_to(ROOT).parts[0]).parts
+    for name in imports(path):
+        parts = name.split(".")
+        if parts[0] != "onnxplain" or len(parts) < 3 or parts[1] in INTERNAL or parts[1] == own[0]:
+            continue
+        room = ROOT / "exporter" / parts[1]
+        offered = f'"{parts[2]}"' in (room / "__init__.py").read_text(encoding="utf-8") if room.is_dir() else True
+        assert offered or not (room / f"{parts[2]}.py").exists(), f"{name} is inside of {parts[1]}"

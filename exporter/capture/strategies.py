@@ -18,6 +18,7 @@ from onnxplain.torch_internals import (
     config,
     ctc_loss,
     data_checks,
+    data_free_code,
     fake_kernels,
     fixed_matrices,
     function_caches,
@@ -37,7 +38,6 @@ from onnxplain.torch_internals import (
     size_conversions,
     size_numbers,
     tracing,
-    unrecorded,
 )
 
 from .observe import named_functions
@@ -208,7 +208,7 @@ def _for_python(model: torch.nn.Module) -> Iterator[None]:
     functions = named_functions.reached(map(vars, [*inner, *classes]))
     with (
         _outputs_registered(model),
-        unrecorded.left_out(),
+        data_free_code.left_out(),
         data_checks.left_out(),
         input_free_values.known(),
         min_max.of_several_sizes(),

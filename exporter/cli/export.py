@@ -80,7 +80,11 @@ def _levels(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     help="Write the weights to a file beside the model.  [default: over 2 GiB]",
 )
 @click.option("--verify", is_flag=True, help="Compare ONNX Runtime's outputs with PyTorch's.")
-@click.option("--no-try-fixes", is_flag=True, help="If the export fails, do not run the model again to explain it and to try fixes.")
+@click.option(
+    "--no-try-fixes",
+    is_flag=True,
+    help="If the export fails, do not run the model again to explain it and to try fixes; rewrite nothing.",
+)
 @click.option(
     "--control-flow",
     type=click.Choice(("rewrite", "libraries", "report")),

@@ -13,7 +13,7 @@ from onnxplain.registry import OnnxRegistry
 from onnxplain.request import DimNames
 from onnxplain.torch_internals import config, generated_code, size_arguments, size_numbers
 
-from . import decompose, empty_results, flex_attention, functionalize, parts, promote, prune, scalars, squeezes, strided
+from . import complex_parts, decompose, empty_results, flex_attention, functionalize, promote, prune, scalars, squeezes, strided
 from .graphs import graph_modules
 
 __all__ = ["Prepared", "graph_modules", "run"]
@@ -40,10 +40,10 @@ _PASSES: tuple[Pass, ...] = (
     squeezes.drop_computed_dims,  # before decompose: a squeeze has a translation, so it stays one
     flex_attention.replace_flex_attention,  # before decompose: its operators may need it
     empty_results.replace_empty_results,  # before decompose: what a constant replaces needs no translation
-    parts.split_into_parts,  # before decompose: the operators on the parts may need it
+    complex_parts.split_into_parts,  # before decompose: the operators on the parts may need it
     decompose.decompose,  # before promote: operators that come from a decomposition are already promoted
     empty_results.replace_empty_results,  # both again: what a decomposition is made of
-    parts.split_into_parts,
+    complex_parts.split_into_parts,
     promote.promote_dtypes,
     scalars.scalars_to_vectors,  # after decompose: operators that come from a decomposition get scalars as well
     prune.remove_unused,  # last: the other passes leave unused nodes behind

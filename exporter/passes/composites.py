@@ -65,7 +65,7 @@ def _segment_reduce(
         lengths = offsets.diff(dim=axis)
     ends = lengths.cumsum(axis)
     start = {"sum": 0, "mean": 0, "prod": 1, "max": -math.inf, "min": math.inf}[reduce]
-    # NOTE: the dims after `axis` belong to the elements; those before it have lengths of their own.
+    # NOTE: the dims after `axis` belong to the elements; each of those before it has its own lengths.
     place = torch.arange(data.shape[axis], device=data.device)
     segment = (place.unsqueeze(-1) >= ends.unsqueeze(axis)).sum(-1)
     while segment.ndim < data.ndim:

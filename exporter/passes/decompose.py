@@ -20,7 +20,7 @@ from onnxplain.torch_internals.fake_tensors import mode_of
 from onnxplain.torch_internals.operators import OpOverload, schema
 from onnxplain.torch_internals.python_kernels import WithoutData, python_kernel
 
-from . import backward, composites, empty_reductions, fourier, linear_algebra, losses, pooling, products, singular_values
+from . import backward, composites, dynamic_products, empty_reductions, fourier, linear_algebra, losses, pooling, singular_values
 from .graphs import inherit
 from .inline import inline
 
@@ -34,7 +34,7 @@ _OURS: Mapping[OpOverload, Callable[..., Any]] = {
     **linear_algebra.DECOMPOSITIONS,
     **losses.DECOMPOSITIONS,
     **pooling.DECOMPOSITIONS,
-    **products.DECOMPOSITIONS,
+    **dynamic_products.DECOMPOSITIONS,
     **singular_values.DECOMPOSITIONS,
 }
 """Our decompositions by operator. They take precedence over those of torch."""

@@ -19,7 +19,7 @@ def deeper_calls() -> Iterator[None]:
     deeper = max(before, _DEPTH)
 
     def undo() -> None:
-        # NOTE: the model may have set a limit of its own.
+        # NOTE: the model may have set another limit.
         if sys.getrecursionlimit() == deeper:
             sys.setrecursionlimit(before)
 

@@ -1,12 +1,14 @@
 """The request of an export: its arguments as one frozen value, the example inputs, and which of their dims are dynamic."""
 
-from . import containers
+from . import containers, inputs, shapes_source
 from .binding import fake_inputs, fitted, flat_inputs, signature_of
+from .checks import check_inputs, checked, checked_choice, checked_model, checked_names, checked_shapes, checked_subject
 from .dim_names import DimNames
-from .dynamic_axes import MisfitAxes, as_shapes, misfit
+from .dynamic_axes import MisfitAxes, WrongEntry, as_shapes, misfit
 from .dynamic_shapes import DynamicShapes, InputDim, Kind
 from .inputs import copied
 from .request import CONTROL_FLOW, DEFAULT_OPSET, Request
+from .shapes_mirrored import part
 from .strategies import STRATEGIES, FXGraphExtractor, checked_strategies
 from .value_names import input_names, output_names
 
@@ -21,15 +23,26 @@ __all__ = [
     "Kind",
     "MisfitAxes",
     "Request",
+    "WrongEntry",
     "as_shapes",
+    "check_inputs",
+    "checked",
+    "checked_choice",
+    "checked_model",
+    "checked_names",
+    "checked_shapes",
     "checked_strategies",
+    "checked_subject",
     "containers",
     "copied",
     "fake_inputs",
     "fitted",
     "flat_inputs",
     "input_names",
+    "inputs",
     "misfit",
     "output_names",
+    "part",
+    "shapes_source",
     "signature_of",
 ]

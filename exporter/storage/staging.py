@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pathlib
 from types import TracebackType
 
-from onnxplain.diagnostics import DiagnosticContext, Temporary, make_folder, remove_abandoned, sha256
+from onnxplain.diagnostics import DiagnosticContext, Temporary, make_folder, remove_abandoned, sha256, sync_folder
 
 
 class Staging:
@@ -74,15 +73,4 @@ class Staging:
             staged.replace(final)
             if context is not None:
                 context.wrote(final, "resultFile", sha256(final))
-        _sync_folder(self.destination.parent)
-
-
-def _sync_folder(folder: pathlib.Path) -> None:
-    # NOTE: Windows and some network file systems cannot sync a folder. The files in it are complete all the same; at worst, a crash
-    # brings the old ones back.
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_folder(self.destination.parent)

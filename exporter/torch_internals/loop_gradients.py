@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from . import kernels
+from . import operator_kernels
 from .patching import all_wrapped
 from .symbols import Symbol
 
@@ -25,7 +25,9 @@ def left_out() -> contextlib.AbstractContextManager[None]:
     # no gradient is needed.
     below = _BELOW.value
     loops = [loop for name in _LOOPS if (loop := getattr(torch.ops.higher_order, name, None)) is not None]
-    return all_wrapped((slot, _below(below, slot.owner)) for slot in (kernels.slots(loops, "Autograd") if below is not None else ()))
+    return all_wrapped(
+        (slot, _below(below, slot.owner)) for slot in (operator_kernels.slots(loops, "Autograd") if below is not None else ())
+    )
 
 
 def _below(below: Any, operator: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from . import kernels
+from . import operator_kernels
 from .fake_tensors import is_fake
 from .patching import all_wrapped
 
@@ -23,7 +23,7 @@ def by_shape() -> contextlib.AbstractContextManager[None]:
     """While it is open, recurrent operators on fake tensors are computed from their shapes."""
     # NOTE: read in torch 2.11, 2.13 and 2.15, export/_patches.py, which replaces the same kernels.
     return all_wrapped(
-        (slot, _on_fake_tensors(shapes)) for operator, shapes in _shapes().items() for slot in kernels.slots([operator], *_KEYS)
+        (slot, _on_fake_tensors(shapes)) for operator, shapes in _shapes().items() for slot in operator_kernels.slots([operator], *_KEYS)
     )
 
 

@@ -35,7 +35,7 @@ def part_of(work: object) -> Iterator[None]:
     start, submit = Slot(threading.Thread, "start"), Slot(ThreadPoolExecutor, "submit")
     start_thread, submit_job = start.get(), submit.get()
 
-    # NOTE: not `wrapped`, since the threads that a part starts have contexts of their own. In all other threads, these only pass calls on.
+    # NOTE: not `wrapped`, since the threads that a part starts have other contexts. In all other threads, these only pass calls on.
     @functools.wraps(start_thread)
     def started(thread: threading.Thread) -> None:
         if (work := current_work()) is not None:

@@ -183,7 +183,6 @@ def test_checks_of_numbers_from_data() -> None:
     relations = [DATA >= 2, sympy.Eq(DATA, N), sympy.Ne(DATA, N), N <= 9, DATA <= N, sympy.Eq(DATA + 1, N)]
     found = guards(*map(guard, relations), guard(relations[0], line=None), asserted=relations)
     assert [relation for relation, stack in found.checks() if stack] == relations[:2]
-    assert [each.relation for each in found.of_data()] == [relations[0], relations[0]]
 
 
 def sizes(tried: Callable[..., Any], size: int) -> list[int]:

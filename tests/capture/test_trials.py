@@ -80,7 +80,7 @@ def test_nothing_runs_if_that_is_forbidden(load: Load, tmp_path: pathlib.Path) -
     assert runs.read_text().split() == ["capture"] * 2
 
 
-def test_the_older_interface_forbids_it_too(load: Load, tmp_path: pathlib.Path) -> None:
+def test_the_older_interface_forbids_it_as_well(load: Load, tmp_path: pathlib.Path) -> None:
     runs = tmp_path / "runs"
     options = onnxplain.ExportOptions(try_fixes=False)
     with pytest.raises(onnxplain.ExportFailed):

@@ -117,7 +117,7 @@ def test_odd_positions_change_nothing(victim: Victim, field: str, number: object
     assert victim.files() == before
 
 
-@pytest.mark.parametrize("name", ["reversed", "twice", "overlapping", "two-names", "unrecorded", "insertion-unrecorded"])
+@pytest.mark.parametrize("name", ["reversed", "twice", "overlapping", "two-names", "data_free_code", "insertion-data_free_code"])
 def test_odd_replacements_change_nothing(victim: Victim, name: str) -> None:
     (victim.root / "same.py").symlink_to("net.py")
 
@@ -139,7 +139,7 @@ def test_odd_replacements_change_nothing(victim: Victim, name: str) -> None:
         else:
             del region["snippet"]
             each.pop("properties", None)
-            if name == "insertion-unrecorded":
+            if name == "insertion-data_free_code":
                 region.update(endLine=region["startLine"], endColumn=region["startColumn"], snippet={"text": ""})
 
     victim.save(change)

@@ -116,7 +116,7 @@ def test_threads_succeed_beside_others_that_fail() -> None:
 
 
 @pytest.mark.usefixtures("torch_stays")
-def test_other_threads_speak_as_ever(capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder) -> None:
+def test_other_threads_speak_as_usual(capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder) -> None:
     # A library that none of the user's files called: only the thread shows that it is not torch.
     said, ready = threading.Event(), threading.Event()
     code = compile("print('said', file=sys.stderr); warnings.warn('warned'); logger.error('logged')", "<string>", "exec")
@@ -152,7 +152,7 @@ def test_other_threads_speak_as_ever(capsys: pytest.CaptureFixture[str], recwarn
 
 
 @pytest.mark.usefixtures("torch_stays")
-def test_other_threads_call_onnxscript_as_ever() -> None:
+def test_other_threads_call_onnxscript_as_usual() -> None:
     import onnxscript
     from onnxscript import evaluator, opset18
     from onnxscript.values import Opset

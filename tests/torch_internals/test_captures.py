@@ -18,12 +18,12 @@ from onnxplain.torch_internals import (
     dynamo,
     fake_tensors,
     functorch,
-    kernels,
     keyword_inputs,
     known_weights,
     loop_gradients,
     min_max,
     modules,
+    operator_kernels,
     operators,
     patching,
     python_frames,
@@ -139,15 +139,17 @@ def test_the_cell_state_of_a_projection_is_larger_than_its_output() -> None:
 
 
 def test_kernels_are_replaced_and_back() -> None:
-    found = kernels.slots([aten.lstm.input, aten.add.Tensor], "CompositeImplicitAutograd", "NoSuchKey")
+    found = operator_kernels.slots([aten.lstm.input, aten.add.Tensor], "CompositeImplicitAutograd", "NoSuchKey")
     for slot in found:
         before = slot.get()
         slot.put(len)
         assert slot.get() is len
         slot.put(before)
         assert slot.get() is before
-    assert kernels.slots([torch.ops.higher_order.while_loop], "Autograd", "NoSuchKey")[0].key[0] == id(torch.ops.higher_order.while_loop)
-    assert kernels.slots([], "Autograd") == []
+    assert operator_kernels.slots([torch.ops.higher_order.while_loop], "Autograd", "NoSuchKey")[0].key[0] == id(
+        torch.ops.higher_order.while_loop
+    )
+    assert operator_kernels.slots([], "Autograd") == []
 
 
 def test_loops_over_weights_are_captured_without_gradients() -> None:

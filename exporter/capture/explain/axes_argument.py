@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from onnxplain.capture.finding import Finding
 from onnxplain.diagnostics import Confidence, Edit, Fix, Region
-from onnxplain.request import MisfitAxes, Request, shapes_source
-from onnxplain.request.dynamic_axes import WrongEntry
+from onnxplain.request import MisfitAxes, Request, WrongEntry, shapes_source
 from onnxplain.rules import DynamicShapesMismatch
 from onnxplain.source import call_sites, locations, syntax
 from onnxplain.source.call_sites import SourceExpression

@@ -38,6 +38,7 @@ def difference(error: Exception) -> Difference | None:
     *branches, operands = given
     results: list[list[Any]] = []
     for branch in branches:
+        # NOTE: the branches are the user's code, and one that raises has no results to compare.
         with contextlib.suppress(Exception), torch.no_grad():
             results.append(pytree.tree_leaves(branch(*operands)))
     pairs = list(zip(*results, strict=False)) if len(results) == 2 else []

@@ -342,6 +342,7 @@ def _refined(error: Exception, request: Request) -> dict[InputDim, Any]:
     """The specs that torch's solver suggests for dims instead of the user's."""
     # NOTE: torch's function stops at a hint such as Dim.DYNAMIC, and the solver suggests nothing for hints.
     shapes = request.shapes.replaced(dict.fromkeys(set(request.shapes.dims).difference(_ranges(request))))
+    # NOTE: torch's solver may stop at anything; then there is no suggestion.
     with contextlib.suppress(Exception):
         torch_shapes = shapes.for_torch()
         refine = torch.export.dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes

@@ -12,8 +12,7 @@ import torch
 from torch.export import Dim
 
 from onnxplain.diagnostics import Confidence, Edit, Fix
-from onnxplain.request import DynamicShapes, InputDim, Kind, Request, inputs, shapes_source
-from onnxplain.request.shapes_mirrored import part
+from onnxplain.request import DynamicShapes, InputDim, Kind, Request, inputs, part, shapes_source
 from onnxplain.source import call_sites, given_arguments, locations, syntax
 from onnxplain.source.call_sites import SourceExpression
 from onnxplain.torch_internals import pytree

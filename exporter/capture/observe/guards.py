@@ -263,11 +263,6 @@ class Guards:
             if relation.free_symbols - sizes and (equals or not relation.free_symbols & sizes):
                 yield from ((relation, guard.stack) for guard in self.made if guard.relation == relation and guard.stack)
 
-    def of_data(self) -> list[Guard]:
-        """The guards about numbers that come from data, and not from the inputs' sizes."""
-        sizes = self.symbols.all()
-        return [guard for guard in self.made if guard.relation.free_symbols and not guard.relation.free_symbols & sizes]
-
 
 def _has_number(program: torch.export.ExportedProgram, number: float) -> bool:
     """Whether an operator of the graph has `number` as an argument, and not the size that it was computed from."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from onnxplain.diagnostics import Region
 from onnxplain.source import syntax
 
-from . import blocks, branches, collected, iterations, scope
+from . import blocks, branches, collecting_loops, iterations, scope
 from .blocks import Rewrite
 from .iterations import Loop
 from .scope import Scope
@@ -31,7 +31,7 @@ def rewritten(where: Scope, statement: ast.For | ast.While, *, inner: bool = Fal
     end = early_end(loop.statements)
     if end is not None:
         loop = dataclasses.replace(loop, statements=loop.statements[:-1])
-    lists = collected.of(where, statement, loop.statements)
+    lists = collecting_loops.of(where, statement, loop.statements)
     if lists is None or (lists and end is not None) or scope.has_return(loop.statements):
         return None
     appending = [each.statement for each in lists]
@@ -58,7 +58,7 @@ def rewritten(where: Scope, statement: ast.For | ast.While, *, inner: bool = Fal
     before = "".join(line + "\n" + " " * indent for line in loop.before)
     exact = not blocks.changes_others(where, loop.statements)
     if lists:
-        code = collected.scan(where, loop, lists, carried, list(starts.values()), lines, indent)
+        code = collecting_loops.scan(where, loop, lists, carried, list(starts.values()), lines, indent)
         return None if code is None else [Rewrite(region, before + code, exact), *(use for each in lists for use in each.uses)]
     if not carried:
         return None

@@ -69,7 +69,7 @@ class Scope:
         return next(each for each in names if each not in taken)
 
     def is_tensor(self, node: ast.expr) -> bool:
-        """Whether it is certain that `node` is a tensor."""
+        """Whether it is certain that `node` is a tensor, provided that tensors are compared with nothing but numbers and tensors."""
         match node:
             case ast.Name(id=name):
                 return name in (self.tensors or ())
