@@ -66,6 +66,7 @@ kernels: $(VENV)/needs-of-test
 
 # Writes the table of supported operators, exporter/supported-operators.md. It takes half an hour; a run that was stopped goes on.
 operators: install
+	$(BIN)/pip install --quiet --constraint constraints.txt ".[bench]"
 	mkdir -p out
 	cd tests && ../$(BIN)/python -m benchmarks.coverage --results ../out/coverage.jsonl --table ../exporter/supported-operators.md
 	rm out/coverage.jsonl

@@ -69,6 +69,8 @@ def _report(
     if isinstance(found, UnsupportedOperator) and isinstance(called, OpOverload) and called is not node.target:
         notes = [f"It decomposes into {found.operator}, which has no translation."]
         found = dataclasses.replace(found, operator=qualified_name(called))
+    if isinstance(found, UnsupportedOperator) and (similar := registry.nearest(found.operator)):
+        notes.append(f"The most similar operator with a translation is {similar}.")
     at = locations.at_node(node)
     own = _translation(node, registry)
     if own is not None and own.origin == "user":
@@ -104,7 +106,7 @@ def _find(node: torch.fx.Node, registry: OnnxRegistry) -> Call | UnsupportedOper
     overloads = registry.overloads(name)
     if overloads:
         return UnsupportedOverload(operator=name, problem=f"overload {name.partition('.')[2] or 'default'}", supported=overloads)
-    return UnsupportedOperator(operator=name, nearest=registry.nearest(name) or "none")
+    return UnsupportedOperator(operator=name)
 
 
 def _translation(node: torch.fx.Node, registry: OnnxRegistry) -> Translation | None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from onnxplain.diagnostics import Added, Level, Rule
+from onnxplain.diagnostics import Added, ArgumentsChanged, Level, Rule
 
 
-class UnsupportedOperator(Rule, id="OXP3001", level=Level.ERROR, history=[Added("0.1.0")]):
+class UnsupportedOperator(
+    Rule,
+    id="OXP3001",
+    level=Level.ERROR,
+    history=[Added("0.1.0"), ArgumentsChanged("0.2.0", before=("operator", "nearest"), after=("operator",))],
+):
     """An operator has no translation to ONNX.
 
     What happened:
@@ -78,11 +83,9 @@ class UnsupportedOperator(Rule, id="OXP3001", level=Level.ERROR, history=[Added(
     """
 
     operator: str
-    nearest: str
 
-    message = "The operator '{operator}' has no translation to ONNX (the nearest name with one: '{nearest}')."
+    message = "The operator '{operator}' has no translation to ONNX."
     everywhere = True
-    volatile = ("nearest",)
 
 
 class UnsupportedOverload(Rule, id="OXP3002", level=Level.ERROR, history=[Added("0.1.0")]):

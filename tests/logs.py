@@ -87,7 +87,7 @@ def failed(source: str) -> Log:
         made.report(TrainingMode(layers=("dropout",)), at=Location(source, Region(11)))
         made.report(TrainingMode(layers=("dropout", "norm.0")), at=Location(source, Region(4)))
         made.report(
-            UnsupportedOperator(operator="aten::foo", nearest="aten::fo_o"),
+            UnsupportedOperator(operator="aten::foo"),
             at=Evidence(Location(source, Region(8, 16, 8, 35), "forward", "blocks.0"), node=GRAPH),
             notes=["Inputs of the operator:\nx  float32[2, 3]", "No decomposition of `aten::foo` is known."],
             fixes=[Fix("Write the line with other operators.", Confidence.GUESS)],
@@ -116,7 +116,7 @@ def hostile(source: str) -> Log:
     with contextlib.suppress(ExportFailed), made.stage("capture"):
         made.event(HOSTILE)
         raise made.fail(
-            UnsupportedOperator(operator=HOSTILE, nearest=""),
+            UnsupportedOperator(operator=HOSTILE),
             at=Evidence(at, (at, at), related=(at,), node=graph),
             notes=[HOSTILE, f"{HOSTILE}\n{HOSTILE}"],
             fixes=[Fix(HOSTILE, Confidence.GUESS, snippet=HOSTILE), Fix("x", Confidence.GUESS, edits=(Edit(HOSTILE, Region(1), HOSTILE),))],
@@ -140,7 +140,7 @@ def many(source: str) -> Log:
     """The log of many findings: of one rule, at one line, at several places, with long texts, suppressed, without a place."""
     made = context(None, Location(source, Region(4)))
     for number in range(120):
-        made.report(UnsupportedOperator(operator=f"aten::foo_{number}", nearest="aten::foo"), at=Location(source, Region(6)))
+        made.report(UnsupportedOperator(operator=f"aten::foo_{number}"), at=Location(source, Region(6)))
     for line in (4, 5, 6, 7, 11):
         made.report(TrainingMode(layers=tuple(f"norm.{number}" for number in range(50))), at=Location(source, Region(line)))
     made.report(TrainingMode(layers=("dropout",)), at=Location(source, Region(11)))

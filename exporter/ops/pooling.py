@@ -121,6 +121,12 @@ def _avg_pool(
 ) -> Any:
     assert value.shape is not None
     kernel, pads = _per_dim(kernel_size, rank), _per_dim(padding, rank)
+    if value.dtype is not None and value.dtype.is_integer() and divisor_override is not None:
+        # NOTE: the quotient of the sums is cut to an integer, and so would be a mean of integers.
+        floats = op.Cast(value, to=int(ir.DataType.FLOAT))
+        floats.shape = value.shape
+        sums = _avg_pool(rank, floats, kernel, stride, pads, ceil_mode, count_include_pad, 1)
+        return op.Div(op.Cast(op.Round(sums), to=int(value.dtype)), divisor_override)
     strides = _per_dim(stride, rank) if stride else kernel
     batched = op.Unsqueeze(value, [0]) if len(value.shape) == rank + 1 else value
     sizes: list[Any] = list(value.shape)[-rank:]

@@ -1,4 +1,4 @@
-"""Rules about constructs of PyTorch that torch.export does not support."""
+"""Rules about constructs of PyTorch that torch.export or ONNX does not support as they are."""
 
 from __future__ import annotations
 

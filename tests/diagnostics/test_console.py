@@ -123,7 +123,7 @@ def place(folder: pathlib.Path, line: int, name: str = "wide.py", **more: str) -
 def test_other_places_are_counted_from_the_sixth(here: pathlib.Path, count: int, named: int, rest: int) -> None:
     made = context()
     for number in range(1, count + 1):
-        made.report(UnsupportedOperator(operator="aten::foo", nearest=""), at=place(here, number))
+        made.report(UnsupportedOperator(operator="aten::foo"), at=place(here, number))
     (finding,) = made.log().findings
     _, *others = re.findall(r"wide\.py:(\d+)", str(finding))
     assert others == [str(number) for number in range(2, named + 2)]
@@ -185,7 +185,7 @@ def test_what_the_console_lists(here: pathlib.Path) -> None:
     with made.stage("capture"):
         made.event("inside")
         made.report(TrainingMode(layers=("a",)), at=place(here, 1))
-        made.report(UnsupportedOperator(operator="aten::foo", nearest=""), at=place(here, 2))
+        made.report(UnsupportedOperator(operator="aten::foo"), at=place(here, 2))
         made.report(TrainingMode(layers=("b",)), at=place(here, 3))
     (here / "model.onnx").write_bytes(b"onnx")
     made.wrote(here / "model.onnx", "resultFile", sha256(here / "model.onnx"))

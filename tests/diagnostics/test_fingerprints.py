@@ -54,7 +54,7 @@ def test_fingerprints_survive_moved_lines_and_machines(tmp_path: pathlib.Path) -
         (UserCodeRaised(error="KeyError: 'x'"), UserCodeRaised(error="ValueError: 'x'"), False),
         (LoopUnrolled(rounds=12), LoopUnrolled(rounds=24), True),
         (OutputsDiffer(output="mul", difference=0.5, tolerance=1e-4), OutputsDiffer(output="mul_1", difference=0.25, tolerance=1e-4), True),
-        (UnsupportedOperator(operator="a::b", nearest="a::c"), UnsupportedOperator(operator="a::b", nearest="none"), True),
+        (TrainingMode(layers=("a",)), TrainingMode(layers=("a", "b")), True),
     ],
 )
 def test_what_makes_another_finding(tmp_path: pathlib.Path, read: Read, one: Rule, other: Rule, same: bool) -> None:
@@ -74,7 +74,7 @@ def test_where_makes_another_finding(tmp_path: pathlib.Path, read: Read) -> None
         context.report(rule, at=place if file else Location("", module=module))
         return str(results(read(context.log()))[0]["partialFingerprints"]["onnxplain/v1"])
 
-    branch, operator = DataDependentBranch(condition="x"), UnsupportedOperator(operator="a::b", nearest="none")
+    branch, operator = DataDependentBranch(condition="x"), UnsupportedOperator(operator="a::b")
     assert known(branch, "if x.sum():\n") != known(branch, "if x.sum() < 0:\n")
     # A line that runs in several modules has one finding, at the first of them.
     assert known(branch, "if x.sum():\n", "a") == known(branch, "if x.sum():\n", "b")

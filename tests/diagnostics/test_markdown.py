@@ -55,7 +55,7 @@ def test_many_long_findings_fit_into_a_comment(source: str) -> None:
     made = context()
     with contextlib.suppress(ExportFailed), made.stage("dispatch"):
         for number in range(30):
-            made.report(UnsupportedOperator(operator=f"aten::foo_{number}", nearest="aten::foo"), at=Location(source, Region(6)))
+            made.report(UnsupportedOperator(operator=f"aten::foo_{number}"), at=Location(source, Region(6)))
         for number in range(1000):
             made.event(f"Step {number}.")
         raise made.fail(DataDependentBranch(condition="x"), cause=RuntimeError("why " * 25_000))
@@ -72,7 +72,7 @@ def long_finding(made: DiagnosticContext, number: int, source: str, text: str) -
     nodes = tuple(Node(f"{index}{text}", text, text) for index in range(12))
     graph = Graph(nodes, tuple((nodes[0].id, node.id) for node in nodes), nodes[0].id)
     made.report(
-        UnsupportedOperator(operator=f"{number}{text}", nearest=text),
+        UnsupportedOperator(operator=f"{number}{text}"),
         at=Evidence(at, (at, at), related=(at,) * 20, node=graph),
         notes=[text] * 3,
         fixes=[Fix(text, Confidence.GUESS, snippet=text)],
@@ -100,7 +100,7 @@ def test_a_table_is_filled_to_its_limit() -> None:
     def rows(*lengths: int) -> list[int]:
         made = context()
         for number, length in enumerate(lengths):
-            made.report(UnsupportedOperator(operator=f"{number:02}{'x' * (length - 2)}", nearest=""))
+            made.report(UnsupportedOperator(operator=f"{number:02}{'x' * (length - 2)}"))
         return [len(line) for line in markdown.to_markdown(made.log()).splitlines() if re.match(r"\|.*\dxx", line)]
 
     (beside,) = (length - 100 for length in rows(100))
@@ -114,7 +114,7 @@ LONG: dict[str, tuple[int, Callable[[DiagnosticContext, str], object]]] = {
     "block": (8_000, lambda made, text: made.report(InternalError(stage="", error=""), notes=[f"Two lines:\n{text}"])),
     "sentence": (2_000, lambda made, text: made.report(InternalError(stage="", error=""), notes=[text])),
     "code": (500, lambda made, text: made.report(DataDependentBranch(condition=text))),
-    "cell": (200, lambda made, text: made.report(UnsupportedOperator(operator=text, nearest=""))),
+    "cell": (200, lambda made, text: made.report(UnsupportedOperator(operator=text))),
     "label": (60, lambda made, text: made.report(InternalError(stage="", error=""), at=Evidence(node=Graph((Node("a", text),), (), "a")))),
 }
 
@@ -130,7 +130,7 @@ def test_a_text_is_whole_up_to_its_limit(limit: int, report: Callable[[Diagnosti
 def test_every_place_of_a_folded_finding_is_shown_or_counted(source: str) -> None:
     made = context()
     for line in range(1, 31):
-        made.report(UnsupportedOperator(operator="aten::foo", nearest=""), at=Location(source, Region(1, line)))
+        made.report(UnsupportedOperator(operator="aten::foo"), at=Location(source, Region(1, line)))
     report = markdown.to_markdown(made.log())
     assert report.count("- Also at `flip.py:1:") == 10
     assert "- And at 19 more places" in report

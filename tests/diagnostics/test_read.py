@@ -34,7 +34,7 @@ from onnxplain.diagnostics import (
     read_log,
     sarif,
 )
-from onnxplain.rules import DataDependentBranch, NameChanged, TrainingMode, UnsupportedOperator
+from onnxplain.rules import DataDependentBranch, NameChanged, TrainingMode, UnsupportedOverload
 
 
 @pytest.fixture
@@ -189,7 +189,7 @@ def test_any_text_makes_the_same_report(source: str) -> None:
     with contextlib.suppress(ExportFailed), made.stage(HOSTILE):
         made.event(HOSTILE)
         raise made.fail(
-            UnsupportedOperator(operator=HOSTILE, nearest="{0} {7} {x}"),
+            UnsupportedOverload(operator=HOSTILE, problem="{0} {7} {x}", supported=(HOSTILE,)),
             at=Evidence(at, (at, at), related=(at,)),
             notes=[HOSTILE],
             fixes=[Fix(HOSTILE, Confidence.GUESS, snippet=HOSTILE)],

@@ -206,7 +206,7 @@ def test_limits_are_applied_and_told(tmp_path: pathlib.Path, profile: SarifProfi
     file = source(tmp_path, "".join(f"y{number} = x{number}.item()\n" for number in range(limit + 7)))
     context = make_context(levels={"OXP3001": Level.NOTE})
     for number in range(7):
-        context.report(UnsupportedOperator(operator=f"my::{number}", nearest="none"), at=Location(file, Region(number + 1)))
+        context.report(UnsupportedOperator(operator=f"my::{number}"), at=Location(file, Region(number + 1)))
     for number in range(limit):
         context.report(DataDependentBranch(condition=f"x{number}"), at=Location(file, Region(number + 1)))
     path = tmp_path / "log.sarif"

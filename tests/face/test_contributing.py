@@ -153,7 +153,7 @@ def test_the_additions_are_clean(checkout: Checkout) -> None:
 
 def test_every_path_exists() -> None:
     page = EXAMPLE.sub("", PAGE)
-    paths = re.findall(r"\]\((?!https?:|#)([^)#]+)", page) + re.findall(rf"\b(?:{'|'.join(PACKAGE)}|tests)/[\w./]*\w/?", page)
+    paths = re.findall(r"\]\((?!https?:|#)([^)#]+)", page) + re.findall(rf"\b(?:{'|'.join(PACKAGE)}|tests)/[\w./-]*\w/?", page)
     assert paths
     assert [path for path in paths if not (ROOT / path).exists()] == []
 

@@ -55,6 +55,18 @@ CASES: dict[str, Case] = {
         ],
         IMAGE,
     ),
+    "average-of-integers": dynamic(
+        lambda x: [
+            *(functional.avg_pool2d(x, 3, divisor_override=each) for each in (1, 2, 5, -4)),
+            functional.avg_pool2d(x, 3, stride=2, padding=1, divisor_override=7),
+            functional.avg_pool2d(x, 2),
+        ],
+        ((torch.arange(-40, 41).reshape(1, 1, 9, 9) * 5,)),
+    ),
+    "average-of-integers-rounded-up": static(
+        lambda x: [functional.avg_pool2d(x, 2, stride=2, ceil_mode=True, divisor_override=3), functional.avg_pool2d(x, 2, ceil_mode=True)],
+        ((torch.arange(-40, 41).reshape(1, 1, 9, 9) * 5,)),
+    ),
     "average-rounded-up-of-dynamic": dynamic(lambda x: functional.avg_pool2d(x, 3, stride=2, ceil_mode=True), (randn(2, 4, 9, 7),)),
     "average-rounded-up": static(
         lambda x: [
