@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxplain.recording import op
+from onnxplain.recording import op, small_constant
 
 from . import emit, translates
 
@@ -128,7 +128,7 @@ def _avg_pool(
         sums = _avg_pool(rank, floats, kernel, stride, pads, ceil_mode, count_include_pad, 1)
         return op.Div(op.Cast(op.Round(sums), to=int(value.dtype)), divisor_override)
     strides = _per_dim(stride, rank) if stride else kernel
-    batched = op.Unsqueeze(value, [0]) if len(value.shape) == rank + 1 else value
+    batched = _batched(value, rank)
     sizes: list[Any] = list(value.shape)[-rank:]
     along = list(zip(sizes, kernel, strides, pads, strict=True))
     if ceil_mode and all(isinstance(size, int) for size in sizes) and (divisor_override is not None or len(_roundings(along)) > 1):
@@ -222,7 +222,7 @@ def _max_pool(
     assert value.shape is not None
     kernel, pads, dilations = (_per_dim(each, rank) for each in (kernel_size, padding, dilation))
     strides = _per_dim(stride, rank) if stride else kernel
-    batched = op.Unsqueeze(value, [0]) if len(value.shape) == rank + 1 else value
+    batched = _batched(value, rank)
     windows = [step * (size - 1) + 1 for size, step in zip(kernel, dilations, strict=True)]
     ends, rounds_up = list(pads), ceil_mode
     if ceil_mode:
@@ -236,7 +236,28 @@ def _max_pool(
             rounds_up = _rounds_up(sizes, windows, strides, pads)
     attributes = {"kernel_shape": kernel, "strides": strides, "pads": [*pads, *ends], "dilations": dilations, "ceil_mode": int(rounds_up)}
     (pooled,) = emit("MaxPool", [batched], attributes, outputs=1)
-    return op.Squeeze(pooled, [0]) if batched is not value else pooled
+    return op.Squeeze(pooled, [0]) if len(value.shape) == rank + 1 else pooled
+
+
+def _batched(value: ir.Value, rank: int) -> Any:
+    """`value` with a dim for the batch, as ONNX wants it."""
+    assert value.shape is not None
+    if len(value.shape) == rank + 1:
+        return op.Unsqueeze(value, [0])
+    if _is_padded_with_zeros(value):
+        # NOTE: ONNX Runtime's optimizer merges a Pad with zeros into the pooling after it (seen in 1.31), although MaxPool pads with the
+        # least value, and although it then refuses paddings as large as the window.
+        return op.Reshape(value, [0] * len(value.shape))
+    return value
+
+
+def _is_padded_with_zeros(value: ir.Value) -> bool:
+    producer = value.producer()
+    if producer is None or producer.op_type != "Pad":
+        return False
+    number = producer.inputs[2] if len(producer.inputs) > 2 else None
+    known = None if number is None else small_constant(number)
+    return number is None or known is None or not known.any()
 
 
 def _rounds_up(sizes: Sequence[Any], kernel: Sequence[int], strides: Sequence[int], pads: Sequence[int]) -> bool:

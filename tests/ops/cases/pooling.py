@@ -55,6 +55,17 @@ CASES: dict[str, Case] = {
         ],
         IMAGE,
     ),
+    "after-padding": dynamic(
+        lambda x: [
+            *(functional.max_pool2d(functional.pad(x - 5, (1, 1, 1, 1)), 3, 2, padding=each) for each in (0, 1)),
+            functional.max_pool3d(functional.pad(x[None] - 5, (1, 0, 1, 0, 1, 0)), 2),
+            functional.max_pool1d(functional.pad(x[0, 0] - 5, (1, 1)), 2, return_indices=True),
+            functional.avg_pool2d(functional.pad(x, (0, 1, 0, 1)), 2, 1, padding=1),
+            functional.avg_pool2d(functional.pad(x, (2, 3, 3, 2)), 2, 1, padding=1, count_include_pad=False),
+            functional.lp_pool2d(functional.pad(x, (2, 2, 2, 2)), 2, 2),
+        ],
+        IMAGE,
+    ),
     "average-of-integers": dynamic(
         lambda x: [
             *(functional.avg_pool2d(x, 3, divisor_override=each) for each in (1, 2, 5, -4)),
