@@ -23,8 +23,20 @@ FOLDERS = {
 # The files beside the rooms: whoever calls them calls the whole exporter.
 _FACE = ("__init__", "api", "dynamo", "outputs", "pipeline", "program", "testing")
 
-# Tests in the folders of other rooms whose subject is the room: the decompositions are tested by what their operators compute.
-_FURTHER_TESTS = {"passes": ("ops/test_parity.py", "capture/test_gradients.py")}
+# Tests in the folders of other rooms whose subject is the room: decompositions, and functions of torch that take dynamic sizes, are tested
+# by what they compute, and what keeps exports of several threads apart by such exports.
+_FURTHER_TESTS = {
+    "passes": ("ops/test_parity.py", "capture/test_gradients.py"),
+    "torch_internals": (
+        "capture/test_names_in_models.py",
+        "capture/test_sizes_as_numbers.py",
+        "capture/test_texts_of_sizes.py",
+        "capture/test_gradients.py",
+        "ops/test_parity.py",
+        "passes",
+        "process",
+    ),
+}
 
 
 @dataclasses.dataclass(frozen=True)
