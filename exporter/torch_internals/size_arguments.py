@@ -37,6 +37,7 @@ def _replacements() -> Iterator[tuple[Slot, Callable[..., Any]]]:
     yield Slot(F, "scaled_dot_product_attention"), _attention
     yield Slot(Tensor, "fill_diagonal_"), _fill_diagonal
     yield Slot(torch, "kron"), _kronecker
+    yield Slot(torch, "max_pool1d"), _max_pool1d
     for name in ("rand", "randint", "randn", "randperm"):
         yield Slot(torch, name), _without_generator
     for name, weights in _WINDOWS.items():
@@ -117,6 +118,17 @@ def _kronecker(original: Callable[..., Any], input: Tensor, other: Tensor, **kwa
     first, second = ((1,) * (rank - each.ndim) + tuple(each.shape) for each in (input, other))
     spread = input.reshape([size for each in first for size in (each, 1)]) * other.reshape([size for each in second for size in (1, each)])
     return spread.reshape([a * b for a, b in zip(first, second, strict=True)])
+
+
+def _max_pool1d(original: Callable[..., Any], input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    """The function in C++ fixes the length; that for images does not."""
+    if not any(map(_is_size, input.shape[-1:])):
+        return original(input, *args, **kwargs)
+    given = {**dict(zip(_MAXIMUM, args, strict=False)), **kwargs}
+    one = {"kernel_size": 1, "stride": 1, "padding": 0, "dilation": 1}
+    across = {name: [one[name], *_per_dim(value, 1)] for name, value in given.items() if name in one and value not in (None, [], ())}
+    image = torch.max_pool2d(input.unsqueeze(-2), **{**given, "stride": across["kernel_size"], **across})
+    return image.squeeze(-2)
 
 
 _Weights: TypeAlias = Callable[..., Any]

@@ -66,6 +66,15 @@ CASES: dict[str, Case] = {
         ],
         IMAGE,
     ),
+    "maximum-of-lines": dynamic(
+        lambda x: [
+            *(functional.max_pool1d(x, *each) for each in ((3,), (3, 2), (3, 2, 1), ([2], [1], [1], [2]))),
+            torch.max_pool1d(x[0], kernel_size=(3,), stride=(), padding=1, dilation=2),
+            nn.MaxPool1d(3, 2, ceil_mode=True)(x[..., 1:]),
+            torch.max_pool1d(x, 4, ceil_mode=True),
+        ],
+        (randn(2, 4, 11),),
+    ),
     "average-of-integers": dynamic(
         lambda x: [
             *(functional.avg_pool2d(x, 3, divisor_override=each) for each in (1, 2, 5, -4)),
