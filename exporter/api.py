@@ -41,7 +41,7 @@ from onnxplain.rules import ArgumentIgnored, ExportCutShort, InternalError, Lega
 
 from . import graph_views, pipeline
 from .outputs import Outputs
-from .process import Budget, deeper_calls, exporting
+from .process import Budget, deeper_calls, exporting, random_numbers_kept
 from .program import ONNXProgram
 from .registry import OnnxRegistry, checked_opset
 from .request import (
@@ -262,7 +262,7 @@ def export(
         dump_exported_program=dump_exported_program,
         artifacts_dir=artifacts_dir,
     )
-    with orderly_end(), exporting(), deeper_calls():
+    with orderly_end(), exporting(), deeper_calls(), random_numbers_kept():
         dim_names, budget = DimNames(), Budget() if try_fixes else Budget(runs=0)
         context = _context(request, subject, options, dim_names, _on_stage, _command_line)
         run = functools.partial(pipeline.run, context, request, registry, dim_names, budget)

@@ -1,4 +1,4 @@
-"""What an export changes in the process and restores: collection, console output, flags, lock, limits. Its budget of runs."""
+"""What an export changes in the process and restores: collection, console output, flags, lock, limits, random numbers. Its budget."""
 
 from .budget import Budget, BudgetSpent, Stopped, Stopwatch
 from .capture_flag import capturing, is_in_onnx_export
@@ -6,6 +6,7 @@ from .console_output import kept
 from .exits import exits_as_errors
 from .export_lock import exporting
 from .garbage_collection import without_collection
+from .random_numbers import random_numbers_kept
 from .recursion import deeper_calls
 
 __all__ = [
@@ -19,5 +20,6 @@ __all__ = [
     "exporting",
     "is_in_onnx_export",
     "kept",
+    "random_numbers_kept",
     "without_collection",
 ]

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import torch
-from torch.export.graph_signature import ConstantArgument, InputKind
+from torch.export.graph_signature import InputKind
 
 from onnxplain.passes import Prepared
-from onnxplain.process import exits_as_errors
+from onnxplain.process import exits_as_errors, random_numbers_kept
 from onnxplain.registry import qualified_name
-from onnxplain.request import Request, copied
+from onnxplain.request import Request, constant_of, copied, is_constant
 from onnxplain.source import locations
 from onnxplain.torch_internals import dispatch_modes, loop_gradients, pytree
 from onnxplain.torch_internals.fake_tensors import is_fake
@@ -33,11 +31,7 @@ def outputs(program: torch.export.ExportedProgram, request: Request, *, seed: in
     """
     model = program.module() if isinstance(request.model, torch.export.ExportedProgram) else request.model
     # NOTE: the inputs are copies, since a model may write to them.
-    with _restored(model):
-        if seed is not None:
-            random.seed(seed)
-            np.random.seed(seed)
-            torch.manual_seed(seed)
+    with _restored(model), random_numbers_kept(seed):
         return _run(model, *copied(request.args, request.kwargs))
 
 
@@ -54,7 +48,7 @@ def outputs_in_double(program: torch.export.ExportedProgram, request: Request) -
     try:
         model = program.module() if isinstance(request.model, torch.export.ExportedProgram) else copy.deepcopy(request.model)
         args, kwargs = pytree.tree_map(_in_double, copied(request.args, request.kwargs))
-        with _restored(model):
+        with _restored(model), random_numbers_kept():
             return _run(model.double() if isinstance(model, torch.nn.Module) else model, args, kwargs)
     except Exception:  # noqa: BLE001  the user's model runs here, with dtypes that it may not have been written for
         return None
@@ -99,7 +93,7 @@ def _can_be_compared(buffer: torch.Tensor) -> bool:
 
 @contextlib.contextmanager
 def _restored(model: Any) -> Iterator[None]:
-    """Puts back the random state, and what a run writes to buffers."""
+    """Puts back what a run writes to buffers."""
     owners = [module for _, module in named_modules(model)] if isinstance(model, torch.nn.Module) else []
     before = [(buffers(owner), dict(buffers(owner))) for owner in owners]
     copies = [
@@ -108,13 +102,9 @@ def _restored(model: Any) -> Iterator[None]:
         for each in registered.values()
         if each is not None and _can_be_compared(each)
     ]
-    pythons, numpys = random.getstate(), np.random.get_state()
     try:
-        with torch.random.fork_rng(devices=[]):
-            yield
+        yield
     finally:
-        random.setstate(pythons)
-        np.random.set_state(numpys)
         for now, registered in before:
             # NOTE: a TorchScript module offers a view of its buffers, whose number is fixed.
             if isinstance(now, dict):
@@ -140,8 +130,8 @@ def intermediate_values(prepared: Prepared, inputs: Sequence[Any]) -> Mapping[to
     for spec in program.graph_signature.input_specs:
         if spec.kind is not InputKind.USER_INPUT:
             flat.append(tensors[spec.target or ""])
-        elif isinstance(spec.arg, ConstantArgument):
-            flat.append(spec.arg.value)
+        elif is_constant(spec.arg):
+            flat.append(constant_of(spec.arg))
         else:
             flat.append(next(given))
     interpreter = _Recording(prepared.graph_module)

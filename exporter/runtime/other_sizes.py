@@ -11,6 +11,7 @@ from typing import Any
 import sympy
 import torch
 
+from onnxplain.process import random_numbers_kept
 from onnxplain.request import Request, copied, fake_inputs, flat_inputs, signature_of
 from onnxplain.torch_internals import pytree
 from onnxplain.torch_internals.python_values import is_a
@@ -114,7 +115,7 @@ def _takes(program: torch.export.ExportedProgram, request: Request) -> bool:
     """Whether the program takes the inputs: torch checks there what it assumed of sizes, and the findings of the capture tell it."""
     try:
         args, kwargs = copied(request.args, request.kwargs)
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        with torch.no_grad(), random_numbers_kept():
             program.module()(*args, **kwargs)
     except Exception:  # noqa: BLE001  operators refuse sizes with any exception
         return False

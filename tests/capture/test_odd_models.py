@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -216,6 +217,24 @@ def test_random_numbers_go_on_as_before(load: Load) -> None:
     random.seed(1)
     failed(load(SOURCE).Raises())
     assert random.random() == expected
+
+
+@pytest.mark.parametrize("verify", [False, True])
+def test_random_numbers_that_a_model_draws_are_drawn_again(verify: bool) -> None:
+    def draw() -> tuple[float, float, float]:
+        return random.random(), np.random.rand(), torch.rand(()).item()
+
+    def seed() -> None:
+        random.seed(1)
+        np.random.seed(1)
+        torch.manual_seed(1)
+
+    seed()
+    expected = draw()
+    seed()
+    program = onnxplain.export(lambda x: x + sum(draw()[:2]) + torch.rand(()), (torch.ones(2),), verify=verify)
+    assert {finding.rule.id for finding in program.diagnostics.findings} >= {"OXP1014", "OXP1015"}
+    assert draw() == expected
 
 
 def test_proxies_without_an_object(load: Load, marked: Marked, tmp_path: pathlib.Path) -> None:

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import functools
 import math
-import random
 import types
 from collections.abc import Iterable
 from typing import Any
@@ -107,7 +106,7 @@ class EagerRuns:
             The outcome; None if the run was stopped, or if no run is left.
         """
         args, kwargs = pytree.map_tensors(torch.clone, (self._request.args, dict(self._request.kwargs)))
-        pythons, attributes, stopwatch = random.getstate(), _attributes(model), process.Stopwatch()
+        attributes, stopwatch = _attributes(model), process.Stopwatch()
         result, error = None, None
         try:
             with (
@@ -115,10 +114,8 @@ class EagerRuns:
                 process.kept(self._context, locations.user_speaks),
                 self.budget.one(stoppable, most),
                 torch.set_grad_enabled(gradients),
-                torch.random.fork_rng(devices=[]),
+                process.random_numbers_kept(seed=0),
             ):
-                torch.manual_seed(0)
-                random.seed(0)
                 result = model(*args, **kwargs)
         except BudgetSpent:
             return None
@@ -128,7 +125,6 @@ class EagerRuns:
         except Exception as raised:  # noqa: BLE001  the user's model runs here, and may raise anything
             error = raised
         finally:
-            random.setstate(pythons)
             # NOTE: this restores global lists, dicts and sets of the modules' files: only edited functions have copies of them.
             attributes.put_back()
         return Outcome(result, error, stopwatch.seconds, model, (args, kwargs))
