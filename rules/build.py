@@ -216,10 +216,11 @@ class OutputLeftOut(Rule, id="OXP4005", level=Level.NOTE, history=[Added("0.1.0"
         `forward` returns None or a string among its results. The outputs of an ONNX model are tensors.
 
     Why it matters:
-        Later outputs shift: their positions differ from those in `forward`.
+        Later outputs shift: their positions differ from those in `forward`. If no output is left, the export fails, because no runtime
+        loads a model without outputs.
 
     How to fix it:
-        Return tensors only.
+        Return tensors only. A `forward` without a `return` returns None.
 
     Example:
         ```python

@@ -19,6 +19,9 @@ def graph_outputs(context: DiagnosticContext, plan: Plan, request: Request, node
     """The outputs, and the Identity nodes that some of them need.
 
     Reports outputs that ONNX cannot have, complex outputs, and outputs that are the same for all inputs.
+
+    Raises:
+        StageFailed: No output is left. ONNX Runtime loads no such model.
     """
     (results,) = plan.prepared.graph_module.graph.output_node().args
     assert isinstance(results, list | tuple)
@@ -27,8 +30,11 @@ def graph_outputs(context: DiagnosticContext, plan: Plan, request: Request, node
     names = output_names(plan.prepared.program)
     names = names if len(names) == len(wanted) else [""] * len(wanted)
     kept = [result for result in wanted if not isinstance(result, str | None)]
-    if len(kept) < len(wanted):
-        left_out = tuple(repr(result) for result in wanted if isinstance(result, str | None))
+    left_out = tuple(repr(result) for result in wanted if isinstance(result, str | None))
+    if not kept:
+        values = left_out or (_empty(plan.prepared.program),)
+        raise context.fail(OutputLeftOut(values=values), at=locations.last_return(request.model))
+    if left_out:
         context.report(OutputLeftOut(values=left_out), at=locations.last_return(request.model))
     outputs, copies = nodes.outputs(kept)
     kept_names = [name for name, result in zip(names, wanted, strict=True) if not isinstance(result, str | None)]
@@ -42,3 +48,9 @@ def graph_outputs(context: DiagnosticContext, plan: Plan, request: Request, node
             at = locations.at_node(result) if isinstance(result, torch.fx.Node) else locations.last_return(request.model)
             context.report(ConstantOutput(name=value.name or ""), at=at)
     return outputs, copies
+
+
+def _empty(program: torch.export.ExportedProgram) -> str:
+    """The result of a program that returns a container without parts, as Python code."""
+    structure = program.call_spec.out_spec
+    return "()" if structure is None else f"{structure.type.__name__}()"

@@ -189,6 +189,46 @@ def test_outputs_that_onnx_does_not_have() -> None:
     assert [each.tolist() for each in program(torch.ones(3))] == [3.0, 3]
 
 
+@pytest.mark.parametrize(
+    ("result", "values"),
+    [
+        ("None", ("None",)),
+        ("'text'", ("'text'",)),
+        ("(None, ['text'])", ("None", "'text'")),
+        ("()", ("tuple()",)),
+        ("{'none': {}}", ("dict()",)),
+    ],
+)
+def test_a_model_without_outputs_fails(load: Load, marked: Marked, result: str, values: tuple[str, ...]) -> None:
+    source = f"""
+        import torch
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                y = x * 2
+                return {result}  # here
+    """
+    with pytest.raises(ExportFailed) as failed:
+        export(load(source).Net(), torch.ones(3))
+    finding = failed.value.findings[0]
+    assert (finding.rule.id, facts(finding, "values")) == ("OXP4005", (values,))
+    assert (finding.location and finding.location.line) == marked("here")[0]
+
+
+def test_a_model_that_only_writes_to_its_input_fails(load: Load, marked: Marked) -> None:
+    source = """
+        import torch
+
+        class Net(torch.nn.Module):
+            def forward(self, x):  # here
+                x.add_(1)
+    """
+    with pytest.raises(ExportFailed) as failed:
+        export(load(source).Net(), torch.ones(3))
+    finding = failed.value.findings[0]
+    assert (finding.rule.id, finding.location and finding.location.line) == ("OXP4005", *marked("here"))
+
+
 def test_an_output_that_is_the_same_for_all_inputs(load: Load, marked: Marked) -> None:
     source = """
         import torch
