@@ -23,7 +23,7 @@ from onnxplain.torch_internals.fake_tensors import has_no_data
 from . import runtime, storage
 from . import weights as model_weights
 from .optimize import clean_up
-from .request import flat_inputs
+from .request import flat_inputs, is_dense
 from .runtime import ONNXRuntimeOptions, Verification
 
 if TYPE_CHECKING:
@@ -371,7 +371,7 @@ def _unfit(tensor: torch.Tensor) -> str:
     """The kind of tensor that cannot be an input; an empty text for all others."""
     if has_no_data(tensor):
         return "a meta or fake"
-    if tensor.is_nested or tensor.is_quantized or tensor.layout is not torch.strided:
+    if not is_dense(tensor):
         return "a nested, quantized or sparse"
     return ""
 

@@ -10,17 +10,17 @@ from typing import Any
 
 import onnx_ir as ir
 import torch
-from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec
+from torch.export.graph_signature import InputKind, InputSpec
 
 from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.dispatch import Plan
 from onnxplain.recording import FIXED, Tensor
-from onnxplain.request import Request, input_names
-from onnxplain.rules import ComplexAsReal, NanWeight, UnusedInput
+from onnxplain.request import Request, constant_of, input_names, is_constant, is_dense
+from onnxplain.rules import ComplexAsReal, NanWeight, UnsupportedInputType, UnusedInput
 from onnxplain.source import locations
 from onnxplain.weights import Weight
 
-from .value_types import ValueTypes
+from .value_types import ValueTypes, dtype_of
 
 _SEARCHED = 1 << 20
 """The largest number of elements of a weight that is searched for NaN. If training went wrong, small weights are NaN as well."""
@@ -53,8 +53,8 @@ def inputs_and_weights(context: DiagnosticContext, plan: Plan, request: Request,
     for node, spec in zip(placeholders(plan.prepared.graph_module), program.graph_signature.input_specs, strict=True):
         if spec.kind in _WEIGHTS:
             values[node] = _weight(context, program, node, spec, weights)
-        elif spec.kind is InputKind.USER_INPUT and isinstance(spec.arg, ConstantArgument):
-            values[node] = spec.arg.value
+        elif spec.kind is InputKind.USER_INPUT and is_constant(spec.arg):
+            values[node] = constant_of(spec.arg)
         elif spec.kind is InputKind.USER_INPUT:
             values[node] = _input(context, request, types, node, names.get(node.name) or _parameter_name(node.name))
             inputs.append(values[node])
@@ -73,6 +73,10 @@ def initializer(weight: Weight) -> ir.Value:
 
 def _input(context: DiagnosticContext, request: Request, types: ValueTypes, node: torch.fx.Node, name: str) -> ir.Value:
     fake = node.meta["val"]
+    if not is_dense(fake) if isinstance(fake, torch.Tensor) else dtype_of(fake) is None:
+        # NOTE: torch.export takes such inputs. The capture reports those of our strategies.
+        kind = UnsupportedInputType(argument=name, type=f"{type(fake).__module__}.{type(fake).__qualname__}")
+        raise context.fail(kind, at=request.caller)
     value = types.assign(Tensor(name=name), fake)
     if isinstance(fake, torch.Tensor) and fake.is_complex():
         context.report(ComplexAsReal(kind="input", name=value.name or ""), at=locations.module_definition(request.model))

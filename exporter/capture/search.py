@@ -22,7 +22,7 @@ from . import larger_examples
 from .attempts import Attempt, attempt
 from .audit import Finished
 from .eager import EagerRuns, same_results
-from .explain import data_dependence, dims, failures
+from .explain import arguments, data_dependence, dims, failures
 from .finding import Finding, headline
 from .strategies import ALL, CaptureStrategy, as_module, of
 
@@ -266,6 +266,8 @@ class Search:
         if made.program is not None:
             found += dims.undelivered(self.request, made.guards, made.program)
             found += failures.lost(self.request, made.program)
+            # NOTE: a strategy of the user may make constants of any inputs.
+            found += arguments.unsupported(self.request) if made.strategy.name in ALL else ()
         return found
 
 

@@ -31,6 +31,7 @@ from onnxplain.torch_internals import (
     loop_gradients,
     min_max,
     modules,
+    opaque_objects,
     patching,
     recurrent_shapes,
     shape_env,
@@ -234,6 +235,7 @@ def _export(model: torch.nn.Module, request: Request, *, strict: bool, below_aut
         known_weights.known(model),
         function_caches.left_without_fakes(model),
         keyword_inputs.beside_others(),
+        opaque_objects.enums_as_constants(),
         shape_env.without_asserts(),
         shape_env.without_empty_inputs(),
         # NOTE: with this option, an example of size 1 does not fix a dynamic dim.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from onnxplain.request import is_dense
 from onnxplain.torch_internals.fake_tensors import is_fake
 
 from .expression import Expression, Items, Text, Unknown, call, literal
@@ -27,7 +28,7 @@ def like(tensor: torch.Tensor, place: str, *, as_input: bool) -> Expression:
     Raises:
         Unknown: It is sparse, quantized, or of a subclass of torch.Tensor.
     """
-    if tensor.layout is not torch.strided or tensor.is_quantized:
+    if not is_dense(tensor):
         raise Unknown(place, f"a tensor of layout {tensor.layout}")
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter) and not isinstance(tensor, torch.nn.Buffer) and not is_fake(tensor):
         raise Unknown(place, kind_of(tensor))

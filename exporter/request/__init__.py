@@ -1,12 +1,12 @@
 """The request of an export: its arguments as one frozen value, the example inputs, and which of their dims are dynamic."""
 
 from . import containers, inputs, shapes_source
-from .binding import fake_inputs, fitted, flat_inputs, signature_of
+from .binding import constant_of, fake_inputs, fitted, flat_inputs, is_constant, signature_of
 from .checks import check_inputs, checked, checked_choice, checked_model, checked_names, checked_shapes, checked_subject
 from .dim_names import DimNames
 from .dynamic_axes import MisfitAxes, WrongEntry, as_shapes, misfit
 from .dynamic_shapes import DynamicShapes, InputDim, Kind
-from .inputs import copied
+from .inputs import copied, is_dense
 from .request import CONTROL_FLOW, DEFAULT_OPSET, Request
 from .shapes_mirrored import part
 from .strategies import STRATEGIES, FXGraphExtractor, checked_strategies
@@ -33,6 +33,7 @@ __all__ = [
     "checked_shapes",
     "checked_strategies",
     "checked_subject",
+    "constant_of",
     "containers",
     "copied",
     "fake_inputs",
@@ -40,6 +41,8 @@ __all__ = [
     "flat_inputs",
     "input_names",
     "inputs",
+    "is_constant",
+    "is_dense",
     "misfit",
     "output_names",
     "part",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import enum
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.export.graph_signature import ConstantArgument, InputKind
+from torch.export.graph_signature import ConstantArgument, CustomObjArgument, InputKind
 
 from onnxplain.diagnostics import InvalidArgument
 from onnxplain.torch_internals import pytree
@@ -45,22 +46,41 @@ def flat_inputs(
     specs = [spec for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
     inputs = (tuple(args), dict(kwargs)) if structure is None else _bound(program, structure, args, kwargs, forward)
     try:
-        leaves = pytree.tree_leaves(inputs) if structure is None else structure.flatten_up_to(inputs)
+        leaves = pytree.tree_leaves(inputs) if structure is None else _leaves(structure, inputs)
     except ValueError as error:
         raise InvalidArgument(f"args: expected inputs that are nested as in the export: {error}") from error
     if len(leaves) != len(specs):
         raise InvalidArgument(f"args: expected {len(specs)} values, as in the export, got {len(leaves)}")
     for leaf, spec in zip(leaves, specs, strict=True):
-        if isinstance(spec.arg, ConstantArgument) and not _is_same(leaf, spec.arg.value):
-            raise InvalidArgument(f"{spec.arg.name}: expected {spec.arg.value!r}, which the export made a constant, got {leaf!r}")
-    return [leaf for leaf, spec in zip(leaves, specs, strict=True) if not isinstance(spec.arg, ConstantArgument)]
+        if is_constant(spec.arg) and not _is_same(leaf, constant := constant_of(spec.arg)):
+            raise InvalidArgument(f"{spec.arg.name}: expected {constant!r}, which the export made a constant, got {leaf!r}")
+    return [leaf for leaf, spec in zip(leaves, specs, strict=True) if not is_constant(spec.arg)]
+
+
+def is_constant(argument: Any) -> bool:
+    """Whether an input of a program, by its entry in the signature, is a constant: a number, a string, None or an enum member."""
+    # NOTE: read in torch 2.13 and 2.15: an enum member is an object to torch. In 2.11, one that is a number or a string is a constant.
+    return isinstance(argument, ConstantArgument) or (isinstance(argument, CustomObjArgument) and is_a(argument.fake_val, enum.Enum))
+
+
+def constant_of(argument: Any) -> Any:
+    """The value of an input that is a constant."""
+    return argument.value if isinstance(argument, ConstantArgument) else argument.fake_val
+
+
+def _leaves(structure: pytree.TreeSpec, inputs: Any) -> list[Any]:
+    try:
+        return structure.flatten_up_to(inputs)
+    except ValueError:
+        # NOTE: the capture got rebuilt containers, and torch rebuilds a `torch.Size` as a tuple.
+        return structure.flatten_up_to(pytree.tree_map(lambda leaf: leaf, inputs))
 
 
 def fake_inputs(program: torch.export.ExportedProgram) -> list[Any]:
     """What `program` has in place of each input that is not a constant: a tensor without data, or None."""
     values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
     specs = [spec.arg for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
-    return [values.get(arg.name) for arg in specs if not isinstance(arg, ConstantArgument)]
+    return [values.get(arg.name) for arg in specs if not is_constant(arg)]
 
 
 def fitted(
@@ -72,7 +92,7 @@ def fitted(
         InvalidArgument: The program does not take their structure, dtypes or shapes.
     """
     specs = [spec.arg for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
-    names = [argument.name for argument in specs if not isinstance(argument, ConstantArgument)]
+    names = [argument.name for argument in specs if not is_constant(argument)]
     fakes = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
     for name, given in zip(names, flat_inputs(program, args, kwargs, forward), strict=True):
         fake = fakes[name]

@@ -86,18 +86,24 @@ def _rebuildable(value: Any, around: tuple[Any, ...]) -> list[type] | None:
         value: The object.
         around: The objects that it lies in.
     """
-    if any(each is value for each in around) or not _is_new_and_empty(value):
+    if any(each is value for each in around) or _is_whole(value) or not _is_new_and_empty(value):
         return None
     parts, _ = _flatten(value)
     classes = [type(value)]
     for leaf in pytree.tree_leaves(parts):
         if is_a(leaf, torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool) or _is_constant(leaf):
             continue
-        inside = None if is_supported(leaf) else _rebuildable(leaf, (*around, value))
+        inside = _rebuildable(leaf, (*around, value))
         if inside is None:
             return None
         classes += inside
     return list(dict.fromkeys(classes))
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether `value` is more than its parts: a module, an object of torch, or an instance of `object`, which only has an identity."""
+    cls = type(value)
+    return cls is object or is_a(value, torch.Tensor, torch.nn.Module) or cls.__module__.partition(".")[0] == "torch"
 
 
 def _is_new_and_empty(value: Any) -> bool:

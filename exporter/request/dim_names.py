@@ -7,11 +7,12 @@ from typing import Any
 
 import sympy
 import torch
-from torch.export.graph_signature import ConstantArgument, InputKind
+from torch.export.graph_signature import InputKind
 
 from onnxplain.torch_internals import dim_entries
 from onnxplain.torch_internals.symbolic_expressions import as_python, expression_of, rounds_toward_zero
 
+from .binding import is_constant
 from .dynamic_shapes import DynamicShapes, InputDim, Kind
 
 
@@ -72,7 +73,7 @@ def _sizes(program: torch.export.ExportedProgram, shapes: DynamicShapes) -> Iter
     """The dims with a name that vary in `program`, each with its size."""
     placeholders = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
     specs = [spec.arg for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
-    values = [None if isinstance(arg, ConstantArgument) else placeholders.get(arg.name) for arg in specs]
+    values = [None if is_constant(arg) else placeholders.get(arg.name) for arg in specs]
     for dim in shapes.dims:
         tensor = values[dim.flat_index] if dim.label and dim.flat_index < len(values) else None
         size = tensor.shape[dim.axis] if isinstance(tensor, torch.Tensor) and dim.axis < tensor.ndim else None

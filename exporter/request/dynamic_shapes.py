@@ -219,8 +219,8 @@ class DynamicShapes:
 
 
 def _dims(shapes: DynamicShapes, leaf: Leaf, flat_index: int) -> Iterator[InputDim]:
-    """The dims of a leaf; none if it is not a tensor."""
-    if not is_a(leaf.value, torch.Tensor):
+    """The dims of a leaf; none if it is not a tensor that ONNX has."""
+    if not is_a(leaf.value, torch.Tensor) or not inputs.is_dense(leaf.value):
         return
     spec = shapes.spec_of(leaf)
     tensor = re.sub(r"\W+", "_", leaf.path).strip("_")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import enum
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import torch
 
 from onnxplain.torch_internals import keyword_inputs, pytree
+from onnxplain.torch_internals.opaque_objects import is_opaque
 from onnxplain.torch_internals.python_values import is_a
 
 from .binding import signature_of
@@ -123,12 +125,15 @@ def key_of(entry: Any) -> Any:
 
 
 def is_supported(value: Any) -> bool:
-    """Whether torch.export takes `value` as a leaf: a tensor, a Python constant, or an object of torch."""
-    return (
-        value is None
-        or is_a(value, torch.Tensor, torch.nn.Module, bool, int, float, complex, str)
-        or type(value).__module__.partition(".")[0] == "torch"
-    )
+    """Whether `value` can be a leaf: a tensor, or a constant that torch.export takes."""
+    if is_a(value, torch.Tensor):
+        return is_dense(value)
+    return value is None or is_a(value, bool, int, float, str) or (is_a(value, enum.Enum) and is_opaque(value))
+
+
+def is_dense(tensor: torch.Tensor) -> bool:
+    """Whether the elements of `tensor` are in memory one by one, as those of an ONNX tensor: it is not nested, quantized or sparse."""
+    return tensor.layout is torch.strided and not (tensor.is_nested or tensor.is_quantized)
 
 
 def distinct(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -9,16 +9,16 @@ class UnsupportedInputType(Rule, id="OXP1008", level=Level.ERROR, history=[Added
     """torch.export cannot take an example input apart into tensors.
 
     What happened:
-        An input can be a tensor, a Python number, string or bool, None, or a list, tuple or dict of these. It can also be an object whose
-        items and attributes are such values, such as a dataclass or a cache of transformers: onnxplain registers its class. This input
-        holds something else, or a copy of it is more than its items and attributes.
+        An input can be a tensor, a Python number, string or bool, None, a member of an enum, or a list, tuple or dict of these. It can
+        also be an object whose items and attributes are such values, such as a dataclass or a cache of transformers: onnxplain registers
+        its class. This input holds something else, such as a module, a generator, a dtype or a sparse tensor, or a copy of it is more
+        than its items and attributes.
 
     Why it matters:
-        The inputs of an ONNX model are a flat list of tensors. torch.export does not know the tensors inside the object, so they
-        have no place in that list.
+        The inputs of an ONNX model are a flat list of tensors. This input has no place in that list.
 
     How to fix it:
-        1. Give the object tensors instead of arrays, and leave out what `forward` does not need.
+        1. Leave out what `forward` does not need or can read from an attribute of the model, and pass tensors instead of arrays.
         2. Register the class, with functions that take it apart and rebuild it: `torch.utils._pytree.register_pytree_node`.
         3. Let `forward` take the tensors as parameters and build the object.
 
@@ -118,11 +118,11 @@ class ArgumentIgnored(Rule, id="OXP1010", level=Level.NOTE, history=[Added("0.1.
 
 
 class InputBaked(Rule, id="OXP1012", level=Level.WARNING, history=[Added("0.1.0")]):
-    """A Python number or string among the inputs is a constant in the exported model.
+    """A Python number, string or enum member among the inputs is a constant in the exported model.
 
     What happened:
-        An example input is a Python int, float or string. The inputs of a graph are tensors, so capture used this value as a
-        constant. The value also decided every branch that depends on it.
+        An example input is a Python int, float, string or member of an enum. The inputs of a graph are tensors, so capture used this
+        value as a constant. The value also decided every branch that depends on it.
 
     Why it matters:
         The exported model has no such input. It always computes with this value.

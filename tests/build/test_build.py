@@ -229,6 +229,17 @@ def test_a_model_that_only_writes_to_its_input_fails(load: Load, marked: Marked)
     assert (finding.rule.id, finding.location and finding.location.line) == ("OXP4005", *marked("here"))
 
 
+def test_a_program_with_an_input_that_onnx_does_not_have() -> None:
+    class Sparse(nn.Module):
+        def forward(self, x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+            return x + other.to_dense()
+
+    program = torch.export.export(Sparse(), (torch.ones(2, 2), torch.ones(2, 2).to_sparse()))
+    with pytest.raises(ExportFailed) as failed:
+        export(program)
+    assert [each.rule.id for each in failed.value.findings] == ["OXP1008"]
+
+
 def test_an_output_that_is_the_same_for_all_inputs(load: Load, marked: Marked) -> None:
     source = """
         import torch

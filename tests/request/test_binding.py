@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import inspect
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 import onnxplain
 from onnxplain.diagnostics import InvalidArgument
 from onnxplain.request import fitted, flat_inputs, signature_of
+from onnxplain.torch_internals.opaque_objects import is_opaque
 
 # Each is told from the others by its size.
 X, Y, Z, W = (torch.ones(2, size) for size in (3, 1, 3, 3))
@@ -133,6 +135,44 @@ def test_nan_is_the_same_constant() -> None:
     assert len(flat_inputs(program, (X, Y, float("nan")), {})) == 2
     with pytest.raises(InvalidArgument, match=r"^scale: "):
         flat_inputs(program, (X, Y, 1.0), {})
+
+
+def test_a_size_of_torch_is_a_tuple() -> None:
+    program = onnxplain.export(lambda x, size: x.reshape(size), (X, X.shape))
+    assert torch.equal(program(X, X.shape)[0], X)
+    assert torch.equal(program(X, tuple(X.shape))[0], X)
+    with pytest.raises(InvalidArgument, match=r"^size_0: "):
+        program(X, torch.Size([3, 2]))
+
+
+class Mode(enum.Enum):
+    UP = "up"
+    DOWN = "down"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+@pytest.mark.parametrize(
+    ("member", "other"),
+    [(Level.LOW, Level.HIGH), *([(Mode.UP, Mode.DOWN)] if is_opaque(Mode.UP) else [])],  # torch 2.11 takes numbers and strings only
+)
+@pytest.mark.parametrize("strategy", ["non-strict", "strict"])
+def test_enum_members_are_constants(member: Any, other: Any, strategy: str) -> None:
+    def model(x: torch.Tensor, options: dict[str, Any]) -> torch.Tensor:
+        return x + 1 if options["mode"] is member else x - 1
+
+    shapes = {"x": {0: "rows"}, "options": {"mode": None}}
+    program = onnxplain.export(model, (X, {"mode": member}), dynamic_shapes=shapes, strategies=(strategy,), verify=True)
+    assert [each.rule.id for each in program.diagnostics.findings] == ["OXP1012"]
+    assert [value.name for value in program.model.graph.inputs] == ["x"]
+    longer = torch.cat([X, X])
+    assert torch.equal(program(longer, {"mode": member})[0], longer + 1)
+    with pytest.raises(InvalidArgument, match=r"^options_mode: "):
+        program(X, {"mode": other})
+    assert len(flat_inputs(program.exported_program, (X, {"mode": member}), {})) == 1
 
 
 def test_nested_inputs_have_the_structure_of_the_export() -> None:

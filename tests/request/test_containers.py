@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
+import decimal
+import fractions
+import pathlib
 import types
 from collections import OrderedDict, UserDict, defaultdict
 from collections.abc import Callable
@@ -195,6 +199,48 @@ def test_objects_that_are_more_than_their_parts(cls: Callable[[Any], Any]) -> No
     with pytest.raises(onnxplain.ExportFailed) as failed:
         onnxplain.export(Reading(), (cls(X),))
     assert [finding.rule.id for finding in failed.value.findings] == ["OXP1008"]
+
+
+OTHERS: dict[str, Callable[[], Any]] = {
+    "complex": lambda: 1j,
+    "dtype": lambda: torch.float32,
+    "device": lambda: torch.device("cpu"),
+    "layout": lambda: torch.strided,
+    "memory format": lambda: torch.channels_last,
+    "generator": torch.Generator,
+    "generators": lambda: [{"own": torch.Generator()}],
+    "module": lambda: torch.nn.Linear(2, 2),
+    "distribution": lambda: torch.distributions.Normal(X, X),
+    "storage": lambda: X.untyped_storage(),
+    "object": object,
+    "function": lambda: len,
+    "class": lambda: int,
+    "array": lambda: np.ones(3),
+    "number of numpy": lambda: np.float32(1),
+    "slice": lambda: slice(1, 2),
+    "range": lambda: range(3),
+    "bytes": lambda: b"x",
+    "set": lambda: {1},
+    "fraction": lambda: fractions.Fraction(1, 2),
+    "decimal": lambda: decimal.Decimal("1.5"),
+    "date": lambda: datetime.date(2026, 1, 1),
+    "path": lambda: pathlib.Path("x"),
+    "sparse": X.to_sparse,
+    "sparse rows": X.to_sparse_csr,
+    "nested": lambda: torch.nested.nested_tensor([X[0], X[1, :2]]),
+    "jagged": lambda: torch.nested.nested_tensor([X[0], X[1, :2]], layout=torch.jagged),
+    "quantized": lambda: torch.quantize_per_tensor(X, 0.1, 0, torch.quint8),
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("kind", OTHERS)
+def test_inputs_without_a_place_in_onnx(kind: str) -> None:
+    value = OTHERS[kind]()
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(lambda x, _: x + 1, (X, value))
+    assert [finding.rule.id for finding in failed.value.findings] == ["OXP1008"]
+    assert type(value) in (list, dict) or pytree.tree_is_leaf(value)
 
 
 def test_a_class_that_the_user_registered_stays_as_it_is() -> None:

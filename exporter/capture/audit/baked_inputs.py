@@ -1,4 +1,4 @@
-"""Inputs that become constants: Python numbers, strings and None in the example."""
+"""Inputs that become constants: Python numbers, strings, enum members and None in the example."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 import torch
-from torch.export.graph_signature import ConstantArgument, InputKind
+from torch.export.graph_signature import InputKind
 
 from onnxplain.capture.finding import Finding, fallback
 from onnxplain.diagnostics import Confidence, Evidence, Fix, Location
-from onnxplain.request import Request
+from onnxplain.request import Request, constant_of, is_constant
 from onnxplain.rules import InputBaked, InputLeftOut
 from onnxplain.source import locations, syntax
 from onnxplain.torch_internals.code_objects import code_of
@@ -24,15 +24,15 @@ def findings(finished: Finished) -> Iterator[Finding]:
     """A finding for each input that is not a tensor, where `forward` first uses it."""
     request = finished.request
     for spec in finished.program.graph_signature.input_specs:
-        if spec.kind is not InputKind.USER_INPUT or not isinstance(spec.arg, ConstantArgument):
+        if spec.kind is not InputKind.USER_INPUT or not is_constant(spec.arg):
             continue
-        name, value = spec.arg.name, spec.arg.value
+        name, value = spec.arg.name, constant_of(spec.arg)
         at = _first_use(request, name) or fallback(request)
         if value is None or isinstance(value, bool):
             yield Finding(InputLeftOut(name=name, value=repr(value)), at)
             continue
         fixes: tuple[Fix, ...] = ()
-        if isinstance(value, int | float):
+        if type(value) in (int, float):
             fixes = (Fix("Pass a tensor.", Confidence.CHANGES_BEHAVIOUR, snippet=f"torch.tensor({value!r})"),)
         yield Finding(InputBaked(name=name, value=repr(value)[:_LONGEST]), at, fixes=fixes)
 

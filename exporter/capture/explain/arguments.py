@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import enum
 import inspect
 import textwrap
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import torch
 from torch.export import Dim
 
@@ -50,15 +52,8 @@ def faults(request: Request, error: Exception) -> Iterator[Finding]:
         made = scripting(request)
         yield Finding(ScriptedModel(module="the model"), call_sites.at(made, request), fixes=(without_scripting(made),), final=True)
         return
-    unsupported = [leaf for leaf in request.shapes.leaves if not inputs.is_supported(leaf.value)]
-    for leaf in unsupported:
-        cls = type(leaf.value)
-        definition = locations.class_definition(cls)
-        related = (definition.saying("the class is defined here"),) if definition else ()
-        at = call_sites.at(call_sites.call_of(request, cls.__name__), request, *related)
-        wrong = UnsupportedInputType(argument=leaf.path, type=f"{cls.__module__}.{cls.__qualname__}")
-        yield Finding(wrong, at, fixes=(_registration(leaf.value, definition),), final=True)
-    if unsupported:
+    if wrong := list(unsupported(request)):
+        yield from wrong
         return
     before_the_model_ran = locations.at_exception(error).location is None
     difference = shapes_argument.mismatch(request.shapes)
@@ -66,6 +61,19 @@ def faults(request: Request, error: Exception) -> Iterator[Finding]:
         yield misfit(request, difference)
     elif before_the_model_ran and (contradiction := shapes_argument.contradiction(request.shapes)):
         yield contradictory(request, contradiction)
+
+
+def unsupported(request: Request) -> Iterator[Finding]:
+    """The findings about inputs that have no place among the inputs of an ONNX model. torch.export takes some of them."""
+    for leaf in request.shapes.leaves:
+        if inputs.is_supported(leaf.value):
+            continue
+        cls = type(leaf.value)
+        definition = locations.class_definition(cls)
+        related = (definition.saying("the class is defined here"),) if definition else ()
+        at = call_sites.at(call_sites.call_of(request, cls.__name__), request, *related)
+        wrong = UnsupportedInputType(argument=leaf.path, type=_kind(leaf.value))
+        yield Finding(wrong, at, fixes=(_supported(leaf.value, definition),), final=True)
 
 
 def misfit(request: Request, difference: shapes_argument.Difference) -> Finding:
@@ -129,11 +137,32 @@ def without_scripting(made: SourceExpression | None) -> Fix:
     return Fix(advice, Confidence.SAFE, edits=made.replaced(syntax.text(made.file, made.node.args[0])))
 
 
-def _registration(value: Any, definition: Location | None) -> Fix:
-    """The fix that lets torch.export flatten the class of `value`, which onnxplain cannot rebuild by itself."""
+def _kind(value: Any) -> str:
+    """The class of `value`; of a tensor also what makes it none that ONNX has."""
     cls = type(value)
+    name = f"{cls.__module__}.{cls.__qualname__}"
+    if not is_a(value, torch.Tensor):
+        return name
+    return f"{name} ({'nested' if value.is_nested else 'quantized' if value.is_quantized else value.layout})"
+
+
+def _supported(value: Any, definition: Location | None) -> Fix:
+    """The fix that makes an input of `value`, or that gives it to the model in another way.
+
+    Args:
+        value: The input.
+        definition: Where its class is defined; None for a class of torch or Python.
+    """
+    cls = type(value)
+    if is_a(value, torch.Tensor):
+        dense = "torch.nested.to_padded_tensor(x, 0.0)" if value.is_nested else f"x.{'dequantize' if value.is_quantized else 'to_dense'}()"
+        return Fix("Pass a dense tensor.", Confidence.CHANGES_BEHAVIOUR, snippet=dense)
     if hasattr(cls, "__array__"):
-        return Fix("Pass a tensor.", Confidence.SAFE, snippet="torch.from_numpy(array)")
+        return Fix(
+            "Pass a tensor.",
+            Confidence.SAFE,
+            snippet=f"torch.{'as_tensor(number)' if issubclass(cls, np.generic) else 'from_numpy(array)'}",
+        )
     if any(held is value for held in getattr(value, "__dict__", {}).values()):
         return Fix("Let forward take the tensors as parameters and build the object.", Confidence.GUESS)
     if dataclasses.is_dataclass(cls):
@@ -142,6 +171,8 @@ def _registration(value: Any, definition: Location | None) -> Fix:
     if is_a(value, dict):
         return _behind(definition, advice, Confidence.GUESS, textwrap.dedent(_OF_ITEMS.format(name=cls.__name__)))
     attributes = list(getattr(value, "__dict__", ()))
+    if not attributes or callable(value) or is_a(value, enum.Enum):
+        return Fix("Leave it out of the inputs: let forward make it, or read it from an attribute of the model.", Confidence.GUESS)
     try:
         fits = list(inspect.signature(cls).parameters) == attributes
     except (TypeError, ValueError):
