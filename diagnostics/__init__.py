@@ -23,6 +23,7 @@ from .level import Level
 from .location import Location, Region
 from .log import ATTACHMENTS, PREPARED_GRAPH, PROFILE, Artifact, Attachment, Event, Log, Stage, Tool
 from .options import SARIF_PROFILES, DiagnosticOptions, SarifProfile
+from .own_process import Forked, OwnProcess
 from .rule import CHAPTERS, Page, Recorded, Rule
 from .rule_history import Added, ArgumentsChanged, Deprecated, HistoryEvent, LevelChanged, MeaningChanged, Renamed, Retired, State
 from .source_text import line_text
@@ -58,6 +59,7 @@ __all__ = [
     "Evidence",
     "ExportFailed",
     "Fix",
+    "Forked",
     "Graph",
     "GraphText",
     "HistoryEvent",
@@ -71,6 +73,7 @@ __all__ = [
     "MeaningChanged",
     "Node",
     "OnnxExporterError",
+    "OwnProcess",
     "Page",
     "Prepared",
     "RaisedByModel",

@@ -23,6 +23,7 @@ from .level import Level
 from .location import Location, Region
 from .log import KILLED, Artifact, Attachment, Event, Log, Stage, Tool
 from .options import DiagnosticOptions
+from .own_process import OwnProcess
 from .rule import Rule
 from .source_text import IGNORE, line_text
 
@@ -83,6 +84,7 @@ class DiagnosticContext:
         draw: Makes the graph around the node that a finding is about. The context calls it once per finding.
 
     Attributes:
+        process: The process that exports. In one that the model forks, the context ends the export.
         watcher: Who follows the export.
         folder: The current folder when the export began; None if it does not exist.
     """
@@ -104,6 +106,7 @@ class DiagnosticContext:
     ) -> None:
         options.check_known()
         self.options = options
+        self.process = OwnProcess()
         self.subject = subject
         self.environment: dict[str, str] = {}
         self._tool = tool
@@ -135,7 +138,9 @@ class DiagnosticContext:
         Raises:
             ExportFailed: The stage could not go on: it raised `fail` or `stop`, or another exception escaped it, which the context
                 turns into an internal finding.
+            Forked: The model has forked this process.
         """
+        self.process.check()
         self._stage, started, completed = name, self._clock(), False
         cause: BaseException | None = None
         known = True
@@ -145,6 +150,7 @@ class DiagnosticContext:
             self.watcher.began(name)
         try:
             yield
+            self.process.check()
             completed = True
         except StageFailed as stop:
             cause = stop.cause
@@ -173,6 +179,7 @@ class DiagnosticContext:
         blocking: bool = False,
     ) -> None:
         """Adds a finding; the stage goes on. A `blocking` finding leaves the stage without a result, so the stage must end with `stop`."""
+        self.process.check()
         level = Level.ERROR if blocking else self.options.level_of(type(rule))
         if level is None:
             self.event(f"The options ignore a finding of {rule.id}.")
@@ -265,6 +272,7 @@ class DiagnosticContext:
             unfinished: As in `Log`.
             graphs: Whether the log has the graphs that findings lead through.
         """
+        self.process.check()
         places = self._places() if self._findings else ()
         findings = [_with_occurrences(finding, self._occurrences[key], places) for key, finding in self._findings.items()]
         named = {step.graph for finding in findings for step in finding.code_flow} if graphs else set()

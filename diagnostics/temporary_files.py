@@ -11,6 +11,8 @@ import stat
 import sys
 from collections.abc import Callable
 
+from .own_process import OwnProcess
+
 if sys.platform != "win32":
     import fcntl
 
@@ -33,7 +35,7 @@ class Temporary:
 
     def __init__(self, parent: pathlib.Path, make: Callable[[pathlib.Path], None]) -> None:
         self._held: int | None = None
-        self._process = os.getpid()
+        self._process = OwnProcess()
         while True:
             self.path = parent / temporary_name()
             make(self.path)
@@ -45,7 +47,7 @@ class Temporary:
     def remove(self) -> None:
         """Removes the folder and releases it. In a process that the model has forked, the folder stays: it belongs to the parent."""
         # NOTE: a file that stays behind harms nobody. An error here would replace the one that ended the export.
-        if self._process == os.getpid():
+        if self._process.is_here:
             shutil.rmtree(self.path, ignore_errors=True)
         self.release()
 

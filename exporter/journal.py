@@ -48,6 +48,7 @@ class Journal:
             self._write()
 
     def _write(self) -> None:
+        self._context.process.check()
         if self._outdated:
             self._render()
         # NOTE: if this file cannot be written, neither can the log at the end, and that is an error.

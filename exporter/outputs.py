@@ -20,10 +20,12 @@ from onnxplain.diagnostics import (
     DiagnosticContext,
     Event,
     ExportFailed,
+    Forked,
     InvalidArgument,
     Log,
     LogNotSaved,
     OnnxExporterError,
+    OwnProcess,
     SarifProfile,
     graphs_folder,
     remove_abandoned,
@@ -54,6 +56,7 @@ class Outputs:
         repro: The script, which only a failed export writes.
         captured: The program that torch.export captured.
         attachments: The folder for the log's attachments.
+        process: The process whose files they are: in one that the model forks, the methods write nothing and raise `Forked`.
     """
 
     sarif: pathlib.Path | None
@@ -62,6 +65,7 @@ class Outputs:
     repro: pathlib.Path | None
     captured: pathlib.Path | None
     attachments: pathlib.Path | None
+    process: OwnProcess = dataclasses.field(default_factory=OwnProcess)
 
     @classmethod
     def checked(
@@ -119,8 +123,8 @@ class Outputs:
             # NOTE: a signal, or a fault of onnxplain between two stages.
             context.watcher = None
             names = {KeyboardInterrupt: "SIGINT", Terminated: str(error)}
-            # NOTE: what interrupts the export counts, whatever becomes of its log.
-            with contextlib.suppress(LogNotSaved):
+            # NOTE: what interrupts the export counts, whatever becomes of its log. A process that the model has forked writes none.
+            with contextlib.suppress(LogNotSaved, Forked):
                 self.write(context.interrupted(names.get(type(error), type(error).__name__), error))
             raise
         finally:
@@ -132,6 +136,7 @@ class Outputs:
         Raises:
             LogNotSaved: A file could not be written.
         """
+        self.process.check()
         try:
             if self.sarif is not None:
                 from onnxplain.diagnostics import sarif as sarif_sink

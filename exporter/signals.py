@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import signal
 import threading
 import time
 from collections.abc import Iterator
 from types import FrameType
 
-from onnxplain.diagnostics import Interruption
+from onnxplain.diagnostics import Interruption, OwnProcess
 
 _ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
@@ -62,13 +63,30 @@ class _Raises:
     """A handler that raises `Terminated`. While the export that it ended cleans up, it ignores further signals."""
 
     def __init__(self) -> None:
+        self._process = OwnProcess()
         self._ignoring_until = -math.inf
 
     def __call__(self, number: int, _frame: FrameType | None) -> None:
+        if not self._process.is_here:
+            # NOTE: code that is not Python's has forked the process, or the model's code has set the handler again.
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+            return
         # NOTE: a model may catch the exception with a bare `except`, so later signals count again.
         if time.monotonic() >= self._ignoring_until:
             self._ignoring_until = time.monotonic() + _END
             raise Terminated(number)
+
+
+def _set_back() -> None:
+    """Lets signals end a process that the model forks as they would without an export, also while it runs no Python."""
+    for each in _ENDING:
+        if isinstance(signal.getsignal(each), _Raises):
+            signal.signal(each, signal.SIG_DFL)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_set_back)
 
 
 def _in_main_thread() -> bool:

@@ -346,3 +346,106 @@ def test_the_log_has_its_profile(tmp_path: pathlib.Path, profile: Any, graphs: b
     export.report(TrainingMode(layers=("a",)), at=Evidence(node=GRAPH))
     Journal(export, tmp_path / "net.sarif", profile).began("capture")
     assert ('"graphs"' in (tmp_path / "net.sarif").read_text(encoding="utf-8")) == graphs
+
+
+FORKS = """\
+import ctypes, os, pathlib, signal, sys, time
+import torch, onnxplain
+
+HOW, END = os.environ["HOW"], os.environ["END"]
+PARENT, FILES, CHILD = os.getpid(), pathlib.Path("files"), pathlib.Path("child")
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        if not CHILD.exists():
+            CHILD.touch()
+            pid = ctypes.CDLL(None).fork() if HOW == "libc" else os.fork()
+            if pid == 0:
+                act()
+            CHILD.write_text(str(pid))
+        return x + 1 if HOW != "fails" or x.sum() > 0 else x
+
+
+def act():
+    # The parent has written its files, and is at its end.
+    while not os.path.exists("go"):
+        time.sleep(0.01)
+    if END == "raises":
+        raise ValueError("child")
+    elif END == "exits":
+        sys.exit(0)
+    elif END == "interrupts":
+        raise KeyboardInterrupt
+    elif END == "signal":
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+
+
+def files():
+    return {path.name: (path.stat().st_ino, path.read_bytes()) for path in FILES.rglob("*") if path.is_file()}
+
+
+try:
+    onnxplain.export(Net(), (torch.ones(2),), "files/net.onnx", sarif="files/net.sarif", report=True, artifacts_dir="files", profile=True,
+                     control_flow="report", try_fixes=False)
+except onnxplain.ExportFailed:
+    assert os.getpid() == PARENT
+except onnxplain.OnnxExporterError:
+    os._exit(0 if os.getpid() != PARENT else 2)
+except KeyboardInterrupt:
+    os._exit(3)
+assert os.getpid() == PARENT
+before = files()
+assert {"net.sarif", "net.md"} < {*before}
+open("go", "x").close()
+_, status = os.waitpid(int(CHILD.read_text()), 0)
+assert files() == before
+sys.exit(os.waitstatus_to_exitcode(status) % 256)
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "end", "code"),
+    [
+        ("os", "returns", 0),
+        ("os", "raises", 0),
+        ("os", "exits", 0),
+        ("os", "interrupts", 3),
+        ("os", "signal", 256 - signal.SIGTERM),
+        ("libc", "returns", 0),
+        ("libc", "signal", 256 - signal.SIGTERM),
+        ("fails", "returns", 0),
+        ("fails", "raises", 0),
+    ],
+)
+def test_what_the_model_forks_touches_no_file(folder: pathlib.Path, how: str, end: str, code: int) -> None:
+    (folder / "files").mkdir()
+    (folder / "script.py").write_text(FORKS, encoding="utf-8")
+    with warm.started(folder, ("script.py",), {"HOW": how, "END": end}) as process:
+        assert ended(process, folder)[0] == code, (folder / "out.txt").read_text(encoding="utf-8")
+    (run,) = check_log(folder / "files" / "net.sarif")["runs"]
+    assert [result["ruleId"] for result in run["results"]] == (["OXP1001"] if how == "fails" else [])
+    assert (folder / "files" / "net.onnx").exists() == (how != "fails")
+
+
+POOL = """\
+import multiprocessing
+import torch, onnxplain
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        with multiprocessing.get_context("fork").Pool(2) as pool:
+            pool.map(abs, [1, 2])
+        return x + 1
+
+
+onnxplain.export(Net(), (torch.ones(2),))
+"""
+
+
+def test_workers_of_the_model_end_silently(folder: pathlib.Path) -> None:
+    (folder / "script.py").write_text(POOL, encoding="utf-8")
+    with start(folder, "") as process:
+        assert ended(process, folder) == (0, "")

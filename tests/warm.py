@@ -101,8 +101,9 @@ def _run(folder: pathlib.Path, command: Sequence[str], environment: dict[str, st
 def _do(folder: pathlib.Path, command: Sequence[str], environment: dict[str, str]) -> None:
     os.chdir(folder)
     os.environ.update(environment)
-    # NOTE: whoever runs the tests in the background ignores it.
+    # NOTE: whoever runs the tests in the background, or with nohup, ignores them.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     sys.path.insert(0, str(folder))
     if command[0] == "-m":
         sys.argv = list(command[1:])

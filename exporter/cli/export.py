@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 import onnxplain.rules
-from onnxplain.diagnostics import SARIF_PROFILES, DiagnosticOptions, InvalidArgument, Level, Log, LogNotSaved, SarifProfile, visible
+from onnxplain.diagnostics import SARIF_PROFILES, DiagnosticOptions, InvalidArgument, Level, Log, OnnxExporterError, SarifProfile, visible
 from onnxplain.signals import Terminated
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def command(
         raise
     except InvalidArgument as error:
         raise click.UsageError(str(error)) from error
-    except LogNotSaved as error:
+    except OnnxExporterError as error:
         raise click.ClickException(str(error)) from error
     _show(log, files, program)
     ctx.exit(log.exit_code)

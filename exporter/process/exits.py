@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
-from onnxplain.diagnostics import Interruption, RaisedByModel, chain, interruption, message_of, type_name
+from onnxplain.diagnostics import Interruption, OwnProcess, RaisedByModel, chain, interruption, message_of, type_name
 from onnxplain.torch_internals import python_frames
 
 
@@ -16,14 +16,19 @@ def exits_as_errors(is_users: Callable[[str], bool]) -> Iterator[None]:
     Like any exception of the model, it is no reason for the process to end: SystemExit, and what a `raise` in the user's files raises. What
     comes from outside passes: Ctrl-C, signals, and exceptions that another thread or an event loop puts into a running line.
 
+    In a process that the model has forked, it ends the export with `Forked`, however the model's code ends there.
+
     Args:
         is_users: Whether a file is the user's.
     """
+    process = OwnProcess()
     try:
         yield
+        process.check()
     except (KeyboardInterrupt, Interruption):
         raise
     except BaseException as error:
+        process.check()
         # NOTE: the model may raise any class, and may call `sys.exit`.
         ended = _ended(error, is_users)
         if ended is None:

@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Iterator
 
-from onnxplain.diagnostics import OnnxExporterError
+from onnxplain.diagnostics import Forked, OnnxExporterError
 from onnxplain.torch_internals import threads, tracing
 from onnxplain.torch_internals.put_back import put_back_all
 
@@ -51,7 +51,7 @@ def exporting() -> Iterator[None]:
     for it, both wait forever.
 
     Raises:
-        OnnxExporterError: The call is made within another export.
+        OnnxExporterError: The call is made within another export, or this process was forked within the block.
     """
     lock, export = _lock, _Export()
     holder = lock.holder
@@ -70,6 +70,8 @@ def exporting() -> Iterator[None]:
                 tracing.generated_code_as_before(),
             ):
                 yield
+        except Forked as forked:
+            raise OnnxExporterError(str(forked)) from forked.__context__
         finally:
             try:
                 put_back_all()

@@ -6,7 +6,7 @@ import os
 import pathlib
 from types import TracebackType
 
-from onnxplain.diagnostics import DiagnosticContext, Temporary, make_folder, remove_abandoned, sha256, sync_folder
+from onnxplain.diagnostics import DiagnosticContext, OwnProcess, Temporary, make_folder, remove_abandoned, sha256, sync_folder
 
 
 class Staging:
@@ -14,6 +14,8 @@ class Staging:
 
     Each file appears whole or not at all: even after a crash of the system, its name leads to the old content or to the new one. A
     model and its external data are two files, and the data appears first.
+
+    In a process that the model has forked, the methods touch no file and raise `Forked`.
 
     Args:
         destination: The path of the model; None for a model that stays in memory.
@@ -24,6 +26,7 @@ class Staging:
 
     def __init__(self, destination: pathlib.Path | None) -> None:
         self.destination = destination
+        self._process = OwnProcess()
         self._temporary: Temporary | None = None
 
     def __enter__(self) -> Staging:
@@ -48,6 +51,7 @@ class Staging:
 
     def open(self) -> None:
         """Makes the folder if there is a destination, and removes those of dead processes. Raises OSError if it cannot make the folder."""
+        self._process.check()
         if self.destination is not None and self._temporary is None:
             remove_abandoned(self.destination.parent)
             self._temporary = Temporary(self.destination.parent, make_folder)
@@ -63,6 +67,7 @@ class Staging:
         """
         if self._temporary is None or self.destination is None:
             return
+        self._process.check()
         name = self.destination.name
         files = sorted(self._temporary.path.iterdir(), key=lambda path: path.name == name)
         for staged in files:
