@@ -87,23 +87,50 @@ def named_modules(model: torch.nn.Module, path: str = "") -> Iterator[tuple[str,
         if id(module) not in seen:
             seen.add(id(module))
             yield path, module
-            inner = [(f"{path}.{name}" if path else name, child) for name, child in module._modules.items() if is_a(child, torch.nn.Module)]
+            inner = [(joined(path, name), child) for name, child in children(module).items() if is_a(child, torch.nn.Module)]
             left += reversed(inner)
+
+
+def named_tensors(model: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    """As `model.named_parameters()` and `model.named_buffers()`, also for classes whose methods do something else."""
+    seen: set[int] = set()
+    for path, module in named_modules(model):
+        for name, tensor in (*parameters(module).items(), *buffers(module).items()):
+            if tensor is not None and id(tensor) not in seen:
+                seen.add(id(tensor))
+                yield joined(path, name), tensor
+
+
+def joined(path: str, name: str) -> str:
+    """The path of the part `name` of the module at `path`."""
+    return f"{path}.{name}" if path else name
+
+
+def is_set_up(module: torch.nn.Module) -> bool:
+    """Whether its `__init__` has called that of torch.nn.Module."""
+    return all(hasattr(module, name) for name in REGISTERED)
 
 
 def parameters(module: torch.nn.Module) -> Mapping[str, torch.nn.Parameter | None]:
     """Its direct parameters, including those that are None."""
-    return module._parameters
+    return getattr(module, "_parameters", {})
 
 
 def buffers(module: torch.nn.Module) -> dict[str, torch.Tensor | None]:
     """Its direct buffers, including those that are None. A change of the dict changes the module."""
-    return module._buffers
+    return getattr(module, "_buffers", {})
 
 
 def children(module: torch.nn.Module) -> Mapping[str, torch.nn.Module | None]:
     """Its direct submodules, including those that are None and those that it has twice."""
-    return module._modules
+    return getattr(module, "_modules", {})
+
+
+def is_parametrized(module: torch.nn.Module) -> bool:
+    """As `torch.nn.utils.parametrize.is_parametrized(module)`, also for classes whose attributes do something else."""
+    return any(
+        name == "parametrizations" and is_a(child, torch.nn.ModuleDict) and len(child) > 0 for name, child in children(module).items()
+    )
 
 
 def without_state(module: torch.nn.Module) -> set[str]:

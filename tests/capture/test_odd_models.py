@@ -133,6 +133,23 @@ class BranchesWithUnbound(HoldsUnbound):
         return x + 1 if x.sum() > 0 else x  # BranchesWithUnbound
 
 
+class Bare(nn.Module):  # Bare
+    def __init__(self):
+        self.width = 3
+
+    def forward(self, x):
+        return x + self.width
+
+
+class HasUnused(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = Bare(), Bare()
+
+    def forward(self, x):
+        return x + 1
+
+
 def deep(number):
     model = nn.Identity()
     for _ in range(number):
@@ -151,6 +168,29 @@ def failed(model: torch.nn.Module) -> list[tuple[str, int | None]]:
 @pytest.mark.parametrize(("name", "rule"), [("Raises", "OXP1005"), ("Exits", "OXP1005"), ("HasNoText", "OXP1001")])
 def test_a_failure_is_at_the_users_line(load: Load, marked: Marked, name: str, rule: str) -> None:
     assert failed(getattr(load(SOURCE), name)()) == [(rule, *marked(name))]
+
+
+BARE: dict[str, Callable[[ModuleType], Any]] = {
+    "model": lambda m: m.Bare(),
+    "submodule": lambda m: torch.nn.Sequential(torch.nn.Linear(2, 2), m.Wrapped(m.Bare())),
+    "method": lambda m: m.Bare().forward,
+}
+
+
+@pytest.mark.parametrize("make", BARE.values(), ids=BARE)
+def test_a_module_that_is_not_set_up_is_a_finding_at_its_class(load: Load, marked: Marked, make: Callable[[ModuleType], Any]) -> None:
+    ((rule, line),) = failed(make(load(SOURCE)))
+    assert (rule, [line]) == ("OXP1009" if make is BARE["method"] else "OXP1005", marked("Bare"))
+
+
+def test_a_module_that_is_not_set_up_and_not_called(load: Load, marked: Marked, tmp_path: pathlib.Path) -> None:
+    # Eager mode runs this model.
+    with pytest.raises(onnxplain.ExportFailed) as raised:
+        onnxplain.export(load(SOURCE).HasUnused(), (torch.ones(2),), repro=tmp_path / "repro.py", sarif=tmp_path / "log.sarif")
+    ((rule, place),) = [(finding.rule.id, finding.location) for finding in raised.value.findings]
+    assert place is not None
+    assert (rule, [place.line], place.module) == ("OXP1009", marked("Bare"), "first")
+    assert (tmp_path / "log.sarif").exists()
 
 
 def test_warnings_that_are_errors_are_the_models(load: Load, marked: Marked) -> None:

@@ -19,7 +19,7 @@ from onnxplain.source import call_sites, locations, syntax
 from onnxplain.torch_internals import dynamo, functorch
 from onnxplain.torch_internals.modules import named_modules
 
-from . import arguments, data_dependence, dims, eager_failures, fake_kernels, observers, remedies
+from . import arguments, data_dependence, dims, eager_failures, fake_kernels, observers, remedies, set_up
 
 _OWN = Fix(
     "Repair your strategy, or list one of onnxplain's strategies after it, which the export then tries.",
@@ -33,7 +33,7 @@ def explain(request: Request, strategy: str, error: Exception, guards: Guards, r
     if isinstance(error, UnfitProgram):
         place = locations.module_definition(error.generate_fx)
         return [Finding(CaptureFailed(error=headline(error)), Evidence(place) if place else fallback(request), fixes=(_OWN,))]
-    if found := recognised(request, error, guards, runs):
+    if found := list(set_up.missing(request, error, runs)) or recognised(request, error, guards, runs):
         return found
     # NOTE: a torch.cond also captures its branches in eager mode.
     if (without_capture := runs.error()) is not None and graph_break_type(without_capture) != dynamo.ALIASING:
