@@ -11,9 +11,11 @@ import torch
 from onnxplain.diagnostics import DiagnosticContext, Log
 from onnxplain.process import Budget
 from onnxplain.request import Request
+from onnxplain.torch_internals import modules
 
 from . import trial
 from .expression import Unknown
+from .live_objects import looked_at
 from .script import Script, failing
 
 _LARGEST = 2**30
@@ -47,11 +49,18 @@ def source(context: DiagnosticContext, request: Request, log: Log, translations:
         context.event("No script was written: an ExportedProgram has no source.", logging.WARNING)
         return ""
     try:
-        made = Script(request, log, translations)
+        with looked_at(""):
+            return _tried_out(context, request, log, translations, budget)
     except Unknown as unknown:
-        context.event(f"No script was written: the source of the model cannot be found: {unknown}.", logging.WARNING)
+        context.event(f"No script was written, because the model has no source that can be copied: {unknown}.", logging.WARNING)
         return ""
-    size = sum(each.nbytes for each in model.parameters()) if isinstance(model, torch.nn.Module) else 0
+
+
+def _tried_out(context: DiagnosticContext, request: Request, log: Log, translations: Mapping[Any, Any], budget: Budget) -> str:
+    """The script, once its trial is in the events of `context`. Raises `Unknown` if there is none."""
+    model, made = request.model, Script(request, log, translations)
+    tensors = modules.named_tensors(model) if isinstance(model, torch.nn.Module) else ()
+    size = sum(tensor.nbytes for _, tensor in tensors)
     if size > _LARGEST:
         remark = f"This script was not tried out: the model has {size / 2**30:.1f} GiB of weights."
     else:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import inspect
 import pathlib
 import sys
 import types
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 
+from onnxplain.diagnostics import Interruption, describe, type_name
 from onnxplain.source import locations
 from onnxplain.torch_internals import code_objects
 from onnxplain.torch_internals.operators import written_as
 from onnxplain.torch_internals.python_values import is_a
+
+from .expression import Unknown
 
 
 def file_of(value: Any) -> str | None:
@@ -112,3 +116,21 @@ def is_same(found: Any, value: Any) -> bool:
 def kind_of(value: object) -> str:
     """The class of a value, for a message."""
     return type(value).__qualname__
+
+
+@contextlib.contextmanager
+def looked_at(place: str) -> Iterator[None]:
+    """Raises `Unknown` for what code of the user raises, or exits with, while the block looks at the value at `place`.
+
+    Such code is a method of the value or of its metaclass, such as `__getattr__`, `items` or `__eq__`.
+    """
+    try:
+        yield
+    except (Unknown, KeyboardInterrupt, Interruption):
+        raise
+    except BaseException as error:
+        # NOTE: the classes are the user's, so they may raise anything.
+        line = locations.raised_by_user(error)
+        if line is None:
+            raise
+        raise Unknown(place, f"its code raised {type_name(error)} at {describe(line)}") from error

@@ -13,7 +13,7 @@ import torch
 
 from onnxplain.diagnostics import Diagnostic, Log, privacy_of, visible
 from onnxplain.request import Request
-from onnxplain.torch_internals import pytree
+from onnxplain.torch_internals import modules, pytree
 from onnxplain.torch_internals.fake_tensors import MODE as FAKE_MODE
 from onnxplain.torch_internals.fake_tensors import is_fake
 from onnxplain.torch_internals.operators import OpOverload, OpOverloadPacket
@@ -135,7 +135,7 @@ class Script:
             f"Found by onnxplain {versions.get('onnxplain')} with torch {versions.get('torch')}, Python {versions.get('python')}.",
             "Run it with `python`: it needs no other file. Weights and inputs are random numbers; read the rest before you share it.",
             *self._about_strings(),
-            *(f"Left out: {each}" for each in list(self._left_out)[:5]),
+            *(f"Left out: {self._private(each)}" for each in list(self._left_out)[:5]),
             *(f"NOTE: {self._private(each)}" for each in (*self._sources.problems, remark) if each),
         ]
         return "".join(f"# {visible(line)}\n" for line in lines)
@@ -376,7 +376,7 @@ def _namespace(members: Mapping[str, Any]) -> str:
 
 
 def _tensors(model: Any) -> list[torch.Tensor]:
-    return [*model.parameters(), *model.buffers()] if isinstance(model, torch.nn.Module) else []
+    return [tensor for _, tensor in modules.named_tensors(model)] if isinstance(model, torch.nn.Module) else []
 
 
 def _indented(text: str) -> str:

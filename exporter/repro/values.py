@@ -18,7 +18,7 @@ from .configurations import configuration, model_from_configuration
 from .constructors import constructor_call
 from .expression import Expression, Items, Quoted, Ref, Text, Unknown, call, in_a_row, literal, parts
 from .kinds import composite
-from .live_objects import is_users, kind_of
+from .live_objects import is_users, kind_of, looked_at
 from .references import named
 from .strings import is_public
 from .tensors import like
@@ -136,18 +136,26 @@ class _Writer:
         self._around: list[object] = []
         self._references = 0
         self._modules = {} if root is None else {id(module): path for path, module in modules.named_modules(root)}
-        tensors = () if root is None else (*root.named_parameters(), *root.named_buffers())
-        self._tensors = {id(tensor): path for path, tensor in tensors}
+        self._tensors = {} if root is None else {id(tensor): path for path, tensor in modules.named_tensors(root)}
 
     def module(self, module: torch.nn.Module, path: str) -> Expression:
-        """The expression for `module`, which is at `path` in the model."""
+        """The expression for `module`, which is at `path` in the model. Raises `Unknown`."""
+        with looked_at(path):
+            return self._module(module, path)
+
+    def value(self, value: Any, place: str) -> Expression:
+        """The expression for any value. Raises `Unknown`, which names `place`."""
+        with looked_at(place):
+            return self._value(value, place)
+
+    def _module(self, module: torch.nn.Module, path: str) -> Expression:
         if isinstance(module, torch.jit.ScriptModule):
             return call(Text("torch.jit.script"), self._made(_scripted_class(module), module, path))
         if type(module) in (torch.nn.ModuleList, torch.nn.Sequential) and list(modules.children(module)) == [
             *map(str, range(len(modules.children(module))))
         ]:
             return self._sequence(module, path)
-        short = model_from_configuration(module, functools.partial(data, place=_joined(path, "config"), owner=type(module)))
+        short = model_from_configuration(module, functools.partial(data, place=modules.joined(path, "config"), owner=type(module)))
         if short is None and self._constructors:
             short = constructor_call(module, data, _facts)
         if short is not None:
@@ -155,8 +163,7 @@ class _Writer:
             return short
         return self._made(type(module), module, path)
 
-    def value(self, value: Any, place: str) -> Expression:
-        """The expression for any value. Raises `Unknown`, which names `place`."""
+    def _value(self, value: Any, place: str) -> Expression:
         if id(value) in self._names:
             return self._names[id(value)]
         if (reference := self._reference(value)) is not None:
@@ -203,29 +210,32 @@ class _Writer:
 
     def _made(self, cls: type, module: torch.nn.Module, path: str) -> Expression:
         """A call that makes `module` with all that it holds."""
-        parametrized = torch.nn.utils.parametrize.is_parametrized(module)
+        parametrized = modules.is_parametrized(module)
         if parametrized:
             # NOTE: torch gives it a new class, derived from the original one (torch 2.11 to 2.15, nn/utils/parametrize.py).
             cls = cls.__bases__[0]
-        if named(cls) is None or (parametrized and not modules.parametrizing_functions()):
+        # NOTE: the script's `make` sets modules up, also one whose class does not.
+        if named(cls) is None or (parametrized and not modules.parametrizing_functions()) or not modules.is_set_up(module):
             raise Unknown(path, kind_of(module))
         state: dict[str, Any] = {} if isinstance(module, torch.jit.ScriptModule) else dict(vars(module))
         plain = {name: value for name, value in state.items() if name not in _INTERNALS}
         volatile = modules.without_state(module) if state else set()
         items: list[tuple[str, Expression]] = list(self._state(plain, path, cls).items)
-        for name, parameter in module.named_parameters(recurse=False, remove_duplicate=False):
+        parameters, buffers = dict(modules.parameters(module).items()), dict(modules.buffers(module).items())
+        for name, parameter in _present(parameters):
             items += self._entry(path, name, functools.partial(self._weight, parameter, path, name))
-        for name, buffer in module.named_buffers(recurse=False, remove_duplicate=False):
+        for name, buffer in _present(buffers):
             items += self._entry(path, name, functools.partial(self._buffer, buffer, path, name, name not in volatile))
-        empty = {**(modules.parameters(module) if state else {}), **(modules.buffers(module) if state else {})}
+        empty = {**parameters, **buffers} if state else {}
         items += [(f"{name!r}: ", Text("None")) for name, value in empty.items() if value is None]
-        for name, child in module.named_children() if not state else modules.children(module).items():
+        for name, child in modules.children(module).items():
             items.append((f"{name!r}: ", self._child(child, path, name)))
         if parametrized:
             new_class, new_property = map(Text, modules.parametrizing_functions())
             self.afterwards.append(call(new_class, _at(path)))
-            names = modules.children(dict(module.named_children())["parametrizations"])
-            self.afterwards += [call(new_property, _at(path), literal(name)) for name in names]
+            made = modules.children(module)["parametrizations"]
+            assert made is not None
+            self.afterwards += [call(new_property, _at(path), literal(name)) for name in modules.children(made)]
         self._hooks(module, path)
         return call(MAKE, Ref(cls), Items(None, ("{", "}"), tuple(items)))
 
@@ -233,9 +243,9 @@ class _Writer:
         """A submodule; a placeholder for one that also has another place, or that has no expression."""
         if child is None:
             return Text("None")
-        if (reference := self._reference(child, _joined(path, name))) is None:
+        if (reference := self._reference(child, modules.joined(path, name))) is None:
             try:
-                return self.module(child, _joined(path, name))
+                return self.module(child, modules.joined(path, name))
             except Unknown as unknown:
                 self.left_out.append(str(unknown))
         else:
@@ -263,7 +273,7 @@ class _Writer:
         outer, self._owner = self._owner, self._owner and cls
         for name, value in state.items():
             if self._wanted(name) or not _all_code_is_users(cls):
-                items += self._entry(place, name, functools.partial(self.value, value, _joined(place, name)))
+                items += self._entry(place, name, functools.partial(self.value, value, modules.joined(place, name)))
         self._owner = outer
         return Items(None, ("{", "}"), tuple(items))
 
@@ -301,22 +311,22 @@ class _Writer:
         for hook in modules.forward_hooks(module) if self._constructors else ():
             keywords = {"with_kwargs": Text("True")} if hook.takes_keywords else {}
             try:
-                made = self.value(hook.function, _joined(path, hook.attribute))
+                made = self.value(hook.function, modules.joined(path, hook.attribute))
                 self.afterwards.append(call(Text(f"{_at(path).text}.{hook.register}"), made, keywords=keywords))
             except Unknown as unknown:
                 self.left_out.append(str(unknown))
 
     def _weight(self, parameter: torch.Tensor, path: str, name: str) -> Expression:
-        if (reference := self._reference(parameter, _joined(path, name))) is not None:
+        if (reference := self._reference(parameter, modules.joined(path, name))) is not None:
             return reference
         grad = {} if parameter.requires_grad else {"requires_grad": Text("False")}
-        return call(Text("torch.nn.Parameter"), like(parameter, _joined(path, name), as_input=False), keywords=grad)
+        return call(Text("torch.nn.Parameter"), like(parameter, modules.joined(path, name), as_input=False), keywords=grad)
 
     def _buffer(self, buffer: torch.Tensor, path: str, name: str, persistent: bool) -> Expression:
-        if (reference := self._reference(buffer, _joined(path, name))) is not None:
+        if (reference := self._reference(buffer, modules.joined(path, name))) is not None:
             return reference
         volatile = {} if persistent else {"persistent": Text("False")}
-        return call(Text("torch.nn.Buffer"), like(buffer, _joined(path, name), as_input=False), keywords=volatile)
+        return call(Text("torch.nn.Buffer"), like(buffer, modules.joined(path, name), as_input=False), keywords=volatile)
 
     def _restore(self, module: torch.nn.Module, path: str) -> None:
         """Adds what a constructor does not make: hooks, and modules and weights that the module shares with others."""
@@ -324,8 +334,12 @@ class _Writer:
             owner = ".".join(part for part in (path, name) if part)
             self._hooks(inner, owner)
             for each, value in (*modules.parameters(inner).items(), *modules.buffers(inner).items(), *modules.children(inner).items()):
-                if value is not None and (reference := self._reference(value, _joined(owner, each))) is not None:
+                if value is not None and (reference := self._reference(value, modules.joined(owner, each))) is not None:
                     self._set(owner, each, reference)
+
+
+def _present(tensors: Mapping[str, torch.Tensor | None]) -> Iterator[tuple[str, torch.Tensor]]:
+    return ((name, tensor) for name, tensor in tensors.items() if tensor is not None)
 
 
 def _all_code_is_users(cls: type) -> bool:
@@ -364,8 +378,9 @@ def _scripted_class(module: torch.jit.ScriptModule) -> type:
 
 def _modes(model: torch.nn.Module) -> list[Expression]:
     """The statements that set the model to training or evaluation."""
-    training = [path for path, module in modules.named_modules(model) if module.training]
-    if len(training) == sum(1 for _ in modules.named_modules(model)):
+    made = [(path, module) for path, module in modules.named_modules(model) if modules.is_set_up(module)]
+    training = [path for path, module in made if module.training]
+    if len(training) == len(made):
         return [Text("model.train()")]
     return [Text("model.eval()"), *(Text(f"{_at(path).text}.training = True") for path in training)]
 
@@ -373,7 +388,3 @@ def _modes(model: torch.nn.Module) -> list[Expression]:
 def _at(path: str) -> Text:
     """A submodule of the finished model."""
     return Text(f"model.get_submodule({path!r})" if path else "model")
-
-
-def _joined(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name

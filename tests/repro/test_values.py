@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import collections
 import functools
+import logging
 import pathlib
 import re
 import subprocess
@@ -235,6 +236,100 @@ def test_values_without_an_expression_are_left_out(load: Load, tmp_path: pathlib
     assert not hasattr(made, "extra")
     # Attributes that the code does not mention are also left out, without a remark.
     assert not hasattr(made, "state")
+
+
+RAISING = """
+import torch
+
+
+def fail(*args, **kwargs):
+    raise RuntimeError("do not look")
+
+
+class NoHash:
+    __hash__ = None
+
+
+class Hash:
+    __hash__ = fail
+
+
+class Parts:
+    parameters = named_parameters = buffers = named_buffers = children = named_children = modules = named_modules = state_dict = fail
+
+
+class Attributes:
+    def __getattr__(self, name):
+        return super().__getattr__(name) if name in ("inner", "weight", "buffer") else fail()
+
+
+class Equal(type):
+    def __eq__(cls, other):
+        fail()
+
+    def __hash__(cls):
+        return 1
+
+
+class Mapping(dict):
+    items = fail
+
+
+class Value(metaclass=Equal):
+    pass
+
+
+class Base(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(2))
+        self.register_buffer("buffer", torch.ones(3))
+        self.width, self.extra, self.inner = 3, None, None
+
+    def forward(self, x, given=None):
+        return x * self.weight + self.buffer.sum() + self.width + (self.extra is None) + (self.inner is None)
+"""
+
+
+@pytest.mark.parametrize("inner", [False, True], ids=["model", "submodule"])
+@pytest.mark.parametrize("mixin", ["NoHash", "Hash", "Parts", "Attributes"])
+def test_models_whose_methods_raise(load: Load, tmp_path: pathlib.Path, mixin: str, inner: bool) -> None:
+    # The class has to be in the source, since the script copies it.
+    source = RAISING + f"\n\nclass Net({mixin}, Base):\n    pass\n"
+    module = load(source)
+    outer, model = module.Base(), module.Net()
+    outer.__dict__["_modules"]["inner"] = model
+    script = script_of(outer if inner else model, (torch.ones(2),))
+    assert "Left out" not in script
+    before, _, mode = script.partition("model.eval()\n" if "model.eval()" in script else "model.train()\n")
+    assert mode
+    found = made_by(before, tmp_path)["model"]
+    found = found._modules["inner"] if inner else found
+    assert (type(found).__qualname__, found.width) == ("Net", 3)
+    assert (*found._parameters, *found._buffers) == ("weight", "buffer")
+
+
+@pytest.mark.parametrize("make", [lambda m: m.Mapping(a=1), lambda m: m.Value(), lambda m: [m.Value()]], ids=["items", "eq", "list"])
+def test_values_whose_methods_raise_are_left_out(load: Load, tmp_path: pathlib.Path, make: Make) -> None:
+    module = load(RAISING)
+    model = module.Base()
+    model.extra = make(module)
+    script = script_of(model, (torch.ones(2),), kwargs={"given": make(module)})
+    assert "# Left out: given" in script
+    assert "# Left out: extra" in script
+    assert "do not look" not in script
+    made = made_by(script, tmp_path)["model"]
+    assert (made.width, hasattr(made, "extra")) == (3, False)
+
+
+def test_a_model_that_cannot_be_looked_at_has_no_script(load: Load) -> None:
+    module = load(RAISING + "\n\nclass Net(Base, metaclass=Equal):\n    pass\n")
+    script, log = written(module.Net(), (torch.ones(2),))
+    assert script == ""
+    (told,) = [event for event in log.events if event.stage == "repro"]
+    assert told.level == logging.WARNING
+    line = next(number for number, text in enumerate(RAISING.splitlines(), 1) if "raise" in text)
+    assert f"model.py:{line}" in told.text
 
 
 TENSORS: dict[str, tuple[torch.Tensor, str]] = {
