@@ -5,6 +5,7 @@ They tell no folders, users or environment values.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import dataclasses
 import functools
@@ -14,14 +15,15 @@ import os
 import pathlib
 import platform
 import re
+import sys
 import sysconfig
 import tempfile
 import urllib.parse
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from . import git_checkout
 from .diagnostic import Diagnostic
-from .display import OMITTED, is_unicode
+from .display import OMITTED
 from .location import Location
 from .rule import Recorded, Rule
 
@@ -52,6 +54,12 @@ _SETTINGS = frozenset({"true", "false", "none", "null"})
 _URL_PASSWORD = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
 _ESCAPED = r"(?<=\\[abfnrtv])|(?<=\\x[0-9a-f]{2})|(?<=%[0-9A-Fa-f]{2})"
 """The place after an escape sequence of a `repr` or of a URL. Its letters and digits belong to no word."""
+_OPTION = r"(?<=^-[A-Z])|(?<=[^\w-]-[A-Z])|(?<=-isystem)|(?<=-iquote)"
+"""The place after an option of a compiler, which a path follows without a blank."""
+_QUOTE = re.compile(r"(?i:%(?:[0-2][0-9a-f]|3[a-f]|40|5[b-f]|60|7[b-e]|[c-f][0-9a-f](?:%[89ab][0-9a-f])+))+")
+"""What addresses write for characters other than letters and digits of ASCII, which `%add` in a graph is not."""
+_BASE64 = re.compile(r"[\w+/-]{11,}={0,2}", re.ASCII)
+"""What may be base64 of a hidden text, or of one of four characters after the name of a user."""
 
 
 class Privacy:
@@ -91,10 +99,12 @@ class Privacy:
         if text not in self._known:
             plain = text
             if "/" in text or "\\" in text or "%" in text:
-                plain = self._paths.sub(self._renamed, text)
+                plain = _replaced(self._paths, self._renamed, text)
             if "/" in plain or "\\" in plain or "~" in plain or "@" in plain:
-                plain = self._users.sub(r"\g<before><user>", plain)
-            plain = self._quoted.sub(lambda found: self._values[found[0]], plain)
+                plain = _replaced(self._users, lambda found: f"{found['before']}<user>", plain)
+            if self._values:
+                plain = _replaced(self._quoted, lambda found: self._values[found[0]], plain)
+                plain = _BASE64.sub(self._encoded, plain)
             self._known[text] = self._without_pieces(plain) if OMITTED.search(plain) else plain
         return self._known[text]
 
@@ -116,7 +126,8 @@ class Privacy:
 
     def _without_pieces(self, text: str) -> str:
         """`text`, which has lost its middle, without the beginning and the end of a hidden text that lay where it was cut."""
-        hidden, parts, last = {**self._names, **self._values}, list[str](), 0
+        known, parts, last = {**self._names, **self._values}, list[str](), 0
+        hidden = {form: name for value, name in known.items() for form in (value, *_in_addresses(value))}
         cuts = [found.span() for found in OMITTED.finditer(text)]
         for (_, began), (ended, _) in zip([(0, 0), *cuts], [*cuts, (len(text), 0)], strict=True):
             piece = text[began:ended]
@@ -132,20 +143,26 @@ class Privacy:
     @functools.cached_property
     def _names(self) -> dict[str, str]:
         names = dict(_folder_names(self._roots))
-        # NOTE: addresses of files quote blanks, and some quote slashes as well.
-        quoted = {urllib.parse.quote(folder, safe): name for safe in ("/", "") for folder, name in names.items() if is_unicode(folder)}
-        return {**quoted, **names}
+        # NOTE: Windows takes slashes as well.
+        written = {form: name for folder, name in names.items() for form in (folder, pathlib.Path(folder).as_posix())}
+        return {form: name for folder, name in written.items() for form in _forms(folder)}
 
     @functools.cached_property
     def _values(self) -> dict[str, str]:
-        return dict(_hidden_values(self._environment))
+        return {form: name for value, name in _hidden_values(self._environment) for form in _forms(value)}
 
     @functools.cached_property
     def _paths(self) -> re.Pattern[str]:
-        folders = "|".join(map(re.escape, sorted(self._names, key=len, reverse=True)))
+        longest_first = sorted(self._names, key=len, reverse=True)
+        # NOTE: a folder such as `/data` may be a part of a longer path that is no secret.
+        deep = [folder for folder in longest_first if len(re.findall(r"[/\\]+", folder)) > 1]
+        folders, anywhere = ("|".join(map(re.escape, each)) or "(?!)" for each in (longest_first, deep))
         packages = rf"(?:[A-Za-z]:)?[/\\][^\s'\"()]{{0,300}}[/\\](?:{'|'.join(sorted(PACKAGE_FOLDERS))})"
-        begin, end = rf"(?:(?<![\w.~%/-])|{_ESCAPED})", r"(?:[/\\](?=[\w.<-])|(?![\w-]|\.\w))"
-        return re.compile(rf"{begin}(?:file://)?({packages}(?=[/\\])|{folders}){end}")
+        # NOTE: what begins with another character is passed over fast.
+        possible = r"(?=[/\\%fF]|[A-Za-z]:[/\\])"
+        begin, end = rf"(?:(?<![\w.~%/-])|{_ESCAPED}|{_OPTION})", r"(?:[/\\](?=[\w.<-])|(?![\w-]|\.\w))"
+        address = r"(?:(?i:file):(?://[\w.-]*)?/*|(?<!:)/+)?"
+        return re.compile(rf"{possible}(?:{begin}{address}({packages}(?=[/\\])|{folders})|({anywhere})){end}")
 
     @functools.cached_property
     def _users(self) -> re.Pattern[str]:
@@ -171,11 +188,26 @@ class Privacy:
         return self.text(value) if isinstance(value, str) else value
 
     def _renamed(self, found: re.Match[str]) -> str:
-        folder, slash = found[1], found[0][-1:] in ("/", "\\") and found[0] != found[1]
+        folder = found[1] or found[2]
+        slash = found[0][-1:] in ("/", "\\") and not found[0].endswith(folder)
         name = self._names.get(folder, "")
+        if found[2]:
+            # NOTE: a word stands before it.
+            return name + "/" * slash
         if slash:
             return name.removeprefix("%SRCROOT%").removeprefix("/") + ("/" if name not in ("", "%SRCROOT%") else "")
         return name
+
+    def _encoded(self, found: re.Match[str]) -> str:
+        """What stands for text in base64 that contains a secret."""
+        text = found[0].rstrip("=").replace("-", "+").replace("_", "/")
+        try:
+            plain = base64.b64decode(text + "=" * (-len(text) % 4)).decode()
+        except ValueError:
+            # NOTE: most words are no base64.
+            return found[0]
+        secret = self._quoted.search(plain)
+        return found[0] if secret is None else self._values[secret[0]]
 
 
 def privacy_of(folder: pathlib.Path) -> Privacy:
@@ -205,7 +237,8 @@ def _hidden_values(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         hidden = [value] if _is_secret(name, value) else []
         if (password := _URL_PASSWORD.search(value)) and len(password[1]) >= _LEAST_SECRET:
             hidden = [value, password[1]]
-        yield from ((form, f"${name}") for each in hidden for form in _forms(each))
+        # NOTE: drivers of databases quote the password as it was before it became a part of an address.
+        yield from ((form, f"${name}") for each in hidden for form in dict.fromkeys((each, urllib.parse.unquote(each))))
     if len(host := platform.node()) >= _LEAST_VALUE:
         yield host, "<host>"
 
@@ -219,14 +252,58 @@ def _is_secret(name: str, value: str) -> bool:
 
 
 def _forms(value: str) -> Iterator[str]:
-    """`value` as it is, and as `repr`, `ascii` and JSON write it, also within each other."""
-    forms = {value: None}
+    """`value` as it is, and as `repr`, also that of bytes, `ascii` and JSON write it, also within each other."""
+    forms = dict.fromkeys((value, repr(_bytes_of(value))[2:-1]))
     for _ in range(2):
         for form in tuple(forms):
             quotes = {form.replace("\\", "\\\\").replace(quote, f"\\{quote}"): None for quote in "'\""}
             forms |= {repr(form)[1:-1]: None, ascii(form)[1:-1]: None, json.dumps(form)[1:-1]: None, **quotes}
             forms |= {json.dumps(form, ensure_ascii=False)[1:-1]: None}
     yield from forms
+
+
+def _in_addresses(value: str) -> Iterator[str]:
+    """`value` as addresses quote it; some programs quote slashes as well."""
+    for safe in ("/", ""):
+        yield urllib.parse.quote(_bytes_of(value), safe)
+
+
+def _replaced(pattern: re.Pattern[str], name: Callable[[re.Match[str]], str], text: str) -> str:
+    """`text` with names for what `pattern` finds, also where an address quotes it."""
+    # NOTE: some programs write `+` for a blank.
+    for blank, mark in (("+", "%"), (" ", "+")):
+        if mark not in text or (mark == "%" and _QUOTE.search(text) is None):
+            continue
+        plain, starts = _unquoted(text)
+        for found in reversed(list(pattern.finditer(plain.replace("+", blank)))):
+            text = text[: starts[found.start()]] + name(found) + text[starts[found.end()] :]
+    return pattern.sub(name, text)
+
+
+def _unquoted(text: str) -> tuple[str, list[int]]:
+    """`text` with the characters that an address quotes, and where each of them stands in `text`; the end of `text` is the last place."""
+    plain, starts, last = list[str](), list[int](), 0
+    for found in _QUOTE.finditer(text):
+        plain.append(text[last : found.start()])
+        starts += range(last, found.start())
+        last = found.start()
+        for char in urllib.parse.unquote(found[0], errors="surrogateescape"):
+            plain.append(char)
+            starts.append(last)
+            last += 3 * len(char.encode(errors="surrogateescape"))
+    plain.append(text[last:])
+    starts += range(last, len(text) + 1)
+    made = "".join(plain)
+    if "%25" not in text:
+        return made, starts
+    # NOTE: there is an address within the address.
+    made, inner = _unquoted(made)
+    return made, [starts[start] for start in inner]
+
+
+def _bytes_of(value: str) -> bytes:
+    """The bytes of a value of the environment or of a path, which may have lone surrogates."""
+    return value.encode(errors="surrogatepass" if sys.platform == "win32" else "surrogateescape")
 
 
 def _without_end(text: str, hidden: Mapping[str, str]) -> str:

@@ -32,7 +32,8 @@ class Net(torch.nn.Module):
     def forward(self, x, login=SECRET):
         places = __file__, os.path.expanduser("~/.netrc"), os.path.dirname(os.getcwd()) + "/other", os.environ["SERVICE_LOGIN"]
         escaped = f"\\n{self.login}", f"\\n{__file__}", b"\\x1b" + self.login.encode(), "https://example.com/?a=%20" + self.login
-        raise RuntimeError(f"{self.login} does not open {places}: {self.weights} {os.getcwd()} {escaped}")
+        glued = f"-I{os.getcwd()}/include -L{__file__}", f"s3://bucket{os.getcwd()}", f"FILE://{__file__}", f"/{os.getcwd()}/x"
+        raise RuntimeError(f"{self.login} does not open {places}: {self.weights} {os.getcwd()} {escaped} {glued}")
 """
 SCRIPTED = """
 import os
