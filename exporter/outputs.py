@@ -39,10 +39,12 @@ from .process import Budget, without_collection
 from .program import ONNXProgram
 from .request import Request
 from .signals import Terminated
+from .source import locations
 from .storage import Staging, checked_folder, checked_path, current_folder_exists, data_file
 
 _Place = bool | str | os.PathLike[str]
 """False or None writes no file, True writes it to the default path, a path writes it there."""
+_GRAPHS = "the graphs of sarif"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,22 +189,28 @@ class Outputs:
             raise LogNotSaved(program.diagnostics, error) from error
 
     def _check_distinct(self, request: Request) -> None:
-        """Refuses an output that would replace another one, or the source that is exported from."""
+        """Refuses an output that would replace another one, or a source of the model or of the program that exports it."""
         files, folders = self._files(request), self._folders()
-        sources = {os.path.realpath(place.file): "the source" for place in request.callers}
-        seen = dict(sources)
+        sources = {place.file for place in request.callers}
+        if any(os.path.lexists(path) for path in files.values()):
+            sources |= locations.source_files(request.model)
+        seen = dict.fromkeys(map(os.path.realpath, sources), "a source file of the program")
         for argument, path in (*files.items(), *folders.items()):
             own = f"that of {argument}"
             owner = seen.setdefault(os.path.realpath(path), own)
             if owner != own:
                 raise InvalidArgument(f"{argument}: expected another path than {owner}, got {str(path)!r}")
-        places = {os.path.realpath(path): argument for argument, path in files.items()}
+        places = {os.path.realpath(path): f"the file of {argument}" for argument, path in files.items()}
+        if self.sarif is not None:
+            # NOTE: a log without graphs removes their folder.
+            places[os.path.realpath(graphs_folder(self.sarif))] = _GRAPHS
         for argument, path in files.items():
             above = next((places[str(each)] for each in pathlib.Path(os.path.realpath(path)).parents if str(each) in places), None)
-            if above is not None:
-                raise InvalidArgument(f"{argument}: expected a path outside of the file of {above}, got {str(path)!r}")
-            # NOTE: the paths that follow from others are checked nowhere else, and what is no regular file must not be replaced.
-            if os.path.lexists(path):
+            if above is not None and not (above == _GRAPHS and argument in self._graphs()):
+                raise InvalidArgument(f"{argument}: expected a path outside of {above}, got {str(path)!r}")
+            # NOTE: the paths that follow from others are checked nowhere else: what is no regular file must not be replaced, and a name
+            # may be too long. Most models need no second file.
+            if argument != "external_data" or request.external_data or os.path.lexists(path):
                 checked_path(argument, path)
         for argument, folder in folders.items():
             if os.path.lexists(folder) and not folder.is_dir():
@@ -221,16 +229,19 @@ class Outputs:
         }
         if self.attachments is not None:
             files |= {f"{name} in artifacts_dir": self.attachments / name for name in ATTACHMENTS}
-        if self.sarif is not None:
-            # NOTE: a log without graphs removes those of an earlier log.
-            files |= {f"the graph {name} of sarif": graphs_folder(self.sarif) / f"{name}.txt" for name in GRAPHS}
-        return {argument: path for argument, path in files.items() if path is not None}
+        return {argument: path for argument, path in files.items() if path is not None} | self._graphs()
+
+    def _graphs(self) -> dict[str, pathlib.Path]:
+        """The graphs of the log. A log without graphs removes those of an earlier log."""
+        if self.sarif is None:
+            return {}
+        return {f"the graph {name} of sarif": graphs_folder(self.sarif) / f"{name}.txt" for name in GRAPHS}
 
     def _folders(self) -> dict[str, pathlib.Path]:
         """All folders that the export makes and fills by itself."""
         folders = {
             "artifacts_dir": self.attachments,
-            "the graphs of sarif": None if self.sarif is None else graphs_folder(self.sarif),
+            _GRAPHS: None if self.sarif is None else graphs_folder(self.sarif),
         }
         return {argument: folder for argument, folder in folders.items() if folder is not None}
 

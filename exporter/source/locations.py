@@ -13,6 +13,7 @@ import itertools
 import os
 import pathlib
 import re
+import sys
 import sysconfig
 import traceback
 import types
@@ -108,6 +109,21 @@ def python_asks(frames: Iterable[types.FrameType]) -> bool:
 def is_standard_library(file: str) -> bool:
     """Whether `file` belongs to Python itself."""
     return file.startswith(_PYTHON_FOLDERS) and not _PACKAGE_FOLDERS.search(file)
+
+
+def source_files(model: Any) -> set[str]:
+    """The files that define the classes of the model's modules, or the function, and the user's files that the program has imported."""
+    if isinstance(model, torch.nn.Module):
+        classes = {id(cls): cls for cls in (type(module) for _, module in named_modules(model))}
+        forwards = (vars(base).get("forward") for cls in classes.values() for base in cls.__mro__)
+        codes = [code_objects.code_of(forward) for forward in forwards if forward is not None]
+    else:
+        codes = [code_objects.code_of_call(model)]
+    # NOTE: an entry may be no module, and a module may import others when it is asked for an attribute that it lacks.
+    imported = (getattr(module, "__dict__", {}).get("__file__") for module in list(sys.modules.values()))
+    return {code.co_filename for code in codes if code is not None} | {
+        file for file in imported if isinstance(file, str) and is_users(file)
+    }
 
 
 def at_node(node: torch.fx.Node) -> Evidence:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import pathlib
 import re
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -60,6 +62,10 @@ def here(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Pat
         {"f": "a.graphs", "sarif": "a.sarif"},
         {"artifacts_dir": "a.graphs", "sarif": "a.sarif"},
         {"f": "new", "sarif": "new/a.sarif"},
+        {"f": "a.graphs/b.onnx", "sarif": "a.sarif"},
+        {"report": "d/a.graphs/deeper/b.md", "sarif": "link/a.sarif"},
+        {"f": "a.onnx", "sarif": f"{'b' * 249}.sarif"},
+        {"f": f"{'b' * 246}.onnx", "external_data": True},
     ],
     ids=str,
 )
@@ -69,6 +75,56 @@ def test_no_output_replaces_another(here: pathlib.Path, outputs: dict[str, Any])
         onnxplain.export(Wanderer(here / "d"), (torch.ones(2, 3),), **outputs)
     assert pathlib.Path(__file__).read_bytes() == before
     assert [path.name for path in here.rglob("*") if path.is_file()] == []
+
+
+NET = """
+import torch
+
+from helper import double
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return double(x)
+"""
+HELPER = """
+def double(x):
+    return x * 2
+"""
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        {"f": "../net.py"},
+        {"sarif": "../net.py"},
+        {"report": "../net.py"},
+        {"report": "link.md"},
+        {"f": "../helper.py"},
+        {"sarif": "net", "report": "../helper.py"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("make", [lambda m: m.Net(), lambda m: torch.nn.Sequential(m.Net()), lambda m: m.Net().forward, lambda m: m.double])
+def test_no_output_replaces_a_source(
+    here: pathlib.Path, outputs: dict[str, Any], make: Callable[[ModuleType], Any], load: Callable[..., ModuleType]
+) -> None:
+    helper = load(HELPER, "helper")
+    module = load(NET.replace("helper", helper.__name__), "net")
+    (here / "link.md").symlink_to("../net.py")
+    before = [(here.parent / name).read_bytes() for name in ("net.py", "helper.py")]
+    with pytest.raises(onnxplain.InvalidArgument):
+        onnxplain.export(make(module), (torch.ones(2, 3),), **outputs)
+    assert [(here.parent / name).read_bytes() for name in ("net.py", "helper.py")] == before
+    assert not (here / "net").exists()
+
+
+def test_no_output_replaces_a_source_that_is_no_module(here: pathlib.Path) -> None:
+    (here / "net.txt").write_text(NET.replace("from helper import double", "double = torch.sin"), encoding="utf-8")
+    scope: dict[str, Any] = {"__name__": "nowhere"}
+    exec(compile((here / "net.txt").read_text(encoding="utf-8"), str(here / "net.txt"), "exec"), scope)
+    with pytest.raises(onnxplain.InvalidArgument):
+        onnxplain.export(scope["Net"](), (torch.ones(2, 3),), report="net.txt")
 
 
 @pytest.mark.parametrize("name", ["a.onnx", "a.onnx.data", "a.sarif", "a.graphs/onnx.txt", "art/profile.txt", "a.graphs"])
