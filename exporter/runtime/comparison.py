@@ -61,7 +61,7 @@ def distances(got: torch.Tensor, want: torch.Tensor) -> tuple[float, float]:
     if got.shape != want.shape:
         return float("inf"), float("inf")
     apart = torch.where((got == want) | (got.isnan() & want.isnan()), 0.0, torch.nan_to_num((got - want).abs(), nan=float("inf")))
-    relative = torch.where(want == 0, 0.0, apart / want.abs())
+    relative = torch.where((want == 0) | (apart == 0), 0.0, apart / want.abs())
     return (float(apart.max()), float(relative.max())) if apart.numel() else (0.0, 0.0)
 
 

@@ -67,6 +67,7 @@ TWO = "float[N,M,6] x"
 CHAINS: dict[str, tuple[str, str, str, str]] = {
     # name: inputs, nodes, values, what is left
     "flatten": (D, "a = Flatten(x) b = Flatten<axis=0>(a) y = Abs(b)", "", "Reshape"),
+    "flatten by default": (D, "a = Flatten(x) b = Reshape(a, s) y = Abs(b)", ints("s", -1, 6, 8), ""),
     "flatten from the end": (D, "a = Flatten<axis=-1>(x) b = Reshape(a, s) y = Abs(b)", ints("s", -1, 6, 8), ""),
     "flatten all but two": (D, "a = Flatten<axis=2>(x) b = Reshape(a, s) y = Abs(b)", ints("s", -1, 6, 4, 2), "Reshape"),
     "transposed twice": (D, "a = Transpose(x) b = Transpose(a) y = Abs(b)", "", ""),

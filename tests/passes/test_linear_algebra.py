@@ -43,7 +43,7 @@ OF_SQUARES: dict[str, Callable[[torch.Tensor], Any]] = {
         for upper, left, unit in ((True, True, False), (False, True, True), (True, False, False))
     ],
     "triangular_solve": lambda a: [torch.triangular_solve(a, positive(a), transpose=each)[0] for each in (False, True)],
-    "matrix_exp": lambda a: (linalg.matrix_exp(a), linalg.matrix_exp(a * 4)),
+    "matrix_exp": lambda a: (linalg.matrix_exp(a), linalg.matrix_exp(a * 4), linalg.matrix_exp(torch.stack([a, a * 2, a * 9]))),
     "matrix_power": lambda a: linalg.matrix_power(a, -3),
 }
 OF_ALL: dict[str, Callable[[torch.Tensor], Any]] = {

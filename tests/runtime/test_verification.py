@@ -249,7 +249,7 @@ def test_the_line_of_an_operator_that_becomes_several_nodes(load: Load, marked: 
 def test_how_far_outputs_are_apart() -> None:
     class Pair(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            return x.sin(), torch.zeros(2) * x.sum()
+            return x.sin(), torch.stack([0 * x.sum(), x[0] / 0, 0 / (x[0] * 0)])
 
     x = torch.tensor([0.5, 100.0])
     near = {torch.ops.aten.sin.default: lambda x: op.Add(op.Sin(x), op.Constant(value_float=2.0**-15))}
