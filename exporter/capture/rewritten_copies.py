@@ -61,7 +61,7 @@ class RewrittenCopies:
             ways = [(finding, self._proved(finding)) for finding in left if finding.blocking]
             ways = [(finding, fix) for finding, fix in ways if fix is not None or not _is_within(finding, ways)]
             new = [(finding, fix) for finding, fix in ways if fix is not None]
-            if not all(fix is not None or _is_covered(finding, new) for finding, fix in ways) or not new:
+            if not all(fix is not None or _is_covered(finding, new) or _may_follow(finding, new) for finding, fix in ways) or not new:
                 break
             rewritten = _without_covered([*rewritten, *new])
             edits = [edit for _, fix in rewritten for edit in fix.edits]
@@ -129,6 +129,13 @@ def _is_covered(finding: Finding, ways: Sequence[tuple[Finding, Fix]]) -> bool:
     if place is None or place.region is None:
         return False
     return any(edit.file == place.file and syntax.covers(edit.region, place.region) for _, fix in ways for edit in fix.edits)
+
+
+def _may_follow(finding: Finding, ways: Sequence[tuple[Finding, Fix]]) -> bool:
+    """Whether a line may fix a dim only because another line, which has a fix, fixes one of equal size."""
+    rules = (finding.rule, *(other.rule for other, _ in ways))
+    sizes = [rule.value for rule in rules if isinstance(rule, SpecializedDynamicDim)]
+    return isinstance(finding.rule, SpecializedDynamicDim) and finding.rule.value in sizes[1:]
 
 
 def _without_covered(ways: Sequence[tuple[Finding, Fix]]) -> list[tuple[Finding, Fix]]:

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 import torch
+from benchmarks.coverage.architectures import trials
+from benchmarks.coverage.comparison import Outcome
 from torch.export import Dim
 
 import onnxplain
@@ -53,6 +55,13 @@ FORWARDS = {
             y[i] += torch.sin(y[i]) * 2
             z[i] = torch.clamp(-z[i], min=0.5) ** 2 / z[i].exp()
         return y, z
+    """,
+    "items-in-the-dtype-of-the-tensor": """
+        out, h = torch.zeros_like(x), torch.zeros_like(x[0])
+        for i in range(x.shape[0]):  # HERE
+            h = h * 0.5 + x[i]
+            out[i] = h.to(out.dtype)
+        return out
     """,
     "rows-of-another": """
         y = self.linear(x)
@@ -203,6 +212,24 @@ def test_loops_and_branches_are_rewritten(forward: str, load: Load, marked: Mark
                 expected = model(x.clone())
             expected = expected if isinstance(expected, tuple) else (expected,)
             torch.testing.assert_close(tuple(program(x)), tuple(expected), rtol=1e-4, atol=1e-5)
+
+
+def test_a_dim_that_is_fixed_because_it_equals_another(load: Load) -> None:
+    """The addition fixes the dim of `mask` as long as the loop fixes that of `x`."""
+    body = "h = x[0] * 0\n            for row in x:\n                h = h * 0.5 + row\n            return h + (x + mask).sum(0)"
+    model = load(NET.format(body).replace("forward(self, x)", "forward(self, x, mask)")).Net()
+    program = onnxplain.export(model, (torch.randn(4, 3), torch.ones(4, 3)), dynamic_shapes=({0: Dim.DYNAMIC}, {0: Dim.DYNAMIC}))
+    assert [each.rule.id for each in program.diagnostics.findings if each.level is not onnxplain.Level.NOTE] == []
+    x, mask = torch.randn(7, 3), torch.randn(7, 3)
+    torch.testing.assert_close(program(x, mask)[0], model(x, mask))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["JambaForCausalLM", "RecurrentGemmaForCausalLM", "RwkvForCausalLM"])
+def test_recurrent_models_of_transformers(name: str) -> None:
+    """Their loops over time are rewritten, and the results are right for another length."""
+    result = trials.run(trials.Trial("recurrence", name, dynamic=True))
+    assert result == trials.Result(Outcome.OK.value)
 
 
 def test_weights_keep_their_names(load: Load) -> None:

@@ -99,7 +99,7 @@ def changes_others(scope: Scope, statements: Sequence[ast.stmt]) -> bool:
         and isinstance(node.func.value, ast.Name)
         and is_in_place(node.func.attr)
     }
-    made = [node for node in ast.walk(scope.function) if isinstance(node, ast.Assign | ast.AnnAssign)]
+    made = [node for node in ast.walk(scope.function) if isinstance(node, ast.Assign | ast.AnnAssign) and not _copies(scope, node)]
     shared = {name for node in made if scopes.shares(node.value) for name in scopes.stored([node])}
     # NOTE: another name, or an item of a container, may stand for the same tensor.
     others = [node.value for node in made if scopes.shares(node.value) or isinstance(node.value, ast.List | ast.Dict | ast.Set)]
@@ -107,6 +107,13 @@ def changes_others(scope: Scope, statements: Sequence[ast.stmt]) -> bool:
     lent = scopes.loaded([*filter(None, others), *(each for call in appended for each in call.args if scopes.shares(each))])
     made_here = {name for node in made for name in scopes.stored([node])} - shared - lent.keys()
     return not targets <= made_here - scopes.parameters([scope.function])
+
+
+def _copies(scope: Scope, statement: ast.Assign | ast.AnnAssign) -> bool:
+    """Whether `statement` sets items of a tensor, which copies a value and does not give it another name."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    items = [each.value for each in targets if isinstance(each, ast.Subscript)]
+    return len(items) == len(targets) and all(isinstance(each, ast.Name) and each.id in (scope.tensors or ()) for each in items)
 
 
 def body(scope: Scope, statements: Sequence[ast.stmt], indent: int, replaced: Sequence[Rewrite] = ()) -> str:

@@ -224,8 +224,10 @@ def fresh(file: str, value: ast.expr) -> str | None:
 def shares(value: ast.expr | None) -> bool:
     """Whether `value` may be a tensor, or a part of a tensor, that has another name as well."""
     match value:
-        case None | ast.Name() | ast.Attribute() | ast.Subscript() | ast.Tuple() | ast.IfExp():
+        case None | ast.Name() | ast.Attribute() | ast.Subscript() | ast.IfExp():
             return True
+        case ast.Tuple(elts=parts):
+            return any(map(shares, parts))
         case ast.Call(func=ast.Attribute(attr=method)):
             return method in _VIEWS | _SELVES
     return False
