@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import torch
 
@@ -24,6 +26,8 @@ from .observe.host_values import Draws
 from .observe.reads import Reads, holds_tensors
 from .strategies import CaptureStrategy
 
+Setting = Callable[[], AbstractContextManager[None]]
+
 
 @dataclasses.dataclass(frozen=True)
 class Attempt:
@@ -41,6 +45,7 @@ class Attempt:
         reads: The tensors that Python read.
         differentiates: Whether the model computed gradients.
         spells_sizes: Whether the model's code made texts of symbolic sizes, other than messages, or failed and asked for a size's hash.
+        setting: What was open around the strategy, beside what only observes.
     """
 
     strategy: CaptureStrategy
@@ -54,6 +59,7 @@ class Attempt:
     reads: Reads
     differentiates: bool
     spells_sizes: bool
+    setting: Setting = contextlib.nullcontext
 
 
 def attempt(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import math
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
 
 import torch
 
@@ -19,7 +19,7 @@ from onnxplain.torch_internals import gradients, pytree, shape_env, size_convers
 from onnxplain.torch_internals.size_texts import Spelling
 
 from . import larger_examples
-from .attempts import Attempt, attempt
+from .attempts import Attempt, Setting, attempt
 from .audit import Finished
 from .eager import EagerRuns, same_results
 from .explain import arguments, data_dependence, dims, failures
@@ -170,8 +170,10 @@ class Search:
                 again = self._attempt(strategy, self.request)
             if again.program is not None and str(again.program.graph) == str(made.program.graph):
                 return made, found
-        with size_texts.spelled(Spelling.FIXED):
+        setting = functools.partial(size_texts.spelled, Spelling.FIXED)
+        with setting():
             again, left = self._tried(strategy)
+        again = dataclasses.replace(again, setting=setting)
         fails_alike = made.error is not None and again.error is not None and headline(again.error) == headline(made.error)
         return (made, found) if fails_alike else (again, left)
 
@@ -184,15 +186,16 @@ class Search:
             return strategy, made, found
         files = dict.fromkeys(place.file for place in places)
         names = {file: [name for name in ("int", "float") if syntax.is_only_called(file, name)] for file in files}
-        ways: list[tuple[CaptureStrategy, AbstractContextManager[None]]] = [(ALL["strict"], contextlib.nullcontext())]
+        ways: list[tuple[CaptureStrategy, Setting]] = [(ALL["strict"], contextlib.nullcontext)]
         if any(names.values()):
-            ways.insert(0, (strategy, size_conversions.kept(self._model, names)))
-        for other, context in ways:
+            ways.insert(0, (strategy, functools.partial(size_conversions.kept, self._model, names)))
+        for other, setting in ways:
             if other.name not in self.request.strategies or not self.runs.budget.has(_SLOWER * self._seconds):
                 break
             self._context.event(f"Numbers made of sizes fix them; the strategy {other.name} tries to keep them symbolic.")
-            with context:
+            with setting():
                 again, left = self._tried(other)
+            again = dataclasses.replace(again, setting=setting)
             fails = again.program is None or any(finding.blocking for finding in left)
             if not fails and len(self._conversions(again, left)) < len(places):
                 return other, again, left

@@ -77,6 +77,22 @@ def test_the_dim_stays_dynamic(body: str, form: str, load: Load) -> None:
         torch.testing.assert_close(program(x)[0], model(x), rtol=1e-4, atol=1e-5)
 
 
+CLOCK = "\n\nimport time\n\ndef seconds(self):\n    return time.time()\n"
+SEEN = {
+    "x * float(x.shape[0])": {"named": set(), "Dim": set(), "all": set()},
+    "x * (2.0 if x.shape[0] > 5 else 1.0)": {"named": {"OXP1011"}, "Dim": {"OXP1011"}, "all": {"OXP1011"}},
+    "x * {8: 2.0}.get(x.shape[0], 1.0)": {"all": {"OXP1034"}},
+}
+
+
+@pytest.mark.parametrize(("body", "form"), [(body, form) for body, forms in SEEN.items() for form in forms])
+def test_a_file_with_a_clock(body: str, form: str, load: Load) -> None:
+    """Where a model may read a clock, it is captured again, which must go the same way."""
+    model = load((SOURCE + CLOCK).format(body)).Net().eval()
+    program = onnxplain.export(model, (torch.randn(8, 3, 4),), dynamic_shapes=FORMS[form])
+    assert {each.rule.id for each in program.diagnostics.findings} == SEEN[body][form]
+
+
 def test_other_dims_that_the_model_fixes(load: Load) -> None:
     """With all dims dynamic, the model is captured again when some are fixed, for example by its weights."""
     source = SOURCE.replace("x = x * self.scale", "x = torch.nn.functional.linear(x, torch.eye(4) * self.scale)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import torch
 
@@ -12,7 +12,8 @@ from onnxplain.capture.attempts import Attempt
 from onnxplain.capture.observe.frames import Frames
 from onnxplain.diagnostics import Location
 from onnxplain.request import Request
-from onnxplain.source import volatile_calls
+from onnxplain.source import locations, volatile_calls
+from onnxplain.torch_internals import size_texts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +44,8 @@ class Finished:
             if isinstance(module, torch.fx.GraphModule):
                 yield from module.graph.nodes
 
-    @property
-    def again(self) -> Callable[[], torch.export.ExportedProgram]:
-        """Captures the model once more."""
-        return functools.partial(self.attempt.strategy, self.model, self.request, Frames())
+    def again(self) -> torch.export.ExportedProgram:
+        """Captures the model once more, in the same way."""
+        spelling = size_texts.watched(lambda file: not locations.is_internal(file), lambda: None, lambda: None)
+        with self.attempt.setting(), spelling:
+            return self.attempt.strategy(self.model, self.attempt.request, Frames())
