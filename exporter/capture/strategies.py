@@ -38,6 +38,7 @@ from onnxplain.torch_internals import (
     size_arguments,
     size_conversions,
     size_numbers,
+    size_texts,
     tracing,
 )
 
@@ -216,6 +217,7 @@ def _for_python(model: torch.nn.Module) -> Iterator[None]:
         ctc_loss.made_of_others(),
         size_arguments.taken(),
         size_numbers.kept(),
+        size_texts.comparisons_equal_truths(),
         modules.idle_conversions(),
         size_conversions.classes_kept(functions),
         # NOTE: last, since it looks at what the others have replaced.

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from . import patching, python_frames, shape_env
-from .patching import Slot, all_wrapped
+from .patching import Slot, all_wrapped, wrapped
 
 for _file in (__file__, patching.__file__):
     shape_env.leave_out(_file)
@@ -71,3 +71,17 @@ def watched(is_models: Callable[[str], bool], on_text: Callable[[], None], on_ha
         return hash(int(size)) if _SPELLING.get() is Spelling.FIXED else original(size)
 
     return all_wrapped(((Slot(torch.SymInt, "__repr__"), text), (Slot(torch.SymInt, "__hash__"), key)))
+
+
+def comparisons_equal_truths() -> AbstractContextManager[None]:
+    """While it is open, a comparison of sizes may be looked up: it has a hash, but torch refuses to compare it with a key."""
+    # NOTE: seen in torch 2.11, 2.13 and 2.15: sympy refuses `Eq(s77 > 3, True)`.
+    return wrapped(Slot(torch.SymBool, "__eq__"), _equals)
+
+
+def _equals(original: Callable[[Any, Any], Any], comparison: Any, other: Any) -> Any:
+    if isinstance(other, torch.SymBool):
+        return bool(comparison) == bool(other)
+    if not isinstance(other, int | float):
+        return original(comparison, other)
+    return comparison if other == 1 else torch.sym_not(comparison) if other == 0 else False

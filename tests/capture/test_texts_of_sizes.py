@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
+from torch.export import Dim
 
 import onnxplain
 
@@ -90,6 +92,30 @@ def test_a_size_whose_text_decides_nothing_stays_dynamic(line: str, load: Load) 
     for size in (5, 7, 3):
         x = torch.randn(size, 4)
         torch.testing.assert_close(program(x)[0], model(x))
+
+
+COMPARED = {
+    "a key": "y = {True: 1.0, False: 2.0}[n > 4]",
+    "a key that lacks": "y = {False: 1.0}.get(n > 4, 2.0)",
+    "an integer as a key": "y = {1: 1.0, 0: 2.0}[n > 4]",
+    "a key of comparisons": "y = {(True, False): 1.0}.get((n > 4, n > 8), 2.0)",
+    "a set": "y = 1.0 if (n > 4) in {True} else 2.0",
+    "a list": "y = 1.0 if (n > 4) in [True] else 2.0",
+    "another comparison": "y = 1.0 if (n > 4) == (n > 3) else 2.0",
+    "a truth": "y = 1.0 if (n > 4) == True else 2.0",
+    "no truth": "y = 1.0 if (n > 4) != False else 2.0",
+    "a quotient as a key": "y = {2.5: 1.0}.get(n / 2, 2.0)",
+    "a quotient in a set": "y = 1.0 if n * 0.5 in {2.5, 3.0} else 2.0",
+}
+
+
+@pytest.mark.parametrize("dim", ["n", Dim.AUTO, Dim.DYNAMIC, Dim("n", max=9)])
+@pytest.mark.parametrize("line", COMPARED.values(), ids=COMPARED)
+def test_a_comparison_that_is_looked_up_is_told(line: str, dim: Any, load: Load, marked: Marked) -> None:
+    model = load(SOURCE.format(line + "  # here")).Net().eval()
+    program = onnxplain.export(model, (torch.randn(5, 4),), dynamic_shapes=({0: dim},), strategies=("non-strict",))
+    findings = {(each.rule.id, each.location and each.location.line) for each in program.diagnostics.findings}
+    assert findings == {("OXP1011", marked("here")[0])}
 
 
 def test_messages_take_no_further_capture(load: Load) -> None:
