@@ -60,21 +60,22 @@ def mul(a: Any, b: Any) -> Any:
 @translates("_operator::truediv")
 def truediv(a: Any, b: Any) -> Any:
     """Python's a / b: a float."""
-    return _single(op.Div(_double(a), _double(b)))
+    return _single(op.Div(double(a), double(b)))
 
 
 @translates("_operator::floordiv")
 def floordiv(a: Any, b: Any) -> Any:
     """Python's a // b, which rounds toward minus infinity. ONNX's Div of ints rounds toward zero."""
     if _is_float(a) or _is_float(b):
-        return _single(op.Floor(op.Div(_double(a), _double(b))))
+        # NOTE: as Python does it: 1.2 // 0.1 is 11, although 1.2 / 0.1 is 12.
+        return _single(op.Round(op.Div(op.Sub(double(a), _remainder(a, b)), double(b))))
     return op.Div(op.Sub(a, op.Mod(a, b)), b)
 
 
 @translates("_operator::mod")
 def mod(a: Any, b: Any) -> Any:
-    """Python's a % b for ints. ONNX's Mod has the sign of the divisor as well."""
-    return op.Mod(a, b)
+    """Python's a % b, which has the sign of the divisor. So has ONNX's Mod of ints."""
+    return _single(_remainder(a, b)) if _is_float(a) or _is_float(b) else op.Mod(a, b)
 
 
 @translates("_operator::pow")
@@ -86,7 +87,7 @@ def power(a: Any, b: Any) -> Any:
 @translates("_operator::neg")
 def neg(a: Any) -> Any:
     """Python's -a."""
-    return _single(op.Neg(_double(a))) if _is_float(a) else op.Neg(a)
+    return _single(op.Neg(double(a))) if _is_float(a) else op.Neg(a)
 
 
 @translates("_operator::eq")
@@ -158,25 +159,25 @@ def sym_ite(condition: Any, a: Any, b: Any) -> Any:
 @translates("torch::sym_float")
 def sym_float(a: Any) -> Any:
     """Python's float(a)."""
-    return _single(_double(a))
+    return _single(double(a))
 
 
 @translates("torch::sym_int", "math::trunc")
 def sym_int(a: Any) -> Any:
     """Python's int(a), which rounds toward zero."""
-    return op.Cast(_double(a), to=int(_INT64))
+    return op.Cast(double(a), to=int(_INT64))
 
 
 @translates("math::floor")
 def floor(a: Any) -> Any:
     """Python's math.floor(a): an int."""
-    return op.Cast(op.Floor(_double(a)), to=int(_INT64))
+    return op.Cast(op.Floor(double(a)), to=int(_INT64))
 
 
 @translates("math::ceil")
 def ceil(a: Any) -> Any:
     """Python's math.ceil(a): an int."""
-    return op.Cast(op.Ceil(_double(a)), to=int(_INT64))
+    return op.Cast(op.Ceil(double(a)), to=int(_INT64))
 
 
 @translates("builtins::round")
@@ -184,13 +185,13 @@ def round_to_even(a: Any, ndigits: int | None = None) -> Any:
     """Python's round(a): the nearest int, of two the even one."""
     if ndigits is not None:
         raise ValueError("ONNX cannot round a size to digits")
-    return op.Cast(op.Round(_double(a)), to=int(_INT64))
+    return op.Cast(op.Round(double(a)), to=int(_INT64))
 
 
 @translates("torch::_sym_sqrt")
 def sqrt(a: Any) -> Any:
     """The square root torch.sym_sqrt(a): a float."""
-    return _single(op.Sqrt(_double(a)))
+    return _single(op.Sqrt(double(a)))
 
 
 @translates("_operator::and_")
@@ -217,6 +218,23 @@ def rshift(a: Any, b: Any) -> Any:
     return floordiv(a, _power_of_two(b))
 
 
+@translates("aten::_local_scalar_dense")
+def local_scalar_dense(self: ir.Value) -> Any:
+    """aten::_local_scalar_dense(Tensor self) -> Scalar. The number in a tensor with one element: an int, float or bool of Python."""
+    assert self.dtype is not None
+    number: Any = op.Reshape(self, op.Constant(value=ir.tensor([], dtype=_INT64)))
+    if self.dtype.is_floating_point():
+        return _single(double(number))
+    return number if self.dtype is ir.DataType.BOOL else op.Cast(number, to=int(_INT64))
+
+
+def _remainder(a: Any, b: Any) -> Any:
+    """Python's a % b of floats, as a DOUBLE scalar. ONNX's Mod of floats has the sign of a."""
+    divisor = double(b)
+    rest = op.Mod(double(a), divisor, fmod=1)
+    return op.Where(op.Less(op.Mul(op.Sign(rest), op.Sign(divisor)), 0.0), op.Add(rest, divisor), rest)
+
+
 def _power_of_two(exponent: Any) -> Any:
     return 2**exponent if isinstance(exponent, int) else op.Pow(2, exponent)
 
@@ -231,11 +249,11 @@ def _is_float(a: Any) -> bool:
 
 def _combined(operator: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     """The result of `operator`, on floats if one operand is a float."""
-    return _single(operator(_double(a), _double(b))) if _is_float(a) or _is_float(b) else operator(a, b)
+    return _single(operator(double(a), double(b))) if _is_float(a) or _is_float(b) else operator(a, b)
 
 
-def _double(a: Any) -> Any:
-    """A number as a DOUBLE scalar."""
+def double(a: Any) -> Any:
+    """A number, or a tensor, as DOUBLE."""
     if not isinstance(a, ir.Value):
         return op.Constant(value=ir.tensor(float(a), dtype=_DOUBLE))
     precise = a.meta.get(_PRECISE)

@@ -34,6 +34,7 @@ def _replacements() -> Iterator[tuple[Slot, Callable[..., Any]]]:
     for name, function in {"sqrt": _sqrt, "log": _log, "log2": _log2, "ceil": _ceil, "floor": _floor}.items():
         yield Slot(np, name), function
     yield Slot(np, "prod"), _product
+    yield Slot(torch.SymInt, "__round__"), _round
 
 
 def _of_sizes(function: Callable[..., Any], original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -46,6 +47,17 @@ def _of_sizes(function: Callable[..., Any], original: Callable[..., Any], *args:
 
 def _quotient_and_rest(a: Any, b: Any) -> Any:
     return a // b, a % b
+
+
+def _round(size: Any, digits: int | None = None) -> Any:
+    # NOTE: torch returns the size whatever the digits (read in torch 2.11, 2.13 and 2.15).
+    if digits is None or digits >= 0:
+        return size
+    unit = 10**-digits
+    rest = size % unit
+    low = size - rest
+    # NOTE: of two numbers that are as near, Python takes the one with the even digit.
+    return torch.sym_ite(2 * rest + (low // unit) % 2 > unit, low + unit, low)
 
 
 def _sqrt(value: Any) -> Any:

@@ -58,6 +58,11 @@ BODIES = {
     "a type": "x[: int(x.shape[0] / 2)] if isinstance(int(x.shape[0] / 2), int) else x",
     "a truth": "x * int(x.shape[0] > 9) + int(x.shape[0] % 2 == 0)",
     "a step": "x[:: int(x.shape[0] / 4)]",
+    "remainders of floats": "x[: math.ceil(x.shape[0] / 3 % 1)] * (x.shape[0] / 3 % 1) + x.shape[0] % -2.5 + (1 - x.shape[0]) / 4 % 0.75",
+    "quotients of floats": "x * (x.shape[0] / 3 // 1) + x.shape[0] * 0.3 // 0.1 - x.shape[0] // -0.75 + 7.5 // x.shape[0]",
+    "a remainder that is rounded": "x + (x.shape[0] * 0.3) % 0.1",
+    "tens": "x * round(x.shape[0] * 5, -1) + round(x.shape[0]) + round(x.shape[0], 1)",
+    "a rounded logarithm": "torch.arange(math.ceil(math.log2(x.shape[0])) + math.floor(np.log2(x.shape[0]))) + x.sum()",
 }
 
 FORMS: dict[str, Any] = {"named": {"x": {0: "n"}}, "Dim": {"x": {0: Dim("n", min=4, max=99)}}, "all": True}

@@ -27,6 +27,12 @@ def floats(x: torch.Tensor) -> list[Any]:
     ]
 
 
+def remainders(x: torch.Tensor) -> list[Any]:
+    a, b = x.size(0), x.size(1)
+    numbers = [a / 3, -a / 3, b * 0.3, -b * 0.3]
+    return [each for number in numbers for divisor in (1, 0.1, -0.75, a) for each in (number % divisor, number // divisor)]
+
+
 def rounded(x: torch.Tensor) -> list[Any]:
     part = x.size(1) * 0.75
     return [
@@ -53,6 +59,14 @@ CASES: dict[str, Case] = {
     "sum-of-sizes": dynamic(lambda x: torch.ones(torch.sym_sum([x.size(0), x.size(1), x.size(2)])) * 2, X),
     "integers": dynamic(integers, PAIR[:1]),
     "floats": dynamic(floats, PAIR[:1]),
+    "remainders": dynamic(remainders, (randn(2, 4),)),
+    "item": dynamic(
+        lambda x: (
+            math.ceil(torch.scalar_tensor(x.size(0) * 0.29, dtype=torch.float64).item() * 100),
+            *(x.size(0) * each.sum().item() for each in (x > 0, (x * 3).int(), x.round())),
+        ),
+        (randn(100),),
+    ),
     "rounded": dynamic(rounded, (randn(2, 100),)),
     "compared": dynamic(compared, (randn(3), torch.tensor([0, 1, 1, 0, 1]))),
     "bits": dynamic(
