@@ -13,6 +13,7 @@ from onnxplain.recording import op
 
 from . import translates
 from .loops import scan
+from .symbolic import double
 
 _BOOL = ir.DataType.BOOL
 
@@ -291,6 +292,12 @@ def _rest(a: Any, b: Any) -> tuple[Any, Any]:
 def power(self: ir.Value, exponent: Any) -> Any:
     """aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor."""
     return op.Pow(self, exponent)
+
+
+@translates("aten::float_power.Tensor_Scalar", "aten::float_power.Tensor_Tensor", "aten::float_power.Scalar")
+def float_power(self: Any, exponent: Any) -> Any:
+    """aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor. DOUBLE."""
+    return op.Pow(double(self), double(exponent))
 
 
 @translates("aten::eq.Tensor", "aten::eq.Scalar")

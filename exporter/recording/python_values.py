@@ -37,7 +37,7 @@ def tensor(value: Any, dtype: ir.DataType | None) -> ir.TensorProtocol:
 
 
 def attribute(name: str, value: Any) -> ir.Attr:
-    """A Python value as an attribute."""
+    """A Python value as an attribute. Raises ValueError for a value of the graph: the attributes of ONNX's operators are constants."""
     # NOTE: onnx_ir's own conversion checks protocols, which is slow.
     if isinstance(value, bool | int):
         return ir.AttrInt64(name, int(value))
@@ -47,6 +47,8 @@ def attribute(name: str, value: Any) -> ir.Attr:
         return ir.AttrString(name, value)
     if isinstance(value, list | tuple) and value and all(isinstance(item, int) for item in value):
         return ir.AttrInt64s(name, value)
+    if any(isinstance(item, ir.Value) for item in (value if isinstance(value, list | tuple) else [value])):
+        raise ValueError(f"ONNX takes '{name}' as a constant, and here it depends on a dynamic size or on data")
     return ir.convenience.convert_attribute(name, value)
 
 

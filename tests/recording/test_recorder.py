@@ -207,6 +207,8 @@ WRONG: Mapping[str, Callable[[], Any]] = {
     "three operands": lambda: op.Add(value(), value(), value()),
     "split into sizes": lambda: op.Split(value(), [1, 1]),
     "constant without a value": lambda: op.Constant(),
+    "attribute that is no constant": lambda: op.LeakyRelu(value(), alpha=value()),
+    "attribute with a part that is no constant": lambda: op.Conv(value(), value(), dilations=[1, value(LONG)]),
 }
 
 

@@ -36,6 +36,29 @@ CASES: dict[str, Case] = {
         ],
         X,
     ),
+    "leaky": dynamic(
+        lambda x: [
+            result
+            for y in (x, torch.cat([x, torch.full_like(x, -torch.inf), torch.full_like(x, torch.nan)]))
+            for each in (y, y.double(), y.half())
+            for slope in (0.3, 2, x.size(0), 1 / x.size(1))
+            for result in (functional.leaky_relu(each, slope), functional.elu(each, slope), functional.celu(each, slope))
+        ],
+        X,
+        tolerance=2e-3,
+    ),
+    "elu": dynamic(
+        lambda x: [aten.elu(each, 1.5, *rest) for each in (x, x.double()) for rest in ((2.5,), (2.5, 0.7), (x.size(0), 1 / x.size(1)))], X
+    ),
+    "float-power": dynamic(
+        lambda x: (
+            torch.float_power(x, 3),
+            torch.float_power(x.abs(), 1 / x.size(0)),
+            torch.float_power(x.abs(), x),
+            torch.float_power(2, x),
+        ),
+        X,
+    ),
     "unary-doubles": dynamic(lambda x: (x.double().erf(), x.double().relu(), x.double().sigmoid(), functional.silu(x.double())), X),
     "ints": dynamic(lambda a, b: (a.relu(), a.abs(), a.sign(), -b, torch.sin(a) + torch.sqrt(torch.abs(b))), INTS),
     "two": dynamic(
