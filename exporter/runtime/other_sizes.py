@@ -21,11 +21,26 @@ _TRIES = 4
 _Sizes = Mapping[sympy.Symbol, int]
 
 
-def requests(program: torch.export.ExportedProgram, request: Request) -> Iterator[tuple[dict[sympy.Basic, int], Request]]:
-    """Requests with larger and with smaller inputs, at most one of each, that the program takes; each with the sizes by torch's symbols.
+@dataclasses.dataclass(frozen=True)
+class Resized:
+    """A request with inputs of other sizes.
+
+    Attributes:
+        sizes: The sizes by torch's symbols.
+        request: The request.
+        is_taken: Whether the program takes the inputs: torch checks there what it assumed of sizes.
+    """
+
+    sizes: Mapping[sympy.Basic, int]
+    request: Request
+    is_taken: bool
+
+
+def requests(program: torch.export.ExportedProgram, request: Request) -> Iterator[Resized]:
+    """Requests with larger and with smaller inputs, of each some that the program refuses, and at most one that it takes.
 
     Every dynamic dim gets another size, within its range: a little larger, or the least. The values along it are repeated or cut off, so
-    that dtypes and ranges of values stay. Sizes that the model refuses are passed over.
+    that dtypes and ranges of values stay.
 
     Args:
         program: The program.
@@ -40,8 +55,11 @@ def requests(program: torch.export.ExportedProgram, request: Request) -> Iterato
     for tries in (_larger(program, example), _smaller(program, example)):
         for tried in itertools.islice(tries, _TRIES):
             other = _resized(request, tensors, sizes, tried)
-            if other is not None and _takes(program, other):
-                yield dict(tried), other
+            if other is None:
+                continue
+            taken = Resized(tried, other, _takes(program, other))
+            yield taken
+            if taken.is_taken:
                 break
 
 
@@ -112,7 +130,7 @@ def _resized(
 
 
 def _takes(program: torch.export.ExportedProgram, request: Request) -> bool:
-    """Whether the program takes the inputs: torch checks there what it assumed of sizes, and the findings of the capture tell it."""
+    """Whether the program takes the inputs."""
     try:
         args, kwargs = copied(request.args, request.kwargs)
         with torch.no_grad(), random_numbers_kept():

@@ -14,7 +14,17 @@ from onnxplain import weights
 from onnxplain.diagnostics import DiagnosticContext, Evidence, Location, described_error
 from onnxplain.passes import Prepared
 from onnxplain.request import DimNames, Request, flat_inputs, signature_of
-from onnxplain.rules import EagerFailed, KernelMissing, NotRun, OutputsDiffer, OutputsNotCompared, RuntimeRejected
+from onnxplain.rules import (
+    ConstraintViolated,
+    DimsFixed,
+    EagerFailed,
+    KernelMissing,
+    NotRun,
+    OutputsDiffer,
+    OutputsNotCompared,
+    RuntimeRejected,
+    SpecializedDynamicDim,
+)
 from onnxplain.source import locations, volatile_calls
 
 from . import eager, other_sizes, sessions
@@ -122,6 +132,16 @@ class _Verifier:
                 self.context.report(rule, at=at, notes=notes)
         return outcomes
 
+    def takes_untold(self, request: Request, sizes: str) -> bool:
+        """Whether the model takes inputs whose sizes the program refuses, although no finding tells that the graph assumes other sizes."""
+        rules = (ConstraintViolated, SpecializedDynamicDim, DimsFixed)
+        if any(self.context.reported(each) or self.context.options.level_of(each) is None for each in rules):
+            self.context.event(
+                f"The outputs were not compared with {sizes}: the program refuses these sizes, and findings tell its assumptions."
+            )
+            return False
+        return eager.outputs_or_none(self.prepared.program, request) is not None
+
     def place(self, request: Request) -> Evidence | Location | None:
         """The place of a finding without a node."""
         return _volatile_call(self.prepared) or locations.module_definition(request.model)
@@ -181,10 +201,12 @@ def verify(
         return _without_outcome(verifier, "ONNX Runtime cannot run the model")
     outcomes, told = [first], []
     if not any(each.comparison.differs for index, each in enumerate(first) if index not in reasons):
-        for sizes, other in other_sizes.requests(prepared.program, request):
-            named = {dim_names.text(symbol): size for symbol, size in sizes.items()}
+        for other in other_sizes.requests(prepared.program, request):
+            named = {dim_names.text(symbol): size for symbol, size in other.sizes.items()}
             listed = ", ".join(f"{name} = {size}" for name, size in named.items())
-            more = verifier.compared(session, other, (f"The sizes of the inputs were {listed}.",))
+            more = None
+            if other.is_taken or verifier.takes_untold(other.request, listed):
+                more = verifier.compared(session, other.request, (f"The sizes of the inputs were {listed}.",))
             if more is not None:
                 outcomes.append(more)
                 told.append(named)

@@ -88,6 +88,48 @@ def test_a_difference_at_another_size_only(wrong: Callable[..., Any], rule: str)
     assert any("rows = 4" in note for note in finding.notes)
 
 
+@torch.library.custom_op("onnxplain_tests::halves", mutates_args=())
+def halves(x: torch.Tensor) -> torch.Tensor:
+    """x / 2. Its fake kernel refuses an odd number of rows, which no finding tells, since such an operator usually does so as well."""
+    return x / 2
+
+
+@halves.register_fake
+def _(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x.view(-1, 2, x.shape[1])).view(x.shape)
+
+
+def test_sizes_that_the_program_refuses_and_the_model_takes() -> None:
+    def right(x: Any) -> Any:
+        return op.Div(x, op.Constant(value_float=2.0))
+
+    def wrong(x: Any) -> Any:
+        """Right for an even number of rows."""
+        odd = op.Mod(op.Shape(x, start=0, end=1), op.Constant(value_ints=[2]))
+        return op.Add(right(x), op.Cast(odd, to=1))
+
+    x, options = torch.rand(4, 3), {"dynamic_shapes": ({0: "rows"},), "verify": True}
+    for table in ({torch.ops.onnxplain_tests.halves.default: each} for each in (right, wrong)):
+        onnxplain.export(halves, (x,), custom_translation_table=table, verify=True)
+    program = onnxplain.export(halves, (x,), custom_translation_table={torch.ops.onnxplain_tests.halves.default: right}, **options)
+    assert program.verification is not None
+    assert program.verification.sizes[0] == {"rows": 5}
+    with pytest.raises(ExportFailed) as failed:
+        onnxplain.export(halves, (x,), custom_translation_table=table, **options)
+    assert {finding.rule.id for finding in failed.value.findings} == {"OXP6002"}
+
+
+def test_sizes_that_a_finding_excludes_are_not_compared() -> None:
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return x.flip(x.shape[0] % 2)
+
+    for options in (onnxplain.DiagnosticOptions(), onnxplain.DiagnosticOptions(ignore=("OXP1011",))):
+        program = onnxplain.export(model, (torch.rand(4, 4),), dynamic_shapes=({0: "rows"},), verify=True, diagnostic_options=options)
+        assert program.verification is not None
+        assert program.verification.sizes == ({"rows": 6}, {"rows": 2})
+        assert any("rows = 5" in event.text for event in program.diagnostics.events)
+
+
 def test_values_of_the_example_are_repeated() -> None:
     class Lookup(torch.nn.Module):
         def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
