@@ -242,6 +242,7 @@ def _export(model: torch.nn.Module, request: Request, *, strict: bool, below_aut
         opaque_objects.enums_as_constants(),
         shape_env.without_asserts(),
         shape_env.without_empty_inputs(),
+        shape_env.without_checks_of_quotients(),
         # NOTE: with this option, an example of size 1 does not fix a dynamic dim.
         config.switched_on(config.SIZE_ONE),
         contextlib.nullcontext() if strict else _for_python(model),

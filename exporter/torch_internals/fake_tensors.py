@@ -12,7 +12,17 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from .symbols import Attribute, Symbol
 
-__all__ = ["FakeTensor", "FakeTensorMode", "checkpoint_offset", "forget_converted", "has_no_data", "is_fake", "mode_of", "real_of"]
+__all__ = [
+    "FakeTensor",
+    "FakeTensorMode",
+    "checkpoint_offset",
+    "forget_converted",
+    "has_no_data",
+    "is_fake",
+    "mode_of",
+    "needs_data",
+    "real_of",
+]
 
 _CONVERTER = Attribute(
     "torch._subclasses.fake_tensor:FakeTensorMode.fake_tensor_converter",
@@ -31,6 +41,10 @@ ANSWER_DEPENDS_ON_DATA = Symbol(
     without="an operator that returns a Python bool, such as torch.equal, looks like other failures",
     otherwise=(),
 )
+_SHAPE_DEPENDS_ON_DATA = Symbol(
+    "torch._subclasses.fake_tensor:DynamicOutputShapeException",
+    without="a number that an operator takes of a size may not be told if the shape of the result depends on data",
+)
 UNSUPPORTED = Attribute(
     "torch._subclasses.fake_tensor:UnsupportedOperatorException.func",
     without="an operator without a fake kernel looks like other failures",
@@ -48,6 +62,12 @@ MODE = "torch._subclasses.fake_tensor.FakeTensorMode"
 def is_fake(value: object) -> TypeGuard[FakeTensor]:
     """Whether `value` is a tensor without data that knows its mode."""
     return isinstance(value, FakeTensor)
+
+
+def needs_data(error: BaseException) -> bool:
+    """Whether an operator raised `error` because it has no result without data, and not because it refuses its arguments."""
+    classes = (each.value for each in (ANSWER_DEPENDS_ON_DATA, _SHAPE_DEPENDS_ON_DATA, UNSUPPORTED) if each.is_present)
+    return isinstance(error, tuple(classes))
 
 
 def real_of(value: object) -> torch.Tensor | None:

@@ -14,6 +14,7 @@ from . import config
 from .fake_tensors import FakeTensor
 from .patching import Slot, all_wrapped, wrapped
 from .pytree import keystr
+from .symbolic_expressions import divides_to_float
 from .symbols import Attribute, Symbol
 
 # NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/symbolic_shapes.py: torch calls `create_symbol` for each size, `_log_guard` for
@@ -36,10 +37,11 @@ DATA_NEEDED = Symbol(
 _ASSERT_SOUGHT = Symbol(
     f"{_SHAPE_ENVIRONMENT}._is_python_assert", without="with python -O, a line that decides by data looks like other failures"
 )
-_NUMBER_MADE = Symbol(
+NUMBER_MADE = Symbol(
     "torch.fx.experimental.sym_node:SymNode.guard_int",
-    without="a model with an operator whose decomposition fixes a size may be silently wrong at other sizes",
+    without="a model with an operator that fixes a size may be silently wrong at other sizes",
 )
+FLOAT_MADE = Symbol("torch.fx.experimental.sym_node:SymNode.guard_float", without=NUMBER_MADE.without)
 _BOUNDS = Symbol(
     "torch.utils._sympy.value_ranges:bound_sympy",
     without="the mean of a tensor that is empty at some sizes is 0 and not NaN",
@@ -63,6 +65,13 @@ _OWN_FILES = Symbol(
 _ASKED = Symbol(f"{_SHAPE_ENVIRONMENT}.evaluate_expr", without="a failed export shows only the first of several lines that fix a dim")
 _REQUIRED = Symbol(f"{_SHAPE_ENVIRONMENT}.guard_or_defer_runtime_assert", without=_ASKED.without)
 _SUPPRESSED = Symbol(f"{_SHAPE_ENVIRONMENT}._suppress_guards_tls", without=_ASKED.without)
+
+# NOTE: read in torch 2.11, 2.13 and 2.15: torch writes a relation into the graph (fx/passes/runtime_assert.py) unless this function finds a
+# part for which there is no node. It lacks the quotient of two ints, for which there is none either: torch would fail.
+_HAS_NO_NODE = Symbol(
+    "torch.fx.experimental.symbolic_shapes:_has_uninterpretable_sympy_function",
+    without="an operator that takes a number which is a quotient of sizes stops a capture",
+)
 
 # NOTE: read in torch 2.11, 2.13 and 2.15: `backed_var_to_val` is the new name of `var_to_val`, which all three deprecate. Sizes from data
 # have no entry there.
@@ -111,7 +120,8 @@ def observed(method: Symbol, observer: Callable[..., None]) -> Iterator[None]:
 @contextlib.contextmanager
 def fixed(observer: Callable[[sympy.Basic], None]) -> Iterator[None]:
     """Calls `observer` with each dynamic size that is turned into a Python number, in Python or for an argument of an operator."""
-    if not _NUMBER_MADE.is_present:
+    made = [each for each in (NUMBER_MADE, FLOAT_MADE) if each.is_present]
+    if not made:
         yield
         return
 
@@ -122,7 +132,7 @@ def fixed(observer: Callable[[sympy.Basic], None]) -> Iterator[None]:
 
     from torch.fx.experimental.sym_node import SymNode
 
-    with wrapped(Slot(SymNode, _NUMBER_MADE.path.rpartition(".")[2]), observe):
+    with all_wrapped((Slot(SymNode, each.name), observe) for each in made):
         yield
 
 
@@ -197,6 +207,22 @@ def without_empty_inputs() -> Iterator[None]:
         return original(environment, expression, **{**options, "var_to_range": tuple(assumed.items())})
 
     with wrapped(Slot(ShapeEnv, _DECIDED.path.rpartition(".")[2]), evaluate):
+        yield
+
+
+@contextlib.contextmanager
+def without_checks_of_quotients() -> Iterator[None]:
+    """While it is open, graphs do not check relations that divide sizes, such as `n / 3 == 1.5`. Nor do they check others of floats."""
+    if not _HAS_NO_NODE.is_present:
+        yield
+        return
+
+    from torch.fx.experimental import symbolic_shapes
+
+    def has_no_node(original: Callable[..., Any], expression: sympy.Basic) -> bool:
+        return bool(original(expression)) or divides_to_float(expression)
+
+    with wrapped(Slot(symbolic_shapes, _HAS_NO_NODE.name), has_no_node):
         yield
 
 

@@ -21,6 +21,9 @@ _CONVERSIONS = [Symbol(f"{_FUNCTIONS}:{name}", without=_WITHOUT) for name in ("I
 _PRINTER = Symbol("torch.utils._sympy.printers:PythonPrinter", without=_WITHOUT, otherwise=sympy.StrPrinter)
 
 
+_PLAIN: dict[type, type] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+
+
 def expression_of(size: torch.SymInt | torch.SymFloat | torch.SymBool) -> sympy.Expr:
     """The expression that a symbolic number stands for, of torch's symbols."""
     # NOTE: torch.export is built on these two attributes (read in torch 2.11, 2.13 and 2.15, fx/experimental/sym_node.py).
@@ -31,6 +34,12 @@ def expression_of(size: torch.SymInt | torch.SymFloat | torch.SymBool) -> sympy.
 def number_at(size: int | torch.SymInt, sizes: Mapping[sympy.Basic, int]) -> int:
     """A size where symbols have these sizes."""
     return int(expression_of(size).xreplace(sizes)) if isinstance(size, torch.SymInt) else size
+
+
+def plain_at(value: Any, sizes: Mapping[sympy.Basic, int]) -> Any:
+    """`value`, or the number that a symbolic number is where symbols have these sizes."""
+    plain = next((plain for symbolic, plain in _PLAIN.items() if isinstance(value, symbolic)), None)
+    return value if plain is None else plain(expression_of(value).xreplace(sizes))
 
 
 def remainders() -> tuple[type[sympy.Basic], ...]:
@@ -46,6 +55,11 @@ def is_pythons(expression: sympy.Basic) -> bool:
 def rounds_toward_zero(expression: sympy.Basic) -> bool:
     """Whether a part of `expression` is Python's `int` of a fraction."""
     return bool(expression.has(*(each.value for each in _CONVERSIONS if each.is_present and each.name == "TruncToInt")))
+
+
+def divides_to_float(expression: sympy.Basic) -> bool:
+    """Whether a part of `expression` is Python's `/` of two ints."""
+    return bool(expression.has(*(each.value for each in _CONVERSIONS if each.is_present and each.name == "IntTrueDiv")))
 
 
 def as_python(expression: sympy.Basic) -> str:

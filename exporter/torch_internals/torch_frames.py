@@ -8,15 +8,16 @@ from typing import Any
 
 import torch
 
-from . import python_frames, size_conversions, size_texts
+from . import python_frames, shape_env, size_conversions, size_texts
 from .fake_tensors import UNSUPPORTED
 from .operators import OpOverload
 from .python_values import is_a
 from .symbols import Symbol
 
 # NOTE: read in torch 2.11, 2.13 and 2.15: the functions whose frames are recognized, and the names that are read there. `_dispatch_impl`
-# calls the fake kernel of an operator (_subclasses/fake_tensor.py), the function mode is that of captures without TorchDynamo
-# (_export/non_strict_utils.py), TorchDynamo calls `run_node`, and torch.library.custom_op makes the last two (_library).
+# calls the fake kernel of an operator (_subclasses/fake_tensor.py), `proxy_call` records an operator and runs it
+# (fx/experimental/proxy_tensor.py), the function mode is that of captures without TorchDynamo (_export/non_strict_utils.py), TorchDynamo
+# calls `run_node`, and torch.library.custom_op makes the last two (_library).
 _FAKE = Symbol(
     "torch._subclasses.fake_tensor:FakeTensorMode._dispatch_impl",
     without="a model with an operator whose decomposition fixes a size may be silently wrong at other sizes",
@@ -31,6 +32,10 @@ Symbol(
     "torch._dynamo.utils:run_node",
     without="with the strict strategy, findings about sizes may not name the operator",
     names=("node", "args", "kwargs"),
+)
+_RECORDED = Symbol(
+    "torch.fx.experimental.proxy_tensor:proxy_call",
+    without="numbers that an operator makes of sizes may be told although the graph is right for other sizes",
 )
 _COND = Symbol(
     "torch._higher_order_ops.cond:cond",
@@ -49,6 +54,16 @@ Symbol("torch._library.autograd:make_autograd_impl", without=_CUSTOM.without, na
 
 Calling = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 """An operator with its positional and keyword arguments."""
+
+
+def makes_number(frame: types.FrameType) -> bool:
+    """Whether code makes a Python number of a symbolic size."""
+    return any(each.is_present and frame.f_code.co_name == each.name for each in (shape_env.NUMBER_MADE, shape_env.FLOAT_MADE))
+
+
+def records(frame: types.FrameType) -> bool:
+    """Whether torch is recording an operator as a node of a graph; its arguments stay symbolic there, whatever its kernel makes of them."""
+    return _RECORDED.is_present and frame.f_code.co_name == _RECORDED.name
 
 
 def asks_for_number(frame: types.FrameType) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pathlib
 import types
 from collections.abc import Callable, Sequence
@@ -72,6 +73,92 @@ def test_a_decision_by_sizes_is_told(load: Load, body: str, constraints: list[st
 def test_a_number_from_a_size_is_told(load: Load, body: str) -> None:
     _, program = exported(load, body, [(4, 3, 5), (1,)], ({0: "B"}, None))
     assert len(told(program)) == 1
+
+
+FORMS = {
+    "names": ("B", "T"),
+    "AUTO": (Dim.AUTO,) * 2,
+    "DYNAMIC": (Dim.DYNAMIC,) * 2,
+    "Dim": (Dim("B", max=64), Dim("T", max=64)),
+    "True": True,
+}
+EVEN_ROWS = "{0} % 2 == 0"
+TAKEN = {
+    "dim": ("torch.softmax(x, x.shape[0] % 2)", EVEN_ROWS),
+    "dim of a method": ("x.cumsum(x.shape[0] % 2)", EVEN_ROWS),
+    "dims": ("x.flip(x.shape[0] % 2)", EVEN_ROWS),
+    "dim of named results": ("x.sort(x.shape[0] % 2).values", EVEN_ROWS),
+    "dim of a function of Python": ("torch.nn.functional.normalize(x, dim=x.shape[0] % 2)", EVEN_ROWS),
+    "dim of a module": ("torch.nn.Softmax(x.shape[0] % 2)(x)", EVEN_ROWS),
+    "power": ("torch.matrix_power(x[:, : x.shape[0]], x.shape[0] % 3)", "{0} % 3 == 1"),
+    "offset": ("torch.diagonal(x, x.shape[1] // 2)", "({1}//2) == 3"),
+    "offset of a result": ("torch.diagonal_scatter(x, x.diagonal(x.shape[1] // 3) * 2, x.shape[1] // 3)", "({1}//3) == 2"),
+    "digits": ("torch.round(x * 10, decimals=x.shape[0] // 3)", "({0}//3) == 1"),
+    "order": ("torch.special.polygamma(x.shape[0] // 4, x + 1)", "({0}//4) == 1"),
+    "divisor": ("torch.nn.functional.avg_pool2d(x[None], 2, divisor_override=x.shape[0] // 2)", "({0}//2) == 2"),
+    "groups": ("torch.nn.functional.group_norm(torch.arange(24.0).view(1, 12, 2) + x[0, 0], x.shape[0] // 2)", "({0}//2) == 2"),
+    "index in a list": ("x[[x.shape[0] // 2, 0]]", "({0}//2) == 2"),
+    "number of dims": ("torch.tensordot(x, x.T, 1 + x.shape[0] % 2)", EVEN_ROWS),
+    "window": ("x.unfold(0, min(2, x.shape[0]), 2)", "min(2, {0}) == 2"),
+    "sizes together": ("x.flip((x.shape[0] + x.shape[1]) % 2)", "({0} + {1}) % 2 == 0"),
+    "a float": ("torch.nn.functional.huber_loss(x, x * 2, delta=1 / x.shape[0], reduction='none')", "1 / {0} == 0.25"),
+    "a float of a function of Python": ("torch.nn.functional.layer_norm(x, x.shape[1:], eps=x.shape[0] * 0.1)", "0.1*{0} == 0.4"),
+    "two numbers on a line": ("x.flip(x.shape[0] % 2).softmax((x.shape[0] + x.shape[1]) % 2)", "{0} % 2 == 0; ({0} + {1}) % 2 == 0"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("line", "constraint"), TAKEN.values(), ids=TAKEN)
+def test_a_number_that_an_operator_takes_of_a_size(load: Load, line: str, constraint: str, form: str) -> None:
+    _, program = exported(load, f"return {line}", [(4, 6), (1,)], (FORMS[form] if form == "True" else (FORMS[form], None)))
+    findings = [each for each in program.diagnostics.findings if each.rule.id in ("OXP1011", "OXP1034")]
+    assert {each.location.region.line for each in findings if each.location and each.location.region} == {7}
+    if {each.rule.id for each in findings} == {"OXP1011"} and form != "Dim":
+        names = ("B", "T") if form == "names" else ("x.shape[0]", "x.shape[1]")
+        assert told(program) == constraint.format(*names).split("; ")
+    else:
+        assert len(findings) == constraint.count(";") + 1
+
+
+def test_a_number_that_an_operator_takes_of_a_size_of_another_input(load: Load) -> None:
+    _, program = exported(load, "return x.cumsum(y.shape[1] % 2)", [(4, 6), (4, 6)], ({0: Dim.AUTO, 1: "T"}, {0: "B", 1: Dim.AUTO}))
+    assert told(program) == ["y.shape[1] % 2 == 0"]
+
+
+KEPT = [
+    "x.narrow(0, x.shape[0] % 2, 1)",
+    "x.roll(x.shape[0] // 2, 1)",
+    "torch.float_power(x, 1 / x.shape[0])",
+    "torch.nn.functional.rrelu(x - 1, 1 / x.shape[0], 0.5)",
+]
+
+
+@pytest.mark.parametrize("line", KEPT)
+def test_a_number_that_stays_symbolic_is_not_told(load: Load, line: str) -> None:
+    model, program = exported(load, f"return {line}", [(4, 6), (1,)], (("B", "T"), None))
+    assert told(program) == []
+    for sizes in ((4, 6), (3, 8), (7, 5)):
+        x, y = torch.rand(sizes), torch.rand(1)
+        torch.testing.assert_close(program(x, y)[0], model.eval()(x, y))
+
+
+def test_a_number_that_an_operator_requires_is_not_told(load: Load) -> None:
+    _, program = exported(load, "return x[0].flip(max(x.shape[0], 9) - 9)", [(4, 6), (1,)], (("B", "T"), None))
+    assert told(program) == []
+
+
+@pytest.mark.parametrize("strategies", [("non-strict",), ("strict",)])
+@pytest.mark.parametrize(
+    "test", ["x.shape[0] / 3 % 1 == 0", "x.shape[0] / 3 % 1 < 0.5", "x.shape[0] // 2.5 > 1", "(-x.shape[0] / 4) % 1 < 0.3"]
+)
+def test_a_branch_on_a_remainder_of_a_float_is_told(load: Load, test: str, strategies: Any) -> None:
+    model = load(NET.format(f"return x * (2 if {test} else 3)")).Net()
+    inputs = torch.rand(6), torch.rand(1)
+    program = onnxplain.export(model, inputs, dynamic_shapes=({0: "B"}, None), strategies=strategies)
+    (constraint,) = told(program)
+    for size in range(2, 12):
+        x, y = torch.rand(size), torch.rand(1)
+        assert torch.equal(program(x, y)[0], model(x, y)) == eval(constraint, {"B": size, "math": math})
 
 
 def test_a_correction_that_is_a_size(load: Load) -> None:

@@ -23,6 +23,7 @@ _EXAMPLE = "Name the dims to drop, such as squeeze(2); or pass an example of ano
 _ONE = "Name the dims to drop, such as squeeze(2); or exclude size 1 in dynamic_shapes, with a Dim whose min is 2."
 _COMPUTED = "Squeeze only dims that always have size 1, such as squeeze(2); or exclude these sizes in dynamic_shapes."
 _PARTS = "Rewrite the line so that the number of parts does not depend on the size, or always use this size."
+_NUMBER = "Pass a number that does not depend on the size; or exclude the other sizes in dynamic_shapes, with bounds or a multiple."
 _REWRITE = "Rewrite the line so that it is right for all sizes, for example with torch.where instead of the branch."
 
 MORE_THAN_ONE = ">= 2"
@@ -82,20 +83,21 @@ def branches(
         least = 0 if users else 2
         if (
             (users or not _belong_together(guard.relation, sizes))
-            and (is_branch(guard) or guards.decided(guard, request.shapes.dims, counted, program))
+            and (is_branch(guard) or guards.decided(guard, request.shapes.dims, counted))
             and size_limits.excludes(guard.relation, least)
         ):
             by_place.setdefault(evidence_about(request, guard).location, []).append((relation, guard))
     found = []
     for taken in by_place.values():
         dims = guards.symbols.places([guard.relation for _, guard in taken], known)
-        constraint = " and ".join(relation for relation, _ in taken)
+        constraint = " and ".join(dict.fromkeys(relation for relation, _ in taken))
         rule = ConstraintViolated(dim=", ".join(dict.fromkeys(known[dim] for dim in dims)), constraint=constraint)
         at = evidence_about(request, taken[0][1])
         # NOTE: the export goes on, so nothing tries the edits.
         edits = control_flow.for_int_of_size(at.location) if at.location is not None else []
         guesses = [dataclasses.replace(each, confidence=Confidence.GUESS) for each in edits]
-        found.append(Finding(rule, at, fixes=(*guesses, Fix(_REWRITE, Confidence.CHANGES_BEHAVIOUR)), blocking=False))
+        advice = _NUMBER if all(guard.makes_number and not is_branch(guard) for _, guard in taken) else _REWRITE
+        found.append(Finding(rule, at, fixes=(*guesses, Fix(advice, Confidence.CHANGES_BEHAVIOUR)), blocking=False))
     return found
 
 

@@ -85,12 +85,12 @@ def undelivered(request: Request, guards: Guards, program: torch.export.Exported
     limited = [
         each for each in (*_limits(request, guards), *_divisors(request, guards)) if rules.get(_subject(each), each.rule) == each.rule
     ]
-    places, subjects = {finding.place for finding in limited}, {_subject(finding) for finding in limited}
+    subjects = {_subject(finding) for finding in limited}
     others = [*assumptions.ones(request, guards, program), *assumptions.branches(request, guards, program, names, also)]
     told = [
         *_frozen_dims(request, guards, constants),
         *limited,
-        *(finding for finding in others if finding.place not in places),
+        *(finding for finding in others if not _subjects(finding) <= subjects),
         *(finding for finding in decided if _subject(finding) not in subjects),
     ]
     places = {finding.place for finding in told}
@@ -99,6 +99,12 @@ def undelivered(request: Request, guards: Guards, program: torch.export.Exported
 
 def _subject(finding: Finding) -> tuple[object, str]:
     return finding.place, finding.rule.dim if isinstance(finding.rule, ConstraintViolated) else ""
+
+
+def _subjects(finding: Finding) -> set[tuple[object, str]]:
+    """The place of `finding`, with each dim that it is about."""
+    place, dims = _subject(finding)
+    return {(place, dim) for dim in dims.split(", ")}
 
 
 def broadcast(request: Request, guards: Guards) -> list[Finding]:

@@ -86,11 +86,20 @@ def _root(expression: sympy.Basic, value: int) -> tuple[sympy.Basic, int] | None
     return (symbols[0], (value - offset) // (next_ - offset)) if next_ > offset else None
 
 
+def _solved(equation: sympy.Eq) -> sympy.Basic:
+    """`equation`, such as `-(n % 2) - 1 == -1`, without the number that is added and without the sign: `n % 2 == 0`."""
+    number, rest = equation.lhs.as_coeff_Add()
+    sign = -1 if rest.could_extract_minus_sign() else 1
+    return sympy.Eq(sign * rest, sign * (equation.rhs - number), evaluate=False)
+
+
 def as_text(relation: sympy.Basic) -> str:
     """`relation` as a Python expression."""
     if isinstance(relation, sympy.Le) and isinstance(relation.lhs, remainders()) and relation.rhs == 0:
         # NOTE: torch asks `size % 2 > 0` as well.
         return f"{as_text(relation.lhs)} == 0"
+    if isinstance(relation, sympy.Eq) and relation.rhs.is_Integer:
+        relation = _solved(relation)
     if isinstance(relation, sympy.Rel):
         return f"{as_text(relation.lhs)} {relation.rel_op} {as_text(relation.rhs)}"
     text = as_python(relation) if is_pythons(relation) else str(relation)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import math
 import types
 from collections.abc import Iterator, Sequence
@@ -81,13 +82,20 @@ class Frames:
         """The operator that Python called and torch is running, with its arguments; None if Python asks."""
         outermost: torch_frames.Calling | None = None
         for frame in python_frames.outward(python_frames.current()):
-            if not locations.is_internal(frame.f_code.co_filename):
+            if not _is_internal(frame):
                 break
             calling = torch_frames.operator_at_work(frame)
             # NOTE: an operator calls the operators that it consists of; the graph may have only the outermost one.
             if calling is not None and (outermost is None or isinstance(calling[0], OpOverload)):
                 outermost = calling
         return None if outermost is None else Call(*outermost)
+
+    def operator_makes_number(self) -> bool:
+        """Whether the operator that Python called makes a Python number of a size, which then is in the graph."""
+        inner = list(itertools.takewhile(_is_internal, python_frames.outward(python_frames.current())))
+        if not any(map(torch_frames.makes_number, inner)):
+            return False
+        return not (torch_frames.computes_fake_values(inner) or any(map(torch_frames.records, inner)))
 
     def site(self) -> Site:
         """What the innermost frame outside torch is doing."""
@@ -149,6 +157,10 @@ class Frames:
         if key not in self._places:
             self._places[key] = locations.location(*python_frames.entry_of(frame))
         return self._places[key]
+
+
+def _is_internal(frame: types.FrameType) -> bool:
+    return locations.is_internal(frame.f_code.co_filename)
 
 
 def site_of(entries: Sequence[Entry]) -> Site:

@@ -48,14 +48,17 @@ class GuardWatch:
     def _log_guard(self, environment: Any, purpose: str, relation: sympy.Basic, *_: Any) -> None:
         # NOTE: the graph does not assume the relations that torch asks for internally, for example about the strides of a fake tensor.
         if "suppressed" not in purpose:
-            self._note(environment, relation, self._frames.operator())
+            is_number = isinstance(relation, sympy.Eq) and any(side.is_number for side in relation.args)
+            makes_number = is_number and self._frames.operator_makes_number()
+            self._note(environment, relation, self._frames.operator(), makes_number)
 
     def _log_replacement(self, environment: Any, symbol: sympy.Symbol, target: sympy.Basic, *_: Any) -> None:
         self._note(environment, sympy.Eq(symbol, target))
 
-    def _note(self, environment: Any, relation: sympy.Basic, operator: Call | None = None) -> None:
+    def _note(self, environment: Any, relation: sympy.Basic, operator: Call | None = None, makes_number: bool = False) -> None:
         # NOTE: TorchDynamo may start again with a new environment: the last one counts.
         self._environment = environment
         stack, interpreted = self._frames.stack(), tuple(map(locations.summarized, dynamo.interpreted_stack()))
         site = self._frames.site() if isinstance(relation, sympy.Eq) and any(side.is_Integer for side in relation.args) else None
-        self._made.append(Guard(relation, (*stack, *interpreted), self._frames.python_asks(), operator, bool(interpreted), site))
+        asked_by_python = self._frames.python_asks()
+        self._made.append(Guard(relation, (*stack, *interpreted), asked_by_python, operator, bool(interpreted), site, makes_number))

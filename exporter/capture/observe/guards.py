@@ -7,11 +7,9 @@ import itertools
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 
 import sympy
-import torch
 
 from onnxplain.diagnostics import Location
 from onnxplain.request import InputDim, Kind
-from onnxplain.torch_internals import pytree
 
 from .dim_symbols import DimSymbols, as_text
 from .frames import Site
@@ -34,6 +32,7 @@ class Guard:
         operator: The operator that asked for a remainder of a size.
         interpreted: True if TorchDynamo interpreted the model's code, so that Python did not ask.
         site: What Python was doing if the relation fixes a size; None for other guards.
+        makes_number: True if an operator made a Python number of the size, as it does with an argument that takes no symbols.
     """
 
     relation: sympy.Basic
@@ -42,6 +41,7 @@ class Guard:
     operator: Call | None = None
     interpreted: bool = False
     site: Site | None = None
+    makes_number: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,22 +140,24 @@ class Guards:
                     found.setdefault(dim, guard)
         return found
 
-    def decided(self, guard: Guard, dims: Sequence[InputDim], counted: Container[object], program: torch.export.ExportedProgram) -> bool:
+    def decided(self, guard: Guard, dims: Sequence[InputDim], counted: Container[object]) -> bool:
         """Whether the operator that made `guard` also takes other sizes of `dims`, and then returns what the graph does not.
 
-        Most operators, such as `view`, refuse other sizes, so the graph need not be right for them.
+        Most operators, such as `view`, refuse other sizes, so the graph need not be right for them. The shapes of the results tell, but not
+        where the graph has a number that is computed from a size: that may be a dim, a power, a number of digits.
 
         Args:
             guard: The guard.
             dims: Every dim that may vary.
             counted: The operators whose number of results does not matter.
-            program: The program.
         """
         if guard.operator is None:
             return False
         sizes = self.symbols.sizes(dims)
         relation = guard.relation.xreplace(self.symbols.replaced())
         symbols = relation.free_symbols & sizes.keys()
+        if guard.makes_number:
+            return any(map(guard.operator.may_take, self._allowed(relation, sizes, dims)))
         excluded = _excluded(relation, sizes)
         if not excluded:
             return False
@@ -163,11 +165,17 @@ class Guards:
         if guard.operator.counts and guard.operator.operator in counted and len(symbols) == 1:
             parts = guard.operator.parts(sizes)
             excluded = [each for each in excluded if guard.operator.parts(each) == parts]
-        # NOTE: torch compares a float only if the operator took its value, such as a scale that is computed from a size.
-        if isinstance(guard.relation, sympy.Eq) and any(isinstance(each, sympy.Float) for each in guard.relation.args):
-            return any(_has_number(program, float(each)) for each in guard.relation.args if isinstance(each, sympy.Float))
         returned = guard.operator.symbolic()
         return any(guard.operator.differs(returned, each) for each in excluded)
+
+    def _allowed(self, relation: sympy.Basic, sizes: Sizes, dims: Sequence[InputDim]) -> Iterator[Sizes]:
+        """Sizes that `dims` may have and for which `relation` is false."""
+        known = {symbol: dim for dim in dims if (symbol := self.symbols.of(dim)) is not None}
+        for excluded in _excluded_each_way(relation, sizes):
+            own = {symbol: excluded[symbol] for symbol in relation.free_symbols}
+            # NOTE: an operator may take this size only where other dims have it as well, such as those of square matrices.
+            tried = (excluded, {**dict.fromkeys(sizes, max(own.values())), **own})
+            yield from (each for each in tried if all(dim.allows(each[symbol]) for symbol, dim in known.items()))
 
     def equations(self, dims: Sequence[InputDim]) -> Iterator[tuple[sympy.Basic, list[InputDim], Guard]]:
         """The equations between sizes that an operator of the model requires, such as `linear` after a `flatten`.
@@ -264,12 +272,6 @@ class Guards:
                 yield from ((relation, guard.stack) for guard in self.made if guard.relation == relation and guard.stack)
 
 
-def _has_number(program: torch.export.ExportedProgram, number: float) -> bool:
-    """Whether an operator of the graph has `number` as an argument, and not the size that it was computed from."""
-    arguments = (each for node in program.graph.nodes for each in pytree.tree_leaves((node.args, node.kwargs)))
-    return any(isinstance(each, float) and each == number for each in arguments)
-
-
 def larger(symbol: sympy.Basic, sizes: Sizes) -> Iterator[dict[sympy.Basic, int]]:
     """`sizes` with larger sizes of `symbol`: the nearest ones, then some at growing distances."""
     size = sizes[symbol]
@@ -299,6 +301,14 @@ def _excluded(relation: sympy.Basic, sizes: Sizes) -> list[Sizes]:
     together = ({**sizes, **{symbol: sizes[symbol] + more for symbol in symbols}} for more in range(1, _NEAR))
     others = itertools.chain(alone, together if len(symbols) > 1 else ())
     return list(itertools.islice((each for each in others if holds(relation, each) is False), _TRIES))
+
+
+def _excluded_each_way(relation: sympy.Basic, sizes: Sizes) -> Iterator[Sizes]:
+    """Sizes for which `relation` is false: larger ones, smaller ones down to 1, and those of all dims together."""
+    symbols = relation.free_symbols & sizes.keys()
+    ways = [way for symbol in symbols for way in (larger(symbol, sizes), (*smaller(symbol, sizes), {**sizes, symbol: 1}))]
+    for way in (*ways, _grown(symbols, sizes)):
+        yield from itertools.islice((each for each in way if holds(relation, each) is False), _TRIES)
 
 
 def _grown(symbols: Collection[sympy.Basic], sizes: Sizes) -> Iterator[Sizes]:

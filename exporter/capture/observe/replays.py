@@ -11,9 +11,9 @@ import sympy
 import torch
 
 from onnxplain.torch_internals import pytree, shape_env
-from onnxplain.torch_internals.fake_tensors import FakeTensorMode, is_fake
+from onnxplain.torch_internals.fake_tensors import FakeTensorMode, is_fake, needs_data
 from onnxplain.torch_internals.operators import OpOverload, schema
-from onnxplain.torch_internals.symbolic_expressions import expression_of, number_at
+from onnxplain.torch_internals.symbolic_expressions import expression_of, number_at, plain_at
 
 Sizes = Mapping[sympy.Basic, int]
 """The size that each of torch's symbols stands for."""
@@ -71,6 +71,14 @@ class Call:
     def takes(self, sizes: Sizes) -> bool:
         """Whether the operator takes tensors of `sizes`."""
         return self.parts(sizes) is not None
+
+    def may_take(self, sizes: Sizes) -> bool:
+        """Whether the operator takes tensors of `sizes`, or depends on their data so that nothing tells."""
+        try:
+            self._shapes(sizes)
+        except Exception as error:  # noqa: BLE001  operators refuse sizes with any exception
+            return needs_data(error)
+        return True
 
     def parts(self, sizes: Sizes) -> int | None:
         """How many tensors the operator returns for tensors of `sizes`; None if it refuses these sizes."""
@@ -143,10 +151,8 @@ def _description(value: Any) -> Any:
 
 
 def _with_sizes(value: Any, sizes: Sizes) -> Any:
-    if isinstance(value, torch.SymInt):
-        return number_at(value, sizes)
     if not isinstance(value, torch.Tensor):
-        return value
+        return plain_at(value, sizes)
     strides = tuple(number_at(each, sizes) for each in value.stride())
     return torch.empty_strided(_shape(value, sizes), strides, dtype=value.dtype, device=value.device)
 
