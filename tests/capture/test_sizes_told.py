@@ -90,12 +90,12 @@ TAKEN = {
     "dim of named results": ("x.sort(x.shape[0] % 2).values", EVEN_ROWS),
     "dim of a function of Python": ("torch.nn.functional.normalize(x, dim=x.shape[0] % 2)", EVEN_ROWS),
     "dim of a module": ("torch.nn.Softmax(x.shape[0] % 2)(x)", EVEN_ROWS),
-    "power": ("torch.matrix_power(x[:, : x.shape[0]], x.shape[0] % 3)", "{0} % 3 == 1"),
+    "power": ("torch.matrix_power(x[0, :3] * x[0, :3, None], x.shape[0] % 3)", "{0} % 3 == 1"),
     "offset": ("torch.diagonal(x, x.shape[1] // 2)", "({1}//2) == 3"),
     "offset of a result": ("torch.diagonal_scatter(x, x.diagonal(x.shape[1] // 3) * 2, x.shape[1] // 3)", "({1}//3) == 2"),
     "digits": ("torch.round(x * 10, decimals=x.shape[0] // 3)", "({0}//3) == 1"),
     "order": ("torch.special.polygamma(x.shape[0] // 4, x + 1)", "({0}//4) == 1"),
-    "divisor": ("torch.nn.functional.avg_pool2d(x[None], 2, divisor_override=x.shape[0] // 2)", "({0}//2) == 2"),
+    "divisor": ("torch.nn.functional.avg_pool2d(x[None], 1, divisor_override=x.shape[0] // 2)", "({0}//2) == 2"),
     "groups": ("torch.nn.functional.group_norm(torch.arange(24.0).view(1, 12, 2) + x[0, 0], x.shape[0] // 2)", "({0}//2) == 2"),
     "index in a list": ("x[[x.shape[0] // 2, 0]]", "({0}//2) == 2"),
     "number of dims": ("torch.tensordot(x, x.T, 1 + x.shape[0] % 2)", EVEN_ROWS),
@@ -110,6 +110,8 @@ TAKEN = {
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("line", "constraint"), TAKEN.values(), ids=TAKEN)
 def test_a_number_that_an_operator_takes_of_a_size(load: Load, line: str, constraint: str, form: str) -> None:
+    if "matrix_power" in line and Version(torch.__version__) < Version("2.12"):
+        pytest.skip("this torch cannot capture it with an exponent that is made of a size")
     _, program = exported(load, f"return {line}", [(4, 6), (1,)], (FORMS[form] if form == "True" else (FORMS[form], None)))
     findings = [each for each in program.diagnostics.findings if each.rule.id in ("OXP1011", "OXP1034")]
     assert {each.location.region.line for each in findings if each.location and each.location.region} == {7}
