@@ -22,7 +22,7 @@ PREPARED_GRAPH = "prepared-graph.txt"
 ATTACHMENTS = (PROFILE, PREPARED_GRAPH)
 """Names of all attachments."""
 
-KILLED = "its process was killed, or still runs"
+KILLED = "its process was killed, still runs, or could not replace this log"
 """Why a log that is not the last one of its export is unfinished."""
 
 

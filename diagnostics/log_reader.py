@@ -19,7 +19,7 @@ from .graph import Graph, Node
 from .json_values import integer, string
 from .level import Level
 from .location import Location, Region
-from .log import KILLED, PROFILE, Artifact, Attachment, Event, Log, Stage, Tool
+from .log import PROFILE, Artifact, Attachment, Event, Log, Stage, Tool
 from .options import DiagnosticOptions
 from .privacy import ELSEWHERE, PACKAGES
 from .rule import Recorded
@@ -86,8 +86,8 @@ class _Run:
             environment=tuple((string(name), string(version)) for name, version in properties.get("onnxplain/environment", {}).items()),
             options=_options(properties.get("onnxplain/options", {})),
             started=_time(self._invocation["startTimeUtc"]),
-            # NOTE: a log that its export did not finish lacks the time.
-            ended=_time(self._invocation["startTimeUtc" if unfinished == KILLED else "endTimeUtc"]),
+            # NOTE: a log that its export did not finish may lack the time.
+            ended=_time(self._invocation["startTimeUtc" if unfinished and "endTimeUtc" not in self._invocation else "endTimeUtc"]),
             unfinished=unfinished,
             command_line=string(self._invocation.get("commandLine", "")),
         )
@@ -268,5 +268,8 @@ def _options(options: Json) -> DiagnosticOptions:
 
 
 def _time(text: str) -> datetime.datetime:
-    # NOTE: Python 3.10 does not parse Z.
-    return datetime.datetime.fromisoformat(string(text).removesuffix("Z") + "+00:00")
+    # NOTE: Python 3.10 does not parse Z. In a date alone, newer ones take the zone for the time.
+    time = datetime.datetime.fromisoformat(string(text).removesuffix("Z") + "+00:00")
+    if time.tzinfo is None:
+        raise ValueError(f"{text!r:.60} is not a time")
+    return time

@@ -65,7 +65,8 @@ class ExportCutShort(Rule, id="OXP0002", level=Level.ERROR, history=[Added("0.2.
 
     What happened:
         The log holds what the export had found until then. A signal (Ctrl-C, the time limit of a job) interrupted it, or the process is
-        gone: out of memory, a segmentation fault in a kernel, `os._exit`, `kill -9`. While an export runs, its log says the same.
+        gone: out of memory, a segmentation fault in a kernel, `os._exit`, `kill -9`. While an export runs, its log says the same. So does a
+        log that the export could not replace in the end, for example because the disk was full.
 
     Why it matters:
         The export has no result, and the list of findings may be incomplete. `onnxplain gate` gives no verdict on such a log.

@@ -13,6 +13,7 @@ from onnxplain.diagnostics.atomic_files import write_file
 from onnxplain.diagnostics.display import Span
 from onnxplain.diagnostics.errors import InvalidArgument
 from onnxplain.diagnostics.json_text import to_json
+from onnxplain.diagnostics.json_values import string
 from onnxplain.diagnostics.level import Level
 from onnxplain.diagnostics.rule import Rule
 from onnxplain.diagnostics.sarif_file import Json, content_errors, present_results
@@ -145,7 +146,7 @@ def judge_logs(
                     results += replaced(run, content, tree, replaced_output)
     compared = compare(results, _comparable(loaded, known) if known is not None else ())
     if known is not None:
-        for path, text in [(log.path, to_json(_with_states(log, loaded, compared))) for log in loaded]:
+        for path, text in [(log.path, _with_states(log, loaded, compared)) for log in loaded]:
             write_file(path, text)
     counting = [each for each in compared if not each.result.suppressed]
     return Verdict(
@@ -167,8 +168,13 @@ def _comparable(logs: Sequence[SarifFile], baseline: SarifFile) -> list[Result]:
     return [each for run in baseline.runs if run.id in known for each in run.results if (run.id, each.level) not in unknown]
 
 
-def _with_states(log: SarifFile, logs: Sequence[SarifFile], compared: Sequence[Compared]) -> Json:
-    """The content of `log` with the state of each result, and with the fixed results of its models."""
+def _with_states(log: SarifFile, logs: Sequence[SarifFile], compared: Sequence[Compared]) -> str:
+    """The content of `log` with the state of each result, and with the fixed results of its models. Raises `UnreadableLog`."""
+    with content_errors(log.path):
+        return to_json({**log.content, "runs": _runs_with_states(log, logs, compared)})
+
+
+def _runs_with_states(log: SarifFile, logs: Sequence[SarifFile], compared: Sequence[Compared]) -> list[Json]:
     states = {each.result: each.state for each in compared}
     runs = []
     for run, content in zip(log.runs, log.content["runs"], strict=True):
@@ -179,14 +185,14 @@ def _with_states(log: SarifFile, logs: Sequence[SarifFile], compared: Sequence[C
             fixed = (each.result for each in compared if each.state == "absent" and each.result.model == run.model)
             results += _absent(fixed, results, content)
         runs.append({**content, "results": results})
-    return {**log.content, "runs": runs}
+    return runs
 
 
 def _absent(fixed: Iterable[Result], results: Sequence[Json], run: Json) -> Iterator[dict[str, Any]]:
     """The `fixed` results as results of `run`, with fingerprints and guids that differ from those of `results`."""
     taken = {result["partialFingerprints"][fingerprint.NAME] for result in results}
     numbers: collections.Counter[str] = collections.Counter()
-    indices = {rule["id"]: index for index, rule in enumerate(run["tool"]["driver"].get("rules", ()))}
+    indices = {string(rule["id"]): index for index, rule in enumerate(run["tool"]["driver"].get("rules", ()))}
     for result in fixed:
         numbers[result.fingerprint] += 1
         while f"{result.fingerprint}:{numbers[result.fingerprint]}" in taken:

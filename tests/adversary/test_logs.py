@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from full_log import full_log
 from log_victim import SOURCE, Victim
 
 from onnxplain.cli import main
@@ -119,6 +120,50 @@ def test_mutated_logs_do_no_harm(tmp_path: pathlib.Path, monkeypatch: pytest.Mon
     # NOTE: a run in which every log is refused at once would show nothing.
     assert codes["fix", 0] > 50
     assert codes["report", 0] > 20
+
+
+ODD = (None, True, -1, 1.5, float("nan"), 10**30, "x", "2020-01-01", "0001-01-01T00:00:00Z", "\ud800", [], [None], ["x"], {}, {"a": 1})
+
+
+def kinds(document: Any) -> list[tuple[Any, ...]]:
+    """How one part of each kind is reached: items of an array are of one kind."""
+    found: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    for way in ways(document):
+        found.setdefault(tuple("" if isinstance(key, int) else key for key in way), way)
+    return [way for way in found.values() if way]
+
+
+@pytest.mark.slow
+def test_each_part_of_a_log_may_be_anything(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    honest, document = json.dumps(full_log()), full_log()
+    log, known, accepted = (tmp_path / name for name in ("log.sarif", "known.sarif", "accepted.sarif"))
+    commands = (
+        ("report", "log.sarif"),
+        ("fix", "log.sarif", "--unsafe", "--diff"),
+        ("gate", "log.sarif", "--baseline", "known.sarif"),
+        ("gate", "known.sarif", "--baseline", "log.sarif"),
+        ("baseline", "accept", "log.sarif", "--baseline", "accepted.sarif"),
+    )
+    codes, wrong = collections.Counter[int](), []
+    for number, (*outer, key) in enumerate(kinds(document)):
+        changed = copy.deepcopy(document)
+        place: Any = changed
+        for each in outer:
+            place = place[each]
+        for turn in range(2):
+            place[key] = ODD[(2 * number + turn) % len(ODD)]
+            text = json.dumps(changed)
+            for command in commands:
+                restore(log, text)
+                restore(known, honest)
+                accepted.unlink(missing_ok=True)
+                told = CliRunner().invoke(main, command)
+                codes[told.exit_code] += 1
+                if told.exit_code not in (0, 1, 2) or "unexpected" in told.output:
+                    wrong.append((command, (*outer, key), place[key]))
+    assert wrong == []
+    assert min(codes.values()) > 100
 
 
 if __name__ == "__main__":

@@ -85,6 +85,19 @@ def test_what_cannot_be_judged_never_passes(kind: str) -> None:
         assert (pathlib.Path(BASELINE).read_bytes(), pathlib.Path("good.sarif").read_bytes()) == (accepted, good), "nothing is half-written"
 
 
+@pytest.mark.parametrize("rules", ["x", {"id": "OXP1002"}, ["x"], [["x"]], [True], [{}], [{"id": ["x"]}], [{"id": None}]], ids=str)
+def test_rules_that_no_export_records_are_refused(rules: object) -> None:
+    write(["a  # E", "b  # W"], "known.sarif")
+    write(["a  # E"])
+    damaged = changed("runs", 0, "tool", "driver", "rules", value=rules)()
+    pathlib.Path(LOG).write_text(damaged, encoding="utf-8")
+    told = run("gate", LOG, "--baseline", "known.sarif")
+    assert (told.exit_code, told.stdout) == (2, "")
+    assert LOG in told.stderr
+    assert "Error: onnxplain stopped" not in told.stderr
+    assert pathlib.Path(LOG).read_text(encoding="utf-8") == damaged
+
+
 OUTPUT = {"location": {"uri": "net.onnx", "uriBaseId": "SRCROOT"}, "length": 1, "roles": ["resultFile"], "hashes": {"sha-256": "0a"}}
 """An output as a log records it."""
 

@@ -236,6 +236,8 @@ NO_LOGS: dict[str, Callable[[str], str | None]] = {
     ),
     "no level": lambda source: broken(source, "runs", 0, "results", 0, "level", value="fatal"),
     "no time": lambda source: broken(source, "runs", 0, "invocations", 0, "startTimeUtc", value="today"),
+    "a date as the start": lambda source: broken(source, "runs", 0, "invocations", 0, "startTimeUtc", value="2020-01-01"),
+    "a date as the end": lambda source: broken(source, "runs", 0, "invocations", 0, "endTimeUtc", value="2020-01-01"),
     "no text": lambda source: broken(source, "runs", 0, "results", 0, "message", "text", value={}),
     "a web page": lambda source: broken(source, "runs", 0, "originalUriBaseIds", "SRCROOT", "uri", value="https://example.com/"),
 }
