@@ -35,7 +35,7 @@ class EditedFile:
         try:
             self._data = path.read_bytes()
             writable = os.access(path, os.W_OK) and bool(path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH))
-            declared, _ = tokenize.detect_encoding(io.BytesIO(self._data).readline)
+            self._declared = declared = _declared(self._data)
         except OSError as error:
             raise CannotEdit(f"cannot be read: {error.strerror}") from error
         except SyntaxError as error:
@@ -76,7 +76,7 @@ class EditedFile:
             start, end = self.offset(each.start), self.offset(each.end)
             assert start is not None, each
             assert end is not None, each
-            parts += [self.text[done:start], each.text.replace("\n", self._newline(each.start[0]))]
+            parts += [self.text[done:start], _plain(each.text).replace("\n", self._newline(each.start[0]))]
             done = end
         return "".join([*parts, self.text[done:]])
 
@@ -84,12 +84,17 @@ class EditedFile:
         """`text` as the new content of the file, which it has only after `put`.
 
         Raises:
-            CannotEdit: The file cannot be written, or its encoding lacks a character of `text`.
+            CannotEdit: The file cannot be written, its encoding lacks a character of `text`, or `text` declares another one.
         """
         try:
-            return Prepared(self.path, self._encoded(text))
+            data = self._encoded(text)
+            if codecs.lookup(_declared(data)).name != codecs.lookup(self._declared).name:
+                raise CannotEdit("would declare another encoding")
+            return Prepared(self.path, data)
         except UnicodeEncodeError as error:
             raise CannotEdit(f"is in {self._encoding}, which lacks {error.object[error.start : error.end]!r}") from error
+        except SyntaxError as error:
+            raise CannotEdit(f"would declare no encoding that Python knows ({error})") from error
         except UnicodeError as error:
             raise CannotEdit(f"cannot hold the new text in {self._encoding} ({error})") from error
         except OSError as error:
@@ -145,6 +150,11 @@ class EditedFile:
 
     def _encoded(self, text: str) -> bytes:
         return self._mark + text.encode(self._encoding)
+
+
+def _declared(data: bytes) -> str:
+    """The encoding that a source declares. Raises SyntaxError if Python knows none of that name, or the source is not text in it."""
+    return tokenize.detect_encoding(io.BytesIO(data).readline)[0]
 
 
 def _plain(text: str) -> str:

@@ -162,9 +162,10 @@ def test_the_rest_of_the_file_stays_byte_for_byte(before: bytes, after: bytes) -
         (b"one = 1\rtwo = 2\r", b"one = 1\rX\rY\r"),
     ],
 )
-def test_new_lines_end_as_the_line_at_the_edit(before: bytes, after: bytes) -> None:
+@pytest.mark.parametrize("inserted", ["X\nY", "X\r\nY", "X\rY"])
+def test_new_lines_end_as_the_line_at_the_edit(before: bytes, after: bytes, inserted: str) -> None:
     path = write(before)
-    assert told([fix(edit(2, 1, 8, "X\nY"))]).exit_code == 0
+    assert told([fix(edit(2, 1, 8, inserted))]).exit_code == 0
     assert path.read_bytes() == after
 
 
@@ -250,6 +251,27 @@ def test_an_encoding_that_lacks_a_character() -> None:
     result = told([fix(edit(2, 1, 4, "字"))])
     assert (result.exit_code, path.read_bytes()) == (1, b"# coding: latin-1\ntwo = 2\n")
     assert "a.py" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("before", "change_of", "applied"),
+    [
+        ("# coding: latin-1\n\xe9 = 2\n", (11, 18, "utf-8"), False),
+        ("# coding: latin-1\n\xe9 = 2\n", (11, 18, "no-such"), False),
+        ("# coding: latin-1\n\xe9 = 2\n", (1, 1, "# one\n# two\n"), False),
+        ("# coding: latin-1\n\xe9 = 2\n", (1, 1, "# one\n"), True),
+        ("# coding: latin-1\n\xe9 = 2\n", (11, 18, "iso-8859-1"), True),
+        ("one = 1\n\xe9 = 2\n", (1, 1, "# coding: latin-1\n"), False),
+        ("one = 1\n\xe9 = 2\n", (1, 1, "\ufeff"), False),
+        ("one = 1\n\xe9 = 2\n", (1, 1, "# coding: utf8\n"), True),
+    ],
+)
+def test_a_file_keeps_its_encoding(before: str, change_of: tuple[int, int, str], applied: bool) -> None:
+    data = before.encode("latin-1" if "latin-1" in before else "utf-8")
+    path = write(data)
+    result = told([fix(edit(1, *change_of))])
+    assert (result.exit_code, path.read_bytes() != data) == ((0, True) if applied else (1, False)), result.output
+    assert "unexpected" not in result.output
 
 
 def test_files_are_written_together_or_not_at_all() -> None:
