@@ -13,7 +13,7 @@ from .code_flow import GRAPHS, GraphText, Step, graphs_folder
 from .context import DiagnosticContext, Evidence, StageFailed
 from .diagnostic import Diagnostic, Suppression
 from .display import Span, describe, described_error, excerpt, is_unicode, message_of, shown_path, type_name, visible, visible_lines
-from .errors import Interruption, InvalidArgument, OnnxExporterError, RaisedByModel, UnreadableLog, chain, interruption
+from .errors import Interruption, InvalidArgument, OnnxExporterError, RaisedByModel, UnreadableLog, attribute, chain, interruption
 from .export_errors import ExportFailed, LogNotSaved
 from .file_hash import sha256
 from .fix import Confidence, Edit, Fix
@@ -96,6 +96,7 @@ __all__ = [
     "UnreadableLog",
     "Verdict",
     "accept_findings",
+    "attribute",
     "chain",
     "check_regular",
     "describe",

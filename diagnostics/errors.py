@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 
 class OnnxExporterError(RuntimeError):
@@ -37,6 +38,11 @@ class RaisedByModel(RuntimeError):
         super().__init__(message)
 
 
+def attribute(error: BaseException, name: str) -> Any:
+    """An attribute that Python gives to every exception, such as `__cause__`, whatever the class of this one defines."""
+    return vars(BaseException)[name].__get__(error)
+
+
 def chain(error: BaseException) -> Iterator[BaseException]:
     """`error` and the exceptions that it was raised from, outermost first."""
     seen: set[int] = set()
@@ -44,7 +50,8 @@ def chain(error: BaseException) -> Iterator[BaseException]:
     while present is not None and id(present) not in seen:
         seen.add(id(present))
         yield present
-        present = None if issubclass(type(present), RaisedByModel) else present.__cause__ or present.__context__
+        ends = issubclass(type(present), RaisedByModel)
+        present = None if ends else attribute(present, "__cause__") or attribute(present, "__context__")
 
 
 def interruption(error: BaseException) -> BaseException | None:

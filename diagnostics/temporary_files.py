@@ -34,7 +34,7 @@ class Temporary:
     """
 
     def __init__(self, parent: pathlib.Path, make: Callable[[pathlib.Path], None]) -> None:
-        self._held: int | None = None
+        self._held: tuple[int, os.stat_result] | None = None
         self._process = OwnProcess()
         while True:
             self.path = parent / temporary_name()
@@ -54,8 +54,12 @@ class Temporary:
     def release(self) -> None:
         """Tells other processes that nobody uses it any more."""
         if self._held is not None:
-            os.close(self._held)
+            descriptor, held = self._held
             self._held = None
+            # NOTE: the code of a model may have closed it with all others, and another file may have its number now.
+            with contextlib.suppress(OSError):
+                if os.path.samestat(os.fstat(descriptor), held):
+                    os.close(descriptor)
 
 
 def temporary_name() -> str:
@@ -82,7 +86,7 @@ def make_folder(path: pathlib.Path) -> None:
     path.mkdir(mode=0o700)
 
 
-def _hold(path: pathlib.Path) -> int | None:
+def _hold(path: pathlib.Path) -> tuple[int, os.stat_result] | None:
     """Marks a file or folder as in use, until the process ends or closes this descriptor. None where the file system has no such marks."""
     if sys.platform == "win32":
         return None
@@ -93,8 +97,9 @@ def _hold(path: pathlib.Path) -> int | None:
         os.close(descriptor)
         return None
     try:
-        if path.stat().st_ino == os.fstat(descriptor).st_ino:
-            return descriptor
+        held = os.fstat(descriptor)
+        if path.stat().st_ino == held.st_ino:
+            return descriptor, held
         raise FileNotFoundError(path)
     except FileNotFoundError:
         os.close(descriptor)

@@ -51,6 +51,8 @@ class Net(torch.nn.Module):
             os.kill(os.getpid(), signal.SIGKILL)
         elif self.end == "crash":
             ctypes.string_at(0)
+        elif self.end == "close":
+            os.closerange(3, 200)
         return self.layer(x)
 
 
@@ -196,6 +198,14 @@ def test_a_model_that_exits_does_not_look_like_a_success(folder: pathlib.Path) -
     with command_line(folder, "sys.exit") as process:
         assert ended(process, folder)[0] == 1
     assert findings(folder) == [("OXP1005", line_of("exits"))]
+
+
+def test_a_model_may_close_files_that_are_not_its_own(folder: pathlib.Path) -> None:
+    with command_line(folder, "close") as process:
+        assert ended(process, folder)[0] == 0
+    assert findings(folder) == []
+    assert invocation(folder)["executionSuccessful"] is True
+    assert not leftovers(folder)
 
 
 def test_no_export_removes_the_files_of_a_living_one(folder: pathlib.Path) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
-from onnxplain.diagnostics import Interruption, OwnProcess, RaisedByModel, chain, interruption, message_of, type_name
+from onnxplain.diagnostics import Interruption, OwnProcess, RaisedByModel, attribute, chain, interruption, message_of, type_name
 from onnxplain.torch_internals import python_frames
+
+_KNOWN = ("__traceback__", "__cause__", "__context__", "__suppress_context__")
+"""The attributes of an exception that everybody reads who handles it."""
 
 
 @contextlib.contextmanager
@@ -33,7 +36,7 @@ def exits_as_errors(is_users: Callable[[str], bool]) -> Iterator[None]:
         ended = _ended(error, is_users)
         if ended is None:
             raise
-        raise RaisedByModel(type_name(ended), message_of(ended)).with_traceback(ended.__traceback__) from None
+        raise RaisedByModel(type_name(ended), message_of(ended)).with_traceback(attribute(ended, "__traceback__")) from None
 
 
 def _ended(error: BaseException, is_users: Callable[[str], bool]) -> BaseException | None:
@@ -49,9 +52,10 @@ def _ended(error: BaseException, is_users: Callable[[str], bool]) -> BaseExcepti
 
 
 def _can_be_looked_at(error: BaseException) -> bool:
-    """Whether the exception has the class and the name that Python gives it: everybody who handles it asks for them."""
+    """Whether the exception has the class, the name and the attributes that Python gives it: everybody who handles it asks for them."""
     try:
-        return issubclass(error.__class__, BaseException) and isinstance(type(error).__name__, str)
+        same = all(getattr(error, name) is attribute(error, name) for name in _KNOWN)
+        return same and issubclass(error.__class__, BaseException) and isinstance(type(error).__name__, str)
     except (KeyboardInterrupt, Interruption):
         raise
     except BaseException:  # noqa: BLE001  the class is the user's

@@ -26,7 +26,7 @@ import torch
 
 import onnxplain.diagnostics
 import onnxplain.rules
-from onnxplain.diagnostics import Evidence, Location, Region, Step, line_text
+from onnxplain.diagnostics import Evidence, Location, Region, Step, attribute, line_text
 from onnxplain.torch_internals import code_objects, dynamo, python_frames, torch_frames
 from onnxplain.torch_internals.modules import named_modules
 
@@ -327,7 +327,7 @@ def _exported_as(node: torch.fx.Node) -> tuple[str, str]:
 def _frames_of(error: BaseException) -> tuple[Location, ...]:
     own = _own_frames(error)
     raised_by_user = bool(own) and origin(own[-1].file) is not Origin.INTERNAL
-    deeper = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    deeper = attribute(error, "__cause__") or (None if attribute(error, "__suppress_context__") else attribute(error, "__context__"))
     shown = [frame for frame in own if origin(frame.file) is not Origin.INTERNAL]
     if raised_by_user or deeper is None:
         return tuple(shown)

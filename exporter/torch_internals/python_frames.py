@@ -11,6 +11,8 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from onnxplain.diagnostics import attribute
+
 from .put_back import put_back
 
 Entry = tuple[types.FrameType, int, int]
@@ -53,7 +55,7 @@ def caller_outside(frame: types.FrameType, internal: Callable[[str], bool]) -> t
 
 def of_traceback(error: BaseException) -> Iterator[Entry]:
     """The frames of the traceback of `error`, outermost first, each with its instruction and line at that time."""
-    entry = error.__traceback__
+    entry = attribute(error, "__traceback__")
     while entry is not None:
         yield entry.tb_frame, entry.tb_lasti, entry.tb_lineno
         entry = entry.tb_next

@@ -55,6 +55,22 @@ class NoName(Exception, metaclass=Nameless):
     pass
 
 
+class NoCause(Exception):
+    @property
+    def __cause__(self):
+        raise RuntimeError("no cause")
+
+
+class OddContext(Exception):
+    __context__ = 5
+
+
+class NoTraceback(BaseException):
+    @property
+    def __traceback__(self):
+        raise RuntimeError("no traceback")
+
+
 class Own(BaseException):
     pass
 
@@ -63,6 +79,9 @@ KINDS = {
     "TextExits": TextExits,
     "NoClass": NoClass,
     "NoName": NoName,
+    "NoCause": NoCause,
+    "OddContext": OddContext,
+    "NoTraceback": NoTraceback,
     "Own": Own,
     "GeneratorExit": GeneratorExit,
     "CancelledError": asyncio.CancelledError,
@@ -146,7 +165,9 @@ def models(load: Load) -> ModuleType:
     return load(SOURCE)
 
 
-@pytest.mark.parametrize("kind", ["TextExits", "NoClass", "NoName", "Own", "GeneratorExit", "CancelledError"])
+@pytest.mark.parametrize(
+    "kind", ["TextExits", "NoClass", "NoName", "NoCause", "OddContext", "NoTraceback", "Own", "GeneratorExit", "CancelledError"]
+)
 def test_whatever_forward_raises_is_a_finding_at_its_line(kind: str, models: ModuleType, marked: Marked, tmp_path: pathlib.Path) -> None:
     sarif = tmp_path / "log.sarif"
     with pytest.raises(onnxplain.ExportFailed) as failed:
