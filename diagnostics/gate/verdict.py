@@ -176,7 +176,7 @@ def _with_states(log: SarifFile, logs: Sequence[SarifFile], compared: Sequence[C
 
 def _runs_with_states(log: SarifFile, logs: Sequence[SarifFile], compared: Sequence[Compared]) -> list[Json]:
     states = {each.result: each.state for each in compared}
-    runs = []
+    runs = list[Json]()
     for run, content in zip(log.runs, log.content["runs"], strict=True):
         present = present_results(content)
         results = [{**written, "baselineState": states[result]} for result, written in zip(run.results, present, strict=True)]
