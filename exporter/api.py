@@ -30,6 +30,7 @@ from onnxplain.diagnostics import (
     Location,
     Log,
     OnnxExporterError,
+    OwnProcess,
     Rule,
     SarifProfile,
     Tool,
@@ -203,8 +204,10 @@ def export(
         InvalidArgument: An argument has the wrong type or value (a TypeError and a ValueError).
         LogNotSaved: The log, the report, the script or the captured program could not be written. The exception carries the log.
         OnnxExporterError: Another export makes the call: its model, a hook, a translation, or a thread or job of a `ThreadPoolExecutor`
-            that one of them starts. Exports of other threads wait for each other.
+            that one of them starts. Exports of other threads wait for each other. Or the code of the model has forked this process, and
+            the export goes on in the one that began it.
     """
+    process = OwnProcess()
     switches = {
         "dynamo": dynamo,
         "optimize": optimize,
@@ -263,6 +266,8 @@ def export(
         artifacts_dir=artifacts_dir,
     )
     with orderly_end(), exporting(), deeper_calls(), random_numbers_kept():
+        # NOTE: to read the arguments may have run code that forks, such as `__torch_function__`.
+        process.check()
         dim_names, budget = DimNames(), Budget() if try_fixes else Budget(runs=0)
         context = _context(request, subject, options, dim_names, _on_stage, _command_line)
         run = functools.partial(pipeline.run, context, request, registry, dim_names, budget)

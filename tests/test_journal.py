@@ -368,13 +368,24 @@ PARENT, FILES, CHILD = os.getpid(), pathlib.Path("files"), pathlib.Path("child")
 
 class Net(torch.nn.Module):
     def forward(self, x):
-        if not CHILD.exists():
-            CHILD.touch()
-            pid = ctypes.CDLL(None).fork() if HOW == "libc" else os.fork()
-            if pid == 0:
-                act()
-            CHILD.write_text(str(pid))
+        fork()
         return x + 1 if HOW != "fails" or x.sum() > 0 else x
+
+
+class Given(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        fork()
+        return super().__torch_function__(function, types, args, kwargs or {})
+
+
+def fork():
+    if not CHILD.exists():
+        CHILD.touch()
+        pid = ctypes.CDLL(None).fork() if HOW == "libc" else os.fork()
+        if pid == 0:
+            act()
+        CHILD.write_text(str(pid))
 
 
 def act():
@@ -397,7 +408,8 @@ def files():
 
 
 try:
-    onnxplain.export(Net(), (torch.ones(2),), "files/net.onnx", sarif="files/net.sarif", report=True, artifacts_dir="files", profile=True,
+    x = torch.ones(2).as_subclass(Given) if HOW == "input" else torch.ones(2)
+    onnxplain.export(Net(), (x,), "files/net.onnx", sarif="files/net.sarif", report=True, artifacts_dir="files", profile=True,
                      control_flow="report", try_fixes=False)
 except onnxplain.ExportFailed:
     assert os.getpid() == PARENT
@@ -425,6 +437,7 @@ sys.exit(os.waitstatus_to_exitcode(status) % 256)
         ("os", "signal", 256 - signal.SIGTERM),
         ("libc", "returns", 0),
         ("libc", "signal", 256 - signal.SIGTERM),
+        ("input", "returns", 0),
         ("fails", "returns", 0),
         ("fails", "raises", 0),
     ],
@@ -437,6 +450,19 @@ def test_what_the_model_forks_touches_no_file(folder: pathlib.Path, how: str, en
     (run,) = check_log(folder / "files" / "net.sarif")["runs"]
     assert [result["ruleId"] for result in run["results"]] == (["OXP1001"] if how == "fails" else [])
     assert (folder / "files" / "net.onnx").exists() == (how != "fails")
+
+
+def test_a_target_that_forks_is_exported_once(folder: pathlib.Path) -> None:
+    with (folder / "net.py").open("a", encoding="utf-8") as file:
+        file.write("\n\nos.fork()\n")
+    with command_line(folder, "") as process:
+        assert ended(process, folder)[0] == 0
+    # NOTE: the other process may end later.
+    deadline = time.monotonic() + 60
+    while "Error: " not in (folder / "out.txt").read_text(encoding="utf-8") and time.monotonic() < deadline:
+        time.sleep(0.02)
+    told = (folder / "out.txt").read_text(encoding="utf-8")
+    assert (told.count("Error: "), told.count("Exported ")) == (1, 1)
 
 
 POOL = """\

@@ -18,7 +18,7 @@ from typing import Any
 import click
 import torch
 
-from onnxplain.diagnostics import Evidence, Interruption, Location, Region, describe, described_error, excerpt
+from onnxplain.diagnostics import Evidence, Interruption, Location, OwnProcess, Region, describe, described_error, excerpt
 from onnxplain.source import locations
 
 _EXPECTED = "a torch.nn.Module or (model, args, kwargs, dynamic_shapes), of which only the model is required"
@@ -53,15 +53,18 @@ def load(source: str, name: str) -> Target:
     """Loads `name` from `source`, the path of a Python file or the name of a module, and calls it if it is a function.
 
     Raises:
-        TargetError: The target does not exist, the user's code raised an exception, or the result is not a model.
+        TargetError: The target does not exist, the user's code raised an exception, or the result is not a model. Or the user's code has
+            forked this process.
     """
+    target, process = f"{source}:{name}", OwnProcess()
     module = _load_file(source) if source.endswith(".py") else _load_module(source)
-    target = f"{source}:{name}"
     # NOTE: to look at a value may run code of its class, such as `__getattribute__`.
     with _users_code(f"{target} could not be looked at"):
         value = _lookup(module, source, name)
         if not isinstance(value, torch.nn.Module | torch.export.ExportedProgram) and callable(value):
             value = _call(value, target)
+        if not process.is_here:
+            raise TargetError(f"{target} has forked this process, and the command goes on only in the one that began it.")
         return _checked(value, target, _definition(module, name))
 
 
