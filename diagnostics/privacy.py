@@ -104,7 +104,7 @@ class Privacy:
                 plain = _replaced(self._users, lambda found: f"{found['before']}<user>", plain)
             if self._values:
                 plain = _replaced(self._quoted, lambda found: self._values[found[0]], plain)
-                plain = _BASE64.sub(self._encoded, plain)
+                plain = _replaced(_BASE64, self._encoded, plain)
             self._known[text] = self._without_pieces(plain) if OMITTED.search(plain) else plain
         return self._known[text]
 
@@ -202,7 +202,7 @@ class Privacy:
         """What stands for text in base64 that contains a secret."""
         text = found[0].rstrip("=").replace("-", "+").replace("_", "/")
         try:
-            plain = base64.b64decode(text + "=" * (-len(text) % 4)).decode()
+            plain = urllib.parse.unquote(base64.b64decode(text + "=" * (-len(text) % 4)).decode())
         except ValueError:
             # NOTE: most words are no base64.
             return found[0]
@@ -271,12 +271,11 @@ def _in_addresses(value: str) -> Iterator[str]:
 def _replaced(pattern: re.Pattern[str], name: Callable[[re.Match[str]], str], text: str) -> str:
     """`text` with names for what `pattern` finds, also where an address quotes it."""
     # NOTE: some programs write `+` for a blank.
-    for blank, mark in (("+", "%"), (" ", "+")):
-        if mark not in text or (mark == "%" and _QUOTE.search(text) is None):
-            continue
+    for blank in ("+", " ") if "+" in text or _QUOTE.search(text) else ():
         plain, starts = _unquoted(text)
         for found in reversed(list(pattern.finditer(plain.replace("+", blank)))):
-            text = text[: starts[found.start()]] + name(found) + text[starts[found.end()] :]
+            if (known := name(found)) != found[0]:
+                text = text[: starts[found.start()]] + known + text[starts[found.end()] :]
     return pattern.sub(name, text)
 
 

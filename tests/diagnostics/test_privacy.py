@@ -56,6 +56,8 @@ def test_a_secret_is_hidden_however_it_is_quoted(secret: str, tmp_path: pathlib.
     quoted += [
         urllib.parse.quote_plus(secret),
         urllib.parse.quote(quoted[0]),
+        urllib.parse.quote_plus(urllib.parse.quote_plus(secret)),
+        urllib.parse.quote(coded[0], ""),
         quoted[0].replace("%C3%BC", "%c3%bc"),
         f"https://u:{quoted[0]}@host/",
     ]
