@@ -71,8 +71,8 @@ class OutputsDiffer(Rule, id="OXP6002", level=Level.ERROR, history=[Added("0.1.0
     """An output of the exported model differs from that of eager PyTorch.
 
     What happened:
-        onnxplain ran the example inputs in PyTorch and in ONNX Runtime. The results differ by more than rounding explains. The
-        finding points to the line of the first operator whose result differs, if onnxplain could find it.
+        onnxplain ran the example inputs in PyTorch and in ONNX Runtime. The results differ by more than rounding and the order of equal
+        elements explain. The finding points to the line of the first operator whose result differs, if onnxplain could find it.
 
     Why it matters:
         The exported model computes something else.

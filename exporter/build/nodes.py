@@ -57,7 +57,9 @@ class NodeBuilder:
             if node.op == "get_attr":
                 self.values[node] = self._attribute(node, getattr(module, node.target))
             elif is_output_selection(node) and isinstance(self.values[node.args[0]], list | tuple):
-                self.values[node] = self.values[node.args[0]][node.args[1]]
+                selected = self.values[node] = self.values[node.args[0]][node.args[1]]
+                if isinstance(selected, ir.Value):
+                    selected.meta.setdefault(locations.FX_NODE, node)
             elif node.op == "call_function":
                 outputs = self._translated(node)
                 taken = self.recorder.take()

@@ -14,9 +14,9 @@ from onnxplain.request import DimNames
 from onnxplain.torch_internals import config, generated_code, size_arguments, size_numbers
 
 from . import complex_parts, decompose, empty_results, flex_attention, functionalize, promote, prune, scalars, squeezes, strided
-from .graphs import graph_modules
+from .graphs import arguments, graph_modules
 
-__all__ = ["Prepared", "graph_modules", "run"]
+__all__ = ["Prepared", "arguments", "graph_modules", "run"]
 
 
 @dataclasses.dataclass(frozen=True)

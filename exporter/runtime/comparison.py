@@ -68,8 +68,7 @@ def distances(got: torch.Tensor, want: torch.Tensor) -> tuple[float, float]:
 def is_rounding(got: torch.Tensor, want: torch.Tensor, exact: torch.Tensor) -> bool:
     """Whether `got` is about as near to the result of a computation in float64 as `want` is, so that both are that result, rounded.
 
-    That holds for the largest distance and for the mean: where one element of `want` is far off, all others still count. Integers and
-    bools are never rounded.
+    That holds for the largest distance and for the mean: where one element of `want` is far off, all others still count.
 
     Args:
         got: The result of ONNX Runtime.
@@ -77,7 +76,7 @@ def is_rounding(got: torch.Tensor, want: torch.Tensor, exact: torch.Tensor) -> b
         exact: That of eager PyTorch with float64 in place of all floating dtypes.
     """
     got, want, exact = as_real(got), as_real(want), as_real(exact)
-    if not got.shape == want.shape == exact.shape or got.dtype != want.dtype or not want.is_floating_point():
+    if not got.shape == want.shape == exact.shape or got.dtype != want.dtype:
         return False
     ours, eagers = _distances(got, exact), _distances(want, exact)
     return all(bool(of(ours) <= _ROUNDING * of(eagers) < float("inf")) for of in (torch.max, torch.mean))

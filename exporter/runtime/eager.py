@@ -116,8 +116,8 @@ def _restored(model: Any) -> Iterator[None]:
                     each.copy_(copied)
 
 
-def intermediate_values(prepared: Prepared, inputs: Sequence[Any]) -> Mapping[torch.fx.Node, torch.Tensor]:
-    """The tensor that each node of the graph computes.
+def flat_arguments(prepared: Prepared, inputs: Sequence[Any]) -> list[Any]:
+    """What the placeholders of the graph stand for: weights, constants, and copies of the inputs.
 
     Args:
         prepared: The program.
@@ -134,22 +134,4 @@ def intermediate_values(prepared: Prepared, inputs: Sequence[Any]) -> Mapping[to
             flat.append(constant_of(spec.arg))
         else:
             flat.append(next(given))
-    interpreter = _Recording(prepared.graph_module)
-    with torch.no_grad():
-        interpreter.run(*flat)
-    return interpreter.values
-
-
-class _Recording(torch.fx.Interpreter):
-    """Keeps a copy of every tensor that a node computes: a later node may write to it."""
-
-    def __init__(self, module: torch.fx.GraphModule) -> None:
-        super().__init__(module)
-        self.values: dict[torch.fx.Node, torch.Tensor] = {}
-
-    def run_node(self, n: torch.fx.Node) -> Any:
-        """Runs one node."""
-        result = super().run_node(n)
-        if is_a(result, torch.Tensor):
-            self.values[n] = result.clone()
-        return result
+    return flat

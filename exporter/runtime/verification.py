@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import onnx_ir as ir
 import torch
@@ -27,9 +27,8 @@ from onnxplain.rules import (
 )
 from onnxplain.source import locations, volatile_calls
 
-from . import eager, other_sizes, sessions
-from .comparison import Comparison, compare, distances, is_rounding, tolerances
-from .first_difference import first_difference
+from . import eager, other_sizes, sessions, step_by_step
+from .comparison import compare, distances, is_rounding, tolerances
 from .random_outputs import random_outputs
 
 if TYPE_CHECKING:
@@ -116,21 +115,53 @@ class _Verifier:
         )
         if expected is None:
             return None
-        outcomes = [
-            _Outcome(compare(got, want, tolerance), *distances(got, want))
-            for got, want, tolerance in zip(actual, expected, tolerances(self.model.graph), strict=True)
-        ]
-        differing = [index for index, each in enumerate(outcomes) if each.comparison.differs and index not in self.reasons]
+        found = [compare(got, want, tolerance) for got, want, tolerance in zip(actual, expected, tolerances(self.model.graph), strict=True)]
+        differing = [index for index, each in enumerate(found) if each.differs and index not in self.reasons]
         if differing:
-            differing, others = _told_apart(self.context, self.prepared, request, self.names, actual, expected, differing)
-            self.reasons.update(others)
-        if differing:
-            at = first_difference(self.model, self.prepared, inputs, self.write) or self.place(request)
+            self.reasons.update(_reasons(self.prepared, request, expected, differing))
+            differing, at = self._wrong(request, inputs, actual, expected, [index for index in differing if index not in self.reasons])
             for index in differing:
-                found = outcomes[index].comparison
-                rule = OutputsDiffer(output=self.names[index], difference=found.difference, tolerance=found.tolerance)
-                self.context.report(rule, at=at, notes=notes)
-        return outcomes
+                rule = OutputsDiffer(output=self.names[index], difference=found[index].difference, tolerance=found[index].tolerance)
+                self.context.report(rule, at=at or self.place(request), notes=notes)
+        return [
+            _Outcome(each.difference, *distances(got, want), index in differing)
+            for index, (each, got, want) in enumerate(zip(found, actual, expected, strict=True))
+        ]
+
+    def _wrong(
+        self,
+        request: Request,
+        inputs: Sequence[Any],
+        actual: Sequence[torch.Tensor],
+        expected: Sequence[torch.Tensor],
+        differing: Sequence[int],
+    ) -> tuple[list[int], Evidence | None]:
+        """Those of the outputs `differing` that are wrong, and the place of the first node that is, if it is known."""
+        if not differing:
+            return [], None
+        exact: Sequence[torch.Tensor | None] = eager.outputs_in_double(self.prepared.program, request) or []
+        if len(exact) != len(expected):
+            exact = [None] * len(expected)
+        left = []
+        for index in differing:
+            got, want, best = actual[index], expected[index], exact[index]
+            # NOTE: an integer that is made of a float tells less than a float how far it is off: `step_by_step` looks at it more closely.
+            if best is not None and (want.is_floating_point() or want.is_complex()) and is_rounding(got, want, best):
+                text = "differs as eager PyTorch does from the same computation in float64: by rounding"
+                self.context.event(f"The output {self.names[index]} {text}.")
+            else:
+                left.append(index)
+        if not left:
+            return [], None
+        steps = step_by_step.compared(self.model, self.prepared, inputs, self.write)
+        explained = [index for index in left if steps.explain(index, actual[index], expected[index], exact[index])]
+        for index in explained:
+            text = "differs from eager PyTorch by rounding, or in the order of equal elements"
+            self.context.event(
+                f"The output {self.names[index]} {text}: PyTorch computes it from the values that the exported model has before."
+            )
+        left = [index for index in left if index not in explained]
+        return left, steps.first_wrong(left)
 
     def takes_untold(self, request: Request, sizes: str) -> bool:
         """Whether the model takes inputs whose sizes the program refuses, although no finding tells that the graph assumes other sizes."""
@@ -157,9 +188,10 @@ class _Verifier:
 
 @dataclasses.dataclass(frozen=True)
 class _Outcome:
-    comparison: Comparison
+    difference: float
     absolute: float
     relative: float
+    is_wrong: bool
 
 
 def verify(
@@ -200,7 +232,7 @@ def verify(
         # NOTE: there is a finding about the kernel.
         return _without_outcome(verifier, "ONNX Runtime cannot run the model")
     outcomes, told = [first], []
-    if not any(each.comparison.differs for index, each in enumerate(first) if index not in reasons):
+    if not any(each.is_wrong for each in first):
         for other in other_sizes.requests(prepared.program, request):
             named = {dim_names.text(symbol): size for symbol, size in other.sizes.items()}
             listed = ", ".join(f"{name} = {size}" for name, size in named.items())
@@ -226,7 +258,7 @@ def _summary(
     compared = [index for index in range(len(names)) if index not in reasons]
     if compared:
         count = f"{len(compared)} of {len(names)}" if reasons else f"{len(names)}"
-        worst = max(each[index].comparison.difference for each in outcomes for index in compared)
+        worst = max(each[index].difference for each in outcomes for index in compared)
         also = "".join(f", also with {', '.join(f'{name} = {size}' for name, size in each.items())}" for each in sizes)
         context.event(f"{count} outputs were compared with eager PyTorch{also}; they differ by at most {worst:.3g}.")
     outputs = (
@@ -238,16 +270,8 @@ def _summary(
     return Verification(tuple(outputs), tuple(sizes))
 
 
-def _told_apart(
-    context: DiagnosticContext,
-    prepared: Prepared,
-    request: Request,
-    names: Sequence[str],
-    actual: Sequence[torch.Tensor],
-    expected: Sequence[torch.Tensor],
-    differing: Sequence[int],
-) -> tuple[list[int], dict[int, str]]:
-    """Those of the outputs `differing` that are wrong; and the reason for each that cannot be compared."""
+def _reasons(prepared: Prepared, request: Request, expected: Sequence[torch.Tensor], differing: Sequence[int]) -> dict[int, str]:
+    """The reason for each of the outputs `differing` that cannot be compared."""
     # NOTE: the random numbers of the first run were put back, so another seed shows whether the outputs depend on them.
     again = eager.outputs(prepared.program, request, seed=1)
     reasons = {index: _VARIES for index in differing if compare(again[index], expected[index]).differs}
@@ -255,14 +279,7 @@ def _told_apart(
     if left:
         other = eager.outputs_with_other_signs(prepared.program, request)
         reasons |= {index: _SIGNS for index in left if compare(other[index], expected[index]).differs}
-        left = [index for index in left if index not in reasons]
-    if left:
-        exact = eager.outputs_in_double(prepared.program, request) or []
-        rounded = [index for index in left if len(exact) == len(expected) and is_rounding(actual[index], expected[index], exact[index])]
-        for index in rounded:
-            context.event(f"The output {names[index]} differs as eager PyTorch does from the same computation in float64: by rounding.")
-        left = [index for index in left if index not in rounded]
-    return left, reasons
+    return reasons
 
 
 def _explained(

@@ -1,0 +1,174 @@
+"""Differences from eager PyTorch that are none: equal elements in another order, and results that rounding decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from onnxscript import opset20 as op
+from torch.nn import functional as F
+
+import onnxplain
+from onnxplain import ExportFailed
+from onnxplain.diagnostics import Log
+
+aten = torch.ops.aten
+
+
+def verified(model: Any, args: tuple[Any, ...], table: dict[Any, Any] | None = None, **options: Any) -> Log:
+    try:
+        return onnxplain.export(model, args, custom_translation_table=table, verify=True, **options).diagnostics
+    except ExportFailed as failed:
+        return failed.log
+
+
+def wrong(log: Log) -> list[str]:
+    assert {finding.rule.id for finding in log.findings} <= {"OXP6002", "OXP4002"}
+    return [finding.rule.output for finding in log.findings if finding.rule.id == "OXP6002"]  # type: ignore[attr-defined]
+
+
+def random(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def digits(*shape: int) -> torch.Tensor:
+    return torch.randint(0, 5, shape, generator=torch.Generator().manual_seed(0))
+
+
+TIES: dict[str, tuple[Callable[..., Any], torch.Tensor]] = {
+    "sort": (lambda x: x.sort(-1), digits(4, 64)),
+    "descending": (lambda x: x.sort(0, descending=True), digits(64, 3)),
+    "floats and NaN": (lambda x: x.sort(-1), torch.where(random(4, 64) > 1, torch.nan, random(4, 64).round())),
+    "argsort": (lambda x: x.argsort(-1), digits(4, 64)),
+    "ranks": (lambda x: x.argsort(-1).argsort(-1), digits(4, 64)),
+    "chosen by them": (lambda x: torch.arange(64.0)[x.argsort(-1)] * 2, digits(4, 64)),
+    "topk": (lambda x: x.topk(5), digits(4, 64)),
+    "smallest": (lambda x: x.topk(5, largest=False, sorted=False), digits(4, 64)),
+    "kthvalue": (lambda x: (x.kthvalue(3, 1), x.kthvalue(9, 0, keepdim=True)), digits(40, 64)),
+    "mode": (lambda x: (x.mode(1), x.mode(0, keepdim=True)), digits(40, 64)),
+    "median": (lambda x: (x.median(1), x.nanmedian(0, keepdim=True)), digits(40, 64).float()),
+}
+
+
+@pytest.mark.parametrize("kind", TIES)
+def test_equal_elements_have_no_order(kind: str) -> None:
+    model, x = TIES[kind]
+    assert wrong(verified(model, (x,))) == []
+
+
+def test_other_sizes_are_compared_as_well() -> None:
+    program = onnxplain.export(lambda x: x.sort(-1), (digits(4, 64),), verify=True, dynamic_shapes=({0: "rows", 1: "columns"},))
+    assert program.verification is not None
+    assert len(program.verification.sizes) == 2
+
+
+def sort_by(change: Callable[..., Any], **attributes: int) -> Callable[..., Any]:
+    """A translation of `sort` along the last dim of size 64 whose positions are changed."""
+
+    def translation(x: Any, dim: int = -1, descending: bool = False) -> Any:
+        values, positions = op.TopK(x, op.Constant(value_ints=[64]), **{"axis": -1, "largest": 0, **attributes})
+        return values, change(positions)
+
+    return translation
+
+
+def integer(value: int) -> Any:
+    return op.Constant(value_ints=[value])
+
+
+WRONG_POSITIONS: dict[str, Callable[..., Any]] = {
+    "of other elements": lambda at: op.Mod(op.Add(at, integer(1)), integer(64)),
+    "twice": lambda at: op.Gather(at, op.Constant(value_ints=[*range(63), 62]), axis=1),
+    "outside": lambda at: op.Add(at, integer(64)),
+    "from the end": lambda at: op.Sub(at, integer(64)),
+    "all the same": lambda at: op.Mul(at, integer(0)),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG_POSITIONS)
+@pytest.mark.parametrize("model", [lambda x: x.sort(-1), lambda x: x.sort(-1)[1] * 3 - 1], ids=["direct", "computed with"])
+def test_wrong_positions_of_equal_elements(kind: str, model: Callable[..., Any]) -> None:
+    x = digits(4, 64)
+    assert len(wrong(verified(model, (x,), {aten.sort.default: sort_by(WRONG_POSITIONS[kind])}))) == 1
+
+
+def test_a_stable_sort_keeps_the_order() -> None:
+    def backwards(x: Any, stable: Any = None, dim: int = -1, descending: bool = False) -> Any:
+        flipped = op.Gather(x, op.Constant(value_ints=list(range(63, -1, -1))), axis=1)
+        values, positions = op.TopK(flipped, integer(64), axis=-1, largest=0)
+        return values, op.Sub(integer(63), positions)
+
+    x = digits(4, 64)
+    assert wrong(verified(lambda x: x.sort(dim=-1, stable=True), (x,))) == []
+    assert wrong(verified(lambda x: x.sort(dim=-1, stable=False), (x,), {aten.sort.stable: backwards})) == []
+    assert len(wrong(verified(lambda x: x.sort(dim=-1, stable=True), (x,), {aten.sort.stable: backwards}))) == 1
+
+
+A, B = random(64, 256), random(256, 64, seed=1)
+DECIDED: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
+    "integers": (lambda a, b: (a @ b * 1e6).long(), (A, B)),
+    "sums of integers": (lambda a, b: ((a @ b) * 1e6).long().cumsum(1), (A, B)),
+    "rounded": (lambda a, b: ((a @ b) * 1e6).round(), (A, B)),
+    "of softmax": (lambda a: (a.softmax(-1) * 1e7).round().int(), (A,)),
+    "bools": (lambda a, b: ((a @ b) * 1e5).round() % 2 == 0, (A, B)),
+    "chosen": (lambda a, b: torch.where(((a @ b) * 1e5).round() % 2 == 0, a[:, :64] * 3, -a[:, :64]), (A, B)),
+    "positions": (lambda a, b: F.embedding(((a @ b) * 1000).long() % 50, torch.arange(100.0).reshape(50, 2)), (A, B)),
+    "how many": (lambda a, b: (((a @ b) * 1e5).round() % 2).nonzero(), (A, B)),
+    "another kernel": (lambda q: (F.scaled_dot_product_attention(q, q, q) * 1e6).int(), (random(2, 4, 16, 32),)),
+    "half": (lambda a, b: ((a @ b) * 100).long(), (A[:16].half(), B[:, :16].half())),
+}
+
+
+@pytest.mark.parametrize("kind", DECIDED)
+def test_results_that_rounding_decides(kind: str) -> None:
+    model, args = DECIDED[kind]
+    assert wrong(verified(model, args)) == []
+
+
+def shifted(function: Callable[..., Any], by: float) -> Callable[..., Any]:
+    return lambda x, *_, **__: op.Add(function(x), op.CastLike(op.Constant(value_float=by), function(x)))
+
+
+def scaled(by: float) -> Callable[..., Any]:
+    return lambda x, _: op.Mul(x, op.Constant(value_float=by))
+
+
+PLANTED: dict[str, tuple[Callable[..., Any], dict[Any, Callable[..., Any]]]] = {
+    "floor for trunc": (lambda a, b: (a @ b * 1e6).long(), {aten._to_copy.default: lambda x, **_: op.Cast(op.Floor(x), to=7)}),
+    "the opposite": (
+        lambda a, b: ((a @ b) * 1e5).round() % 2 == 0,
+        {aten.eq.Scalar: lambda x, y: op.Not(op.Equal(x, op.CastLike(op.Constant(value_float=float(y)), x)))},
+    ),
+    "a wrong factor before": (lambda a, b: ((a @ b) * 1e6).long(), {aten.mul.Tensor: scaled(1.001e6)}),
+    "a wrong integer behind": (lambda a, b: (((a @ b) * 1e6).long() + 5).abs(), {aten.abs.default: shifted(op.Abs, 1)}),
+}
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+def test_wrong_results_beside_rounding(kind: str) -> None:
+    model, table = PLANTED[kind]
+    # NOTE: `to.dtype` has a translation, so that the operator of some versions of torch is not `_to_copy`.
+    table |= {aten.to.dtype: lambda x, *_: op.Cast(op.Floor(x), to=7)} if kind == "floor for trunc" else {}
+    log = verified(model, (A, B), table)
+    assert len(wrong(log)) == 1
+
+
+def test_small_faults_that_add_up_are_found() -> None:
+    assert wrong(verified(lambda x: -(-x.abs()).abs(), (torch.zeros(3),), {aten.abs.default: shifted(op.Abs, 8e-5)})) != []
+
+
+def test_the_first_wrong_line_behind_rounding(load: Callable[..., ModuleType], marked: Callable[[str], list[int]]) -> None:
+    source = """
+        import torch
+
+        class Net(torch.nn.Module):
+            def forward(self, a, b):
+                whole = ((a @ b) * 1e6).long()
+                return whole.abs() + whole  # wrong
+    """
+    log = verified(load(source).Net(), (A, B), {aten.abs.default: shifted(op.Abs, 1)})
+    (finding,) = log.findings
+    assert (finding.rule.id, finding.location and finding.location.line) == ("OXP6002", *marked("wrong"))
