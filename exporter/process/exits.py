@@ -31,8 +31,8 @@ def exits_as_errors(is_users: Callable[[str], bool]) -> Iterator[None]:
     except (KeyboardInterrupt, Interruption):
         raise
     except BaseException as error:
-        process.check()
         # NOTE: the model may raise any class, and may call `sys.exit`.
+        process.check()
         ended = _ended(error, is_users)
         if ended is None:
             raise

@@ -33,8 +33,10 @@ def test_highresnet_takes_next_to_nothing_and_the_batch_does_not_matter(external
         data = torch.zeros(batch, 1, 48, 48, 48)
         path = tmp_path / f"{batch}.onnx"
         # NOTE: with gradients asked for, which must make no difference.
-        peaks.append(peak(allocated(lambda: onnxplain.export(model, (data,), path, external_data=external_data))))  # noqa: B023  called at once
+        measured = [allocated(lambda: onnxplain.export(model, (data,), path, external_data=external_data)) for _ in range(2)]  # noqa: B023  called at once
         assert path.exists()
+        # NOTE: what else happens in this process in the meantime, such as the end of earlier tests' objects, shows in one of them.
+        peaks.append(min(map(peak, measured)))
     assert max(peaks) < 10 * 10**6
     assert max(peaks) < sum(parameter.nbytes for parameter in model.parameters()) / 2
     assert abs(peaks[1] - peaks[0]) < data.nbytes / 1000

@@ -205,7 +205,7 @@ def log(tmp_path: pathlib.Path) -> Log:
 def test_the_multitool_refuses(log: Log, packages: None, tmp_path: pathlib.Path) -> None:
     damages: dict[str, Damage] = {
         "SARIF1007": lambda run: physical(run)["region"].update(endLine=1),
-        "SARIF1012": lambda run: result(run)["message"].update(arguments=["too few"]),
+        "SARIF1012": lambda run: result(run)["message"].update(arguments=[]),
         "SARIF2001": lambda run: run["tool"]["driver"]["rules"][0]["messageStrings"]["default"].update(text="No period"),
         "SARIF2012": lambda run: run["tool"]["driver"]["rules"][0].pop("helpUri"),
         "GH1003": lambda run: physical(run).pop("region"),

@@ -72,6 +72,7 @@ CASES: dict[str, Case] = {
             torch.max_pool1d(x[0], kernel_size=(3,), stride=(), padding=1, dilation=2),
             nn.MaxPool1d(3, 2, ceil_mode=True)(x[..., 1:]),
             torch.max_pool1d(x, 4, ceil_mode=True),
+            torch.max_pool1d(x[..., 0, None] * torch.arange(6.0).sin(), 4, ceil_mode=True),
         ],
         (randn(2, 4, 11),),
     ),
