@@ -1,4 +1,4 @@
-"""Decompositions of operators that PyTorch computes in one kernel and does not decompose itself."""
+"""Decompositions of operators that PyTorch computes in one kernel, and does not decompose or decomposes only for numbers, not for NaN."""
 
 from __future__ import annotations
 
@@ -87,6 +87,13 @@ def _searchsorted(sorted_sequence: Tensor, self: float, **options: Any) -> Tenso
     return torch.searchsorted(sorted_sequence, number, **options)
 
 
+def _isin(elements: Tensor, test_elements: Tensor, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
+    """aten::isin: each element is compared with each of the others. The translation of a search would do that as well."""
+    del assume_unique
+    found = (elements.unsqueeze(-1) == test_elements.flatten()).any(-1)
+    return found.logical_not() if invert else found
+
+
 def _randperm(n: int, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
     """aten::randperm: the order of random numbers."""
     return torch.rand(n, device=options.get("device")).argsort().to(dtype or torch.int64)
@@ -103,6 +110,7 @@ def _random(self: Tensor, start: int = 0, end: int | None = None, generator: tor
 
 _BY_NAME: Mapping[tuple[str, str], Callable[..., Any]] = {
     ("_pdist_forward", "default"): _pdist,
+    ("isin", "Tensor_Tensor"): _isin,
     ("pdist", "default"): _pdist,
     ("random", "default"): _random,
     ("random", "from"): _random,

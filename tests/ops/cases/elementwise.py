@@ -94,6 +94,13 @@ CASES: dict[str, Case] = {
     "bools-and-numbers": dynamic(lambda a, b: (a > 0, b >= 1, a < 1, b <= 0, a == 1, b != 0, a.logical_not()), BOOLS),
     "extrema": dynamic(lambda a, b: (torch.min(a, b), torch.max(a, b), torch.fmin(a, b), torch.fmax(a, b)), PAIR),
     "extrema-of-ints": dynamic(lambda a, b: (torch.fmin(a, b), torch.fmax(a, b)), INTS),
+    "isin": dynamic(
+        lambda a, b: [
+            *(torch.isin(a, b), torch.isin(a.round(), b.round(), invert=True), torch.isin(a, b, assume_unique=True)),
+            *(torch.isin(a, torch.tensor([3.0, math.nan])), torch.isin(a, 3.0), torch.isin(3, b.nan_to_num(1).int())),
+        ],
+        WITH_NAN,
+    ),
     "extrema-without-nan": dynamic(lambda a, b: [each.nan_to_num(99.0) for each in (torch.fmin(a, b), torch.fmax(a, b))], WITH_NAN),
     "clamps": dynamic(
         lambda a, b: [
