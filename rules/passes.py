@@ -11,13 +11,14 @@ class MutationNotRemoved(Rule, id="OXP2001", level=Level.ERROR, history=[Added("
     What happened:
         ONNX operators never change their inputs, so onnxplain replaces every in-place operator with one that returns a new tensor.
         PyTorch knows the replacements for its operators. It knows none for this operator, and never knows one for a custom operator
-        that returns its input, or for a write to elements that `expand` repeats.
+        that returns its input, for a write to elements that `expand` repeats, or for a write through windows of `unfold` that
+        overlap or leave elements out.
 
     Why it matters:
         Operators that read the tensor afterwards would see its old data.
 
     How to fix it:
-        1. Use PyTorch's operators, in place or not. Clone an expanded tensor before you write to it.
+        1. Use PyTorch's operators, in place or not. Clone an expanded tensor or windows before you write to them.
         2. Give your custom operator a variant that returns its result as a new tensor, and translate that variant.
 
     Example:

@@ -17,8 +17,8 @@ from onnxplain.source import locations
 from onnxplain.torch_internals import functorch, input_free_values, pytree, tracing
 from onnxplain.torch_internals.operators import OpOverload, failed, schema
 
-from . import aliases, joined_memory, observers, views
-from .graphs import all_nodes, arguments, graph_modules
+from . import aliases, joined_memory, lossy_writes, observers, views
+from .graphs import all_nodes, arguments, graph_modules, mutates
 from .inline import inline_grad_mode
 from .views import View
 
@@ -26,8 +26,6 @@ _DROPOUT = frozenset({"aten::dropout", "aten::feature_dropout", "aten::alpha_dro
 
 _WITH_STATISTICS = {"aten::batch_norm": "training", "aten::instance_norm": "use_input_stats"}
 """Normalizations that keep running statistics, and the argument that makes them update these."""
-
-_FILLS = frozenset({"aten::zero_", "aten::fill_.Scalar", "aten::fill_.Tensor"})
 
 _STATISTICS = frozenset({"running_mean", "running_var", "num_batches_tracked"})
 """Buffers that layers for normalization update in training mode only."""
@@ -42,7 +40,7 @@ def functionalize(
     context: DiagnosticContext, program: torch.export.ExportedProgram, dim_names: DimNames
 ) -> tuple[torch.export.ExportedProgram, torch.fx.GraphModule]:
     """The program and a copy of its graph, which has no in-place operators. The program is a new one if it was traced again."""
-    _refuse_repeated(context, program)
+    lossy_writes.refuse(context, program)
     graph_module = _copy(context, program)
     lasting = _lasting(program, graph_module.graph)
     returned, plain = _returned(graph_module.graph), _plain_inputs(program)
@@ -74,29 +72,6 @@ def _report(context: DiagnosticContext, kind: str, name: str, at: Evidence | Non
     training = {each for rule in context.reported(TrainingMode) for each in rule.layers}
     if not (kind == "buffer" and buffer in _STATISTICS and layer in training):
         context.report(MutationDropped(kind=kind, name=name), at=at)
-
-
-def _refuse_repeated(context: DiagnosticContext, program: torch.export.ExportedProgram) -> None:
-    """Reports writes to elements that an expansion repeats: torch adds what each repetition changes (read in torch 2.13)."""
-    for node in all_nodes(program):
-        if mutates(node) and _repeats(node):
-            context.report(MutationNotRemoved(operator=qualified_name(node.target)), at=locations.at_node(node), blocking=True)
-
-
-def _repeats(node: torch.fx.Node) -> bool:
-    """Whether `node` writes to elements that an expansion repeats."""
-    written = node.args[0] if node.args else None
-    value = written.meta.get("val") if isinstance(written, torch.fx.Node) else None
-    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
-        return False
-    repeated = [size for size, stride in zip(value.shape, value.stride(), strict=True) if isinstance(stride, int) and stride == 0]
-    # NOTE: other operators refuse repeated elements in eager mode, so that a dynamic size is 1 in every run.
-    return any(size > 1 if isinstance(size, int) else qualified_name(node.target) in _FILLS for size in repeated)
-
-
-def mutates(node: torch.fx.Node) -> bool:
-    """Whether the node's operator writes to one of its arguments."""
-    return isinstance(node.target, OpOverload) and schema(node.target).is_mutable
 
 
 def _copy(context: DiagnosticContext, program: torch.export.ExportedProgram) -> torch.fx.GraphModule:

@@ -36,3 +36,8 @@ def inherit(node: torch.fx.Node, made: torch.fx.Node) -> None:
     made.meta.update({key: node.meta[key] for key in _KEPT_META if key in node.meta})
     made.meta[locations.CAPTURED_AS] = node.meta.get(locations.CAPTURED_AS, node.name)
     made.meta["original_aten"] = node.meta.get("original_aten", node.target)
+
+
+def mutates(node: torch.fx.Node) -> bool:
+    """Whether the node's operator writes to one of its arguments."""
+    return isinstance(node.target, OpOverload) and schema(node.target).is_mutable

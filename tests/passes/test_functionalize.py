@@ -544,6 +544,42 @@ def test_a_write_to_repeated_elements_is_refused(fixed: bool) -> None:
     assert [each.rule.id for each in failed.value.findings] == ["OXP2001"]
 
 
+def windows_with_a_rest(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1
+    y.unfold(1, 2, 2)[0].mul_(2)
+    return y
+
+
+def windows_with_gaps(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1
+    y[:, :4].unfold(1, 1, 2).zero_()
+    return y
+
+
+def a_copy_of_windows_that_overlap(x: torch.Tensor) -> torch.Tensor:
+    windows = (x + 1).unfold(1, 2, 1)
+    return torch.diagonal_scatter(windows, windows.diagonal() * 2)
+
+
+@pytest.mark.parametrize("dynamic_shapes", [None, ({0: torch.export.Dim.DYNAMIC},)], ids=["static", "dynamic"])
+@pytest.mark.parametrize("forward", [windows_with_a_rest, windows_with_gaps, a_copy_of_windows_that_overlap])
+def test_a_write_to_some_elements_of_windows_is_refused(forward: Callable[..., Any], dynamic_shapes: Any) -> None:
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(forward, (torch.randn(3, 5),), dynamic_shapes=dynamic_shapes)
+    assert [each.rule.id for each in failed.value.findings] == ["OXP2001"]
+
+
+def test_writes_to_windows_that_hold_each_element_once() -> None:
+    def forward(x: torch.Tensor) -> Any:
+        y = x + 1
+        y[:, :4].unfold(1, 2, 2).mul_(torch.tensor([2.0, 3.0]))
+        repeated = x[:1].expand(3, 5)
+        return y, torch.select_scatter(repeated, x[0], 0, 1), torch.slice_scatter(x.T, x.T[:2], 0, 1, 3), x.unfold(1, 2, 1)
+
+    x = torch.randn(3, 5)
+    torch.testing.assert_close(list(onnxplain.export(forward, (x,))(x)), list(forward(x)))
+
+
 def test_a_custom_operator_that_writes_is_refused_whatever_comments_say(load: Callable[..., ModuleType], marked: Any) -> None:
     module = load("""
         import torch
