@@ -20,7 +20,18 @@ from onnxplain.torch_internals.fake_tensors import mode_of
 from onnxplain.torch_internals.operators import OpOverload, schema
 from onnxplain.torch_internals.python_kernels import WithoutData, python_kernel
 
-from . import backward, composites, dynamic_products, empty_reductions, fourier, linear_algebra, losses, pooling, singular_values
+from . import (
+    antialiasing,
+    backward,
+    composites,
+    dynamic_products,
+    empty_reductions,
+    fourier,
+    linear_algebra,
+    losses,
+    pooling,
+    singular_values,
+)
 from .graphs import inherit
 from .inline import inline
 
@@ -72,14 +83,19 @@ def _needs_decomposition(node: torch.fx.Node, registry: OnnxRegistry) -> bool:
         return False
     # NOTE: an operator with a translation for real tensors only may decompose into operators that have one for complex tensors.
     translation = registry.translation(qualified_name(node.target), is_complex=complex_dtype(node) is not None)
-    return translation is None or (translation.origin != "user" and empty_reductions.decomposition(node) is not None)
+    return translation is None or (translation.origin != "user" and _in_place_of_a_translation(node) is not None)
+
+
+def _in_place_of_a_translation(node: torch.fx.Node) -> Callable[..., Any] | None:
+    """The decomposition for a node that the translation of its operator does not fit."""
+    return empty_reductions.decomposition(node) or antialiasing.decomposition(node)
 
 
 def _decomposition(context: DiagnosticContext, node: torch.fx.Node, wanted: _Wanted) -> torch.fx.GraphModule | None:
     """The graph that the node's operator decomposes into; None if torch does not know it."""
     target = node.target
     assert isinstance(target, OpOverload)
-    function = empty_reductions.decomposition(node) or _known(target)
+    function = _in_place_of_a_translation(node) or _known(target)
     if function is None:
         return None
     try:

@@ -76,6 +76,15 @@ CASES: dict[str, Case] = {
         ],
         (randn(2, 4, 11),),
     ),
+    "resizing-with-antialiasing": dynamic(
+        lambda x: [
+            functional.interpolate(x, **size, mode=mode, align_corners=aligned, antialias=True)
+            for mode in ("bilinear", "bicubic")
+            for aligned in (True, False)
+            for size in ({"size": (3, 11)}, {"size": (1, 2)}, {"scale_factor": (1.7, 0.6)}, {"scale_factor": 2.0})
+        ],
+        IMAGE,
+    ),
     "average-of-integers": dynamic(
         lambda x: [
             *(functional.avg_pool2d(x, 3, divisor_override=each) for each in (1, 2, 5, -4)),
