@@ -207,12 +207,14 @@ class NodeBuilder:
         if not isinstance(value, ir.Value):
             return value
         dtype = dtype_of(expected)
-        if value.producer() not in taken:
-            # NOTE: a translation whose operators cancel out returns a value that an earlier one has made on its way, without a type.
-            return self.types.assign(value, expected) if value.shape is None and value.dtype in (None, dtype) else value
+        is_new = value.producer() in taken
         if value.dtype is not None and dtype is not None and value.dtype is not dtype:
             # NOTE: the translation computes in another dtype than PyTorch. The graph keeps PyTorch's dtypes.
             value = op.Cast(value, to=int(dtype))
+            is_new = value.producer() is not None
+        if not is_new:
+            # NOTE: a translation whose operators cancel out returns a value that an earlier one has made on its way, without a type.
+            return self.types.assign(value, expected) if value.shape is None and value.dtype in (None, dtype) else value
         value.name = name
         return self.types.assign(value, expected)
 

@@ -133,9 +133,11 @@ def _picked(ordered: Any, position: Any, axis: int, rank: int) -> Any:
 @translates("aten::median")
 def median(self: ir.Value) -> Any:
     """aten::median(Tensor self) -> Tensor. A scalar: the lower one of the middle elements, NaN if an element is NaN."""
-    flat = op.Reshape(self, [-1])
-    flat.shape = ir.Shape([None])
-    return median_dim(flat, 0)[0]
+    flat = _flat(self)
+    if not _may_be_empty(self):
+        return median_dim(flat, 0)[0]
+    count = op.ReduceSum(op.Cast(op.IsNaN(flat), to=int(ir.DataType.INT64)), keepdims=0)
+    return op.Where(op.Greater(count, 0), op.CastLike(float("nan"), self), nanmedian(self))
 
 
 @translates("aten::median.dim")
@@ -162,8 +164,11 @@ def median_dim(self: ir.Value, dim: int, keepdim: bool = False) -> Any:
 @translates("aten::nanmedian")
 def nanmedian(self: ir.Value) -> Any:
     """aten::nanmedian(Tensor self) -> Tensor. A scalar: the lower one of the middle elements that are not NaN."""
-    flat = op.Reshape(self, [-1])
-    flat.shape = ir.Shape([None])
+    flat = _flat(self)
+    if _may_be_empty(self):
+        # NOTE: for a tensor without elements, the median is NaN.
+        flat = op.Concat(flat, op.CastLike([float("nan")], self), axis=0)
+        flat.shape, flat.dtype = ir.Shape([None]), self.dtype
     return nanmedian_dim(flat, 0)[0]
 
 
@@ -242,6 +247,18 @@ def _sorted_with_nan(value: ir.Value, axis: int, *, descending: bool = False) ->
     key.shape = value.shape
     _, positions = _sorted(key, axis, descending=descending)
     return op.GatherElements(value, positions, axis=axis), positions
+
+
+def _flat(value: ir.Value) -> Any:
+    flat = op.Reshape(value, [-1])
+    flat.shape = ir.Shape([None])
+    return flat
+
+
+def _may_be_empty(value: ir.Value) -> bool:
+    """Whether `value` is a tensor of floats that may have no elements."""
+    is_float = value.dtype is not None and value.dtype.is_floating_point()
+    return is_float and value.shape is not None and not all(isinstance(size, int) and size > 0 for size in value.shape)
 
 
 def _size(value: ir.Value, axis: int) -> Any:

@@ -31,6 +31,7 @@ from . import (
     losses,
     pooling,
     singular_values,
+    unbound,
 )
 from .graphs import inherit
 from .inline import inline
@@ -88,7 +89,7 @@ def _needs_decomposition(node: torch.fx.Node, registry: OnnxRegistry) -> bool:
 
 def _in_place_of_a_translation(node: torch.fx.Node) -> Callable[..., Any] | None:
     """The decomposition for a node that the translation of its operator does not fit."""
-    return empty_reductions.decomposition(node) or antialiasing.decomposition(node)
+    return empty_reductions.decomposition(node) or antialiasing.decomposition(node) or unbound.decomposition(node)
 
 
 def _decomposition(context: DiagnosticContext, node: torch.fx.Node, wanted: _Wanted) -> torch.fx.GraphModule | None:

@@ -15,12 +15,12 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from .operators import OpOverload
 from .symbols import Symbol
 
-__all__ = ["decomposition_of", "traced"]
+__all__ = ["TABLE", "decomposition_of", "traced"]
 
 # NOTE: read in torch 2.11, 2.13 and 2.15, _decomp/__init__.py and _ops.py.
-_TABLE = Symbol(
+TABLE = Symbol(
     "torch._decomp:decomposition_table",
-    without="operators that only eager mode knows how to decompose have no translation",
+    without="operators that only eager mode knows how to decompose have no translation, and parts of dynamic dims have a dim too many",
     otherwise={},
 )
 _CORE = Symbol(
@@ -48,7 +48,7 @@ def decomposition_of(operator: OpOverload) -> Decomposition | None:
     if operator in _core():
         return _core()[operator]
     try:
-        return operator.decompose if _CAN_DECOMPOSE.is_present and _CAN_DECOMPOSE.value(operator) else _TABLE.value.get(operator)
+        return operator.decompose if _CAN_DECOMPOSE.is_present and _CAN_DECOMPOSE.value(operator) else TABLE.value.get(operator)
     except RuntimeError:
         # NOTE: the dispatcher does not know operators that only TorchScript has, such as aten::size (read in torch 2.11, 2.13 and 2.15).
         return None
@@ -76,11 +76,11 @@ class _Wanted(Mapping[OpOverload, Decomposition]):
         return found
 
     def __iter__(self) -> Iterator[OpOverload]:
-        return filter(self.__contains__, iter(_TABLE.value))
+        return filter(self.__contains__, iter(TABLE.value))
 
     def __len__(self) -> int:
         # NOTE: torch asks whether there are any.
-        return len(_TABLE.value)
+        return len(TABLE.value)
 
 
 def traced(

@@ -1,4 +1,4 @@
-"""Shapes of operators of torch that have no fake kernel: torch runs them on zeros instead, which it cannot do for dynamic sizes."""
+"""Shapes of operators of torch that have no fake kernel, or one that errs about dynamic sizes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from . import decompositions
 from .operators import OpOverload
 from .patching import Slot, all_wrapped
 from .symbols import Symbol
@@ -38,10 +39,12 @@ class KernelSlot(Slot):
 
 
 def present() -> contextlib.AbstractContextManager[None]:
-    """While it is open, fake quantization has fake kernels."""
-    # NOTE: read in torch 2.11, 2.13 and 2.15, _subclasses/fake_tensor.py. It passes over a kernel that returns NotImplemented.
-    present = [(operator.value, kernel) for operator, kernel in _KERNELS if operator.is_present] if TABLE.is_present else []
-    return all_wrapped((KernelSlot(TABLE.value, operator), kernel) for operator, kernel in present)
+    """While it is open, fake quantization has fake kernels, and the parts of a dynamic dim have their shapes."""
+    # NOTE: read in torch 2.11, 2.13 and 2.15, _subclasses/fake_tensor.py. It passes over a kernel that returns NotImplemented, and runs
+    # such a decomposition as a fake kernel. torch runs operators without either on zeros, which it cannot do for dynamic sizes.
+    tables = [(TABLE, _KERNELS), (decompositions.TABLE, _DECOMPOSITIONS)]
+    present = [(table, *each) for table, kernels in tables if table.is_present for each in kernels if each[0].is_present]
+    return all_wrapped((KernelSlot(table.value, operator.value), kernel) for table, operator, kernel in present)
 
 
 def _refused(*_: Any, **__: Any) -> Any:
@@ -60,6 +63,12 @@ def _with_mask(original: Any, mode: Any, operator: OpOverload, values: torch.Ten
         return torch.empty_like(values), torch.empty_like(values, dtype=torch.bool)
 
 
+def _unbound(original: Any, values: torch.Tensor, dim: int = 0) -> tuple[torch.Tensor, ...]:
+    # NOTE: torch squeezes each of the parts, which does nothing where it does not know that their size is 1 (seen in 2.13).
+    del original
+    return tuple(values.select(dim, index) for index in range(values.shape[dim]))
+
+
 _KERNELS: list[tuple[Symbol, Callable[..., Any]]] = [
     (Symbol(f"torch.ops:aten.{name}.default", without="fake quantization with dynamic sizes cannot be captured"), kernel)
     for name, kernel in (
@@ -71,3 +80,6 @@ _KERNELS: list[tuple[Symbol, Callable[..., Any]]] = [
     )
 ]
 """The operators without a fake kernel, and ours."""
+
+_DECOMPOSITIONS = [(Symbol("torch.ops:aten.unbind.int", without="the parts of a dynamic dim have a dim too many"), _unbound)]
+"""The operators whose decomposition, which is their fake kernel, errs; and ours."""

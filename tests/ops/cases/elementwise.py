@@ -94,6 +94,13 @@ CASES: dict[str, Case] = {
     "bools-and-numbers": dynamic(lambda a, b: (a > 0, b >= 1, a < 1, b <= 0, a == 1, b != 0, a.logical_not()), BOOLS),
     "extrema": dynamic(lambda a, b: (torch.min(a, b), torch.max(a, b), torch.fmin(a, b), torch.fmax(a, b)), PAIR),
     "extrema-of-ints": dynamic(lambda a, b: (torch.fmin(a, b), torch.fmax(a, b)), INTS),
+    "bools-that-are-known": static(
+        lambda x: [
+            *(torch.zeros_like(x).masked_fill(torch.zeros_like(x) > 0, 0), torch.zeros_like(x).masked_fill(x, 0)),
+            *(torch.ones_like(x).masked_fill(torch.ones_like(x) > 0, 0), torch.zeros_like(x) | torch.zeros_like(x)),
+        ],
+        (torch.tensor([[True, False]]),),
+    ),
     "isin": dynamic(
         lambda a, b: [
             *(torch.isin(a, b), torch.isin(a.round(), b.round(), invert=True), torch.isin(a, b, assume_unique=True)),

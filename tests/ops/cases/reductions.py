@@ -139,6 +139,14 @@ CASES: dict[str, Case] = {
     "kthvalue": dynamic(lambda x: (*x.kthvalue(2), *x.kthvalue(3, 0, True), *x.sum().kthvalue(1), *x.kthvalue(x.size(1) // 2, 1)), X),
     "extrema": dynamic(lambda x: (x.amax(), *x.aminmax(dim=1), *torch.std_mean(x)), X),
     "singles": static(lambda x: (x.softmax(0), x.cumsum(0), x.median()), (randn(1),)),
+    "median-of-none": dynamic(
+        lambda x: [
+            each.nan_to_num(99.0)
+            for y in (x, x.clamp(max=1), torch.where(x > 0.5, torch.nan, x))
+            for each in (y[x > 1].median(), y[x > 1].nanmedian(), y[x < 1].median(), y[x < 1].nanmedian())
+        ],
+        (torch.linspace(-1, 0.9, 12).reshape(3, 4),),
+    ),
     "nanmedian": dynamic(
         lambda x: [
             result

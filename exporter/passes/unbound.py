@@ -1,0 +1,24 @@
+"""The parts of a dynamic dim, one by one: as many as when the program was captured, which a finding tells."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from .graphs import arguments
+
+
+def decomposition(node: torch.fx.Node) -> Callable[..., list[Tensor]] | None:
+    """The decomposition of an `unbind` whose dim has a symbolic size; None for other nodes."""
+    if node.target is not torch.ops.aten.unbind.int:
+        return None
+    given = arguments(node)
+    size = given["self"].meta["val"].shape[given["dim"]]
+    return functools.partial(_selected, len(node.meta["val"])) if isinstance(size, torch.SymInt) else None
+
+
+def _selected(count: int, self: Tensor, dim: int = 0) -> list[Tensor]:
+    return [self.select(dim, index) for index in range(count)]
