@@ -34,7 +34,7 @@ def leaky_relu(self: ir.Value, negative_slope: Any = 0.01) -> Any:
 
 
 @translates("aten::elu")
-def elu(self: ir.Value, alpha: Any = 1.0, scale: Any = 1.0, input_scale: Any = 1.0) -> Any:
+def elu(self: ir.Value, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Any:
     """aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor. The scalars may depend on sizes."""
     if _is_attribute(alpha, self) and input_scale == 1:
         result = op.Elu(self, alpha=float(alpha))
