@@ -120,7 +120,8 @@ def _order(body: Body) -> None:
         f"{name}.topk({size}, {axis}).values",
         f"{name}.kthvalue(1, {axis}).values",
         f"{name}.kthvalue({name}.shape[{axis}], {axis}).values",
-        f"{name}.median({axis}).values",
+        # NOTE: eager mode takes the elements of another dim for those of an expanded one (seen in torch 2.13).
+        f"{name}.contiguous().median({axis}).values",
         f"{name}.median()",
         f"{name}.mode({axis}).values",
         f"torch.searchsorted({name}.flatten().sort().values, {body.pick(is_number, exact=True)}, right={flag})",

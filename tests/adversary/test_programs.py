@@ -33,6 +33,8 @@ from onnxplain.diagnostics import Diagnostic
 _TRIES = 12
 _SIZES = 3
 """At how many other sizes a model runs."""
+_LONG = 20.0
+"""The seconds from which on a run shows the program."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -266,6 +268,8 @@ def main(seed: int, number: int, folder: pathlib.Path) -> None:
             least = smallest(made, verdict.kind, folder, f"smallest_{seed}_{index}")
             inputs = [f"{each.name}: {each.dtype}{list(each.sizes)}" for each in made.inputs]
             print(f"# {index} of seed {seed}: {verdict.kind}: {verdict.detail}", *inputs, least.source(), sep="\n", flush=True)  # noqa: T201
+        if verdict.seconds > _LONG:
+            print(f"# {index} of seed {seed} took {verdict.seconds:.1f} s", made.source(), sep="\n", flush=True)  # noqa: T201
         if len(seconds) in (number, 250) or len(seconds) % 1000 == 0:
             median, decile, worst = statistics.median(seconds), statistics.quantiles(seconds, n=10)[-1], max(seconds)
             print(f"{len(seconds)} programs: {dict(kinds)}, at {others} other sizes; refused by {dict(rules.most_common())}")  # noqa: T201

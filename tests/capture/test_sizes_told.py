@@ -62,6 +62,20 @@ def test_a_decision_by_sizes_is_told(load: Load, body: str, constraints: list[st
     assert told(program) == constraints
 
 
+def test_a_loop_on_a_size_tells_the_least_size_as_well(load: Load) -> None:
+    body = "count = max(x.shape[1], 4)\nwhile count > 2:\n    count //= 2\nreturn x * count"
+    model, program = exported(load, body, [(3, 8), (1,)], ({0: Dim("B"), 1: Dim("T")}, None))
+    assert told(program) == ["T >= 6 and T <= 11"]
+    for size in (6, 11):
+        x = torch.rand(2, size)
+        torch.testing.assert_close(program(x, torch.rand(1))[0], model(x, None))
+
+
+def test_further_parts_for_size_one_are_told(load: Load) -> None:
+    body = "return torch.cat([part * index for index, part in enumerate(x.split(x.shape[0] * 3, 1))], 1)"
+    assert told(exported(load, body, [(4, 4), (1,)], ({0: Dim("B")}, None))[1]) == ["B >= 2"]
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -235,9 +235,12 @@ def _limits(
         if not call.counts:
             return call.differs(node.meta.get("val"), others)
         count = call.parts(others)
-        # NOTE: where size 1 makes a part smaller than the graph says, the model runs all the same; not so without the part.
-        lacks = size > 1 or not call.used or count is None or count <= call.used[-1]
-        return count not in (parts, None) and lacks and call.differs(node.meta.get("val"), others)
+        if count is None or count == parts:
+            return False
+        # NOTE: where size 1 makes a part smaller than the graph says, the model runs all the same; not so without the part, or with
+        # further parts where a loop takes all.
+        matters = size > 1 or not call.used or count <= call.used[-1] or (count > len(call.used) and len(call.used) == parts)
+        return matters and call.differs(node.meta.get("val"), others)
 
     one = [{**sizes, symbol: 1}] if sizes[symbol] > 1 and call.counts else []
     for relation, step, tried in (">=", -1, [*smaller(symbol, sizes), *one]), ("<=", 1, larger(symbol, sizes)):

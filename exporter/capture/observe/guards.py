@@ -260,7 +260,15 @@ class Guards:
             if any(guard.asked_by_python for guard in exact) and any(holds(relation, each) is False for each in smaller_sizes):
                 continue
             if (guard := next(iter(exact), None) or self.decisive(dim)) is not None:
-                yield limit, guard
+                yield self._with_least(limit, guard, symbol, smaller_sizes), guard
+
+    def _with_least(self, limit: Limit, guard: Guard, symbol: sympy.Symbol | None, smaller: Sequence[Sizes]) -> Limit:
+        """`limit` with the least size for which Python takes the same way at the line of `guard`, if it tells the largest only."""
+        if limit.most is None or limit.least is not None or not guard.asked_by_python:
+            return limit
+        asked = [each for each in self.made if each.stack[-1:] == guard.stack[-1:] and each.relation.free_symbols == {symbol}]
+        excluded = [size for sizes in smaller for size in sizes.values() if any(holds(each.relation, sizes) is False for each in asked)]
+        return dataclasses.replace(limit, least=max(excluded) + 1) if excluded else limit
 
     def checks(self) -> Iterator[tuple[sympy.Basic, tuple[Location, ...]]]:
         """The relations between data-dependent numbers that the graph checks when it runs, each with its stack."""
