@@ -25,6 +25,7 @@ from . import (
     backward,
     composites,
     dynamic_products,
+    empty_normalizations,
     empty_reductions,
     fourier,
     linear_algebra,
@@ -89,7 +90,8 @@ def _needs_decomposition(node: torch.fx.Node, registry: OnnxRegistry) -> bool:
 
 def _in_place_of_a_translation(node: torch.fx.Node) -> Callable[..., Any] | None:
     """The decomposition for a node that the translation of its operator does not fit."""
-    return empty_reductions.decomposition(node) or antialiasing.decomposition(node) or unbound.decomposition(node)
+    found = (each.decomposition(node) for each in (empty_reductions, empty_normalizations, antialiasing, unbound))
+    return next((each for each in found if each is not None), None)
 
 
 def _decomposition(context: DiagnosticContext, node: torch.fx.Node, wanted: _Wanted) -> torch.fx.GraphModule | None:
