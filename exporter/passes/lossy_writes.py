@@ -9,7 +9,7 @@ from onnxplain.registry import qualified_name
 from onnxplain.rules import MutationNotRemoved
 from onnxplain.source import locations
 from onnxplain.torch_internals import shape_env
-from onnxplain.torch_internals.symbolic_expressions import number_at
+from onnxplain.torch_internals.symbolic_expressions import expression_of, number_at
 
 from . import aliases
 from .graphs import all_nodes, arguments, mutates
@@ -81,7 +81,9 @@ def _overlaps(node: torch.fx.Node) -> bool:
         return False
     sizes = [*value.shape, *value.stride()]
     symbolic = [each for each in sizes if isinstance(each, torch.SymInt)]
-    example = shape_env.examples(shape_env.of(symbolic[0])) if symbolic else {}
+    known = shape_env.examples(shape_env.of(symbolic[0])) if symbolic else {}
+    # NOTE: data decide the other sizes, of which any will do.
+    example = {symbol: known.get(symbol, 4) for each in symbolic for symbol in expression_of(each).free_symbols}
     numbers = [number_at(each, example) for each in sizes]
     dims = sorted((stride, size) for size, stride in zip(numbers[: value.ndim], numbers[value.ndim :], strict=True) if size > 1)
     reach = 0

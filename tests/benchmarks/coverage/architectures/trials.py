@@ -83,13 +83,13 @@ def run(trial: Trial) -> Result:
     if isinstance(made, Result):
         return made
     program, told = made
-    for given, eager in zip(inputs, wanted, strict=True):
+    for given, eager, size in zip(inputs, wanted, sizes, strict=True):
         try:
             apart = _problem(list(program(*given.args, **given.kwargs)), eager, compares_values=repeats)
         except Exception as error:  # noqa: BLE001  ONNX Runtime's errors have no common class
             return told or Result(Outcome.NO_KERNEL.value, message=first_line(error.__cause__ or error))
         if apart:
-            at = " ".join(f"{name}={size}" for name, size in sizes[inputs.index(given)].items())
+            at = " ".join(f"{name}={value}" for name, value in size.items())
             return told or Result(Outcome.DIFFERENT.value, message=f"{apart} at {at or 'the example'}")
     return Result(Outcome.OK.value)
 
