@@ -243,6 +243,7 @@ def _export(model: torch.nn.Module, request: Request, *, strict: bool, below_aut
         shape_env.without_asserts(),
         shape_env.without_empty_inputs(),
         shape_env.without_checks_of_quotients(),
+        shape_env.without_unsolved_constraints(),
         # NOTE: with this option, an example of size 1 does not fix a dynamic dim.
         config.switched_on(config.SIZE_ONE),
         contextlib.nullcontext() if strict else _for_python(model),

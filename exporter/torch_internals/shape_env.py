@@ -55,6 +55,10 @@ _DECIDED = Symbol(
     without="a branch that only an empty input would take stops a capture if the size depends on data as well",
     names=("unbacked_only", "var_to_range"),
 )
+_SOLVE = Symbol(
+    "torch.fx.experimental.symbolic_shapes:DimConstraints.solve",
+    without="models with relations between sizes that torch's solver cannot solve cannot be captured",
+)
 _OWN_FILES = Symbol(
     "torch.fx.experimental.symbolic_shapes:uninteresting_files",
     without="messages of torch may name a line of onnxplain",
@@ -223,6 +227,26 @@ def without_checks_of_quotients() -> Iterator[None]:
         return bool(original(expression)) or divides_to_float(expression)
 
     with wrapped(Slot(symbolic_shapes, _HAS_NO_NODE.name), has_no_node):
+        yield
+
+
+@contextlib.contextmanager
+def without_unsolved_constraints() -> Iterator[None]:
+    """While it is open, relations that torch's solver cannot solve do not end a capture: `n / 4 == (n / 2) // 2` has a division in it.
+
+    The guards have them all the same.
+    """
+    if not _SOLVE.is_present:
+        yield
+        return
+
+    from torch.fx.experimental.symbolic_shapes import DimConstraints
+
+    def solve(original: Callable[..., Any], constraints: Any) -> None:
+        with contextlib.suppress(NotImplementedError):
+            original(constraints)
+
+    with wrapped(Slot(DimConstraints, _SOLVE.path.rpartition(".")[2]), solve):
         yield
 
 

@@ -1,9 +1,10 @@
-"""`int(...)`, `float(...)`, `isinstance(...)` and `type(...)` of sizes in a model's code.
+"""`int(...)`, `float(...)`, `isinstance(...)` and `type(...)` of sizes, and `len(...)` of tensors, in a model's code.
 
 Python makes plain numbers of sizes with the first two, which fixes them. While `kept` is open, the two names stand for classes of the same
 behaviour that leave symbolic sizes symbolic. A symbolic size is no instance of `int`, so that a model goes another way than in eager mode.
 While `classes_kept` is open, `isinstance` and `type` stand for what takes it for one; `type` also gives the tensors in a capture, which are
-of another class, their class of eager mode. Both concern some modules only.
+of another class, their class of eager mode. `len`, which can only return a plain number, stands for what returns the size. Both concern
+some modules only.
 """
 
 from __future__ import annotations
@@ -94,6 +95,12 @@ class _Type(builtins.type, metaclass=_Class):
 
 _Type.__name__ = "type"
 
+
+def _len(value: Any, /) -> Any:
+    size = value.shape[0] if isinstance(value, torch.Tensor) and value.ndim else None
+    return size if builtins.isinstance(size, torch.SymInt) else builtins.len(value)
+
+
 _CONVERSIONS: dict[str, type] = {"int": _Int, "float": _Float}
 _COMPARED = frozenset({"int", "float", "bool", "Tensor", "Parameter"})
 """The names of the classes that a symbolic size, or a tensor of a capture, is not of."""
@@ -111,12 +118,14 @@ def kept(model: torch.nn.Module, names: Mapping[str, Collection[str]]) -> Abstra
 
 
 def classes_kept(functions: Iterable[types.FunctionType]) -> AbstractContextManager[None]:
-    """While it is open, symbolic sizes are instances of `int` to `functions`, and to others in their modules."""
+    """While it is open, symbolic sizes are instances of `int` to `functions` and to others in their modules, and `len` returns them."""
     asking: list[tuple[dict[str, Any], str, Any]] = []
     for function in functions:
         named = global_names(function.__code__)
         if "isinstance" in named:
             asking.append((function.__globals__, "isinstance", _isinstance))
+        if "len" in named:
+            asking.append((function.__globals__, "len", _len))
         if "type" in named and not named.isdisjoint(_COMPARED):
             asking.append((function.__globals__, "type", _Type))
     return _standing_for(asking)

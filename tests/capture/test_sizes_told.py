@@ -481,3 +481,24 @@ torch.library.register_fake("partly::parts", lambda x: [part.clone() for part in
 def test_a_fake_kernel_may_use_tensors_with_data(load: Load) -> None:
     _, program = exported(load, "return torch.cat(torch.ops.partly.parts(x)) + 1", [(4,), (1,)], ({0: "B"}, None))
     assert "B >= 3 and B <= 4" in told(program)
+
+
+@pytest.mark.parametrize("shapes", [({2: Dim.DYNAMIC, 3: Dim.DYNAMIC},), ({2: "H", 3: "W"},), ({2: Dim("H"), 3: Dim("W")},), True])
+def test_relations_that_the_solver_of_torch_cannot_solve(shapes: Any) -> None:
+    class Steps(torch.nn.Module):
+        """Halves its input in two ways, whose sizes are equal for some sizes only."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.steps = torch.nn.ModuleList(torch.nn.Conv2d(3, 3, 3, 2, 1) for _ in range(3))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            first, second, third = self.steps
+            y = first(x)
+            pooled = torch.nn.functional.max_pool2d(y, 2, 2)
+            return torch.nn.functional.max_pool2d(pooled + second(y), 2, 2) + third(second(y))
+
+    model = Steps()
+    program = onnxplain.export(model, (torch.randn(2, 3, 64, 64),), dynamic_shapes=shapes)
+    x = torch.randn(2, 3, 96, 128)
+    torch.testing.assert_close(program(x)[0], model(x), rtol=1e-4, atol=1e-5)

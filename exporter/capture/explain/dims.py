@@ -189,8 +189,8 @@ def narrowed(request: Request, error: Exception | None, guards: Guards) -> Reque
     If the solver itself failed, the dims keep their names without their ranges, and `undelivered` finds what the model assumes of them.
     """
     refined = {} if error is None else _refined(error, request)
-    if not refined and unsolved(error):
-        return dataclasses.replace(request, shapes=request.shapes.replaced(dict.fromkeys(_ranges(request), Dim.AUTO)))
+    if not refined and error is not None and (unsolved(error) or violates(error)):
+        return dataclasses.replace(request, shapes=request.shapes.replaced(dict.fromkeys(request.shapes.dynamic, Dim.AUTO)))
     if not refined:
         return None
     # NOTE: the solver suggests a number for a dim if it cannot simplify the guards, even if none of them fixes the dim.
