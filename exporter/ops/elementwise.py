@@ -291,7 +291,16 @@ def _rest(a: Any, b: Any) -> tuple[Any, Any]:
 @translates("aten::pow.Tensor_Scalar", "aten::pow.Tensor_Tensor")
 def power(self: ir.Value, exponent: Any) -> Any:
     """aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor."""
-    return op.Pow(self, exponent)
+    return op.Pow(self, int(exponent) if isinstance(exponent, bool) else exponent)
+
+
+@translates("aten::xlogy.Tensor", "aten::xlogy.Scalar_Other", "aten::xlogy.Scalar_Self")
+def xlogy(self: Any, other: Any) -> Any:
+    """aten::xlogy.Tensor(Tensor self, Tensor other) -> Tensor. `self` times the logarithm of `other`; 0 where `self` is 0, but for NaN."""
+    like = self if isinstance(self, ir.Value) else other
+    factor, number, zero = (each if isinstance(each, ir.Value) else op.CastLike(float(each), like) for each in (self, other, 0))
+    product = op.Where(op.Equal(factor, zero), zero, op.Mul(factor, op.Log(number)))
+    return op.Where(op.IsNaN(number), number, product)
 
 
 @translates("aten::float_power.Tensor_Scalar", "aten::float_power.Tensor_Tensor", "aten::float_power.Scalar")
@@ -351,6 +360,10 @@ def logical_not(self: ir.Value) -> Any:
 @translates("aten::where.self", "aten::where.ScalarOther", "aten::where.ScalarSelf", "aten::where.Scalar")
 def where(condition: ir.Value, self: Any, other: Any) -> Any:
     """aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor."""
+    if not isinstance(self, ir.Value) and not isinstance(other, ir.Value):
+        # NOTE: bools as integers, since ONNX Runtime has no kernel for them.
+        number = float if isinstance(self, float) or isinstance(other, float) else int
+        self, other = number(self), number(other)
     return op.Where(condition, self, other)
 
 

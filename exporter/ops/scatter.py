@@ -69,6 +69,14 @@ def scatter(self: ir.Value, dim: int, index: ir.Value, src: ir.Value) -> Any:
     return _scattered(self, dim, index, src, "none")
 
 
+@translates("aten::scatter.value")
+def scatter_value(self: ir.Value, dim: int, index: ir.Value, value: Any) -> Any:
+    """aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor. As `scatter`; the value may depend on a size."""
+    sources = op.Expand(op.CastLike(value, self), op.Shape(index))
+    sources.shape = index.shape
+    return _scattered(self, dim, index, sources, "none")
+
+
 @translates("aten::scatter_add")
 def scatter_add(self: ir.Value, dim: int, index: ir.Value, src: ir.Value) -> Any:
     """aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor. Shapes as for `scatter`."""

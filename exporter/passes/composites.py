@@ -87,6 +87,11 @@ def _searchsorted(sorted_sequence: Tensor, self: float, **options: Any) -> Tenso
     return torch.searchsorted(sorted_sequence, number, **options)
 
 
+def _bucketize(self: float, boundaries: Tensor, **options: Any) -> Tensor:
+    """aten::bucketize.Scalar: as `_searchsorted`."""
+    return _searchsorted(boundaries, self, **options)
+
+
 def _isin(elements: Tensor, test_elements: Tensor, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
     """aten::isin: each element is compared with each of the others. The translation of a search would do that as well."""
     del assume_unique
@@ -110,6 +115,7 @@ def _random(self: Tensor, start: int = 0, end: int | None = None, generator: tor
 
 _BY_NAME: Mapping[tuple[str, str], Callable[..., Any]] = {
     ("_pdist_forward", "default"): _pdist,
+    ("bucketize", "Scalar"): _bucketize,
     ("isin", "Tensor_Tensor"): _isin,
     ("pdist", "default"): _pdist,
     ("random", "default"): _random,

@@ -54,6 +54,8 @@ _WRAP = frozenset({"aten::div", "aten::divide", "aten::floor_divide"})
 _INTEGERS = frozenset({torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64})
 _SYMBOLIC = {torch.SymInt: torch.int64, torch.SymFloat: torch.float32, torch.SymBool: torch.bool}
 """The dtypes of numbers that are computed from sizes, in ONNX."""
+_LIKE = {torch.SymInt: 0, torch.SymFloat: 0.0, torch.SymBool: False}
+"""Python numbers of the types of such numbers."""
 _MASKS = frozenset({"condition", "mask"})
 """The names of arguments that stay bool."""
 
@@ -103,7 +105,7 @@ def _compute_dtype(node: torch.fx.Node) -> torch.dtype | None:
     names = _operands(node.target)
     operands = [_value(argument) for name, argument in _arguments(node) if name in names]
     # NOTE: the type of a number counts, not its value.
-    numbers = [0 if isinstance(value, torch.SymInt) else False if isinstance(value, torch.SymBool) else value for value in operands]
+    numbers = [_LIKE.get(type(value), value) for value in operands]
     known = [value for value in numbers if isinstance(value, torch.Tensor | int | float | complex)]
     tensors = [value for value in known if isinstance(value, torch.Tensor)]
     if len(known) != 2 or not tensors:

@@ -101,6 +101,34 @@ CASES: dict[str, Case] = {
         ],
         (torch.tensor([[True, False]]),),
     ),
+    "choices-between-numbers": dynamic(
+        lambda a, b: [
+            torch.where(a > b, *numbers)
+            for numbers in ((0, -math.inf), (0.5, 1), (True, 2), (True, 2.5), (True, False), (a.shape[0], 2.5), (a.shape[0] / 3, 2))
+        ],
+        PAIR,
+    ),
+    "comparisons-with-quotients-of-sizes": dynamic(
+        lambda a, b: [
+            *(a < a.shape[0] / 3, a >= a.shape[0] / 3, a == a.shape[0] / 2, a != a.shape[0] / 2, (a > 2) < a.shape[0] / 3),
+            *(torch.isin(a, a.shape[0] / 2), torch.bucketize(2.5, b[0].sort()[0]), torch.bucketize(a.shape[0], b[0].sort()[0], right=True)),
+            a.scatter(0, a.long() * 0, a.shape[0]),
+        ],
+        INTS,
+    ),
+    "xlogy": dynamic(
+        lambda a, b: [
+            *(
+                torch.xlogy(a, b.abs()),
+                torch.xlogy(a, 2),
+                torch.xlogy(a, True),
+                torch.xlogy(-3, b.abs()),
+                torch.xlogy(a * 0, b * 0 - 1).isnan(),
+            ),
+            *(torch.xlogy(a.half(), 2.5).sign(), torch.xlogy((a > 0).int(), 2.5), torch.xlogy(a * 0, b * 0), a**True),
+        ],
+        PAIR,
+    ),
     "isin": dynamic(
         lambda a, b: [
             *(torch.isin(a, b), torch.isin(a.round(), b.round(), invert=True), torch.isin(a, b, assume_unique=True)),
