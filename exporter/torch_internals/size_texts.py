@@ -65,8 +65,11 @@ def watched(is_models: Callable[[str], bool], on_text: Callable[[], None], on_ha
         return original(size) if spelling is Spelling.SYMBOL else repr(int(size) if spelling is Spelling.FIXED else size.node.hint)
 
     def key(original: Callable[[Any], int], size: Any) -> int:
-        if not (is_asked() and size.node.has_hint()):
+        if not is_asked():
             return original(size)
+        if not size.node.has_hint():
+            # NOTE: torch refuses this as it refuses other uses of the data, and the finding is about data.
+            return hash(int(size))
         on_hash()
         return hash(int(size)) if _SPELLING.get() is Spelling.FIXED else original(size)
 

@@ -134,6 +134,13 @@ def test_a_failure_of_another_kind_is_told_as_it_is(load: Load, marked: Marked) 
     assert [(each.rule.id, each.location and each.location.line) for each in failed.value.log.findings] == [("OXP1001", marked("here")[0])]
 
 
+def test_a_lookup_by_a_number_from_data_is_about_the_data(load: Load, marked: Marked) -> None:
+    model = load(SOURCE.format("y = len(set((x > 0).sum(1).tolist()))  # here")).Net().eval()
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(model, (torch.randn(5, 4),))
+    assert [(each.rule.id, each.location and each.location.line) for each in failed.value.log.findings] == [("OXP1002", marked("here")[0])]
+
+
 def test_sizes_have_their_own_texts_and_no_hash_afterwards(load: Load) -> None:
     text, key = torch.SymInt.__repr__, torch.SymInt.__hash__
     model = load(SOURCE.format(DECIDE["a key"])).Net().eval()
