@@ -22,7 +22,7 @@ def model_from_configuration(module: torch.nn.Module, write: _Write) -> Expressi
         module: Any module.
         write: Writes a value of the configuration, or raises `Unknown`.
     """
-    # NOTE: attributes of the user's classes may do anything.
+    # NOTE: attributes of a model's classes may do anything.
     config = None if is_users(type(module)) else getattr(module, "config", None)
     if config is None or not hasattr(module, "save_pretrained"):
         return None
