@@ -142,17 +142,25 @@ def conv_transpose(
         for each, pair in zip(wanted, zip(strides, dilations, strict=True), strict=True)
     ]
 
+    # NOTE: ONNX Runtime pads less than the stride (seen in 1.31). Beyond, fewer elements are cut off at the end, or zeros follow.
+    beyond = [each if each >= step else 0 for each, step in zip(most, strides, strict=True)]
+    cut = [max(pad - each, 0) for pad, each in zip(pads, beyond, strict=True)]
+    zeros = [max(each - pad, 0) for pad, each in zip(pads, beyond, strict=True)]
+
     def transposed(batch: ir.Value) -> Any:
         result = op.ConvTranspose(
             batch,
             weight,
-            bias,
+            None if any(zeros) else bias,
             strides=strides,
-            pads=[*pads, *pads],
-            output_padding=most,
+            pads=[*pads, *cut],
+            output_padding=[each - more for each, more in zip(most, beyond, strict=True)],
             dilations=dilations,
             group=_fixed(groups),
         )
+        if any(zeros):
+            result = op.Pad(result, [*[0] * (len(zeros) + 4), *zeros])
+            result = result if bias is None else op.Add(result, op.Unsqueeze(bias, list(range(1, len(zeros) + 1))))
         for axis, (padded, each) in enumerate(zip(most, wanted, strict=True), start=2):
             if isinstance(each, ir.Value):
                 size = op.Shape(result, start=axis, end=axis + 1)

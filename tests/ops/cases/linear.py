@@ -135,6 +135,14 @@ CASES: dict[str, Case] = {
     "conv-transpose1d-padded-by-size": dynamic(
         lambda x: functional.conv_transpose1d(x, torch.ones(8, 4, 3), stride=3, output_padding=(x.shape[2] % 3,)), X
     ),
+    "conv-transpose-padded-beyond-the-stride": dynamic(
+        lambda x: [
+            functional.conv_transpose1d(x, torch.ones(8, 2, 3), bias, padding=padding, output_padding=2, groups=2, dilation=3)
+            for padding in (0, 1, 4)
+            for bias in (None, torch.arange(4.0))
+        ],
+        X,
+    ),
     "conv-transpose2d": dynamic(layer(nn.ConvTranspose2d(4, 6, 3, groups=2, dilation=2)), IMAGE),
     "conv-transpose3d": static(layer(nn.ConvTranspose3d(2, 3, 2, stride=2)), (randn(2, 4, 5, 3),)),
     "convolution": dynamic(
