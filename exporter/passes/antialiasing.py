@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -51,7 +52,15 @@ def _resized(
         _weights(weigh, size, new, align_corners, factor, wide)
         for size, new, factor in zip(self.shape[2:], output_size, (scales_h, scales_w), strict=True)
     )
-    return (rows @ (wide @ columns.mT)).to(self.dtype)
+    return _times(_times(wide, columns).mT, rows).mT.to(self.dtype)
+
+
+def _times(values: Tensor, matrix: Tensor) -> Tensor:
+    """The products of `matrix` and the vectors along the last dim."""
+    # NOTE: torch 2.11 decomposes a product of tensors with more dims for fixed sizes only.
+    *rest, size = values.shape
+    product = values.reshape(math.prod(rest), size) @ matrix.mT
+    return product.reshape(*rest, matrix.shape[0])
 
 
 _OURS: Mapping[OpOverload, Callable[..., Tensor]] = {
