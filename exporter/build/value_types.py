@@ -8,6 +8,7 @@ import onnx_ir as ir
 import torch
 from onnx_ir.tensor_adapters import from_torch_dtype
 
+from onnxplain.recording import SIZE
 from onnxplain.request import DimNames
 
 
@@ -33,6 +34,8 @@ class ValueTypes:
             if isinstance(fake, torch.Tensor) and fake.is_complex():
                 shape.append(2)
             value.shape = ir.Shape([self._dim_names.of(dim) for dim in shape])
+            if isinstance(fake, torch.SymInt):
+                value.meta[SIZE] = fake
         return value
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import onnx_ir as ir
 
-from onnxplain.recording import op
+from onnxplain.recording import SIZE, op
+from onnxplain.torch_internals import shape_env
 
 from . import emit, translates
 
@@ -26,7 +27,13 @@ def view(self: ir.Value, size: Sequence[Any]) -> Any:
     if len(symbolic) == 1 and all(each > 0 for each in known):
         # NOTE: one size follows from the others, so the shape can be a constant.
         size = [-1 if position in symbolic else each for position, each in enumerate(size)]
-    return op.Reshape(self, size, allowzero=1 if 0 in known else None)
+    # NOTE: without `allowzero`, a size that turns out to be 0 would be that of the input there.
+    zero = 0 in known or (len(symbolic) > 1 and any(_may_be_zero(size[position]) for position in symbolic))
+    return op.Reshape(self, size, allowzero=1 if zero else None)
+
+
+def _may_be_zero(size: ir.Value) -> bool:
+    return SIZE in size.meta and shape_env.may_be_zero(size.meta[SIZE])
 
 
 @translates("aten::split.sizes")

@@ -25,6 +25,7 @@ from . import (
     backward,
     composites,
     dynamic_products,
+    empty_inputs,
     empty_normalizations,
     empty_reductions,
     fourier,
@@ -90,7 +91,7 @@ def _needs_decomposition(node: torch.fx.Node, registry: OnnxRegistry) -> bool:
 
 def _in_place_of_a_translation(node: torch.fx.Node) -> Callable[..., Any] | None:
     """The decomposition for a node that the translation of its operator does not fit."""
-    found = (each.decomposition(node) for each in (empty_reductions, empty_normalizations, antialiasing, unbound))
+    found = (each.decomposition(node) for each in (empty_inputs, empty_reductions, empty_normalizations, antialiasing, unbound))
     return next((each for each in found if each is not None), None)
 
 

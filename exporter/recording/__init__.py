@@ -5,12 +5,13 @@ from .operators import Operators, op
 from .recorder import Recorder, current, recording
 from .semantics import LIMIT
 from .signatures import UnknownArgument
-from .tensor import VECTOR, Tensor
+from .tensor import SIZE, VECTOR, Tensor
 
 __all__ = [
     "FIXED",
     "LIMIT",
     "RANDOM",
+    "SIZE",
     "VECTOR",
     "Operators",
     "Recorder",

@@ -16,7 +16,7 @@ import onnx_ir as ir
 from onnxplain.torch_internals import onnxscript_calls
 from onnxplain.torch_internals.put_back import put_back
 
-from . import dtypes, folding, operators, signatures
+from . import axes, dtypes, folding, operators, signatures
 from .operators import op
 from .python_values import TENSORS, attribute, plain, tensor
 from .semantics import LIMIT
@@ -125,7 +125,7 @@ class Recorder:
             return self._with_casts(signature, inputs, attributes, outputs, types, stand_ins)
         flat = self._flat_inputs(inputs, types)
         if outputs == 1 and not signature.domain:
-            shorter, attributes = folding.shortened(signature.name, flat, attributes)
+            shorter, attributes = axes.from_front(signature.name, *folding.shortened(signature.name, flat, attributes))
             flat = [self._tensor_constant(ir.Tensor(each)) if isinstance(each, np.ndarray) else each for each in shorter]
             simpler = folding.simplify(signature.name, flat, attributes)
             if simpler is not None:

@@ -12,6 +12,10 @@ VECTOR = "vector"
 """Key, in the `meta` of a scalar, of the same number as a tensor of one element. Shapes are made of such tensors."""
 
 
+SIZE = "size"
+"""Key, in the `meta` of a scalar, of the symbolic size (torch.SymInt) that it is."""
+
+
 class Tensor(ir.Value):
     """An ONNX value on which translations may use Python's operators. They become ONNX nodes, with ONNX's broadcasting."""
 

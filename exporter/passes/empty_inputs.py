@@ -1,0 +1,70 @@
+"""Operators whose ONNX Runtime kernels fail on empty tensors (seen in 1.31): Scan, Einsum and a pool over everything.
+
+A Scan takes one element more along each dim that may be empty, and the result leaves it out.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from onnxplain.torch_internals import shape_env
+from onnxplain.torch_internals.decompositions import decomposition_of
+from onnxplain.torch_internals.operators import OpOverload
+
+from .graphs import arguments
+
+_aten = torch.ops.aten
+_RUNNING = frozenset({_aten.cumprod.default, _aten.cummax.default, _aten.cummin.default, _aten.logcumsumexp.default})
+"""Operators whose results have the shape of their input. What is appended to a dim changes nothing before it."""
+_MEAN_POOLS = frozenset({_aten.adaptive_avg_pool1d.default, _aten.adaptive_avg_pool2d.default, _aten.adaptive_avg_pool3d.default})
+
+
+def _appended(x: Tensor, dims: Sequence[int]) -> Tensor:
+    for dim in dims:
+        x = torch.cat([x, x.new_ones([1 if at == dim else size for at, size in enumerate(x.shape)])], dim)
+    return x
+
+
+def _shortened(x: Tensor, dims: Sequence[int]) -> Tensor:
+    for dim in dims:
+        x = x.narrow(dim, 0, x.shape[dim] - 1)
+    return x
+
+
+def _running(operator: OpOverload, dims: Sequence[int], self: Tensor, *args: Any, **kwargs: Any) -> Any:
+    results = operator(_appended(self, dims), *args, **kwargs)
+    return tuple(_shortened(each, dims) for each in results) if isinstance(results, tuple) else _shortened(results, dims)
+
+
+def _mean(pooled: int, self: Tensor, output_size: Sequence[int]) -> Tensor:
+    del output_size
+    return self.mean(list(range(-pooled, 0)), keepdim=True)
+
+
+def decomposition(node: torch.fx.Node) -> Callable[..., Any] | None:
+    """The decomposition for a node of these operators whose input may be empty where it matters; None for others."""
+    target = node.target
+    if not isinstance(target, OpOverload):
+        return None
+    if target in _RUNNING:
+        empty = _may_be_empty(node.args[0])
+        return functools.partial(_running, target, empty) if empty else None
+    if target in _MEAN_POOLS:
+        size = arguments(node)["output_size"]
+        pools_all = all(each == 1 for each in size) and _may_be_empty(node.args[0])
+        return functools.partial(_mean, len(size)) if pools_all else None
+    if target is _aten.einsum.default:
+        operands = arguments(node)["tensors"]
+        return decomposition_of(target) if any(_may_be_empty(each) for each in operands) else None
+    return None
+
+
+def _may_be_empty(argument: Any) -> list[int]:
+    """The dims that may have size 0."""
+    value = argument.meta.get("val") if isinstance(argument, torch.fx.Node) else None
+    return [dim for dim, size in enumerate(value.shape) if shape_env.may_be_zero(size)] if isinstance(value, Tensor) else []

@@ -1,0 +1,42 @@
+"""Operators on tensors that may be empty, at sizes for which kernels of ONNX Runtime fail or end the process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch.nn import functional
+
+import onnxplain
+
+MODELS: dict[str, Callable[[torch.Tensor], object]] = {
+    "running product": lambda x: x.cumprod(1),
+    "running product of rows that may be none": lambda x: x.T.cumprod(1),
+    "running largest": lambda x: tuple(x.cummax(1)),
+    "running smallest": lambda x: tuple(x.T.cummin(0)),
+    "running logsumexp": lambda x: x.logcumsumexp(1),
+    "contraction of nothing": lambda x: torch.einsum("ij,kj->ik", x, x),
+    "contraction to nothing": lambda x: torch.einsum("ij,ik->jk", x, x),
+    "pool": lambda x: functional.adaptive_avg_pool1d(x[None], 1),
+    "pool of two dims": lambda x: functional.adaptive_avg_pool2d(x[None, None], 1),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_of_a_part_that_may_be_empty(name: str) -> None:
+    function = MODELS[name]
+    program = onnxplain.export(lambda x: function(x[:, 1:]), (torch.randn(3, 5),), dynamic_shapes=({1: "length"},))
+    for length in (1, 2, 5, 8):
+        x = torch.randn(3, length)
+        wanted = function(x[:, 1:])
+        for got, want in zip(program(x), wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
+            torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
+def test_of_a_whole_that_is_never_empty() -> None:
+    model = torch.nn.AdaptiveAvgPool1d(1)
+    program = onnxplain.export(
+        lambda x: (torch.einsum("ij,kj->ik", x, x), model(x[None])), (torch.randn(3, 5),), dynamic_shapes=({1: "length"},)
+    )
+    assert {"Einsum", "GlobalAveragePool"} <= {node.op_type for node in program.model.graph}
