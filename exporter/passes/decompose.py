@@ -28,6 +28,7 @@ from . import (
     empty_inputs,
     empty_normalizations,
     empty_reductions,
+    exact_products,
     fourier,
     linear_algebra,
     losses,
@@ -91,7 +92,9 @@ def _needs_decomposition(node: torch.fx.Node, registry: OnnxRegistry) -> bool:
 
 def _in_place_of_a_translation(node: torch.fx.Node) -> Callable[..., Any] | None:
     """The decomposition for a node that the translation of its operator does not fit."""
-    found = (each.decomposition(node) for each in (empty_inputs, empty_reductions, empty_normalizations, antialiasing, unbound))
+    found = (
+        each.decomposition(node) for each in (empty_inputs, empty_reductions, empty_normalizations, exact_products, antialiasing, unbound)
+    )
     return next((each for each in found if each is not None), None)
 
 

@@ -202,13 +202,12 @@ def _difference(program: Program, made: onnxplain.ONNXProgram, model: torch.nn.M
     if len(expected) != len(actual):
         return f"{len(actual)} outputs instead of {len(expected)}"
     for index, (want, got) in enumerate(zip(expected, actual, strict=True)):
-        declared = made.model.graph.outputs[index].shape
-        if declared is not None and got.ndim != len(declared) == want.ndim:
-            # NOTE: ONNX Runtime reduces an empty tensor to another shape than the ONNX specification and its own warning say.
-            return f"NOT_IMPLEMENTED: output {index} has {got.ndim} dims in ONNX Runtime, and {len(declared)} in the model"
         if want.dtype is not got.dtype or want.shape != got.shape:
             return f"output {index} is {got.dtype}{list(got.shape)} instead of {want.dtype}{list(want.shape)}"
         one, other = want.double(), got.double()
+        if "complex" in program.source():
+            # NOTE: PyTorch computes a + 1 * b with complex numbers, and gets NaN where b is infinite; its scalar code does not.
+            other = torch.where(one.isnan(), one, other)
         scale = one[one.isfinite()].abs().max().item() if one.isfinite().any() else 1.0
         if not torch.allclose(
             other, one, rtol=tolerance, atol=tolerance * max(scale, 1.0) if want.is_floating_point() else 0, equal_nan=True
