@@ -197,13 +197,17 @@ def other_sizes(
             continue
         for symbol in sorted(call.symbols() & own, key=str):
             dim = next(iter(guards.symbols.places([symbol], dims)), None)
-            if dim is None or not _is_predicted(node, call, sizes):
+            # NOTE: a graph that fixed a dim of size 1 was captured again with size 2.
+            captured = (
+                each for each in (sizes, {symbol: max(size, 2) for symbol, size in sizes.items()}) if _is_predicted(node, call, each)
+            )
+            if dim is None or (example := next(captured, None)) is None:
                 continue
             one = {**sizes, symbol: 1}
             if call.squeezes and dim.allows(1) and call.differs(node.meta.get("val"), one):
                 yield node, call, dim, []
             # NOTE: an operator that changes its argument's shape in place is no use to `branches`, which asks it about other sizes.
-            limits = list(_limits(guards, node, call, symbol, sizes, dim)) if call.counts or call.squeezes_in_place else []
+            limits = list(_limits(guards, node, call, symbol, example, dim)) if call.counts or call.squeezes_in_place else []
             # NOTE: where the line unpacks the parts, eager mode refuses a single part as well.
             if limits and not (limits == [MORE_THAN_ONE] and syntax.unpacks(locations.at_node(node).location)):
                 yield node, call, dim, limits
