@@ -12,14 +12,11 @@ from typing import Any
 
 import onnx_ir as ir
 
-from onnxplain.recording import VECTOR, op
+from onnxplain.recording import PRECISE, VECTOR, op
 
 from . import translates
 
 _FLOAT, _DOUBLE, _INT64 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT64
-
-_PRECISE = "precise"
-"""Key, in the `meta` of a FLOAT scalar, of the DOUBLE scalar that it was rounded from."""
 
 
 @translates("aten::sym_size.int")
@@ -256,8 +253,7 @@ def double(a: Any) -> Any:
     """A number, or a tensor, as DOUBLE."""
     if not isinstance(a, ir.Value):
         return op.Constant(value=ir.tensor(float(a), dtype=_DOUBLE))
-    precise = a.meta.get(_PRECISE)
-    return op.Cast(a, to=int(_DOUBLE)) if precise is None else precise
+    return op.Cast(a, to=int(_DOUBLE))
 
 
 def _single(a: Any) -> Any:
@@ -267,5 +263,5 @@ def _single(a: Any) -> Any:
     rounded: Any = op.Cast(a, to=int(_FLOAT))
     if rounded.const_value is None:
         # NOTE: equal constants are one value, but two numbers may be rounded to the same one.
-        rounded.meta[_PRECISE] = a
+        rounded.meta[PRECISE] = a
     return rounded

@@ -24,6 +24,7 @@ from . import (
     antialiasing,
     backward,
     composites,
+    double_resizing,
     dynamic_products,
     empty_inputs,
     empty_normalizations,
@@ -93,7 +94,8 @@ def _needs_decomposition(node: torch.fx.Node, registry: OnnxRegistry) -> bool:
 def _in_place_of_a_translation(node: torch.fx.Node) -> Callable[..., Any] | None:
     """The decomposition for a node that the translation of its operator does not fit."""
     found = (
-        each.decomposition(node) for each in (empty_inputs, empty_reductions, empty_normalizations, exact_products, antialiasing, unbound)
+        each.decomposition(node)
+        for each in (empty_inputs, empty_reductions, empty_normalizations, exact_products, antialiasing, double_resizing, unbound)
     )
     return next((each for each in found if each is not None), None)
 

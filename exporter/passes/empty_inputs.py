@@ -56,7 +56,10 @@ def decomposition(node: torch.fx.Node) -> Callable[..., Any] | None:
         return functools.partial(_running, target, empty) if empty else None
     if target in _MEAN_POOLS:
         size = arguments(node)["output_size"]
-        pools_all = all(each == 1 for each in size) and _may_be_empty(node.args[0])
+        value = arguments(node)["self"].meta.get("val")
+        # NOTE: nor is there a kernel for FLOAT64.
+        fails = _may_be_empty(node.args[0]) or (isinstance(value, Tensor) and value.dtype is torch.float64)
+        pools_all = all(each == 1 for each in size) and fails
         return functools.partial(_mean, len(size)) if pools_all else None
     if target is _aten.einsum.default:
         operands = arguments(node)["tensors"]

@@ -1,4 +1,4 @@
-"""Normalizations of tensors that may be empty: ONNX Runtime's kernel ends the process if a size is 0 (seen in 1.31)."""
+"""Normalizations of tensors that may be empty, or are FLOAT64: ONNX Runtime's kernel ends the process, or there is none (seen in 1.31)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _instance_norm(
 
 
 def decomposition(node: torch.fx.Node) -> Callable[..., Any] | None:
-    """The decomposition for a normalization of a tensor that may be empty; None for others."""
+    """The decomposition for a normalization of a tensor that may be empty, or is FLOAT64; None for others."""
     if node.target is _aten.group_norm.default:
         function: Callable[..., Any] = _group_norm
     elif node.target is _aten.instance_norm.default and arguments(node)["use_input_stats"]:
@@ -43,4 +43,6 @@ def decomposition(node: torch.fx.Node) -> Callable[..., Any] | None:
     else:
         return None
     value = node.args[0].meta.get("val") if isinstance(node.args[0], torch.fx.Node) else None
-    return function if isinstance(value, Tensor) and any(map(shape_env.may_be_zero, value.shape)) else None
+    if not isinstance(value, Tensor):
+        return None
+    return function if value.dtype is torch.float64 or any(map(shape_env.may_be_zero, value.shape)) else None

@@ -5,11 +5,12 @@ from .operators import Operators, op
 from .recorder import Recorder, current, recording
 from .semantics import LIMIT
 from .signatures import UnknownArgument
-from .tensor import SIZE, VECTOR, Tensor
+from .tensor import PRECISE, SIZE, VECTOR, Tensor
 
 __all__ = [
     "FIXED",
     "LIMIT",
+    "PRECISE",
     "RANDOM",
     "SIZE",
     "VECTOR",

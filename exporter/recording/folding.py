@@ -13,6 +13,7 @@ import onnx_ir as ir
 from onnx_ir.tensor_adapters import TorchTensor
 
 from .semantics import LIMIT, OPERATORS, Array, compute
+from .tensor import PRECISE
 
 RANDOM = frozenset({"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"})
 """Operators that give different numbers in each run, and at each node. (Graphs in evaluation have no Dropout.)"""
@@ -123,7 +124,8 @@ def _same(name: str, inputs: Sequence[ir.Value | None], attributes: Mapping[str,
         case "Identity":
             return value
         case "Cast":
-            return value if value.dtype is not None and value.dtype == attributes["to"] else None
+            same = value.dtype is not None and value.dtype == attributes["to"]
+            return value if same else value.meta.get(PRECISE) if attributes["to"] == ir.DataType.DOUBLE else None
         case "CastLike":
             return value if value.dtype is not None and value.dtype is _like(inputs) else None
         case "Concat":

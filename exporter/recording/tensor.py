@@ -12,6 +12,9 @@ VECTOR = "vector"
 """Key, in the `meta` of a scalar, of the same number as a tensor of one element. Shapes are made of such tensors."""
 
 
+PRECISE = "precise"
+"""Key, in the `meta` of a FLOAT scalar, of the DOUBLE scalar that it was rounded from."""
+
 SIZE = "size"
 """Key, in the `meta` of a scalar, of the symbolic size (torch.SymInt) that it is."""
 
