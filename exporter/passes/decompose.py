@@ -24,6 +24,7 @@ from . import (
     antialiasing,
     backward,
     composites,
+    double_convolutions,
     double_resizing,
     dynamic_products,
     empty_inputs,
@@ -95,7 +96,16 @@ def _in_place_of_a_translation(node: torch.fx.Node) -> Callable[..., Any] | None
     """The decomposition for a node that the translation of its operator does not fit."""
     found = (
         each.decomposition(node)
-        for each in (empty_inputs, empty_reductions, empty_normalizations, exact_products, antialiasing, double_resizing, unbound)
+        for each in (
+            empty_inputs,
+            empty_reductions,
+            empty_normalizations,
+            exact_products,
+            antialiasing,
+            double_convolutions,
+            double_resizing,
+            unbound,
+        )
     )
     return next((each for each in found if each is not None), None)
 

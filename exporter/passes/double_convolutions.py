@@ -1,0 +1,134 @@
+"""Convolutions of double-precision tensors as products of windows and weights: ONNX Runtime has no kernel for them (seen in 1.31)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from onnxplain.torch_internals.operators import OpOverload
+
+from .graphs import arguments
+
+_aten = torch.ops.aten
+_Sizes = int | Sequence[int]
+
+
+def _each(given: _Sizes, rank: int) -> list[int]:
+    """One number for each dim. A list of one number stands for all dims."""
+    numbers = [given] if isinstance(given, int) else list(given)
+    return numbers * rank if len(numbers) == 1 else numbers
+
+
+def _windows(x: Tensor, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> Tensor:
+    """The windows of `x` (N, C, then sizes): (N, C, then one dim for the places along each dim, then one for the elements along each)."""
+    rank = len(kernel)
+    for at, (size, step, apart) in enumerate(zip(kernel, stride, dilation, strict=True)):
+        dim = 2 + 2 * at
+        places = (x.shape[dim] - apart * (size - 1) - 1) // step + 1
+        first = torch.arange(places, device=x.device).unsqueeze(-1) * step
+        elements = first + torch.arange(size, device=x.device) * apart
+        x = x.index_select(dim, elements.reshape(-1)).unflatten(dim, (places, size))
+    return x.permute(0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2))
+
+
+def _padded(x: Tensor, before: Sequence[int], after: Sequence[int]) -> Tensor:
+    """`x` with zeros around it; a negative number cuts elements off."""
+    for dim, (left, right) in enumerate(zip(before, after, strict=True), 2):
+        start, end = max(-left, 0), max(-right, 0)
+        x = x.narrow(dim, start, x.shape[dim] - start - end) if start or end else x
+        around = [x.new_zeros([max(each, 0) if at == dim else size for at, size in enumerate(x.shape)]) for each in (left, right)]
+        x = torch.cat([around[0], x, around[1]], dim) if max(left, right) > 0 else x
+    return x
+
+
+def _convolution(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: _Sizes = 1,
+    padding: _Sizes | str = 0,
+    dilation: _Sizes = 1,
+    groups: int = 1,
+) -> Tensor:
+    kernel = weight.shape[2:]
+    rank, count = len(kernel), weight.shape[0]
+    strides, dilations = _each(stride, rank), _each(dilation, rank)
+    if isinstance(padding, str):
+        total = [apart * (size - 1) if padding == "same" else 0 for size, apart in zip(kernel, dilations, strict=True)]
+        before, after = [each // 2 for each in total], [each - each // 2 for each in total]
+    else:
+        before = after = _each(padding, rank)
+    x = _padded(input if input.ndim == rank + 2 else input.unsqueeze(0), before, after)
+    windows = _windows(x, kernel, strides, dilations)
+    batch, places = windows.shape[0], windows.shape[2 : 2 + rank]
+    columns = windows.reshape(batch, groups, weight.shape[1], math.prod(places), math.prod(kernel)).transpose(2, 3).flatten(3)
+    product = columns @ weight.reshape(groups, count // groups, -1).mT
+    result = product.mT.reshape(batch, count, *places)
+    if bias is not None:
+        result = result + bias.reshape(-1, *[1] * rank)
+    return result if input.ndim == rank + 2 else result.squeeze(0)
+
+
+def _transposed(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: _Sizes = 1,
+    padding: _Sizes = 0,
+    output_padding: _Sizes = 0,
+    groups: int = 1,
+    dilation: _Sizes = 1,
+) -> Tensor:
+    """The convolution of the input, with zeros between its elements, and the mirrored weights."""
+    kernel = weight.shape[2:]
+    rank = len(kernel)
+    strides, cut, more, dilations = (_each(given, rank) for given in (stride, padding, output_padding, dilation))
+    x = input if input.ndim == rank + 2 else input.unsqueeze(0)
+    for dim, step in enumerate(strides, 2):
+        size = x.shape[dim]
+        if step > 1:
+            spread = torch.cat([x.unsqueeze(dim + 1), *[torch.zeros_like(x).unsqueeze(dim + 1)] * (step - 1)], dim + 1)
+            x = spread.flatten(dim, dim + 1).narrow(dim, 0, (size - 1) * step + 1)
+    around = [apart * (size - 1) - less for size, apart, less in zip(kernel, dilations, cut, strict=True)]
+    x = _padded(x, around, [each + extra for each, extra in zip(around, more, strict=True)])
+    mirrored = weight.flip(list(range(2, 2 + rank))).unflatten(0, (groups, -1)).transpose(1, 2).flatten(0, 1)
+    result = _convolution(x, mirrored, bias, dilation=dilations, groups=groups)
+    return result if input.ndim == rank + 2 else result.squeeze(0)
+
+
+def _any_convolution(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: _Sizes,
+    padding: _Sizes,
+    dilation: _Sizes,
+    transposed: bool,
+    output_padding: _Sizes,
+    groups: int,
+) -> Tensor:
+    if transposed:
+        return _transposed(input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return _convolution(input, weight, bias, stride, padding, dilation, groups)
+
+
+_CONVOLUTIONS: Mapping[OpOverload, Callable[..., Tensor]] = {
+    **{getattr(_aten, f"conv{rank}d").default: _convolution for rank in (1, 2, 3)},
+    **{getattr(_aten, f"conv{rank}d").padding: _convolution for rank in (1, 2, 3)},
+    _aten.conv_transpose1d.default: _transposed,
+    _aten.conv_transpose2d.input: _transposed,
+    _aten.conv_transpose3d.input: _transposed,
+    _aten.convolution.default: _any_convolution,
+}
+
+
+def decomposition(node: torch.fx.Node) -> Callable[..., Tensor] | None:
+    """The decomposition for a convolution of a FLOAT64 tensor; None for others."""
+    function = _CONVOLUTIONS.get(node.target) if isinstance(node.target, OpOverload) else None
+    if function is None:
+        return None
+    value = arguments(node)["input"].meta.get("val")
+    return function if isinstance(value, Tensor) and value.dtype is torch.float64 else None
