@@ -151,14 +151,6 @@ def relu(self: ir.Value) -> Any:
     return op.Relu(self) if self.dtype is None or self.dtype.is_floating_point() else op.Max(self, 0)
 
 
-@translates("aten::erf", "aten::special_erf")
-def erf(self: ir.Value) -> Any:
-    """aten::erf(Tensor self) -> Tensor. ONNX Runtime computes it in single precision only."""
-    if self.dtype is not ir.DataType.DOUBLE:
-        return op.Erf(self)
-    return op.Cast(op.Erf(op.Cast(self, to=int(ir.DataType.FLOAT))), to=int(ir.DataType.DOUBLE))
-
-
 @translates("aten::hypot")
 def hypot(self: ir.Value, other: ir.Value) -> Any:
     """aten::hypot(Tensor self, Tensor other) -> Tensor: the length of the hypotenuse."""

@@ -61,7 +61,9 @@ def nonzero(self: ir.Value) -> Any:
     """aten::nonzero(Tensor self) -> Tensor. The positions of all elements that are not 0: INT64 (count, rank), rank 0 of a scalar."""
     assert self.shape is not None
     if self.shape:
-        return op.Transpose(op.NonZero(self), perm=[1, 0])
+        # NOTE: ONNX Runtime has no kernel for DOUBLE.
+        found = op.Cast(self, to=int(ir.DataType.BOOL)) if self.dtype is ir.DataType.DOUBLE else self
+        return op.Transpose(op.NonZero(found), perm=[1, 0])
     count = op.Reshape(op.Cast(op.Cast(self, to=int(ir.DataType.BOOL)), to=int(ir.DataType.INT64)), [1])
     return op.Expand(op.Constant(value=ir.tensor(np.zeros((1, 0), dtype=np.int64))), op.Concat(count, [0], axis=0))
 

@@ -24,8 +24,7 @@ from . import (
     antialiasing,
     backward,
     composites,
-    double_convolutions,
-    double_resizing,
+    double_functions,
     dynamic_products,
     empty_inputs,
     empty_normalizations,
@@ -102,8 +101,7 @@ def _in_place_of_a_translation(node: torch.fx.Node) -> Callable[..., Any] | None
             empty_normalizations,
             exact_products,
             antialiasing,
-            double_convolutions,
-            double_resizing,
+            double_functions,
             unbound,
         )
     )

@@ -108,7 +108,9 @@ class Recorder:
         if signature.name == "Constant" and not signature.domain:
             return self._constant_op(kwargs)
         if signature.name == "CastLike" and isinstance(args[1], ir.Value) and args[1].dtype is not None:
-            # NOTE: only the second operand's dtype matters, and it is known.
+            # NOTE: only the second operand's dtype matters, and it is known. A Python float is double, which FLOAT would round.
+            if type(args[0]) is float and args[1].dtype.is_floating_point():
+                return self.constant(args[0], args[1].dtype)
             return op.Cast(args[0], to=int(args[1].dtype))
         outputs = self._record(signature, args, kwargs, signatures.output_count(signature, kwargs))
         return outputs[0] if len(outputs) == 1 else outputs

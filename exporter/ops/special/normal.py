@@ -46,6 +46,15 @@ def _erfcx(x: Any) -> Any:
     return choose((op.Less(size, 1), near), (op.Less(x, 0), op.Sub(op.Mul(grown, 2), far)), otherwise=far)
 
 
+@translates("aten::erf", "aten::special_erf")
+def erf(self: ir.Value) -> Any:
+    """aten::erf(Tensor self) -> Tensor: the error function. ONNX Runtime has no Erf of DOUBLE."""
+    if self.dtype is not ir.DataType.DOUBLE:
+        return op.Erf(self)
+    size = op.Abs(self)
+    return op.Where(op.Less(size, 1), _erf(self), op.Mul(op.Sign(self), op.Sub(1.0, _erfc(size))))
+
+
 @translates("aten::erfc", "aten::special_erfc")
 @in_double
 def erfc(self: ir.Value) -> Any:

@@ -1,7 +1,8 @@
-"""Convolutions of double-precision tensors as products of windows and weights: ONNX Runtime has no kernel for them (seen in 1.31)."""
+"""Convolutions and average pools of double-precision tensors, as products and means of windows: ONNX Runtime has no kernels (1.31)."""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 
@@ -9,8 +10,6 @@ import torch
 from torch import Tensor
 
 from onnxplain.torch_internals.operators import OpOverload
-
-from .graphs import arguments
 
 _aten = torch.ops.aten
 _Sizes = int | Sequence[int]
@@ -34,13 +33,13 @@ def _windows(x: Tensor, kernel: Sequence[int], stride: Sequence[int], dilation: 
     return x.permute(0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2))
 
 
-def _padded(x: Tensor, before: Sequence[int], after: Sequence[int]) -> Tensor:
-    """`x` with zeros around it; a negative number cuts elements off."""
+def _padded(x: Tensor, before: Sequence[int], after: Sequence[int], value: float = 0.0) -> Tensor:
+    """`x` with elements around it; a negative number cuts elements off."""
     for dim, (left, right) in enumerate(zip(before, after, strict=True), 2):
         start, end = max(-left, 0), max(-right, 0)
         x = x.narrow(dim, start, x.shape[dim] - start - end) if start or end else x
-        around = [x.new_zeros([max(each, 0) if at == dim else size for at, size in enumerate(x.shape)]) for each in (left, right)]
-        x = torch.cat([around[0], x, around[1]], dim) if max(left, right) > 0 else x
+        around = [x.new_full([max(each, 0) if at == dim else size for at, size in enumerate(x.shape)], value) for each in (left, right)]
+        x = torch.cat([around[0], x, around[1]], dim) if left or right else x
     return x
 
 
@@ -115,20 +114,46 @@ def _any_convolution(
     return _convolution(input, weight, bias, stride, padding, dilation, groups)
 
 
-_CONVOLUTIONS: Mapping[OpOverload, Callable[..., Tensor]] = {
+def _average_pool(
+    rank: int,
+    self: Tensor,
+    kernel_size: _Sizes,
+    stride: _Sizes | None = None,
+    padding: _Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    kernel, around = _each(kernel_size, rank), _each(padding, rank)
+    strides = _each(stride, rank) if stride else kernel
+    x = self if self.ndim == rank + 2 else self.unsqueeze(0)
+    counted = _padded(x.new_ones([1, 1, *x.shape[2:]]), around, around, 1.0 if count_include_pad else 0.0)
+    x = _padded(x, around, around)
+    for dim, (size, step, pad) in enumerate(zip(kernel, strides, around, strict=True) if ceil_mode else (), 2):
+        places = (x.shape[dim] - size + step - 1) // step + 1
+        # NOTE: a window that would begin in the padding behind the input does not count.
+        places = places - torch.sym_ite((places - 1) * step >= x.shape[dim] - pad, 1, 0)
+        more = torch.sym_max((places - 1) * step + size - x.shape[dim], 0)
+        x, counted = (
+            torch.cat([each, each.new_zeros([more if at == dim else old for at, old in enumerate(each.shape)])], dim)
+            for each in (x, counted)
+        )
+    sums, counts = _sums(x, kernel, strides), _sums(counted, kernel, strides)
+    result = sums / (divisor_override or counts)
+    return result if self.ndim == rank + 2 else result.squeeze(0)
+
+
+def _sums(x: Tensor, kernel: Sequence[int], strides: Sequence[int]) -> Tensor:
+    rank = len(kernel)
+    return _windows(x, kernel, strides, [1] * rank).sum(list(range(2 + rank, 2 + 2 * rank)))
+
+
+DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Tensor]] = {
     **{getattr(_aten, f"conv{rank}d").default: _convolution for rank in (1, 2, 3)},
     **{getattr(_aten, f"conv{rank}d").padding: _convolution for rank in (1, 2, 3)},
     _aten.conv_transpose1d.default: _transposed,
     _aten.conv_transpose2d.input: _transposed,
     _aten.conv_transpose3d.input: _transposed,
     _aten.convolution.default: _any_convolution,
+    **{getattr(_aten, f"avg_pool{rank}d").default: functools.partial(_average_pool, rank) for rank in (1, 2, 3)},
 }
-
-
-def decomposition(node: torch.fx.Node) -> Callable[..., Tensor] | None:
-    """The decomposition for a convolution of a FLOAT64 tensor; None for others."""
-    function = _CONVOLUTIONS.get(node.target) if isinstance(node.target, OpOverload) else None
-    if function is None:
-        return None
-    value = arguments(node)["input"].meta.get("val")
-    return function if isinstance(value, Tensor) and value.dtype is torch.float64 else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -48,3 +50,32 @@ def test_normalizations_and_a_pool_in_double() -> None:
     program = onnxplain.export(layers, (torch.randn(2, 4, 5, 6, dtype=torch.float64),), dynamic_shapes=({0: "batch", 2: "height"},))
     x = torch.randn(3, 4, 7, 6, dtype=torch.float64)
     torch.testing.assert_close(program(x)[0], layers(x), rtol=1e-10, atol=1e-10)
+
+
+FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    **{each.__name__: each for each in (torch.erf, torch.sinh, torch.cosh, torch.tan, torch.atan, torch.asinh)},
+    **{each.__name__: each for each in (functional.gelu, functional.selu, functional.hardsigmoid, functional.hardswish)},
+    **{each.__name__: each for each in (functional.mish, functional.softplus)},
+    "approximate gelu": torch.nn.GELU("tanh"),
+    "prelu": lambda x: functional.prelu(x, torch.tensor([0.3], dtype=torch.float64)),
+    "acosh": lambda x: torch.acosh(x.abs() + 1),
+    "inside": lambda x: torch.stack([each(x.clamp(-1, 1)) for each in (torch.asin, torch.acos, torch.atanh)]),
+    "angles": lambda x: torch.atan2(x[:, None], x),
+    "determinants": lambda x: torch.linalg.det(x[: x.shape[0] // 9 * 9].reshape(-1, 3, 3)),
+    "places": lambda x: x.nonzero(),
+    "average pool": lambda x: functional.avg_pool1d(x[None, None], 3, 2, 1),
+    "average pool beyond the end": lambda x: functional.avg_pool1d(x[None, None], 3, 2, 1, ceil_mode=True, count_include_pad=False),
+    "average pool of two dims": lambda x: functional.avg_pool2d(x[None, None].expand(-1, 5, -1), (2, 3), divisor_override=5),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_as_precise_as_eager(name: str) -> None:
+    function = FUNCTIONS[name]
+    numbers = torch.tensor(
+        [0.0, -0.0, 1e-9, -0.3, 0.7, -0.9, 1.0, -2.5, 30.0, -300.0, 1e5, math.inf, -math.inf, math.nan], dtype=torch.float64
+    )
+    finite = numbers[numbers.isfinite()]
+    program = onnxplain.export(function, (torch.randn(27, dtype=torch.float64),), dynamic_shapes=({0: "count"},))
+    for x in (finite if name in ("determinants", "mish") or "pool" in name else numbers, torch.randn(20, dtype=torch.float64)):
+        torch.testing.assert_close(program(x)[0], function(x), rtol=1e-10, atol=1e-12, equal_nan=True)
