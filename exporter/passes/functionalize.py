@@ -14,7 +14,7 @@ from onnxplain.registry import qualified_name
 from onnxplain.request import DimNames
 from onnxplain.rules import ConstraintViolated, MutationDropped, MutationNotRemoved, TrainingMode
 from onnxplain.source import locations
-from onnxplain.torch_internals import functorch, input_free_values, pytree, tracing
+from onnxplain.torch_internals import fake_kernels, functorch, input_free_values, pytree, tracing
 from onnxplain.torch_internals.operators import OpOverload, failed, schema
 
 from . import aliases, joined_memory, lossy_writes, observers, views
@@ -329,7 +329,7 @@ def _functional(target: OpOverload) -> OpOverload | None:
 def _retraced(context: DiagnosticContext, program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
     mutations = [node for node in all_nodes(program) if mutates(node)]
     try:
-        with tracing.each_new_node(lambda *_: None), input_free_values.known():
+        with tracing.each_new_node(lambda *_: None), input_free_values.known(), fake_kernels.present():
             functional: torch.export.ExportedProgram = program.run_decompositions({})
     except Exception as error:
         # NOTE: torch raises exceptions of many types about mutations that it cannot remove.

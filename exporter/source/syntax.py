@@ -168,10 +168,23 @@ def _catches(handler: ast.ExceptHandler) -> bool:
 
 def unpacks(location: Location | None) -> bool:
     """Whether the statement at `location` assigns the parts of a call's result to a fixed number of names, as `a, b = x.chunk(2)` does."""
-    if location is None or location.region is None or (found := innermost(location.file, location.region, ast.Assign)) is None:
-        return False
-    names = [name for target in found.targets if isinstance(target, ast.Tuple | ast.List) for name in target.elts]
-    return bool(names) and isinstance(found.value, ast.Call) and not any(isinstance(name, ast.Starred) for name in names)
+    found = _assignment(location)
+    return found is not None and bool(_names(found)) and isinstance(found.value, ast.Call) and not collects(location)
+
+
+def collects(location: Location | None) -> bool:
+    """Whether the statement at `location` assigns any number of parts to a name, as `first, *rest = x` does."""
+    found = _assignment(location)
+    return found is not None and any(isinstance(name, ast.Starred) for name in _names(found))
+
+
+def _assignment(location: Location | None) -> ast.Assign | None:
+    return None if location is None or location.region is None else innermost(location.file, location.region, ast.Assign)
+
+
+def _names(assignment: ast.Assign) -> list[ast.expr]:
+    """The names to which it assigns parts."""
+    return [name for target in assignment.targets if isinstance(target, ast.Tuple | ast.List) for name in target.elts]
 
 
 def expression_at(location: Location) -> str:

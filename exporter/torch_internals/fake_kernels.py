@@ -69,6 +69,13 @@ def _unbound(original: Any, values: torch.Tensor, dim: int = 0) -> tuple[torch.T
     return tuple(values.select(dim, index) for index in range(values.shape[dim]))
 
 
+def _places(original: Any, condition: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    # NOTE: torch calls an operator that has no fake kernel, once something has imported torch._refs (seen in 2.13).
+    del original
+    places: tuple[torch.Tensor, ...] = torch.atleast_1d(condition).nonzero().unbind(1)
+    return places
+
+
 _KERNELS: list[tuple[Symbol, Callable[..., Any]]] = [
     (Symbol(f"torch.ops:aten.{name}.default", without="fake quantization with dynamic sizes cannot be captured"), kernel)
     for name, kernel in (
@@ -81,5 +88,8 @@ _KERNELS: list[tuple[Symbol, Callable[..., Any]]] = [
 ]
 """The operators without a fake kernel, and ours."""
 
-_DECOMPOSITIONS = [(Symbol("torch.ops:aten.unbind.int", without="the parts of a dynamic dim have a dim too many"), _unbound)]
+_DECOMPOSITIONS: list[tuple[Symbol, Callable[..., Any]]] = [
+    (Symbol("torch.ops:aten.unbind.int", without="the parts of a dynamic dim have a dim too many"), _unbound),
+    (Symbol("torch.ops:aten.where.default", without="torch.where of a condition alone may not be traced again"), _places),
+]
 """The operators whose decomposition, which is their fake kernel, errs; and ours."""

@@ -502,3 +502,25 @@ def test_relations_that_the_solver_of_torch_cannot_solve(shapes: Any) -> None:
     program = onnxplain.export(model, (torch.randn(2, 3, 64, 64),), dynamic_shapes=shapes)
     x = torch.randn(2, 3, 96, 128)
     torch.testing.assert_close(program(x)[0], model(x), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("body", "size", "constraints"),
+    [
+        ("first, *rest = x[1:3]\nreturn first + len(rest)", (4, 3), ["B >= 3"]),
+        ("part = x.split(x.shape[1], 0)[0]\nflat = part.flatten()\nreturn part + part.shape[0]", (3, 1), ["T <= 3"]),
+        ("whole = x.to(torch.int64).unique_consecutive()\nreturn x + (whole < x) * min(whole.size(0), 4)", (4, 1), []),
+    ],
+)
+def test_the_number_of_parts_is_told(load: Load, body: str, size: tuple[int, int], constraints: list[str]) -> None:
+    dims = ({0: Dim("B")}, None) if constraints == ["B >= 3"] else ({1: Dim("T")}, None)
+    _, program = exported(load, body, [size, size], dims)
+    assert told(program) == constraints
+
+
+@pytest.mark.parametrize("size", [1, 3, 4])
+def test_a_size_that_is_compared_is_computed(load: Load, size: int) -> None:
+    model, program = exported(load, "return x + int(x.shape[1] == 2)", [(5, size), (1, 1)], ({0: Dim("B"), 1: Dim("T")}, None))
+    for other in (1, 2, 3, 5):
+        x = torch.rand(2, other)
+        torch.testing.assert_close(program(x, torch.rand(1, 1))[0], model(x, None))

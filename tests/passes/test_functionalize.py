@@ -703,3 +703,15 @@ def test_an_operator_whose_exception_the_model_catches_is_left_out(dynamic: bool
     for given in (x, torch.randn(3, 6)) if dynamic else (x,):
         for actual, expected in zip(program(given), Refused()(given), strict=True):
             torch.testing.assert_close(actual, expected)
+
+
+def test_places_of_a_condition_beside_a_vmap() -> None:
+    def model(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.vmap(lambda row: row * 2 + row.sum())(x[:2]), torch.where(x > 0)[0]
+
+    # NOTE: torch knows a decomposition of `where` from the first export on, and it is of no use.
+    for _ in range(2):
+        program = onnxplain.export(model, (torch.randn(4),), dynamic_shapes=({0: "rows"},))
+        x = torch.randn(7)
+        for got, wanted in zip(program(x), model(x), strict=True):
+            torch.testing.assert_close(got, wanted)

@@ -233,6 +233,7 @@ def _limits(
 ) -> Iterator[str]:
     """The limits of the sizes of `dim` for which `call` returns as many parts or dims as for the example, or the shapes in the graph."""
     parts, expression = call.parts(sizes), _expression(guards, dim, symbol)
+    collects = syntax.collects(locations.at_node(node).location)
 
     def differs(size: int) -> bool:
         others = {**sizes, symbol: size}
@@ -243,6 +244,8 @@ def _limits(
             return False
         # NOTE: where size 1 makes a part smaller than the graph says, the model runs all the same; not so without the part, or with
         # further parts where a loop takes all.
+        if collects:
+            return True
         matters = size > 1 or not call.used or count <= call.used[-1] or (count > len(call.used) and len(call.used) == parts)
         return matters and call.differs(node.meta.get("val"), others)
 

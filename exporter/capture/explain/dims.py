@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -337,7 +338,8 @@ def _relation(before: Dim, after: Dim) -> str:
         text
         for text, changed in (
             (f"{before.__name__} >= {after.min}", after.min != before.min),
-            (f"{before.__name__} <= {after.max}", after.max != before.max),
+            # NOTE: a number from data has a largest value, and so has a dim that equals one.
+            (f"{before.__name__} <= {after.max}", after.max != before.max and after.max < sys.maxsize - 1),
         )
         if changed
     ]

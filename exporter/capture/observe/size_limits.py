@@ -49,7 +49,10 @@ def limit_of(relation: sympy.Basic, symbol: sympy.Symbol, example: int, least: i
     holding = [size for size, holds in tried.items() if holds is True]
     if not holding or not any(size > example for size in failing):
         return None
-    above = min(size for size in failing if size > min(holding))
+    above = min((size for size in failing if size > min(holding)), default=None)
+    if above is None:
+        # NOTE: a single size that fails, of an example of size 1, which the capture took for a larger one.
+        return None
     if max(holding) < above:
         smaller = [size for size in {1, *tried} if least <= size < min(holding)] if isinstance(relation, sympy.Eq) else []
         below = max((size for size in smaller if holds(relation, {symbol: size}) is False), default=None)
