@@ -18,6 +18,8 @@ from typing_extensions import override
 from onnxplain.diagnostics import UnreadableLog, described_error, visible, visible_lines
 from onnxplain.signals import Terminated, terminations_as_exceptions
 
+from .nearest import Group
+
 COMMANDS = ("baseline", "explain", "export", "fix", "gate", "report", "rules")
 
 INTERRUPTED = 130
@@ -40,7 +42,7 @@ class Undecided(click.ClickException):
     exit_code = 2
 
 
-class Commands(click.Group):
+class Commands(Group):
     """Imports a command when it is needed, and turns exceptions that escape it into exit codes."""
 
     @override

@@ -8,10 +8,11 @@ import click
 
 from onnxplain.diagnostics import InvalidArgument, accept_findings, visible
 
+from .nearest import Group
 from .outputs import check_output
 
 
-@click.group("baseline")
+@click.group("baseline", cls=Group)
 def command() -> None:
     """Maintain the file of accepted findings.
 

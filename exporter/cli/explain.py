@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
-import operator
-
 import click
 
-import onnxplain.rules  # noqa: F401  (defines the rules)
 from onnxplain.diagnostics import Rule
+
+from . import rule_ids
 
 
 @click.command("explain")
-@click.argument("ids", metavar="RULE...", nargs=-1, required=True)
+@click.argument("ids", metavar="RULE...", nargs=-1, required=True, shell_complete=rule_ids.complete_rules)
 def command(ids: tuple[str, ...]) -> None:
     """Explain each RULE and how to fix its findings.
 
@@ -35,16 +33,10 @@ def command(ids: tuple[str, ...]) -> None:
 
 
 def _find(id: str) -> type[Rule]:
-    names = {name.lower(): rule for rule in Rule.all() for name in (rule.id, rule.__name__)}
-    rule = names.get(id.lower())
-    if rule is None:
-        # NOTE: of equally similar ids, those that differ at the fewest positions come first.
-        similar = difflib.get_close_matches(id.lower(), names, n=len(names))
-        similar.sort(key=lambda name: sum(map(operator.ne, name, id.lower())))
-        near = [f"{rule.id} ({rule.__name__})" for rule in map(names.__getitem__, similar[:3])]
-        hint = f"The nearest are {', '.join(near)}." if near else "`onnxplain rules` lists all rules."
-        raise click.UsageError(f"There is no rule {id}. {hint}")
-    return rule
+    try:
+        return rule_ids.find(id)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _page(rule: type[Rule]) -> str:

@@ -10,30 +10,17 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-import onnxplain.rules
+import onnxplain
 from onnxplain.diagnostics import SARIF_PROFILES, DiagnosticOptions, InvalidArgument, Level, Log, OnnxExporterError, SarifProfile, visible
 from onnxplain.signals import Terminated
+
+from . import rule_ids
+from .nearest import Choice
 
 if TYPE_CHECKING:
     from onnxplain.program import ONNXProgram
 
 _STRATEGIES = ("non-strict", "strict", "draft")
-
-
-def _rules(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(rule.strip().upper() for value in values for rule in value.split(","))
-
-
-def _levels(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Level]:
-    levels = {}
-    for value in values:
-        rule, _, level = value.partition("=")
-        try:
-            levels[rule.strip().upper()] = Level(level.strip().lower())
-        except ValueError:
-            known = ", ".join(level.value for level in Level)
-            raise click.BadParameter(f"expected RULE=LEVEL with one of the levels {known}, got {value!r}.", ctx, param) from None
-    return levels
 
 
 @click.command(
@@ -50,7 +37,7 @@ def _levels(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 @click.option("--sarif", type=click.Path(dir_okay=False, path_type=pathlib.Path), help="The SARIF log.  [default: .sarif/MODEL.sarif]")
 @click.option(
     "--sarif-profile",
-    type=click.Choice(SARIF_PROFILES),
+    type=Choice(SARIF_PROFILES),
     default="full",
     show_default=True,
     help="What the log holds: everything, or what GitHub code scanning accepts.",
@@ -68,7 +55,7 @@ def _levels(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 @click.option(
     "--strategy",
     "strategies",
-    type=click.Choice(_STRATEGIES),
+    type=Choice(_STRATEGIES),
     default=_STRATEGIES,
     multiple=True,
     help="How to capture the model. Repeat the option to try several; the first that works counts.",
@@ -87,19 +74,41 @@ def _levels(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 )
 @click.option(
     "--control-flow",
-    type=click.Choice(("rewrite", "libraries", "report")),
+    type=Choice(("rewrite", "libraries", "report")),
     default="rewrite",
     show_default=True,
     help="Where loops over sizes and branches on data that stop the export are rewritten, in a copy: everywhere, in libraries or nowhere.",
 )
 @click.option("--profile", is_flag=True, help="List in the report where the time went; implies --report.")
-@click.option("--select", metavar="RULE[,RULE]", callback=_rules, multiple=True, help="Report only these rules; OXP1 is a whole chapter.")
-@click.option("--ignore", metavar="RULE[,RULE]", callback=_rules, multiple=True, help="Do not report these rules.")
-@click.option("--level", "levels", metavar="RULE=LEVEL", callback=_levels, multiple=True, help="Report RULE as error, warning or note.")
+@click.option(
+    "--select",
+    metavar="RULE[,RULE]",
+    callback=rule_ids.prefixes,
+    shell_complete=rule_ids.complete_prefixes,
+    multiple=True,
+    help="Report only these rules; OXP1 is a whole chapter.",
+)
+@click.option(
+    "--ignore",
+    metavar="RULE[,RULE]",
+    callback=rule_ids.prefixes,
+    shell_complete=rule_ids.complete_prefixes,
+    multiple=True,
+    help="Do not report these rules.",
+)
+@click.option(
+    "--level",
+    "levels",
+    metavar="RULE=LEVEL",
+    callback=rule_ids.levels,
+    shell_complete=rule_ids.complete_levels,
+    multiple=True,
+    help="Report RULE as error, warning or note.",
+)
 @click.option("--warnings-as-errors", is_flag=True, help="Report warnings as errors; they fail the export.")
 @click.option(
     "--verbosity",
-    type=click.Choice(("debug", "info", "warning", "error")),
+    type=Choice(("debug", "info", "warning", "error")),
     default="info",
     show_default=True,
     help="How much to record.",

@@ -9,6 +9,7 @@ import click
 
 from onnxplain.diagnostics import GATE_FORMATS, InvalidArgument, SourceTree, judge_logs, read_log, visible, write_file
 
+from .nearest import Choice
 from .outputs import check_output, check_unmentioned
 
 _WIDTH = max(map(len, GATE_FORMATS))
@@ -31,7 +32,7 @@ Exit codes:
 @click.option("--baseline", type=click.Path(path_type=pathlib.Path), help="A file of `onnxplain baseline accept`, or an earlier log.")
 @click.option("--max-errors", type=click.IntRange(min=0), default=0, show_default=True, help="The limit for new errors.")
 @click.option("--max-warnings", type=click.IntRange(min=0), help="The limit for new warnings.  [default: none]")
-@click.option("--format", "form", type=click.Choice(tuple(GATE_FORMATS)), default="text", show_default=True, help="What to print.")
+@click.option("--format", "form", type=Choice(tuple(GATE_FORMATS)), default="text", show_default=True, help="What to print.")
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=pathlib.Path), help="The file to write.  [default: standard output]"
 )
