@@ -11,7 +11,7 @@ import pytest
 from onnxplain import schemas
 
 
-@pytest.mark.parametrize("name", ["sarif-onnxplain", "baseline", "gate", "rules"])
+@pytest.mark.parametrize("name", ["sarif-onnxplain", "baseline", "config", "gate", "rules"])
 def test_schemas_are_valid_and_closed(name: str) -> None:
     schema = schemas.load(name)
     jsonschema.Draft202012Validator.check_schema(schema)

@@ -20,7 +20,7 @@ from onnxplain.signals import Terminated, terminations_as_exceptions
 
 from .nearest import Group
 
-COMMANDS = ("baseline", "explain", "export", "fix", "gate", "report", "rules")
+COMMANDS = ("baseline", "config", "explain", "export", "fix", "gate", "report", "rules")
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as in a shell: 128 plus the number of SIGINT."""
@@ -139,8 +139,9 @@ def _hush() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="onnxplain")
+# NOTE: ONNXPLAIN_VERSION may be anybody's name for a version to install.
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "ONNXPLAIN"})
+@click.version_option(package_name="onnxplain", allow_from_autoenv=False)
 def main() -> None:
     """Export PyTorch models to ONNX, and explain every export."""
     for stream in (sys.stdout, sys.stderr):

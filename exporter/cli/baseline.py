@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+from typing import Any
 
 import click
 
@@ -10,6 +11,7 @@ from onnxplain.diagnostics import InvalidArgument, accept_findings, visible
 
 from .nearest import Group
 from .outputs import check_output
+from .settings import for_gate, settled
 
 
 @click.group("baseline", cls=Group)
@@ -29,13 +31,15 @@ def command() -> None:
     show_default=True,
     help="The file to write or update.",
 )
-def accept_command(logs: tuple[pathlib.Path, ...], baseline: pathlib.Path) -> None:
+@click.pass_context
+def accept_command(ctx: click.Context, /, logs: tuple[pathlib.Path, ...], **_: Any) -> None:
     """Accept the findings in each LOG, a SARIF log of onnxplain.
 
     They replace the accepted findings of the models in these logs; those of other models stay. Commit the file.
     """
     from onnxplain.diagnostics.console import make_console, show_lines
 
+    baseline: pathlib.Path = settled(ctx, for_gate())["baseline"]
     check_output(baseline, "--baseline")
     try:
         accepted = accept_findings(logs, baseline)

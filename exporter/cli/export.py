@@ -1,26 +1,41 @@
-"""`onnxplain export`: exports a model and shows the findings."""
+"""`onnxplain export`: exports models and shows the findings."""
 
 from __future__ import annotations
 
-import dataclasses
-import logging
+import itertools
 import os
 import pathlib
-from typing import TYPE_CHECKING, Literal
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
-import onnxplain
-from onnxplain.diagnostics import SARIF_PROFILES, DiagnosticOptions, InvalidArgument, Level, Log, OnnxExporterError, SarifProfile, visible
-from onnxplain.signals import Terminated
+from onnxplain.diagnostics import SARIF_PROFILES, Span, visible, visible_lines
 
-from . import rule_ids
+from . import inputs, job, rule_ids, settings
 from .nearest import Choice
 
-if TYPE_CHECKING:
-    from onnxplain.program import ONNXProgram
-
 _STRATEGIES = ("non-strict", "strict", "draft")
+_TARGET = re.compile(r".+\.py:[\w.]+")
+
+
+def _file_or_folder(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """A file that is no folder, or a folder that ends with a slash."""
+    if value is not None and not job.is_folder(value) and pathlib.Path(value).is_dir():
+        raise click.BadParameter(f"{value!r} is a folder. For a file in it that is named after the model, write '{value}/'.", ctx, param)
+    return value
+
+
+def _path_or_flag(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    """A path; "" for the default path. The environment and files say true and false."""
+    return {"true": "", "1": "", "false": None, "0": None}.get(str(value).lower(), value)
+
+
+def complete_files(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Lets the shell complete a path."""
+    return [CompletionItem(incomplete, type="file")]
 
 
 @click.command(
@@ -30,11 +45,27 @@ _STRATEGIES = ("non-strict", "strict", "draft")
       0    onnxplain exported the model
       1    findings failed the export, or a file could not be written
       2    wrong usage: the target cannot be loaded or is not a model, or an option has a wrong value
-      130  interrupted; 143 and 129 after the signals SIGTERM and SIGHUP""",
+      130  interrupted; 143 and 129 after the signals SIGTERM and SIGHUP
+    With several targets, the highest code counts.""",
 )
-@click.argument("target", required=False)
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=pathlib.Path), help="The ONNX file.  [default: MODEL.onnx]")
-@click.option("--sarif", type=click.Path(dir_okay=False, path_type=pathlib.Path), help="The SARIF log.  [default: .sarif/MODEL.sarif]")
+@click.argument("targets", metavar="TARGET...", nargs=-1, shell_complete=complete_files)
+@click.option(
+    "-o",
+    "--output",
+    metavar="PATH",
+    callback=_file_or_folder,
+    shell_complete=complete_files,
+    show_default="MODEL.onnx",
+    help="The ONNX file, or with a / at its end a folder for model and log.",
+)
+@click.option(
+    "--sarif",
+    metavar="PATH",
+    callback=_file_or_folder,
+    shell_complete=complete_files,
+    show_default=".sarif/MODEL.sarif",
+    help="The SARIF log, or with a / at its end a folder for it.",
+)
 @click.option(
     "--sarif-profile",
     type=Choice(SARIF_PROFILES),
@@ -42,16 +73,47 @@ _STRATEGIES = ("non-strict", "strict", "draft")
     show_default=True,
     help="What the log holds: everything, or what GitHub code scanning accepts.",
 )
-@click.option("--report", metavar="[PATH]", is_flag=False, flag_value="", help="Also write a markdown report.  [default: OUTPUT with .md]")
+@click.option(
+    "--report",
+    metavar="[PATH]",
+    is_flag=False,
+    flag_value="",
+    callback=_path_or_flag,
+    help="Also write a markdown report.  [default: OUTPUT with .md]",
+)
 @click.option(
     "--repro",
     metavar="[PATH]",
     is_flag=False,
     flag_value="",
+    callback=_path_or_flag,
     help="If the export fails, write a script that fails in the same way, for an issue.  [default: OUTPUT with .repro.py]",
 )
-@click.option("--name", metavar="MODEL", help="The name of the model in the log; gates tell models apart by it.  [default: its class]")
-@click.option("--opset", type=int, metavar="N", help="The ONNX opset version.  [default: 20]")
+@click.option(
+    "--name",
+    metavar="MODEL",
+    show_default="the model's class",
+    help="The name of the model in the log; gates tell models apart by it.",
+)
+@click.option(
+    "--input",
+    "inputs",
+    metavar="NAME=DTYPE[SIZE,...]",
+    multiple=True,
+    callback=inputs.inputs,
+    help="An example input, such as x=f32[batch,3,224,224], in place of those of TARGET. A name makes a dim dynamic; batch=4 also gives "
+    "its size in the example. Repeat the option for each input.",
+)
+@click.option(
+    "--dynamic",
+    metavar="NAME[,NAME]",
+    multiple=True,
+    callback=inputs.names,
+    help="Of the dims that --input names, keep only these dynamic. 'all' makes every dim dynamic, 'none' makes none.",
+)
+@click.option("--input-names", metavar="NAME[,NAME]", multiple=True, callback=inputs.names, help="Names for the inputs of the graph.")
+@click.option("--output-names", metavar="NAME[,NAME]", multiple=True, callback=inputs.names, help="Names for the outputs of the graph.")
+@click.option("--opset", type=int, metavar="N", show_default="20", help="The ONNX opset version.")
 @click.option(
     "--strategy",
     "strategies",
@@ -60,17 +122,19 @@ _STRATEGIES = ("non-strict", "strict", "draft")
     multiple=True,
     help="How to capture the model. Repeat the option to try several; the first that works counts.",
 )
-@click.option("--no-optimize", is_flag=True, help="Do not optimize the ONNX graph.")
+@click.option("--optimize/--no-optimize", default=True, show_default=True, help="Optimize the ONNX graph.")
 @click.option(
     "--external-data/--no-external-data",
     default=None,
-    help="Write the weights to a file beside the model.  [default: over 2 GiB]",
+    show_default="over 2 GiB",
+    help="Write the weights to a file beside the model.",
 )
-@click.option("--verify", is_flag=True, help="Compare ONNX Runtime's outputs with PyTorch's.")
+@click.option("--verify/--no-verify", default=False, help="Compare ONNX Runtime's outputs with PyTorch's.")
 @click.option(
-    "--no-try-fixes",
-    is_flag=True,
-    help="If the export fails, do not run the model again to explain it and to try fixes; rewrite nothing.",
+    "--try-fixes/--no-try-fixes",
+    default=True,
+    show_default=True,
+    help="If the export fails, run the model again to explain it and to try fixes. Without, nothing is rewritten.",
 )
 @click.option(
     "--control-flow",
@@ -79,7 +143,7 @@ _STRATEGIES = ("non-strict", "strict", "draft")
     show_default=True,
     help="Where loops over sizes and branches on data that stop the export are rewritten, in a copy: everywhere, in libraries or nowhere.",
 )
-@click.option("--profile", is_flag=True, help="List in the report where the time went; implies --report.")
+@click.option("--profile/--no-profile", default=False, help="List in the report where the time went; implies --report.")
 @click.option(
     "--select",
     metavar="RULE[,RULE]",
@@ -105,7 +169,7 @@ _STRATEGIES = ("non-strict", "strict", "draft")
     multiple=True,
     help="Report RULE as error, warning or note.",
 )
-@click.option("--warnings-as-errors", is_flag=True, help="Report warnings as errors; they fail the export.")
+@click.option("--warnings-as-errors/--no-warnings-as-errors", default=False, help="Report warnings as errors; they fail the export.")
 @click.option(
     "--verbosity",
     type=Choice(("debug", "info", "warning", "error")),
@@ -114,151 +178,89 @@ _STRATEGIES = ("non-strict", "strict", "draft")
     help="How much to record.",
 )
 @click.pass_context
-def command(
-    ctx: click.Context,
-    target: str | None,
-    output: pathlib.Path | None,
-    sarif: pathlib.Path | None,
-    sarif_profile: SarifProfile,
-    report: str | None,
-    repro: str | None,
-    name: str | None,
-    opset: int | None,
-    strategies: tuple[str, ...],
-    no_optimize: bool,
-    external_data: bool | None,
-    verify: bool,
-    no_try_fixes: bool,
-    control_flow: Literal["rewrite", "libraries", "report"],
-    profile: bool,
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
-    levels: dict[str, Level],
-    warnings_as_errors: bool,
-    verbosity: str,
-) -> None:
-    """Export TARGET to ONNX and print the findings.
+def command(ctx: click.Context, /, targets: tuple[str, ...], **given: Any) -> None:
+    """Export each TARGET to ONNX and print the findings.
 
     TARGET is path/to/file.py:NAME or package.module:NAME. NAME is a function without parameters that returns a model or (model, args,
-    kwargs, dynamic_shapes), of which only the model is required; or it is a model whose forward takes no arguments. Files without a given
+    kwargs, dynamic_shapes), of which only the model is required; or it is a model, or its class. A model whose forward takes arguments
+    needs example inputs, from such a function or from --input. With --input, NAME may also be a function of tensors. Files without a given
     name are named after MODEL: the class or function of the model, or the value of --name.
+
+    The section [tool.onnxplain] of pyproject.toml and variables such as ONNXPLAIN_EXPORT_OPSET set options too; see `onnxplain config`.
     """
-    ctx.meta["onnxplain.debug"] = verbosity == "debug"
-    if target is None and report:
-        # `--report TARGET`: the parser cannot know that --report has no value here.
-        target, report = report, ""
-    if target is None and repro:
-        target, repro = repro, ""
-    source, attribute = _parts(target or "")
-    try:
-        options = DiagnosticOptions(
-            verbosity_level=getattr(logging, verbosity.upper()),
-            warnings_as_errors=warnings_as_errors,
-            levels=levels,
-            select=select,
-            ignore=ignore,
-        )
-        options.check_known()
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
+    targets = (*_taken_as_paths(ctx, targets, given), *targets) or ("",)
+    if len(targets) > 1:
+        _check_for_several(given)
+    done = _Run(ctx, several=len(targets) > 1)
+    for folder, beside in itertools.groupby(targets, _folder):
+        from .target import imports_beside
 
-    from .progress import StageLine
-    from .target import load
-
-    stages = StageLine()
-    loaded = load(source, attribute)
-    from onnxplain.api import subject_of
-
-    model = subject_of(loaded.model) if name is None else name
-    files = _Files.of(model, output, sarif, "" if profile and report is None else report, repro)
-    files.check_other_than(source)
-    program = None
-    try:
-        with stages.active():
-            program = onnxplain.export(
-                loaded.model,
-                loaded.args,
-                f=files.output,
-                kwargs=loaded.kwargs,
-                dynamic_shapes=loaded.dynamic_shapes,
-                opset_version=opset,
-                external_data=external_data,
-                optimize=not no_optimize,
-                verify=verify,
-                try_fixes=not no_try_fixes,
-                control_flow=control_flow,
-                profile=profile,
-                sarif=files.sarif,
-                sarif_profile=sarif_profile,
-                name=name,
-                report=files.report or False,
-                repro=files.repro or False,
-                diagnostic_options=options,
-                strategies=strategies,
-                _caller=loaded.definition,
-                _command_line=ctx.meta["onnxplain.command_line"],
-                _on_stage=stages.show,
-            )
-        log = program.diagnostics
-    except onnxplain.ExportFailed as failure:
-        log = failure.log
-    except (KeyboardInterrupt, Terminated):
-        click.echo(visible(f"The log {files.sarif} names the line that was running."), err=True)
-        raise
-    except InvalidArgument as error:
-        raise click.UsageError(str(error)) from error
-    except OnnxExporterError as error:
-        raise click.ClickException(str(error)) from error
-    _show(log, files, program)
-    ctx.exit(log.exit_code)
+        with imports_beside(folder):
+            for target in beside:
+                done.export(target)
+    done.show_summary()
+    ctx.exit(done.exit_code)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Files:
-    """The files that the command writes; None for those that it does not."""
+class _Run:
+    """The exports of one command."""
 
-    output: pathlib.Path
-    sarif: pathlib.Path
-    report: pathlib.Path | None
-    repro: pathlib.Path | None
+    def __init__(self, ctx: click.Context, *, several: bool) -> None:
+        self.exit_code = 0
+        self._ctx = ctx
+        self._several = several
+        self._taken: dict[str, str] = {}
+        self._summary: list[list[Span]] = []
 
-    @classmethod
-    def of(cls, model: str, output: pathlib.Path | None, sarif: pathlib.Path | None, report: str | None, repro: str | None) -> _Files:
-        """Names the files that have no name yet after `model`. An empty `report` or `repro` is one without a name."""
-        output = output or pathlib.Path(f"{model}.onnx")
-        return cls(
-            output,
-            sarif or pathlib.Path(".sarif", f"{model}.sarif"),
-            None if report is None else pathlib.Path(report or output.with_suffix(".md")),
-            None if repro is None else pathlib.Path(repro or output.with_suffix(".repro.py")),
-        )
+    def export(self, target: str) -> None:
+        """Exports a target. Of several, one that is no model keeps none of the others from it."""
+        if self._several:
+            click.echo(visible(f"== {target}"))
+        try:
+            options = job.as_options(settings.settled(self._ctx, settings.for_export(job.parts(target)[0])))
+            self._ctx.meta["onnxplain.debug"] = options.verbosity == "debug"
+            done = job.run(target, options, self._ctx.meta["onnxplain.command_line"], self._taken)
+        except click.ClickException as error:
+            if not self._several:
+                raise
+            message = visible_lines(error.format_message())
+            click.echo(f"Error: {message}", err=True)
+            self.exit_code = max(self.exit_code, error.exit_code)
+            self._summary.append([("error     ", "error"), (f"{target}  {message.splitlines()[0]}", "")])
+            return
+        self._taken |= {os.path.realpath(path): target for path in done.files.named().values()}
+        self.exit_code = max(self.exit_code, done.log.exit_code)
+        exported = done.log.exit_code == 0
+        written = done.files.output if exported else done.files.sarif
+        self._summary.append([("exported  ", "label") if exported else ("failed    ", "error"), (f"{target}  {visible(str(written))}", "")])
 
-    def check_other_than(self, source: str) -> None:
-        """Raises `UsageError` if a file is that of the target."""
-        for field in dataclasses.fields(self):
-            path = getattr(self, field.name)
-            if path is not None and os.path.realpath(path) == os.path.realpath(source):
-                raise click.UsageError(f"--{field.name}: expected a file other than the target's, got {str(path)!r}")
+    def show_summary(self) -> None:
+        """Prints a line for each of several targets."""
+        from onnxplain.diagnostics.console import make_console, show_lines
+
+        if self._several:
+            show_lines([[], *self._summary], make_console())
 
 
-def _parts(target: str) -> tuple[str, str]:
-    """The two parts of TARGET."""
-    source, _, attribute = target.rpartition(":")
-    if not source or not attribute:
-        raise click.UsageError("Expected a TARGET such as path/to/file.py:NAME or package.module:NAME.")
-    return source, attribute
+def _taken_as_paths(ctx: click.Context, targets: Sequence[str], given: dict[str, Any]) -> Iterator[str]:
+    """The targets in `--report TARGET` and `--repro TARGET`: the parser cannot know that the option has no value there."""
+    for name in ("report", "repro"):
+        if given[name] and (not targets or _TARGET.fullmatch(given[name])):
+            yield given[name]
+            ctx.params[name] = given[name] = ""
+            targets = (*targets, "")
 
 
-def _show(log: Log, files: _Files, program: ONNXProgram | None) -> None:
-    """Prints the findings, what was exported, and the files."""
-    from onnxplain.diagnostics.console import make_console, render
+def _check_for_several(given: dict[str, Any]) -> None:
+    """Raises `UsageError` if an option is for one target only."""
+    for name in ("output", "sarif", "report", "repro"):
+        if given[name] and not job.is_folder(given[name]):
+            raise click.UsageError(f"--{name}: expected a folder, which ends with /, for several targets, got {given[name]!r}")
+    if given["name"] is not None:
+        raise click.UsageError("--name: expected one target, since it names one model")
 
-    from .exported import details
 
-    written = {"log": files.sarif, **({"report": files.report} if files.report else {})}
-    render(log, make_console(), written, () if program is None else details(program))
-    for event in log.events:
-        if event.stage in ("repro", "sarif") and event.level >= logging.WARNING:
-            click.echo(visible(event.text))
-    if not log.succeeded and files.output.exists():
-        click.echo(f"{visible(str(files.output))} is still the model of an earlier export.")
+def _folder(target: str) -> pathlib.Path:
+    """The folder that a target is imported from."""
+    source = target.rpartition(":")[0]
+    return pathlib.Path(source).absolute().parent if source.endswith(".py") else pathlib.Path.cwd()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+from typing import Any
 
 import click
 
@@ -11,6 +12,7 @@ from onnxplain.diagnostics import GATE_FORMATS, InvalidArgument, SourceTree, jud
 
 from .nearest import Choice
 from .outputs import check_output, check_unmentioned
+from .settings import for_gate, settled
 
 _WIDTH = max(map(len, GATE_FORMATS))
 _FORMAT_LINES = "\n".join(f"  {each.name:<{_WIDTH}}  {each.summary}" for each in GATE_FORMATS.values())
@@ -31,28 +33,28 @@ Exit codes:
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True, type=click.Path(path_type=pathlib.Path))
 @click.option("--baseline", type=click.Path(path_type=pathlib.Path), help="A file of `onnxplain baseline accept`, or an earlier log.")
 @click.option("--max-errors", type=click.IntRange(min=0), default=0, show_default=True, help="The limit for new errors.")
-@click.option("--max-warnings", type=click.IntRange(min=0), help="The limit for new warnings.  [default: none]")
-@click.option("--format", "form", type=Choice(tuple(GATE_FORMATS)), default="text", show_default=True, help="What to print.")
+@click.option("--max-warnings", type=click.IntRange(min=0), show_default="none", help="The limit for new warnings.")
+@click.option("--format", type=Choice(tuple(GATE_FORMATS)), default="text", show_default=True, help="What to print.")
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=pathlib.Path), help="The file to write.  [default: standard output]"
 )
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     logs: tuple[pathlib.Path, ...],
-    baseline: pathlib.Path | None,
-    max_errors: int,
-    max_warnings: int | None,
-    form: str,
     output: pathlib.Path | None,
+    **_: Any,
 ) -> None:
     """Pass or fail the new findings in each LOG.
 
     Each LOG is a SARIF log of onnxplain. Only new findings count, and none that the source suppresses. With --baseline, a finding is new if
     the baseline lacks it: it may move to another line, but a raised level makes it new, and of several equal findings those beyond the
     baseline's number are new. The command writes into the logs what is new, known and fixed (`baselineState`). Several logs are judged
-    together.
+    together. The section [tool.onnxplain.gate] of pyproject.toml sets options too; see `onnxplain config`.
     """
+    params = settled(ctx, for_gate())
+    baseline: pathlib.Path | None = params["baseline"]
     if output is not None:
         if os.path.realpath(output) in [os.path.realpath(path) for path in (*logs, baseline) if path is not None]:
             raise click.UsageError(f"--output: expected a file other than the logs and the baseline, got {str(output)!r}")
@@ -68,13 +70,13 @@ def command(
     from onnxplain.diagnostics.console import make_console, show_lines
     from onnxplain.rules import OutputReplaced
 
-    chosen = GATE_FORMATS[form]
+    chosen = GATE_FORMATS[params["format"]]
     try:
         verdict = judge_logs(
             logs,
             baseline,
-            max_errors=max_errors,
-            max_warnings=max_warnings,
+            max_errors=params["max_errors"],
+            max_warnings=params["max_warnings"],
             replaced_output=lambda path: OutputReplaced(path=path),
         )
         report = chosen.render(verdict)
@@ -86,7 +88,7 @@ def command(
         raise click.ClickException(f"{visible(str(error.filename))} cannot be written: {error.strerror}") from error
     if output is not None:
         show_lines([verdict.headline()], make_console())
-    elif form == "text":
+    elif chosen.name == "text":
         show_lines(verdict.lines(), make_console())
     else:
         click.echo(report, nl=False)

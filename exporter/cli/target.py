@@ -12,7 +12,7 @@ import inspect
 import pathlib
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
@@ -42,15 +42,38 @@ class Target:
         definition: The line that defines the target.
     """
 
-    model: torch.nn.Module | torch.export.ExportedProgram
+    model: torch.nn.Module | torch.export.ExportedProgram | Callable[..., Any]
     args: Any
     kwargs: Any
     dynamic_shapes: Any
     definition: Location | None
 
 
-def load(source: str, name: str) -> Target:
+@contextlib.contextmanager
+def imports_beside(folder: pathlib.Path) -> Iterator[None]:
+    """Lets the targets of a folder import what lies beside them. Afterwards, those of another folder import what lies beside them."""
+    path, before = [*sys.path], {*sys.modules}
+    try:
+        yield
+    finally:
+        sys.path[:] = path
+        for name in {*sys.modules} - before:
+            if _lies_in(folder, name, getattr(sys.modules[name], "__file__", None)):
+                del sys.modules[name]
+
+
+def _lies_in(folder: pathlib.Path, module: str, file: str | None) -> bool:
+    """Whether a module was found in the folder itself. Packages that are installed below the folder, such as in `.venv`, were not."""
+    if file is None or not pathlib.Path(file).is_relative_to(folder):
+        return False
+    inside = pathlib.Path(file).relative_to(folder).parts
+    return len(inside) == 1 or inside[0] == module.partition(".")[0]
+
+
+def load(source: str, name: str, *, with_inputs: bool = False) -> Target:
     """Loads `name` from `source`, the path of a Python file or the name of a module, and calls it if it is a function.
+
+    With inputs from elsewhere, the target needs none, and a function that takes arguments is itself the model.
 
     Raises:
         TargetError: The target does not exist, the user's code raised an exception, or the result is not a model. Or the user's code has
@@ -62,10 +85,10 @@ def load(source: str, name: str) -> Target:
     with _users_code(f"{target} could not be looked at"):
         value = _lookup(module, source, name)
         if not isinstance(value, torch.nn.Module | torch.export.ExportedProgram) and callable(value):
-            value = _call(value, target)
+            value = value if with_inputs and _takes_arguments(value) else _call(value, target)
         if not process.is_here:
             raise TargetError(f"{target} has forked this process, and the command goes on only in the one that began it.")
-        return _checked(value, target, _definition(module, name))
+        return _checked(value, target, _definition(module, name), with_inputs=with_inputs)
 
 
 def _load_file(source: str) -> types.ModuleType:
@@ -112,8 +135,18 @@ def _call(function: Any, target: str) -> Any:
         return function()
 
 
-def _checked(value: Any, target: str, definition: Location | None) -> Target:
+def _takes_arguments(value: Any) -> bool:
+    try:
+        inspect.signature(value).bind()
+    except (TypeError, ValueError):
+        return not isinstance(value, type)
+    return False
+
+
+def _checked(value: Any, target: str, definition: Location | None, *, with_inputs: bool) -> Target:
     model, *rest = list(value) if isinstance(value, tuple) and value else [value]
+    if with_inputs and callable(model) and not isinstance(model, type):
+        return Target(model, (), None, None, definition)
     if not isinstance(model, torch.nn.Module | torch.export.ExportedProgram) or len(rest) > 3:
         raise TargetError(f"{target} is or returns {_told(value)}. Expected {_EXPECTED}.")
     missing: tuple[Any, ...] = ((), None, None)[len(rest) :]
@@ -121,7 +154,7 @@ def _checked(value: Any, target: str, definition: Location | None) -> Target:
     if not rest and isinstance(model, torch.nn.Module) and (parameters := inspect.signature(model.forward).parameters):
         raise TargetError(
             f"{target} has no example inputs, but forward takes {', '.join(map(str, parameters.values()))}. "
-            "The target must be a function that returns (model, args)."
+            "Describe them with --input, or let the target be a function that returns (model, args)."
         )
     return Target(model, args, kwargs, dynamic_shapes, definition)
 
