@@ -13,6 +13,7 @@ import sys
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from typing_extensions import override
 
 from onnxplain.diagnostics import UnreadableLog, described_error, visible, visible_lines
@@ -100,6 +101,8 @@ class Commands(Group):
             with terminations_as_exceptions():
                 return super().invoke(ctx)
         except click.ClickException as error:
+            if isinstance(error, click.BadParameter) and (variable := _variable(error)):
+                error.message = f"{variable}: {error.message}"  # type: ignore[misc]  # as below
             # NOTE: a message may quote an exception of the model, or a log of somebody else.
             error.message = visible_lines(error.message)  # type: ignore[misc]  # click shows it with the usage of each command
             raise
@@ -119,6 +122,15 @@ class Commands(Group):
             if ctx.meta.get("onnxplain.debug") and isinstance(error, Exception):
                 raise
             raise click.ClickException(_told(error)) from error
+
+
+def _variable(error: click.BadParameter) -> str | None:
+    """The variable of the environment that has the wrong value, if it is one."""
+    if error.ctx is None or error.param is None or error.param.name is None:
+        return None
+    if error.ctx.get_parameter_source(error.param.name) is not ParameterSource.ENVIRONMENT:
+        return None
+    return f"{error.ctx.auto_envvar_prefix}_{error.param.name.upper()}"
 
 
 def _told(error: BaseException) -> str:

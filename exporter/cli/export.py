@@ -15,6 +15,7 @@ from click.shell_completion import CompletionItem
 from onnxplain.diagnostics import SARIF_PROFILES, Span, visible, visible_lines
 
 from . import inputs, job, rule_ids, settings
+from .imports import imports_beside
 from .nearest import Choice
 
 _STRATEGIES = ("non-strict", "strict", "draft")
@@ -193,8 +194,6 @@ def command(ctx: click.Context, /, targets: tuple[str, ...], **given: Any) -> No
         _check_for_several(given)
     done = _Run(ctx, several=len(targets) > 1)
     for folder, beside in itertools.groupby(targets, _folder):
-        from .target import imports_beside
-
         with imports_beside(folder):
             for target in beside:
                 done.export(target)
