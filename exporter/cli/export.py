@@ -223,15 +223,17 @@ class _Run:
             if not self._several:
                 raise
             message = visible_lines(error.format_message())
-            click.echo(f"Error: {message}", err=True)
+            click.echo(f"Error: {message}" if target in message else f"Error: {visible(target)}: {message}", err=True)
             self.exit_code = max(self.exit_code, error.exit_code)
-            self._summary.append([("error     ", "error"), (f"{target}  {message.splitlines()[0]}", "")])
+            self._summary.append([("error     ", "error"), (f"{visible(target)}  {message.splitlines()[0]}", "")])
             return
         self._taken |= {os.path.realpath(path): target for path in done.files.named().values()}
         self.exit_code = max(self.exit_code, done.log.exit_code)
         exported = done.log.exit_code == 0
         written = done.files.output if exported else done.files.sarif
-        self._summary.append([("exported  ", "label") if exported else ("failed    ", "error"), (f"{target}  {visible(str(written))}", "")])
+        self._summary.append(
+            [("exported  ", "label") if exported else ("failed    ", "error"), (f"{visible(target)}  {visible(str(written))}", "")]
+        )
 
     def show_summary(self) -> None:
         """Prints a line for each of several targets."""

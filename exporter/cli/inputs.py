@@ -161,7 +161,7 @@ def _bound(model: Any, values: Mapping[str, Any]) -> inspect.BoundArguments:
     except (TypeError, ValueError) as error:
         parameters = [*inspect.signature(function).parameters]
         near = next((told for name in values if name not in parameters and (told := hint(name, parameters))), "")
-        raise click.UsageError(f"--input: the model takes {', '.join(parameters)}: {error}.{near}") from error
+        raise click.UsageError(f"--input: expected inputs for ({', '.join(parameters)}): {error}.{near}") from error
 
 
 def _examples(parsed: Sequence[Input], sizes: Mapping[str, int], model: Any) -> dict[str, torch.Tensor]:

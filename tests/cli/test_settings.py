@@ -242,6 +242,14 @@ def test_config_shows_where_values_come_from(section: pathlib.Path) -> None:
     assert rows("legacy/net.py")["export.opset"][0] == "19"
 
 
+def test_the_example_of_the_readme_is_valid(folder: pathlib.Path) -> None:
+    readme = (pathlib.Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```toml\n(.*?)```", readme, re.DOTALL)
+    (folder / "pyproject.toml").write_text(example, encoding="utf-8")
+    shown = rows("models/legacy/net.py")
+    assert (shown["export.opset"][0], shown["export.verify"][0], shown["gate.max-warnings"][0]) == ("17", "true", "0")
+
+
 def test_the_schema_names_the_options_that_there_are() -> None:
     schema = schemas.load("config")
     for properties, name in ((schema["properties"], "export"), (schema["properties"]["gate"]["properties"], "gate")):
