@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import os
 import pathlib
@@ -39,6 +40,38 @@ def complete_files(_ctx: click.Context, _param: click.Parameter, incomplete: str
     return [CompletionItem(incomplete, type="file")]
 
 
+def _complete_targets(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Completes a path, and after the colon the names that the file defines."""
+    # NOTE: for bash, a colon is a word: `net.py:bu` arrives as `net.py`, `:` and `bu`, and only the last of them is replaced.
+    before = [*(ctx.params.get("targets") or ())][-2:]
+    if incomplete == ":" and before:
+        file, name, start = before[-1], "", ""
+    elif before[1:] == [":"]:
+        file, name, start = before[0], incomplete, ""
+    else:
+        file, colon, name = incomplete.rpartition(":")
+        start = file + colon
+    if not file.endswith(".py"):
+        return [CompletionItem(incomplete, type="file")]
+    return [CompletionItem(start + each) for each in _defined(file) if each.startswith(name)]
+
+
+def _defined(file: str) -> list[str]:
+    """The public names at the top of a file, which is not run."""
+    try:
+        statements = ast.parse(pathlib.Path(file).read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return []
+    names = []
+    for statement in statements:
+        match statement:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                names.append(name)
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                names.append(name)
+    return [name for name in dict.fromkeys(names) if not name.startswith("_")]
+
+
 @click.command(
     "export",
     epilog="""\b
@@ -49,7 +82,7 @@ def complete_files(_ctx: click.Context, _param: click.Parameter, incomplete: str
       130  interrupted; 143 and 129 after the signals SIGTERM and SIGHUP
     With several targets, the highest code counts.""",
 )
-@click.argument("targets", metavar="TARGET...", nargs=-1, shell_complete=complete_files)
+@click.argument("targets", metavar="TARGET...", nargs=-1, shell_complete=_complete_targets)
 @click.option(
     "-o",
     "--output",
@@ -229,11 +262,10 @@ class _Run:
             return
         self._taken |= {os.path.realpath(path): target for path in done.files.named().values()}
         self.exit_code = max(self.exit_code, done.log.exit_code)
-        exported = done.log.exit_code == 0
-        written = done.files.output if exported else done.files.sarif
-        self._summary.append(
-            [("exported  ", "label") if exported else ("failed    ", "error"), (f"{visible(target)}  {visible(str(written))}", "")]
-        )
+        succeeded = done.log.exit_code == 0
+        outcome = ("exported  ", "label") if succeeded else ("failed    ", "error")
+        written = done.files.output if succeeded else done.files.sarif
+        self._summary.append([outcome, (visible(f"{target}  {written}"), "")])
 
     def show_summary(self) -> None:
         """Prints a line for each of several targets."""

@@ -156,10 +156,11 @@ def _bound(model: Any, values: Mapping[str, Any]) -> inspect.BoundArguments:
     if isinstance(model, torch.export.ExportedProgram):
         raise click.UsageError("--input: an ExportedProgram has its inputs already.")
     function: Callable[..., Any] = model.forward if isinstance(model, torch.nn.Module) else model
+    signature = inspect.signature(function)
     try:
-        return inspect.signature(function).bind(**values)
-    except (TypeError, ValueError) as error:
-        parameters = [*inspect.signature(function).parameters]
+        return signature.bind(**values)
+    except TypeError as error:
+        parameters = [*signature.parameters]
         near = next((told for name in values if name not in parameters and (told := hint(name, parameters))), "")
         raise click.UsageError(f"--input: expected inputs for ({', '.join(parameters)}): {error}.{near}") from error
 

@@ -139,10 +139,12 @@ def run(target: str, options: Options, command_line: str, taken: Mapping[str, st
 
     from .inputs import with_inputs
     from .progress import StageLine
-    from .target import load
+    from .target import load, users_code
 
     stages = StageLine()
-    loaded = with_inputs(load(source, attribute, with_inputs=bool(options.inputs)), options.inputs, options.dynamic)
+    loaded = load(source, attribute, with_inputs=bool(options.inputs))
+    with users_code(f"{target} could not be looked at"):
+        loaded = with_inputs(loaded, options.inputs, options.dynamic)
     from onnxplain.api import subject_of
 
     files = Files.of(subject_of(loaded.model) if options.name is None else options.name, options)

@@ -6,6 +6,7 @@ import dataclasses
 import fnmatch
 import os
 import pathlib
+import posixpath
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -72,7 +73,7 @@ def for_export(source: str) -> Settings:
     settings = dict(section.settings(found, ()))
     relative = pathlib.PurePath(os.path.relpath(path, section.file.parent)).as_posix()
     for index, profile in enumerate(section.values.get("profiles", ())):
-        if any(fnmatch.fnmatchcase(relative, pattern) for pattern in profile["paths"]):
+        if any(_matches(relative, pattern) for pattern in profile["paths"]):
             overriding = {key: value for key, value in profile.items() if key != "paths"}
             settings.update(section.settings(overriding, ("profiles", str(index)), before=settings))
     return settings
@@ -249,6 +250,12 @@ def _line(text: str, keys: tuple[str, ...]) -> int | None:
 
 def _parts(key: str) -> tuple[str, ...]:
     return tuple(part.strip().strip("\"'") for part in key.split("."))
+
+
+def _matches(path: str, pattern: str) -> bool:
+    """Whether a path is that of a pattern, or in its folder. `*` matches any characters, `**/` any folders or none."""
+    plain = posixpath.normpath(pattern)
+    return any(fnmatch.fnmatchcase(path, each) for each in (plain, plain.replace("**/", ""), f"{plain}/*"))
 
 
 def _path(source: str) -> pathlib.Path:

@@ -61,7 +61,7 @@ def load(source: str, name: str, *, with_inputs: bool = False) -> Target:
     target, process = f"{source}:{name}", OwnProcess()
     module = _load_file(source) if source.endswith(".py") else _load_module(source)
     # NOTE: to look at a value may run code of its class, such as `__getattribute__`.
-    with _users_code(f"{target} could not be looked at"):
+    with users_code(f"{target} could not be looked at"):
         value = _lookup(module, source, name)
         if not isinstance(value, torch.nn.Module | torch.export.ExportedProgram) and callable(value):
             value = value if with_inputs and _takes_arguments(value) else _call(value, target)
@@ -82,14 +82,14 @@ def _load_file(source: str) -> types.ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(path.parent))
     sys.modules[name] = module
-    with _users_code(f"{source} could not be loaded"):
+    with users_code(f"{source} could not be loaded"):
         spec.loader.exec_module(module)
     return module
 
 
 def _load_module(name: str) -> types.ModuleType:
     sys.path.insert(0, str(pathlib.Path.cwd()))
-    with _users_code(f"The module {name} could not be loaded"):
+    with users_code(f"The module {name} could not be loaded"):
         return importlib.import_module(name)
 
 
@@ -110,7 +110,7 @@ def _call(function: Any, target: str) -> Any:
         raise TargetError(f"onnxplain calls {target} without arguments: {error}.") from error
     except ValueError:
         pass  # Functions written in C may have no signature.
-    with _users_code(f"{target} raised an exception"):
+    with users_code(f"{target} raised an exception"):
         return function()
 
 
@@ -158,7 +158,7 @@ def _definition(module: types.ModuleType, name: str) -> Location | None:
 
 
 @contextlib.contextmanager
-def _users_code(failure: str) -> Iterator[None]:
+def users_code(failure: str) -> Iterator[None]:
     """Turns an exception of the user's code into a message that shows its line."""
     try:
         yield

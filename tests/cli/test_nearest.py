@@ -68,3 +68,18 @@ def test_shells_complete_commands_options_and_rules(shell: str) -> None:
     assert "OXP1,OXP3001" in completed("onnxplain export --ignore", "OXP1,OXP3")
     assert "OXP1001=" in completed("onnxplain export --level", "OXP1001")
     assert "OXP1001=note" in completed("onnxplain export --level", "OXP1001=n")
+
+
+@pytest.mark.usefixtures("folder")
+def test_shells_complete_what_a_file_defines() -> None:
+    def completed(*words: str, last: str = "") -> list[str]:
+        line = " ".join(("onnxplain", "export", *words, last)).strip()
+        environment = {"_ONNXPLAIN_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words) + 2)}
+        told = CliRunner().invoke(main, [], prog_name="onnxplain", env=environment).stdout
+        return [item.partition(",")[2] for item in told.splitlines()]
+
+    assert completed(last="models.py:dou") == ["models.py:double"]
+    assert completed("models.py", last=":")[:2] == ["Double", "Constant"]
+    assert completed("models.py", ":", last="wi") == ["with_all"]
+    assert completed("other.py", ":", last="b") == []
+    assert completed(last="mod") == ["mod"]

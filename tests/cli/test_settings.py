@@ -131,6 +131,25 @@ def test_profiles_are_for_paths_and_later_ones_count(section: pathlib.Path, call
     assert calls[3][1]["sarif"] == pathlib.Path("../logs/Double.sarif")
 
 
+@pytest.mark.parametrize(
+    ("pattern", "path", "matches"),
+    [
+        ("legacy/*.py", "legacy/net.py", True),
+        ("legacy/*.py", "legacy/deep/net.py", True),
+        ("./legacy", "legacy/net.py", True),
+        ("legacy/", "legacy/net.py", True),
+        ("legacy/**/*.py", "legacy/net.py", True),
+        ("**/net.py", "net.py", True),
+        ("net.py", "legacy/net.py", False),
+        ("legacy", "legacy2/net.py", False),
+    ],
+)
+def test_patterns_of_profiles(pattern: str, path: str, matches: bool, folder: pathlib.Path) -> None:
+    text = f"[[tool.onnxplain.profiles]]\npaths = ['{pattern}']\nopset = 17\n"
+    (folder / "pyproject.toml").write_text(text, encoding="utf-8")
+    assert (rows(path)["export.opset"][0] == "17") is matches
+
+
 def test_the_nearest_file_with_a_section_counts(section: pathlib.Path, calls: list[Any]) -> None:
     inner = section.parent / "inner" / "deep"
     inner.mkdir(parents=True)
