@@ -103,6 +103,8 @@ class Commands(Group):
         except click.ClickException as error:
             if isinstance(error, click.BadParameter) and (variable := _variable(error)):
                 error.message = f"{variable}: {error.message}"  # type: ignore[misc]  # as below
+            if isinstance(error, click.NoSuchOption) and error.possibilities:
+                error.possibilities = error.possibilities[:1]  # type: ignore[misc]  # click sorts them by name, the nearest may be last
             # NOTE: a message may quote an exception of the model, or a log of somebody else.
             error.message = visible_lines(error.message)  # type: ignore[misc]  # click shows it with the usage of each command
             raise

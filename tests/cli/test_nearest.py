@@ -76,7 +76,7 @@ def test_shells_complete_what_a_file_defines() -> None:
         line = " ".join(("onnxplain", "export", *words, last)).strip()
         environment = {"_ONNXPLAIN_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words) + 2)}
         told = CliRunner().invoke(main, [], prog_name="onnxplain", env=environment).stdout
-        return [item.partition(",")[2] for item in told.splitlines()]
+        return [item.partition(",")[2] for item in told.splitlines() if item]
 
     assert completed(last="models.py:dou") == ["models.py:double"]
     assert completed("models.py", last=":")[:2] == ["Double", "Constant"]
