@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from onnxplain.diagnostics import Location
+
 from .nearest import hint
 
 if TYPE_CHECKING:
@@ -127,11 +129,13 @@ def with_inputs(target: Target, parsed: Sequence[Input], dynamic: Sequence[str])
     Raises:
         click.UsageError: The model takes other inputs, or no dim has such a name.
     """
+    if not parsed and not dynamic:
+        return target
+    # NOTE: what the target itself returns is not what is exported, so no edit may change it.
+    target = dataclasses.replace(target, definition=None if target.definition is None else Location(target.definition.file))
     if not parsed:
-        if not dynamic or dynamic == (ALL,):
-            return dataclasses.replace(target, dynamic_shapes=True) if dynamic else target
-        if dynamic == (NONE,):
-            return dataclasses.replace(target, dynamic_shapes=None)
+        if dynamic in ((ALL,), (NONE,)):
+            return dataclasses.replace(target, dynamic_shapes=True if dynamic == (ALL,) else None)
         raise click.UsageError(
             f"--dynamic: expected {ALL!r} or {NONE!r}, got {','.join(dynamic)!r}. Names of dims are for the dims of --input {FORM}."
         )

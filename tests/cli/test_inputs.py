@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 from typing import Any
 
@@ -172,3 +173,22 @@ def test_targets_that_take_no_such_inputs(target: str, given: list[str], told: s
     result = run(target, *given)
     assert (result.exit_code, told in result.stderr) == (2, True), result.output
     assert not calls
+
+
+def test_no_fix_edits_the_inputs_that_the_command_line_replaces(folder: pathlib.Path) -> None:
+    """The dim of `scale` is fixed by that of `ids`, and `build` has dims of its own."""
+    code = NETS.replace("return found if", "found = found[:, : len(scale)]\n        return found if")
+    (folder / "nets.py").write_text(code, encoding="utf-8")
+    result = run("nets.py:build", "--input", "ids=i64[batch,length]", "--input", "scale=f32[size=4]")
+    assert result.exit_code == 1
+    runs = json.loads((folder / ".sarif" / "Net.sarif").read_text(encoding="utf-8"))["runs"]
+    (finding,) = runs[0]["results"]
+    assert finding["ruleId"] == "OXP1003"
+    assert finding["locations"][0]["physicalLocation"]["region"]["startLine"] == 10
+    edited = [
+        replacement["deletedRegion"]["startLine"]
+        for fix in finding.get("fixes", ())
+        for change in fix["artifactChanges"]
+        for replacement in change["replacements"]
+    ]
+    assert code.splitlines().index("def build():") + 2 not in edited
