@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import fnmatch
 import os
@@ -123,11 +124,13 @@ class _Section:
     def around(cls, folder: pathlib.Path) -> _Section | None:
         """The section of the nearest file that has one, from `folder` upwards to the root of its git checkout."""
         for each in (folder, *folder.parents):
-            file = each / "pyproject.toml"
-            if file.is_file() and (section := cls._read(file)) is not None:
-                return section
-            if (each / ".git").exists():
-                break
+            # NOTE: users may work in a folder whose parents they must not look into.
+            with contextlib.suppress(PermissionError):
+                file = each / "pyproject.toml"
+                if file.is_file() and (section := cls._read(file)) is not None:
+                    return section
+                if (each / ".git").exists():
+                    break
         return None
 
     @classmethod
