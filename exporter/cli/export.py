@@ -42,7 +42,7 @@ def complete_files(_ctx: click.Context, _param: click.Parameter, incomplete: str
 
 def _complete_targets(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Completes a path, and after the colon the names that the file defines."""
-    # NOTE: for bash, a colon is a word: `net.py:bu` arrives as `net.py`, `:` and `bu`, and only the last of them is replaced.
+    # NOTE: for bash, a colon is a word: `net.py:name` arrives as `net.py`, `:` and `name`, and only the last of them is replaced.
     before = [*(ctx.params.get("targets") or ())][-2:]
     if incomplete == ":" and before:
         file, name, start = before[-1], "", ""
