@@ -198,10 +198,9 @@ def other_sizes(
         for symbol in sorted(call.symbols() & own, key=str):
             dim = next(iter(guards.symbols.places([symbol], dims)), None)
             # NOTE: a graph that fixed a dim of size 1 was captured again with size 2.
-            captured = (
-                each for each in (sizes, {symbol: max(size, 2) for symbol, size in sizes.items()}) if _is_predicted(node, call, each)
-            )
-            if dim is None or (example := next(captured, None)) is None:
+            tried = (sizes, {each: max(size, 2) for each, size in sizes.items()}) if call.counts else (sizes,)
+            example = next((each for each in tried if _is_predicted(node, call, each)), None)
+            if dim is None or example is None:
                 continue
             one = {**sizes, symbol: 1}
             if call.squeezes and dim.allows(1) and call.differs(node.meta.get("val"), one):
