@@ -34,7 +34,9 @@ from . import (
     linear_algebra,
     losses,
     pooling,
+    resizing,
     singular_values,
+    strides,
     unbound,
 )
 from .graphs import inherit
@@ -50,6 +52,7 @@ _OURS: Mapping[OpOverload, Callable[..., Any]] = {
     **linear_algebra.DECOMPOSITIONS,
     **losses.DECOMPOSITIONS,
     **pooling.DECOMPOSITIONS,
+    **resizing.DECOMPOSITIONS,
     **dynamic_products.DECOMPOSITIONS,
     **singular_values.DECOMPOSITIONS,
 }
@@ -103,6 +106,7 @@ def _in_place_of_a_translation(node: torch.fx.Node) -> Callable[..., Any] | None
             antialiasing,
             double_functions,
             unbound,
+            strides,
         )
     )
     return next((each for each in found if each is not None), None)

@@ -59,3 +59,14 @@ def test_memory_that_is_not_in_order_is_refused(function: Function, is_transpose
     with pytest.raises(onnxplain.ExportFailed) as failed:
         onnxplain.export(Applied(function), (x,))
     assert [each.rule.id for each in failed.value.findings] == ["OXP3002"]
+
+
+def test_strides_are_products_of_sizes() -> None:
+    def function(x: torch.Tensor) -> list[torch.Tensor]:
+        strides = [*x.stride(), *x.transpose(0, 2).stride(), *x[:, 0].stride()]
+        return [x.sum() * stride for stride in strides] + [x.as_strided((x.shape[0], 2), (x.stride(0), x.stride(1)))]
+
+    program = onnxplain.export(function, (torch.ones(2, 3, 4),), dynamic_shapes=True)
+    other = torch.randn(5, 4, 3)
+    for got, wanted in zip(program(other), function(other), strict=True):
+        torch.testing.assert_close(got, wanted)

@@ -208,4 +208,15 @@ CASES: dict[str, Case] = {
         X,
         tolerance=1e-2,
     ),
+    "nearest-exact": dynamic(
+        lambda x: [
+            functional.interpolate(each, **size, mode="nearest-exact")
+            for each, rank in ((x, 2), (x[0], 1), (x.unsqueeze(1), 3))
+            for size in (
+                *({"scale_factor": factor} for factor in (2.0, 0.5, 1.7)),
+                *({"size": [5, 3, 2][:rank]}, {"size": [2 * length for length in each.shape[2:]]}),
+            )
+        ],
+        IMAGE,
+    ),
 }
