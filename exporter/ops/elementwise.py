@@ -280,12 +280,6 @@ def _rest(a: Any, b: Any) -> tuple[Any, Any]:
     return rest, op.And(op.Not(op.Equal(rest, zero)), op.Xor(op.Less(rest, zero), op.Less(b, zero)))
 
 
-@translates("aten::pow.Tensor_Scalar", "aten::pow.Tensor_Tensor")
-def power(self: ir.Value, exponent: Any) -> Any:
-    """aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor."""
-    return op.Pow(self, int(exponent) if isinstance(exponent, bool) else exponent)
-
-
 @translates("aten::xlogy.Tensor", "aten::xlogy.Scalar_Other", "aten::xlogy.Scalar_Self")
 def xlogy(self: Any, other: Any) -> Any:
     """aten::xlogy.Tensor(Tensor self, Tensor other) -> Tensor. `self` times the logarithm of `other`; 0 where `self` is 0, but for NaN."""

@@ -27,6 +27,17 @@ def embedding(weight: ir.Value, indices: ir.Value, padding_idx: int = -1, scale_
     return op.Gather(weight, indices)
 
 
+@translates("aten::gather")
+def gather(self: ir.Value, dim: int, index: ir.Value, sparse_grad: bool = False) -> Any:
+    """aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor. Of the shape of `index`."""
+    del sparse_grad
+    assert self.shape is not None and index.shape is not None
+    if not self.shape:
+        return op.Expand(self, op.Shape(index))
+    places = cast(index, int(ir.DataType.INT64))
+    return op.GatherElements(self, places, axis=dim) if index.shape else op.Squeeze(op.Gather(self, op.Unsqueeze(places, [0])), [0])
+
+
 @translates("aten::index.Tensor", "aten::_unsafe_index.Tensor")
 def index(self: ir.Value, indices: Sequence[ir.Value | None]) -> Any:
     """aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor, with numpy's rules.

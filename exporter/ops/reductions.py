@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,6 +39,43 @@ def _reduced(name: str, value: ir.Value, dim: Sequence[int] | None, keepdim: boo
     if not value.shape:
         return value
     return getattr(op, name)(value, list(dim) if dim else None, keepdims=int(keepdim))
+
+
+@translates("aten::any.dims")
+def any_dims(self: ir.Value, dim: Sequence[int] | None = None, keepdim: bool = False) -> Any:
+    """aten::any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor. BOOL, or UINT8 of UINT8; an empty list is no dim."""
+    return _truth("ReduceMax", self, dim, keepdim)
+
+
+@translates("aten::all.dims")
+def all_dims(self: ir.Value, dim: Sequence[int] | None = None, keepdim: bool = False) -> Any:
+    """aten::all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor. BOOL, or UINT8 of UINT8; an empty list is no dim."""
+    return _truth("ReduceMin", self, dim, keepdim)
+
+
+def _truth(name: str, value: ir.Value, dim: Sequence[int] | None, keepdim: bool) -> Any:
+    truth = cast(value, int(ir.DataType.BOOL))
+    if value.shape and (dim is None or dim):
+        extremum = getattr(op, name)(op.Cast(truth, to=int(ir.DataType.INT32)), list(dim) if dim else None, keepdims=int(keepdim))
+        truth = op.Cast(extremum, to=int(ir.DataType.BOOL))
+    return cast(truth, int(ir.DataType.UINT8)) if value.dtype is ir.DataType.UINT8 else truth
+
+
+@translates("aten::linalg_vector_norm")
+def vector_norm(self: ir.Value, ord: float = 2, dim: Sequence[int] | None = None, keepdim: bool = False, dtype: int = -1) -> Any:
+    """aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor.
+
+    Of floats. `ord` is a power, 0 for the number of elements that are not 0, or an infinity for an extremum.
+    """
+    value = cast(self, dtype)
+    if ord == 0:
+        value = op.CastLike(op.Cast(value, to=int(ir.DataType.BOOL)), value)
+    elif ord not in (1, 2):
+        value = op.Abs(value) if math.isinf(ord) else op.Pow(op.Abs(value), float(ord))
+    name = {0: "ReduceSum", 1: "ReduceL1", 2: "ReduceL2", math.inf: "ReduceMax", -math.inf: "ReduceMin"}.get(ord, "ReduceSum")
+    if self.shape or ord in (1, 2):
+        value = getattr(op, name)(value, list(dim) if dim and self.shape else None, keepdims=int(keepdim))
+    return value if name != "ReduceSum" or ord == 0 else op.Pow(value, 1 / ord)
 
 
 @translates("aten::softmax.int", "aten::special_softmax")

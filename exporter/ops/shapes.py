@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -225,3 +225,21 @@ def _size(value: ir.Value, axis: int) -> Any:
     assert value.shape is not None
     size = value.shape[axis]
     return size if isinstance(size, int) else op.Shape(value, start=axis, end=axis + 1)
+
+
+_NEW_DIMS = {1: ([0],), 2: ([0, 1], [0]), 3: ([0, 1, 2], [0, 2], [2])}
+"""Where dims of size 1 are added to a tensor, by the rank it must have at least and by the rank it has."""
+
+
+def _atleast(least: int) -> Callable[[Sequence[ir.Value]], list[Any]]:
+    def translation(tensors: Sequence[ir.Value]) -> list[Any]:
+        ranks = [len(each.shape or ()) for each in tensors]
+        return [each if rank >= least else op.Unsqueeze(each, _NEW_DIMS[least][rank]) for each, rank in zip(tensors, ranks, strict=True)]
+
+    translation.__name__ = translation.__qualname__ = f"atleast_{least}d"
+    translation.__doc__ = f"aten::atleast_{least}d.Sequence(Tensor[] tensors) -> Tensor[]. With at least {least} dims."
+    return translation
+
+
+for _least in _NEW_DIMS:
+    translates(f"aten::atleast_{_least}d.Sequence")(_atleast(_least))

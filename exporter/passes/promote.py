@@ -23,6 +23,7 @@ _COMPUTE_IN_RESULT_DTYPE = frozenset(
         # NOTE: torch does not tag its other names of pointwise operators.
         *("aten::divide", "aten::multiply", "aten::subtract"),
         *("aten::floor_divide", "aten::logsumexp", "aten::__and__", "aten::__or__", "aten::__xor__"),
+        *("aten::__lshift__", "aten::__rshift__"),
         *("prims::add", "prims::sub", "prims::mul", "prims::div"),
     }
 )

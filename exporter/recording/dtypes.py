@@ -87,7 +87,7 @@ def constant_dtype(parameter: ir.schemas.Parameter, argument: Any, types: Mappin
 
 def infer_output_dtypes(signature: ir.schemas.OpSignature, inputs: Bound, attributes: Mapping[str, Any], node: ir.Node) -> None:
     """Gives the outputs of `node` the dtype that follows from the signature, so that constants beside them get the right one."""
-    if signature.name == "Cast":
+    if signature.name in ("Cast", "BitCast"):
         node.outputs[0].dtype = ir.DataType(attributes["to"])
         return
     if signature.name == "SequenceAt":

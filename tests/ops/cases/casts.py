@@ -7,6 +7,7 @@ import torch
 from .case import MIXED, PAIR, Case, X, aten, dynamic, randn, static
 
 prims = torch.ops.prims
+NARROW = (torch.int8, torch.uint8, torch.int16, torch.int32)
 
 CASES: dict[str, Case] = {
     "to": dynamic(
@@ -40,4 +41,13 @@ CASES: dict[str, Case] = {
         (randn(3, 4).relu(),),
     ),
     "fill": dynamic(lambda x: torch.zeros_like(x).fill_(3.0) + x, X),
+    "bytes-of-whole-numbers": dynamic(
+        lambda x: [
+            *(y.view(dtype) for y in (x.repeat(1, 8).to(each) for each in NARROW) for dtype in (*NARROW, torch.int64)),
+            *(x.view(dtype) for dtype in (torch.int64, *NARROW)),
+            *((x > 0).view(torch.uint8), (x > 0).to(torch.uint8).view(torch.bool), (x * 1.5).view(torch.float32) * 0),
+        ],
+        (torch.arange(-6, 6).reshape(3, 4) * (2**58 + 2**33 + 12345),),
+        tolerance=0,
+    ),
 }

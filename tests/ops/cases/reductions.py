@@ -160,4 +160,13 @@ CASES: dict[str, Case] = {
         lambda x: [each for v in (x.round(), x.round().int(), x > 0) for each in (*v.mode(1), *v.mode(keepdim=True), *v[0, 0, 0].mode(0))],
         X,
     ),
+    "vector-norms": dynamic(
+        lambda x: [
+            torch.linalg.vector_norm(each, order, dim, keepdim, dtype=torch.float64 if order == 3 else None)
+            for each in (x, x.sum())
+            for order in (2, 1, 0, 3, 0.5, -1, math.inf, -math.inf)
+            for dim, keepdim in ((None, False), (None, True), (-1, True))
+        ],
+        X,
+    ),
 }

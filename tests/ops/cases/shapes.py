@@ -108,4 +108,10 @@ CASES: dict[str, Case] = {
     "vmap": static(lambda x: torch.vmap(lambda row: (row @ row.T).softmax(0))(x), X),
     "vmap-of-two": static(lambda x: torch.vmap(torch.vmap(lambda a, b: a * b.sum(), in_dims=(0, None)), in_dims=(0, 0))(x, x), X),
     "scalar": static(lambda x: (x.reshape(()), x.expand(3), x.squeeze()), (randn(1),)),
+    "at-least": dynamic(
+        lambda x: [
+            result * 2 for each in (torch.atleast_1d, torch.atleast_2d, torch.atleast_3d) for result in each([x, x[0], x[0, 0], x[0, 0, 0]])
+        ],
+        X,
+    ),
 }
