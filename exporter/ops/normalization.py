@@ -149,6 +149,20 @@ def _normalized(
     return result, op.Reshape(deviation, [-1])
 
 
+@translates("aten::native_layer_norm")
+def native_layer_norm(
+    input: ir.Value, normalized_shape: Sequence[Any], weight: ir.Value | None, bias: ir.Value | None, eps: float
+) -> list[Any]:
+    """aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> Tensor[3].
+
+    The result, the mean and the reciprocal deviation over the last dims, all of the dtype of `input`.
+    """
+    scale = op.Expand(op.CastLike(1.0, input), normalized_shape) if weight is None else weight
+    attributes = {"axis": -len(normalized_shape), "epsilon": eps}
+    result, *statistics = emit("LayerNormalization", [input, scale, bias], attributes, outputs=3)
+    return [result, *(op.Cast(each, to=int(input.dtype or ir.DataType.FLOAT)) for each in statistics)]
+
+
 @translates("aten::layer_norm")
 def layer_norm(
     input: ir.Value,

@@ -239,6 +239,20 @@ def _max_pool(
     return op.Squeeze(pooled, [0]) if len(value.shape) == rank + 1 else pooled
 
 
+@translates("aten::grid_sampler_3d")
+def grid_sampler_3d(input: ir.Value, grid: ir.Value, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
+    """aten::grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor.
+
+    `input` (N, C, D, H, W), `grid` (N, d, h, w, 3), the result (N, C, d, h, w). ONNX has it from opset 20 on.
+    """
+    attributes = {
+        "mode": ("linear", "nearest")[interpolation_mode],
+        "padding_mode": ("zeros", "border", "reflection")[padding_mode],
+        "align_corners": int(align_corners),
+    }
+    return emit("GridSample", [input, grid], attributes, outputs=1, opset=20)[0]
+
+
 def _batched(value: ir.Value, rank: int) -> Any:
     """`value` with a dim for the batch, as ONNX wants it."""
     assert value.shape is not None

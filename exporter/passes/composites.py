@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from onnxplain.torch_internals.decompositions import decomposition_of
 from onnxplain.torch_internals.operators import OpOverload
 
 
@@ -83,8 +85,28 @@ def _segment_reduce(
 
 def _searchsorted(sorted_sequence: Tensor, self: float, **options: Any) -> Tensor:
     """aten::searchsorted.Scalar: the place of one number."""
-    number = torch.full((), self, dtype=sorted_sequence.dtype if isinstance(self, int) else None, device=sorted_sequence.device)
+    is_promoted = isinstance(self, float) and not sorted_sequence.is_floating_point()
+    number = torch.full((), self, dtype=None if is_promoted else sorted_sequence.dtype, device=sorted_sequence.device)
     return torch.searchsorted(sorted_sequence, number, **options)
+
+
+def _addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1, alpha: complex = 1) -> Tensor:
+    """aten::addbmm: `beta` times a matrix, plus `alpha` times the sum of the products of matrices. Real ones have a translation."""
+    product = alpha * torch.bmm(batch1, batch2).sum(0)
+    return product if beta == 0 else beta * self + product
+
+
+def _linspace(operator: OpOverload, start: Any, end: Any, steps: int, *, dtype: torch.dtype | None = None, **options: Any) -> Any:
+    """aten::linspace of tensors: whole numbers go from a whole number to a whole number."""
+
+    def whole(end: Any) -> Any:
+        return end.to(dtype) if isinstance(end, Tensor) else int(end)
+
+    known = decomposition_of(operator)
+    assert known is not None
+    if dtype is not None and not dtype.is_floating_point and not dtype.is_complex:
+        start, end = whole(start), whole(end)
+    return known(start, end, steps, dtype=dtype, **options)
 
 
 def _bucketize(self: float, boundaries: Tensor, **options: Any) -> Tensor:
@@ -114,6 +136,11 @@ def _random(self: Tensor, start: int = 0, end: int | None = None, generator: tor
 
 
 _BY_NAME: Mapping[tuple[str, str], Callable[..., Any]] = {
+    ("addbmm", "default"): _addbmm,
+    **{
+        ("linspace", overload): functools.partial(_linspace, getattr(torch.ops.aten.linspace, overload))
+        for overload in ("Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")
+    },
     ("_pdist_forward", "default"): _pdist,
     ("bucketize", "Scalar"): _bucketize,
     ("isin", "Tensor_Tensor"): _isin,

@@ -26,6 +26,7 @@ from . import (
     composites,
     double_functions,
     dynamic_products,
+    ellipses,
     empty_inputs,
     empty_normalizations,
     empty_reductions,
@@ -107,6 +108,7 @@ def _in_place_of_a_translation(node: torch.fx.Node) -> Callable[..., Any] | None
             double_functions,
             unbound,
             strides,
+            ellipses,
         )
     )
     return next((each for each in found if each is not None), None)

@@ -1,6 +1,6 @@
 """Means and truth values of tensors that may be empty: kernels of ONNX Runtime give 0 for a mean and true for `any` (read in 1.31).
 
-And variances whose correction is a size.
+And variances whose correction is a size, or that keep all dims.
 """
 
 from __future__ import annotations
@@ -104,4 +104,6 @@ def decomposition(node: torch.fx.Node) -> Callable[..., Any] | None:
     reduced = value.shape if dims is None or dims == [] else [value.shape[dim] for dim in ([dims] if isinstance(dims, int) else dims)]
     # NOTE: translations take the correction as a number.
     is_size = isinstance(given.get("correction"), torch.fx.Node)
-    return (_OURS.get(target) or decomposition_of(target)) if is_size or any(map(shape_env.may_be_zero, reduced)) else None
+    # NOTE: torch's decomposition of such a variance fails (seen in 2.13).
+    keeps_all = "correction" in given and given["keepdim"] and not dims
+    return (_OURS.get(target) or decomposition_of(target)) if is_size or keeps_all or any(map(shape_env.may_be_zero, reduced)) else None

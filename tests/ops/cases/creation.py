@@ -55,4 +55,12 @@ CASES: dict[str, Case] = {
         X,
     ),
     "permuted": static(lambda x: (aten.empty_permuted([3, 8], [1, 0], dtype=torch.float32) > x[..., 0]) | (x[..., 0] > -99), X),
+    "steps-between-whole-numbers": static(
+        lambda a, b: [
+            torch.linspace(start, end, 50, dtype=dtype)
+            for start, end in ((a, b), (a, 0.7), (-3.6, b))
+            for dtype in (torch.int64, torch.int32, torch.float32)
+        ],
+        (torch.tensor(4.3), torch.tensor(0.9)),
+    ),
 }

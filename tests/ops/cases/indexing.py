@@ -160,4 +160,7 @@ CASES: dict[str, Case] = {
         ],
         (randn(3, 4), torch.tensor([[0, 2], [1, 1]])),
     ),
+    "place-of-a-number-in-halves": static(
+        lambda x: (torch.searchsorted(x.half().sort()[0], 0.4), torch.bucketize(0.4, x.half().sort()[0], right=True)), (randn(9),)
+    ),
 }

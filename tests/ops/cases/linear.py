@@ -192,4 +192,13 @@ CASES: dict[str, Case] = {
     ),
     "softmax-of-product": dynamic(lambda x: x.softmax(-1) @ x.transpose(1, 2), X),
     "pairs": dynamic(lambda a, b: (a @ b.T, a.T @ b), PAIR),
+    "einsum-of-different-ellipses": static(
+        lambda a, b: (torch.einsum("...ik,...j->ij", a, b), torch.einsum("...ik, ...k -> ...i", a, b)), (randn(1, 2, 3), randn(3))
+    ),
+    "addbmm-complex": static(
+        lambda a, b: torch.view_as_real(
+            torch.addbmm(torch.complex(a[0], b[0]), torch.complex(a, b), torch.complex(b, a), beta=2j, alpha=0.5)
+        ),
+        (randn(3, 4, 4), randn(3, 4, 4)),
+    ),
 }

@@ -219,4 +219,16 @@ CASES: dict[str, Case] = {
         ],
         IMAGE,
     ),
+    "grid-sampler-3d": dynamic(
+        lambda x, g: (
+            [
+                aten.grid_sampler_3d(x, g.tanh() * 1.2, mode, padding, aligned)
+                for mode in (0, 1)
+                for padding in (0, 1, 2)
+                for aligned in (False, True)
+            ]
+            + [functional.grid_sample(x, g.tanh())]
+        ),
+        (randn(2, 2, 3, 4, 5), randn(2, 2, 3, 2, 3)),
+    ),
 }

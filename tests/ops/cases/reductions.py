@@ -169,4 +169,21 @@ CASES: dict[str, Case] = {
         ],
         X,
     ),
+    "variances-that-keep-all-dims": dynamic(
+        lambda x: [
+            *(torch.var(x, correction=each, keepdim=True) for each in (0, 0.5)),
+            *(torch.std(x, correction=0, keepdim=True), *torch.var_mean(x, correction=1, keepdim=True)),
+        ],
+        X,
+    ),
+    "native-layer-norm": static(
+        lambda x: [
+            result
+            for each in (x, x.double(), x.half())
+            for weight in (None, each[0, 0])
+            for result in torch.native_layer_norm(each, [6], weight, weight, 1e-5)
+        ],
+        X,
+        tolerance=1e-2,
+    ),
 }
