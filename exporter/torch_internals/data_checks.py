@@ -111,7 +111,7 @@ def _lstsq(original: Callable[..., Any], matrix: Tensor, right: Tensor, rcond: f
     """torch.linalg.lstsq. Other drivers than the CPU's default one decide by the data what they return beside the solution."""
     if driver not in (None, "gelsy") or right.ndim != matrix.ndim:
         return original(matrix, right, rcond, driver=driver)
-    empty = torch.empty(0, dtype=matrix.dtype, device=matrix.device)
+    empty = torch.empty(0, dtype=matrix.dtype.to_real(), device=matrix.device)
     solution = torch.linalg.pinv(matrix, rtol=rcond) @ right
     rank = torch.linalg.matrix_rank(matrix, rtol=rcond)
     results: Any = torch.return_types

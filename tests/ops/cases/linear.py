@@ -201,4 +201,8 @@ CASES: dict[str, Case] = {
         ),
         (randn(3, 4, 4), randn(3, 4, 4)),
     ),
+    "lstsq-complex": static(
+        lambda a, b: torch.cat([torch.linalg.lstsq(torch.complex(a, b), torch.complex(b, a), driver="gelsy").residuals, (a * b).flatten()]),
+        (randn(4, 3), randn(4, 3)),
+    ),
 }
