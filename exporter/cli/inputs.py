@@ -124,7 +124,7 @@ def _sizes(parsed: Sequence[Input]) -> Mapping[str, int]:
 
 
 def with_inputs(target: Target, parsed: Sequence[Input], dynamic: Sequence[str]) -> Target:
-    """`target` with the inputs of the command line in place of its own, and with the dims of `--dynamic`.
+    """`target` with the inputs of the command line instead of those it brings, and with the dims of `--dynamic`.
 
     Raises:
         click.UsageError: The model takes other inputs, or no dim has such a name.
