@@ -136,6 +136,8 @@ def median(self: ir.Value) -> Any:
     flat = _flat(self)
     if not _may_be_empty(self):
         return median_dim(flat, 0)[0]
+    if not _is_float(self):
+        return nanmedian(self)
     count = op.ReduceSum(op.Cast(op.IsNaN(flat), to=int(ir.DataType.INT64)), keepdims=0)
     return op.Where(op.Greater(count, 0), op.CastLike(float("nan"), self), nanmedian(self))
 
@@ -165,6 +167,12 @@ def median_dim(self: ir.Value, dim: int, keepdim: bool = False) -> Any:
 def nanmedian(self: ir.Value) -> Any:
     """aten::nanmedian(Tensor self) -> Tensor. A scalar: the lower one of the middle elements that are not NaN."""
     flat = _flat(self)
+    if _may_be_empty(self) and not _is_float(self):
+        # NOTE: for a tensor without elements, PyTorch makes the integer of NaN; behind all others, no element finds it in the middle.
+        nothing = self.dtype.min if self.dtype in (ir.DataType.INT32, ir.DataType.INT64) else 0
+        ordered = op.Concat(_sorted(flat, 0)[0], op.CastLike([nothing], self), axis=0)
+        middle = op.Max(op.Div(op.Sub(_size(flat, 0), 1), 2), op.Constant(value=ir.tensor(np.array(0))))
+        return op.Gather(ordered, middle, axis=0)
     if _may_be_empty(self):
         # NOTE: for a tensor without elements, the median is NaN.
         flat = op.Concat(flat, op.CastLike([float("nan")], self), axis=0)
@@ -256,9 +264,12 @@ def _flat(value: ir.Value) -> Any:
 
 
 def _may_be_empty(value: ir.Value) -> bool:
-    """Whether `value` is a tensor of floats that may have no elements."""
-    is_float = value.dtype is not None and value.dtype.is_floating_point()
-    return is_float and value.shape is not None and not all(isinstance(size, int) and size > 0 for size in value.shape)
+    """Whether `value` is a tensor that may have no elements."""
+    return value.dtype is not None and value.shape is not None and not all(isinstance(size, int) and size > 0 for size in value.shape)
+
+
+def _is_float(value: ir.Value) -> bool:
+    return value.dtype is not None and value.dtype.is_floating_point()
 
 
 def _size(value: ir.Value, axis: int) -> Any:

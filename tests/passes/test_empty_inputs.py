@@ -18,6 +18,7 @@ MODELS: dict[str, Callable[[torch.Tensor], object]] = {
     "running logsumexp": lambda x: x.logcumsumexp(1),
     "contraction of nothing": lambda x: torch.einsum("ij,kj->ik", x, x),
     "contraction to nothing": lambda x: torch.einsum("ij,ik->jk", x, x),
+    "median of integers": lambda x: (x.int().median(), x.int().nanmedian(), x.to(torch.uint8).median()),
     "pool": lambda x: functional.adaptive_avg_pool1d(x[None], 1),
     "pool of two dims": lambda x: functional.adaptive_avg_pool2d(x[None, None], 1),
 }
