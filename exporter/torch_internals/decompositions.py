@@ -12,8 +12,8 @@ import torch
 # NOTE: read in torch 2.11, 2.13 and 2.15; no public function replaces it, and torch.export traces with it as well (_export/__init__.py).
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from . import resizing
 from .operators import OpOverload
-from .patching import Slot, all_wrapped
 from .symbols import Symbol
 
 __all__ = ["TABLE", "decomposition_of", "traced"]
@@ -36,11 +36,6 @@ _DECOMPOSING = Symbol(
     without="operators are decomposed in several steps, so an export takes longer",
     otherwise=lambda _: contextlib.nullcontext(),
 )
-# NOTE: read in torch 2.11, 2.13 and 2.15, _decomp/decompositions.py: `upsample_linear1d` and its like ask whether a size is 1.
-_SCALE = Symbol(
-    "torch._decomp.decompositions:_compute_scale", without="resizing with align_corners to a dynamic size that is 1 may fail or be NaN"
-)
-
 Decomposition = Callable[..., Any]
 
 
@@ -106,25 +101,8 @@ def traced(
     functional = torch.func.functionalize(function) if writes else function
 
     def call(*inputs: Any) -> Any:
-        with _DECOMPOSING.value(_Wanted(find)), _scales_of_any_size():
+        with _DECOMPOSING.value(_Wanted(find)), resizing.to_any_size():
             return functional(*inputs)
 
     made: torch.fx.GraphModule = make_fx(call)(*inputs)
     return made
-
-
-def _scales_of_any_size() -> contextlib.AbstractContextManager[None]:
-    """While it is open, decompositions that resize compute the distance of their points also for a dynamic size that turns out to be 1."""
-    if not _SCALE.is_present:
-        return contextlib.nullcontext()
-
-    from torch._decomp import decompositions
-
-    return all_wrapped([(Slot(decompositions, _SCALE.name), _scale)])
-
-
-def _scale(original: Callable[..., Any], in_size: Any, out_size: Any, align_corners: bool, scale: float | None = None) -> Any:
-    if align_corners and isinstance(out_size, torch.SymInt):
-        # NOTE: of one point, at place 0, any distance is right.
-        return (in_size - 1.0) / (torch.sym_max(out_size, 2) - 1.0)
-    return original(in_size, out_size, align_corners, scale)
