@@ -85,6 +85,13 @@ def test_a_check_of_variances_becomes_a_finding() -> None:
     torch.testing.assert_close(program(*given)[0], Loss()(*given))
 
 
+def test_sizes_from_the_numbers_of_repeats() -> None:
+    program = onnxplain.export(
+        lambda x: x.repeat_interleave(torch.arange(x.shape[0]), 0) * x, (torch.randn(3, 4),), dynamic_shapes=({0: "batch"},)
+    )
+    assert [each.rule.id for each in program.diagnostics.findings] == ["OXP1023"]
+
+
 @pytest.mark.parametrize(
     ("squeezed", "checks"),
     [

@@ -19,6 +19,11 @@ from onnxplain.torch_internals.symbolic_expressions import expression_of
 from .finished import Finished
 
 _NAME_DIMS = Fix("Squeeze only dims that always have size 1, such as squeeze(1).", Confidence.CHANGES_BEHAVIOUR)
+_ATEN = torch.ops.aten
+_UNTAGGED = frozenset(
+    {_ATEN.repeat_interleave.self_Tensor, _ATEN.where.default, _ATEN.nonzero_numpy.default, _ATEN.tensor_split.tensor_indices_or_sections}
+)
+"""Operators that make sizes from data by operators that torch tags so."""
 _TENSOR_CHECKS = frozenset({"aten::_assert_async", "aten::_assert_async.msg"})
 
 
@@ -61,13 +66,13 @@ def _squeezed(node: torch.fx.Node) -> Iterator[tuple[int, sympy.Basic]]:
 
 def _makes_sizes(node: torch.fx.Node) -> bool:
     """Whether an operator makes, or may make, a size or a number from data."""
-    if node.target is torch.ops.aten.index.Tensor:
+    if node.target is _ATEN.index.Tensor:
         indices = [each.meta["val"] for each in node.args[1] if isinstance(each, torch.fx.Node)]  # type: ignore[union-attr]  # a list
         return any(each.dtype in (torch.bool, torch.uint8) for each in indices)
     if not isinstance(node.target, OpOverload):
         return False
     tags, is_torchs = node.target.tags, node.target.namespace in ("aten", "prims")
-    return not is_torchs or torch.Tag.dynamic_output_shape in tags or torch.Tag.data_dependent_output in tags
+    return not is_torchs or node.target in _UNTAGGED or torch.Tag.dynamic_output_shape in tags or torch.Tag.data_dependent_output in tags
 
 
 def _holds_always(relation: sympy.Basic) -> bool:
