@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
 from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.process import Budget
 from onnxplain.request import DimNames, DynamicShapes, Request, inputs
+from onnxplain.rules import CheckLeftOut
 
 from . import audit
 from .explain import axes_argument
+from .finding import Finding
 from .rewritten_copies import RewrittenCopies
 from .search import Search
 from .trials import Trials
@@ -78,7 +80,7 @@ def capture(
         findings = [finding.for_users() for finding in findings]
     if finished is not None:
         dim_names.learn(finished.program, finished.request.shapes)
-        for finding in (*findings, *search.remarks(finished), *audit.findings(finished)):
+        for finding in _one_a_cause([*findings, *search.remarks(finished), *audit.findings(finished)]):
             context.report(finding.rule, at=finding.at, notes=finding.notes, fixes=finding.fixes)
         return Captured(finished.program, finished.attempt.strategy.name, finished.request.shapes)
     for finding in findings:
@@ -89,3 +91,14 @@ def capture(
         dim_names.learn(search.partial, search.request.shapes)
         look_ahead(search.partial)
     raise context.stop(search.error)
+
+
+def _one_a_cause(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """`findings` without notes about checks at the lines of other findings, which tell what the check requires."""
+    told = {finding.place for finding in findings if not isinstance(finding.rule, CheckLeftOut)}
+    for finding in findings:
+        if not isinstance(finding.rule, CheckLeftOut):
+            yield finding
+        elif finding.place not in told:
+            told.add(finding.place)
+            yield finding

@@ -24,6 +24,7 @@ from .observe.guard_watch import GuardWatch
 from .observe.guards import Guards
 from .observe.host_values import Draws
 from .observe.reads import Reads, holds_tensors
+from .observe.side_effects import SideEffects
 from .strategies import CaptureStrategy
 
 Setting = Callable[[], AbstractContextManager[None]]
@@ -43,6 +44,7 @@ class Attempt:
         draws: The random numbers that Python drew.
         attributes: The model's attributes before the capture.
         reads: The tensors that Python read.
+        effects: The lines that printed, logged, warned or wrote a file.
         differentiates: Whether the model computed gradients.
         spells_sizes: Whether the model's code made texts of symbolic sizes, other than messages, or failed and asked for a size's hash.
         setting: What was open around the strategy, beside what only observes.
@@ -57,6 +59,7 @@ class Attempt:
     draws: Draws
     attributes: Attributes
     reads: Reads
+    effects: SideEffects
     differentiates: bool
     spells_sizes: bool
     setting: Setting = contextlib.nullcontext
@@ -72,6 +75,7 @@ def attempt(
     computed: list[bool] = []
     texts: list[bool] = []
     hashes: list[bool] = []
+    effects = SideEffects()
     with Frames(most) as frames:
         watch, draws, attributes, reads = GuardWatch(frames), Draws(), Attributes(model), Reads(frames.stack)
         # NOTE: TorchDynamo would trace the mode itself, and the mode makes each function of torch a little slower.
@@ -90,6 +94,7 @@ def attempt(
                 reading,
                 noticing,
                 spelling if python else contextlib.nullcontext(),
+                effects.watched() if python else contextlib.nullcontext(),
             ):
                 program = strategy(model, request, frames)
         except Exception as raised:  # noqa: BLE001  the user's model runs here, and may raise anything
@@ -103,7 +108,8 @@ def attempt(
     if program is not None:
         context.event(f"The strategy {strategy.name} captured {len(program.graph.nodes)} nodes.")
     spells = any(texts) or (program is None and any(hashes))
-    return Attempt(strategy, request, program, error, stopwatch.seconds, watch.guards(), draws, attributes, reads, bool(computed), spells)
+    seconds, guards = stopwatch.seconds, watch.guards()
+    return Attempt(strategy, request, program, error, seconds, guards, draws, attributes, reads, effects, bool(computed), spells)
 
 
 def _tells(frames: Frames) -> bool:

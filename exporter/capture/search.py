@@ -20,7 +20,7 @@ from onnxplain.torch_internals.size_texts import Spelling
 
 from . import larger_examples
 from .attempts import Attempt, Setting, attempt
-from .audit import Finished
+from .audit import Finished, checks_of_sizes
 from .eager import EagerRuns, same_results
 from .explain import arguments, data_dependence, dims, failures
 from .finding import Finding, headline
@@ -233,7 +233,8 @@ class Search:
             return made, found
         # NOTE: the rule's level decides whether a promise that the model cannot keep fails the export.
         told = [dataclasses.replace(finding, blocking=False) for finding in known if not finding.negligible]
-        return again, _at_distinct_places([*told, *left])
+        # NOTE: to torch, a check that the narrower dims imply is always true.
+        return again, _at_distinct_places([*told, *left, *checks_of_sizes(made.guards)])
 
     def _equals_eager(self, program: torch.export.ExportedProgram) -> bool:
         """Whether `program`, captured with other sizes, computes the same as the model for the example."""

@@ -2,7 +2,7 @@
 
 from .budget import Budget, BudgetSpent, Stopped, Stopwatch
 from .capture_flag import capturing, is_in_onnx_export
-from .console_output import kept
+from .console_output import kept, user_heard
 from .exits import exits_as_errors
 from .export_lock import exporting
 from .garbage_collection import without_collection
@@ -21,5 +21,6 @@ __all__ = [
     "is_in_onnx_export",
     "kept",
     "random_numbers_kept",
+    "user_heard",
     "without_collection",
 ]

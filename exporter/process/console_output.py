@@ -7,16 +7,46 @@ import logging
 import os
 import sys
 import threading
+import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from typing import Any, TextIO, cast
 
 from onnxplain.diagnostics import DiagnosticContext
+from onnxplain.torch_internals import python_frames
 from onnxplain.torch_internals.patching import Slot, wrapped
 from onnxplain.torch_internals.put_back import put_back
 
 UserSpeaks = Callable[[int], bool]
 """Whether the model's code makes the output. The argument is the number of frames to skip above the function that asks."""
+
+
+Heard = Callable[[types.FrameType], None]
+"""Called with the frame that shows something."""
+
+_HEARD: ContextVar[Heard | None] = ContextVar("_HEARD", default=None)
+
+
+@contextlib.contextmanager
+def user_heard(heard: Heard) -> Iterator[None]:
+    """While it is open within `kept`, calls `heard` for what the model's code prints, and for its warnings that the user's filters show."""
+    # NOTE: by the streams, since TorchDynamo, which `torch.cond` calls, knows `print` by identity.
+    stream, before = _Heard(sys.stdout), _HEARD.get()
+
+    def undo() -> None:
+        stream.thread = None
+        if sys.stdout is stream:
+            sys.stdout = stream.stream
+        _HEARD.set(before)
+
+    with put_back(undo):
+        _HEARD.set(heard)
+        sys.stdout = cast(TextIO, stream)
+        # NOTE: Python shows a warning once for each line, and forgets which ones it has shown when filters change.
+        with warnings.catch_warnings():
+            pass
+        yield
 
 
 @contextlib.contextmanager
@@ -59,6 +89,7 @@ def _warnings_kept(context: DiagnosticContext, user_speaks: UserSpeaks) -> Itera
     ) -> None:
         # NOTE: one frame above this function is the dispatcher of `wrapped`.
         if user_speaks(2):
+            _tell(python_frames.current(1))
             # NOTE: to the original stream: the filtered one would look for the caller, which is this function.
             show(message, category, filename, lineno, file or stream, line)
         else:
@@ -127,7 +158,11 @@ class _Filtered:
 
     def write(self, text: str) -> int:
         # NOTE: if the user has asked torch to log, torch writes here (torch 2.15; earlier ones keep the stream that they found first).
-        if threading.get_ident() != self.thread or "TORCH_LOGS" in os.environ or self._user_speaks(1):
+        if threading.get_ident() != self.thread:
+            return self.stream.write(text)
+        if (speaks := self._user_speaks(1)) or "TORCH_LOGS" in os.environ:
+            if speaks:
+                _tell(python_frames.current())
             return self.stream.write(text)
         if text.strip():
             self._context.event(text.strip(), logging.DEBUG)
@@ -135,6 +170,31 @@ class _Filtered:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
+
+
+class _Heard:
+    """Standard output that tells who writes to it in this thread."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        self.thread: int | None = threading.get_ident()
+
+    def write(self, text: str) -> int:
+        if threading.get_ident() == self.thread:
+            _tell(python_frames.current())
+        return self.stream.write(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        self.write("".join(lines))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def _tell(speaker: types.FrameType | None) -> None:
+    """Tells who speaks, if somebody listens."""
+    if (heard := _HEARD.get()) is not None and speaker is not None:
+        heard(speaker)
 
 
 def _is_torchs(logger: str) -> bool:

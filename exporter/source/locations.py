@@ -27,7 +27,7 @@ import torch
 import onnxplain.diagnostics
 import onnxplain.rules
 from onnxplain.diagnostics import Evidence, Location, Region, Step, attribute, line_text
-from onnxplain.torch_internals import code_objects, dynamo, python_frames, torch_frames
+from onnxplain.torch_internals import code_objects, dynamo, python_effects, python_frames, torch_frames
 from onnxplain.torch_internals.modules import named_modules
 
 FX_NODE = "fx_node"
@@ -208,7 +208,8 @@ def user_speaks(above: int = 0) -> bool:
         above: How many frames above the caller the search begins.
     """
     frames = (frame.f_code.co_filename for frame in python_frames.outward(python_frames.current(above)))
-    innermost = next((file for file in frames if not is_standard_library(file)), None)
+    others = (file for file in frames if not is_standard_library(file) and file not in python_effects.PASSED_THROUGH)
+    innermost = next(others, None)
     return innermost is not None and is_users(innermost)
 
 

@@ -21,7 +21,7 @@ from .symbols import Symbol
 # NOTE: read in torch 2.11, 2.13 and 2.15, native_functions.yaml.
 _ASSERT = Symbol(
     "torch:_assert_async",
-    without="an exported model does not check the weights of torch.cov and the variances of gaussian_nll_loss",
+    without="an exported model does not check the weights of torch.cov and the variances of gaussian_nll_loss; torch._assert reads data",
     otherwise=lambda *_: None,
 )
 
@@ -33,6 +33,7 @@ def left_out() -> contextlib.AbstractContextManager[None]:
     """While it is open, these functions do not look at data. A check whose failure would be an error becomes an operator."""
     return all_wrapped(
         (
+            (Slot(torch, "_assert"), _assert),
             (Slot(torch, "cov"), _cov),
             (Slot(Tensor, "cov"), _cov),
             (Slot(torch, "corrcoef"), _corrcoef),
@@ -42,6 +43,14 @@ def left_out() -> contextlib.AbstractContextManager[None]:
             (Slot(torch.linalg, "lstsq"), _lstsq),
         )
     )
+
+
+def _assert(original: Callable[..., Any], condition: Any, message: str) -> None:
+    """torch._assert: a condition that is a tensor becomes an operator."""
+    if isinstance(condition, Tensor):
+        _ASSERT.value(condition, message)
+    else:
+        original(condition, message)
 
 
 def _cov(original: Callable[..., Any], input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:

@@ -246,3 +246,54 @@ class GradientTraced(Rule, id="OXP1022", level=Level.NOTE, history=[Added("0.1.0
     function: str
 
     message = "The gradient of '{function}' consists of ordinary operators in the exported model."
+
+
+class SideEffectLeftOut(Rule, id="OXP1039", level=Level.NOTE, history=[Added("0.2.0")]):
+    """A line of the model prints, logs, warns or writes a file, and the exported model does not.
+
+    What happened:
+        `forward` called `print`, a logger, `warnings.warn` or a function that opens a file to write it. Capture ran the line once. An ONNX
+        graph computes outputs from inputs and does nothing else.
+
+    Why it matters:
+        The outputs are the same. But no run of the exported model shows or writes what the line does.
+
+    How to fix it:
+        1. If the line is only for debugging, skip it during export: `if not torch.compiler.is_exporting():`.
+        2. If somebody needs the value, return it, which makes it an output of the model, and print or write it in the program that runs
+           the model.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Halved(torch.nn.Module):
+            def forward(self, x):
+                print("forward called with", x.shape)  # OXP1039
+                return x / 2
+
+
+        program = onnxplain.export(Halved(), (torch.ones(3),))
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Halved(torch.nn.Module):
+            def forward(self, x):
+                return x / 2
+
+
+        program = onnxplain.export(Halved(), (torch.ones(3),))
+        ```
+    """
+
+    call: str
+
+    message = "The exported model does not run '{call}'."

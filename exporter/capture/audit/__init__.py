@@ -14,13 +14,16 @@ from . import (
     hooks,
     host_values,
     random_operators,
+    side_effects,
     symbolics,
     tensor_reads,
     training_mode,
     unrolled_loops,
     vector_signs,
+    written_checks,
 )
 from .finished import Finished
+from .written_checks import of_sizes as checks_of_sizes
 
 Check = Callable[[Finished], Iterator[Finding]]
 
@@ -36,6 +39,8 @@ CHECKS: tuple[Check, ...] = (
     random_operators.findings,
     vector_signs.findings,
     dropped_checks.findings,
+    written_checks.findings,
+    side_effects.findings,
     hooks.findings,
 )
 """Every check, in the order in which its findings are reported. To add one, write its file and its line here."""
@@ -47,4 +52,4 @@ def findings(finished: Finished) -> Iterator[Finding]:
         yield from check(finished)
 
 
-__all__ = ["CHECKS", "Check", "Finished", "findings"]
+__all__ = ["CHECKS", "Check", "Finished", "checks_of_sizes", "findings"]

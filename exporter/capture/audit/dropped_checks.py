@@ -17,6 +17,7 @@ from onnxplain.torch_internals.operators import SQUEEZES, OpOverload
 from onnxplain.torch_internals.symbolic_expressions import expression_of
 
 from .finished import Finished
+from .written_checks import TENSOR_CHECKS, written_check
 
 _NAME_DIMS = Fix("Squeeze only dims that always have size 1, such as squeeze(1).", Confidence.CHANGES_BEHAVIOUR)
 _ATEN = torch.ops.aten
@@ -24,11 +25,13 @@ _UNTAGGED = frozenset(
     {_ATEN.repeat_interleave.self_Tensor, _ATEN.where.default, _ATEN.nonzero_numpy.default, _ATEN.tensor_split.tensor_indices_or_sections}
 )
 """Operators that make sizes from data by operators that torch tags so."""
-_TENSOR_CHECKS = frozenset({"aten::_assert_async", "aten::_assert_async.msg"})
 
 
 def findings(finished: Finished) -> Iterator[Finding]:
-    """The findings about checks of data-dependent numbers and of tensors. A check that only limits a size is not worth a finding."""
+    """The findings about checks of data-dependent numbers and of tensors that the user's code does not write as checks.
+
+    A check that only limits a size is not worth a finding.
+    """
     # NOTE: if one line has several relations, the later ones mostly follow from the first.
     first: dict[Location, sympy.Basic] = {}
     guards, dims = finished.attempt.guards, finished.request.shapes.dims
@@ -37,6 +40,8 @@ def findings(finished: Finished) -> Iterator[Finding]:
     known_from_data = {symbol for node in finished.nodes for symbol in node.meta.get("unbacked_bindings") or ()}
     some_from_data = any(map(_makes_sizes, finished.nodes))
     for relation, stack in guards.checks():
+        if written_check(stack) is not None:
+            continue
         is_from_data = some_from_data or bool(relation.free_symbols & known_from_data)
         if is_from_data and not _is_range(relation) and stack[-1] not in first and not _holds_always(relation):
             first[stack[-1]] = relation
@@ -46,7 +51,7 @@ def findings(finished: Finished) -> Iterator[Finding]:
         for dim, size in _squeezed(node):
             if size.free_symbols - known:
                 yield Finding(CheckDropped(check=f"shape[{dim}] != 1"), locations.at_node(node), fixes=(_NAME_DIMS,))
-        if qualified_name(node.target) in _TENSOR_CHECKS:
+        if qualified_name(node.target) in TENSOR_CHECKS and written_check(locations.stack_of(node)) is None:
             message = node.args[1] if len(node.args) > 1 else ""
             yield Finding(CheckDropped(check=str(message) or "a tensor is true"), locations.at_node(node))
 

@@ -1,0 +1,25 @@
+"""The user's lines that print, log, warn or write a file. The exported model has no operators for that."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from onnxplain.capture.finding import Finding
+from onnxplain.diagnostics import Evidence, Location
+from onnxplain.rules import SideEffectLeftOut
+from onnxplain.source import syntax
+
+from .finished import Finished
+
+
+def findings(finished: Finished) -> Iterator[Finding]:
+    """A finding for each line."""
+    for place in finished.attempt.effects.places():
+        yield Finding(SideEffectLeftOut(call=_function(place)), Evidence(place))
+
+
+def _function(place: Location) -> str:
+    """The text of the function that is called at `place`."""
+    call = None if place.region is None else syntax.innermost(place.file, place.region, ast.Call)
+    return syntax.expression_at(place).partition("(")[0] if call is None else syntax.text(place.file, call.func)
