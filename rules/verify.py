@@ -331,3 +331,70 @@ class OutputsNotCompared(Rule, id="OXP6006", level=Level.WARNING, history=[Added
     reason: str
 
     message = "The outputs '{outputs}' were not compared with PyTorch: '{reason}'."
+
+
+class RuntimeWarned(Rule, id="OXP6007", level=Level.NOTE, history=[Added("0.2.0")]):
+    """ONNX Runtime warns of something in the exported model.
+
+    What happened:
+        `verify=True` loaded and ran the exported model in ONNX Runtime, which logged this warning. If the warning names a node, the finding
+        points to the line of the model that the node comes from.
+
+    Why it matters:
+        The model runs, and its outputs were compared. But ONNX Runtime may log the warning in each run, and another version of it may
+        refuse the model.
+
+    How to fix it:
+        1. If the line calls an operator with a translation in your `custom_translation_table`, correct the function: its result may have
+           another shape than PyTorch's.
+        2. Otherwise the exported model is unusual, and this may be a bug in a translation of onnxplain: report it.
+
+    Example:
+        ```python
+        import torch
+        from onnxscript import opset20 as op
+
+        import onnxplain
+
+
+        class Sine(torch.nn.Module):
+            def forward(self, x):
+                return torch.sin(x)  # OXP6007
+
+
+        def translate_sin(x):
+            return op.Compress(op.Sin(x), op.Less(x, 0.0))
+
+
+        table = {torch.ops.aten.sin.default: translate_sin}
+        options = onnxplain.DiagnosticOptions(ignore=("OXP6002",))  # the outputs differ
+        program = onnxplain.export(
+            Sine(), (torch.ones(3),), custom_translation_table=table, verify=True, diagnostic_options=options
+        )
+        ```
+
+        ```python
+        import torch
+        from onnxscript import opset20 as op
+
+        import onnxplain
+
+
+        class Sine(torch.nn.Module):
+            def forward(self, x):
+                return torch.sin(x)
+
+
+        def translate_sin(x):
+            return op.Sin(x)
+
+
+        table = {torch.ops.aten.sin.default: translate_sin}
+        program = onnxplain.export(Sine(), (torch.ones(3),), custom_translation_table=table, verify=True)
+        ```
+    """
+
+    warning: str
+
+    message = "ONNX Runtime warns: '{warning}'."
+    volatile = ("warning",)

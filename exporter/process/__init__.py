@@ -6,6 +6,8 @@ from .console_output import kept, user_heard
 from .exits import exits_as_errors
 from .export_lock import exporting
 from .garbage_collection import without_collection
+from .native_output import errors_read
+from .native_output import is_readable as errors_readable
 from .random_numbers import random_numbers_kept
 from .recursion import deeper_calls
 
@@ -16,6 +18,8 @@ __all__ = [
     "Stopwatch",
     "capturing",
     "deeper_calls",
+    "errors_read",
+    "errors_readable",
     "exits_as_errors",
     "exporting",
     "is_in_onnx_export",

@@ -29,6 +29,7 @@ from onnxplain.source import locations, volatile_calls
 
 from . import eager, other_sizes, sessions, step_by_step
 from .comparison import compare, distances, is_rounding, tolerances
+from .messages import Messages
 from .random_outputs import random_outputs
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ class _Verifier:
         path: Where the model was saved, if it was.
         write: As for `session`.
         random: For each output that depends on random numbers of the exported model, the place of a draw.
+        messages: Reads ONNX Runtime's log.
         reasons: Why outputs, by index, cannot be compared. It grows.
     """
 
@@ -91,6 +93,7 @@ class _Verifier:
     path: pathlib.Path | None
     write: sessions.WriteModel
     random: Sequence[Evidence | None]
+    messages: Messages
     reasons: dict[int, str]
 
     @property
@@ -102,7 +105,8 @@ class _Verifier:
         """As `compared`; None if ONNX Runtime refuses the inputs, as the program does."""
         inputs = flat_inputs(self.prepared.program, request.args, request.kwargs, signature_of(request.model))
         try:
-            sessions.run(session, inputs)
+            with self.messages.read(drop=True):
+                sessions.run(session, inputs)
         except Exception:  # noqa: BLE001  the exceptions of ONNX Runtime have no common base class but Exception
             return None
         return self.compared(session, request, notes)
@@ -116,7 +120,7 @@ class _Verifier:
             notes: What a finding adds. With notes the inputs are not the user's, and None also says that the model refuses them.
         """
         inputs = flat_inputs(self.prepared.program, request.args, request.kwargs, signature_of(request.model))
-        actual = _explained(self.context, self.model, self.path, lambda: sessions.run(session, inputs), notes)
+        actual = _explained(self.context, self.model, self.path, self.messages, lambda: sessions.run(session, inputs), notes)
         if actual is None:
             return None
         expected = (
@@ -230,12 +234,13 @@ def verify(
     """
     drawn = random_outputs(model.graph)
     reasons = {index: _RANDOM for index, at in enumerate(drawn) if at is not None}
-    verifier = _Verifier(context, model, prepared, path, write, drawn, reasons)
+    messages = Messages(context, model, path)
+    verifier = _Verifier(context, model, prepared, path, write, drawn, messages, reasons)
     missing = weights.names_without_data(model)
     if missing:
         context.report(NotRun(names=tuple(missing)), at=request.caller)
         return _without_outcome(verifier, "weights have no data")
-    session = _explained(context, model, path, lambda: sessions.session(model, path, write=write))
+    session = _explained(context, model, path, messages, lambda: sessions.session(model, path, messages.make, write=write))
     first = None if session is None else verifier.compared(session, request)
     if session is None or first is None:
         # NOTE: there is a finding about the kernel.
@@ -294,11 +299,17 @@ def _reasons(prepared: Prepared, request: Request, expected: Sequence[torch.Tens
 
 
 def _explained(
-    context: DiagnosticContext, model: ir.Model, path: pathlib.Path | None, run: Callable[[], _Result], notes: Sequence[str] = ()
+    context: DiagnosticContext,
+    model: ir.Model,
+    path: pathlib.Path | None,
+    messages: Messages,
+    run: Callable[[], _Result],
+    notes: Sequence[str] = (),
 ) -> _Result | None:
     """The result of `run`, which calls ONNX Runtime; None, and a finding, if it has no kernel for a node."""
     try:
-        return run()
+        with messages.read(notes):
+            return run()
     except Exception as error:
         # NOTE: the exceptions of ONNX Runtime have no common base class but Exception.
         at = locations.at_onnx_node(str(error), model)

@@ -1,0 +1,69 @@
+"""What ONNX Runtime logs during a verification becomes findings; everything else on standard error stays there."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+import pytest
+import torch
+from onnxscript import opset20 as op
+
+import onnxplain
+from onnxplain import process
+
+OPTIONS = onnxplain.DiagnosticOptions(ignore=("OXP6002",))
+
+
+class Sine(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.sin(x)
+
+
+def _fewer(x: Any) -> Any:
+    return op.Compress(op.Sin(x), op.Less(x, 0.0))
+
+
+def _exported() -> list[str]:
+    table = {torch.ops.aten.sin.default: _fewer}
+    program = onnxplain.export(Sine(), (torch.ones(3),), custom_translation_table=table, verify=True, diagnostic_options=OPTIONS)
+    return [each.rule.id for each in program.diagnostics.findings]
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves only this thread to be seen: those that run the tests in several processes write nothing."""
+    monkeypatch.setattr(threading, "enumerate", lambda: [threading.current_thread()])
+
+
+def test_a_warning_is_one_note_and_reaches_no_terminal(alone: None, capfd: pytest.CaptureFixture[str]) -> None:
+    assert _exported() == ["OXP6007"]
+    assert "onnxruntime" not in capfd.readouterr().err
+
+
+def test_with_other_threads_there_is_silence(capfd: pytest.CaptureFixture[str]) -> None:
+    ends = threading.Event()
+    other = threading.Thread(target=ends.wait)
+    other.start()
+    try:
+        assert _exported() == []
+    finally:
+        ends.set()
+        other.join()
+    assert "onnxruntime" not in capfd.readouterr().err
+
+
+def test_the_rest_is_passed_on_whatever_happens(capfd: pytest.CaptureFixture[str]) -> None:
+    taken: list[str] = []
+
+    def take(text: str) -> str:
+        taken.append(text)
+        return text.replace("ours\n", "")
+
+    with pytest.raises(KeyboardInterrupt), process.errors_read(take):
+        os.write(2, b"ours\nother\n")
+        raise KeyboardInterrupt
+    os.write(2, b"after\n")
+    assert taken == ["ours\nother\n"]
+    assert capfd.readouterr().err == "other\nafter\n"
