@@ -315,3 +315,66 @@ class BranchesMismatch(Rule, id="OXP1029", level=Level.ERROR, history=[Added("0.
     problem: str
 
     message = "The branches of the operator do not fit together: '{problem}'."
+
+
+class DoublePrecision(Rule, id="OXP1040", level=Level.NOTE, history=[Added("0.2.0")]):
+    """The model computes in float64.
+
+    What happened:
+        A parameter, a constant, an input or a conversion is float64, and what PyTorch computes from it is float64 as well, also where the
+        other tensors are float32. The finding counts the operators that compute in float64, and the bytes that float64 weights take more
+        than float32 ones.
+
+    Why it matters:
+        float64 takes twice the memory of float32, and more time: on most GPUs many times as much. Some runtimes have no float64 kernels.
+
+    How to fix it:
+        1. If float32 is precise enough, export `model.float()` with float32 inputs.
+        2. If one tensor brings float64 in, such as a numpy array, convert it: `torch.from_numpy(array).float()`.
+        3. If you need float64, you need not do anything.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Scaled(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("scale", torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64))
+
+            def forward(self, x):
+                return x * self.scale  # OXP1040
+
+
+        program = onnxplain.export(Scaled(), (torch.ones(3),))
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Scaled(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("scale", torch.tensor([0.5, 1.0, 2.0]))
+
+            def forward(self, x):
+                return x * self.scale
+
+
+        program = onnxplain.export(Scaled(), (torch.ones(3),))
+        ```
+    """
+
+    kind: str
+    name: str
+    operators: int
+    more: int
+
+    message = "The '{kind}' '{name}' makes '{operators}' operators compute in float64, and float64 weights take '{more}' bytes more."
+    volatile = ("name", "operators", "more")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -133,3 +134,57 @@ def test_a_question_that_only_an_empty_input_answers_otherwise() -> None:
     assert program.diagnostics.findings == ()
     for x in (torch.tensor([-1.0]), torch.tensor([1.0, 2.0, -3.0, 4.0])):
         torch.testing.assert_close(program(x)[0], Edges()(x))
+
+
+DOUBLES = """
+import numpy as np
+import torch
+
+
+class Constant(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.from_numpy(np.linspace(0, 1, 3))
+
+    def forward(self, x):
+        with torch.no_grad():
+            return (x * self.scale).relu()  # constant
+
+
+class Converted(torch.nn.Module):
+    def forward(self, x):
+        return x.double().mean().float()  # operator
+
+
+class Table(torch.nn.Module):
+    def forward(self, x):
+        return x * torch.arange(3, dtype=torch.float64).exp().float()
+
+
+class Layer(torch.nn.Linear):
+    def forward(self, x):
+        return super().forward(x).relu()  # parameter
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "told"),
+    [
+        ("Constant", torch.float32, ("constant", "scale", 2, 12)),
+        ("Converted", torch.float32, ("operator", "aten.to.dtype", 2, 0)),
+        ("Table", torch.float32, None),
+        ("Layer", torch.float64, ("parameter", "weight", 2, 32)),
+    ],
+)
+def test_what_brings_float64_in(load: Load, marked: Marked, name: str, dtype: torch.dtype, told: tuple[Any, ...] | None) -> None:
+    made = getattr(load(DOUBLES), name)
+    model = made(3, 2).double() if name == "Layer" else made()
+    findings = onnxplain.export(model, (torch.ones(3, dtype=dtype),)).diagnostics.findings
+    assert [(each.rule.id, *vars(each.rule).values()) for each in findings] == ([] if told is None else [("OXP1040", *told)])
+    assert [each.location.line for each in findings if each.location] == ([] if told is None else marked(told[0]))
+
+
+def test_inputs_in_float64_are_the_cause_where_nothing_else_is() -> None:
+    x = torch.ones(3, dtype=torch.float64)
+    assert [vars(each.rule)["kind"] for each in onnxplain.export(lambda x: x * 2, (x,)).diagnostics.findings] == ["input"]
+    assert onnxplain.export(lambda x: x.float() * 2, (x,)).diagnostics.findings == ()

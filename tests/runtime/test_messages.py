@@ -61,9 +61,13 @@ def test_the_rest_is_passed_on_whatever_happens(capfd: pytest.CaptureFixture[str
         taken.append(text)
         return text.replace("ours\n", "")
 
-    with pytest.raises(KeyboardInterrupt), process.errors_read(take):
-        os.write(2, b"ours\nother\n")
-        raise KeyboardInterrupt
+    def interrupted() -> None:
+        with process.errors_read(take):
+            os.write(2, b"ours\nother\n")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     os.write(2, b"after\n")
     assert taken == ["ours\nother\n"]
     assert capfd.readouterr().err == "other\nafter\n"

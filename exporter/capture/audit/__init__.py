@@ -9,6 +9,7 @@ from onnxplain.capture.finding import Finding
 from . import (
     baked_inputs,
     changed_attributes,
+    double_precision,
     dropped_checks,
     examples_of_one,
     hooks,
@@ -41,6 +42,7 @@ CHECKS: tuple[Check, ...] = (
     dropped_checks.findings,
     written_checks.findings,
     side_effects.findings,
+    double_precision.findings,
     hooks.findings,
 )
 """Every check, in the order in which its findings are reported. To add one, write its file and its line here."""
