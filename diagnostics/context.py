@@ -228,6 +228,10 @@ class DiagnosticContext:
             raise ExportFailed(log)
         return log
 
+    def records(self, level: int) -> bool:
+        """Whether the log records events of `level`. Ask before work that only an event needs."""
+        return level >= self.options.verbosity_level
+
     def event(self, text: str, level: int = logging.INFO) -> None:
         """Records something that happened and needs no action. `text` gets the period that SARIF wants, if it lacks one."""
         text = shortened(text.strip(), TEXT_LIMIT)

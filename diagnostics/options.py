@@ -25,7 +25,7 @@ class DiagnosticOptions:
 
     Attributes:
         verbosity_level: A level of `logging`. It sets how much the log records beside the findings; at `logging.DEBUG` that includes
-            graphs and per-node steps. It never drops a finding.
+            a graph and what each stage did. It never drops a finding.
         warnings_as_errors: Raises warnings to errors, also in the log. The export fails on them.
         levels: Rule id to level: overrides the rule's default level.
         select: The rules to report, as ids or prefixes of ids (`OXP1` is a whole chapter); empty means all.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 import inspect
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +24,8 @@ from .source import locations, stubs
 
 _MEANINGLESS = frozenset({"layout", "device", "pin_memory", "memory_format", "generator", "non_blocking", "copy", "implicit"})
 """Arguments without a meaning in ONNX, such as the device of a tensor and the layout of its memory."""
+
+_OWNERS = {"onnxplain": "onnxplain", "torchlib": "onnxscript's torchlib", "user": "your custom_translation_table or registry"}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,7 +61,17 @@ def plan(context: DiagnosticContext, prepared: Prepared, registry: OnnxRegistry)
                 missing = True
     if missing:
         raise context.stop()
+    if context.records(logging.DEBUG):
+        _tell(context, calls)
     return Plan(prepared, calls)
+
+
+def _tell(context: DiagnosticContext, calls: Mapping[torch.fx.Node, Call]) -> None:
+    """Records which translation serves each operator."""
+    served = collections.Counter((qualified_name(node.target), call.translation) for node, call in calls.items())
+    for (operator, translation), count in served.items():
+        times = "once" if count == 1 else f"{count} times"
+        context.event(f"{operator}, {times}: the translation {translation.name} of {_OWNERS[translation.origin]}.", logging.DEBUG)
 
 
 def _report(

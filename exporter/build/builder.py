@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from importlib.metadata import version
 
 import onnx_ir as ir
@@ -34,6 +35,11 @@ def build(context: DiagnosticContext, plan: Plan, request: Request, dim_names: D
         one = Fix("Use one name for both dims: they always have the same size.", Confidence.SAFE)
         context.report(NameChanged(kind="dim", asked=asked, given=given), at=request.caller, fixes=[one])
     bring_to(context, model, request)
+    if context.records(logging.DEBUG):
+        made = sum(1 for _ in graph.all_nodes())
+        values = f"{len(graph.inputs)} inputs, {len(graph.outputs)} outputs, {len(graph.initializers)} initializers"
+        text = f"{len(plan.calls)} operators became {made} ONNX nodes, with {values}"
+        context.event(f"{text}, opset {model.opset_imports.get('')}.", logging.DEBUG)
     return model
 
 

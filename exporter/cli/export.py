@@ -124,6 +124,12 @@ def _defined(file: str) -> list[str]:
     help="If the export fails, write a script that fails in the same way, for an issue.  [default: OUTPUT with .repro.py]",
 )
 @click.option(
+    "--artifacts",
+    metavar="DIR",
+    help="A folder for what the log attaches: the profile, and with --verbosity debug the graph. DIR/, with a slash, gets a folder named "
+    "after MODEL.",
+)
+@click.option(
     "--name",
     metavar="MODEL",
     show_default="the model's class",
@@ -286,7 +292,7 @@ def _taken_as_paths(ctx: click.Context, targets: Sequence[str], given: dict[str,
 
 def _check_for_several(given: dict[str, Any]) -> None:
     """Raises `UsageError` if an option is for one target only."""
-    for name in ("output", "sarif", "report", "repro"):
+    for name in ("output", "sarif", "report", "repro", "artifacts"):
         if given[name] and not job.is_folder(given[name]):
             raise click.UsageError(f"--{name}: expected a folder, which ends with /, for several targets, got {given[name]!r}")
     if given["name"] is not None:

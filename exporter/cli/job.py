@@ -30,6 +30,7 @@ class Options:
     sarif_profile: SarifProfile
     report: str | None
     repro: str | None
+    artifacts: str | None
     name: str | None
     inputs: tuple[Input, ...]
     dynamic: tuple[str, ...]
@@ -71,6 +72,7 @@ class Files:
     sarif: pathlib.Path
     report: pathlib.Path | None
     repro: pathlib.Path | None
+    artifacts: pathlib.Path | None
 
     @classmethod
     def of(cls, model: str, options: Options) -> Files:
@@ -84,6 +86,7 @@ class Files:
             _named(options.sarif or folder, f"{model}.sarif"),
             None if report is None else _named(report or str(output.with_suffix(".md")), f"{model}.md"),
             None if repro is None else _named(repro or str(output.with_suffix(".repro.py")), f"{model}.repro.py"),
+            None if options.artifacts is None else _named(options.artifacts, model),
         )
 
     def check_other_than(self, source: str, taken: Mapping[str, str]) -> None:
@@ -172,6 +175,7 @@ def run(target: str, options: Options, command_line: str, taken: Mapping[str, st
                 name=options.name,
                 report=files.report or False,
                 repro=files.repro or False,
+                artifacts_dir=files.artifacts,
                 diagnostic_options=diagnostic_options,
                 strategies=options.strategies,
                 _caller=loaded.definition,

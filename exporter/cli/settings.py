@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from jsonschema import ValidationError
 
 _GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
-_PATHS = ("baseline", "output", "report", "repro", "sarif")
+_PATHS = ("artifacts", "baseline", "output", "report", "repro", "sarif")
 """Settings that are paths, relative to the folder of the file."""
 _TYPES = {"boolean": "true or false", "integer": "a whole number", "string": "a string", "array": "a list", "object": "a table"}
 

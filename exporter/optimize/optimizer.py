@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import collections
+import logging
+from collections.abc import Callable
+
 import onnx_ir as ir
 from onnx_ir.passes import common
 
@@ -10,27 +14,70 @@ from onnxplain.recording import RANDOM
 
 from . import batch_norm, layouts, padding, precompute
 
+Step = Callable[[ir.Model], object]
+
+_STEPS: tuple[Step, ...] = (
+    batch_norm.batch_norm_into_conv,
+    padding.pad_into_conv,
+    precompute.precompute,
+    layouts.merge_layouts,
+)
+"""What clean-up does first, in order."""
+
 
 def optimize(context: DiagnosticContext, model: ir.Model) -> None:
-    """Cleans up the graph and records how many nodes are left."""
+    """Cleans up the graph and records how many nodes are left; at DEBUG also what each step removed and added."""
     before = sum(1 for _ in model.graph.all_nodes())
-    clean_up(model)
+    told = _Told(context, model) if context.records(logging.DEBUG) else None
+    clean_up(model, told)
     context.event(f"{sum(1 for _ in model.graph.all_nodes())} of {before} ONNX nodes are left.")
 
 
-def clean_up(model: ir.Model) -> None:
-    """Removes nodes that only rearrange weights, that compute the same as another node, or that nobody uses."""
+def clean_up(model: ir.Model, done: Callable[[str], None] | None = None) -> None:
+    """Removes nodes that only rearrange weights, that compute the same as another node, or that nobody uses.
+
+    Args:
+        model: The model.
+        done: Called with the name of each step after it.
+    """
     types = [(value.type, value.shape) for value in model.graph.outputs]
-    batch_norm.batch_norm_into_conv(model)
-    padding.pad_into_conv(model)
-    precompute.precompute(model)
-    layouts.merge_layouts(model)
-    # NOTE: only Identity nodes that make outputs are left, so there is no pass for them. That of onnx_ir would also remove them from
+    # NOTE: only Identity nodes that make outputs are left, so there is no step for them. That of onnx_ir would also remove them from
     # branches, whose outputs would then come from the outer graph (read in 1.1).
-    # NOTE: onnx_ir's pass merges two equal Bernoulli nodes (read in 1.1), but they are two draws.
-    if not any(node.op_type in RANDOM for node in model.graph.all_nodes()):
-        common.CommonSubexpressionEliminationPass()(model)
-    common.RemoveUnusedNodesPass()(model)
+    for step in (*_STEPS, _merge_equal_nodes, _remove_unused_nodes):
+        step(model)
+        if done is not None:
+            done(step.__name__.lstrip("_"))
     # NOTE: an inner value that replaces an equal output has no shape yet.
     for value, (type_, shape) in zip(model.graph.outputs, types, strict=True):
         value.type, value.shape = type_, shape
+
+
+def _merge_equal_nodes(model: ir.Model) -> None:
+    # NOTE: onnx_ir's pass merges two equal Bernoulli nodes (read in 1.1), but they are two draws.
+    if not any(node.op_type in RANDOM for node in model.graph.all_nodes()):
+        common.CommonSubexpressionEliminationPass()(model)
+
+
+def _remove_unused_nodes(model: ir.Model) -> None:
+    common.RemoveUnusedNodesPass()(model)
+
+
+class _Told:
+    """Records what a step changed, by the operators before and after it."""
+
+    def __init__(self, context: DiagnosticContext, model: ir.Model) -> None:
+        self._context = context
+        self._model = model
+        self._before = self._counts()
+
+    def __call__(self, step: str) -> None:
+        before, after = self._before, self._counts()
+        self._before = after
+        if before != after:
+            parts = (("removed", before - after), ("added", after - before))
+            changes = (f"{verb} {', '.join(f'{n} {op}' for op, n in counts.most_common())}" for verb, counts in parts if counts)
+            text = f"{step} {' and '.join(changes)}: {before.total()} ONNX nodes became {after.total()}."
+            self._context.event(text, logging.DEBUG)
+
+    def _counts(self) -> collections.Counter[str]:
+        return collections.Counter(node.op_type for node in self._model.graph.all_nodes())

@@ -15,6 +15,7 @@ from onnxplain.torch_internals import config, generated_code, size_arguments, si
 
 from . import complex_parts, decompose, empty_results, flex_attention, functionalize, promote, prune, scalars, squeezes, strided
 from .graphs import arguments, graph_modules
+from .steps import Steps
 
 __all__ = ["Prepared", "arguments", "graph_modules", "run"]
 
@@ -57,10 +58,13 @@ def run(context: DiagnosticContext, program: torch.export.ExportedProgram, regis
     context.graph("captured", lambda: graph_views.of_fx("captured", captured, dim_names))
     # NOTE: passes compute shapes again. As in the capture, a size of 1 in the example must not fix a dynamic dim.
     with generated_code.deferred(), config.switched_on(config.SIZE_ONE), size_arguments.taken(), size_numbers.kept():
+        steps = Steps(context, captured)
         program, graph_module = functionalize.functionalize(context, program, dim_names)
+        steps.tell("functionalize", graph_module)
         context.graph("prepared", lambda: graph_views.of_fx("prepared", graph_module, dim_names))
         for change in _PASSES:
             for module in graph_modules(graph_module):
                 change(context, module, registry)
+            steps.tell(change.__name__, graph_module)
     context.attach(PREPARED_GRAPH, lambda: str(graph_module.print_readable(print_output=False)))
     return Prepared(program, graph_module)

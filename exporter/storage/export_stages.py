@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import pathlib
+
 import onnx
 import onnx_ir as ir
 
@@ -12,6 +15,7 @@ from onnxplain.rules import CheckerRejected, NeedsExternalData, WeightsWithoutDa
 from onnxplain.source import call_sites, locations
 
 from . import model_file
+from .paths import data_file
 from .staging import Staging
 
 _SMALL = 1024
@@ -49,8 +53,18 @@ def serialize(context: DiagnosticContext, model: ir.Model, staging: Staging, req
             keep_initializers_as_inputs=request.keep_initializers_as_inputs,
             external_data=request.external_data,
         )
+        if context.records(logging.DEBUG):
+            _tell(context, path, request, size)
     except OSError as error:
         raise _write_failed(context, request, error) from error
+
+
+def _tell(context: DiagnosticContext, path: pathlib.Path, request: Request, size: int) -> None:
+    """Records the files that were written, and where the weights are."""
+    data = data_file(path)
+    placed = "outside, in the state dict" if not request.export_params else f"in {data.name}" if data.exists() else f"in {path.name}"
+    files = ", ".join(f"{each.name} with {each.stat().st_size} bytes" for each in (path, data) if each.exists())
+    context.event(f"Wrote {files}. The weights, {size} bytes, are {placed}.", logging.DEBUG)
 
 
 def save(context: DiagnosticContext, staging: Staging, request: Request) -> None:

@@ -355,6 +355,12 @@ def shown(target: str, *options: str) -> list[tuple[str, str]]:
     return [(each[1], each[2]) for each in found if each is not None and each[1] not in ("model", "log")]
 
 
+def test_artifacts_go_to_their_folder(folder: pathlib.Path) -> None:
+    assert run("export", "models.py:double", "--artifacts", "new/kept", "--verbosity", "debug", "--profile").exit_code == 0
+    assert sorted(each.name for each in (folder / "new" / "kept").iterdir()) == ["prepared-graph.txt", "profile.txt"]
+    assert run("export", "models.py:double", "--artifacts", "models.py").exit_code == 2
+
+
 def test_what_was_exported_is_shown(folder: pathlib.Path) -> None:
     (folder / "shown.py").write_text(SHOWN.replace("torch.randn(1, 1000)", "torch.randn(5, 1000)"), encoding="utf-8")
     *lines, (label, verified) = shown("two", "--verify")
