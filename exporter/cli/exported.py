@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import sympy
 import torch
 from onnx_ir.tensor_adapters import to_torch_dtype
 
 from onnxplain import weights
+from onnxplain.diagnostics import Rule
+from onnxplain.registry import qualified_name
 from onnxplain.request import fake_inputs
-from onnxplain.torch_internals.symbolic_expressions import expression_of
+from onnxplain.rules import DimsFixed
+from onnxplain.torch_internals.symbolic_expressions import as_python, expression_of, remainders
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -18,6 +22,10 @@ if TYPE_CHECKING:
     from onnxplain.program import ONNXProgram
     from onnxplain.runtime import Verification
 
+_Rule = TypeVar("_Rule", bound=Rule)
+
+_TOLD = 3
+"""The most relations between several dims that are listed, the shortest ones."""
 _SHOWN = 8
 """The most inputs, and the most outputs, that are listed."""
 _UNITS = ("bytes", "KB", "MB", "GB")
@@ -28,11 +36,15 @@ def details(program: ONNXProgram) -> Iterator[tuple[str, str]]:
     graph = program.model.graph
     for label, values in (("input", graph.inputs), ("output", graph.outputs)):
         yield from _signature(label, [value for value in values if value.name not in graph.initializers])
-    if ranges := list(_ranges(program)):
-        yield "dims", ", ".join(ranges)
+    if dims := list(_dims(program)):
+        yield "dims", "; ".join(dims)
+    if fixed := [size for rule in _rules(program, DimsFixed) for size in rule.sizes]:
+        yield "fixed", ", ".join(fixed)
     count = sum(1 for _ in graph.all_nodes())
     opset = program.model.opset_imports.get("")
-    yield "graph", f"{count} operators, opset {opset}, {_size(weights.total_bytes(program.model))} of weights"
+    written = [each.size for each in program.diagnostics.artifacts if each.role == "resultFile"]
+    files = f", {_size(sum(written))} in {len(written)} file{'s' if len(written) > 1 else ''}" if written else ""
+    yield "graph", f"{count} operators, opset {opset}, {_size(weights.total_bytes(program.model))} of weights{files}"
     yield "checked", _verified(program.verification)
 
 
@@ -45,21 +57,71 @@ def _signature(label: str, values: Sequence[ir.Value]) -> Iterator[tuple[str, st
         yield label, f"and {len(values) - _SHOWN} more"
 
 
-def _ranges(program: ONNXProgram) -> Iterator[str]:
-    """The limits of the dynamic dims, such as `batch: 2 to 64`."""
+def _dims(program: ONNXProgram) -> Iterator[str]:
+    """What is assumed of each dynamic dim, such as `batch: 2 to 64` or `height: multiple of 2`, and of several together."""
+    symbols: dict[sympy.Basic, str] = {}
     limits = program.exported_program.range_constraints
-    told: set[str] = set()
+    told: dict[str, list[str]] = {}
     for value, fake in zip(program.model.graph.inputs, fake_inputs(program.exported_program), strict=False):
         sizes = fake.shape if isinstance(fake, torch.Tensor) else ()
         for dim, size in zip(value.shape or (), sizes, strict=False):
-            name, known = str(getattr(dim, "value", dim)), limits.get(expression_of(size)) if isinstance(size, torch.SymInt) else None
-            if known is None or name in told:
-                continue
-            told.add(name)
-            # NOTE: torch's infinity is no number of Python's.
-            bounded = isinstance(known.upper, int) or known.upper.is_Integer
-            if bounded or known.lower > 1:
-                yield f"{name}: {max(int(known.lower), 1)} to {int(known.upper)}" if bounded else f"{name}: at least {int(known.lower)}"
+            if isinstance(size, torch.SymInt) and (name := str(getattr(dim, "value", dim))) not in told:
+                expression = expression_of(size)
+                told[name] = [*_range(limits.get(expression))]
+                if expression.is_Symbol:
+                    symbols[expression] = name
+    together: list[str] = []
+    for relation in _assumptions(program):
+        if relation.free_symbols and relation.free_symbols <= symbols.keys():
+            (first, *others) = sorted(symbols[each] for each in relation.free_symbols)
+            text = _told(relation, symbols, alone=not others)
+            place = together if others else told[first]
+            if text and text not in place:
+                place.append(text)
+    for name, assumed in told.items():
+        yield f"{name}: {', '.join(assumed) or 'any size'}"
+    yield from sorted(together, key=len)[:_TOLD]
+    if len(together) > _TOLD:
+        yield f"and {len(together) - _TOLD} more"
+
+
+def _range(known: Any) -> Iterator[str]:
+    """The limits of a dim, if it has any."""
+    if known is not None:
+        # NOTE: torch's infinity is no number of Python's.
+        bounded = isinstance(known.upper, int) or known.upper.is_Integer
+        if bounded:
+            yield f"{max(int(known.lower), 1)} to {int(known.upper)}"
+        elif known.lower > 1:
+            yield f"at least {int(known.lower)}"
+
+
+def _assumptions(program: ONNXProgram) -> Iterator[sympy.Basic]:
+    """The relations between sizes that the captured program checks when it runs, and the exported model does not."""
+    for node in program.exported_program.graph.nodes:
+        if qualified_name(node.target) == "aten::_assert_scalar":
+            checked = node.args[0].meta.get("val") if isinstance(node.args[0], torch.fx.Node) else None
+            if isinstance(checked, torch.SymBool):
+                yield expression_of(checked)
+
+
+def _told(relation: sympy.Basic, symbols: Mapping[sympy.Basic, str], *, alone: bool) -> str:
+    """A relation as a text; empty for one that a range tells."""
+    if alone and isinstance(relation, sympy.Eq) and isinstance(relation.lhs, remainders()) and relation.rhs == 0:
+        whole, factor = relation.lhs.args
+        if whole.is_Symbol and factor.is_Integer:
+            return f"multiple of {factor}"
+    order = isinstance(relation, sympy.Gt | sympy.Ge | sympy.Lt | sympy.Le)
+    if alone and order and all(side.is_Symbol or side.is_number for side in relation.args):
+        return ""
+    named = relation.xreplace({symbol: sympy.Symbol(name, integer=True) for symbol, name in symbols.items()})
+    if isinstance(named, sympy.Rel):
+        return f"{as_python(named.lhs)} {named.rel_op} {as_python(named.rhs)}"
+    return as_python(named)
+
+
+def _rules(program: ONNXProgram, kind: type[_Rule]) -> Iterator[_Rule]:
+    return (each.rule for each in program.diagnostics.findings if isinstance(each.rule, kind))
 
 
 def _size(count: int) -> str:

@@ -343,6 +343,21 @@ def many():
     return Sum(), ([torch.full((3,), float(number)) for number in range(10)],)
 
 
+class Halved(torch.nn.Module):
+    def forward(self, x, y):
+        assert x.shape[0] % 2 == 0
+        assert x.shape[2] > x.shape[0]
+        return x * 2, y * 2
+
+
+def halved():
+    return Halved(), (torch.randn(6, 4, 8), torch.randn(3)), {}, {"x": {0: "height", 2: "width"}, "y": {0: "time"}}
+
+
+def fixed():
+    return torch.nn.Linear(8, 2), (torch.randn(3, 8),), {}, True
+
+
 def large():
     return torch.nn.Linear(1000, 2000), (torch.randn(1, 1000),), {}, {"input": {0: torch.export.Dim("rows", min=4)}}
 """
@@ -369,10 +384,11 @@ def test_what_was_exported_is_shown(folder: pathlib.Path) -> None:
         ("input", "past: float32[batch, 5, 4]"),
         ("output", "product: float32[batch, time, 5]"),
         ("output", "noise: float32[1]"),
-        ("dims", "batch: 1 to 64"),
+        ("dims", "batch: 1 to 64; time: any size"),
     ]
     assert lines[5][0] == "graph"
-    assert re.fullmatch(r"\d+ operators, opset 20, 0 bytes of weights", lines[5][1])
+    size = (folder / "out.onnx").stat().st_size / 1000
+    assert re.fullmatch(rf"\d+ operators, opset 20, 0 bytes of weights, {size:.3g} KB in 1 file", lines[5][1])
     assert label == "checked"
     assert verified.startswith("1 of 2 ")
     assert verified.count("batch = ") == 2
@@ -382,5 +398,8 @@ def test_what_was_exported_is_shown(folder: pathlib.Path) -> None:
     assert dict(many)["checked"].startswith("all ")
     large = dict(shown("large"))
     assert large["dims"] == "rows: at least 4"
-    assert large["graph"].endswith("8.01 MB of weights")
+    assert "8.01 MB of weights" in large["graph"]
+    halved = dict(shown("halved"))
+    assert halved["dims"] == "height: multiple of 2; width: any size; time: any size; height < width"
+    assert dict(shown("fixed"))["fixed"].startswith("input.shape[1]")
     assert large["checked"].startswith("no ")
