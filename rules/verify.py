@@ -141,7 +141,7 @@ class EagerFailed(Rule, id="OXP6003", level=Level.ERROR, history=[Added("0.1.0")
 
     Why it matters:
         There is nothing to compare with. And the example is not a valid use of the model: it violates a condition that capture
-        relied on, such as a `torch._check`.
+        relied on, such as the number of classes of `one_hot`.
 
     How to fix it:
         1. Call the model with these inputs without an export, and fix what fails.
@@ -154,15 +154,12 @@ class EagerFailed(Rule, id="OXP6003", level=Level.ERROR, history=[Added("0.1.0")
         import onnxplain
 
 
-        class Head(torch.nn.Module):
-            def forward(self, x, count):
-                n = count.item()
-                torch._check(n >= 2)  # OXP6003
-                torch._check(n <= x.shape[0])
-                return x[:n] * 2
+        class Kinds(torch.nn.Module):
+            def forward(self, kinds):
+                return torch.nn.functional.one_hot(kinds, 3)  # OXP6003
 
 
-        program = onnxplain.export(Head(), (torch.ones(3), torch.tensor(1)), verify=True)
+        program = onnxplain.export(Kinds(), (torch.tensor([0, 3]),), verify=True)
         ```
 
         ```python
@@ -171,15 +168,12 @@ class EagerFailed(Rule, id="OXP6003", level=Level.ERROR, history=[Added("0.1.0")
         import onnxplain
 
 
-        class Head(torch.nn.Module):
-            def forward(self, x, count):
-                n = count.item()
-                torch._check(n >= 2)
-                torch._check(n <= x.shape[0])
-                return x[:n] * 2
+        class Kinds(torch.nn.Module):
+            def forward(self, kinds):
+                return torch.nn.functional.one_hot(kinds, 3)
 
 
-        program = onnxplain.export(Head(), (torch.ones(3), torch.tensor(2)), verify=True)
+        program = onnxplain.export(Kinds(), (torch.tensor([0, 2]),), verify=True)
         ```
     """
 
