@@ -1,4 +1,4 @@
-"""Calls in the user's code whose answer differs between export and run: whether an export is running, the time."""
+"""Calls in the user's code that an export answers or treats otherwise than a run: whether it is running, the time, prints."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ _CLOCKS = {
 }
 """Functions whose result differs each time, by the last name of their module or class."""
 
+_SHOWING = frozenset({"print", "warn", "debug", "info", "warning", "error", "exception", "critical"})
+_SPEAKERS = frozenset({"log", "logger", "logging", "warnings"})
+
 
 def frames(program: torch.export.ExportedProgram) -> list[Location]:
     """The user's frames that made the operators of `program`, each once."""
@@ -42,6 +45,23 @@ def clocks(ran: Sequence[Location]) -> list[SourceExpression]:
     """The calls of clocks and similar functions in the files of `ran`, including calls that did not run."""
     names = frozenset().union(*_CLOCKS.values())
     return list(_calls(ran, names, _is_clock))
+
+
+def shows(ran: Sequence[Location]) -> list[SourceExpression]:
+    """The calls that print, log or warn in each run of the functions whose frames are among `ran`: those under no condition."""
+    return [call for call in _calls(ran, _SHOWING, _is_showing) if _is_in(call, ran) and not _is_conditional(call)]
+
+
+def _is_showing(function: ast.expr) -> bool:
+    if isinstance(function, ast.Attribute):
+        return syntax.last_name(function.value).strip("_").lower() in _SPEAKERS
+    return syntax.last_name(function) == "print"
+
+
+def _is_conditional(call: SourceExpression) -> bool:
+    around = syntax.around(call.file, syntax.region(call.file, call.node))
+    functions = [number for number, node in enumerate(around) if isinstance(node, ast.FunctionDef)]
+    return any(isinstance(node, ast.If | ast.IfExp | ast.Try | ast.While | ast.Lambda) for node in around[functions[-1] :])
 
 
 def _is_clock(function: ast.expr) -> bool:

@@ -69,6 +69,29 @@ def test_each_line_with_a_side_effect_is_one_note(load: Load, marked: Marked, tm
         assert sys.stdout is before
 
 
+INTERPRETED = """
+import logging
+
+import torch
+
+logger = logging.getLogger("user's")
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        print(f"mean {x.mean().item():.3f}")  # printed
+        logger.info("called")  # logged
+        if not torch.compiler.is_exporting():
+            print("not reached")
+        return x * 2
+"""
+
+
+def test_the_strict_strategy_tells_prints_as_well(load: Load, marked: Marked) -> None:
+    program = onnxplain.export(load(INTERPRETED).Net(), (torch.ones(3),), strategies=("strict",))
+    assert lines(program, "OXP1039") == [marked(each)[0] for each in ("printed", "logged")]
+
+
 def test_what_others_print_is_no_note(capsys: pytest.CaptureFixture[str]) -> None:
     class Quiet(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:

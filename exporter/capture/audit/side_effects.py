@@ -8,14 +8,17 @@ from collections.abc import Iterator
 from onnxplain.capture.finding import Finding
 from onnxplain.diagnostics import Evidence, Location
 from onnxplain.rules import SideEffectLeftOut
-from onnxplain.source import syntax
+from onnxplain.source import syntax, volatile_calls
 
 from .finished import Finished
 
 
 def findings(finished: Finished) -> Iterator[Finding]:
     """A finding for each line."""
-    for place in finished.attempt.effects.places():
+    # NOTE: TorchDynamo leaves these calls out, so that none is seen.
+    interpreted = finished.attempt.strategy.name == "strict"
+    places = (call.place for call in volatile_calls.shows(finished.frames)) if interpreted else finished.attempt.effects.places()
+    for place in places:
         yield Finding(SideEffectLeftOut(call=_function(place)), Evidence(place))
 
 
