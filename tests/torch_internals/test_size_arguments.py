@@ -104,7 +104,7 @@ def test_equals_eager_at_every_size(name: str) -> None:
     function = FUNCTIONS[name]
     shapes = ({0: "batch", 2: "height", 3: "width"},)
     program = onnxplain.export(Calls(function), (torch.randn(SIZES[0]),), dynamic_shapes=shapes)
-    assert program.diagnostics.findings == ()
+    assert {finding.rule.id for finding in program.diagnostics.findings} <= {"OXP1040"}
     for sizes in SIZES:
         x = torch.randn(sizes)
         torch.testing.assert_close(program(x)[0], function(x), atol=1e-4, rtol=1e-4)
