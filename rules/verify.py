@@ -362,9 +362,7 @@ class RuntimeWarned(Rule, id="OXP6007", level=Level.NOTE, history=[Added("0.2.0"
 
         table = {torch.ops.aten.sin.default: translate_sin}
         options = onnxplain.DiagnosticOptions(ignore=("OXP6002",))  # the outputs differ
-        program = onnxplain.export(
-            Sine(), (torch.ones(3),), custom_translation_table=table, verify=True, diagnostic_options=options
-        )
+        program = onnxplain.export(Sine(), (torch.ones(3),), custom_translation_table=table, verify=True, diagnostic_options=options)
         ```
 
         ```python

@@ -21,9 +21,11 @@ from .symbols import Symbol
 # NOTE: read in torch 2.11, 2.13 and 2.15, native_functions.yaml.
 _ASSERT = Symbol(
     "torch:_assert_async",
-    without="an exported model does not check the weights of torch.cov and the variances of gaussian_nll_loss; torch._assert reads data",
+    without="an exported model does not check the weights of torch.cov and the variances of gaussian_nll_loss",
     otherwise=lambda *_: None,
 )
+
+_ASSERT_OF = Symbol("torch:_assert", without="a model that calls torch._assert on a tensor cannot be captured")
 
 shape_env.leave_out(__file__)
 _in_loss = ContextVar("_in_loss", default=False)
@@ -31,9 +33,10 @@ _in_loss = ContextVar("_in_loss", default=False)
 
 def left_out() -> contextlib.AbstractContextManager[None]:
     """While it is open, these functions do not look at data. A check whose failure would be an error becomes an operator."""
+    checks = [(Slot(torch, _ASSERT_OF.name), _assert)] if _ASSERT_OF.is_present else []
     return all_wrapped(
         (
-            (Slot(torch, "_assert"), _assert),
+            *checks,
             (Slot(torch, "cov"), _cov),
             (Slot(Tensor, "cov"), _cov),
             (Slot(torch, "corrcoef"), _corrcoef),

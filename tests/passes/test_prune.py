@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import onnxplain
-from onnxplain.rules import CheckDropped
+from onnxplain.rules import CheckDropped, CheckLeftOut
 
 
 class Checked(torch.nn.Module):
@@ -23,7 +23,7 @@ def test_checks_and_unused_nodes_are_removed() -> None:
     program = onnxplain.export(Checked(), (torch.ones(3),))
     assert [node.op_type for node in program.model.graph] == ["Cos"]
     assert [(each.rule.id, each.location and each.location.line) for each in program.diagnostics.findings] == [
-        (CheckDropped.id, Checked.forward.__code__.co_firstlineno + line) for line in (1, 2)
+        (CheckLeftOut.id, Checked.forward.__code__.co_firstlineno + line) for line in (1, 2)
     ]
 
 

@@ -80,7 +80,8 @@ def _depending_on_inputs(finished: Finished) -> Iterator[torch.fx.Node]:
 def _is_double(node: torch.fx.Node) -> bool:
     value = node.meta.get("val")
     values = (value,) if isinstance(value, torch.Tensor) else pytree.tree_leaves(value) if isinstance(value, list | tuple) else ()
-    return any(isinstance(each, torch.Tensor) and each.dtype in (torch.float64, torch.complex128) for each in values)
+    # NOTE: numbers are float64 in Python as well, and cost nothing.
+    return any(isinstance(each, torch.Tensor) and each.ndim > 0 and each.dtype in (torch.float64, torch.complex128) for each in values)
 
 
 def _sources(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
