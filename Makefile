@@ -8,8 +8,9 @@ MAKE_VENV = test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 # A stale build folder would put deleted files into the wheel.
 INSTALL = rm -rf build && $(BIN)/pip install --quiet --no-deps --force-reinstall .
 
-# Two processes, each with whole files of tests, the long ones not last: what they share is made once, and one process at a time runs npm.
-TWO = --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# Three processes, since tests of the command line wait for others; each with whole files, the long ones not last: what they share is made
+# once, and one process at a time runs npm.
+PROCESSES = --numprocesses 3 --dist loadfile --no-loadscope-reorder
 # With two threads for each process, torch's threads wait for each other: the suite takes a quarter longer on two cores.
 test test-torch: export OMP_NUM_THREADS = 1
 
@@ -43,7 +44,7 @@ lint: install
 
 # Lint, then the suite against the installed wheel.
 test: lint
-	$(BIN)/pytest $(TWO) $(TESTS)
+	$(BIN)/pytest $(PROCESSES) $(TESTS)
 
 # The suite against another torch, in a separate environment: make test-torch TORCH=2.11.0. With TESTS=tests/passes only a part of it.
 test-torch: VENV = .venv-torch-$(TORCH)
@@ -52,7 +53,7 @@ test-torch:
 	$(MAKE_VENV)
 	grep -v '^torch==' constraints.txt > $(VENV)/constraints.txt
 	$(BIN)/pip install --quiet --constraint $(VENV)/constraints.txt "torch==$(TORCH)" ".[test]"
-	$(BIN)/pytest $(TWO) $(TESTS)
+	$(BIN)/pytest $(PROCESSES) $(TESTS)
 
 # Regenerates rules/CATALOG.md and the unshipped table of rules/RELEASES.md.
 rules: $(VENV)/needs-of-test
