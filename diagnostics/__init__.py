@@ -1,6 +1,6 @@
 """Rules, findings, the context that collects them, the sinks that write them, and the gate. Knows neither torch nor ONNX.
 
-Other rooms import from here, and from the sinks `console`, `markdown` and `sarif`, whose libraries load only when they are needed.
+Other rooms import from here, and from the sinks `console`, `html`, `markdown` and `sarif`, whose libraries load only when they are needed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,19 @@ from .atomic_files import Prepared, check_regular, replace_file, sync_folder, wr
 from .code_flow import GRAPHS, GraphText, Step, graphs_folder
 from .context import DiagnosticContext, Evidence, StageFailed
 from .diagnostic import Diagnostic, Suppression
-from .display import Span, describe, described_error, excerpt, is_unicode, message_of, shown_path, type_name, visible, visible_lines
+from .display import (
+    Span,
+    describe,
+    described_error,
+    excerpt,
+    is_page,
+    is_unicode,
+    message_of,
+    shown_path,
+    type_name,
+    visible,
+    visible_lines,
+)
 from .errors import Interruption, InvalidArgument, OnnxExporterError, RaisedByModel, UnreadableLog, attribute, chain, interruption
 from .export_errors import ExportFailed, LogNotSaved
 from .file_hash import sha256
@@ -31,7 +43,8 @@ from .temporary_files import Temporary, make_folder, remove_abandoned
 
 if TYPE_CHECKING:
     from .gate import GATE_FORMATS, Verdict, accept_findings, judge_logs
-    from .log_reader import read_log
+    from .html import to_html
+    from .log_reader import read_log, read_logs
     from .privacy import privacy_of, whole_words
     from .sarif_file import opened_sarif, present_results
     from .source_tree import SourceTree, Unreachable
@@ -105,6 +118,7 @@ __all__ = [
     "graphs_folder",
     "integer",
     "interruption",
+    "is_page",
     "is_unicode",
     "judge_logs",
     "line_text",
@@ -114,12 +128,14 @@ __all__ = [
     "present_results",
     "privacy_of",
     "read_log",
+    "read_logs",
     "remove_abandoned",
     "replace_file",
     "sha256",
     "shown_path",
     "string",
     "sync_folder",
+    "to_html",
     "type_name",
     "visible",
     "visible_lines",
@@ -138,6 +154,8 @@ _LATE = {
     "present_results": "sarif_file",
     "privacy_of": "privacy",
     "read_log": "log_reader",
+    "read_logs": "log_reader",
+    "to_html": "html",
     "whole_words": "privacy",
 }
 """Names for reading logs, with their modules. These import at first use: they take 0.1 s, which exports and other commands save."""

@@ -69,6 +69,11 @@ def shown_path(path: str) -> str:
         return path
 
 
+def is_page(path: pathlib.Path) -> bool:
+    """Whether the name of a report asks for a page for browsers."""
+    return path.suffix.lower() in (".html", ".htm")
+
+
 def message_of(error: BaseException) -> str:
     """The message of an exception, also of one whose `__str__` raises or exits. A long message loses its middle."""
     try:
@@ -109,15 +114,22 @@ def describe(place: Location) -> str:
     return text
 
 
-def underlined(place: Location) -> tuple[str, str]:
-    """The source line of `place`, and a line that underlines its region. Both are empty if the source is not available."""
+def marked(place: Location) -> tuple[str, str, str]:
+    """The source line of `place` in three parts, the second of which is its region. All are empty if the source is not available."""
     region = place.region
     if region is None or not (text := region.texts(place.file)[0].rstrip()):
-        return "", ""
+        return "", "", ""
     start = region.column or len(text) - len(text.lstrip()) + 1
     end = region.end_column if region.end_column and region.last_line == region.line else len(text) + 1
-    before, marked, after = (visible(part).replace("\t", _TAB) for part in (text[: start - 1], text[start - 1 : end - 1], text[end - 1 :]))
-    return before + marked + after, " " * _width(before) + "^" * max(1, _width(marked))
+    before, inside, after = (visible(part).replace("\t", _TAB) for part in (text[: start - 1], text[start - 1 : end - 1], text[end - 1 :]))
+    return before, inside, after
+
+
+def underlined(place: Location) -> tuple[str, str]:
+    """The source line of `place`, and a line that underlines its region. Both are empty if the source is not available."""
+    before, inside, after = marked(place)
+    text = before + inside + after
+    return text, text and " " * _width(before) + "^" * max(1, _width(inside))
 
 
 def excerpt(place: Location, role: str) -> Iterator[list[Span]]:

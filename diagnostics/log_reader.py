@@ -5,15 +5,17 @@ A restored log shows text that the file contains. It shows a line of a source fi
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import datetime
 import logging
 import os
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from .diagnostic import Diagnostic, Suppression
+from .errors import UnreadableLog
 from .fix import Confidence, Edit, Fix
 from .graph import Graph, Node
 from .json_values import integer, string
@@ -48,6 +50,54 @@ def read_log(path: pathlib.Path, sources: SourceTree | None = None) -> Log:
         if len(runs) != 1:
             raise ValueError(f"it has {len(runs)} runs; a log of onnxplain has one")
         return _Run(runs[0], sources or SourceTree.around()).log()
+
+
+def read_logs(paths: Iterable[pathlib.Path], sources: SourceTree | None = None) -> tuple[Log, ...]:
+    """The logs of many exports, each once.
+
+    Args:
+        paths: SARIF files with one or more runs, and folders with such files.
+        sources: As in `read_log`.
+
+    Returns:
+        The logs in order. Models of one name have the name of their file as well, as in `Net (net_dynamic)`.
+
+    Raises:
+        UnreadableLog: A file is missing, or is not a log of onnxplain, or a folder has none.
+    """
+    tree, found = sources or SourceTree.around(), dict[object, tuple[int, str, Log]]()
+    for path in paths:
+        for file in _files(path):
+            with opened_sarif(file) as document:
+                if not document["runs"]:
+                    raise ValueError("it has no runs; a log of onnxplain has one for each export")
+                for log in (_Run(run, tree).log() for run in document["runs"]):
+                    # NOTE: a folder may hold the logs of its models and one log with the runs of all. The name of the former tells more.
+                    key = log.subject, log.started, log.ended, log.command_line, *map(str, log.findings)
+                    present = len(document["runs"]), file.stem, log
+                    found[key] = min(found.get(key, present), present, key=lambda each: each[0])
+    return tuple(_distinct([(stem, log) for _, stem, log in found.values()]))
+
+
+def _files(path: pathlib.Path) -> list[pathlib.Path]:
+    """The SARIF files that `path` stands for."""
+    if not path.is_dir():
+        return [path]
+    files = sorted(each for each in path.rglob("*.sarif") if each.is_file())
+    if not files:
+        raise UnreadableLog(path, "the folder has no file that ends with .sarif")
+    return files
+
+
+def _distinct(named: Sequence[tuple[str, Log]]) -> Iterator[Log]:
+    """The logs, each of a model with another name: those of one name get the name of their file, and then a number."""
+    counts = collections.Counter(log.subject for _, log in named)
+    seen = collections.Counter[str]()
+    for stem, log in named:
+        subject = log.subject if counts[log.subject] == 1 or log.subject == stem else f"{log.subject} ({stem})"
+        seen[subject] += 1
+        number = f" {seen[subject]}" if seen[subject] > 1 else ""
+        yield dataclasses.replace(log, subject=f"{subject}{number}")
 
 
 class _Run:

@@ -14,13 +14,13 @@ import jinja2
 
 from .atomic_files import replace_file
 from .diagnostic import Diagnostic
+from .disclosed import EVENT_LIMIT, Disclosed
 from .display import describe, shortened, shown_path, underlined, visible
 from .fix import Edit
 from .graph import LEFT_OUT, Graph, Node
 from .level import Level
-from .location import Location, Region
+from .location import Location
 from .log import PROFILE, Event, Log
-from .privacy import Privacy, privacy_of
 from .rule import Recorded, Rule
 
 _LIMIT = 65_000
@@ -35,13 +35,9 @@ _CODE_LIMIT = 500
 _CELL_LIMIT = 200
 _LABEL_LIMIT = 60
 """Characters of a code block, a sentence, inline code, a table cell and a line of a picture's node."""
-_EVENT_LIMIT = 100
 _PLACE_LIMIT = 10
 _CELL_PLACE_LIMIT = 5
 _ID_LIMIT = 50
-_NOTE_LIMIT = 100
-_FIX_LIMIT = 20
-"""Notes and fixes of a finding, of which exports give a few: a log may hold as many as it likes, and to render them takes minutes."""
 
 _ARGUMENT = re.compile(r"('\{\d+\}'|\{\d+\})")
 _LIVE = r"""
@@ -66,15 +62,13 @@ class Markdown(str):
 
 def to_markdown(log: Log) -> str:
     """The report on `log`, short enough for a comment on GitHub. It counts what it omits."""
-    macros: Any = _template("findings").module
-    folder = log.folder or pathlib.Path.cwd()
-    privacy = privacy_of(folder)
-    public = functools.partial(_public, privacy=privacy, folder=folder)
-    log = _public_log(log, privacy, folder)
+    macros: Any = template("findings").module
+    disclosed = Disclosed(log)
+    public, log = disclosed.finding, disclosed.log
     active = log.active
     suppressed = [finding for finding in log.findings if finding.suppression is not None and not finding.blocking]
     frame = functools.partial(
-        _template("report").render,
+        template("report").render,
         log=log,
         active=active,
         ids=_ids(active),
@@ -82,57 +76,13 @@ def to_markdown(log: Log) -> str:
         summary=log.summary,
         tables=list(_tables(active, public)),
         suppressed=suppressed,
-        accepted=_fitting(map(macros.brief, map(public, suppressed)), _SUPPRESSED_ROOM),
+        accepted=fitting(map(macros.brief, map(public, suppressed)), _SUPPRESSED_ROOM),
         profile_name=PROFILE,
     )
-    room = _LIMIT - _size(frame(sections=[], brief=[]))
+    room = _LIMIT - size(frame(sections=[], brief=[]))
     sections = list(_sections(map(public, active), macros.section, room - _BRIEF_ROOM))
     rest = map(public, active[len(sections) :])
-    return frame(sections=sections, brief=_fitting(map(macros.brief, rest), room - sum(map(_size, sections))))
-
-
-def _public_log(log: Log, privacy: Privacy, folder: pathlib.Path) -> Log:
-    """`log` with what a report may tell of the machine, except for its findings."""
-    last = len(log.events) - _EVENT_LIMIT
-    return dataclasses.replace(
-        log,
-        command_line=privacy.text(log.command_line),
-        events=tuple(
-            dataclasses.replace(event, text=privacy.text(event.text)) if index >= last else event for index, event in enumerate(log.events)
-        ),
-        attachments=tuple(dataclasses.replace(each, text=privacy.text(each.text)) for each in log.attachments if each.name == PROFILE),
-        artifacts=tuple(dataclasses.replace(each, path=pathlib.Path(privacy.path(str(each.path), folder))) for each in log.artifacts),
-    )
-
-
-def _public(finding: Diagnostic, privacy: Privacy, folder: pathlib.Path) -> Diagnostic:
-    """`finding` with what a report may tell of the machine. Its places keep their lines, because their files have no folders any more."""
-
-    def region(of: Region, file: str) -> Region:
-        return dataclasses.replace(of, lines=of.texts(file))
-
-    def place(of: Location) -> Location:
-        return dataclasses.replace(of, file=privacy.path(of.file, folder), region=of.region and region(of.region, of.file))
-
-    def edit(of: Edit) -> Edit:
-        return dataclasses.replace(of, file=privacy.path(of.file, folder), region=region(of.region, of.file))
-
-    finding = privacy.finding(_cut(finding))
-    return dataclasses.replace(
-        finding,
-        location=finding.location and place(finding.location),
-        occurrences=tuple(map(place, finding.occurrences)),
-        stack=tuple(map(place, finding.stack)),
-        related=tuple(map(place, finding.related)),
-        fixes=tuple(dataclasses.replace(fix, edits=tuple(map(edit, fix.edits))) for fix in finding.fixes),
-    )
-
-
-def _cut(finding: Diagnostic) -> Diagnostic:
-    """`finding` with as many notes and fixes as a report shows. A last note counts the others."""
-    left_out = {"notes": len(finding.notes) - _NOTE_LIMIT, "fixes": len(finding.fixes) - _FIX_LIMIT}
-    told = [f"{count:,} more {name} are left out." for name, count in left_out.items() if count > 0]
-    return dataclasses.replace(finding, notes=(*finding.notes[:_NOTE_LIMIT], *told), fixes=finding.fixes[:_FIX_LIMIT])
+    return frame(sections=sections, brief=fitting(map(macros.brief, rest), room - sum(map(size, sections))))
 
 
 def _ids(findings: Sequence[Diagnostic]) -> str:
@@ -144,25 +94,26 @@ def _sections(findings: Iterable[Diagnostic], section: Callable[..., str], room:
     """The sections for the first findings, as many as fit into `room`. A section loses its folded parts if it does not fit with them."""
     for index, finding in enumerate(findings):
         forms = (section(finding, folded=folded, open=index == 0) for folded in (True, False))
-        fitting = next((form for form in forms if _size(form) <= room), None)
+        fitting = next((form for form in forms if size(form) <= room), None)
         if fitting is None:
             return
-        room -= _size(fitting)
+        room -= size(fitting)
         yield Markdown(fitting)
 
 
-def _fitting(texts: Iterable[str], room: int) -> list[Markdown]:
+def fitting(texts: Iterable[str], room: int) -> list[Markdown]:
     """The first of `texts`, as many as fit into `room`."""
     found: list[Markdown] = []
     for text in texts:
-        room -= _size(text)
+        room -= size(text)
         if room < 0:
             break
         found.append(Markdown(text))
     return found
 
 
-def _size(text: str) -> int:
+def size(text: str) -> int:
+    """The size of `text` in UTF-16 code units."""
     return len(text.encode("utf-16-le", "replace")) // 2
 
 
@@ -186,8 +137,8 @@ def _tables(active: Sequence[Diagnostic], public: Callable[[Diagnostic], Diagnos
         rule = findings[0].rule
         remarks = any(map(_remarks, findings))
         columns = [*(cell(name.capitalize(), prose) for name in rule.arguments()), "Times", "Places", *(["Remarks"] if remarks else [])]
-        head = Markdown(f"{_cells(columns)}\n|{'---|' * len(columns)}")
-        rows = _fitting((_row(public(finding), remarks=remarks) for finding in findings), _TABLE_ROOM)
+        head = Markdown(f"{cells(columns)}\n|{'---|' * len(columns)}")
+        rows = fitting((_row(public(finding), remarks=remarks) for finding in findings), _TABLE_ROOM)
         yield Table(rule, head, rows, len(findings) - len(rows))
 
 
@@ -195,18 +146,19 @@ def _row(finding: Diagnostic, *, remarks: bool) -> str:
     places = [cell(_line(place)) for place in finding.occurrences[:_CELL_PLACE_LIMIT]]
     if (left_out := len(finding.occurrences) - len(places)) > 0:
         places.append(Markdown(f"{left_out} more"))
-    cells = [*map(cell, finding.rule.argument_texts()), str(finding.count), ", ".join(places)]
+    row = [*map(cell, finding.rule.argument_texts()), str(finding.count), ", ".join(places)]
     if remarks:
-        cells.append(cell(_remarks(finding), prose))
-    return _cells(cells)
+        row.append(cell(_remarks(finding), prose))
+    return cells(row)
 
 
 def _remarks(finding: Diagnostic) -> str:
     return " ".join(note for note in finding.notes if "\n" not in note)
 
 
-def _cells(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def cells(row: Sequence[str]) -> str:
+    """A row of a table."""
+    return f"| {' | '.join(row)} |"
 
 
 def _line(place: Location) -> str:
@@ -224,7 +176,8 @@ def write(log: Log, path: pathlib.Path) -> None:
 
 
 @functools.cache
-def _template(name: str) -> jinja2.Template:
+def template(name: str) -> jinja2.Template:
+    """The template `name`, which escapes all text that is not markdown."""
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined,
         finalize=lambda value: value if isinstance(value, Markdown) else prose(str(value)),
@@ -336,7 +289,7 @@ def times(log: Log) -> list[tuple[str, str, str, str]]:
 
 def steps(events: Sequence[Event]) -> str:
     """The last events, one line each."""
-    told = [f"{event.stage or 'export'}: {event.text}" for event in events[-_EVENT_LIMIT:]]
+    told = [f"{event.stage or 'export'}: {event.text}" for event in events[-EVENT_LIMIT:]]
     left_out = len(events) - len(told)
     return "\n".join([f"[{left_out} earlier steps are omitted here]", *told] if left_out else told)
 
@@ -370,5 +323,10 @@ def mermaid(graph: Graph) -> str:
 
 def _label(node: Node) -> str:
     """The lines of `node`. Characters with a meaning in mermaid, markdown or HTML become mermaid's `#number;`."""
+    return "<br>".join(_NO_LABEL.sub(lambda found: f"#{ord(found[0])};", visible(text)) for text in node_texts(node))
+
+
+def node_texts(node: Node) -> list[str]:
+    """The lines of `node` in a picture."""
     texts = [text for text in (node.label, node.id, node.value) if text] if node.label != LEFT_OUT else [LEFT_OUT]
-    return "<br>".join(_NO_LABEL.sub(lambda found: f"#{ord(found[0])};", visible(shortened(text, _LABEL_LIMIT))) for text in texts)
+    return [shortened(text, _LABEL_LIMIT) for text in texts]

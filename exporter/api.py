@@ -160,7 +160,8 @@ def export(
             True makes every dim of every tensor dynamic, except the dims that the model fixes, which become notes. Inputs without tensors
             need no entry. A cache takes one entry for all of its tensors, a flat list, lists of keys and values, or a pair for each layer.
         custom_translation_table: Maps an operator to the onnxscript function (or functions) that translate it, instead of ours.
-        report: True saves a markdown report beside `f` or in `artifacts_dir`; a path saves it there.
+        report: True saves a markdown report beside `f` or in `artifacts_dir`; a path saves it there, as a page for browsers if it ends with
+            .html.
         repro: True saves a script that fails with the same rule at the same line, beside `f` or in `artifacts_dir`; a path saves it there.
             Only a failed export writes it. It contains the source that the model needs and the structure of the model, but no weights and
             no data of the inputs; see `onnxplain.repro`. Placeholders stand for strings of the model, unless it fails alike only with the

@@ -28,6 +28,7 @@ from onnxplain.diagnostics import (
     OwnProcess,
     SarifProfile,
     graphs_folder,
+    is_page,
     remove_abandoned,
     replace_file,
     sha256,
@@ -54,7 +55,7 @@ class Outputs:
     Attributes:
         sarif: The log.
         sarif_profile: How much the log contains.
-        report: The markdown report.
+        report: The report: a page for browsers if its name ends with .html, else markdown.
         repro: The script, which only a failed export writes.
         captured: The program that torch.export captured.
         attachments: The folder for the log's attachments.
@@ -148,9 +149,12 @@ class Outputs:
                 events = (Event(logging.WARNING, "sarif", text, log.ended.timestamp()) for text in left_out)
                 log = dataclasses.replace(log, events=(*log.events, *events))
             if self.report is not None:
-                from onnxplain.diagnostics import markdown
+                from onnxplain.diagnostics import html, markdown
 
-                markdown.write(log, self.report)
+                if is_page(self.report):
+                    html.write([log], self.report)
+                else:
+                    markdown.write(log, self.report)
             if self.attachments is not None:
                 for attachment in log.attachments:
                     replace_file(self.attachments / attachment.name, attachment.text.encode())

@@ -113,7 +113,7 @@ def _defined(file: str) -> list[str]:
     is_flag=False,
     flag_value="",
     callback=_path_or_flag,
-    help="Also write a markdown report.  [default: OUTPUT with .md]",
+    help="Also write a report: a page for browsers if its name ends with .html, else markdown.  [default: OUTPUT with .md]",
 )
 @click.option(
     "--repro",

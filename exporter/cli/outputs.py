@@ -23,7 +23,7 @@ def check_output(path: pathlib.Path, option: str = "--output") -> None:
         raise click.UsageError(f"{option}: expected a regular file, got {str(path)!r} ({error.strerror}).{hint}") from error
 
 
-def check_unmentioned(path: pathlib.Path, log: Log, tree: SourceTree) -> None:
+def check_unmentioned(path: pathlib.Path, log: Log, tree: SourceTree, option: str = "--output") -> None:
     """Refuses a path of a file that `log` names, such as a source or an exported model.
 
     Raises:
@@ -32,4 +32,4 @@ def check_unmentioned(path: pathlib.Path, log: Log, tree: SourceTree) -> None:
     # NOTE: paths of missing sources and of outputs are relative to the folder of the export, which may be either.
     named = {os.path.realpath(folder / each) for each in set(log.files()) for folder in (tree.root, pathlib.Path())}
     if os.path.realpath(path) in named:
-        raise click.UsageError(f"--output: expected a file that the log does not name, got {str(path)!r}")
+        raise click.UsageError(f"{option}: expected a file that the log does not name, got {str(path)!r}")

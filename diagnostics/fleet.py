@@ -1,0 +1,188 @@
+"""The logs of many exports together: findings with one cause, and what changed since an earlier run."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterable, Sequence
+
+from .diagnostic import Diagnostic
+from .disclosed import disclosed
+from .display import describe, shown_path
+from .level import Level
+from .log import Log
+
+Cause = tuple[str, str]
+"""What findings with one cause share: the id of the rule, and the operator or the line of code, or else the message."""
+
+
+class Outcome(enum.Enum):
+    """How an export ended."""
+
+    FAILED = "failed"
+    WARNED = "exported with warnings"
+    EXPORTED = "exported"
+
+
+class Change(enum.Enum):
+    """How an export differs from that of the same model in an earlier run."""
+
+    NONE = ""
+    BROKEN = "newly failing"
+    FIXED = "fixed"
+    NEW = "new"
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """An exported model.
+
+    Attributes:
+        log: Its log, with what reports may tell of the machine.
+        findings: Its active findings, likewise.
+        causes: The cause of each finding.
+        outcome: How its export ended.
+        change: How that differs from the earlier run.
+    """
+
+    log: Log
+    findings: tuple[Diagnostic, ...]
+    causes: tuple[Cause, ...]
+    outcome: Outcome
+    change: Change
+
+
+@dataclasses.dataclass(frozen=True)
+class Cluster:
+    """The findings with one cause.
+
+    Attributes:
+        cause: What they share.
+        example: The first of them.
+        blocked: Names of the models whose export fails because of them.
+        touched: Names of all models that have them, the blocked ones first.
+        new: Whether the earlier run has none of them. False without an earlier run.
+    """
+
+    cause: Cause
+    example: Diagnostic
+    blocked: tuple[str, ...]
+    touched: tuple[str, ...]
+    new: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Fleet:
+    """Many exports.
+
+    Attributes:
+        models: The models, those that failed first, else in order.
+        clusters: The causes of their findings, those that block the most models first.
+        gone: Causes of the earlier run that no finding has any more; None without an earlier run.
+        missing: Models of the earlier run that this one lacks.
+    """
+
+    models: tuple[Model, ...]
+    clusters: tuple[Cluster, ...]
+    gone: tuple[Cause, ...] | None
+    missing: tuple[str, ...]
+
+    def count(self, kind: Outcome | Change) -> int:
+        """The number of models with this outcome or change."""
+        return sum(kind in (model.outcome, model.change) for model in self.models)
+
+    @property
+    def verdict(self) -> str:
+        """The outcome of all exports: `870 of 1,000 models exported, 12 of them with warnings`. Of one export, that of its log."""
+        if len(self.models) == 1:
+            return self.models[0].log.verdict
+        warned, failed = self.count(Outcome.WARNED), self.count(Outcome.FAILED)
+        told = f"{len(self.models) - failed:,} of {len(self.models):,} models exported"
+        return f"{told}, {warned:,} of them with warnings" if warned else told
+
+    @property
+    def trend(self) -> str:
+        """What changed since the earlier run, as a sentence; empty without one."""
+        if self.gone is None:
+            return ""
+        new = sum(cluster.new for cluster in self.clusters)
+        counts = {
+            "fixed": self.count(Change.FIXED),
+            "newly failing": self.count(Change.BROKEN),
+            "new": self.count(Change.NEW),
+            "missing": len(self.missing),
+        }
+        models = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count) or "none changed"
+        return f"Since the earlier run: models: {models}; causes: {new:,} new, {len(self.gone):,} gone."
+
+
+def gather(logs: Iterable[Log], against: Iterable[Log] | None = None) -> Fleet:
+    """Groups the findings of `logs` by their causes, and compares with the logs `against` of an earlier run, by the names of the models."""
+    before = {model.log.subject: model for model in _models(against or (), {})}
+    models = sorted(_models(logs, None if against is None else before), key=lambda model: model.outcome is not Outcome.FAILED)
+    known = {cause for model in before.values() for cause in model.causes}
+    clusters = _clusters(models, known if against is not None else None)
+    present, names = {cluster.cause for cluster in clusters}, {model.log.subject for model in models}
+    return Fleet(
+        tuple(models),
+        tuple(clusters),
+        None if against is None else tuple(sorted(known - present)),
+        tuple(sorted(before.keys() - names)),
+    )
+
+
+def cause_of(finding: Diagnostic) -> Cause:
+    """What a finding shares with those of other models that have the same cause."""
+    named = dict(zip(finding.rule.arguments(), finding.rule.argument_texts(), strict=True))
+    if "operator" in named:
+        return finding.rule.id, named["operator"]
+    place = finding.location
+    if place is None or not place.file:
+        return finding.rule.id, finding.message
+    return finding.rule.id, f"{shown_path(place.file)}:{place.line}" if place.line else describe(place)
+
+
+def _models(logs: Iterable[Log], before: dict[str, Model] | None) -> list[Model]:
+    models = []
+    for each in disclosed(logs):
+        findings = tuple(map(each.finding, each.log.active))
+        outcome = _outcome(each.log)
+        change = Change.NONE if before is None else _change(outcome, before.get(each.log.subject))
+        models.append(Model(each.log, findings, tuple(map(cause_of, findings)), outcome, change))
+    return models
+
+
+def _outcome(log: Log) -> Outcome:
+    if not log.succeeded:
+        return Outcome.FAILED
+    return Outcome.WARNED if log.count(Level.WARNING) else Outcome.EXPORTED
+
+
+def _change(outcome: Outcome, earlier: Model | None) -> Change:
+    if earlier is None:
+        return Change.NEW
+    if (outcome is Outcome.FAILED) == (earlier.outcome is Outcome.FAILED):
+        return Change.NONE
+    return Change.BROKEN if outcome is Outcome.FAILED else Change.FIXED
+
+
+def _clusters(models: Sequence[Model], known: set[Cause] | None) -> list[Cluster]:
+    """The clusters, those that block the most models first."""
+    examples, touched, blocked = dict[Cause, Diagnostic](), dict[Cause, dict[str, None]](), dict[Cause, dict[str, None]]()
+    for model in models:
+        for finding, cause in zip(model.findings, model.causes, strict=True):
+            examples.setdefault(cause, finding)
+            touched.setdefault(cause, {})[model.log.subject] = None
+            if finding.fails:
+                blocked.setdefault(cause, {})[model.log.subject] = None
+    clusters = [
+        Cluster(
+            cause,
+            example,
+            tuple(blocked.get(cause, ())),
+            tuple(blocked.get(cause, {}) | touched[cause]),
+            known is not None and cause not in known,
+        )
+        for cause, example in examples.items()
+    ]
+    return sorted(clusters, key=lambda each: (-len(each.blocked), -len(each.touched), each.cause))

@@ -1,0 +1,245 @@
+"""What the page shows, as data: texts that are fit to be shown, and each finding once."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Generic, TypeVar
+
+from onnxplain.diagnostics import markdown
+from onnxplain.diagnostics.diagnostic import Diagnostic
+from onnxplain.diagnostics.display import describe, marked, shortened, visible, visible_lines
+from onnxplain.diagnostics.fix import Edit, Fix
+from onnxplain.diagnostics.fleet import Change, Cluster, Fleet, Model, Outcome
+from onnxplain.diagnostics.graph import Graph
+from onnxplain.diagnostics.location import Location
+from onnxplain.diagnostics.log import PROFILE
+
+_Value = TypeVar("_Value")
+_TEXT_LIMIT = 8_000
+"""Characters of a cause, a stack or a note."""
+_PLACE_LIMIT = 10
+_STACK_LIMIT = 40
+_DETAILED = 20
+"""Up to this number of models, the page shows the steps and the profile of each."""
+_SHORTEST = 0.0005
+"""A stage that took fewer seconds is none that anybody looks for."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Page:
+    """Everything that the page shows. The indices of its parts are places in `findings`, `clusters` and `settings`."""
+
+    verdict: str
+    trend: str
+    told: str
+    counts: dict[str, int]
+    changes: dict[str, int]
+    models: list[ModelData]
+    clusters: list[ClusterData]
+    findings: list[FindingData]
+    settings: list[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelData:
+    """A model and its export."""
+
+    name: str
+    outcome: str
+    change: str
+    verdict: str
+    summary: str
+    when: str
+    findings: list[int]
+    clusters: list[int]
+    files: list[str]
+    command: str
+    setting: int
+    stages: list[tuple[str, float, bool]]
+    folds: list[tuple[str, str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class ClusterData:
+    """Findings with one cause: how many models they block and touch, and one of them."""
+
+    rule: str
+    title: str
+    level: str
+    where: str
+    blocked: int
+    touched: int
+    new: bool
+    finding: int
+
+
+@dataclasses.dataclass(frozen=True)
+class FindingData:
+    """A finding. Two models may share it."""
+
+    rule: str
+    title: str
+    level: str
+    message: str
+    place: str
+    line: int | None
+    code: tuple[str, str, str]
+    places: list[str]
+    notes: list[str]
+    fixes: list[FixData]
+    graph: GraphData | None
+    folds: list[tuple[str, str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class FixData:
+    """A way to fix a finding. Each edit is its place, and the lines before and after it."""
+
+    confidence: str
+    description: str
+    snippet: str
+    edits: list[tuple[str, list[str], list[str]]]
+
+
+@dataclasses.dataclass(frozen=True)
+class GraphData:
+    """The graph around a finding: the lines of each node, edges between their indices, the index of the node to mark or -1."""
+
+    nodes: list[list[str]]
+    edges: list[tuple[int, int]]
+    marked: int
+
+
+class _Pool(Generic[_Value]):
+    """A list that has each of its values once."""
+
+    def __init__(self) -> None:
+        self.values: list[_Value] = []
+        self._places: dict[str, int] = {}
+
+    def place(self, value: _Value) -> int:
+        """The index of `value`, which is added if need be."""
+        key = json.dumps(value, default=vars)
+        if key not in self._places:
+            self._places[key] = len(self.values)
+            self.values.append(value)
+        return self._places[key]
+
+
+def page_of(fleet: Fleet) -> Page:
+    """The page on `fleet`."""
+    findings, settings = _Pool[FindingData](), _Pool[str]()
+    places = {cluster.cause: index for index, cluster in enumerate(fleet.clusters)}
+    detailed = len(fleet.models) <= _DETAILED
+    models = [
+        _model(
+            model,
+            findings=[findings.place(_finding(finding)) for finding in model.findings],
+            clusters=list(dict.fromkeys(places[cause] for cause in model.causes)),
+            setting=settings.place(visible_lines(markdown.setting(model.log))),
+            detailed=detailed,
+        )
+        for model in fleet.models
+    ]
+    clusters = [_cluster(cluster, findings.place(_finding(cluster.example))) for cluster in fleet.clusters]
+    return Page(
+        verdict=visible(fleet.verdict),
+        trend=visible(fleet.trend),
+        told=", ".join(sorted({visible(f"{model.log.tool.name} {model.log.tool.version}") for model in fleet.models})),
+        counts={outcome.value: fleet.count(outcome) for outcome in Outcome},
+        changes={} if fleet.gone is None else {change.value: fleet.count(change) for change in Change if change is not Change.NONE},
+        models=models,
+        clusters=clusters,
+        findings=findings.values,
+        settings=settings.values,
+    )
+
+
+def _model(model: Model, *, findings: list[int], clusters: list[int], setting: int, detailed: bool) -> ModelData:
+    log = model.log
+    folds = []
+    if detailed and log.events:
+        folds.append((f"Steps ({len(log.events)})", _block(markdown.steps(log.events))))
+    if detailed:
+        folds += [("Profile", _block(each.text)) for each in log.attachments if each.name == PROFILE]
+    return ModelData(
+        name=visible(log.subject),
+        outcome=model.outcome.value,
+        change=model.change.value,
+        verdict=visible(log.verdict),
+        summary=log.summary,
+        when=log.started.strftime("%Y-%m-%d %H:%M UTC"),
+        findings=findings,
+        clusters=clusters,
+        files=[visible(f"{artifact.path}, {artifact.size:,} bytes") for artifact in log.artifacts],
+        command=_block(log.command_line),
+        setting=setting,
+        stages=[(visible(each.name), round(each.seconds, 3), each.completed) for each in log.stages if each.seconds >= _SHORTEST],
+        folds=folds,
+    )
+
+
+def _cluster(cluster: Cluster, finding: int) -> ClusterData:
+    example = cluster.example
+    return ClusterData(
+        rule=visible(example.rule.id),
+        title=visible(example.rule.title()),
+        level=example.level.value,
+        where=visible(cluster.cause[1]),
+        blocked=len(cluster.blocked),
+        touched=len(cluster.touched),
+        new=cluster.new,
+        finding=finding,
+    )
+
+
+def _finding(finding: Diagnostic) -> FindingData:
+    place = finding.location
+    others = [_related(each) for each in (*finding.occurrences[1:], *finding.related)]
+    left_out = [f"And at {len(others) - _PLACE_LIMIT:,} more places"] if len(others) > _PLACE_LIMIT else []
+    folds = []
+    if len(finding.stack) > 1:
+        folds.append(("Call stack, innermost last", _block(markdown.stack(finding.stack[-_STACK_LIMIT:]))))
+    if finding.cause:
+        folds.append(("Cause", _block(finding.cause)))
+    return FindingData(
+        rule=visible(finding.rule.id),
+        title=visible(finding.rule.title()),
+        level=finding.level.value,
+        message=visible(finding.message),
+        place=visible(describe(place)) if place else "",
+        line=place.line if place else None,
+        code=marked(place) if place else ("", "", ""),
+        places=[*others[:_PLACE_LIMIT], *left_out],
+        notes=list(map(_block, finding.notes)),
+        fixes=list(map(_fix, finding.fixes)),
+        graph=_graph(finding.graph) if finding.graph else None,
+        folds=folds,
+    )
+
+
+def _related(place: Location) -> str:
+    return visible(f"{place.message}: {describe(place)}" if place.message else f"Also at {describe(place)}")
+
+
+def _fix(fix: Fix) -> FixData:
+    return FixData(fix.confidence.value, visible(fix.description), _block(fix.snippet), [] if fix.snippet else list(map(_edit, fix.edits)))
+
+
+def _edit(edit: Edit) -> tuple[str, list[str], list[str]]:
+    before, after = (list(map(visible, lines)) for lines in edit.lines())
+    return visible(f"{edit.file}:{edit.region.line}"), before, after
+
+
+def _graph(graph: Graph) -> GraphData:
+    places = {node.id: index for index, node in enumerate(graph.nodes)}
+    return GraphData(
+        [[visible(text) for text in markdown.node_texts(node)] for node in graph.nodes],
+        [(places[source], places[target]) for source, target in graph.edges if source in places and target in places],
+        places.get(graph.blamed, -1),
+    )
+
+
+def _block(text: str) -> str:
+    return visible_lines(shortened(text, _TEXT_LIMIT))
