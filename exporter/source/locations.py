@@ -67,10 +67,19 @@ _CARETS = re.compile(r"\s*[~^]+\s*")
 _OVERLOAD = re.compile(r"\w+\.\w+\.\w+")
 
 
+_TYPED = ("<stdin>", "<string>")
+"""Python's names for the file of code from its prompt, and of code that `exec` and `python -c` run."""
+_GENERATED = frozenset(
+    {"<module>", "<lambda>", "__init__", "__new__", "__repr__", "__hash__", "__setattr__", "__delattr__", "__replace__"}
+    | {"__eq__", "__lt__", "__le__", "__gt__", "__ge__"}
+)
+"""Functions that Python's `dataclass` and `namedtuple`, and expressions that torch evaluates, have in the file `<string>`."""
+
+
 @functools.lru_cache(maxsize=4096)
 def origin(file: str) -> Origin:
-    """The owner of `file`. Names in angle brackets, such as `<string>`, are generated code without an owner, except a user's prompt."""
-    if file == "<stdin>" or file.startswith("<ipython-input"):
+    """The owner of `file`. Names in angle brackets stand for generated code without an owner, except for what a user typed or executes."""
+    if file in _TYPED or file.startswith("<ipython-input"):
         return Origin.USER
     # NOTE: torch's passes sign their nodes as `torch/fx/passes/runtime_assert.py` (2.13), without a folder.
     if file.startswith(("<", "torch/", *_OUR_FOLDERS, *_TORCH_FOLDERS)) or _OUR_NEEDS.search(file):
@@ -78,6 +87,16 @@ def origin(file: str) -> Origin:
     if _PACKAGE_FOLDERS.search(file):
         return Origin.LIBRARY
     return Origin.INTERNAL if is_standard_library(file) else Origin.USER
+
+
+def owner(file: str, function: str) -> Origin:
+    """The owner of a function in `file`."""
+    return Origin.INTERNAL if file == "<string>" and function in _GENERATED else origin(file)
+
+
+def is_internal_code(code: types.CodeType) -> bool:
+    """Whether `code` is Python's, torch's or onnxplain's."""
+    return owner(code.co_filename, code.co_name) is Origin.INTERNAL
 
 
 def is_users(file: str) -> bool:
@@ -97,7 +116,7 @@ def python_asks(frames: Iterable[types.FrameType]) -> bool:
     """
     inner: types.FrameType | None = None
     for frame in frames:
-        if not is_internal(frame.f_code.co_filename):
+        if not is_internal_code(frame.f_code):
             return inner is not None and torch_frames.asks_for_number(inner)
         # NOTE: Python's own code, such as `statistics.median`, asks for its caller.
         asks_for_caller = inner is not None and torch_frames.asks_for_number(inner) and is_standard_library(frame.f_code.co_filename)
@@ -176,7 +195,7 @@ def summarized(frame: traceback.FrameSummary) -> Location:
 
 def at_stack(frames: Iterable[Location], module: str = "") -> Evidence:
     """The user's innermost line among `frames`, outermost first, or a library's line if none is the user's."""
-    stack = [frame for frame in frames if origin(frame.file) is not Origin.INTERNAL]
+    stack = [frame for frame in frames if owner(frame.file, frame.function) is not Origin.INTERNAL]
     if not stack:
         return Evidence(Location("", module=module) if module else None)
     users = [frame for frame in stack if origin(frame.file) is Origin.USER]
@@ -197,7 +216,11 @@ def raised_by_user(error: BaseException) -> Location | None:
 
 def callers() -> tuple[Location, ...]:
     """The user's lines that called onnxplain, innermost first; empty if there are none, as for the command line."""
-    users = (frame for frame in python_frames.outward(python_frames.current()) if is_users(frame.f_code.co_filename))
+    users = (
+        frame
+        for frame in python_frames.outward(python_frames.current())
+        if owner(frame.f_code.co_filename, frame.f_code.co_name) is Origin.USER
+    )
     return tuple(location(*python_frames.entry_of(frame)) for frame in itertools.islice(users, _CALLERS))
 
 
@@ -327,9 +350,9 @@ def _exported_as(node: torch.fx.Node) -> tuple[str, str]:
 
 def _frames_of(error: BaseException) -> tuple[Location, ...]:
     own = _own_frames(error)
-    raised_by_user = bool(own) and origin(own[-1].file) is not Origin.INTERNAL
+    raised_by_user = bool(own) and owner(own[-1].file, own[-1].function) is not Origin.INTERNAL
     deeper = attribute(error, "__cause__") or (None if attribute(error, "__suppress_context__") else attribute(error, "__context__"))
-    shown = [frame for frame in own if origin(frame.file) is not Origin.INTERNAL]
+    shown = [frame for frame in own if owner(frame.file, frame.function) is not Origin.INTERNAL]
     if raised_by_user or deeper is None:
         return tuple(shown)
     below = _frames_of(deeper)

@@ -283,7 +283,7 @@ def test_module_definition(load: Load, marked: Marked) -> None:
         (pathlib.__file__, Origin.INTERNAL),
         (pytest.__file__, Origin.LIBRARY),
         (sympy.__file__, Origin.INTERNAL),
-        ("<string>", Origin.INTERNAL),
+        ("<string>", Origin.USER),
         ("torch/fx/passes/runtime_assert.py", Origin.INTERNAL),
     ],
 )
@@ -315,7 +315,7 @@ def test_an_exception_that_a_library_raised_from_the_users(load: Load, marked: M
     code = (
         f"def wrapped(function):\n    try:\n        function()\n    except KeyError as error:\n        raise RuntimeError('no') {clause}\n"
     )
-    exec(compile(code, "<string>", "exec"), vars(module))
+    exec(compile(code, "<generated>", "exec"), vars(module))
     with pytest.raises(RuntimeError) as raised:
         module.run()
     evidence = locations.at_exception(raised.value)
@@ -341,7 +341,7 @@ RETRIED = """
 
 def test_a_line_that_two_tracebacks_share_is_shown_once(load: Load, marked: Marked) -> None:
     module = load(RETRIED)
-    exec(compile("def library(previous):\n    raise RuntimeError('no') from previous\n", "<string>", "exec"), vars(module))
+    exec(compile("def library(previous):\n    raise RuntimeError('no') from previous\n", "<generated>", "exec"), vars(module))
     evidence = locations.at_exception(module.attempt())
     assert [frame.line for frame in evidence.stack] == marked("attempt")
 

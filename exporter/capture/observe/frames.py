@@ -146,7 +146,7 @@ class Frames:
             code = frame.f_code
             known = codes.get(id(code))
             if known is None:
-                known = codes[id(code)] = (code, not locations.is_internal(code.co_filename), tracing.is_generated(code.co_filename))
+                known = codes[id(code)] = (code, not locations.is_internal_code(code), tracing.is_generated(code.co_filename))
             if known[1] or (generated and known[2]):
                 frames.append(frame)
         frames.reverse()
@@ -160,12 +160,12 @@ class Frames:
 
 
 def _is_internal(frame: types.FrameType) -> bool:
-    return locations.is_internal(frame.f_code.co_filename)
+    return locations.is_internal_code(frame.f_code)
 
 
 def site_of(entries: Sequence[Entry]) -> Site:
     """What the innermost frame outside torch was doing. `entries` are ordered from the outermost."""
-    others = [number for number, (frame, _, _) in enumerate(entries) if not locations.is_internal(frame.f_code.co_filename)]
+    others = [number for number, (frame, _, _) in enumerate(entries) if not locations.is_internal_code(frame.f_code)]
     if not others:
         return Site((), None, False, frozenset())
     innermost = others[-1]
