@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import pathlib
@@ -76,3 +77,18 @@ def show_lines(rendered: Iterable[list[Span]], console: Console) -> None:
     """Prints lines of spans. Their text is never markup, and no line is broken, because problem matchers read them."""
     for line in rendered:
         console.print(Text.assemble(*((text, _STYLES.get(role, "")) for text, role in line)), soft_wrap=True)
+
+
+def ansi_lines(rendered: Iterable[list[Span]]) -> list[str]:
+    """Lines of spans as text with the escape sequences of terminals, which notebooks show as colours, unless `NO_COLOR` is set."""
+    console = _Console(
+        color_system=None if os.environ.get("NO_COLOR") else "standard",
+        force_terminal=True,
+        force_jupyter=False,
+        highlight=False,
+        file=io.StringIO(),
+        width=10_000,
+    )
+    with console.capture() as captured:
+        show_lines(rendered, console)
+    return captured.get().splitlines()

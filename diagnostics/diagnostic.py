@@ -76,6 +76,16 @@ class Diagnostic:
     def __str__(self) -> str:
         return "\n".join("".join(text for text, _ in line) for line in self.lines())
 
+    def _repr_html_(self) -> str:
+        from .notebook import finding_html
+
+        return finding_html(self)
+
+    def _repr_markdown_(self) -> str:
+        from .markdown import finding_text
+
+        return finding_text(self)
+
     def lines(self) -> Iterator[list[Span]]:
         """The finding as lines of spans: headline, place, source excerpt, other places, callers, notes, fixes."""
         for line in self._lines():

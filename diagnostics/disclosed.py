@@ -7,10 +7,11 @@ import pathlib
 from collections.abc import Iterable, Iterator
 
 from .diagnostic import Diagnostic
+from .display import cell_name
 from .fix import Edit
 from .location import Location, Region
 from .log import PROFILE, Log
-from .privacy import Privacy, privacy_of
+from .privacy import privacy_of
 
 EVENT_LIMIT = 100
 """The last events, which a report shows."""
@@ -19,19 +20,15 @@ _FIX_LIMIT = 20
 """Notes and fixes of a finding, of which exports give a few: a log may hold as many as it likes, and to render them takes minutes."""
 
 
-class Disclosed:
-    """A log as reports show it.
+class Discloser:
+    """Hides folders, users and secrets for the reports on exports that ran in `folder`."""
 
-    Attributes:
-        log: The log with what a report may tell of the machine, except for its findings.
-    """
+    def __init__(self, folder: pathlib.Path | None) -> None:
+        self._folder = folder or pathlib.Path.cwd()
+        self._privacy = privacy_of(self._folder)
 
-    def __init__(self, log: Log, privacy: Privacy | None = None) -> None:
-        self._folder = log.folder or pathlib.Path.cwd()
-        self._privacy = privacy or privacy_of(self._folder)
-        self.log = self._public(log)
-
-    def _public(self, log: Log) -> Log:
+    def log(self, log: Log) -> Log:
+        """`log` with what a report may tell of the machine, except for its findings."""
         text = self._privacy.text
         last = len(log.events) - EVENT_LIMIT
         return dataclasses.replace(
@@ -57,7 +54,7 @@ class Disclosed:
         )
 
     def _path(self, file: str) -> str:
-        return self._privacy.path(file, self._folder)
+        return cell_name(file) or self._privacy.path(file, self._folder)
 
     def _place(self, of: Location) -> Location:
         return dataclasses.replace(of, file=self._path(of.file), region=of.region and _region(of.region, of.file))
@@ -66,14 +63,13 @@ class Disclosed:
         return dataclasses.replace(of, file=self._path(of.file), region=_region(of.region, of.file))
 
 
-def disclosed(logs: Iterable[Log]) -> Iterator[Disclosed]:
-    """`logs` as reports show them. What is hidden is looked up once for each folder."""
-    known: dict[pathlib.Path, Privacy] = {}
+def disclosed(logs: Iterable[Log]) -> Iterator[tuple[Log, tuple[Diagnostic, ...]]]:
+    """`logs` as reports show them, each with its active findings."""
+    # NOTE: to look up what a machine hides takes longer than to hide it.
+    known: dict[pathlib.Path | None, Discloser] = {}
     for log in logs:
-        folder = log.folder or pathlib.Path.cwd()
-        if folder not in known:
-            known[folder] = privacy_of(folder)
-        yield Disclosed(log, known[folder])
+        discloser = known.get(log.folder) or known.setdefault(log.folder, Discloser(log.folder))
+        yield discloser.log(log), tuple(map(discloser.finding, log.active))
 
 
 def _region(of: Region, file: str) -> Region:

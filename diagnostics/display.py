@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import re
+import sys
 import unicodedata
 from collections.abc import Iterator
 
@@ -60,8 +61,18 @@ def shortened(text: str, limit: int) -> str:
     return f"{text[:start]} [{end - start + earlier:,} characters omitted] {text[end:]}"
 
 
+def cell_name(file: str) -> str:
+    """What IPython calls the cell whose code it runs from `file`, such as `Cell In[3]`; empty for other files."""
+    # NOTE: the program may be importing IPython now, and IPython before 8.0 has no such names.
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    named = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(file)
+    return " ".join(named) if named else ""
+
+
 def shown_path(path: str) -> str:
-    """`path` relative to the current folder if it lies below that folder."""
+    """`path` relative to the current folder if it lies below that folder, or the name of its cell in a notebook."""
+    if cell := cell_name(path):
+        return cell
     try:
         return str(pathlib.Path(path).relative_to(pathlib.Path.cwd()))
     except (ValueError, OSError):

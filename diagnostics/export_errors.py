@@ -30,6 +30,18 @@ class ExportFailed(OnnxExporterError):
         first = next(finding for finding in self.log.findings if finding.fails)
         return f"{first}\n{self.log.summary}"
 
+    def _repr_html_(self) -> str:
+        return self.log._repr_html_()
+
+    def _repr_markdown_(self) -> str:
+        return self.log._repr_markdown_()
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows instead of a traceback."""
+        from .notebook import traceback_of
+
+        return traceback_of(self.log)
+
 
 class LogNotSaved(OnnxExporterError):
     """The log of an export, or another file that belongs to it, could not be written. The log tells whether the export succeeded.

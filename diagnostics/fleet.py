@@ -144,11 +144,10 @@ def cause_of(finding: Diagnostic) -> Cause:
 
 def _models(logs: Iterable[Log], before: dict[str, Model] | None) -> list[Model]:
     models = []
-    for each in disclosed(logs):
-        findings = tuple(map(each.finding, each.log.active))
-        outcome = _outcome(each.log)
-        change = Change.NONE if before is None else _change(outcome, before.get(each.log.subject))
-        models.append(Model(each.log, findings, tuple(map(cause_of, findings)), outcome, change))
+    for log, findings in disclosed(logs):
+        outcome = _outcome(log)
+        change = Change.NONE if before is None else _change(outcome, before.get(log.subject))
+        models.append(Model(log, findings, tuple(map(cause_of, findings)), outcome, change))
     return models
 
 

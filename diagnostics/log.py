@@ -165,3 +165,13 @@ class Log:
         if suppressed:
             told = f"{told or 'no findings'} ({suppressed} suppressed in the source)"
         return f"{told or 'no findings'}."
+
+    def _repr_html_(self) -> str:
+        from .notebook import log_html
+
+        return log_html(self)
+
+    def _repr_markdown_(self) -> str:
+        from .markdown import to_markdown
+
+        return to_markdown(self)

@@ -14,7 +14,7 @@ import jinja2
 
 from .atomic_files import replace_file
 from .diagnostic import Diagnostic
-from .disclosed import EVENT_LIMIT, Disclosed
+from .disclosed import EVENT_LIMIT, Discloser
 from .display import describe, shortened, shown_path, underlined, visible
 from .fix import Edit
 from .graph import LEFT_OUT, Graph, Node
@@ -63,8 +63,8 @@ class Markdown(str):
 def to_markdown(log: Log) -> str:
     """The report on `log`, short enough for a comment on GitHub. It counts what it omits."""
     macros: Any = template("findings").module
-    disclosed = Disclosed(log)
-    public, log = disclosed.finding, disclosed.log
+    discloser = Discloser(log.folder)
+    public, log = discloser.finding, discloser.log(log)
     active = log.active
     suppressed = [finding for finding in log.findings if finding.suppression is not None and not finding.blocking]
     frame = functools.partial(
@@ -83,6 +83,12 @@ def to_markdown(log: Log) -> str:
     sections = list(_sections(map(public, active), macros.section, room - _BRIEF_ROOM))
     rest = map(public, active[len(sections) :])
     return frame(sections=sections, brief=fitting(map(macros.brief, rest), room - sum(map(size, sections))))
+
+
+def finding_text(finding: Diagnostic) -> str:
+    """A section on one finding, with no more of the machine than a report tells."""
+    macros: Any = template("findings").module
+    return str(macros.section(Discloser(None).finding(finding), folded=True, open=True)).strip() + "\n"
 
 
 def _ids(findings: Sequence[Diagnostic]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import functools
+import html
 import inspect
 import os
 import re
@@ -16,7 +17,7 @@ import onnx_ir as ir
 import torch
 from onnx_ir.tensor_adapters import from_torch_dtype
 
-from onnxplain.diagnostics import InvalidArgument, Log, OnnxExporterError
+from onnxplain.diagnostics import InvalidArgument, Log, OnnxExporterError, visible
 from onnxplain.torch_internals import pytree
 from onnxplain.torch_internals.fake_tensors import has_no_data
 
@@ -63,6 +64,24 @@ class ONNXProgram:
         graph = self.model.graph
         nodes = sum(1 for _ in graph.all_nodes())
         return f"ONNXProgram({self.diagnostics.subject!r}, opset {self.model.opset_imports.get('')}, {nodes} nodes)"
+
+    def _repr_html_(self) -> str:
+        items = "".join(f"<li><code>{html.escape(each)}</code></li>" for each in self._signature_lines())
+        return f"<p><strong>{html.escape(visible(repr(self)))}</strong></p><ul>{items}</ul>{self.diagnostics._repr_html_()}"
+
+    def _repr_markdown_(self) -> str:
+        from onnxplain.diagnostics import markdown
+
+        items = "".join(f"- {markdown.code(each)}\n" for each in self._signature_lines())
+        return f"{markdown.prose(repr(self))}\n\n{items}\n{self.diagnostics._repr_markdown_()}"
+
+    def _signature_lines(self) -> Iterator[str]:
+        """A line for each input and output: its name, dtype and shape, such as `input x: FLOAT[batch,3]`."""
+        graph = self.model.graph
+        for kind, values in ("input", graph.inputs), ("output", graph.outputs):
+            for value in values:
+                if value.name not in graph.initializers:
+                    yield visible(f"{kind} {value.name}: {value.dtype}{value.shape}")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Sequence[torch.Tensor]:
         """Runs the model in ONNX Runtime.
