@@ -15,6 +15,11 @@ Span = tuple[str, str]
 """A piece of text and its role: a level's name, `headline`, `place`, `gutter`, `label`, `code`, `removed`, `added`, `faint` or empty."""
 
 _TAB = " " * 4
+_HINT = re.compile(
+    r"For (?:more information|extended logs|more debugging help|C\+\+ stack trace)\b|If you suspect the guard was triggered from C\+\+"
+    r"|Set TORCH(?:DYNAMO_VERBOSE|_LOGS)\b|The error above occurred when calling torch\.export|consider using data-dependent friendly APIs"
+)
+"""How the lines begin in which torch tells, in the text of an exception, how to debug torch (2.13)."""
 _LINE_LIMIT = 10_000
 TEXT_LIMIT = 20_000
 """Characters of one line, and of a text with several lines, such as the message of an exception."""
@@ -83,6 +88,19 @@ def shown_path(path: str) -> str:
 def is_page(path: pathlib.Path) -> bool:
     """Whether the name of a report asks for a page for browsers."""
     return path.suffix.lower() in (".html", ".htm")
+
+
+def cause_and_hints(text: str) -> tuple[str, str]:
+    """The text of an exception without torch's own hints, and these: links to documents, and how to get traces of its C++ code."""
+    kept: list[str] = []
+    hints: list[str] = []
+    for line in text.split("\n"):
+        if _HINT.match(line):
+            hints.append(line)
+        elif line or (kept and kept[-1]):
+            # NOTE: of the empty lines around a hint, one is left.
+            kept.append(line)
+    return "\n".join(kept).strip("\n"), "\n".join(hints)
 
 
 def message_of(error: BaseException) -> str:

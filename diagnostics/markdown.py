@@ -15,7 +15,7 @@ import jinja2
 from .atomic_files import replace_file
 from .diagnostic import Diagnostic
 from .disclosed import EVENT_LIMIT, Discloser
-from .display import describe, shortened, shown_path, underlined, visible
+from .display import cause_and_hints, describe, shortened, shown_path, underlined, visible
 from .fix import Edit
 from .graph import LEFT_OUT, Graph, Node
 from .level import Level
@@ -35,6 +35,8 @@ _CODE_LIMIT = 500
 _CELL_LIMIT = 200
 _LABEL_LIMIT = 60
 """Characters of a code block, a sentence, inline code, a table cell and a line of a picture's node."""
+SHORTEST = 0.0005
+"""The seconds that a stage has to take for a row in the table of times, unless it failed."""
 _PLACE_LIMIT = 10
 _CELL_PLACE_LIMIT = 5
 _ID_LIMIT = 50
@@ -190,7 +192,7 @@ def template(name: str) -> jinja2.Template:
         trim_blocks=True,
         keep_trailing_newline=True,
     )
-    filters = (code, fence, times, shown, message, place, diff, excerpt, stack, steps, setting, mermaid)
+    filters = (causes, code, fence, times, shown, message, place, diff, excerpt, stack, steps, setting, mermaid)
     environment.filters.update({function.__name__: function for function in filters})
     environment.globals["place_limit"] = _PLACE_LIMIT
     return environment.from_string(importlib.resources.files(__package__).joinpath(f"{name}.md.j2").read_text(encoding="utf-8"))
@@ -285,12 +287,21 @@ def stack(frames: Sequence[Location]) -> str:
     return "\n".join(f"{describe(frame)}\n    {frame.snippet}".rstrip() for frame in frames)
 
 
+def causes(text: str) -> list[tuple[str, str]]:
+    """The text of an exception, and torch's hints in it, each with the title of its fold."""
+    return [(title, part) for title, part in zip(("Cause", "Hints for debugging torch"), cause_and_hints(text), strict=True) if part]
+
+
 def times(log: Log) -> list[tuple[str, str, str, str]]:
-    """The stages of `log`, the rest and the whole: name, seconds, share of the whole, remark."""
+    """The stages of `log` that took a millisecond, the rest and the whole: name, seconds, share of the whole, remark."""
     whole = (log.ended - log.started).total_seconds()
     rows = [(stage.name, stage.seconds, "" if stage.completed else "failed") for stage in log.stages]
     rows += [("rest", max(0.0, whole - sum(stage.seconds for stage in log.stages)), ""), ("whole", whole, "")]
-    return [(name, f"{seconds:.3f}", f"{seconds / whole if whole else 0:.0%}", remark) for name, seconds, remark in rows]
+    return [
+        (name, f"{seconds:.3f}" if seconds >= SHORTEST else "under 0.001", f"{seconds / whole if whole else 0:.0%}", remark)
+        for name, seconds, remark in rows
+        if seconds >= SHORTEST or remark
+    ]
 
 
 def steps(events: Sequence[Event]) -> str:

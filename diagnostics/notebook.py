@@ -31,16 +31,20 @@ def finding_html(finding: Diagnostic) -> str:
     from . import markdown
 
     folds = [("Call stack, innermost last", markdown.stack(finding.stack))] if len(finding.stack) > 1 else []
-    folds += [("Cause", finding.cause)] if finding.cause else []
+    folds += markdown.causes(finding.cause)
     return _div([_lines(finding.lines()), *(_fold(title, f"{_PRE}{_text(text)}</pre>") for title, text in folds)])
 
 
 def log_html(log: Log) -> str:
     """`log` as the result of a cell: its findings, the verdict, and the times of its stages folded."""
+    from . import markdown
+
     shown = log.active[:_LIMIT]
     left_out = len(log.active) - len(shown)
     told = f"{log.verdict}: {log.summary}" + (f" {left_out:,} more findings are not shown here." if left_out else "")
-    stages = "".join(f"<tr><td>{_text(each.name)}</td><td>{each.seconds:.3f} s</td></tr>" for each in log.stages if each.seconds >= 0.0005)
+    stages = "".join(
+        f"<tr><td>{_text(each.name)}</td><td>{each.seconds:.3f} s</td></tr>" for each in log.stages if each.seconds >= markdown.SHORTEST
+    )
     times = [_fold("Stage times", f"<table>{stages}</table>")] if stages else []
     return _div([*map(finding_html, shown), f"<p><strong>{_text(told)}</strong></p>", *times])
 

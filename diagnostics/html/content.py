@@ -22,8 +22,6 @@ _PLACE_LIMIT = 10
 _STACK_LIMIT = 40
 _DETAILED = 20
 """Up to this number of models, the page shows the steps and the profile of each."""
-_SHORTEST = 0.0005
-"""A stage that took fewer seconds is none that anybody looks for."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,7 +173,11 @@ def _model(model: Model, *, findings: list[int], clusters: list[int], setting: i
         files=[visible(f"{artifact.path}, {artifact.size:,} bytes") for artifact in log.artifacts],
         command=_block(log.command_line),
         setting=setting,
-        stages=[(visible(each.name), round(each.seconds, 3), each.completed) for each in log.stages if each.seconds >= _SHORTEST],
+        stages=[
+            (visible(each.name), round(each.seconds, 3), each.completed)
+            for each in log.stages
+            if each.seconds >= markdown.SHORTEST or not each.completed
+        ],
         folds=folds,
     )
 
@@ -201,8 +203,7 @@ def _finding(finding: Diagnostic) -> FindingData:
     folds = []
     if len(finding.stack) > 1:
         folds.append(("Call stack, innermost last", _block(markdown.stack(finding.stack[-_STACK_LIMIT:]))))
-    if finding.cause:
-        folds.append(("Cause", _block(finding.cause)))
+    folds += [(title, _block(text)) for title, text in markdown.causes(finding.cause)]
     return FindingData(
         rule=visible(finding.rule.id),
         title=visible(finding.rule.title()),

@@ -12,7 +12,7 @@ import pytest
 from logs import SOURCE, context, exported, failed, hostile
 from markdown_it import MarkdownIt
 
-from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, ExportFailed, Fix, Graph, Location, Node, Region, markdown
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, ExportFailed, Fix, Graph, Location, Node, Region, Stage, markdown
 from onnxplain.rules import DataDependentBranch, InternalError, TrainingMode, UnsupportedOperator
 
 COMMENT_LIMIT = 65_536
@@ -156,3 +156,42 @@ def test_a_write_that_fails_keeps_the_old_report(tmp_path: pathlib.Path, monkeyp
         markdown.write(log, path)
     assert path.read_text(encoding="utf-8") == "old"
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["flip.md", "flip.onnx"]
+
+
+HINTS = """\
+RuntimeError: Could not guard on data-dependent expression Eq(u0, 1).
+
+Caused by: if n > 3  # model.py:19 in forward
+For more information, run with TORCH_LOGS="dynamic"
+For more debugging help, see https://docs.google.com/document/d/1HSuTT/edit
+
+For C++ stack trace, run with TORCHDYNAMO_EXTENDED_DEBUG_CPP=1
+
+The following call raised this error:
+  For C++ stack trace, in the user's code
+"""
+
+
+def test_hints_of_torch_are_apart_from_the_cause() -> None:
+    (cause, told), (_, hints) = markdown.causes(HINTS)
+    assert cause == "Cause"
+    assert [line for line in told.splitlines() if "TORCH" in line or "https" in line] == []
+    assert told.splitlines()[-2:] == HINTS.splitlines()[-2:]
+    assert "\n\n\n" not in told
+    assert len(hints.splitlines()) == 3
+    assert markdown.causes("") == []
+
+
+def test_stages_that_took_no_time_have_no_row(source: str) -> None:
+    log = exported(pathlib.Path(source).parent)
+    quick = dataclasses.replace(log, stages=(*log.stages, Stage("optimize", 0.0004, True), Stage("verify", 0.0, False)))
+    rows = {name: (seconds, remark) for name, seconds, _, remark in markdown.times(quick)}
+    assert "optimize" not in rows
+    assert rows["verify"] == ("under 0.001", "failed")
+    assert "0.000" not in markdown.to_markdown(quick)
+
+
+def test_findings_come_before_the_times(source: str) -> None:
+    report = markdown.to_markdown(failed(source))
+    assert report.index("## Findings") < report.index("<details><summary>Stage times")
+    assert report.rstrip().endswith("</details>")
