@@ -1,6 +1,7 @@
 """Rules, findings, the context that collects them, the sinks that write them, and the gate. Knows neither torch nor ONNX.
 
-Other rooms import from here, and from the sinks `console`, `html`, `markdown` and `sarif`, whose libraries load only when they are needed.
+Other rooms import from here, and from the sinks `console`, `html`, `job_summary`, `markdown` and `sarif`, whose libraries load only when
+they are needed.
 """
 
 from __future__ import annotations

@@ -26,6 +26,8 @@ class Discloser:
     def __init__(self, folder: pathlib.Path | None) -> None:
         self._folder = folder or pathlib.Path.cwd()
         self._privacy = privacy_of(self._folder)
+        # NOTE: findings name a few files in thousands of places.
+        self._paths: dict[str, str] = {}
 
     def log(self, log: Log) -> Log:
         """`log` with what a report may tell of the machine, except for its findings."""
@@ -54,7 +56,9 @@ class Discloser:
         )
 
     def _path(self, file: str) -> str:
-        return cell_name(file) or self._privacy.path(file, self._folder)
+        if file not in self._paths:
+            self._paths[file] = cell_name(file) or self._privacy.path(file, self._folder)
+        return self._paths[file]
 
     def _place(self, of: Location) -> Location:
         return dataclasses.replace(of, file=self._path(of.file), region=of.region and _region(of.region, of.file))

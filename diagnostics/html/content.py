@@ -10,14 +10,15 @@ from onnxplain.diagnostics import markdown
 from onnxplain.diagnostics.diagnostic import Diagnostic
 from onnxplain.diagnostics.display import describe, marked, shortened, visible, visible_lines
 from onnxplain.diagnostics.fix import Edit, Fix
-from onnxplain.diagnostics.fleet import Change, Cluster, Fleet, Model, Outcome
+from onnxplain.diagnostics.fleet import Cause, Change, Cluster, Fleet, Model, Outcome
 from onnxplain.diagnostics.graph import Graph
 from onnxplain.diagnostics.location import Location
 from onnxplain.diagnostics.log import PROFILE
 
 _Value = TypeVar("_Value")
 _TEXT_LIMIT = 8_000
-"""Characters of a cause, a stack or a note."""
+_SHORT_TEXT_LIMIT = 1_000
+"""Characters of a cause, a stack or a note, on a page of few and of many models: a browser has to open it at once."""
 _PLACE_LIMIT = 10
 _STACK_LIMIT = 40
 _DETAILED = 20
@@ -127,20 +128,27 @@ class _Pool(Generic[_Value]):
 
 def page_of(fleet: Fleet) -> Page:
     """The page on `fleet`."""
-    findings, settings = _Pool[FindingData](), _Pool[str]()
+    findings, settings, examples = _Pool[FindingData](), _Pool[str](), dict[Cause, int]()
     places = {cluster.cause: index for index, cluster in enumerate(fleet.clusters)}
     detailed = len(fleet.models) <= _DETAILED
+    limit = _TEXT_LIMIT if detailed else _SHORT_TEXT_LIMIT
+
+    def place(finding: Diagnostic, cause: Cause) -> int:
+        index = findings.place(_finding(finding, limit))
+        examples.setdefault(cause, index)
+        return index
+
     models = [
         _model(
             model,
-            findings=[findings.place(_finding(finding)) for finding in model.findings],
+            findings=[place(finding, cause) for finding, cause in zip(model.findings, model.causes, strict=True)],
             clusters=list(dict.fromkeys(places[cause] for cause in model.causes)),
             setting=settings.place(visible_lines(markdown.setting(model.log))),
             detailed=detailed,
         )
         for model in fleet.models
     ]
-    clusters = [_cluster(cluster, findings.place(_finding(cluster.example))) for cluster in fleet.clusters]
+    clusters = [_cluster(cluster, examples[cluster.cause]) for cluster in fleet.clusters]
     return Page(
         verdict=visible(fleet.verdict),
         trend=visible(fleet.trend),
@@ -196,14 +204,14 @@ def _cluster(cluster: Cluster, finding: int) -> ClusterData:
     )
 
 
-def _finding(finding: Diagnostic) -> FindingData:
+def _finding(finding: Diagnostic, limit: int) -> FindingData:
     place = finding.location
     others = [_related(each) for each in (*finding.occurrences[1:], *finding.related)]
     left_out = [f"And at {len(others) - _PLACE_LIMIT:,} more places"] if len(others) > _PLACE_LIMIT else []
     folds = []
     if len(finding.stack) > 1:
-        folds.append(("Call stack, innermost last", _block(markdown.stack(finding.stack[-_STACK_LIMIT:]))))
-    folds += [(title, _block(text)) for title, text in markdown.causes(finding.cause)]
+        folds.append(("Call stack, innermost last", _block(markdown.stack(finding.stack[-_STACK_LIMIT:]), limit)))
+    folds += [(title, _block(text, limit)) for title, text in markdown.causes(finding.cause)]
     return FindingData(
         rule=visible(finding.rule.id),
         title=visible(finding.rule.title()),
@@ -213,7 +221,7 @@ def _finding(finding: Diagnostic) -> FindingData:
         line=place.line if place else None,
         code=marked(place) if place else ("", "", ""),
         places=[*others[:_PLACE_LIMIT], *left_out],
-        notes=list(map(_block, finding.notes)),
+        notes=[_block(note, limit) for note in finding.notes],
         fixes=list(map(_fix, finding.fixes)),
         graph=_graph(finding.graph) if finding.graph else None,
         folds=folds,
@@ -242,5 +250,5 @@ def _graph(graph: Graph) -> GraphData:
     )
 
 
-def _block(text: str) -> str:
-    return visible_lines(shortened(text, _TEXT_LIMIT))
+def _block(text: str, limit: int = _TEXT_LIMIT) -> str:
+    return visible_lines(shortened(text, limit))

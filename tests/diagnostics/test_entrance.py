@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import onnxplain.diagnostics
 
 ROOT = pathlib.Path(__file__).parents[2]
-SINKS = {"console", "markdown", "sarif"}
+SINKS = {"console", "html", "job_summary", "markdown", "sarif"}
 OTHERS = sorted(
     path
     for folder in ("exporter", "rules", "schemas", "vscode-samples", "tests")

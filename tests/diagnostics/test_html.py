@@ -18,8 +18,7 @@ from logs import HOSTILE, SOURCE, context, exported, failed, hostile
 from markdown_it import MarkdownIt
 from readers import node, viewer
 
-from onnxplain.diagnostics import ExportFailed, Fix, Location, Log, Region, job_summary, read_logs, sarif, to_html
-from onnxplain.diagnostics.fix import Confidence, Edit
+from onnxplain.diagnostics import Confidence, Edit, ExportFailed, Fix, Location, Log, Region, job_summary, read_logs, sarif, to_html
 from onnxplain.rules import DataDependentBranch, TrainingMode, UnsupportedOperator
 
 BREAKOUT = "</script><script>document.title='broken'</script><!-- <img src=x onerror=\"document.title='broken'\"> ' \" & \u2028 \u202e"
