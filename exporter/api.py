@@ -10,7 +10,7 @@ import logging
 import os
 import platform
 import pstats
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib import metadata
 from types import NoneType
 from typing import Any, Literal
@@ -57,6 +57,7 @@ from .request import (
     check_inputs,
     checked,
     checked_choice,
+    checked_functions,
     checked_model,
     checked_names,
     checked_shapes,
@@ -78,7 +79,6 @@ _OLD = {
     "operator_export_type": "the graph has ONNX operators and those of custom_translation_table",
     "do_constant_folding": "optimize switches all clean-up",
     "custom_opsets": "the opsets of custom operators follow from their translations",
-    "export_modules_as_functions": "modules are in the metadata of each ONNX node",
     "autograd_inlining": "autograd functions are always traced through",
     "fallback": "there is no second exporter to fall back to",
 }
@@ -122,6 +122,8 @@ def export(
     verify: bool = False,
     try_fixes: bool = True,
     control_flow: Literal["rewrite", "libraries", "report"] = "rewrite",
+    functions: Literal["none", "modules"] = "none",
+    export_modules_as_functions: bool | Collection[type[torch.nn.Module]] = False,
     profile: bool = False,
     dump_exported_program: bool = False,
     artifacts_dir: str | os.PathLike[str] | None = None,
@@ -180,6 +182,9 @@ def export(
             shows it for some; otherwise the export fails with a finding at the line. "report" always fails so, with an edit; "libraries"
             rewrites the code of installed libraries only, which you cannot edit. Each rewritten line becomes a note with its new code. No
             file changes.
+        functions: "modules" makes each call of a module a call of an ONNX function, with the class as its name and its Python module as its
+            domain. Calls that compute the same from other weights share a function. A viewer shows each as a box that opens.
+        export_modules_as_functions: True means the same; a set of classes does it for the modules of these classes.
         profile: Attaches a profile to the log: the functions that took the time.
         dump_exported_program: Saves the program that torch.export captured to `artifacts_dir`.
         artifacts_dir: The folder for `report`, `repro` and `dump_exported_program`, the current one by default. If given, it also gets the
@@ -248,6 +253,7 @@ def export(
         keep_initializers_as_inputs=keep_initializers_as_inputs,
         optimize=optimize,
         verify=verify,
+        functions=checked_functions(functions, export_modules_as_functions),
         callers=locations.callers() if _caller is None else (_caller,),
         misfit_axes=misfit(model, positional, keywords, names, named_outputs, axes or {}) if shapes.argument == "dynamic_axes" else None,
     )

@@ -10,7 +10,7 @@ import torch
 
 from onnxplain.diagnostics import DiagnosticContext, StageFailed, described_error
 
-from . import graph_views, opset, passes
+from . import functions, graph_views, opset, passes
 from .build import build
 from .capture import capture
 from .dispatch import plan
@@ -60,12 +60,13 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry, di
                     optimize(context, model)
             with context.stage("serialize"):
                 opset.lower(context, model, request)
+                flat, model = model, functions.outline(context, model, request)
                 serialize(context, model, staging, request)
         verification = None
         if request.verify:
             with context.stage("verify"):
                 verification = verify(
-                    context, model, prepared, staging.path, request, dim_names, functools.partial(write, external_data=True)
+                    context, model, flat, prepared, staging.path, request, dim_names, functools.partial(write, external_data=True)
                 )
         context.finish()
         with context.stage("save"):

@@ -63,7 +63,8 @@ class ONNXProgram:
     def __repr__(self) -> str:
         graph = self.model.graph
         nodes = sum(1 for _ in graph.all_nodes())
-        return f"ONNXProgram({self.diagnostics.subject!r}, opset {self.model.opset_imports.get('')}, {nodes} nodes)"
+        functions = f", {len(self.model.functions)} functions" if self.model.functions else ""
+        return f"ONNXProgram({self.diagnostics.subject!r}, opset {self.model.opset_imports.get('')}, {nodes} nodes{functions})"
 
     def _repr_html_(self) -> str:
         items = "".join(f"<li><code>{html.escape(each)}</code></li>" for each in self._signature_lines())
@@ -209,7 +210,7 @@ class ONNXProgram:
         return ir.to_proto(self.model)
 
     def optimize(self) -> None:
-        """Cleans up the graph. An export with `optimize=True` has already done so."""
+        """Cleans up the graph, unless it calls functions. An export with `optimize=True` has already done so."""
         clean_up(self.model)
         self.release()
 
@@ -406,9 +407,10 @@ def _real(value: Any) -> Any:
 
 def _values(model: ir.Model) -> list[ir.Value]:
     """Every value of the model, including those of subgraphs."""
-    graphs = (model.graph, *model.graph.subgraphs())
+    owners = (model.graph, *(function.graph for function in model.functions.values()))
+    graphs = [*owners, *(inner for each in owners for inner in each.subgraphs())]
     given = [value for graph in graphs for value in (*graph.inputs, *graph.initializers.values())]
-    return [*given, *(value for node in model.graph.all_nodes() for value in node.outputs)]
+    return [*given, *(value for each in owners for node in each.all_nodes() for value in node.outputs)]
 
 
 def _renamed(dim: int | ir.SymbolicDim, names: Mapping[str, str]) -> int | str | None:

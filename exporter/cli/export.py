@@ -183,6 +183,13 @@ def _defined(file: str) -> list[str]:
     show_default=True,
     help="Where loops over sizes and branches on data that stop the export are rewritten, in a copy: everywhere, in libraries or nowhere.",
 )
+@click.option(
+    "--functions",
+    type=Choice(("none", "modules")),
+    default="none",
+    show_default=True,
+    help="Make each call of a module a call of an ONNX function, which viewers show as a box that opens.",
+)
 @click.option("--profile/--no-profile", default=False, help="List in the report where the time went; implies --report.")
 @click.option(
     "--select",

@@ -40,11 +40,13 @@ def details(program: ONNXProgram) -> Iterator[tuple[str, str]]:
         yield "dims", "; ".join(dims)
     if fixed := [size for rule in _rules(program, DimsFixed) for size in rule.sizes]:
         yield "fixed", ", ".join(fixed)
-    count = sum(1 for _ in graph.all_nodes())
+    functions = program.model.functions
+    count = sum(1 for each in (graph, *(function.graph for function in functions.values())) for _ in each.all_nodes())
+    shared = f" in {len(functions)} functions" if functions else ""
     opset = program.model.opset_imports.get("")
     written = [each.size for each in program.diagnostics.artifacts if each.role == "resultFile"]
     files = f", {_size(sum(written))} in {len(written)} file{'s' if len(written) > 1 else ''}" if written else ""
-    yield "graph", f"{count} operators, opset {opset}, {_size(weights.total_bytes(program.model))} of weights{files}"
+    yield "graph", f"{count} operators{shared}, opset {opset}, {_size(weights.total_bytes(program.model))} of weights{files}"
     yield "checked", _verified(program.verification)
 
 

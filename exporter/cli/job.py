@@ -43,6 +43,7 @@ class Options:
     verify: bool
     try_fixes: bool
     control_flow: Literal["rewrite", "libraries", "report"]
+    functions: Literal["none", "modules"]
     profile: bool
     select: tuple[str, ...]
     ignore: tuple[str, ...]
@@ -169,6 +170,7 @@ def run(target: str, options: Options, command_line: str, taken: Mapping[str, st
                 verify=options.verify,
                 try_fixes=options.try_fixes,
                 control_flow=options.control_flow,
+                functions=options.functions,
                 profile=options.profile,
                 sarif=files.sarif,
                 sarif_profile=options.sarif_profile,

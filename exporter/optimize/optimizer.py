@@ -36,10 +36,14 @@ def optimize(context: DiagnosticContext, model: ir.Model) -> None:
 def clean_up(model: ir.Model, done: Callable[[str], None] | None = None) -> None:
     """Removes nodes that only rearrange weights, that compute the same as another node, or that nobody uses.
 
+    A model with functions stays as it is.
+
     Args:
         model: The model.
         done: Called with the name of each step after it.
     """
+    if model.functions:
+        return
     types = [(value.type, value.shape) for value in model.graph.outputs]
     # NOTE: only Identity nodes that make outputs are left, so there is no step for them. That of onnx_ir would also remove them from
     # branches, whose outputs would then come from the outer graph (read in 1.1).

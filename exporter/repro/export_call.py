@@ -53,6 +53,7 @@ def keywords_of(
         "opset_version": None if request.opset_version == DEFAULT_OPSET else request.opset_version,
         "strategies": None if strategies in (STRATEGIES, ()) else strategies,
         "control_flow": None if request.control_flow == CONTROL_FLOW[0] else request.control_flow,
+        "functions": None if request.functions is None else "modules",
         "optimize": None if request.optimize else False,
         "verify": True if stage == "verify" else None,
         "external_data": request.external_data if saved else None,

@@ -7,6 +7,7 @@ from .dim_names import DimNames
 from .dynamic_axes import MisfitAxes, WrongEntry, as_shapes, misfit
 from .dynamic_shapes import DynamicShapes, InputDim, Kind
 from .inputs import copied, is_dense
+from .module_functions import FUNCTIONS, ModuleFunctions, checked_functions
 from .request import CONTROL_FLOW, DEFAULT_OPSET, Request
 from .shapes_mirrored import part
 from .strategies import STRATEGIES, FXGraphExtractor, checked_strategies
@@ -15,6 +16,7 @@ from .value_names import input_names, output_names
 __all__ = [
     "CONTROL_FLOW",
     "DEFAULT_OPSET",
+    "FUNCTIONS",
     "STRATEGIES",
     "DimNames",
     "DynamicShapes",
@@ -22,12 +24,14 @@ __all__ = [
     "InputDim",
     "Kind",
     "MisfitAxes",
+    "ModuleFunctions",
     "Request",
     "WrongEntry",
     "as_shapes",
     "check_inputs",
     "checked",
     "checked_choice",
+    "checked_functions",
     "checked_model",
     "checked_names",
     "checked_shapes",

@@ -13,6 +13,7 @@ from onnxplain.diagnostics import Location
 
 from .dynamic_axes import MisfitAxes
 from .dynamic_shapes import DynamicShapes
+from .module_functions import ModuleFunctions
 from .strategies import FXGraphExtractor
 
 DEFAULT_OPSET = 20
@@ -50,6 +51,7 @@ class Request:
         verify: Whether the result is compared with eager PyTorch in ONNX Runtime.
         callers: The user's lines that called the export, innermost first; or the line that defines the model.
         misfit_axes: The argument `dynamic_axes`, if it does not fit the inputs.
+        functions: The modules whose calls become functions of the ONNX model; None for no modules.
     """
 
     model: torch.nn.Module | torch.export.ExportedProgram | Callable[..., Any]
@@ -69,6 +71,7 @@ class Request:
     verify: bool
     callers: tuple[Location, ...]
     misfit_axes: MisfitAxes | None = None
+    functions: ModuleFunctions | None = None
 
     @property
     def caller(self) -> Location | None:

@@ -78,7 +78,7 @@ class _Verifier:
 
     Attributes:
         context: The context.
-        model: The exported model.
+        model: The exported model, without functions.
         prepared: The program that it was made from.
         path: Where the model was saved, if it was.
         write: As for `session`.
@@ -210,6 +210,7 @@ class _Outcome:
 def verify(
     context: DiagnosticContext,
     model: ir.Model,
+    flat: ir.Model,
     prepared: Prepared,
     path: pathlib.Path | None,
     request: Request,
@@ -223,6 +224,7 @@ def verify(
     Args:
         context: The context.
         model: The exported model.
+        flat: The same model without functions: its nodes tell their places.
         prepared: The program that it was made from.
         path: Where the model was saved, if it was.
         request: The export.
@@ -232,15 +234,15 @@ def verify(
     Returns:
         The outcome for each output.
     """
-    drawn = random_outputs(model.graph)
+    drawn = random_outputs(flat.graph)
     reasons = {index: _RANDOM for index, at in enumerate(drawn) if at is not None}
-    messages = Messages(context, model, path)
-    verifier = _Verifier(context, model, prepared, path, write, drawn, messages, reasons)
+    messages = Messages(context, flat, path)
+    verifier = _Verifier(context, flat, prepared, path, write, drawn, messages, reasons)
     missing = weights.names_without_data(model)
     if missing:
         context.report(NotRun(names=tuple(missing)), at=request.caller)
         return _without_outcome(verifier, "weights have no data")
-    session = _explained(context, model, path, messages, lambda: sessions.session(model, path, messages.make, write=write))
+    session = _explained(context, flat, path, messages, lambda: sessions.session(model, path, messages.make, write=write))
     first = None if session is None else verifier.compared(session, request)
     if session is None or first is None:
         # NOTE: there is a finding about the kernel.

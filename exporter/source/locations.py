@@ -30,6 +30,8 @@ from onnxplain.diagnostics import Evidence, Location, Region, Step, attribute, l
 from onnxplain.torch_internals import code_objects, dynamo, python_effects, python_frames, torch_frames
 from onnxplain.torch_internals.modules import named_modules
 
+from .module_calls import module_calls
+
 FX_NODE = "fx_node"
 """The key of the FX node in the `meta` of ONNX nodes, and of values that are its whole result. It is not saved."""
 
@@ -170,7 +172,8 @@ def at_onnx_node(message: str, model: ir.Model) -> Evidence | None:
 
 def onnx_node(message: str, model: ir.Model) -> ir.Node | None:
     """The ONNX node that a message of the checker or the runtime names. Only the message contains the name."""
-    named = [node for node in model.graph.all_nodes() if node.name and node.name in message]
+    graphs = (model.graph, *(function.graph for function in model.functions.values()))
+    named = [node for graph in graphs for node in graph.all_nodes() if node.name and node.name in message]
     return max(named, key=lambda node: len(node.name or ""), default=None)
 
 
@@ -311,13 +314,8 @@ def _underlined(file: str, line: int, code: str, carets: str) -> Region:
 
 def _module_path(node: torch.fx.Node) -> str:
     """The path of the submodule that `node` belongs to, by the model's attributes."""
-    stack = node.meta.get("nn_module_stack")
-    if not stack:
-        return ""
-    path, _ = list(stack.values())[-1]
-    # NOTE: TorchDynamo may name the root `L['self']` and number repeated calls of one module `layer@1` (torch 2.13, _dynamo/utils.py).
-    path = re.sub(r"^L\['self'\]\.?|^L__self___?|^_export_root\.?", "", path)
-    return re.sub(r"@\d+", "", path)
+    calls = module_calls(node)
+    return calls[-1].path if calls else ""
 
 
 def _steps(node: torch.fx.Node, place: Location | None) -> Iterator[Step]:

@@ -1,0 +1,44 @@
+"""The calls of modules in which an FX node was made, as torch.export records them."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import torch
+
+_NONE = "_empty_nn_module_stack_from_metadata_hook"
+"""The path that torch.export writes where it knows of no module (read in torch 2.13)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ModuleCall:
+    """A call of a module.
+
+    Attributes:
+        key: Tells two calls of one module apart.
+        path: The module's path, by the model's attributes; empty for the model itself.
+        class_name: The module's class, with its Python module: `torch.nn.modules.linear.Linear`.
+    """
+
+    key: str
+    path: str
+    class_name: str
+
+
+def module_calls(node: torch.fx.Node) -> tuple[ModuleCall, ...]:
+    """The calls in which `node` was made, outermost first."""
+    stack = node.meta.get("nn_module_stack") or {}
+    known = ((key, path, class_name(cls)) for key, (path, cls) in stack.items() if path != _NONE)
+    return tuple(ModuleCall(f"{key} {path}", _path(path), name) for key, path, name in known)
+
+
+def class_name(cls: type | str) -> str:
+    """The name of a class, as in a `ModuleCall`. torch.export writes names, and other graphs have the classes themselves."""
+    return cls if isinstance(cls, str) else f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _path(path: str) -> str:
+    # NOTE: TorchDynamo may name the root `L['self']` and number repeated calls of one module `layer@1` (torch 2.13, _dynamo/utils.py).
+    path = re.sub(r"^L\['self'\]\.?|^L__self___?|^_export_root\.?", "", path)
+    return re.sub(r"@\d+", "", path)
