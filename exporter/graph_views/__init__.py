@@ -1,6 +1,8 @@
-"""Graphs for people to read: listings of whole graphs, and pictures of the nodes around one."""
+"""Graphs for people to read: listings of whole graphs, pictures of the nodes around one, and pictures of whole models."""
 
 from .excerpts import around
 from .listings import of_fx, of_onnx
+from .modules import Box, of_model
+from .pictures import page, svg
 
-__all__ = ["around", "of_fx", "of_onnx"]
+__all__ = ["Box", "around", "of_fx", "of_model", "of_onnx", "page", "svg"]
