@@ -66,6 +66,7 @@ class NodeBuilder:
                 self.values[node] = self._named_and_typed(node, outputs, taken)
                 taken += self.recorder.take()
                 self._origins.add(node, taken)
+                self._note_function(node, taken)
                 made.extend(taken)
         return made
 
@@ -137,6 +138,13 @@ class NodeBuilder:
             if attribute.type is ir.AttributeType.GRAPH:
                 self._origins.add(node, attribute.as_graph())
         return results
+
+    def _note_function(self, node: torch.fx.Node, taken: Sequence[ir.Node]) -> None:
+        """Notes the function that the nodes of a translation become, if the user wants one."""
+        call = self._plan.calls.get(node)
+        if call is not None and not call.translation.inline:
+            for each in taken:
+                each.meta[locations.FUNCTION] = f"{call.translation.domain}.{call.translation.name}"
 
     def _call(self, node: torch.fx.Node, call: Call) -> Any:
         try:

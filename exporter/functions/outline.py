@@ -11,6 +11,7 @@ from onnxplain import weights
 from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.request import Request
 from onnxplain.rules import ArgumentIgnored
+from onnxplain.source import locations
 from onnxplain.source.module_calls import ModuleCall, class_name
 
 from .names import Names
@@ -26,7 +27,7 @@ _SMALL = 1024
 
 
 def outline(context: DiagnosticContext, model: ir.Model, request: Request) -> ir.Model:
-    """A model in which the nodes of each module call that `request` selects are a call of a function.
+    """A model in which the nodes of each module call that `request` selects are a call of a function, and those of user's functions.
 
     The inputs, outputs and weights stay. Calls of equal structure share a function.
 
@@ -36,22 +37,23 @@ def outline(context: DiagnosticContext, model: ir.Model, request: Request) -> ir
         request: The export.
 
     Returns:
-        A copy that shares the weights; `model` itself if the request selects no modules.
+        A copy that shares the weights; `model` itself if nothing becomes a function.
     """
     asked = request.functions
-    if asked is None:
+    if asked is None and not any(locations.FUNCTION in node.meta for node in model.graph):
         return model
     if model.ir_version < _OLDEST:
         reason = f"functions need opset 15 or newer, and opset_version is {request.opset_version}"
-        context.report(ArgumentIgnored(argument=asked.argument, reason=reason), at=request.caller)
+        context.report(ArgumentIgnored(argument="inline" if asked is None else asked.argument, reason=reason), at=request.caller)
         return model
     model = model.clone()
-    classes = None if asked.classes is None else frozenset(map(class_name, asked.classes))
+    selected = () if asked is None else asked.classes
+    classes = None if selected is None else set(map(class_name, selected))
     root, flat = regions(stacks(model.graph, classes, set(weights.of(model))))
     for call in flat:
         context.event(f"The call of {call.path} is no function: nodes outside of it have to run between its nodes.")
     calls = _Outliner(model).outline(root)
-    context.event(f"{calls} calls of modules became calls of {len(model.functions)} functions.")
+    context.event(f"{calls} calls became calls of {len(model.functions)} functions.")
     return model
 
 

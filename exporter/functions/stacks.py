@@ -17,8 +17,8 @@ Stack = tuple[ModuleCall, ...]
 """Calls of modules in one another, outermost first, without the call of the model."""
 
 
-def stacks(graph: ir.Graph, classes: frozenset[str] | None, weights: Collection[ir.Value]) -> dict[ir.Node, Stack]:
-    """The calls in which each node is, in the order of the graph.
+def stacks(graph: ir.Graph, classes: Collection[str] | None, weights: Collection[ir.Value]) -> dict[ir.Node, Stack]:
+    """The calls in which each node is, in the order of the graph. That of a translation which stays a function is the innermost.
 
     Args:
         graph: The graph.
@@ -32,9 +32,11 @@ def stacks(graph: ir.Graph, classes: frozenset[str] | None, weights: Collection[
         # NOTE: a node without an origin was made to help the next one or the one before, and seldom stands between two modules.
         if isinstance(origin, torch.fx.Node) and (calls := module_calls(origin)):
             before = tuple(call for call in calls if call.path and (classes is None or call.class_name in classes))
+        name = node.meta.get(locations.FUNCTION)
+        inner = (ModuleCall(f"call {origin.name}", origin.name, name),) if name is not None and isinstance(origin, torch.fx.Node) else ()
         # NOTE: an Identity only gives an output of the model a name of its own.
         is_name = node.op_type == "Identity" and node.domain == "" and node.outputs[0].is_graph_output()
-        made[node] = () if is_name else before
+        made[node] = () if is_name else (*before, *inner)
     return _with_shared_sizes_outside(made, weights)
 
 

@@ -34,16 +34,24 @@ class Translation:
         origin: Who wrote it.
         is_complex: True if it takes complex tensors, as real ones with a last dim of size 2 (real part, imaginary part); False if it
             takes real ones; None if it is right for both.
+        inline: Whether its operators stand in the graph; False makes a function of them.
     """
 
     function: Callable[..., Any]
     origin: Origin
     is_complex: bool | None = False
+    inline: bool = True
 
     @property
     def name(self) -> str:
         """The function's name."""
         return str(getattr(self.function, "name", None) or getattr(self.function, "__name__", self.function))
+
+    @property
+    def domain(self) -> str:
+        """The domain of the ONNX function: that of an onnxscript function, or the module of a Python function."""
+        function_ir = getattr(self.function, "function_ir", None)
+        return str(getattr(function_ir, "domain", None) or getattr(self.function, "__module__", None) or "")
 
 
 def qualified_name(target: object) -> str:
@@ -88,7 +96,14 @@ class OnnxRegistry:
         return self._opset_version
 
     def register_op(
-        self, function: Callable[..., Any], namespace: str, op_name: str, overload: str | None = None, is_complex: bool = False
+        self,
+        function: Callable[..., Any],
+        namespace: str,
+        op_name: str,
+        overload: str | None = None,
+        is_complex: bool = False,
+        *,
+        inline: bool = True,
     ) -> None:
         """Registers a user's translation. The last one registered for an operator takes precedence over all others.
 
@@ -98,15 +113,19 @@ class OnnxRegistry:
             op_name: Such as `add`.
             overload: Such as `Tensor`; None or `default` is the default overload.
             is_complex: True if it takes complex tensors, as real tensors with a last dim of size 2.
+            inline: False makes each call of the operator a call of an ONNX function, which is named after `function`.
 
         Raises:
-            InvalidArgument: `function` is not callable (a TypeError), the name is malformed (a ValueError) or `is_complex` is not a bool.
+            InvalidArgument: `function` is not callable (a TypeError), the name is malformed (a ValueError), or `is_complex` or `inline` is
+                not a bool.
         """
         if not callable(function):
             raise InvalidArgument(f"function: expected a callable, got {function!r}")
         if not isinstance(is_complex, bool):
             raise InvalidArgument(f"is_complex: expected a bool, got {is_complex!r}")
-        translation = Translation(function, "user", is_complex)
+        if not isinstance(inline, bool):
+            raise InvalidArgument(f"inline: expected a bool, got {inline!r}")
+        translation = Translation(function, "user", is_complex, inline)
         self._user.setdefault(_key(namespace, op_name, overload), []).append(translation)
 
     def register_target(self, target: object, functions: Sequence[Callable[..., Any]]) -> None:

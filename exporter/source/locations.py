@@ -36,6 +36,10 @@ FX_NODE = "fx_node"
 """The key of the FX node in the `meta` of ONNX nodes, and of values that are its whole result. It is not saved."""
 
 
+FUNCTION = "function"
+"""The key of a function's name, with its domain, in the `meta` of the ONNX nodes that a translation made which stays a function."""
+
+
 CAPTURED_AS = "captured_as"
 """The key of the captured FX node's name in the `meta` of the nodes that it was decomposed to."""
 

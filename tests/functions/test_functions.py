@@ -243,3 +243,22 @@ def test_the_command_line_takes_functions(tmp_path: pathlib.Path, monkeypatch: p
     result = CliRunner().invoke(main, ["export", "net.py:build", "-o", "net.onnx", "--functions", "modules"])
     assert result.exit_code == 0, result.output
     assert [function.name for function in onnx.load("net.onnx").functions] == ["ReLU"]
+
+
+@pytest.mark.parametrize("functions", ["none", "modules"])
+def test_translations_of_users_stay_functions_on_request(functions: str) -> None:
+    @onnxscript.script()
+    def softly(x: Any) -> Any:
+        return op.Div(x, op.Add(op.Abs(x), op.Constant(value_float=1.0)))
+
+    class Model(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return nn.functional.softsign(x.tanh()) + (x * 2).tanh()
+
+    registry = onnxplain.OnnxRegistry()
+    registry.register_op(softly, "aten", "tanh", inline=False)
+    program = exported(nn.Sequential(Model()), [torch.randn(3)], functions=functions, _registry=registry)
+    check_same(program, lambda x: nn.functional.softsign(nn.functional.softsign(x)) + nn.functional.softsign(2 * x), [torch.randn(3)])
+    assert called(program, "Model" if functions == "modules" else "")["softly"] == 2
+    with pytest.raises(InvalidArgument, match="inline"):
+        registry.register_op(softly, "aten", "tanh", inline=1)  # type: ignore[arg-type]
