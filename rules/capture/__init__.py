@@ -2,6 +2,7 @@
 
 from .arguments import *
 from .baked_values import *
+from .checks import *
 from .constructs import *
 from .data_dependence import *
 from .dims import *
