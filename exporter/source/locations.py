@@ -105,6 +105,11 @@ def is_internal_code(code: types.CodeType) -> bool:
     return owner(code.co_filename, code.co_name) is Origin.INTERNAL
 
 
+def is_users_code(code: types.CodeType) -> bool:
+    """Whether `code` is the user's."""
+    return owner(code.co_filename, code.co_name) is Origin.USER
+
+
 def is_users(file: str) -> bool:
     """Whether `file` is the user's."""
     return origin(file) is Origin.USER
@@ -223,11 +228,7 @@ def raised_by_user(error: BaseException) -> Location | None:
 
 def callers() -> tuple[Location, ...]:
     """The user's lines that called onnxplain, innermost first; empty if there are none, as for the command line."""
-    users = (
-        frame
-        for frame in python_frames.outward(python_frames.current())
-        if owner(frame.f_code.co_filename, frame.f_code.co_name) is Origin.USER
-    )
+    users = (frame for frame in python_frames.outward(python_frames.current()) if is_users_code(frame.f_code))
     return tuple(location(*python_frames.entry_of(frame)) for frame in itertools.islice(users, _CALLERS))
 
 

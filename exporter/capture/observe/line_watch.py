@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import types
 from collections.abc import Callable, Mapping
 from typing import TypeVar
@@ -18,6 +19,7 @@ def changes(run: Callable[[], object], state: Callable[[], Mapping[str, object]]
     """The user's lines after which `state` has another value while `run` runs, each with the key of that value."""
     found: list[tuple[str, Location]] = []
     now = state()
+    here = python_frames.current()
     running: types.FrameType | None = None
     line = 0
 
@@ -33,11 +35,11 @@ def changes(run: Callable[[], object], state: Callable[[], Mapping[str, object]]
         if event == "call":
             return
         compare()
-        # After a function has returned, the line that called it goes on.
-        running = python_frames.caller_of(frame) if event == "return" else frame
+        # After a function has returned, the user's line that called it goes on, be it through torch or through generated code.
+        inner = python_frames.caller_of(frame) if event == "return" else frame
+        frames = itertools.takewhile(lambda each: each is not here, python_frames.outward(inner))
+        running = next((each for each in frames if locations.is_users_code(each.f_code)), None)
         line = running.f_lineno if running is not None else 0
-        if running is not None and not locations.is_users(running.f_code.co_filename):
-            running = None
 
     # NOTE: the same run has just succeeded, so if this one fails, the changes seen so far still happened.
     with contextlib.suppress(Exception), python_frames.each_line(on_line, locations.is_users):
