@@ -99,9 +99,20 @@ def _one_hot(original: Callable[..., Any], tensor: Tensor, num_classes: int = -1
 
 
 def _attention(original: Callable[..., Any], query: Any, *args: Any, scale: Any = None, **kwargs: Any) -> Any:
-    if not isinstance(scale, torch.SymInt | torch.SymFloat):
-        return original(query, *args, scale=scale, **kwargs)
-    return original(query * scale, *args, scale=1.0, **kwargs)
+    if isinstance(scale, torch.SymInt | torch.SymFloat):
+        query, scale = query * scale, 1.0
+    given = {**dict(zip(("key", "value", "attn_mask", "dropout_p", "is_causal"), args, strict=False)), **kwargs}
+    causal = given.get("is_causal")
+    if isinstance(causal, torch.SymBool):
+        given["is_causal"] = False
+        if given.get("attn_mask") is not None:
+            # NOTE: with both, torch refuses to be causal. `length > 1 and mask is None` is a SymBool that the model has tested.
+            given["is_causal"] = bool(causal)
+        else:
+            row, column = (torch.arange(each.shape[-2], device=query.device) for each in (query, given["key"]))
+            everything = torch.full((), torch.sym_ite(causal, 0, 1), device=query.device) == 1
+            given["attn_mask"] = (column <= row[:, None]) | everything
+    return original(query, scale=scale, **given)
 
 
 def _fill_diagonal(original: Callable[..., Any], matrix: Tensor, fill_value: Any, wrap: bool = False) -> Any:

@@ -51,6 +51,10 @@ FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
     "linspace from a tensor": lambda x: torch.linspace(x.min(), 3.0, high(x)),
     "attention scaled by a size": lambda x: F.scaled_dot_product_attention(x, x, x, scale=1 / high(x)),
     "attention scaled by a root": lambda x: F.scaled_dot_product_attention(x, x, x, is_causal=True, scale=high(x) ** -0.5),
+    "attention that a size makes causal": lambda x: F.scaled_dot_product_attention(x, x, x, is_causal=high(x) > 6),
+    "attention with a mask that a size makes causal": lambda x: F.scaled_dot_product_attention(
+        x, x, x, x.new_ones(high(x), high(x)).tril(), is_causal=high(x) < 1 and True
+    ),
     "Kronecker product": lambda x: torch.kron(x[0, 0], x[0]),
     "Kronecker product with a vector": lambda x: torch.kron(x[0], torch.tensor([1.0, 2.0])),
     "linspace of one": lambda x: torch.linspace(2, 5, high(x) // high(x)) * x.sum(),
