@@ -76,8 +76,15 @@ def test_the_opset_version_is_an_int(version: object) -> None:
 def test_nearest_name() -> None:
     assert OnnxRegistry().nearest("aten::special_erfd") == "aten::special_erf"
     assert OnnxRegistry().nearest("zzz::qqq") == ""
+    assert OnnxRegistry().nearest("aten::range") == "aten::arange"
+    assert OnnxRegistry().nearest("demo::gelu") == "aten::gelu"
     # A name is not its own neighbour, whether or not it has a translation.
-    assert OnnxRegistry().nearest("aten::relu") == "aten::relu6"
+    assert OnnxRegistry().nearest("aten::relu") == ""
+
+
+@pytest.mark.parametrize("name", ["diff", "none", "isin", "istft", "clip", "data", "linalg_svd", "reflection_pad1d_backward", "log_normal"])
+def test_no_far_name_is_offered(name: str) -> None:
+    assert OnnxRegistry().nearest(f"aten::{name}") == ""
 
 
 @pytest.mark.parametrize(

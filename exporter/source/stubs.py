@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from onnxplain.diagnostics import Confidence, Evidence, Fix, Location
+from onnxplain.request import DEFAULT_OPSET
 from onnxplain.torch_internals.operators import OpOverload, schema
 
 from . import locations
@@ -20,7 +21,7 @@ def skeleton(target: object) -> Fix:
     return Fix(
         "Rewrite the line with other operators, or write a translation and pass it to the export.",
         Confidence.GUESS,
-        snippet=f"from onnxscript import opset18 as op\n\ndef {name}({parameters}):\n    return op....\n\n"
+        snippet=f"from onnxscript import opset{DEFAULT_OPSET} as op\n\ndef {name}({parameters}):\n    return op....\n\n"
         f"onnxplain.export(..., custom_translation_table={{torch.ops.{target}: {name}}})",
     )
 

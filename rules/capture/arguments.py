@@ -179,7 +179,9 @@ class InputLeftOut(Rule, id="OXP1013", level=Level.NOTE, history=[Added("0.1.0")
         The exported model always behaves as `forward` does for this value.
 
     How to fix it:
-        1. If you never pass the argument, leave it out.
+        1. If every use of the exported model is meant with this value, change nothing. If it is the parameter's default, leave the
+           argument out, and the model stays the same. A flag that the model also reads from its configuration, such as `use_cache` of
+           transformers, can be set there: `model.config.use_cache = False`.
         2. Always pass a tensor, for example a mask of ones.
         3. Export one model for each value.
 

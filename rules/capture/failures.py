@@ -123,9 +123,28 @@ class CaptureFailed(Rule, id="OXP1009", level=Level.ERROR, history=[Added("0.1.0
         Without a captured graph there is nothing to export.
 
     How to fix it:
-        1. Read the error at the line that it names. It comes from torch.export or from your own strategy.
-        2. Run `torch.export.export(model, args)` alone. If it fails in the same way, consult its documentation and its issues.
-        3. If you wrote the strategy, return an ExportedProgram with the inputs of the model.
+        1. Look for the error among the known causes below, and do what is said there.
+        2. Otherwise write the line with other operators, or compute its result outside the model and pass it in.
+        3. Run `torch.export.export(model, args)` alone. If it fails in the same way, consult its documentation and its issues.
+
+        Known causes, by a part of the error:
+
+        - `Found <class ...> in output`: `forward` returns an object that torch.export cannot take apart, such as a distribution, a set or
+          a generator. Return tensors, or tuples, lists, dicts or dataclasses of tensors: what the object is made of.
+        - `must be bool, not SymBool`, `descending=SymBool`: the argument of an operator takes no size. Make a plain value of it, such as
+          `bool(x.shape[0] > 1)`. Capture then fixes what the expression compares.
+        - `Cannot access data pointer of Tensor`, `Not available for 'meta' device type`, `Can't pickle`: the line reads the memory of a
+          tensor, which has no data during a capture. Use the tensor itself, and `clone()` for a copy. Foreign code that needs the memory
+          belongs in a custom operator with a fake kernel (OXP1027) and a translation (OXP3001).
+        - `not supported for tensor subclasses`: the line calls a Python function for each element (`map_`, `apply_`). Call tensor operators
+          on the whole tensor, or `torch.vmap`.
+        - `fake tensor in the exported program constant's list`, `AssertionError: False, True`: a tensor was computed out of the capture's
+          sight, for example in a thread. Compute it in `forward`, without threads.
+        - `directly modify sizes`: `resize_` of a dynamic dim. Use a slice, `torch.nn.functional.pad` or `reshape`.
+        - `could not convert string to float: '...'`: the line reads numbers from the text of a tensor, which is empty during a capture.
+          Compute with the tensor.
+        - `expected an ExportedProgram`, `expected a program`: a strategy that you wrote. Return an ExportedProgram with the inputs of the
+          model, or list one of onnxplain's strategies after yours.
 
     Example:
         ```python
@@ -141,8 +160,8 @@ class CaptureFailed(Rule, id="OXP1009", level=Level.ERROR, history=[Added("0.1.0
 
 
         class Double(torch.nn.Module):
-            def forward(self, x):  # OXP1009
-                return Result(x * 2)
+            def forward(self, x):
+                return Result(x * 2)  # OXP1009
 
 
         program = onnxplain.export(Double(), (torch.ones(3),))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Iterator
 
 import torch
@@ -29,12 +30,40 @@ def findings(finished: Finished) -> Iterator[Finding]:
         name, value = spec.arg.name, constant_of(spec.arg)
         at = _first_use(request, name) or fallback(request)
         if value is None or isinstance(value, bool):
-            yield Finding(InputLeftOut(name=name, value=repr(value)), at)
+            yield Finding(InputLeftOut(name=name, value=repr(value)), at, fixes=tuple(_ways_without(request, name, value)))
             continue
         fixes: tuple[Fix, ...] = ()
         if type(value) in (int, float):
             fixes = (Fix("Pass a tensor.", Confidence.CHANGES_BEHAVIOUR, snippet=f"torch.tensor({value!r})"),)
         yield Finding(InputBaked(name=name, value=repr(value)[:_LONGEST]), at, fixes=fixes)
+
+
+def _ways_without(request: Request, name: str, value: bool | None) -> Iterator[Fix]:
+    """The fix that makes the argument unnecessary and leaves the exported model the same, if there is one."""
+    forward = request.model.forward if isinstance(request.model, torch.nn.Module) else request.model
+    parameter = inspect.signature(forward).parameters.get(name)
+    if parameter is not None and parameter.default is value:
+        yield Fix("Leave the argument out: its default is the same value.", Confidence.SAFE)
+    elif hasattr(config := getattr(request.model, "config", None), name):
+        # NOTE: the models of transformers read such flags from their configuration if the argument is not given.
+        snippet = f"{_name_of_model(request)}.config.{name} = {value}"
+        same = getattr(config, name) is value
+        advice = "Leave the argument out: the model's configuration has the same value."
+        yield (
+            Fix(advice, Confidence.GUESS)
+            if same
+            else Fix("Set the value in the model's configuration, and leave the argument out.", Confidence.GUESS, snippet=snippet)
+        )
+    else:
+        yield Fix("If every use of the exported model is meant with this value, change nothing.", Confidence.GUESS)
+
+
+def _name_of_model(request: Request) -> str:
+    """The name of the model in the export's call."""
+    place = request.caller
+    call = None if place is None or place.region is None else syntax.innermost(place.file, place.region, ast.Call)
+    given = [] if call is None else [*(each.value for each in call.keywords if each.arg == "model"), *call.args[:1]]
+    return next((each.id for each in given if isinstance(each, ast.Name)), "model")
 
 
 def _first_use(request: Request, name: str) -> Evidence | None:

@@ -19,12 +19,12 @@ from onnxplain.source import call_sites, locations, syntax
 from onnxplain.torch_internals import dynamo, functorch
 from onnxplain.torch_internals.modules import named_modules
 
-from . import arguments, data_dependence, dims, eager_failures, fake_kernels, observers, remedies, set_up
+from . import arguments, data_dependence, dims, eager_failures, fake_kernels, known_causes, observers, remedies, set_up
 
 _OWN = Fix(
     "Repair your strategy, or list one of onnxplain's strategies after it, which the export then tries.",
     Confidence.GUESS,
-    snippet='onnxplain.export(model, args, strategies=[own, "non-strict"])',
+    snippet='strategies=[own, "non-strict"]',
 )
 
 
@@ -118,7 +118,7 @@ def _not_one_graph(request: Request, strategy: str, error: Exception) -> Finding
     remedy = Fix(
         "Use the non-strict strategy, which runs this construct in Python during capture.",
         Confidence.CHANGES_BEHAVIOUR,
-        snippet='onnxplain.export(model, args, strategies=("non-strict",))',
+        snippet='strategies=("non-strict",)',
     )
     return Finding(GraphBreak(construct=construct or reason, reason=reason), at, fixes=(remedy,))
 
@@ -132,4 +132,6 @@ def _unknown(request: Request, strategy: str, error: Exception, runs: EagerRuns)
     if strategy not in ALL and isinstance(rule, CaptureFailed):
         fix = _OWN
     messages = control_flow.for_message(at.location) if at.location is not None else []
+    if at.location is None and (returned := known_causes.place_of(error, request)) is not None:
+        at = Evidence(returned)
     return Finding(rule, at if at.location else fallback(request), fixes=tuple(messages) or (fix,))

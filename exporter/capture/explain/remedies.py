@@ -30,6 +30,8 @@ from onnxplain.torch_internals.modules import named_modules
 from onnxplain.torch_internals.operators import OpOverload
 from onnxplain.torch_internals.python_values import is_a
 
+from . import known_causes
+
 IN_A_LIBRARY = Fix(
     "The test is in a library's code: set the module up so that it does not reach the test (observers and checks can often be turned off), "
     "or replace the module before the export.",
@@ -44,7 +46,11 @@ _DEVICE = re.compile(r"(cpu|cuda|mps|xpu|meta)(:\d+)?")
 
 GRADIENT = "x = x.requires_grad_()\n(slope,) = torch.autograd.grad(function(x), x)"
 
-_ELSEWHERE = Fix("Write the line with other operators, or compute its result outside the model and pass it in.", Confidence.GUESS)
+_ELSEWHERE = Fix(
+    "Look for the error among the known causes (`onnxplain explain OXP1009`). If it is none of them, write the line with other operators, "
+    "or compute its result outside the model and pass it in.",
+    Confidence.GUESS,
+)
 
 _PADDED = Fix(
     "Run the recurrent layer on the padded batch: the length of a packed sequence depends on data. Mask the steps after the end of each "
@@ -81,7 +87,7 @@ def for_error(error: Exception, place: Location | None, holds: Callable[[Locatio
         return BranchesMismatch(problem="one returns its input or a part of it"), _with_copies(place)
     if any(value is torch.Tensor.numpy or value is torch.Tensor.__array__ for value in known):
         return for_numpy(place)
-    return CaptureFailed(error=graph_break_type(error) or headline(error)), _ELSEWHERE
+    return CaptureFailed(error=graph_break_type(error) or headline(error)), known_causes.fix(error, place) or _ELSEWHERE
 
 
 def for_numpy(place: Location | None) -> tuple[Rule, Fix]:

@@ -63,7 +63,7 @@ def for_branch(place: Location, site: Site) -> list[Fix]:
         cond = dataclasses.replace(cond, exact=False)
     ways = [_fix(place.file, _COND, cond)]
     if (elementwise := branches.by_element(scope, test, predicate)) is not None:
-        ways.append(Fix("Or compute both and choose by element, if they have the same shape.", Confidence.GUESS, snippet=elementwise))
+        ways.append(Fix("Compute both and choose by element, if they have the same shape.", Confidence.GUESS, snippet=elementwise))
     return ways
 
 
