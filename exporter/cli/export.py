@@ -224,8 +224,9 @@ def _defined(file: str) -> list[str]:
     show_default=True,
     help="How much to record.",
 )
+@click.option("--watch", is_flag=True, help="Export again whenever a source that the model uses changes, until Ctrl-C.")
 @click.pass_context
-def command(ctx: click.Context, /, targets: tuple[str, ...], **given: Any) -> None:
+def command(ctx: click.Context, /, targets: tuple[str, ...], watch: bool, **given: Any) -> None:
     """Export each TARGET to ONNX and print the findings.
 
     TARGET is path/to/file.py:NAME or package.module:NAME. NAME is a function without parameters that returns a model or (model, args,
@@ -238,13 +239,33 @@ def command(ctx: click.Context, /, targets: tuple[str, ...], **given: Any) -> No
     targets = (*_taken_as_paths(ctx, targets, given), *targets) or ("",)
     if len(targets) > 1:
         _check_for_several(given)
+    if watch:
+        from .watch import repeat
+
+        repeat(lambda files: _shown(ctx, targets, files), [_source(target) for target in targets])
+    ctx.exit(_export(ctx, targets, set()))
+
+
+def _export(ctx: click.Context, targets: Sequence[str], files: set[str]) -> int:
+    """Exports the targets, and returns the exit code. Adds the files of all modules that they imported to `files`."""
     done = _Run(ctx, several=len(targets) > 1)
-    for folder, beside in itertools.groupby(targets, _folder):
-        with imports_beside(folder):
+    for folder, beside in itertools.groupby(targets, lambda target: _source(target).parent):
+        with imports_beside(folder, files):
             for target in beside:
                 done.export(target)
     done.show_summary()
-    ctx.exit(done.exit_code)
+    return done.exit_code
+
+
+def _shown(ctx: click.Context, targets: Sequence[str], files: set[str]) -> int:
+    """As `_export`, but an error in the user's files is shown and ends nothing."""
+    try:
+        return _export(ctx, targets, files)
+    except click.UsageError:
+        raise
+    except click.ClickException as error:
+        click.echo(f"Error: {visible_lines(error.format_message())}", err=True)
+        return error.exit_code
 
 
 class _Run:
@@ -306,7 +327,7 @@ def _check_for_several(given: dict[str, Any]) -> None:
         raise click.UsageError("--name: expected one target, since it names one model")
 
 
-def _folder(target: str) -> pathlib.Path:
-    """The folder that a target is imported from."""
+def _source(target: str) -> pathlib.Path:
+    """The file of a target, or one of this name in the current folder for a module."""
     source = target.rpartition(":")[0]
-    return pathlib.Path(source).absolute().parent if source.endswith(".py") else pathlib.Path.cwd()
+    return pathlib.Path(source).absolute() if source.endswith(".py") else pathlib.Path.cwd() / source

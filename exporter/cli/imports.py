@@ -9,15 +9,20 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def imports_beside(folder: pathlib.Path) -> Iterator[None]:
-    """Lets the targets of a folder import what lies beside them. Afterwards, those of another folder import what lies beside them."""
+def imports_beside(folder: pathlib.Path, files: set[str]) -> Iterator[None]:
+    """Lets the targets of a folder import what lies beside them. Afterwards, those of another folder import what lies beside them.
+
+    Adds the files of all modules that were imported meanwhile to `files`.
+    """
     path, before = [*sys.path], {*sys.modules}
     try:
         yield
     finally:
         sys.path[:] = path
         for name in {*sys.modules} - before:
-            if _lies_in(folder, name, getattr(sys.modules[name], "__file__", None)):
+            file = getattr(sys.modules[name], "__file__", None)
+            files |= {file} if isinstance(file, str) else set()
+            if _lies_in(folder, name, file):
                 del sys.modules[name]
 
 

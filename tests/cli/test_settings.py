@@ -275,7 +275,7 @@ def test_the_schema_names_the_options_that_there_are() -> None:
         command = main.get_command(click.Context(main), name)
         assert command is not None
         options = {(each.name or "").replace("_", "-"): each for each in command.params if isinstance(each, click.Option)}
-        assert {*options} - {"output"} == {*properties} - {"output", "gate", "profiles"}
+        assert {*options} - {"output", "watch"} == {*properties} - {"output", "gate", "profiles"}
         for key, option in options.items():
             definition = schema["$defs"].get(key, {})
             choices = definition.get("enum") or definition.get("items", {}).get("enum")
