@@ -14,7 +14,7 @@ PROCESSES = --numprocesses 3 --dist loadfile --no-loadscope-reorder
 # With two threads for each process, torch's threads wait for each other: the suite takes a quarter longer on two cores.
 test test-torch: export OMP_NUM_THREADS = 1
 
-.PHONY: demo samples install lint test test-torch rules kernels operators release clean
+.PHONY: demo samples install lint test test-torch rules kernels operators docs release clean
 
 # Exports a healthy sample and one with a problem, and shows the finding. It is expected to fail: that is exit code 1, anything else is wrong.
 demo: $(VENV)/needs-of-demo
@@ -71,6 +71,12 @@ operators: install
 	mkdir -p out
 	cd tests && ../$(BIN)/python -m benchmarks.coverage --results ../out/coverage.jsonl --table ../exporter/supported-operators.md
 	rm out/coverage.jsonl
+
+# Builds the documentation site in out/site. Every link is checked.
+docs: install
+	$(BIN)/pip install --quiet --constraint constraints.txt ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "The site begins at out/site/index.html."
 
 # Freezes the unshipped table of rules/RELEASES.md: make release VERSION=0.2.0. Checks the version of pyproject.toml, CHANGELOG.md, the pages,
 # the rules' histories, and that everything is committed. Afterwards commit, and raise the version in pyproject.toml and CHANGELOG.md.

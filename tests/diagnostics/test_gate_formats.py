@@ -50,9 +50,9 @@ def test_the_command_offers_every_format(name: str) -> None:
     assert ("1 new error" in told.stderr) is not each.says_verdict
 
 
-def test_the_readme_names_no_other_format() -> None:
-    readme = (pathlib.Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    (named,) = re.findall(r"^- `--format .+?(?=^- )", readme, re.MULTILINE | re.DOTALL)
+def test_the_page_names_no_other_format() -> None:
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "ci.md").read_text(encoding="utf-8")
+    (named,) = re.findall(r"^- `--format .+?(?=^- )", page, re.MULTILINE | re.DOTALL)
     formats = set(re.findall(r"`(?:--format )?(\w+)`", named))
     assert formats
     assert formats <= GATE_FORMATS.keys()
