@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -29,7 +30,7 @@ class Repository:
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder / "clone"
         commands = folder / "bin"
-        (commands / "pip").write_text("#!/bin/sh\nexit 0\n", encoding="utf-8")
+        (commands / "pip").write_text('#!/bin/sh\necho "pip $*"\n', encoding="utf-8")
         (commands / "pip").chmod(0o755)
         self._environment = {**os.environ, "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}", "CI_DEFAULT_BRANCH": "main"}
         origin = folder / "origin"
@@ -94,6 +95,7 @@ def test_github_actions(repository: Repository) -> None:
     for name in ("Install", "Export"):
         done = repository.run(steps[name]["run"])
         assert done.returncode == 0, done.stdout
+    assert len(re.findall(r"^(?:Exported|The export of) ", done.stdout, re.MULTILINE)) == 2, "each model is exported once"
     upload = steps["Upload"]
     assert upload["uses"].startswith("github/codeql-action/upload-sarif@")
     assert upload["if"].startswith("always()")
@@ -131,6 +133,17 @@ def test_gitlab(repository: Repository) -> None:
     done = repository.run(script, None, "-eo pipefail")
     assert done.returncode == 0, done.stdout
     assert not ElementTree.parse(reports["junit"]).findall(".//failure")
+
+
+@pytest.mark.parametrize("checkout", [False, True])
+def test_what_is_installed(checkout: bool, repository: Repository) -> None:
+    if checkout:
+        (repository.folder / "onnxplain").mkdir()
+        (repository.folder / "onnxplain/pyproject.toml").touch()
+    (job,) = recipe("github-actions.yml")["jobs"].values()
+    (github,) = (step["run"] for step in job["steps"] if step.get("name") == "Install")
+    for script in (github, recipe("gitlab-ci.yml")["onnx"]["script"][0]):
+        assert repository.run(script).stdout == f"pip install {'./' if checkout else ''}onnxplain\n"
 
 
 def test_pre_commit(repository: Repository) -> None:
