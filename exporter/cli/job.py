@@ -128,7 +128,10 @@ def parts(target: str) -> tuple[str, str]:
     """The two parts of TARGET. Raises `UsageError`."""
     source, _, attribute = target.rpartition(":")
     if not source or not attribute:
-        raise click.UsageError("Expected a TARGET such as path/to/file.py:NAME or package.module:NAME.")
+        hint = (
+            "" if not target.endswith(".py") else f", got {target!r}. Name the model in it, or the function that returns it: {target}:NAME"
+        )
+        raise click.UsageError(f"Expected a TARGET such as path/to/file.py:NAME or package.module:NAME{visible(hint)}.")
     return source, attribute
 
 

@@ -38,7 +38,7 @@ def repeat(export: Callable[[set[str]], int], targets: Sequence[pathlib.Path]) -
         click.ClickException: The package watchfiles is missing.
     """
     if importlib.util.find_spec("watchfiles") is None:
-        raise click.ClickException("--watch needs the package watchfiles: pip install 'onnxplain[watch]'")
+        raise click.ClickException("--watch needs the package watchfiles: pip install watchfiles")
     # NOTE: Python takes a file that changes twice within a second, to the same length, for its compiled form.
     sys.dont_write_bytecode = True
     before, files = {*sys.modules}, {*targets, *_settings(targets)}
