@@ -7,6 +7,7 @@ import json
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -101,6 +102,7 @@ def workplace(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathli
     pathlib.Path(".sarif").mkdir()
     gate_logs.write(["a  # W"], ".sarif/Model.sarif", model="Model")
     gate_logs.run("baseline", "accept", ".sarif/Model.sarif")
+    shutil.copytree(".sarif", "old-logs")
     program = onnxplain.export(torch.nn.ReLU(), (torch.ones(3),))
 
     def export(*args: Any, **kwargs: Any) -> onnxplain.ONNXProgram:
