@@ -103,7 +103,7 @@ def workplace(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathli
     gate_logs.write(["a  # W"], ".sarif/Model.sarif", model="Model")
     gate_logs.run("baseline", "accept", ".sarif/Model.sarif")
     shutil.copytree(".sarif", "old-logs")
-    program = onnxplain.export(torch.nn.ReLU(), (torch.ones(3),))
+    program = onnxplain.export(torch.nn.ReLU(), (torch.ones(3),), "model.onnx")
 
     def export(*args: Any, **kwargs: Any) -> onnxplain.ONNXProgram:
         return program
