@@ -164,3 +164,28 @@ def test_state_of_a_model_whose_capture_fails_is_put_back(load: Load, tmp_path: 
         onnxplain.export(model, (torch.ones(4, 3),), tmp_path / "model.onnx")
     assert (module.COUNT, cls.count, model._count) == (0, 0, 0)
     assert module.TOTAL is total
+
+
+def test_a_state_that_a_submodule_computes(load: Load, marked: Marked) -> None:
+    module = load(
+        """
+        import torch
+
+
+        class Inner(torch.nn.Module):
+            def forward(self, x):
+                return x.mean(0)
+
+
+        class Outer(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner, self.last = Inner(), torch.zeros(3)
+
+            def forward(self, x):
+                self.last = self.inner(x)  # here
+                return x + self.last
+        """
+    )
+    findings = onnxplain.export(module.Outer(), (torch.ones(4, 3),)).diagnostics.findings
+    assert [(each.rule.id, each.location and each.location.line) for each in findings] == [("OXP1018", *marked("here"))]
