@@ -37,7 +37,7 @@ class Origins:
             facts["parent"] = qualified_name(called)
         place = locations.at_node(node).location
         if place is not None:
-            facts["source"] = f"{self._path(place.file)}:{place.line}"
+            facts["source"] = f"{self._path(place.file)}:{place.line}" if place.file else ""
             facts["module"] = place.module
         entries = {f"{_PREFIX}.{key}": text for key, text in facts.items() if text}
         for each in made:

@@ -1,0 +1,121 @@
+"""The estimate of activation memory: its peak, its timeline, and the tensors that make the peak."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import measured_memory
+import pytest
+import torch
+from torch import nn
+
+import onnxplain
+from onnxplain.memory import MemoryEstimate, bound, estimate, readable
+
+MIB = 2**20
+
+
+def estimate_of(model: Any, *args: torch.Tensor, dynamic_shapes: Any = None) -> MemoryEstimate:
+    program = onnxplain.export(model, args, dynamic_shapes=dynamic_shapes)
+    names = [value.name for value in program.model.graph.inputs]
+    sizes = bound(program.model, {name: arg.shape for name, arg in zip(names, args, strict=True)})
+    return estimate(program.model, sizes)
+
+
+def test_the_peak_is_at_the_users_line(load: Callable[[str], ModuleType], marked: Callable[[str], list[int]]) -> None:
+    program = load(
+        """
+        import torch
+
+        class Wide(torch.nn.Module):
+            def forward(self, x):
+                y = x.exp()
+                wide = y.repeat(8, 1)  # wide
+                return wide.cos().sum(0)  # peak
+        """
+    )
+    found = estimate_of(program.Wide(), torch.ones(256, 1024))
+    assert found.peak == 16 * MIB
+    assert found.steps[found.at].live == found.peak
+    assert found.steps[found.at].origin.source.endswith(f":{marked('peak')[0]}")
+    assert [tensor.size for tensor in found.tensors[:2]] == [8 * MIB, 8 * MIB]
+    lines = {int(tensor.origin.source.rpartition(":")[2]) for tensor in found.tensors[:2]}
+    assert lines == {*marked("wide"), *marked("peak")}
+    assert found.inputs == MIB
+    assert not found.unknown
+
+
+def test_tensors_grow_with_named_dims() -> None:
+    found = estimate_of(
+        lambda x, y: (x[:, None] - y[None]).abs().sum(),
+        torch.ones(6, 5),
+        torch.ones(7, 5),
+        dynamic_shapes=({0: "n", 1: "d"}, {0: "m", 1: "d"}),
+    )
+    assert found.sizes == {"n": 6, "d": 5, "m": 7}
+    assert [(tensor.shape, tensor.growth, tensor.size) for tensor in found.tensors[:2]] == [("[n, m, d]", "d*m*n", 6 * 7 * 5 * 4)] * 2
+
+
+def test_powers_of_a_dim_and_unnamed_shapes_of_a_translation() -> None:
+    def attention(x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.scaled_dot_product_attention(x, x, x)
+
+    found = estimate_of(attention, torch.ones(2, 4, 64, 8), dynamic_shapes={"x": {0: "batch", 2: "length"}})
+    assert found.tensors[0].growth == "batch*length**2"
+    assert found.tensors[0].size == 2 * 4 * 64 * 64 * 4
+
+
+def test_views_and_kernels_in_place_take_no_memory() -> None:
+    found = estimate_of(lambda x: x.exp().reshape(-1).sigmoid().tanh()[None].sum(), torch.ones(1024, 256))
+    assert MIB <= found.peak < 1.01 * MIB
+
+
+def test_the_body_of_a_loop_counts() -> None:
+    class Loop(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch._higher_order_ops.while_loop(
+                lambda i, y: i < 3, lambda i, y: (i + 1, (y[:, None] + y).sum(1)), (torch.tensor(0), x)
+            )[1]
+
+    assert estimate_of(Loop(), torch.ones(512, 64)).peak >= 512 * 512 * 64 * 4
+
+
+def test_sizes_that_only_a_run_tells_are_named() -> None:
+    found = estimate_of(lambda x: x[x > 0] * 2, torch.ones(64))
+    assert found.unknown
+
+
+def test_a_dim_that_is_a_multiple() -> None:
+    half = torch.export.Dim("half", min=2)
+    found = estimate_of(lambda x: x.exp().reshape(-1, 2).sum(0), torch.ones(8), dynamic_shapes={"x": {0: 2 * half}})
+    assert found.sizes["half"] == 4
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (2**20, "1.00 MiB"), (4_096_000_000, "3.81 GiB"), (2**60, "1048576 TiB")]
+)
+def test_bytes_for_people(count: int, text: str) -> None:
+    assert readable(count) == text
+
+
+CONV = nn.Sequential(nn.Conv3d(1, 16, 3, padding=1), nn.ReLU(), nn.Conv3d(16, 16, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool3d(1))
+MLP = nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 64))
+MEASURED = {
+    "convolutions": (CONV, (torch.randn(1, 1, 48, 48, 48),)),
+    "mlp": (MLP, (torch.randn(20_000, 64),)),
+    "attention": (nn.TransformerEncoderLayer(32, 4, 64, batch_first=True), (torch.randn(16, 192, 32),)),
+    "distances": (lambda x, y: (x[:, :, None] - y[:, None, :]).abs().lt(1).sum(0), (torch.randn(16, 600), torch.randn(16, 600))),
+}
+
+
+@pytest.mark.skipif(not measured_memory.IS_POSSIBLE, reason="the system does not tell the peak of a process")
+@pytest.mark.parametrize("name", MEASURED)
+def test_the_peak_is_near_the_measured_one(name: str, tmp_path: pathlib.Path) -> None:
+    model, args = MEASURED[name]
+    program = onnxplain.export(model.eval() if isinstance(model, nn.Module) else model, args, tmp_path / "model.onnx")
+    names = [value.name or "" for value in program.model.graph.inputs]
+    peak = measured_memory.peak_of(tmp_path / "model.onnx", {name: arg.numpy() for name, arg in zip(names, args, strict=True)})
+    assert estimate(program.model, {}).peak == pytest.approx(peak, rel=0.2)
