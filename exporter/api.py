@@ -118,7 +118,7 @@ def export(
     custom_translation_table: Mapping[Callable[..., Any], Callable[..., Any] | Sequence[Callable[..., Any]]] | None = None,
     report: bool | str | os.PathLike[str] = False,
     repro: bool | str | os.PathLike[str] = False,
-    optimize: bool = True,
+    optimize: bool | Literal["memory"] = True,
     verify: bool = False,
     try_fixes: bool = True,
     control_flow: Literal["rewrite", "libraries", "report"] = "rewrite",
@@ -168,7 +168,8 @@ def export(
             Only a failed export writes it. It contains the source that the model needs and the structure of the model, but no weights and
             no data of the inputs; see `onnxplain.repro`. Placeholders stand for strings of the model, unless it fails alike only with the
             strings. The export runs it, at most twice, and an event in the log tells whether it fails alike.
-        optimize: Whether the ONNX graph is cleaned up.
+        optimize: Whether the ONNX graph is cleaned up. "memory" also computes large tensors that a reduction soon collapses in chunks, if
+            the memory of the example's sizes falls to less than half, or if dynamic dims may make them large.
         verify: Whether the exported model's outputs in ONNX Runtime are compared with those of eager PyTorch: for the example, and, if dims
             are dynamic, for inputs of a larger and a smaller size, which repeat the example's values. Sizes that the model refuses are
             passed over. `ONNXProgram.verification` has the outcome.
@@ -216,7 +217,7 @@ def export(
     process = OwnProcess()
     switches = {
         "dynamo": dynamo,
-        "optimize": optimize,
+        "optimize": optimize == "memory" or optimize,
         "verify": verify,
         "try_fixes": try_fixes,
         "profile": profile,

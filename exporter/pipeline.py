@@ -14,11 +14,12 @@ from . import functions, graph_views, opset, passes
 from .build import build
 from .capture import capture
 from .dispatch import plan
+from .memory import review
 from .optimize import optimize
 from .process import Budget, kept, without_collection
 from .program import ONNXProgram
 from .registry import OnnxRegistry
-from .request import DimNames, Request, signature_of
+from .request import DimNames, Request, example_shapes, signature_of
 from .runtime import verify
 from .source import locations
 from .storage import Staging, open_destination, save, serialize, write
@@ -58,6 +59,8 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry, di
             if request.optimize:
                 with context.stage("optimize"):
                     optimize(context, model)
+                    shapes = example_shapes(captured.program, request.args, request.kwargs, signature_of(request.model))
+                    review(context, model, shapes, rewrite=request.optimize == "memory")
             with context.stage("serialize"):
                 opset.lower(context, model, request)
                 flat, model = model, functions.outline(context, model, request)

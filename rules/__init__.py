@@ -7,6 +7,7 @@ from .build import *
 from .capture import *
 from .dispatch import *
 from .internal import *
+from .memory import *
 from .passes import *
 from .serialize import *
 from .verify import *

@@ -20,7 +20,7 @@ How to fix it:
 
 Example:
     ```python
-    x = 1  # OXP7001
+    x = 1  # OXP7901
     ```
 
     ```python
@@ -30,7 +30,7 @@ Example:
 
 
 def make(
-    id: str = "OXP7001",
+    id: str = "OXP7901",
     level: Level = Level.ERROR,
     history: Sequence[HistoryEvent] = (Added("1.0"),),
     message: str = "The '{thing}' is odd.",

@@ -164,6 +164,11 @@ def _defined(file: str) -> list[str]:
 )
 @click.option("--optimize/--no-optimize", default=True, show_default=True, help="Optimize the ONNX graph.")
 @click.option(
+    "--optimize-memory/--no-optimize-memory",
+    default=False,
+    help="Compute large tensors that a reduction soon collapses in chunks; implies --optimize.",
+)
+@click.option(
     "--external-data/--no-external-data",
     default=None,
     show_default="over 2 GiB",

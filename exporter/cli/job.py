@@ -39,6 +39,7 @@ class Options:
     opset: int | None
     strategies: tuple[str, ...]
     optimize: bool
+    optimize_memory: bool
     external_data: bool | None
     verify: bool
     try_fixes: bool
@@ -169,7 +170,7 @@ def run(target: str, options: Options, command_line: str, taken: Mapping[str, st
                 output_names=options.output_names or None,
                 opset_version=options.opset,
                 external_data=options.external_data,
-                optimize=options.optimize,
+                optimize="memory" if options.optimize_memory else options.optimize,
                 verify=options.verify,
                 try_fixes=options.try_fixes,
                 control_flow=options.control_flow,

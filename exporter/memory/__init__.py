@@ -2,6 +2,7 @@
 
 from .estimate import estimate
 from .records import MemoryEstimate, Origin, Step, TensorSize, readable
+from .review import review
 from .shapes import bound
 
-__all__ = ["MemoryEstimate", "Origin", "Step", "TensorSize", "bound", "estimate", "readable"]
+__all__ = ["MemoryEstimate", "Origin", "Step", "TensorSize", "bound", "estimate", "readable", "review"]

@@ -6,7 +6,7 @@ import functools
 import math
 import operator
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 from onnx_ir.passes import common
@@ -22,19 +22,23 @@ class Shapes:
     Args:
         model: The model, which does not change.
         sizes: The size of each dynamic dim, by its name.
+        hidden: Tensors that count as empty.
 
     Attributes:
         unknown: Tensors whose number of elements only a run tells, as far as somebody asked for their bytes.
     """
 
-    def __init__(self, model: ir.Model, sizes: Mapping[str, int]) -> None:
+    def __init__(self, model: ir.Model, sizes: Mapping[str, int], hidden: Collection[ir.Value] = ()) -> None:
         self.unknown: dict[ir.Value, None] = {}
         self._model = model
+        self._hidden = hidden
         self._is_dynamic = any(isinstance(dim, ir.SymbolicDim) for value in model.graph.inputs for dim in value.shape or ())
         self._found = dict(zip(_values(model), _inferred(model, sizes), strict=True))
 
     def bytes_of(self, value: ir.Value) -> int | None:
         """The bytes of a tensor; None if only a run tells them."""
+        if value in self._hidden:
+            return 0
         shape, dtype = self._found.get(value, (None, None))
         if shape is None or dtype is None or not all(isinstance(size, int) for size in shape):
             self.unknown[value] = None

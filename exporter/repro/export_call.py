@@ -54,7 +54,7 @@ def keywords_of(
         "strategies": None if strategies in (STRATEGIES, ()) else strategies,
         "control_flow": None if request.control_flow == CONTROL_FLOW[0] else request.control_flow,
         "functions": None if request.functions is None else "modules",
-        "optimize": None if request.optimize else False,
+        "optimize": None if request.optimize is True else request.optimize,
         "verify": True if stage == "verify" else None,
         "external_data": request.external_data if saved else None,
         "export_params": None if request.export_params else False,

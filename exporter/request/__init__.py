@@ -1,7 +1,7 @@
 """The request of an export: its arguments as one frozen value, the example inputs, and which of their dims are dynamic."""
 
 from . import containers, inputs, shapes_source
-from .binding import constant_of, fake_inputs, fitted, flat_inputs, is_constant, signature_of
+from .binding import constant_of, example_shapes, fake_inputs, fitted, flat_inputs, is_constant, signature_of
 from .checks import check_inputs, checked, checked_choice, checked_model, checked_names, checked_shapes, checked_subject
 from .dim_names import DimNames
 from .dynamic_axes import MisfitAxes, WrongEntry, as_shapes, misfit
@@ -40,6 +40,7 @@ __all__ = [
     "constant_of",
     "containers",
     "copied",
+    "example_shapes",
     "fake_inputs",
     "fitted",
     "flat_inputs",

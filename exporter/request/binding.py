@@ -57,6 +57,27 @@ def flat_inputs(
     return [leaf for leaf, spec in zip(leaves, specs, strict=True) if not is_constant(spec.arg)]
 
 
+def example_shapes(
+    program: torch.export.ExportedProgram, args: Sequence[Any], kwargs: Mapping[str, Any], forward: inspect.Signature | None = None
+) -> list[tuple[int, ...]]:
+    """The shapes of the example inputs, in the order of the exported graph's inputs; none if the program keeps no example.
+
+    Args:
+        program: The captured program. Its own example counts if there are no other inputs.
+        args: Positional example inputs.
+        kwargs: Keyword example inputs.
+        forward: The model's signature.
+    """
+    if not args and not kwargs:
+        args, kwargs = program.example_inputs or ((), {})
+    try:
+        inputs = flat_inputs(program, args, kwargs, forward)
+    except InvalidArgument:
+        # NOTE: an extractor of the user may capture a program with other inputs.
+        return []
+    return [tuple(each.shape) if isinstance(each, torch.Tensor) else () for each in inputs]
+
+
 def is_constant(argument: Any) -> bool:
     """Whether an input of a program, by its entry in the signature, is a constant: a number, a string, None or an enum member."""
     # NOTE: read in torch 2.13 and 2.15: an enum member is an object to torch. In 2.11, one that is a number or a string is a constant.

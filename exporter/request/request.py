@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -47,7 +47,7 @@ class Request:
         external_data: True writes weights beside the model, False never does, None does if the model exceeds protobuf's limit.
         export_params: False leaves the weights out of the file.
         keep_initializers_as_inputs: True also lists initializers among the graph's inputs.
-        optimize: Whether the ONNX graph is cleaned up.
+        optimize: Whether the ONNX graph is cleaned up; with "memory", large tensors are computed in chunks as well.
         verify: Whether the result is compared with eager PyTorch in ONNX Runtime.
         callers: The user's lines that called the export, innermost first; or the line that defines the model.
         misfit_axes: The argument `dynamic_axes`, if it does not fit the inputs.
@@ -67,7 +67,7 @@ class Request:
     external_data: bool | None
     export_params: bool
     keep_initializers_as_inputs: bool
-    optimize: bool
+    optimize: bool | Literal["memory"]
     verify: bool
     callers: tuple[Location, ...]
     misfit_axes: MisfitAxes | None = None

@@ -31,7 +31,7 @@ HISTORY = (
     ArgumentsChanged("1.2", ("item",), ("thing",)),
     MeaningChanged("1.3", "it finds more"),
     Renamed("1.10", "Strange", "Odd"),
-    Deprecated("1.11", "OXP7002"),
+    Deprecated("1.11", "OXP7902"),
     Retired("2.0"),
 )
 
@@ -61,12 +61,12 @@ def test_history_replays_to_any_version(version: str, state: State | None) -> No
     [
         ({"id": "ABC7001"}, "must be OXP and four digits"),
         ({"id": "OXP9001"}, "must be OXP and four digits"),
-        ({"id": "OXP70011"}, "must be OXP and four digits"),
+        ({"id": "OXP79011"}, "must be OXP and four digits"),
         ({"id": TrainingMode.id}, f"taken by {TrainingMode.__name__}"),
         ({"message": "The '{thing}' and the '{other}' are odd."}, "other"),
         ({"message": "The '{thing.name}' is odd."}, "thing.name"),
         ({"message": "The '{}' is odd."}, "are not fields"),
-        ({"message": "The '{thing' is odd."}, "OXP7001"),
+        ({"message": "The '{thing' is odd."}, "OXP7901"),
         ({"message": "The '{thing}' is odd"}, "period"),
         ({"volatile": ("other",)}, "volatile names ['other']"),
         ({"volatile": "thing"}, "volatile names"),
@@ -80,8 +80,8 @@ def test_history_replays_to_any_version(version: str, state: State | None) -> No
         ({"history": []}, "must begin with Added"),
         ({"history": [LevelChanged("1.0", Level.WARNING, Level.ERROR)]}, "must begin with Added"),
         ({"history": [Added("1.0"), Added("1.1")]}, "only the first event"),
-        ({"history": [Added("1.0"), Retired("1.1"), Deprecated("1.2", "OXP7002")]}, "only the last event"),
-        ({"history": [Added("1.1"), Deprecated("1.0", "OXP7002")]}, "order of their versions"),
+        ({"history": [Added("1.0"), Retired("1.1"), Deprecated("1.2", "OXP7902")]}, "only the last event"),
+        ({"history": [Added("1.1"), Deprecated("1.0", "OXP7902")]}, "order of their versions"),
         ({"history": [Added("one")]}, "one"),
         ({"history": [Added("1.0"), LevelChanged("1.1", Level.ERROR, Level.WARNING)]}, "leads to level"),
         ({"history": [Added("1.0"), ArgumentsChanged("1.1", (), ("item",))]}, "leads to arguments"),
@@ -91,14 +91,14 @@ def test_history_replays_to_any_version(version: str, state: State | None) -> No
 def test_bad_rule_is_refused(change: dict[str, Any], reason: str) -> None:
     with pytest.raises(TypeError, match=re.escape(reason)):
         make(**change)
-    assert Rule.find("OXP7001") is None
+    assert Rule.find("OXP7901") is None
 
 
 def test_a_class_statement_with_an_unknown_keyword_is_refused() -> None:
-    given: dict[str, Any] = {"id": "OXP7001", "level": Level.ERROR, "history": [Added("1.0")], "colour": "red"}
+    given: dict[str, Any] = {"id": "OXP7901", "level": Level.ERROR, "history": [Added("1.0")], "colour": "red"}
     with pytest.raises(TypeError):
         types.new_class("Odd", (Rule,), given, lambda namespace: namespace.update({"__doc__": PAGE, "message": "It is odd."}))
-    assert Rule.find("OXP7001") is None
+    assert Rule.find("OXP7901") is None
 
 
 @pytest.mark.usefixtures("scratch")
@@ -140,7 +140,7 @@ def test_what_a_rule_tells_of_itself() -> None:
     assert made.argument_texts() == ("a", "0.3333")
     assert made.identity() == ("a",)
     assert str(made) == "The 'a' is '0.3333', not 'a'."
-    assert next(each.id for each in Rule.all() if each.id >= "OXP7001") == "OXP7001"
+    assert next(each.id for each in Rule.all() if each.id >= "OXP7901") == "OXP7901"
     assert [each.id for each in Rule.all()] == sorted(each.id for each in Rule.all())
 
 
@@ -153,7 +153,7 @@ def test_what_a_rule_tells_of_itself() -> None:
     ],
 )
 def test_the_message_of_a_recorded_rule(template: str, text: str) -> None:
-    assert str(Recorded("OXP7001", "Odd", template, ("one", "other"), ("a", "b"))) == text
+    assert str(Recorded("OXP7901", "Odd", template, ("one", "other"), ("a", "b"))) == text
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_the_message_of_a_recorded_rule(template: str, text: str) -> None:
 def test_the_first_way_to_fix(fix: str, first: str) -> None:
     page = Page.parse(PAGE.replace("Fix it.", fix))
     assert page.first_way == first
-    assert (page.failing, page.clean, page.remark) == ("x = 1  # OXP7001\n", "x = 2\n", "")
+    assert (page.failing, page.clean, page.remark) == ("x = 1  # OXP7901\n", "x = 2\n", "")
 
 
 def test_the_parts_of_a_page_are_in_order() -> None:

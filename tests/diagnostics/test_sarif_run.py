@@ -42,7 +42,7 @@ def test_history_and_long_pages(monkeypatch: pytest.MonkeyPatch, read: Read) -> 
         f"It aged.\n\nWhat happened:\n    {'So much. ' * 200}\n\nWhy it matters:\n    It does.\n\n"
         f"How to fix it:\n    Wait.\n\nExample:\n    {example}\n\n    {example}\n"
     )
-    history = [Added("0.1.0"), Renamed("0.2.0", "Young", "Aged"), Deprecated("0.3.0", "OXP7001")]
+    history = [Added("0.1.0"), Renamed("0.2.0", "Young", "Aged"), Deprecated("0.3.0", "OXP7901")]
     body = {"__doc__": page, "message": "It aged.", "__annotations__": {}, "__module__": __name__}
     aged = type("Aged", (Rule,), body, id="OXP7999", level=Level.NOTE, history=history)
 
@@ -51,7 +51,7 @@ def test_history_and_long_pages(monkeypatch: pytest.MonkeyPatch, read: Read) -> 
     run = read(context.log())["runs"][0]
     (rule,) = run["tool"]["driver"]["rules"]
     assert rule["deprecatedNames"] == ["Young"]
-    assert rule["properties"]["deprecated"] == {"version": "0.3.0", "replacement": "OXP7001"}
+    assert rule["properties"]["deprecated"] == {"version": "0.3.0", "replacement": "OXP7901"}
     assert rule["properties"]["problem.severity"] == "recommendation"
     assert len(rule["fullDescription"]["text"]) == 1024
     assert run["results"][0]["message"] == {"id": "default", "text": "It aged."}

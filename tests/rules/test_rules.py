@@ -152,14 +152,14 @@ def test_a_release_freezes_its_table() -> None:
     new = book.releases([first], "# Releases\n\n")
     shipped = book.frozen([first], new, "1.0")
     assert shipped.startswith("# Releases\n\n## Unshipped\n\nNothing.\n\n## 1.0\n\n| Id |")
-    assert book.shipped(shipped) == {"1.0": {"OXP7001": State("Odd", Level.ERROR, ("thing",), 1)}}
+    assert book.shipped(shipped) == {"1.0": {"OXP7901": State("Odd", Level.ERROR, ("thing",), 1)}}
     assert book.releases([first], shipped) == shipped
     assert book.disagreements([first], shipped) == []
 
-    second = make(id="OXP7002", name="Even", history=[Added("1.1")])
+    second = make(id="OXP7902", name="Even", history=[Added("1.1")])
     grown = book.releases([first, second], shipped)
-    assert "OXP7002" in grown.partition("## 1.0")[0]
-    assert "OXP7001" not in grown.partition("## 1.0")[0]
+    assert "OXP7902" in grown.partition("## 1.0")[0]
+    assert "OXP7901" not in grown.partition("## 1.0")[0]
     assert grown.partition("## 1.0")[2] == shipped.partition("## 1.0")[2]
 
 
@@ -167,11 +167,11 @@ def test_a_release_freezes_its_table() -> None:
 def test_a_change_without_its_event_is_found() -> None:
     before = make(level=Level.WARNING)
     shipped = book.frozen([before], book.releases([before], "# Releases\n\n"), "1.0")
-    silently = make(id="OXP7002", name="Odd")
-    told = make(id="OXP7003", name="Odd", history=[Added("1.0"), LevelChanged("1.1", Level.WARNING, Level.ERROR)])
-    assert book.disagreements([silently], shipped.replace("OXP7001", "OXP7002")) == [("1.0", "OXP7002")]
-    assert book.disagreements([told], shipped.replace("OXP7001", "OXP7003")) == []
-    assert book.disagreements([], shipped) == [("1.0", "OXP7001")]
+    silently = make(id="OXP7902", name="Odd")
+    told = make(id="OXP7903", name="Odd", history=[Added("1.0"), LevelChanged("1.1", Level.WARNING, Level.ERROR)])
+    assert book.disagreements([silently], shipped.replace("OXP7901", "OXP7902")) == [("1.0", "OXP7902")]
+    assert book.disagreements([told], shipped.replace("OXP7901", "OXP7903")) == []
+    assert book.disagreements([], shipped) == [("1.0", "OXP7901")]
 
 
 @pytest.mark.usefixtures("scratch")
