@@ -16,10 +16,13 @@ from .options import DiagnosticOptions
 PROFILE = "profile.txt"
 """Name of the attachment that lists the functions in which the export spent its time."""
 
+MEMORY = "memory.txt"
+"""Name of the attachment that estimates where the memory of the exported model goes. A log has it if a report was asked for."""
+
 PREPARED_GRAPH = "prepared-graph.txt"
 """Name of the attachment with the program after the passes, which a log has at `logging.DEBUG`."""
 
-ATTACHMENTS = (PROFILE, PREPARED_GRAPH)
+ATTACHMENTS = (PROFILE, MEMORY, PREPARED_GRAPH)
 """Names of all attachments."""
 
 KILLED = "its process was killed, still runs, or could not replace this log"

@@ -21,7 +21,7 @@ from .graph import Graph, Node
 from .json_values import integer, string
 from .level import Level
 from .location import Location, Region
-from .log import PROFILE, Artifact, Attachment, Event, Log, Stage, Tool
+from .log import MEMORY, PROFILE, Artifact, Attachment, Event, Log, Stage, Tool
 from .options import DiagnosticOptions
 from .privacy import ELSEWHERE, PACKAGES
 from .rule import Recorded
@@ -118,7 +118,7 @@ class _Run:
 
     def log(self) -> Log:
         driver, properties = self._run["tool"]["driver"], self._run["properties"]
-        profile = properties.get("onnxplain/profile")
+        texts = ((MEMORY, properties.get("onnxplain/memory")), (PROFILE, properties.get("onnxplain/profile")))
         unfinished = string(properties.get("onnxplain/unfinished", ""))
         return Log(
             tool=Tool(string(driver["name"]), string(driver["semanticVersion"]), string(driver["informationUri"])),
@@ -131,7 +131,7 @@ class _Run:
                 Stage(string(stage["name"]), float(stage["seconds"]), bool(stage["completed"]))
                 for stage in properties.get("onnxplain/stages", ())
             ),
-            attachments=() if profile is None else (Attachment(PROFILE, string(profile)),),
+            attachments=tuple(Attachment(name, string(text)) for name, text in texts if text is not None),
             artifacts=tuple(map(self._artifact, self._run.get("artifacts", ()))),
             environment=tuple((string(name), string(version)) for name, version in properties.get("onnxplain/environment", {}).items()),
             options=_options(properties.get("onnxplain/options", {})),

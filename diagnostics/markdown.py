@@ -20,7 +20,7 @@ from .fix import Edit
 from .graph import LEFT_OUT, Graph, Node
 from .level import Level
 from .location import Location
-from .log import PROFILE, Event, Log
+from .log import MEMORY, PROFILE, Event, Log
 from .rule import Recorded, Rule
 
 _LIMIT = 65_000
@@ -40,6 +40,9 @@ SHORTEST = 0.0005
 _PLACE_LIMIT = 10
 _CELL_PLACE_LIMIT = 5
 _ID_LIMIT = 50
+
+_TEXTS = {MEMORY: "Memory of the exported model", PROFILE: "Profile"}
+"""The attachments that a report shows, with their titles."""
 
 _ARGUMENT = re.compile(r"('\{\d+\}'|\{\d+\})")
 _LIVE = r"""
@@ -79,7 +82,7 @@ def to_markdown(log: Log) -> str:
         tables=list(_tables(active, public)),
         suppressed=suppressed,
         accepted=fitting(map(macros.brief, map(public, suppressed)), _SUPPRESSED_ROOM),
-        profile_name=PROFILE,
+        texts=_TEXTS,
     )
     room = _LIMIT - size(frame(sections=[], brief=[]))
     sections = list(_sections(map(public, active), macros.section, room - _BRIEF_ROOM))

@@ -16,7 +16,9 @@ import torch
 from onnxplain.diagnostics import (
     ATTACHMENTS,
     GRAPHS,
+    MEMORY,
     SARIF_PROFILES,
+    Attachment,
     DiagnosticContext,
     Event,
     ExportFailed,
@@ -36,6 +38,7 @@ from onnxplain.diagnostics import (
 
 from . import repro as repro_script
 from .journal import Journal
+from .memory import listing
 from .process import Budget, without_collection
 from .program import ONNXProgram
 from .request import Request
@@ -132,6 +135,17 @@ class Outputs:
             raise
         finally:
             context.watcher = None
+
+    def with_memory(self, program: ONNXProgram) -> Log:
+        """The log of a program; if a report is requested, with an estimate of the memory that the program's activations take."""
+        if self.report is None:
+            return program.diagnostics
+        try:
+            text = listing(program.memory())
+        except InvalidArgument:
+            # NOTE: an ExportedProgram may have no example inputs, and then dynamic dims have no sizes.
+            return program.diagnostics
+        return dataclasses.replace(program.diagnostics, attachments=(*program.diagnostics.attachments, Attachment(MEMORY, text)))
 
     def write(self, log: Log) -> Log:
         """Writes log, report and attachments. Returns the log with an event for what the SARIF log omits.

@@ -23,8 +23,9 @@ from onnxplain.torch_internals.fake_tensors import has_no_data
 
 from . import runtime, storage
 from . import weights as model_weights
+from .memory import MemoryEstimate, bound, dims_of, estimate
 from .optimize import clean_up
-from .request import flat_inputs, is_dense
+from .request import example_shapes, flat_inputs, is_dense
 from .runtime import ONNXRuntimeOptions, Verification
 
 if TYPE_CHECKING:
@@ -208,6 +209,26 @@ class ONNXProgram:
         """
         model_weights.check_data(self.model, "model: expected weights with data")
         return ir.to_proto(self.model)
+
+    def memory(self, **sizes: int) -> MemoryEstimate:
+        """Estimates the memory that the activations take in ONNX Runtime on the CPU, from the shapes alone.
+
+        Args:
+            **sizes: The sizes of dynamic dims, by their names; those of the example inputs for all others.
+
+        Raises:
+            InvalidArgument: The model has no dynamic dim of a name, or a size is not a whole number, or there is no example.
+        """
+        known = dims_of(self.model)
+        for name, size in sizes.items():
+            if name not in known or isinstance(size, bool) or not isinstance(size, int) or size < 0:
+                raise InvalidArgument(f"sizes: expected sizes of dynamic dims ({', '.join(known)}), got {name}={size!r}")
+        names = (value.name or "" for value in self.model.graph.inputs)
+        shapes = example_shapes(self.exported_program, (), {}, self._forward)
+        found = {**bound(self.model, dict(zip(names, shapes, strict=False))), **sizes}
+        if missing := [name for name in known if name not in found]:
+            raise InvalidArgument(f"sizes: expected a size for each dynamic dim without an example, got none for {', '.join(missing)}")
+        return estimate(self.model, found)
 
     def optimize(self) -> None:
         """Cleans up the graph, unless it calls functions. An export with `optimize=True` has already done so."""

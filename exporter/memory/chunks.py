@@ -86,9 +86,7 @@ class _Chunks:
             },
             1,
         )
-        removed = () if self._keeps_dims else self._first_axes
-        reduced = [1 if axis in self._first_axes else size for axis, size in enumerate(found.shape) if axis not in removed]
-        named = [size if isinstance(size, int) else None for size in reduced]
+        named = self._reduced([size if isinstance(size, int) else None for size in found.shape])
         stacked.type = found.reduction.outputs[0].type
         stacked.shape = ir.Shape([*named[:position], self._number(self._count), self._number(self._size), *named[position + 1 :]])
         joined = op.Reshape(stacked, self._vector(stacked, position, 2, [self._padded], len(named) + 1))
@@ -98,6 +96,12 @@ class _Chunks:
         kind = _THEN.get(found.reduction.op_type, found.reduction.op_type)
         (result,) = self._recorder.emit(kind, [whole, [position]], {"keepdims": int(self._keeps_dims)}, 1)
         return result
+
+    def _reduced(self, sizes: Sequence[int | None]) -> list[int | None]:
+        """The shape of the large tensor, or of a chunk, after the reduction of each chunk."""
+        if self._keeps_dims:
+            return [1 if axis in self._first_axes else size for axis, size in enumerate(sizes)]
+        return [size for axis, size in enumerate(sizes) if axis not in self._first_axes]
 
     @property
     def _keeps_dims(self) -> bool:
@@ -180,8 +184,13 @@ class _Chunks:
             given = [values.get(value, value) for value in node.inputs]
             if node is found.reduction and not self._kept:
                 given = [given[0], self._recorder.constant(list(self._first_axes))]
-            rank = len(found.shape) - (0 if node is not found.reduction or self._keeps_dims else len(self._first_axes))
-            made = Tensor(name=f"{prefix}_{number}", type=node.outputs[0].type, shape=ir.Shape([None] * rank))
+            sizes = [size if isinstance(size, int) else None for size in found.shape]
+            sizes[self._axis] = self._number(self._size)
+            made = Tensor(
+                name=f"{prefix}_{number}",
+                type=node.outputs[0].type,
+                shape=ir.Shape(self._reduced(sizes) if node is found.reduction else sizes),
+            )
             nodes.append(
                 ir.Node("", node.op_type, given, attributes=list(node.attributes.values()), outputs=[made], name=f"{prefix}_{number}")
             )

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from onnxplain import weights
-
 from .planning import Plan
 from .records import MemoryEstimate, Origin, Step, TensorSize
 from .shapes import Shapes
@@ -29,7 +27,7 @@ def estimate(model: ir.Model, sizes: Mapping[str, int]) -> MemoryEstimate:
         tensors=tuple(sorted((_tensor(value, shapes) for value in plan.present()), key=lambda each: -each.size)),
         steps=tuple(Step(live, origin_of(node)) for live, node in zip(plan.live, model.graph, strict=True)),
         sizes=dict(sizes),
-        weights=weights.total_bytes(model),
+        weights=sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value is not None),
         inputs=sum(shapes.bytes_of(value) or 0 for value in given),
         unknown=tuple(value.name or "" for value in shapes.unknown),
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+_PATH = 40
+"""The longest path that is shown as a whole, in characters."""
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -26,8 +28,9 @@ class Origin:
 
     @property
     def place(self) -> str:
-        """The most precise place that is known."""
-        return self.source or self.module or self.operator
+        """The line and the module, as far as they are known, or else the operator. Of a long path, the end counts."""
+        source = self.source if len(self.source) <= _PATH else f"...{self.source[-_PATH:]}"
+        return " in ".join(filter(None, (source, self.module))) or self.operator
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -77,6 +77,12 @@ class Shapes:
         return dict(zip(_values(self._model), known, strict=True))
 
 
+def dims_of(model: ir.Model) -> list[str]:
+    """The names of the dynamic dims of the inputs, those in expressions included."""
+    dims = (dim for value in model.graph.inputs for dim in value.shape or () if isinstance(dim, ir.SymbolicDim) and dim.value is not None)
+    return sorted({name for dim in dims for name in dim.free_symbols()})
+
+
 def bound(model: ir.Model, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
     """The sizes of the model's dynamic dims for inputs of these shapes.
 

@@ -1,0 +1,74 @@
+"""`onnxplain memory`: where the memory of a model's activations goes."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+
+import pytest
+from click.testing import CliRunner, Result
+
+import onnxplain
+from onnxplain.cli import main
+
+MODEL = """
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return (x[:, None] - x).exp().relu()
+
+def build():
+    return Net(), (torch.ones(512, 64),), None, {"x": {0: "rows"}}
+"""
+
+
+@pytest.fixture
+def net(folder: pathlib.Path) -> pathlib.Path:
+    (folder / "net.py").write_text(MODEL, encoding="utf-8")
+    return folder
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(main, ["memory", *args])
+
+
+def test_a_target_is_estimated_at_the_sizes_of_the_example(net: pathlib.Path) -> None:
+    result = run("net.py:build", "--plot", "plot.svg")
+    assert result.exit_code == 0, result.output
+    for text in ("128 MiB", "net.py:6", "rows=512", "rows**2"):
+        assert text in result.stdout
+    picture = (net / "plot.svg").read_text(encoding="utf-8")
+    assert picture.startswith("<?xml")
+    assert not list(net.glob("*.onnx"))
+
+
+def test_a_file_needs_sizes_for_its_dims(net: pathlib.Path) -> None:
+    export = CliRunner().invoke(main, ["export", "net.py:build", "-o", "net.onnx", "--report"])
+    assert export.exit_code == 0, export.output
+    assert "128 MiB" in (net / "net.md").read_text(encoding="utf-8")
+    assert "128 MiB" in CliRunner().invoke(main, ["report", ".sarif/Net.sarif"]).stdout
+    assert "2.00 MiB" in run("net.onnx", "--size", "rows=64").stdout
+    for wrong in ([], ["--size", "lines=4"], ["--size", "rows"], ["--size", "rows=64", "--input", "x=f32[4,4]"]):
+        assert run("net.onnx", *wrong).exit_code == 2
+    (net / "text.onnx").write_text("no model")
+    assert run("text.onnx").exit_code == 2
+
+
+def test_a_plot_needs_matplotlib_and_a_known_format(net: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("net.py:build", "--plot", "plot.nonsense").exit_code == 2
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    result = run("net.py:build", "--plot", "plot.png")
+    assert result.exit_code == 2
+    assert "onnxplain[plot]" in result.output
+
+
+def test_a_program_tells_its_memory_and_refuses_unknown_dims() -> None:
+    import torch
+
+    program = onnxplain.export(lambda x: x.exp().cos(), (torch.ones(4, 1024),), dynamic_shapes={"x": {0: "rows"}})
+    assert program.memory().peak == 2 * 4 * 1024 * 4
+    assert program.memory(rows=8).peak == 2 * 8 * 1024 * 4
+    for wrong in ({"lines": 3}, {"rows": -1}, {"rows": True}):
+        with pytest.raises(onnxplain.InvalidArgument):
+            program.memory(**wrong)
