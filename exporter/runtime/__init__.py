@@ -1,8 +1,20 @@
 """Runs exported models on torch tensors: in ONNX Runtime, in ONNX's reference evaluator, and beside eager PyTorch to compare the two."""
 
 from .options import ONNXRuntimeOptions
+from .profiling import Profile, ProfileRow, profile
 from .reference import run_reference
 from .sessions import MakeSession, run, session
 from .verification import Verification, verify
 
-__all__ = ["MakeSession", "ONNXRuntimeOptions", "Verification", "run", "run_reference", "session", "verify"]
+__all__ = [
+    "MakeSession",
+    "ONNXRuntimeOptions",
+    "Profile",
+    "ProfileRow",
+    "Verification",
+    "profile",
+    "run",
+    "run_reference",
+    "session",
+    "verify",
+]
