@@ -41,6 +41,7 @@ class Built:
         args: Positional example inputs.
         kwargs: Keyword example inputs.
         other: Other values of the same shapes.
+        sized: Makes inputs in given sizes, such as `sized(batch=3)`.
         resized: Other values in other sizes of the dynamic dims. The last is a batch of one, which captured graphs often get wrong.
     """
 
@@ -48,6 +49,7 @@ class Built:
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     other: Inputs
+    sized: Callable[..., Inputs]
     resized: tuple[Inputs, ...]
 
 
@@ -97,7 +99,7 @@ def _built(model: nn.Module, inputs: Callable[..., Inputs], *sizes: Mapping[str,
     """`model` with inputs of the default sizes, twice, and of the other `sizes`."""
     randomize(model)
     example = inputs()
-    return Built(model.eval(), example.args, example.kwargs, inputs(), tuple(inputs(**size) for size in sizes))
+    return Built(model.eval(), example.args, example.kwargs, inputs(), inputs, tuple(inputs(**size) for size in sizes))
 
 
 @torch.no_grad()

@@ -1,0 +1,63 @@
+"""The estimated peak of activations beside the one that ONNX Runtime reaches, for the architectures of the tests in larger sizes.
+
+`cd tests && python -m benchmarks.activations [NAME...]` prints a table. Linux only.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+import tempfile
+
+import measured_memory
+import numpy as np
+import zoo
+
+import onnxplain
+from onnxplain.memory import bound, estimate
+
+SIZES = {
+    "mlp": {"rows": 1_000_000},
+    "lstm": {"batch": 20_000},
+    "transformer_encoder": {"batch": 256, "sequence": 64},
+    "monai_highresnet": {"batch": 1, "depth": 64, "height": 64, "width": 64},
+    "monai_unet": {"batch": 8, "height": 256, "width": 256},
+    "bert": {"batch": 512, "sequence": 32},
+    "gpt2": {"batch": 512, "sequence": 32},
+    "llama": {"batch": 256, "sequence": 64},
+    "t5": {"batch": 256, "sequence": 48, "target": 32},
+    "vit": {"batch": 1024},
+    "clip": {"texts": 512, "images": 512, "sequence": 32},
+    "whisper": {"batch": 512, "target": 32},
+    "diffusers_unet": {"batch": 16, "height": 32, "width": 32, "sequence": 16},
+}
+"""The sizes of the inputs: activations of tens of MiB, beside which nothing else counts."""
+
+
+def measure(case: zoo.Case, path: pathlib.Path) -> tuple[int, int, int]:
+    """The bytes of the estimate, and those measured with ONNX Runtime's graph optimizer and without."""
+    built = case.build()
+    program = onnxplain.export(built.model, built.args, path, kwargs=built.kwargs, dynamic_shapes=case.dynamic)
+    names = [value.name or "" for value in program.model.graph.inputs]
+    large, small = (
+        {name: tensor.numpy() for name, tensor in zip(names, inputs.tensors, strict=True)}
+        for inputs in (built.sized(**SIZES[case.name]), built.other)
+    )
+    shapes = {name: array.shape for name, array in large.items()}
+    peak = estimate(program.model, bound(program.model, shapes)).peak
+    with_, without = (measured_memory.peak_of(path, large, small, optimized=optimized) for optimized in (True, False))
+    return peak, with_, without
+
+
+def main(names: list[str]) -> None:
+    print(f"{'model':20} {'estimate':>9} {'measured':>9} {'':>5} {'unoptimized':>11}")  # noqa: T201  a table for people
+    for case in zoo.CASES:
+        if names and case.name not in names:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            peak, with_, without = np.array(measure(case, pathlib.Path(folder) / "model.onnx")) / 2**20
+        print(f"{case.name:20} {peak:9.1f} {with_:9.1f} {peak / with_ - 1:+5.0%} {without:11.1f} {peak / without - 1:+5.0%}")  # noqa: T201  as above
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
