@@ -13,6 +13,9 @@ from .level import Level
 from .location import Location
 from .options import DiagnosticOptions
 
+URI = "https://github.com/onnxplain/onnxplain"
+"""The project's page, which logs refer to."""
+
 PROFILE = "profile.txt"
 """Name of the attachment that lists the functions in which the export spent its time."""
 

@@ -19,6 +19,7 @@ import torch
 
 from onnxplain.diagnostics import (
     PROFILE,
+    URI,
     Confidence,
     DiagnosticContext,
     DiagnosticOptions,
@@ -70,9 +71,6 @@ from .request import (
 from .signals import orderly_end
 from .source import call_sites, locations
 from .storage import checked_path
-
-URI = "https://github.com/onnxplain/onnxplain"
-"""The project's page, which logs refer to."""
 
 _OLD = {
     "training": "call model.train() or model.eval() before the export",

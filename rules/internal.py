@@ -118,3 +118,120 @@ class ExportCutShort(Rule, id="OXP0002", level=Level.ERROR, history=[Added("0.2.
 
     message = "The export was cut short in the stage '{stage}': '{reason}'."
     volatile = ("stage", "reason")
+
+
+class WorkerEnded(Rule, id="OXP0003", level=Level.ERROR, history=[Added("0.2.0")]):
+    """The process in which `onnxplain triage` exported a model ended before the export was done.
+
+    What happened:
+        `onnxplain triage` exports each model in a process of its own, and holds it to limits of time and memory. This process crashed (a
+        segmentation fault in a kernel, `os._exit`), something killed it, or it was beyond a limit. The other models went on.
+
+    Why it matters:
+        The model has no result, and the list of its findings may be incomplete. The notes name those that the export had found before.
+
+    How to fix it:
+        1. After a time limit, look at the line that ran: it may never end. If it does end, raise `--time-limit`.
+        2. After a memory limit, raise `--memory-limit` or lower `--jobs`, or build the model in `onnxplain.enable_fake_mode()`. The signal
+           SIGKILL often means that the system itself had no memory left.
+        3. After a crash, read what the process printed: the file beside the log that ends with `.txt`. Look for a custom kernel that your
+           model calls.
+
+    Example:
+        ```python
+        import os
+        import pathlib
+        import types
+
+        import torch
+
+        from onnxplain.cli import main
+        from onnxplain.diagnostics import read_log
+
+
+        class Stops(torch.nn.Module):
+            def forward(self, x):  # OXP0003
+                os._exit(3)
+
+
+        def build():
+            return Stops(), (torch.ones(3),)
+
+
+        if __name__ != "program":  # The process of the model imports this file, program.py, as a module.
+            main(["triage", "program.py"], standalone_mode=False)
+            program = types.SimpleNamespace(diagnostics=read_log(pathlib.Path("triage/logs/program_build.sarif")))
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Double(torch.nn.Module):
+            def forward(self, x):
+                return x * 2
+
+
+        program = onnxplain.export(Double(), (torch.ones(3),))
+        ```
+    """
+
+    stage: str
+    cause: str
+
+    message = "The process of the export ended in the stage '{stage}': '{cause}'."
+    volatile = ("stage",)
+
+
+class TargetNotLoaded(Rule, id="OXP0004", level=Level.ERROR, history=[Added("0.2.0")]):
+    """A target of `onnxplain triage` gave no model that could be exported.
+
+    What happened:
+        The file or module of the target could not be imported, it lacks the name, its function raised an exception, or it returned
+        something other than a model with its example inputs. The other models went on.
+
+    Why it matters:
+        Nothing is known about the model.
+
+    How to fix it:
+        1. Run `onnxplain export` with the same target, which shows more of the error.
+        2. Let the target be a module or its class, or a function that returns a module or `(model, args, kwargs, dynamic_shapes)`.
+
+    Example:
+        ```python
+        import pathlib
+        import types
+
+        from onnxplain.cli import main
+        from onnxplain.diagnostics import read_log
+
+
+        def build():
+            raise LookupError("no such layer")  # OXP0004
+
+
+        if __name__ != "program":  # The process of the model imports this file, program.py, as a module.
+            main(["triage", "program.py"], standalone_mode=False)
+            program = types.SimpleNamespace(diagnostics=read_log(pathlib.Path("triage/logs/program_build.sarif")))
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Double(torch.nn.Module):
+            def forward(self, x):
+                return x * 2
+
+
+        program = onnxplain.export(Double(), (torch.ones(3),))
+        ```
+    """
+
+    error: str
+
+    message = "There is no model to export: '{error}'."

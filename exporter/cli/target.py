@@ -12,7 +12,7 @@ import inspect
 import pathlib
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import click
@@ -49,7 +49,7 @@ class Target:
     definition: Location | None
 
 
-def load(source: str, name: str, *, with_inputs: bool = False) -> Target:
+def load(source: str, name: str, *, arguments: Mapping[str, Any] | None = None, with_inputs: bool = False) -> Target:
     """Loads `name` from `source`, the path of a Python file or the name of a module, and calls it if it is a function.
 
     With inputs from elsewhere, the target needs none, and a function that takes arguments is itself the model.
@@ -64,7 +64,7 @@ def load(source: str, name: str, *, with_inputs: bool = False) -> Target:
     with users_code(f"{target} could not be looked at"):
         value = _lookup(module, source, name)
         if not isinstance(value, torch.nn.Module | torch.export.ExportedProgram) and callable(value):
-            value = value if with_inputs and _takes_arguments(value) else _call(value, target)
+            value = value if with_inputs and _takes_arguments(value) else _call(value, target, arguments or {})
         if not process.is_here:
             raise TargetError(f"{target} has forked this process, and the command goes on only in the one that began it.")
         return _checked(value, target, _definition(module, name), with_inputs=with_inputs)
@@ -103,15 +103,19 @@ def _lookup(module: types.ModuleType, source: str, name: str) -> Any:
     return value
 
 
-def _call(function: Any, target: str) -> Any:
+def _call(function: Any, target: str, arguments: Mapping[str, Any]) -> Any:
     try:
-        inspect.signature(function).bind()
+        inspect.signature(function).bind(**arguments)
     except TypeError as error:
-        raise TargetError(f"onnxplain calls {target} without arguments: {error}.") from error
+        raise TargetError(f"onnxplain calls {target} with{_told_arguments(arguments)}: {error}.") from error
     except ValueError:
         pass  # Functions written in C may have no signature.
     with users_code(f"{target} raised an exception"):
-        return function()
+        return function(**arguments)
+
+
+def _told_arguments(arguments: Mapping[str, Any]) -> str:
+    return f" the arguments {', '.join(arguments)}" if arguments else "out arguments"
 
 
 def _takes_arguments(value: Any) -> bool:

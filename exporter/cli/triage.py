@@ -1,0 +1,210 @@
+"""`onnxplain triage`: exports many models, and tells which fixes unblock the most of them."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import pathlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+from onnxplain.diagnostics import SARIF_PROFILES, DiagnosticOptions, Span, shown_path, visible, visible_lines, write_file
+from onnxplain.triage import (
+    LIBRARIES,
+    Limits,
+    Loaded,
+    Options,
+    Target,
+    Triage,
+    Triaged,
+    TriageError,
+    Verdict,
+    cores,
+    memory,
+    models,
+    names_in,
+    run_here,
+    to_lines,
+    to_markdown,
+)
+from onnxplain.triage import targets as found_targets
+
+from . import rule_ids, settings
+from .export import complete_files
+from .nearest import Choice
+
+_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[KMGT]?)i?B?", re.IGNORECASE)
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_STYLES = {"exported": "label", "failed": "error", "not loaded": "error"}
+
+
+def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """Bytes."""
+    if value is None:
+        return None
+    found = _SIZE.fullmatch(value.strip())
+    if found is None:
+        raise click.BadParameter(f"expected a size such as 4GB or 500MB, got {value!r}.", ctx, param)
+    if memory() is None:
+        raise click.BadParameter("this system does not tell how much memory a process uses.", ctx, param)
+    return int(float(found["number"]) * _UNITS[found["unit"].upper()])
+
+
+@click.command(
+    "triage",
+    epilog="""\b
+    Exit codes:
+      0    every model was exported
+      1    some models were not exported, or a file could not be written
+      2    wrong usage: a target stands for no model, or the folder cannot be used
+      130  interrupted; 143 and 129 after the signals SIGTERM and SIGHUP. The same command goes on where this one ended.""",
+)
+@click.argument("targets", metavar="TARGET...", nargs=-1, required=True)
+@click.option(
+    "-o",
+    "--output",
+    "folder",
+    metavar="FOLDER",
+    type=click.Path(file_okay=False, path_type=pathlib.Path),
+    default="triage",
+    show_default=True,
+    shell_complete=complete_files,
+    help="The folder for logs, summary and database.",
+)
+@click.option("--jobs", type=click.IntRange(min=1), show_default="the number of cores", help="Export so many models at a time.")
+@click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), default=300, show_default=True, help="Seconds for each model.")
+@click.option(
+    "--memory-limit",
+    metavar="SIZE",
+    callback=_size,
+    show_default="that of the machine, divided by --jobs",
+    help="Memory for each model, such as 4GB.",
+)
+@click.option("--dynamic", "with_dynamic", is_flag=True, help="Export each model a second time, with every dim dynamic.")
+@click.option("--again", is_flag=True, help="Also export models that have not changed. Findings that differ then are flaky.")
+@click.option("--opset", type=int, metavar="N", show_default="20", help="The ONNX opset version.")
+@click.option(
+    "--strategy",
+    "strategies",
+    type=Choice(Options.strategies),
+    default=Options.strategies,
+    multiple=True,
+    help="How to capture the models, as in `onnxplain export`.",
+)
+@click.option("--verify/--no-verify", default=False, help="Compare ONNX Runtime's outputs with PyTorch's.")
+@click.option("--optimize/--no-optimize", default=True, show_default=True, help="Optimize the ONNX graph.")
+@click.option("--try-fixes/--no-try-fixes", default=True, show_default=True, help="Run failing models again to try fixes.")
+@click.option(
+    "--control-flow",
+    type=Choice(("rewrite", "libraries", "report")),
+    default="rewrite",
+    show_default=True,
+    help="Where loops and branches that stop the export are rewritten, as in `onnxplain export`.",
+)
+@click.option(
+    "--sarif-profile", type=Choice(SARIF_PROFILES), default="full", show_default=True, help="What the logs hold, as in `onnxplain export`."
+)
+@click.option("--select", metavar="RULE[,RULE]", callback=rule_ids.prefixes, multiple=True, help="Report only these rules.")
+@click.option("--ignore", metavar="RULE[,RULE]", callback=rule_ids.prefixes, multiple=True, help="Do not report these rules.")
+@click.option("--level", "levels", metavar="RULE=LEVEL", callback=rule_ids.levels, multiple=True, help="Report RULE at this level.")
+@click.option("--warnings-as-errors/--no-warnings-as-errors", default=False, help="Report warnings as errors; they fail the export.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    targets: tuple[str, ...],
+    folder: pathlib.Path,
+    jobs: int | None,
+    time_limit: float,
+    memory_limit: int | None,
+    with_dynamic: bool,
+    again: bool,
+    **_: Any,
+) -> None:
+    """Export every model of each TARGET, and tell which fixes unblock the most of them.
+
+    TARGET is a file, a folder or a glob (its functions build*, or those that :NAME names, with * as well), package.module:NAME, a list of
+    models (.toml), or a pattern of a library: timm:resnet*, torchvision:resnet18, hf:LlamaConfig. Models of libraries get random weights,
+    those of hf small sizes.
+
+    Each model has its own process: whatever it does, the others go on. A model that has not changed since an earlier run is not exported
+    again. FOLDER holds a log and the output of each model (logs/), all logs together (triage-1.sarif, ...), and summary.md, the summary
+    for a job. `onnxplain gate FOLDER` and `onnxplain baseline accept FOLDER` take it as their LOG.
+    """
+    workers = cores() if jobs is None else jobs
+    whole = memory()
+    limits = Limits(time_limit, memory_limit or (None if whole is None else whole // workers))
+    command_line = ctx.meta["onnxplain.command_line"]
+    try:
+        chosen = models(found_targets(targets, names_in), functools.partial(_options, ctx), dynamic=with_dynamic)
+        engine = functools.partial(run_here, workers=workers, loader=_load, command_line=command_line)
+        show = _Progress(len(chosen)).show
+        triaged = Triage(chosen, folder, limits, engine, command_line, again).run(show)
+        _finish(triaged, folder)
+    except TriageError as error:
+        raise click.UsageError(str(error)) from error
+    except OSError as error:
+        raise click.ClickException(f"{visible(str(error.filename))} cannot be written: {error.strerror}") from error
+    ctx.exit(0 if triaged.succeeded else 1)
+
+
+def _options(ctx: click.Context, target: Target) -> Options:
+    """The options for a target: those of the command, and those of the settings around its file."""
+    found = settings.settled(ctx, {} if target.source in LIBRARIES else settings.for_export(target.source))
+    try:
+        diagnostics = DiagnosticOptions(
+            warnings_as_errors=found["warnings_as_errors"], levels=found["levels"], select=found["select"], ignore=found["ignore"]
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    names = ("opset", "strategies", "optimize", "verify", "try_fixes", "control_flow", "sarif_profile")
+    return Options(**{name: found[name] for name in names}, diagnostics=diagnostics)
+
+
+def _load(source: str, attribute: str, arguments: Mapping[str, Any]) -> Loaded:
+    """Loads a model, in the process that exports it."""
+    from .target import load
+
+    return load(source, attribute, arguments=arguments)
+
+
+class _Progress:
+    """A line for each model that comes to its end."""
+
+    def __init__(self, models: int) -> None:
+        from onnxplain.diagnostics.console import make_console
+
+        self._console = make_console()
+        self._numbers = itertools.count(1)
+        self._models = models
+
+    def show(self, verdict: Verdict) -> None:
+        """Prints the verdict on a model."""
+        from onnxplain.diagnostics.console import show_lines
+
+        show_lines([[*self._spans(verdict)]], self._console)
+
+    def _spans(self, verdict: Verdict) -> Iterator[Span]:
+        yield f"{verdict.outcome:<14}", _STYLES.get(verdict.outcome, "error")
+        yield visible(f"{verdict.name}  {verdict.seconds:.1f} s"), ""
+        failing = [finding for finding in verdict.findings if finding.fails]
+        if failing:
+            more = f" and {len(failing) - 1} more" if len(failing) > 1 else ""
+            yield visible(f"  {failing[0].rule}: {failing[0].message}{more}"), "faint"
+
+
+def _finish(triaged: Triaged, folder: pathlib.Path) -> None:
+    """Writes the summary, and prints it with the files."""
+    from onnxplain.diagnostics.console import make_console, show_lines
+
+    write_file(folder / "summary.md", to_markdown(triaged))
+    console = make_console()
+    show_lines([[], *to_lines(triaged)], console)
+    files = [("summary", folder / "summary.md"), ("logs", folder / "logs")]
+    show_lines(([(f"  {what:<8}", "label"), (visible(shown_path(str(path))), "place")] for what, path in files), console)
+    several = "" if len(triaged.merged) < 2 else f" to {triaged.merged[-1].name}: GitHub takes 20 runs and 25,000 results in a file"
+    for path in triaged.merged[:1]:
+        show_lines([[("  sarif   ", "label"), (visible_lines(shown_path(str(path)) + several), "place")]], console)

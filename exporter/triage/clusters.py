@@ -1,0 +1,56 @@
+"""Findings of the same cause across models."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+from .verdicts import Finding, Verdict
+
+
+@dataclasses.dataclass(frozen=True)
+class Cluster:
+    """Failing findings of one rule with one cause.
+
+    Attributes:
+        rule: The rule's id.
+        title: The rule's name.
+        cause: The operator, the line, or what ended the process.
+        models: The models that it blocks, the smallest first.
+        alone: How many of them nothing else blocks.
+        message: The message for the smallest model.
+    """
+
+    rule: str
+    title: str
+    cause: str
+    models: tuple[str, ...]
+    alone: int
+    message: str
+
+    @property
+    def smallest(self) -> str:
+        """The model with the fewest weights, of these the fastest."""
+        return self.models[0]
+
+
+def clusters(verdicts: Iterable[Verdict]) -> list[Cluster]:
+    """The clusters, those that block the most models first."""
+    found: dict[tuple[str, str], dict[str, tuple[Verdict, Finding]]] = {}
+    blocked: dict[str, set[tuple[str, str]]] = {}
+    for verdict in verdicts:
+        for finding in verdict.findings:
+            if finding.fails:
+                cause = (finding.rule, finding.cause)
+                found.setdefault(cause, {}).setdefault(verdict.name, (verdict, finding))
+                blocked.setdefault(verdict.name, set()).add(cause)
+    made = [_cluster(cause, [*of_cause.values()], blocked) for cause, of_cause in found.items()]
+    return sorted(made, key=lambda each: (-len(each.models), -each.alone, each.rule, each.cause))
+
+
+def _cluster(cause: tuple[str, str], members: list[tuple[Verdict, Finding]], blocked: dict[str, set[tuple[str, str]]]) -> Cluster:
+    # NOTE: a model whose weights are not known did not come far.
+    members = sorted(members, key=lambda each: (not each[0].weights, each[0].weights, each[0].seconds, each[0].name))
+    names = tuple(verdict.name for verdict, _ in members)
+    first = members[0][1]
+    return Cluster(first.rule, first.title, cause[1], names, sum(len(blocked[name]) == 1 for name in names), first.message)

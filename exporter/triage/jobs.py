@@ -1,0 +1,123 @@
+"""What passes between the parts of a triage: the models, how to export them, within which limits, and how their processes ended."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, Protocol
+
+from onnxplain.diagnostics import DiagnosticOptions, SarifProfile
+
+
+class TriageError(Exception):
+    """A triage cannot begin or go on; the message says why."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """How to export a model. The attributes are arguments of `onnxplain.export`."""
+
+    opset: int | None = None
+    strategies: tuple[str, ...] = ("non-strict", "strict", "draft")
+    optimize: bool = True
+    verify: bool = False
+    try_fixes: bool = True
+    control_flow: Literal["rewrite", "libraries", "report"] = "rewrite"
+    sarif_profile: SarifProfile = "full"
+    diagnostics: DiagnosticOptions = dataclasses.field(default_factory=DiagnosticOptions)
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """A model to export.
+
+    Attributes:
+        name: Its name in logs, which no other model of the triage has.
+        file: The name of its files, without a suffix. No other model has it, whatever the case of its letters.
+        source: A Python file, a module, or one of the libraries of `libraries.LIBRARIES`.
+        attribute: What to load from there.
+        arguments: What to call it with, as JSON.
+        dynamic: Whether every dim is dynamic.
+        options: How to export it.
+    """
+
+    name: str
+    file: str
+    source: str
+    attribute: str
+    arguments: Mapping[str, Any]
+    dynamic: bool
+    options: Options
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """What one model may use: seconds of wall-clock time, and bytes of memory (None where the system does not tell it)."""
+
+    seconds: float
+    memory: int | None
+
+
+class Loaded(Protocol):
+    """A model and its example inputs. The attributes are arguments of `onnxplain.export`."""
+
+    @property
+    def model(self) -> Any: ...  # noqa: D102  the class describes them
+    @property
+    def args(self) -> Any: ...  # noqa: D102
+    @property
+    def kwargs(self) -> Any: ...  # noqa: D102
+    @property
+    def dynamic_shapes(self) -> Any: ...  # noqa: D102
+    @property
+    def definition(self) -> Any: ...  # noqa: D102
+
+
+Loader = Callable[[str, str, Mapping[str, Any]], Loaded]
+"""Loads a model: `(source, attribute, arguments)`."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Files:
+    """The files of a model, all absolute: a model may change the current folder.
+
+    Attributes:
+        log: The SARIF log.
+        output: What it prints.
+        facts: What its worker tells about it.
+    """
+
+    log: pathlib.Path
+    output: pathlib.Path
+    facts: pathlib.Path
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A model with its files."""
+
+    model: Model
+    files: Files
+
+
+Cause = Literal["exit", "signal", "the time limit", "the memory limit", "the end of its parent process"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Ended:
+    """How the process of a model ended.
+
+    Attributes:
+        name: The name of the model.
+        cause: What ended it.
+        number: The exit code or the signal.
+        seconds: How long it ran.
+        memory: The most memory that it used, in bytes; 0 if unknown.
+    """
+
+    name: str
+    cause: Cause
+    number: int
+    seconds: float
+    memory: int

@@ -1,0 +1,130 @@
+"""The engine on this machine: keeps a host running until each model has had its worker."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import importlib
+import multiprocessing
+import os
+import pathlib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from multiprocessing.connection import Connection
+
+from . import worker
+from .host import Began, Unable, serve
+from .jobs import Ended, Job, Limits, Loader, TriageError
+from .libraries import LIBRARIES
+
+_NO_LIMIT = 2**60
+"""Control groups without a limit tell a number beyond this one, or "max"."""
+
+_PATIENCE = 5.0
+"""Seconds that a host has to end its workers."""
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def memory() -> int | None:
+    """Bytes of memory that this process may use; None where the system does not tell what a process uses."""
+    if not pathlib.Path("/proc/self/statm").exists():
+        return None
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with contextlib.suppress(OSError, ValueError):
+            limits.append(int(pathlib.Path(file).read_text(encoding="ascii")))
+    return min(limit for limit in limits if limit < _NO_LIMIT)
+
+
+def run_here(jobs: Sequence[Job], limits: Limits, workers: int, loader: Loader, command_line: str) -> Iterator[Ended]:
+    """Runs each job, and yields how it ended, in the order of their ends.
+
+    A model may kill the host. The models that ran then run again, one at a time, which shows the one that does it.
+
+    Raises:
+        TriageError: The system cannot fork processes, or torch cannot be imported.
+    """
+    if "fork" not in multiprocessing.get_all_start_methods():
+        raise TriageError(
+            "onnxplain triage forks processes, which this system cannot do. It runs on Linux and macOS, and in WSL on Windows."
+        )
+    waiting = {job.model.name: job for job in jobs}
+    suspects: dict[str, Job] = {}
+    while waiting:
+        batch, count = (suspects, 1) if suspects else (waiting, workers)
+        running: dict[str, Job] = {}
+        for message in _hosted([*batch.values()], limits, count, loader, command_line):
+            if isinstance(message, Ended):
+                waiting.pop(message.name)
+                running.pop(message.name)
+                yield message
+            else:
+                running[message.name] = waiting[message.name]
+        if not running and any(name in waiting for name in batch):
+            raise TriageError("The process that imports torch ended before it ran a model: out of memory, or something killed it.")
+        if count == 1:
+            for name in running:
+                waiting.pop(name)
+                yield Ended(name, "the end of its parent process", 0, 0.0, 0)
+        suspects = {name: job for name, job in (suspects if count == 1 else running).items() if name in waiting}
+
+
+def _hosted(jobs: Sequence[Job], limits: Limits, workers: int, loader: Loader, command_line: str) -> Iterator[Began | Ended]:
+    """What a new host tells of its workers, until it ends. It ends when the caller goes away."""
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe()
+    threads = max(1, cores() // workers)
+    libraries = {LIBRARIES[job.model.source] for job in jobs if job.model.source in LIBRARIES}
+    serving = functools.partial(
+        serve,
+        jobs,
+        limits,
+        workers,
+        prepare=functools.partial(_prepare, libraries, warm=len(jobs) > workers),
+        run=functools.partial(worker.run, loader=loader, threads=threads, command_line=command_line),
+    )
+    host = context.Process(target=_host, args=(here, there, serving))
+    host.start()
+    there.close()
+    try:
+        # NOTE: the other end closes when the host ends, since no worker has it.
+        with contextlib.suppress(EOFError, ConnectionResetError):
+            while True:
+                message = here.recv()
+                if isinstance(message, Unable):
+                    raise TriageError(f"No model can be exported: {message.message}")
+                yield message
+    finally:
+        here.close()
+        host.join(_PATIENCE)
+        host.kill()
+        host.join()
+
+
+def _host(other: Connection, connection: Connection, serve: Callable[[Connection], None]) -> None:
+    # NOTE: the fork has copied the end of the command. With the copy open, this process would not see that the command is gone.
+    other.close()
+    serve(connection)
+
+
+def _prepare(libraries: Collection[str], *, warm: bool) -> None:
+    """Imports what all workers need. Two small exports load what an export needs only once in a process."""
+    import torch
+
+    import onnxplain
+
+    torch.set_num_threads(1)
+    for name in libraries:
+        # NOTE: each model of the library tells why it cannot be imported.
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+    if warm:
+        for dynamic_shapes in (None, True):
+            onnxplain.export(torch.nn.Linear(2, 2), (torch.ones(2, 2),), dynamic_shapes=dynamic_shapes)
+    worker.homes()
+    # NOTE: a collection in a worker would copy the memory that it shares with the host.
+    gc.freeze()

@@ -1,0 +1,95 @@
+"""A triage from its models to its report. It exports only what has changed, and keeps each verdict as soon as it is there."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import pathlib
+from collections.abc import Callable, Iterator, Sequence
+
+from . import freshness, merged
+from .clusters import Cluster, clusters
+from .folder import Folder
+from .freshness import Facts
+from .jobs import Ended, Job, Limits, Model
+from .state import Known, State
+from .verdicts import Verdict, conclude
+
+Engine = Callable[[Sequence[Job], Limits], Iterator[Ended]]
+"""Runs jobs, and yields how each ended."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Triaged:
+    """What a triage found.
+
+    Attributes:
+        verdicts: One for each model, in the order of the models.
+        exported_now: How many of them this run made; those of the others are still valid.
+        clusters: The causes, those that block the most models first.
+        flaky: The models and fingerprints of failing findings that come and go.
+        merged: The files with the logs of all models.
+    """
+
+    verdicts: tuple[Verdict, ...]
+    exported_now: int
+    clusters: tuple[Cluster, ...]
+    flaky: frozenset[tuple[str, str]]
+    merged: tuple[pathlib.Path, ...]
+
+    @property
+    def succeeded(self) -> bool:
+        """True if every model was exported."""
+        return all(verdict.outcome == "exported" for verdict in self.verdicts)
+
+
+@dataclasses.dataclass(frozen=True)
+class Triage:
+    """What to triage, and how.
+
+    Attributes:
+        models: The models.
+        folder: Where everything goes.
+        limits: What each model may use.
+        engine: What runs the exports.
+        command_line: The command, for the logs.
+        again: Whether models that have not changed are exported as well.
+    """
+
+    models: Sequence[Model]
+    folder: pathlib.Path
+    limits: Limits
+    engine: Engine
+    command_line: str
+    again: bool = False
+
+    def run(self, told: Callable[[Verdict], None]) -> Triaged:
+        """Exports the models that have changed. Calls `told` with the verdict on each.
+
+        Raises:
+            TriageError: The folder cannot be used, or no model can be exported.
+            OSError: A file cannot be written.
+        """
+        with Folder(self.folder) as folder, contextlib.closing(State(folder.path)) as state:
+            state.list_models([model.name for model in self.models])
+            known = {} if self.again else state.last()
+            jobs = {model.name: Job(model, folder.files(model)) for model in self.models if not self._is_fresh(model, known)}
+            for job in jobs.values():
+                for file in dataclasses.astuple(job.files):
+                    file.unlink(missing_ok=True)
+            for ended in self.engine([*jobs.values()], self.limits) if jobs else ():
+                job = jobs[ended.name]
+                verdict = conclude(job, ended, self.limits, self.command_line)
+                facts = Facts.read(job.files.facts)
+                state.add(verdict, facts, self._key(job.model, facts, verdict))
+                told(verdict)
+            verdicts = tuple(each.verdict for each in state.last().values())
+            files = tuple(merged.write((verdict.log for verdict in verdicts), folder.path))
+            return Triaged(verdicts, len(jobs), tuple(clusters(verdicts)), state.flaky(), files)
+
+    def _is_fresh(self, model: Model, known: dict[str, Known]) -> bool:
+        found = known.get(model.name)
+        return found is not None and found.verdict.log.is_file() and found.key == self._key(model, found.facts, found.verdict)
+
+    def _key(self, model: Model, facts: Facts, verdict: Verdict) -> str:
+        return freshness.key(model, facts, self.limits if verdict.outcome in ("out of time", "out of memory") else None)

@@ -1,0 +1,210 @@
+"""What became of a model, read from its log. A process that left no complete log gets one here."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib.metadata
+import json
+import pathlib
+import signal
+import urllib.parse
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
+
+from onnxplain.diagnostics import (
+    URI,
+    Confidence,
+    DiagnosticContext,
+    Evidence,
+    ExportFailed,
+    Fix,
+    Log,
+    Rule,
+    Tool,
+    UnreadableLog,
+    integer,
+    opened_sarif,
+    present_results,
+    read_log,
+    sarif,
+    string,
+)
+from onnxplain.rules import ExportCutShort, InternalError, TargetNotLoaded, WorkerEnded
+
+from .jobs import Ended, Job, Limits
+
+Outcome = Literal["exported", "failed", "not loaded", "crashed", "out of time", "out of memory"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+_BY_CAUSE: Mapping[str, Outcome] = {"the time limit": "out of time", "the memory limit": "out of memory"}
+_WAYS_OUT: Mapping[str, str] = {
+    "the time limit": "Look at the line that ran: it may never end. If it does end, raise `--time-limit`.",
+    "the memory limit": "Raise `--memory-limit` or lower `--jobs`, or build the model in `onnxplain.enable_fake_mode()`.",
+}
+_AFTER_A_CRASH = "Read what the process printed, in the file beside the log that ends with `.txt`, and look for a custom kernel."
+_NAME = "onnxplain/v1"
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """A finding of a model's log.
+
+    Attributes:
+        rule: The rule's id.
+        title: The rule's name.
+        level: Its level.
+        fails: Whether the export failed because of it.
+        fingerprint: What recognizes it in another log of the model.
+        message: Its message.
+        cause: What findings of other models with the same cause share: an operator, a line, or what ended the process.
+    """
+
+    rule: str
+    title: str
+    level: str
+    fails: bool
+    fingerprint: str
+    message: str
+    cause: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """What became of a model.
+
+    Attributes:
+        name: Its name.
+        outcome: Whether it was exported, and if not, how its export ended.
+        seconds: How long its process ran.
+        memory: The most memory that it used, in bytes; 0 if unknown.
+        weights: The number of its weights; 0 if unknown.
+        findings: The findings of its log that no comment suppresses.
+        log: The log.
+    """
+
+    name: str
+    outcome: Outcome
+    seconds: float
+    memory: int
+    weights: int
+    findings: tuple[Finding, ...]
+    log: pathlib.Path
+
+
+def conclude(job: Job, ended: Ended, limits: Limits, command_line: str) -> Verdict:
+    """What became of a model whose process has ended. Without a complete log, it writes one that says how the process ended."""
+    try:
+        with opened_sarif(job.files.log) as document:
+            complete = "onnxplain/unfinished" not in document["runs"][0]["properties"]
+    except UnreadableLog:
+        complete = False
+    if not complete:
+        _write_ended(job, ended, limits, command_line)
+    with opened_sarif(job.files.log) as document:
+        run = document["runs"][0]
+        findings = tuple(_finding(run, result) for result in present_results(run) if not result.get("suppressions") or _blocks(result))
+        succeeded = run["invocations"][0]["executionSuccessful"] is True
+    rules = {each.rule for each in findings if each.fails}
+    outcome: Outcome = "exported" if succeeded else "not loaded" if TargetNotLoaded.id in rules else "failed"
+    if not complete:
+        outcome = _BY_CAUSE.get(ended.cause, "crashed")
+    return Verdict(ended.name, outcome, ended.seconds, ended.memory, _weights(job.files.facts), findings, job.files.log)
+
+
+def not_loaded(job: Job, error: str, cause: BaseException, place: Evidence, command_line: str) -> None:
+    """Writes the log of a model that could not be loaded."""
+    context = _context(job, command_line)
+    with contextlib.suppress(ExportFailed), context.stage("load"):
+        raise context.fail(TargetNotLoaded(error=error), at=place, cause=cause)
+    sarif.write(context.log(), job.files.log, profile=job.model.options.sarif_profile)
+
+
+def _write_ended(job: Job, ended: Ended, limits: Limits, command_line: str) -> None:
+    """Writes the log of a model whose process has ended before it wrote the whole log. It tells what the journal holds."""
+    context = _context(job, command_line)
+    stage, place, notes = "load", Evidence(), [_used(ended, limits)]
+    if (journal := _journal(job.files.log)) is not None:
+        context.environment.update(journal.environment)
+        stage = next((each.name for each in reversed(journal.stages) if not each.completed), "capture")
+        for finding in journal.findings:
+            if finding.rule.id == ExportCutShort.id:
+                place = Evidence(finding.location, finding.stack)
+            else:
+                notes.append(f"Before, the export had found {finding.rule.id}: {finding.message}")
+    with contextlib.suppress(ExportFailed), context.stage(stage):
+        fix = Fix(_WAYS_OUT.get(ended.cause, _AFTER_A_CRASH), Confidence.GUESS)
+        raise context.fail(WorkerEnded(stage=stage, cause=_cause(ended)), at=place, notes=notes, fixes=[fix])
+    sarif.write(context.log(), job.files.log, profile=job.model.options.sarif_profile)
+
+
+def _journal(log: pathlib.Path) -> Log | None:
+    with contextlib.suppress(UnreadableLog):
+        return read_log(log)
+    return None
+
+
+def _cause(ended: Ended) -> str:
+    if ended.cause == "signal":
+        with contextlib.suppress(ValueError):
+            return signal.Signals(ended.number).name
+        return f"signal {ended.number}"
+    return f"exit code {ended.number}" if ended.cause == "exit" else ended.cause
+
+
+def _used(ended: Ended, limits: Limits) -> str:
+    memory = "" if limits.memory is None else f" of {_gigabytes(limits.memory)}"
+    return f"The process ran for {ended.seconds:.1f} s of {limits.seconds:.0f} s, and used {_gigabytes(ended.memory)}{memory}."
+
+
+def _gigabytes(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB"
+
+
+def _context(job: Job, command_line: str) -> DiagnosticContext:
+    def internal(stage: str, error: BaseException) -> Rule:
+        return InternalError(stage=stage, error=str(error))
+
+    return DiagnosticContext(
+        tool=Tool("onnxplain", importlib.metadata.version("onnxplain"), URI),
+        subject=job.model.name,
+        options=job.model.options.diagnostics,
+        internal_error=internal,
+        cut_short=lambda stage, reason: ExportCutShort(stage=stage, reason=reason),
+        command_line=command_line,
+    )
+
+
+def _finding(run: Mapping[str, Any], result: Mapping[str, Any]) -> Finding:
+    descriptor = run["tool"]["driver"]["rules"][integer(result["ruleIndex"])]
+    names = descriptor.get("properties", {}).get("arguments", ())
+    values = dict(zip(names, result["message"].get("arguments", ()), strict=False))
+    level, message = string(result["level"]), string(result["message"]["text"])
+    return Finding(
+        rule=string(result["ruleId"]),
+        title=string(descriptor.get("name", "")),
+        level=level,
+        fails=_blocks(result) or level == "error",
+        fingerprint=string(result["partialFingerprints"][_NAME]).partition(":")[0],
+        message=message,
+        # NOTE: what ended a process is the cause, unless the log names the line that ran.
+        cause=string(values.get("operator") or (values.get("cause") if "stacks" not in result else "") or _line(result) or message),
+    )
+
+
+def _blocks(result: Mapping[str, Any]) -> bool:
+    return result["properties"].get("blocking") is True
+
+
+def _line(result: Mapping[str, Any]) -> str:
+    """The line of a result, without folders of this machine."""
+    for location in result.get("locations", ()):
+        if place := location.get("physicalLocation"):
+            line = place.get("region", {}).get("startLine")
+            return urllib.parse.unquote(string(place["artifactLocation"]["uri"])) + (f":{line}" if line else "")
+    return ""
+
+
+def _weights(facts: pathlib.Path) -> int:
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        return int(json.loads(facts.read_bytes())["weights"])
+    return 0

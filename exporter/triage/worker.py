@@ -1,0 +1,154 @@
+"""The process of one model: loads it, exports it, and ends."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.metadata
+import json
+import os
+import pathlib
+import sys
+import sysconfig
+import traceback
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+from onnxplain.diagnostics import Evidence, described_error, replace_file
+
+from . import libraries
+from .jobs import Files, Job, Loaded, Loader, Model
+from .verdicts import not_loaded
+
+
+def run(job: Job, loader: Loader, threads: int, command_line: str) -> NoReturn:
+    """Exports a model, and ends this process. Its log is the only result."""
+    code = 1
+    try:
+        _redirect(job.files)
+        _export(job, loader, threads, command_line)
+        code = 0
+    except BaseException:  # noqa: BLE001  whatever the model raises, it ends this process only
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        # NOTE: threads of the model, and what it has registered for the end of Python, could keep the process alive.
+        os._exit(code)
+
+
+def _redirect(files: Files) -> None:
+    """Lets the process print to its file, and read nothing."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    # NOTE: the file is shortened while it is open, and what comes then belongs to its new end.
+    output = os.open(files.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
+    for stream, number in ((nothing, 0), (output, 1), (output, 2)):
+        os.dup2(stream, number)
+    for stream in (nothing, output):
+        os.close(stream)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115  the streams stay open until the process ends
+    sys.stdout = open(1, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+
+
+def _export(job: Job, loader: Loader, threads: int, command_line: str) -> None:
+    import torch
+
+    import onnxplain
+
+    torch.set_num_threads(threads)
+    here = pathlib.Path.cwd()
+    model, files, options = job.model, job.files, job.model.options
+    facts = _Facts(files.facts)
+    try:
+        loaded = _loaded(model, loader)
+        facts.write(loaded.model)
+        onnxplain.export(
+            loaded.model,
+            loaded.args,
+            kwargs=loaded.kwargs,
+            dynamic_shapes=True if model.dynamic else loaded.dynamic_shapes,
+            opset_version=options.opset,
+            strategies=options.strategies,
+            optimize=options.optimize,
+            verify=options.verify,
+            try_fixes=options.try_fixes,
+            control_flow=options.control_flow,
+            sarif=files.log,
+            sarif_profile=options.sarif_profile,
+            name=model.name,
+            diagnostic_options=options.diagnostics,
+            _caller=loaded.definition,
+            _command_line=command_line,
+        )
+    except onnxplain.ExportFailed:
+        pass  # The log says why.
+    except (onnxplain.InvalidArgument, _NotLoaded) as error:
+        from onnxplain.source import locations
+
+        cause = error.__cause__ or error
+        place = locations.at_exception(cause) if isinstance(error, _NotLoaded) else Evidence()
+        # NOTE: the model may have changed the folder, which paths in the log are relative to.
+        os.chdir(here)
+        not_loaded(job, _headline(error), cause, place, command_line)
+    finally:
+        facts.write()
+
+
+def _headline(error: BaseException) -> str:
+    """The first line of an error. Those of the command line are sentences already."""
+    return (str(error) or described_error(error)).splitlines()[0]
+
+
+class _NotLoaded(Exception):
+    """There is no model; the cause says why."""
+
+
+def _loaded(model: Model, loader: Loader) -> Loaded:
+    try:
+        if model.source in libraries.LIBRARIES:
+            return libraries.build(model.source, model.attribute, model.arguments)
+        return loader(model.source, model.attribute, model.arguments)
+    except BaseException as error:  # noqa: BLE001  whatever the code of the model raises or exits with, there is no model
+        text = str(error) if model.source not in libraries.LIBRARIES else described_error(error)
+        # NOTE: a loader's own error has the user's exception as its cause.
+        raise _NotLoaded(text) from (error.__cause__ or error)
+
+
+class _Facts:
+    """What only this process knows about the model: its number of weights, and what it imports."""
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self._path = path
+        self._before = {*sys.modules}
+        self._weights = 0
+
+    def write(self, model: Any = None) -> None:
+        """Writes what is known by now. The model counts its weights, if it can."""
+        if model is not None:
+            # NOTE: the class of a model may do anything.
+            with contextlib.suppress(Exception):
+                self._weights = sum(each.numel() for each in model.parameters())
+        modules = {name: getattr(module, "__file__", None) for name, module in [*sys.modules.items()]}
+        files = {file for name, file in modules.items() if name not in self._before and isinstance(file, str) and _is_users(file)}
+        facts = {"weights": self._weights, "files": sorted(map(os.path.abspath, files)), "packages": _packages([*modules])}
+        with contextlib.suppress(OSError):
+            replace_file(self._path, json.dumps(facts).encode(errors="backslashreplace"), durable=False)
+
+
+def _is_users(file: str) -> bool:
+    """Whether a file belongs neither to Python nor to an installed package, whose versions count instead."""
+    installed = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    return not any(pathlib.Path(file).is_relative_to(folder) for folder in installed)
+
+
+@functools.cache
+def homes() -> Mapping[str, Sequence[str]]:
+    """The distributions of each package that can be imported."""
+    return importlib.metadata.packages_distributions()
+
+
+def _packages(modules: Sequence[str]) -> list[str]:
+    """The distributions that modules come from."""
+    return sorted({home for module in modules for home in homes().get(module.partition(".")[0], ())})
