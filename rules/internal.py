@@ -134,8 +134,8 @@ class WorkerEnded(Rule, id="OXP0003", level=Level.ERROR, history=[Added("0.2.0")
         1. After a time limit, look at the line that ran: it may never end. If it does end, raise `--time-limit`.
         2. After a memory limit, raise `--memory-limit` or lower `--jobs`, or build the model in `onnxplain.enable_fake_mode()`. The signal
            SIGKILL often means that the system itself had no memory left.
-        3. After a crash, read what the process printed: the file beside the log that ends with `.txt`. Look for a custom kernel that your
-           model calls.
+        3. After a crash, read the file beside the log that ends with `.txt`: what the process printed, and the lines of Python that ran.
+           Look for a custom kernel that your model calls.
 
     Example:
         ```python

@@ -130,6 +130,7 @@ def json(verdict: Verdict) -> str:
         "new": {level.value: verdict.new(level) for level in Level},
         "limits": {level.value: verdict.limit(level) for level in Level},
         "suppressed": verdict.suppressed,
+        "flaky": len(verdict.flaky),
         "findings": [_as_json(each) for each in verdict.compared],
     }
     return _printable(to_json(report, indent=1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import pathlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import Any
 
 from onnxplain.diagnostics import fingerprint
@@ -41,6 +41,7 @@ class Verdict:
         logs: The files that the gate judged.
         baseline: The file that it compared them with.
         models: The models of the logs.
+        flaky: The new and the fixed findings that come and go between exports of one input. They do not count.
     """
 
     compared: tuple[Compared, ...]
@@ -50,6 +51,7 @@ class Verdict:
     logs: tuple[pathlib.Path, ...]
     baseline: pathlib.Path | None
     models: tuple[str, ...]
+    flaky: tuple[Compared, ...] = ()
 
     def having(self, *states: State) -> tuple[Compared, ...]:
         """The findings in these states."""
@@ -86,12 +88,14 @@ class Verdict:
         told += [f"{fixed} fixed"] if fixed else []
         told += [f"{known} known"] if known else []
         told += [f"{self.suppressed} suppressed"] if self.suppressed else []
+        told += [f"{len(self.flaky)} flaky"] if self.flaky else []
         return f"The gate {'passed' if self.passed else 'failed'}: {', '.join(told)}."
 
     def lines(self) -> Iterator[list[Span]]:
-        """The new, the fixed and the known findings, one line each, and the verdict."""
+        """The new, the fixed, the flaky and the known findings, one line each, and the verdict."""
         yield from listed("New", self.having("new"), _NEW_LIMIT)
         yield from listed("Fixed", self.having("absent"), _OTHER_LIMIT)
+        yield from listed("Flaky", self.flaky, _OTHER_LIMIT)
         yield from listed("Known", self.having("updated", "unchanged"), _OTHER_LIMIT)
         yield self.headline()
 
@@ -107,6 +111,7 @@ def judge_logs(
     max_errors: int = 0,
     max_warnings: int | None = None,
     replaced_output: Callable[[str], Rule] | None = None,
+    flaky: Set[tuple[str, str]] = frozenset(),
 ) -> Verdict:
     """Judges `logs` together: their findings add up.
 
@@ -120,6 +125,7 @@ def judge_logs(
         max_warnings: The limit for new warnings; None for no limit.
         replaced_output: Makes the finding for an output, given its path, that another program or export has replaced since. Without it
             the gate does not look at outputs.
+        flaky: Models and fingerprints of findings that come and go between exports of one input, which count neither as new nor as fixed.
 
     Raises:
         UnreadableLog: A file is not a log, is truncated, was written by another tool or a newer version, or contradicts itself.
@@ -148,15 +154,18 @@ def judge_logs(
     if known is not None:
         for path, text in [(log.path, _with_states(log, loaded, compared)) for log in loaded]:
             write_file(path, text)
-    counting = [each for each in compared if not each.result.suppressed]
+    active = [each for each in compared if not each.result.suppressed]
+    unsteady = [each for each in active if each.state in ("new", "absent") and (each.result.model, each.result.fingerprint) in flaky]
+    counting = [each for each in active if each not in unsteady]
     return Verdict(
         compared=tuple(sorted(counting, key=lambda each: each.result.level.rank)),
-        suppressed=len(compared) - len(counting),
+        suppressed=len(compared) - len(active),
         max_errors=max_errors,
         max_warnings=max_warnings,
         logs=tuple(logs),
         baseline=baseline,
         models=tuple(sorted({run.model for log in loaded for run in log.runs})),
+        flaky=tuple(unsteady),
     )
 
 

@@ -12,6 +12,7 @@ from onnxplain.diagnostics import InvalidArgument, accept_findings, visible
 from .nearest import Group
 from .outputs import check_output
 from .settings import for_gate, settled
+from .triage_logs import of_triages
 
 
 @click.group("baseline", cls=Group)
@@ -33,13 +34,14 @@ def command() -> None:
 )
 @click.pass_context
 def accept_command(ctx: click.Context, /, logs: tuple[pathlib.Path, ...], **_: Any) -> None:
-    """Accept the findings in each LOG, a SARIF log of onnxplain.
+    """Accept the findings in each LOG, a SARIF log of onnxplain or the folder of a triage.
 
     They replace the accepted findings of the models in these logs; those of other models stay. Commit the file.
     """
     from onnxplain.diagnostics.console import make_console, show_lines
 
     baseline: pathlib.Path = settled(ctx, for_gate())["baseline"]
+    logs, _flaky = of_triages(logs)
     check_output(baseline, "--baseline")
     try:
         accepted = accept_findings(logs, baseline)

@@ -13,6 +13,7 @@ from onnxplain.diagnostics import GATE_FORMATS, InvalidArgument, SourceTree, jud
 from .nearest import Choice
 from .outputs import check_output, check_unmentioned
 from .settings import for_gate, settled
+from .triage_logs import of_triages
 
 _WIDTH = max(map(len, GATE_FORMATS))
 _FORMAT_LINES = "\n".join(f"  {each.name:<{_WIDTH}}  {each.summary}" for each in GATE_FORMATS.values())
@@ -48,13 +49,15 @@ def command(
 ) -> None:
     """Pass or fail the new findings in each LOG.
 
-    Each LOG is a SARIF log of onnxplain. Only new findings count, and none that the source suppresses. With --baseline, a finding is new if
-    the baseline lacks it: it may move to another line, but a raised level makes it new, and of several equal findings those beyond the
-    baseline's number are new. The command writes into the logs what is new, known and fixed (`baselineState`). Several logs are judged
-    together. The section [tool.onnxplain.gate] of pyproject.toml sets options too; see `onnxplain config`.
+    Each LOG is a SARIF log of onnxplain, or the folder of a triage: findings that come and go between two exports of one input are flaky
+    there, and count neither as new nor as fixed. Only new findings count, and none that the source suppresses. With --baseline, a finding
+    is new if the baseline lacks it: it may move to another line, but a raised level makes it new, and of several equal findings those
+    beyond the baseline's number are new. The command writes into the logs what is new, known and fixed (`baselineState`). Several logs are
+    judged together. The section [tool.onnxplain.gate] of pyproject.toml sets options too; see `onnxplain config`.
     """
     params = settled(ctx, for_gate())
     baseline: pathlib.Path | None = params["baseline"]
+    logs, flaky = of_triages(logs)
     if output is not None:
         if os.path.realpath(output) in [os.path.realpath(path) for path in (*logs, baseline) if path is not None]:
             raise click.UsageError(f"--output: expected a file other than the logs and the baseline, got {str(output)!r}")
@@ -78,6 +81,7 @@ def command(
             max_errors=params["max_errors"],
             max_warnings=params["max_warnings"],
             replaced_output=lambda path: OutputReplaced(path=path),
+            flaky=flaky,
         )
         report = chosen.render(verdict)
         if output is not None:

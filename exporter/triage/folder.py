@@ -56,7 +56,7 @@ class Folder:
 
 def file_name(name: str) -> str:
     """A name of a file that says what `name` says, without the characters that file systems or shells do not like."""
-    return re.sub(r"[^\w.-]+|^[.-]", "_", name, flags=re.ASCII)[:100] or "model"
+    return re.sub(r"[^a-zA-Z0-9.-]+|^[.-]", "_", name)[:100] or "model"
 
 
 def expanded(logs: Sequence[pathlib.Path]) -> tuple[list[pathlib.Path], frozenset[tuple[str, str]]]:

@@ -41,7 +41,7 @@ _WAYS_OUT: Mapping[str, str] = {
     "the time limit": "Look at the line that ran: it may never end. If it does end, raise `--time-limit`.",
     "the memory limit": "Raise `--memory-limit` or lower `--jobs`, or build the model in `onnxplain.enable_fake_mode()`.",
 }
-_AFTER_A_CRASH = "Read what the process printed, in the file beside the log that ends with `.txt`, and look for a custom kernel."
+_AFTER_A_CRASH = "Read the file beside the log that ends with `.txt`: what the process printed, and after a crash its stack."
 _NAME = "onnxplain/v1"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import functools
 import importlib.metadata
 import json
@@ -26,6 +27,8 @@ def run(job: Job, loader: Loader, threads: int, command_line: str) -> NoReturn:
     code = 1
     try:
         _redirect(job.files)
+        # NOTE: after a crash, the file with the output tells the lines of Python that ran.
+        faulthandler.enable()
         _export(job, loader, threads, command_line)
         code = 0
     except BaseException:  # noqa: BLE001  whatever the model raises, it ends this process only

@@ -1,0 +1,96 @@
+"""Models for tests of triages, as files on disk, and what a triage tells of them."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import sqlite3
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+# NOTE: each triage imports them in a process of its own, unless this one has them.
+import onnxplain.api
+import onnxplain.pipeline  # noqa: F401
+from onnxplain.cli import main
+
+MODELS = """\
+import ctypes
+import os
+import signal
+import sys
+import time
+
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self, end):
+        super().__init__()
+        self.end = end
+        self.layer = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        if self.end == "exit":
+            os._exit(0)
+        elif self.end == "crash":
+            ctypes.string_at(0)  # crashes
+        elif self.end == "loop":
+            while True:  # loops
+                pass
+        elif self.end == "print":
+            os.write(1, b"\\xff\\xfe\\x1b[31m\\r" * 1000)
+            print("\\ud800\\0")
+        elif self.end == "leave":
+            os.chdir("/")
+            os.closerange(3, 200)
+        elif self.end == "fork" and os.fork() == 0:
+            time.sleep(1000)
+        elif self.end == "branch" and x.sum() > 0:  # branches
+            return x
+        elif self.end == "parent":
+            os.kill(os.getppid(), signal.SIGKILL)
+        return self.layer(x)
+
+
+def make(end="healthy", size=4):
+    return Net(end), (torch.ones(2, size),)
+
+
+def raises():
+    raise LookupError("no `a` | b")  # raises
+
+
+def exits():
+    sys.exit(0)
+
+
+def number():
+    return 3
+
+
+"""
+ENDS = ("exit", "crash", "loop", "print", "leave", "fork", "branch", "parent", "healthy")
+MODELS += "".join(f"def build_{end}():\n    return make({end!r})\n\n\n" for end in ENDS)
+
+
+def triage(*args: str) -> Result:
+    """The result of `onnxplain triage ARGS`."""
+    return CliRunner().invoke(main, ["triage", *args])
+
+
+def verdicts(folder: pathlib.Path) -> list[tuple[str, str]]:
+    """Names and outcomes in the database of a triage, in the order in which they came."""
+    with sqlite3.connect(folder / "triage.sqlite") as connection:
+        return connection.execute("SELECT name, outcome FROM verdicts ORDER BY number").fetchall()
+
+
+def results(log: pathlib.Path) -> list[dict[str, Any]]:
+    """The results of a log."""
+    found: list[dict[str, Any]] = json.loads(log.read_text(encoding="utf-8"))["runs"][0]["results"]
+    return found
+
+
+def lines_of(mark: str) -> int:
+    """The line of `MODELS` that ends with a comment."""
+    return next(number for number, line in enumerate(MODELS.splitlines(), start=1) if line.endswith(f"# {mark}"))

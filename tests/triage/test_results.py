@@ -1,0 +1,126 @@
+"""What a triage makes of its verdicts: clusters, files for GitHub, and findings that come and go."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import pathlib
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from fleets import triage, verdicts
+from gate_logs import run as run_gate
+from gate_logs import write
+
+from onnxplain.cli import main
+from onnxplain.triage import clusters, merged
+from onnxplain.triage.verdicts import Finding, Verdict
+
+_numbers = itertools.count()
+
+
+def verdict(name: str, weights: int, *causes: tuple[str, str], fails: bool = True) -> Verdict:
+    findings = tuple(
+        Finding(rule, "Title", "error", fails, f"{next(_numbers):032x}", f"{cause} in {name}", cause) for rule, cause in causes
+    )
+    return Verdict(name, "failed" if causes else "exported", 1.0, 0, weights, findings, pathlib.Path(f"{name}.sarif"))
+
+
+def test_the_cause_that_blocks_the_most_models_comes_first() -> None:
+    gelu, line, note = ("OXP3001", "aten::gelu"), ("OXP1001", "model.py:3"), ("OXP1034", "model.py:4")
+    found = clusters.clusters(
+        [
+            verdict("large", 100, gelu, line),
+            verdict("small", 10, gelu),
+            verdict("unknown", 0, gelu),
+            verdict("other", 5, line),
+            verdict("healthy", 1),
+            verdict("noted", 1, note, fails=False),
+        ]
+    )
+    assert [(each.cause, each.models, each.alone, each.message) for each in found] == [
+        ("aten::gelu", ("small", "large", "unknown"), 2, "aten::gelu in small"),
+        ("model.py:3", ("other", "large"), 1, "model.py:3 in other"),
+    ]
+
+
+def test_merged_files_keep_the_limits(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    logs = []
+    for number in range(45):
+        logs.append(tmp_path / f"{number}.sarif")
+        write(["a  # E", "b  # W"], str(logs[-1]), model=f"Net{number}")
+    (tmp_path / "triage-9.sarif").touch()
+    made = merged.write([*logs, tmp_path / "missing.sarif"], tmp_path)
+    documents: list[Any] = [json.loads(path.read_text(encoding="utf-8")) for path in made]
+    assert [len(each["runs"]) for each in documents] == [20, 20, 5]
+    assert len({run["automationDetails"]["id"] for each in documents for run in each["runs"]}) == 45
+    assert sorted(tmp_path.glob("triage-*.sarif")) == made
+    monkeypatch.setattr(merged, "RESULT_LIMIT", 4)
+    assert len(merged.write(logs[:5], tmp_path)) == 3
+
+
+FLAKY = """\
+import pathlib
+
+import torch
+
+runs = pathlib.Path("runs")
+
+
+class Flaky(torch.nn.Module):
+    def forward(self, x):
+        if runs.exists():
+            return -x if x.sum() > 0 else x
+        return x * 2
+
+
+def build():
+    return Flaky(), (torch.ones(3),)
+
+
+class Steady(torch.nn.Module):
+    def forward(self, x):
+        return -x if x.min() > 0 else x
+
+
+def build_steady():
+    return Steady(), (torch.ones(3),)
+"""
+
+
+def test_the_gate_takes_a_triage_and_tells_flaky_findings_apart(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models.py").write_text(FLAKY, encoding="utf-8")
+
+    def counts(*args: str) -> tuple[int, Any, Any, Any]:
+        told = CliRunner().invoke(main, ["gate", "triage", "--format", "json", *args])
+        report = json.loads(told.stdout)
+        states = sorted((each["model"], each["state"]) for each in report["findings"] if each["level"] == "error")
+        return told.exit_code, states, report["new"]["error"], report["flaky"]
+
+    options = ("models.py", "--control-flow", "report", "--no-try-fixes")
+    assert triage(*options).exit_code == 1
+    assert counts() == (1, [("models:build_steady", "new")], 1, 0)
+    assert CliRunner().invoke(main, ["baseline", "accept", "triage"]).exit_code == 0
+    baseline = ("--baseline", "onnxplain-baseline.sarif")
+    assert counts(*baseline) == (0, [("models:build_steady", "unchanged")], 0, 0)
+    (tmp_path / "runs").touch()
+    assert triage(*options, "--again").exit_code == 1
+    assert [outcome for _, outcome in sorted(verdicts(tmp_path / "triage"))] == ["exported", "failed", "failed", "failed"]
+    code, states, new, flaky = counts(*baseline)
+    assert (code, states, new) == (0, [("models:build_steady", "unchanged")], 0)
+    assert flaky == 1
+    # A change of the source makes the finding new, not flaky.
+    (tmp_path / "models.py").write_text(FLAKY.replace("x * 2", "x * 3"), encoding="utf-8")
+    assert triage(*options).exit_code == 1
+    assert counts(*baseline)[2:] == (1, 0)
+
+
+def test_a_folder_that_is_no_triage_is_refused(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    assert run_gate("gate", "empty").exit_code == 2
+    (tmp_path / "triage.sqlite").write_text("no database", encoding="utf-8")
+    assert run_gate("gate", "triage.sqlite").exit_code == 2

@@ -1,0 +1,138 @@
+"""What targets stand for."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Sequence
+
+import pytest
+from fleets import triage
+
+from onnxplain.triage import Options, TriageError, models, targets
+
+BUILDERS = """\
+import torch
+
+
+def build(): ...
+
+
+def build_large(size=3): ...
+
+
+def build_other(size): ...
+
+
+def _build_hidden(): ...
+
+
+class Net(torch.nn.Module): ...
+
+
+net = Net()
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nets" / ".hidden").mkdir(parents=True)
+    for name in ("a.py", "nets/b.py", "nets/we ird;ü.py", "nets/.hidden/c.py"):
+        (tmp_path / name).write_text(BUILDERS, encoding="utf-8")
+    (tmp_path / "nets" / "empty.py").write_text("", encoding="utf-8")
+    (tmp_path / "nets" / "broken.py").write_text("def build(:", encoding="utf-8")
+    return tmp_path
+
+
+def names_in(library: str, pattern: str) -> Sequence[str]:
+    return [f"{library}-{pattern}-{number}" for number in (1, 2)]
+
+
+def found(*texts: str) -> list[str]:
+    return [str(target) for target in targets(texts, names_in)]
+
+
+def test_files_and_folders_stand_for_their_builders() -> None:
+    assert found("a.py") == ["a.py:build", "a.py:build_large"]
+    assert found("nets") == ["nets/b.py:build", "nets/b.py:build_large", "nets/we ird;ü.py:build", "nets/we ird;ü.py:build_large"]
+    assert found("a.py", "a.py:build") == ["a.py:build", "a.py:build_large"]
+
+
+def test_names_and_patterns() -> None:
+    assert found("a.py:anything") == ["a.py:anything"]
+    assert found("a.py:*") == ["a.py:build", "a.py:build_large", "a.py:Net", "a.py:net"]
+    assert found("nets/*.py:build") == ["nets/b.py:build", "nets/we ird;ü.py:build"]
+    assert found("**/b.py:net") == ["nets/b.py:net"]
+    assert found("package.module:name") == ["package.module:name"]
+    assert found("timm:res*") == ["timm:timm-res*-1", "timm:timm-res*-2"]
+
+
+@pytest.mark.parametrize("text", ["nothing.py", "nets/*.txt", "nets/empty.py", "nets:nothing", "missing.toml", "nothing", "a.py:x*", ""])
+def test_what_stands_for_no_model_is_refused(text: str) -> None:
+    with pytest.raises(TriageError):
+        found(text)
+    assert triage(text).exit_code == 2
+
+
+def test_a_list(here: pathlib.Path) -> None:
+    listed = here / "nets" / "list.toml"
+    listed.write_text(
+        """
+        [[models]]
+        target = "b.py:build_other"
+        name = "odd / | name"
+        arguments = { size = 3 }
+        dynamic = true
+        [[models]]
+        target = "hf:Llama*"
+        [[models]]
+        target = "b.py:build_large"
+        arguments = { size = 5 }
+        """,
+        encoding="utf-8",
+    )
+    assert found("nets/list.toml") == ["nets/b.py:build_other", "hf:hf-Llama*-1", "hf:hf-Llama*-2", "nets/b.py:build_large"]
+    made = models(targets(["nets/list.toml"], names_in), lambda _: Options(), dynamic=True)
+    assert [(each.name, each.file, each.dynamic, dict(each.arguments)) for each in made] == [
+        ("odd _ | name", "odd_name", True, {"size": 3}),
+        ("hf:hf-Llama*-1", "hf_hf-Llama_-1", False, {}),
+        ("hf:hf-Llama*-1 dynamic", "hf_hf-Llama_-1_dynamic", True, {}),
+        ("hf:hf-Llama*-2", "hf_hf-Llama_-2", False, {}),
+        ("hf:hf-Llama*-2 dynamic", "hf_hf-Llama_-2_dynamic", True, {}),
+        ("nets.b:build_large size=5", "nets.b_build_large_size_5", False, {"size": 5}),
+        ("nets.b:build_large size=5 dynamic", "nets.b_build_large_size_5_dynamic", True, {"size": 5}),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "models = 3",
+        "[[models]]\nname = 'a'",
+        "[[models]]\ntarget = 'b.py'\nargument = {}",
+        "[[models]]\ntarget = 'b.py'\nname = 'two models'",
+        "[[models]]\ntarget = 3",
+        "[[models]]\ntarget = 'b.py:build'\narguments = {day = 2020-01-01}",
+        "[[models]]\ntarget = 'list.toml'",
+        "no toml",
+    ],
+)
+def test_a_list_with_mistakes_is_refused(here: pathlib.Path, text: str) -> None:
+    (here / "nets" / "list.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(TriageError, match=r"list\.toml"):
+        found("nets/list.toml")
+
+
+def test_names_of_models_and_files_differ() -> None:
+    chosen = targets(["a.py:Net", "a.py:net", "./a.py:net", "a.py:n+t"], names_in)
+    made = models(chosen, lambda _: Options(), dynamic=False)
+    assert len({each.name for each in made}) == len({each.file.casefold() for each in made}) == 3
+
+
+def test_a_library_that_is_missing_is_named() -> None:
+    pytest.importorskip("click")
+    result = triage("timm:resnet18")
+    if "timm" not in result.output or result.exit_code != 2:
+        pytest.skip("timm is installed")
+    assert "pip install timm" in result.output
