@@ -38,7 +38,6 @@ from .nearest import Choice
 
 _SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[KMGT]?)i?B?", re.IGNORECASE)
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-_STYLES = {"exported": "label", "failed": "error", "not loaded": "error"}
 
 
 def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
@@ -172,7 +171,7 @@ def _load(source: str, attribute: str, arguments: Mapping[str, Any]) -> Loaded:
 
 
 class _Progress:
-    """A line for each model that comes to its end."""
+    """A line for each model that comes to its end. Models that have not changed have none, and count in the last line."""
 
     def __init__(self, models: int) -> None:
         from onnxplain.diagnostics.console import make_console
@@ -188,7 +187,8 @@ class _Progress:
         show_lines([[*self._spans(verdict)]], self._console)
 
     def _spans(self, verdict: Verdict) -> Iterator[Span]:
-        yield f"{verdict.outcome:<14}", _STYLES.get(verdict.outcome, "error")
+        yield f"{next(self._numbers):>{len(str(self._models))}}/{self._models}  ", "faint"
+        yield f"{verdict.outcome:<14}", "label" if verdict.outcome == "exported" else "error"
         yield visible(f"{verdict.name}  {verdict.seconds:.1f} s"), ""
         failing = [finding for finding in verdict.findings if finding.fails]
         if failing:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
+import difflib
 import fnmatch
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -48,24 +50,32 @@ class Built:
 
 
 def names_in(library: str, pattern: str) -> Sequence[str]:
-    """The names in a library that match a pattern, sorted. The library is imported in a process of its own, which then ends.
+    """The names in a library that match a pattern, sorted.
 
     Raises:
         TriageError: The library is not installed or cannot be imported, or no name matches.
     """
-    module = LIBRARIES[library]
-    if importlib.util.find_spec(module) is None:
-        raise TriageError(f"TARGET: {library}:{pattern} needs {module}, which is not installed: pip install {module}")
-    with concurrent.futures.ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
-        try:
-            names = process.submit(_names, library).result()
-        except Exception as error:
-            # NOTE: whatever the import raises, or if it ends the process, there are no names.
-            raise TriageError(f"TARGET: {library}:{pattern} needs {module}, which cannot be imported: {error}") from error
+    names = _all_names(library)
     found = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
     if not found:
-        raise TriageError(f"TARGET: expected a name or pattern of {module}, got {pattern!r}, which matches none of {len(names)} names.")
+        near = difflib.get_close_matches(pattern, names, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise TriageError(f"TARGET: expected one of the {len(names)} names of {LIBRARIES[library]}, or a pattern, got {pattern!r}.{hint}")
     return found
+
+
+@functools.cache
+def _all_names(library: str) -> Sequence[str]:
+    """All names in a library. It is imported in a process of its own, which then ends: this one needs little memory, and never torch."""
+    module = LIBRARIES[library]
+    if importlib.util.find_spec(module) is None:
+        raise TriageError(f"TARGET: {library}: needs {module}, which is not installed: pip install {module}")
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
+        try:
+            return process.submit(_names, library).result()
+        except Exception as error:
+            # NOTE: whatever the import raises, or if it ends the process, there are no names.
+            raise TriageError(f"TARGET: {library}: needs {module}, which cannot be imported: {error}") from error
 
 
 def build(library: str, name: str, arguments: Mapping[str, Any]) -> Built:
@@ -107,13 +117,23 @@ def _without_backbone(name: str) -> dict[str, None]:
 def _transformers(name: str, arguments: dict[str, Any]) -> Built:
     library = importlib.import_module("transformers")
     config_class = getattr(library, name)
-    defaults = config_class()
-    small = {key: value for key, value in _SMALL.items() if isinstance(getattr(defaults, key, None), int)}
-    config = config_class(**{**small, **arguments})
+    config = config_class(**{**_small(config_class().to_dict()), **arguments})
     if hasattr(config, "use_cache"):
         config.use_cache = False
     model = library.AutoModel.from_config(config).eval()
     return Built(model, (), dict(_example(model, config)))
+
+
+def _small(defaults: Mapping[str, Any]) -> dict[str, int]:
+    """Settings for a small model with such a config."""
+    # NOTE: where each stage has a size of its own, the sizes must fit each other, and such models are small.
+    if isinstance(defaults.get("depths"), list):
+        return {}
+    small = {key: value for key, value in _SMALL.items() if isinstance(defaults.get(key), int)}
+    if vocabulary := small.get("vocab_size"):
+        tokens = (key for key, value in defaults.items() if key.endswith("token_id") and isinstance(value, int) and value >= vocabulary)
+        small |= dict.fromkeys(tokens, 1)
+    return small
 
 
 def _example(model: Any, config: Any) -> Iterator[tuple[str, torch.Tensor]]:

@@ -91,8 +91,8 @@ def _hosted(jobs: Sequence[Job], limits: Limits, workers: int, loader: Loader, c
     host.start()
     there.close()
     try:
-        # NOTE: the other end closes when the host ends, since no worker has it.
-        with contextlib.suppress(EOFError, ConnectionResetError):
+        # NOTE: the other end closes when the host ends, since no worker has it. A killed host may have sent half a message.
+        with contextlib.suppress(EOFError, OSError):
             while True:
                 message = here.recv()
                 if isinstance(message, Unable):

@@ -7,6 +7,7 @@ import dataclasses
 import importlib.metadata
 import json
 import pathlib
+import re
 import signal
 import urllib.parse
 from collections.abc import Mapping
@@ -43,6 +44,7 @@ _WAYS_OUT: Mapping[str, str] = {
 }
 _AFTER_A_CRASH = "Read the file beside the log that ends with `.txt`: what the process printed, and after a crash its stack."
 _NAME = "onnxplain/v1"
+_NUMBER = re.compile(r"\{(\d+)\}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,7 +180,7 @@ def _finding(run: Mapping[str, Any], result: Mapping[str, Any]) -> Finding:
     descriptor = run["tool"]["driver"]["rules"][integer(result["ruleIndex"])]
     names = descriptor.get("properties", {}).get("arguments", ())
     values = dict(zip(names, result["message"].get("arguments", ()), strict=False))
-    level, message = string(result["level"]), string(result["message"]["text"])
+    level, message = string(result["level"]), _message(descriptor, result)
     return Finding(
         rule=string(result["ruleId"]),
         title=string(descriptor.get("name", "")),
@@ -189,6 +191,15 @@ def _finding(run: Mapping[str, Any], result: Mapping[str, Any]) -> Finding:
         # NOTE: what ended a process is the cause, unless the log names the line that ran.
         cause=string(values.get("operator") or (values.get("cause") if "stacks" not in result else "") or _line(result) or message),
     )
+
+
+def _message(descriptor: Mapping[str, Any], result: Mapping[str, Any]) -> str:
+    """The message without what the log adds for its viewers, such as links to further places."""
+    template = descriptor.get("messageStrings", {}).get("default", {}).get("text")
+    values = result["message"].get("arguments", ())
+    if template is None:
+        return string(result["message"]["text"])
+    return _NUMBER.sub(lambda found: string(values[int(found[1])]) if int(found[1]) < len(values) else found[0], string(template))
 
 
 def _blocks(result: Mapping[str, Any]) -> bool:
