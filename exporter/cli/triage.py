@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import pathlib
@@ -14,6 +15,8 @@ import click
 from onnxplain.diagnostics import SARIF_PROFILES, DiagnosticOptions, Span, shown_path, visible, visible_lines, write_file
 from onnxplain.triage import (
     LIBRARIES,
+    Cluster,
+    Engine,
     Limits,
     Loaded,
     Options,
@@ -22,11 +25,13 @@ from onnxplain.triage import (
     Triaged,
     TriageError,
     Verdict,
+    Workers,
     cores,
     memory,
     models,
     names_in,
     run_here,
+    run_on_ray,
     to_lines,
     to_markdown,
 )
@@ -84,6 +89,14 @@ def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int 
 )
 @click.option("--dynamic", "with_dynamic", is_flag=True, help="Export each model a second time, with every dim dynamic.")
 @click.option("--again", is_flag=True, help="Also export models that have not changed. Findings that differ then are flaky.")
+@click.option(
+    "--engine", type=Choice(("local", "ray")), default="local", show_default=True, help="Where to export: on this machine, or on Ray."
+)
+@click.option("--address", show_default="RAY_ADDRESS, or a new cluster on this machine", help="With ray: the address of the cluster.")
+@click.option("--cpus", type=click.FloatRange(min=0, min_open=True), default=1, show_default=True, help="With ray: cores for each model.")
+@click.option("--memory", metavar="SIZE", callback=_size, show_default="not reserved", help="With ray: memory for each model, such as 4GB.")
+@click.option("--gpus", type=click.FloatRange(min=0), default=0, show_default=True, help="With ray: GPUs for each model.")
+@click.option("--retries", type=click.IntRange(min=0), default=3, show_default=True, help="With ray: how often to retry on lost nodes.")
 @click.option("--opset", type=int, metavar="N", show_default="20", help="The ONNX opset version.")
 @click.option(
     "--strategy",
@@ -134,12 +147,11 @@ def command(
     for a job. `onnxplain gate FOLDER` and `onnxplain baseline accept FOLDER` take it as their LOG.
     """
     workers = cores() if jobs is None else jobs
-    whole = memory()
-    limits = Limits(time_limit, memory_limit or (None if whole is None else whole // workers))
+    limits = Limits(time_limit, memory_limit or _share(ctx.params, workers))
     command_line = ctx.meta["onnxplain.command_line"]
     try:
         chosen = models(found_targets(targets, names_in), functools.partial(_options, ctx), dynamic=with_dynamic)
-        engine = functools.partial(run_here, workers=workers, loader=_load, command_line=command_line)
+        engine = _engine(ctx.params, Workers(workers, _load, command_line), folder)
         show = _Progress(len(chosen)).show
         triaged = Triage(chosen, folder, limits, engine, command_line, again).run(show)
         _finish(triaged, folder)
@@ -148,6 +160,26 @@ def command(
     except OSError as error:
         raise click.ClickException(f"{visible(str(error.filename))} cannot be written: {error.strerror}") from error
     ctx.exit(0 if triaged.succeeded else 1)
+
+
+def _share(params: Mapping[str, Any], workers: int) -> int | None:
+    """Bytes of memory for each model, unless --memory-limit says it."""
+    if params["engine"] == "ray":
+        reserved: int | None = params["memory"]
+        return reserved
+    whole = memory()
+    return None if whole is None else whole // workers
+
+
+def _engine(params: Mapping[str, Any], workers: Workers, folder: pathlib.Path) -> Engine:
+    """What runs the exports. Raises `UsageError` for options of the other engine."""
+    if params["engine"] == "ray":
+        cluster = Cluster(params["address"], params["cpus"], params["memory"], params["gpus"], params["retries"])
+        threads = dataclasses.replace(workers, threads=max(1, int(cluster.cpus)), start="spawn")
+        return functools.partial(run_on_ray, workers=threads, cluster=cluster, left_out=[str(folder)])
+    if params["address"] is not None:
+        raise click.UsageError(f"--address: expected --engine ray with it, got {params['address']!r} without.")
+    return functools.partial(run_here, workers=workers)
 
 
 def _options(ctx: click.Context, target: Target) -> Options:

@@ -3,15 +3,18 @@
 from .folder import expanded
 from .jobs import Limits, Loaded, Model, Options, TriageError
 from .libraries import LIBRARIES, names_in
-from .local import cores, memory, run_here
+from .local import Workers, cores, memory, run_here
 from .naming import models
-from .run import Triage, Triaged
+from .ray_cluster import Cluster, run_on_ray
+from .run import Engine, Triage, Triaged
 from .summary import to_lines, to_markdown
 from .targets import Target, targets
 from .verdicts import Verdict
 
 __all__ = [
     "LIBRARIES",
+    "Cluster",
+    "Engine",
     "Limits",
     "Loaded",
     "Model",
@@ -21,12 +24,14 @@ __all__ = [
     "TriageError",
     "Triaged",
     "Verdict",
+    "Workers",
     "cores",
     "expanded",
     "memory",
     "models",
     "names_in",
     "run_here",
+    "run_on_ray",
     "targets",
     "to_lines",
     "to_markdown",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import gc
 import importlib
@@ -11,6 +12,7 @@ import os
 import pathlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from multiprocessing.connection import Connection
+from typing import Any, Literal
 
 from . import worker
 from .host import Began, Unable, serve
@@ -40,7 +42,26 @@ def memory() -> int | None:
     return min(limit for limit in limits if limit < _NO_LIMIT)
 
 
-def run_here(jobs: Sequence[Job], limits: Limits, workers: int, loader: Loader, command_line: str) -> Iterator[Ended]:
+@dataclasses.dataclass(frozen=True)
+class Workers:
+    """How to run workers.
+
+    Attributes:
+        number: The most at a time.
+        loader: What loads a model.
+        command_line: The command, for the logs.
+        threads: The threads of torch in each; None shares the cores.
+        start: How multiprocessing starts their host: "fork", or "spawn" for a caller with threads.
+    """
+
+    number: int
+    loader: Loader
+    command_line: str
+    threads: int | None = None
+    start: Literal["fork", "spawn"] = "fork"
+
+
+def run_here(jobs: Sequence[Job], limits: Limits, workers: Workers) -> Iterator[Ended]:
     """Runs each job, and yields how it ended, in the order of their ends.
 
     A model may kill the host. The models that ran then run again, one at a time, which shows the one that does it.
@@ -55,9 +76,9 @@ def run_here(jobs: Sequence[Job], limits: Limits, workers: int, loader: Loader, 
     waiting = {job.model.name: job for job in jobs}
     suspects: dict[str, Job] = {}
     while waiting:
-        batch, count = (suspects, 1) if suspects else (waiting, workers)
+        batch, count = (suspects, 1) if suspects else (waiting, workers.number)
         running: dict[str, Job] = {}
-        for message in _hosted([*batch.values()], limits, count, loader, command_line):
+        for message in _hosted([*batch.values()], limits, dataclasses.replace(workers, number=count)):
             if isinstance(message, Ended):
                 waiting.pop(message.name)
                 running.pop(message.name)
@@ -73,19 +94,19 @@ def run_here(jobs: Sequence[Job], limits: Limits, workers: int, loader: Loader, 
         suspects = {name: job for name, job in (suspects if count == 1 else running).items() if name in waiting}
 
 
-def _hosted(jobs: Sequence[Job], limits: Limits, workers: int, loader: Loader, command_line: str) -> Iterator[Began | Ended]:
+def _hosted(jobs: Sequence[Job], limits: Limits, workers: Workers) -> Iterator[Began | Ended]:
     """What a new host tells of its workers, until it ends. It ends when the caller goes away."""
-    context = multiprocessing.get_context("fork")
+    context: Any = multiprocessing.get_context(workers.start)  # typeshed knows no processes of a context that is not known
     here, there = context.Pipe()
-    threads = max(1, cores() // workers)
+    threads = workers.threads or max(1, cores() // workers.number)
     libraries = {LIBRARIES[job.model.source] for job in jobs if job.model.source in LIBRARIES}
     serving = functools.partial(
         serve,
         jobs,
         limits,
-        workers,
-        prepare=functools.partial(_prepare, libraries, warm=len(jobs) > workers),
-        run=functools.partial(worker.run, loader=loader, threads=threads, command_line=command_line),
+        workers.number,
+        prepare=functools.partial(_prepare, libraries, warm=len(jobs) > workers.number),
+        run=functools.partial(worker.run, loader=workers.loader, threads=threads, command_line=workers.command_line),
     )
     host = context.Process(target=_host, args=(here, there, serving))
     host.start()
