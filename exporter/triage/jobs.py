@@ -65,13 +65,13 @@ class Loaded(Protocol):
     @property
     def model(self) -> Any: ...  # noqa: D102  the class describes them
     @property
-    def args(self) -> Any: ...  # noqa: D102
+    def args(self) -> Any: ...  # noqa: D102  as above
     @property
-    def kwargs(self) -> Any: ...  # noqa: D102
+    def kwargs(self) -> Any: ...  # noqa: D102  as above
     @property
-    def dynamic_shapes(self) -> Any: ...  # noqa: D102
+    def dynamic_shapes(self) -> Any: ...  # noqa: D102  as above
     @property
-    def definition(self) -> Any: ...  # noqa: D102
+    def definition(self) -> Any: ...  # noqa: D102  as above
 
 
 Loader = Callable[[str, str, Mapping[str, Any]], Loaded]

@@ -65,7 +65,8 @@ class State:
 
     def list_models(self, names: Sequence[str]) -> None:
         """Makes these the models of the triage, in this order. The verdicts of others stay, for when they come back."""
-        with self._errors(), self._transaction():
+        with self._errors(), self._connection:
+            self._connection.execute("BEGIN")
             self._connection.execute("DELETE FROM models")
             self._connection.executemany("INSERT INTO models VALUES (?, ?)", [(name, place) for place, name in enumerate(names)])
 
@@ -115,16 +116,6 @@ class State:
             name, outcome, seconds, memory, weights, tuple(Finding(*each) for each in json.loads(findings)), self._folder / log
         )
         return Known(verdict, Facts(**{name: tuple(values) for name, values in json.loads(facts).items()}), key)
-
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._connection.execute("BEGIN")
-        try:
-            yield
-        except BaseException:
-            self._connection.execute("ROLLBACK")
-            raise
-        self._connection.execute("COMMIT")
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:

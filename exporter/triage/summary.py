@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Iterator, Sequence
 
-from onnxplain.diagnostics import Span, markdown, visible
+from onnxplain.diagnostics import Span, visible
 
 from .clusters import Cluster
 from .run import Triaged
@@ -81,6 +81,9 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _table(heads: Sequence[str], rows: Iterator[tuple[str, ...]]) -> list[str]:
+    # NOTE: the help of the command needs none of its libraries.
+    from onnxplain.diagnostics import markdown
+
     lines = [f"| {' | '.join(map(markdown.cell, row))} |" for row in rows]
     return [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}", *lines, ""]
 

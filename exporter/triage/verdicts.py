@@ -28,7 +28,6 @@ from onnxplain.diagnostics import (
     opened_sarif,
     present_results,
     read_log,
-    sarif,
     string,
 )
 from onnxplain.rules import ExportCutShort, InternalError, TargetNotLoaded, WorkerEnded
@@ -118,7 +117,7 @@ def not_loaded(job: Job, error: str, cause: BaseException, place: Evidence, comm
     context = _context(job, command_line)
     with contextlib.suppress(ExportFailed), context.stage("load"):
         raise context.fail(TargetNotLoaded(error=error), at=place, cause=cause)
-    sarif.write(context.log(), job.files.log, profile=job.model.options.sarif_profile)
+    _write(context.log(), job)
 
 
 def _write_ended(job: Job, ended: Ended, limits: Limits, command_line: str) -> None:
@@ -136,7 +135,14 @@ def _write_ended(job: Job, ended: Ended, limits: Limits, command_line: str) -> N
     with contextlib.suppress(ExportFailed), context.stage(stage):
         fix = Fix(_WAYS_OUT.get(ended.cause, _AFTER_A_CRASH), Confidence.GUESS)
         raise context.fail(WorkerEnded(stage=stage, cause=_cause(ended)), at=place, notes=notes, fixes=[fix])
-    sarif.write(context.log(), job.files.log, profile=job.model.options.sarif_profile)
+    _write(context.log(), job)
+
+
+def _write(log: Log, job: Job) -> None:
+    # NOTE: the help of the command needs none of its libraries.
+    from onnxplain.diagnostics import sarif
+
+    sarif.write(log, job.files.log, profile=job.model.options.sarif_profile)
 
 
 def _journal(log: pathlib.Path) -> Log | None:

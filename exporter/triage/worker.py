@@ -34,6 +34,7 @@ def run(job: Job, loader: Loader, threads: int, command_line: str) -> NoReturn:
     except BaseException:  # noqa: BLE001  whatever the model raises, it ends this process only
         traceback.print_exc()
     finally:
+        # NOTE: the model may have closed or replaced the streams.
         with contextlib.suppress(Exception):
             sys.stdout.flush()
             sys.stderr.flush()
@@ -51,8 +52,8 @@ def _redirect(files: Files) -> None:
     for stream in (nothing, output):
         os.close(stream)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115  the streams stay open until the process ends
-    sys.stdout = open(1, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115  as above
+    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115  as above
 
 
 def _export(job: Job, loader: Loader, threads: int, command_line: str) -> None:
