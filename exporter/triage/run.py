@@ -72,8 +72,10 @@ class Triage:
         """
         with Folder(self.folder) as folder, contextlib.closing(State(folder.path)) as state:
             state.list_models([model.name for model in self.models])
-            known = {} if self.again else state.last()
-            jobs = {model.name: Job(model, folder.files(model)) for model in self.models if not self._is_fresh(model, known)}
+            last = state.last()
+            same = {model.name: last[model.name] for model in self.models if model.name in last and self._is_same(model, last[model.name])}
+            known = {} if self.again else {name: each for name, each in same.items() if each.verdict.log.is_file()}
+            jobs = {model.name: Job(model, folder.files(model)) for model in self.models if model.name not in known}
             for job in jobs.values():
                 for file in dataclasses.astuple(job.files):
                     file.unlink(missing_ok=True)
@@ -81,15 +83,16 @@ class Triage:
                 job = jobs[ended.name]
                 verdict = conclude(job, ended, self.limits, self.command_line)
                 facts = Facts.read(job.files.facts)
-                state.add(verdict, facts, self._key(job.model, facts, verdict))
+                key = self._key(job.model, facts, verdict)
+                state.add(Known(verdict, facts, key, same[ended.name].input if ended.name in same else key))
                 told(verdict)
             verdicts = tuple(each.verdict for each in state.last().values())
             files = tuple(merged.write((verdict.log for verdict in verdicts), folder.path))
             return Triaged(verdicts, len(jobs), tuple(clusters(verdicts)), state.flaky(), files)
 
-    def _is_fresh(self, model: Model, known: dict[str, Known]) -> bool:
-        found = known.get(model.name)
-        return found is not None and found.verdict.log.is_file() and found.key == self._key(model, found.facts, found.verdict)
+    def _is_same(self, model: Model, known: Known) -> bool:
+        """Whether an earlier verdict is about the same input."""
+        return known.key == self._key(model, known.facts, known.verdict)
 
     def _key(self, model: Model, facts: Facts, verdict: Verdict) -> str:
         return freshness.key(model, facts, self.limits if verdict.outcome in ("out of time", "out of memory") else None)

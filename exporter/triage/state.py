@@ -20,8 +20,9 @@ _VERSION = 1
 _TABLES = """
 CREATE TABLE models (name TEXT PRIMARY KEY, place INTEGER NOT NULL);
 CREATE TABLE verdicts (
-    number INTEGER PRIMARY KEY, name TEXT NOT NULL, key TEXT NOT NULL, facts TEXT NOT NULL, ended REAL NOT NULL, outcome TEXT NOT NULL,
-    seconds REAL NOT NULL, memory INTEGER NOT NULL, weights INTEGER NOT NULL, findings TEXT NOT NULL, log TEXT NOT NULL
+    number INTEGER PRIMARY KEY, name TEXT NOT NULL, key TEXT NOT NULL, input TEXT NOT NULL, facts TEXT NOT NULL, ended REAL NOT NULL,
+    outcome TEXT NOT NULL, seconds REAL NOT NULL, memory INTEGER NOT NULL, weights INTEGER NOT NULL, findings TEXT NOT NULL,
+    log TEXT NOT NULL
 );
 CREATE INDEX verdicts_of_model ON verdicts (name, number);
 """
@@ -29,11 +30,19 @@ CREATE INDEX verdicts_of_model ON verdicts (name, number);
 
 @dataclasses.dataclass(frozen=True)
 class Known:
-    """An earlier verdict, with what the model depended on and the key of that."""
+    """A verdict, with what the model depended on.
+
+    Attributes:
+        verdict: The verdict.
+        facts: What the model imported.
+        key: A hash of all that the verdict depends on.
+        input: The key of the first verdict on the same input. Later ones may have other keys, because the model has imported more.
+    """
 
     verdict: Verdict
     facts: Facts
     key: str
+    input: str
 
 
 def _changing(sets: Sequence[set[str]]) -> set[str]:
@@ -70,12 +79,14 @@ class State:
             self._connection.execute("DELETE FROM models")
             self._connection.executemany("INSERT INTO models VALUES (?, ?)", [(name, place) for place, name in enumerate(names)])
 
-    def add(self, verdict: Verdict, facts: Facts, key: str) -> None:
+    def add(self, known: Known) -> None:
         """Keeps a verdict."""
+        verdict = known.verdict
         row = (
             verdict.name,
-            key,
-            json.dumps(dataclasses.asdict(facts)),
+            known.key,
+            known.input,
+            json.dumps(dataclasses.asdict(known.facts)),
             time.time(),
             verdict.outcome,
             verdict.seconds,
@@ -84,7 +95,7 @@ class State:
             json.dumps([dataclasses.astuple(each) for each in verdict.findings]),
             verdict.log.relative_to(self._folder).as_posix(),
         )
-        columns = "name, key, facts, ended, outcome, seconds, memory, weights, findings, log"
+        columns = "name, key, input, facts, ended, outcome, seconds, memory, weights, findings, log"
         with self._errors():
             self._connection.execute(f"INSERT INTO verdicts ({columns}) VALUES ({', '.join('?' * len(row))})", row)
 
@@ -97,25 +108,24 @@ class State:
         found: dict[tuple[str, str], list[set[str]]] = {}
         for known in self._select(""):
             fingerprints = {finding.fingerprint for finding in known.verdict.findings if finding.fails}
-            found.setdefault((known.verdict.name, known.key), []).append(fingerprints)
-        last = {name: known.key for name, known in self.last().items()}
+            found.setdefault((known.verdict.name, known.input), []).append(fingerprints)
+        last = {name: known.input for name, known in self.last().items()}
         return frozenset((name, each) for (name, key), sets in found.items() if key == last[name] for each in _changing(sets))
 
     def _select(self, condition: str) -> Iterable[Known]:
-        columns = "v.name, outcome, seconds, memory, weights, findings, log, facts, key"
+        columns = "v.name, outcome, seconds, memory, weights, findings, log, facts, key, input"
         query = f"SELECT {columns} FROM verdicts v JOIN models m ON v.name = m.name WHERE 1 {condition} ORDER BY m.place, number"
         with self._errors():
-            return [self._known(*row) for row in self._connection.execute(query)]
+            return [self._known(row) for row in self._connection.execute(query)]
 
-    def _known(
-        self, name: str, outcome: Any, seconds: float, memory: int, weights: int, findings: str, log: str, facts: str, key: str
-    ) -> Known:
+    def _known(self, row: tuple[Any, ...]) -> Known:
+        name, outcome, seconds, memory, weights, findings, log, facts, key, input = row
         if outcome not in OUTCOMES:
             raise TriageError(f"{self._path}: expected one of the outcomes {', '.join(OUTCOMES)}, got {outcome!r}")
         verdict = Verdict(
             name, outcome, seconds, memory, weights, tuple(Finding(*each) for each in json.loads(findings)), self._folder / log
         )
-        return Known(verdict, Facts(**{name: tuple(values) for name, values in json.loads(facts).items()}), key)
+        return Known(verdict, Facts(**{name: tuple(values) for name, values in json.loads(facts).items()}), key, input)
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
