@@ -25,6 +25,9 @@ _NO_LIMIT = 2**60
 _PATIENCE = 5.0
 """Seconds that a host has to end its workers."""
 
+_FEW = 4
+"""Models for each worker for which it does not pay to export others first."""
+
 
 def cores() -> int:
     """The cores that this process may use."""
@@ -105,7 +108,7 @@ def _hosted(jobs: Sequence[Job], limits: Limits, workers: Workers) -> Iterator[B
         jobs,
         limits,
         workers.number,
-        prepare=functools.partial(_prepare, libraries, warm=len(jobs) > workers.number),
+        prepare=functools.partial(_prepare, libraries, warm=len(jobs) > _FEW * workers.number),
         run=functools.partial(worker.run, loader=workers.loader, threads=threads, command_line=workers.command_line),
     )
     host = context.Process(target=_host, args=(here, there, serving))
@@ -144,8 +147,11 @@ def _prepare(libraries: Collection[str], *, warm: bool) -> None:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
     if warm:
+        # NOTE: the operators of most models are those of convolutions and of attention.
+        attention = torch.nn.TransformerEncoderLayer(4, 2, 4, batch_first=True)
+        model = torch.nn.Sequential(torch.nn.Conv1d(4, 4, 1), torch.nn.BatchNorm1d(4), attention).eval()
         for dynamic_shapes in (None, True):
-            onnxplain.export(torch.nn.Linear(2, 2), (torch.ones(2, 2),), dynamic_shapes=dynamic_shapes)
+            onnxplain.export(model, (torch.ones(2, 4, 4),), dynamic_shapes=dynamic_shapes)
     worker.homes()
     # NOTE: a collection in a worker would copy the memory that it shares with the host.
     gc.freeze()
