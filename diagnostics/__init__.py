@@ -34,8 +34,7 @@ from .graph import LEFT_OUT, Graph, Node
 from .json_values import integer, string
 from .level import Level
 from .location import Location, Region
-from .log import ATTACHMENTS, MEMORY, PREPARED_GRAPH, PROFILE, Artifact, Attachment, Event, Log, Stage, Tool
-from .log import ATTACHMENTS, PREPARED_GRAPH, PROFILE, URI, Artifact, Attachment, Event, Log, Stage, Tool
+from .log import ATTACHMENTS, MEMORY, PREPARED_GRAPH, PROFILE, URI, Artifact, Attachment, Event, Log, Stage, Tool
 from .options import SARIF_PROFILES, DiagnosticOptions, SarifProfile
 from .own_process import Forked, OwnProcess
 from .rule import CHAPTERS, Page, Recorded, Rule

@@ -21,8 +21,7 @@ from onnxplain.signals import Terminated, terminations_as_exceptions
 
 from .nearest import Group
 
-COMMANDS = ("baseline", "config", "explain", "export", "fix", "gate", "memory", "profile", "report", "rules", "show")
-COMMANDS = ("baseline", "config", "explain", "export", "fix", "gate", "report", "rules", "show", "triage")
+COMMANDS = ("baseline", "config", "explain", "export", "fix", "gate", "memory", "profile", "report", "rules", "show", "triage")
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as in a shell: 128 plus the number of SIGINT."""

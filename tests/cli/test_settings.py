@@ -264,9 +264,6 @@ def test_config_shows_where_values_come_from(section: pathlib.Path) -> None:
 def test_the_example_of_the_page_is_valid(folder: pathlib.Path) -> None:
     page = (pathlib.Path(__file__).parents[2] / "docs" / "settings.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
-def test_the_example_of_the_readme_is_valid(folder: pathlib.Path) -> None:
-    readme = (pathlib.Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```toml\n(\[tool\.onnxplain\].*?)```", readme, re.DOTALL)
     (folder / "pyproject.toml").write_text(example, encoding="utf-8")
     shown = rows("models/legacy/net.py")
     assert (shown["export.opset"][0], shown["export.verify"][0], shown["gate.max-warnings"][0]) == ("17", "true", "0")
