@@ -418,7 +418,7 @@ GENERATED = {
 @pytest.mark.parametrize(("rule", "body"), GENERATED.values(), ids=GENERATED)
 def test_code_without_a_file_is_blamed_on_the_caller(rule: str, body: str) -> None:
     namespace: dict[str, Any] = {"torch": torch}
-    exec(f"class Net(torch.nn.Module):\n    def forward(self, x):\n        {body}", namespace)
+    exec(compile(f"class Net(torch.nn.Module):\n    def forward(self, x):\n        {body}", "<generated>", "exec"), namespace)
     finding = run(namespace["Net"](), (torch.ones(3),)).only
     assert finding.rule.id == rule
     assert finding.location is not None
