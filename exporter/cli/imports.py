@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def imports_beside(folder: pathlib.Path, files: set[str]) -> Iterator[None]:
+def imports_beside(folder: pathlib.Path, files: set[str] | None = None) -> Iterator[None]:
     """Lets the targets of a folder import what lies beside them. Afterwards, those of another folder import what lies beside them.
 
-    Adds the files of all modules that were imported meanwhile to `files`.
+    Adds the files of all modules that were imported meanwhile to `files`, if given.
     """
     path, before = [*sys.path], {*sys.modules}
     try:
@@ -21,7 +21,8 @@ def imports_beside(folder: pathlib.Path, files: set[str]) -> Iterator[None]:
         sys.path[:] = path
         for name in {*sys.modules} - before:
             file = getattr(sys.modules[name], "__file__", None)
-            files |= {file} if isinstance(file, str) else set()
+            if files is not None and isinstance(file, str):
+                files.add(file)
             if _lies_in(folder, name, file):
                 del sys.modules[name]
 
