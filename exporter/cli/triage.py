@@ -229,13 +229,15 @@ class _Progress:
 
 
 def _finish(triaged: Triaged, folder: pathlib.Path) -> None:
-    """Writes the summary, and prints it with the files."""
+    """Writes the summary and the page on all models, and prints the summary with the files."""
+    from onnxplain.diagnostics import read_logs, to_html
     from onnxplain.diagnostics.console import make_console, show_lines
 
     write_file(folder / "summary.md", to_markdown(triaged))
+    write_file(folder / "report.html", to_html(read_logs([verdict.log for verdict in triaged.verdicts])))
     console = make_console()
     show_lines([[], *to_lines(triaged)], console)
-    files = [("summary", folder / "summary.md"), ("logs", folder / "logs")]
+    files = [("report", folder / "report.html"), ("summary", folder / "summary.md"), ("logs", folder / "logs")]
     show_lines(([(f"  {what:<8}", "label"), (visible(shown_path(str(path))), "place")] for what, path in files), console)
     several = "" if len(triaged.merged) < 2 else f" to {triaged.merged[-1].name}: GitHub takes 20 runs and 25,000 results in a file"
     for path in triaged.merged[:1]:

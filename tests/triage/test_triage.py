@@ -75,6 +75,8 @@ def test_each_end_of_a_process_is_a_verdict_with_a_log(folder: pathlib.Path) -> 
     summary = (folder / "triage" / "summary.md").read_text(encoding="utf-8")
     rows = [line for line in summary.splitlines() if "LookupError" in line]
     assert [len(re.findall(r"(?<!\\)\|", row)) for row in rows] == [7]
+    page = (folder / "triage" / "report.html").read_text(encoding="utf-8")
+    assert all(f"models:{end}" in page for end in names)
     # The same logs are together in one file, and the gate takes the folder.
     (merged,) = (folder / "triage").glob("triage-*.sarif")
     assert len(json.loads(merged.read_text(encoding="utf-8"))["runs"]) == len(names)

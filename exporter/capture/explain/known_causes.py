@@ -11,7 +11,7 @@ from onnxplain.source import locations, syntax
 
 _RESULT = re.compile(r"Found <class '[^']*'> in output")
 
-# NOTE: read in torch 2.11, 2.13 and 2.15. These errors have no types by which to tell them apart, so their texts do.
+# NOTE: seen in torch 2.13. These errors have no types by which to tell them apart, so their texts do.
 _WAYS = (
     (
         _RESULT,
