@@ -50,6 +50,7 @@ class Net(torch.nn.Module):
             return x
         elif self.end == "parent":
             os.kill(os.getppid(), signal.SIGKILL)
+            time.sleep(1000)
         return self.layer(x)
 
 

@@ -77,9 +77,9 @@ _TYPED = ("<stdin>", "<string>")
 """Python's names for the file of code from its prompt, and of code that `exec` and `python -c` run."""
 _GENERATED = frozenset(
     {"<module>", "<lambda>", "__init__", "__new__", "__repr__", "__hash__", "__setattr__", "__delattr__", "__replace__"}
-    | {"__eq__", "__lt__", "__le__", "__gt__", "__ge__"}
+    | {"__eq__", "__lt__", "__le__", "__gt__", "__ge__", "__create_fn__", "___make_guard_fn", "guard"}
 )
-"""Functions that Python's `dataclass` and `namedtuple`, and expressions that torch evaluates, have in the file `<string>`."""
+"""Functions that Python's `dataclass` and `namedtuple`, TorchDynamo's guards and expressions of torch have in the file `<string>`."""
 
 
 @functools.lru_cache(maxsize=4096)

