@@ -37,7 +37,7 @@ class Net(torch.nn.Module):
             print("row", count)  # printed
         print("error", file=sys.stderr)  # to stderr
         sys.stdout.write("text\\n")  # written
-        log.debug("not shown")  # debug
+        log.debug("not shown")
         log.warning("shown")  # logged
         warnings.warn("careful")  # warned
         PATH.write_text("text")  # path
@@ -51,7 +51,7 @@ class Net(torch.nn.Module):
             print("not reached")
         return x * 2
 """
-MARKS = ("printed", "to stderr", "written", "debug", "logged", "warned", "path", "opened", "numpy", "torch")
+MARKS = ("printed", "to stderr", "written", "logged", "warned", "path", "opened", "numpy", "torch")
 
 
 def lines(program: onnxplain.ONNXProgram, rule: str) -> list[int | None]:
