@@ -23,6 +23,7 @@ from onnxplain.torch_internals.fake_tensors import has_no_data
 
 from . import runtime, storage
 from . import weights as model_weights
+from .graph_views import signature
 from .memory import MemoryEstimate, bound, dims_of, estimate
 from .optimize import clean_up
 from .request import example_shapes, flat_inputs, is_dense
@@ -62,28 +63,19 @@ class ONNXProgram:
         self._chosen: tuple[ONNXRuntimeOptions, ort.InferenceSession] | None = None
 
     def __repr__(self) -> str:
-        graph = self.model.graph
-        nodes = sum(1 for _ in graph.all_nodes())
+        nodes = sum(1 for _ in self.model.graph.all_nodes())
         functions = f", {len(self.model.functions)} functions" if self.model.functions else ""
         return f"ONNXProgram({self.diagnostics.subject!r}, opset {self.model.opset_imports.get('')}, {nodes} nodes{functions})"
 
     def _repr_html_(self) -> str:
-        items = "".join(f"<li><code>{html.escape(each)}</code></li>" for each in self._signature_lines())
+        items = "".join(f"<li><code>{html.escape(each)}</code></li>" for each in signature(self.model.graph))
         return f"<p><strong>{html.escape(visible(repr(self)))}</strong></p><ul>{items}</ul>{self.diagnostics._repr_html_()}"
 
     def _repr_markdown_(self) -> str:
         from onnxplain.diagnostics import markdown
 
-        items = "".join(f"- {markdown.code(each)}\n" for each in self._signature_lines())
+        items = "".join(f"- {markdown.code(each)}\n" for each in signature(self.model.graph))
         return f"{markdown.prose(repr(self))}\n\n{items}\n{self.diagnostics._repr_markdown_()}"
-
-    def _signature_lines(self) -> Iterator[str]:
-        """A line for each input and output: its name, dtype and shape, such as `input x: FLOAT[batch,3]`."""
-        graph = self.model.graph
-        for kind, values in ("input", graph.inputs), ("output", graph.outputs):
-            for value in values:
-                if value.name not in graph.initializers:
-                    yield visible(f"{kind} {value.name}: {value.dtype}{value.shape}")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Sequence[torch.Tensor]:
         """Runs the model in ONNX Runtime.
@@ -231,14 +223,11 @@ class ONNXProgram:
         return estimate(self.model, found)
 
     def profile(self, *args: Any, **kwargs: Any) -> Profile:
-        """Runs the model four times in ONNX Runtime on the CPU, and tells where time and memory go in the last three runs.
+        """Tells where time and memory go in three runs by ONNX Runtime on the CPU after a first one: by operator, by line and by module.
 
         Args:
             *args: As for the PyTorch model.
             **kwargs: As for the PyTorch model.
-
-        Returns:
-            The time and memory by operator, by line and by module.
 
         Raises:
             InvalidArgument: The model does not take inputs of this structure, dtype or shape, or weights have no data.

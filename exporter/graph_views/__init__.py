@@ -4,5 +4,6 @@ from .excerpts import around
 from .listings import of_fx, of_onnx
 from .modules import Box, of_model
 from .pictures import page, svg
+from .signatures import signature
 
-__all__ = ["Box", "around", "of_fx", "of_model", "of_onnx", "page", "svg"]
+__all__ = ["Box", "around", "of_fx", "of_model", "of_onnx", "page", "signature", "svg"]
