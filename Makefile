@@ -8,9 +8,9 @@ MAKE_VENV = test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 # A stale build folder would put deleted files into the wheel.
 INSTALL = rm -rf build && $(BIN)/pip install --quiet --no-deps --force-reinstall .
 
-# Two processes, each with whole files of tests, the long ones not last: what they share is made once, and one process at a time runs npm.
-# On two cores a third takes a fifth more processor time than it saves.
-PROCESSES = --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# Three processes, since tests wait for the commands that they start; each with whole files, the long ones not last. What they share is made
+# once, and one process at a time runs npm.
+PROCESSES = --numprocesses 3 --dist loadfile --no-loadscope-reorder
 # With two threads for each process, torch's threads wait for each other: the suite takes a quarter longer on two cores.
 test test-torch: export OMP_NUM_THREADS = 1
 

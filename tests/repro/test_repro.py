@@ -492,8 +492,8 @@ def test_a_fault_of_ours_hides_no_finding(load: Load, tmp_path: pathlib.Path, mo
 
 @pytest.mark.slow
 def test_most_failures_of_the_corpus_are_reproduced(tmp_path: pathlib.Path) -> None:
-    # NOTE: every third one, since each trial is a separate process that takes seconds.
-    paths = [path for path in sorted(CORPUS.glob("case_*.py")) if cases.read(path).expect == "error"][::3]
+    # NOTE: every fourth one, since each trial is a separate process that takes seconds.
+    paths = [path for path in sorted(CORPUS.glob("case_*.py")) if cases.read(path).expect == "error"][::4]
     if not paths:
         pytest.skip(f"no corpus at {CORPUS}: nothing was tried")
     told: dict[str, str] = {}
@@ -515,7 +515,7 @@ def test_most_failures_of_the_corpus_are_reproduced(tmp_path: pathlib.Path) -> N
         finally:
             del sys.modules[spec.name]
     missed = {name: text for name, text in told.items() if text}
-    assert len(told) > 3
+    assert len(told) > 2
     assert len(missed) <= 0.15 * len(told), missed
 
 
