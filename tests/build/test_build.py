@@ -155,8 +155,10 @@ def test_complex_values_become_real(load: Load, marked: Marked) -> None:
     """
     x = torch.complex(*torch.randn(2, 3))
     program = export(load(source).Net(), x)
-    assert [facts(finding, "kind") for finding in program.diagnostics.findings] == [("input",), ("output",)]
-    assert [finding.location and finding.location.line for finding in program.diagnostics.findings] == [*marked("input"), *marked("output")]
+    # NOTE: OXP1040 tells the double precision that the buffer brings in.
+    findings = [finding for finding in program.diagnostics.findings if finding.rule.id == "OXP4007"]
+    assert [facts(finding, "kind") for finding in findings] == [("input",), ("output",)]
+    assert [finding.location and finding.location.line for finding in findings] == [*marked("input"), *marked("output")]
     (given,), (result,) = program.model.graph.inputs, program.model.graph.outputs
     assert (str(given.dtype), list(given.shape or ())) == ("FLOAT", [3, 2])
     assert (str(result.dtype), list(result.shape or ())) == ("DOUBLE", [3, 2])

@@ -22,6 +22,7 @@ _KINDS = {
     InputKind.BUFFER: "buffer",
     InputKind.CONSTANT_TENSOR: "constant",
 }
+_DOUBLE = (torch.float64, torch.complex128)
 
 
 def findings(finished: Finished) -> Iterator[Finding]:
@@ -44,8 +45,8 @@ def _finding(finished: Finished, source: torch.fx.Node, first: torch.fx.Node, op
     program = finished.program
     specs = {spec.arg.name: spec for spec in program.graph_signature.input_specs}
     tensors = {id(each): each for each in (*program.state_dict.values(), *program.constants.values()) if isinstance(each, torch.Tensor)}
-    # NOTE: float32 takes half of the 8 bytes.
-    more = sum(each.numel() * each.itemsize // 2 for each in tensors.values() if each.dtype is torch.float64)
+    # NOTE: float32 takes half of the bytes.
+    more = sum(each.numel() * each.itemsize // 2 for each in tensors.values() if each.dtype in _DOUBLE)
     spec = specs.get(source.name) if source.op == "placeholder" else None
     if spec is None:
         source = first if source.op == "placeholder" else source
@@ -81,7 +82,7 @@ def _is_double(node: torch.fx.Node) -> bool:
     value = node.meta.get("val")
     values = (value,) if isinstance(value, torch.Tensor) else pytree.tree_leaves(value) if isinstance(value, list | tuple) else ()
     # NOTE: numbers are float64 in Python as well, and cost nothing.
-    return any(isinstance(each, torch.Tensor) and each.ndim > 0 and each.dtype in (torch.float64, torch.complex128) for each in values)
+    return any(isinstance(each, torch.Tensor) and each.ndim > 0 and each.dtype in _DOUBLE for each in values)
 
 
 def _sources(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
