@@ -1,8 +1,13 @@
-"""Where ONNX nodes come from: the FX node in `meta`, and the user's line, the module and the operator in `metadata_props`."""
+"""Where ONNX nodes come from: the FX node in `meta`, and the user's line, the module and the operator in `metadata_props`.
+
+The entries are those that our own tools read, and those that torch.onnx writes, for the tools that read its models
+(torch/onnx/_internal/exporter/_core.py in torch 2.13).
+"""
 
 from __future__ import annotations
 
 import pathlib
+import re
 from collections.abc import Iterable
 
 import onnx_ir as ir
@@ -11,10 +16,14 @@ import torch
 from onnxplain.diagnostics import privacy_of
 from onnxplain.registry import qualified_name
 from onnxplain.source import locations
+from onnxplain.source.module_calls import module_calls
 from onnxplain.torch_internals.operators import OpOverload
 
 _PREFIX = "onnxplain"
 """The prefix of the keys: `.source`, `.module`, `.fx_node`, `.operator`, and `.parent`, the operator that was decomposed into it."""
+_TORCH_ONNX = "pkg.torch.onnx"
+"""The prefix of torch.onnx's keys."""
+_FILE_OF_FRAME = re.compile(r'(?<=File ")[^"\n]+')
 
 
 class Origins:
@@ -28,6 +37,7 @@ class Origins:
     def __init__(self, folder: pathlib.Path | None) -> None:
         self._folder = folder
         self._paths: dict[str, str] = {}
+        self._stacks: dict[str, str] = {}
 
     def add(self, node: torch.fx.Node, made: Iterable[ir.Node]) -> None:
         """Records `node` as the origin of ONNX nodes."""
@@ -39,12 +49,28 @@ class Origins:
         if place is not None:
             facts["source"] = f"{self._path(place.file)}:{place.line}" if place.file else ""
             facts["module"] = place.module
-        entries = {f"{_PREFIX}.{key}": text for key, text in facts.items() if text}
+        entries = {f"{_PREFIX}.{key}": text for key, text in facts.items() if text} | self._as_torch_onnx(node)
         for each in made:
             # NOTE: the nodes in a graph of control flow already have their origins.
             if locations.FX_NODE not in each.meta:
                 each.meta[locations.FX_NODE] = node
                 each.metadata_props.update(entries)
+
+    def _as_torch_onnx(self, node: torch.fx.Node) -> dict[str, str]:
+        """What torch.onnx writes: the modules that are called, with their classes, and Python's stack, whose paths are as in a report."""
+        calls = module_calls(node)
+        operator = str(node.target)
+        entries = {
+            "namespace": "/".join([*(f"{call.path}: {call.class_name}" for call in calls), f"{node.name}: {operator}"]),
+            f"{_TORCH_ONNX}.class_hierarchy": repr([*(call.class_name for call in calls), operator]),
+            f"{_TORCH_ONNX}.name_scopes": repr([*(call.path for call in calls), node.name]),
+        }
+        if trace := node.meta.get("stack_trace"):
+            # NOTE: the operators of a decomposition share their stack.
+            if trace not in self._stacks:
+                self._stacks[trace] = _FILE_OF_FRAME.sub(lambda file: self._path(file[0]), trace.strip())
+            entries[f"{_TORCH_ONNX}.stack_trace"] = self._stacks[trace]
+        return entries
 
     def _path(self, file: str) -> str:
         # NOTE: a model has thousands of nodes from a few files, and where a file lies takes several calls of the system.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import json
 import logging
@@ -495,6 +496,36 @@ def test_metadata_leads_from_each_node_to_its_line(load: Load, marked: Marked, t
     assert {each["onnxplain.operator"] for each in facts} == {"aten::sin"}
     assert [each["onnxplain.fx_node"] for each in facts] == ["sin", "sin_1"]
     assert all(each["onnxplain.source"].endswith(f"model.py:{marked('sin')[0]}") for each in facts)
+
+
+def test_nodes_carry_the_metadata_of_torch_onnx(load: Load, marked: Marked, tmp_path: pathlib.Path) -> None:
+    """Modules, classes and Python's stack, without the folders that the stack's files lie in."""
+    module = load(
+        """
+        import torch
+
+        class Inner(torch.nn.Module):
+            def forward(self, x):
+                return x.sin()  # sin
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = Inner()
+
+            def forward(self, x):
+                return self.inner(x)
+        """
+    )
+    onnxplain.export(module.Net(), (torch.randn(3),), tmp_path / "m.onnx")
+    (node,) = onnx.load(tmp_path / "m.onnx").graph.node
+    facts = {entry.key: entry.value for entry in node.metadata_props}
+    classes = [f"{module.__name__}.Net", f"{module.__name__}.Inner"]
+    assert ast.literal_eval(facts["pkg.torch.onnx.name_scopes"]) == ["", "inner", "sin"]
+    assert ast.literal_eval(facts["pkg.torch.onnx.class_hierarchy"]) == [*classes, "aten.sin.default"]
+    assert facts["namespace"] == f": {classes[0]}/inner: {classes[1]}/sin: aten.sin.default"
+    assert f'File "model.py", line {marked("sin")[0]}, in forward' in facts["pkg.torch.onnx.stack_trace"]
+    assert str(tmp_path) not in str(facts)
 
 
 def test_a_branch_may_return_what_it_got() -> None:
