@@ -374,3 +374,11 @@ def test_a_gather_without_indices_is_left_to_onnx() -> None:
 def test_ints_are_divided_toward_zero(a: int, b: int, wanted: int | None) -> None:
     result = folded("Div", [ints([a]), ints([b])], {})
     assert (None if result is None else result.tolist()) == (None if wanted is None else [wanted])
+
+
+def test_casts_to_whole_bytes_are_folded() -> None:
+    """Smaller dtypes, and floats of eight bits, saturate."""
+    for dtype in (onnx.TensorProto.BOOL, onnx.TensorProto.INT8, onnx.TensorProto.UINT8, onnx.TensorProto.FLOAT16):
+        assert folded("Cast", [np.array([0.0, 2.0])], {"to": dtype}) is not None
+    for dtype in (onnx.TensorProto.INT4, onnx.TensorProto.UINT4, onnx.TensorProto.FLOAT8E4M3FN):
+        assert folded("Cast", [np.array([0.0, 2.0])], {"to": dtype}) is None
