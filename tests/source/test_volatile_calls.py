@@ -84,7 +84,8 @@ def test_calls_that_ask_for_the_phase_in_functions_that_ran(load: Load, marked: 
 
 def test_clocks_are_found_by_their_module(load: Load, marked: Marked) -> None:
     file = str(load(SOURCE).__file__)
-    frames = [Location(file, Region(1)), Location(file, Region(2))]
+    plain = str(load("def plain(x):\n    return x\n", "plain").__file__)
+    frames = [Location(plain, Region(1)), Location(file, Region(1)), Location(file, Region(2))]
     assert sorted(lines(volatile_calls.clocks(frames))) == marked("clock")
 
 
