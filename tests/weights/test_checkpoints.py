@@ -14,6 +14,7 @@ from unittest import mock
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 import torch
 import weighted_net
@@ -475,6 +476,21 @@ def test_referring_with_weights_from_memory(tmp_path: pathlib.Path, net: Net, pr
         torch.testing.assert_close(run(tmp_path / "m.onnx"), net(X).detach(), rtol=1e-5, atol=1e-5)
     with pytest.raises(onnxplain.InvalidArgument, match="external_data"):
         program.save(tmp_path / "m.onnx", weights="reference", external_data=False)
+
+
+def test_referring_to_a_part_of_what_a_weight_is_computed_from(tmp_path: pathlib.Path) -> None:
+    """The graph computes the weight then, and the part that a file has is not copied."""
+    net, x = nn.Sequential(nn.Conv2d(2, 3, 1), nn.BatchNorm2d(3)).eval(), torch.randn(1, 2, 4, 4)
+    program = onnxplain.export(net, (x,))
+    program.apply_weights(as_safetensors(net, tmp_path))
+    net[1].weight = nn.Parameter(torch.tensor([2.0, 3.0, 4.0]))
+    program.apply_weights({"1.weight": net[1].weight}, strict=False)
+    program.save(tmp_path / "m.onnx", weights="reference")
+    stored = onnx.load(tmp_path / "m.onnx", load_external_data=False).graph.initializer
+    assert "0.weight" in {each.name for each in stored if each.external_data}
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
+    (got,) = session.run(None, {session.get_inputs()[0].name: x.numpy()})
+    torch.testing.assert_close(torch.from_numpy(got), net(x).detach(), rtol=1e-5, atol=1e-5)
 
 
 class Buffers(nn.Module):
