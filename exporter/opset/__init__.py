@@ -103,4 +103,7 @@ def _rewrite(model: ir.Model, opset: int) -> None:
     from onnxscript import version_converter
 
     model.graph.opset_imports[""] = BUILT
-    version_converter.convert_version(model, opset)
+    # NOTE: it knows opsets up to 25 only (onnxscript 0.7.2), and no operator changes after the last of these.
+    version_converter.convert_version(model, min(opset, max(_REWRITTEN.values())))
+    for node in model.graph.all_nodes():
+        node.version = None
