@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from onnxplain.recording import op
@@ -13,7 +14,14 @@ from . import elementwise, translates
 _UINT64 = ir.DataType.UINT64
 
 
-@translates("aten::pow.Tensor_Scalar", "aten::pow.Tensor_Tensor", "aten::pow.Scalar")
+@translates("aten::pow.Scalar")
+def power_of_number(self: Any, exponent: ir.Value) -> Any:
+    """aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor."""
+    # NOTE: the result of ONNX's Pow has the dtype of the base, which is the dtype of PyTorch's result, as that of the exponent is here.
+    return op.Pow(self, exponent) if exponent.dtype is None else power(_as(self, exponent.dtype), exponent)
+
+
+@translates("aten::pow.Tensor_Scalar", "aten::pow.Tensor_Tensor")
 def power(self: Any, exponent: Any) -> Any:
     """aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor."""
     if isinstance(exponent, bool | int) and 0 <= exponent <= 3:
@@ -102,7 +110,8 @@ def _is_within(shift: Any, dtype: ir.DataType, bits: int) -> Any:
 
 def _as(value: Any, dtype: ir.DataType) -> Any:
     if not isinstance(value, ir.Value):
-        return op.Constant(value=ir.tensor(value, dtype=dtype))
+        # NOTE: a number that the dtype cannot hold wraps around, as in PyTorch.
+        return op.Constant(value=ir.Tensor(np.asarray(value).astype(dtype.numpy()), dtype=dtype))
     return value if value.dtype is dtype else op.Cast(value, to=int(dtype))
 
 

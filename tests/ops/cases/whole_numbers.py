@@ -22,6 +22,15 @@ CASES: dict[str, Case] = {
         (torch.tensor([3, -3, 2, -2, 1, -1, 0]), torch.tensor([[-2], [-1], [0], [1], [5], [39], [38]])),
         tolerance=1e-5,
     ),
+    "powers-of-numbers": dynamic(
+        lambda x, n: [
+            *(2**x, (-3) ** x, 2.5**x, True**x, torch.pow(2, x.half()), torch.pow(3, x.double()), torch.pow(2, x.int()), 2.5**n, 3**n),
+            *(x.shape[0] ** x, x.shape[0] ** n, (x.shape[0] / 2) ** x, (x.shape[0] / 2) ** n, n**x, x**n, n.int() ** n, n ** x.double()),
+            *((-3) ** n.to(torch.uint8), (-3) << n, (-3) << n.int()),
+        ],
+        (torch.tensor([1.5, -2.0, 0.0, 0.25]), torch.tensor([2, 0, 5, 3])),
+        tolerance=1e-3,
+    ),
     "large-powers": static(
         lambda x, y: (x**y, x**37, x**38, 3**y), (torch.tensor([3, -3, 1, -1]), torch.tensor([[36], [37], [38], [39]])), tolerance=0
     ),
