@@ -100,12 +100,12 @@ def bound(model: ir.Model, shapes: Mapping[str, Sequence[int]]) -> dict[str, int
     for name, size in pairs:
         if name.isidentifier():
             continue
-        # NOTE: for a dim such as `2*half`, `half` need not be the size of a dim.
+        # NOTE: for a dim such as `2*half`, `half` need not be the size of a dim. torch's derived dims are linear.
         dim = ir.SymbolicDim(name)
         for symbol in dim.free_symbols() - found.keys():
-            fitting = (each for each in range(size + 1) if dim.evaluate({**found, symbol: each}) == size)
-            if (fits := next(fitting, None)) is not None:
-                found[symbol] = fits
+            at_0, at_1 = (dim.evaluate({**found, symbol: each}) for each in (0, 1))
+            if isinstance(at_0, int) and isinstance(at_1, int) and at_0 != at_1:
+                found[symbol] = (size - at_0) // (at_1 - at_0)
     return found
 
 

@@ -94,6 +94,12 @@ def test_a_dim_that_is_a_multiple() -> None:
     assert found.sizes["half"] == 4
 
 
+def test_a_dim_that_is_smaller_than_its_symbol() -> None:
+    n = torch.export.Dim("n", min=2)
+    found = estimate_of(lambda x: x.exp().sum(0), torch.ones(8), dynamic_shapes={"x": {0: n - 1}})
+    assert found.sizes["n"] == 9
+
+
 @pytest.mark.parametrize(
     ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (2**20, "1.00 MiB"), (4_096_000_000, "3.81 GiB"), (2**60, "1048576 TiB")]
 )
