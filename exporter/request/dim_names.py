@@ -24,7 +24,7 @@ class DimNames:
     """
 
     def __init__(self) -> None:
-        self._symbols: dict[Any, sympy.Symbol] = {}
+        self._symbols: dict[Any, sympy.Expr] = {}
         # NOTE: a few expressions are the sizes of thousands of values, and sympy takes long to put names into one.
         self._texts: dict[Any, str] = {}
         self.dropped: dict[str, str] = {}
@@ -42,8 +42,12 @@ class DimNames:
             if expression.is_Symbol and dim.kind is not Kind.DERIVED:
                 self._symbols.setdefault(expression, _symbol(dim.label))
         for dim, expression in sizes:
-            if dim.kind is Kind.DERIVED and (root := dim_entries.root(dim.given)) and (symbol := _symbol_of_root(dim, expression)):
+            root = dim_entries.root(dim.given) if dim.kind is Kind.DERIVED else None
+            if root is not None and (symbol := _symbol_of_root(dim, expression)):
                 self._symbols.setdefault(symbol, _symbol(root.__name__))
+            elif root is not None and expression.is_Symbol:
+                # NOTE: torch gives a dim such as `n - 1` a symbol of its own.
+                self._symbols.setdefault(expression, dim_entries.from_root(dim.given)(_symbol(root.__name__)))
         told = ((dim, self.text(expression)) for dim, expression in sizes if dim.kind in (Kind.NAMED, Kind.DIM))
         # NOTE: capture reports that two Dim objects are one.
         objects = {dim.label for dim, _ in sizes if dim.kind is Kind.DIM}

@@ -88,6 +88,17 @@ class InputDim:
         """Whether it is dynamic unless the model fixes it."""
         return self.kind in _MAY_STAY
 
+    @property
+    def root(self) -> tuple[str, int | None]:
+        """The dim that it is computed from, as `n` for `2*n`, with its size in the example; None if no size of it gives the dim's size."""
+        if self.kind is not Kind.DERIVED:
+            return self.name, self.size
+        # NOTE: a dim that is computed from another dim is a linear function of it (torch 2.11 to 2.15, export/dynamic_shapes.py).
+        function, root = dim_entries.from_root(self.given), dim_entries.root(self.given)
+        first, second = function(1), function(2)
+        size, rest = divmod(self.size - first, second - first)
+        return self.name if root is None else root.__name__, None if rest else size + 1
+
     def allows(self, size: int) -> bool:
         """Whether the user's specification allows this size."""
         return self.least <= size <= self.most

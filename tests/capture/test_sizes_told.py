@@ -317,6 +317,33 @@ def test_a_name_that_another_dim_replaces(load: Load, one: Any, other: Any, chan
     assert [(each["asked"], each["given"]) for each in findings] == changed
 
 
+@pytest.mark.parametrize(
+    ("formula", "root", "sizes", "fits"),
+    [
+        (lambda n: 2 * n, None, (12, 3), True),
+        (lambda n: 2 * n, None, (13, 3), False),
+        (lambda n: 3 * n - 2, None, (13, 3), True),
+        (lambda n: 3 * n - 2, None, (12, 3), False),
+        (lambda n: 2 * n, lambda n: n, (12, 6), True),
+        (lambda n: 2 * n, lambda n: n, (12, 7), False),
+        (lambda n: n - 1, lambda n: n + 1, (5, 7), True),
+        (lambda n: n - 1, lambda n: n + 1, (5, 8), False),
+    ],
+)
+def test_an_example_fits_the_formulas_of_its_dims(load: Load, formula: Any, root: Any, sizes: tuple[int, int], fits: bool) -> None:
+    n = Dim("n", min=2, max=40)
+    shapes = ({0: formula(n)}, None if root is None else {0: root(n)})
+    if fits:
+        model, program = exported(load, "return x.sum() + y", [(size,) for size in sizes], shapes)
+        assert {str(dim) for value in program.model.graph.inputs for dim in value.shape} <= {"n", "n - 1", "n + 1", "2*n", "3*n - 2", "3"}
+        x, y = torch.rand(formula(8)), torch.rand(sizes[1] if root is None else root(8))
+        torch.testing.assert_close(program(x, y)[0], model(x, y))
+    else:
+        with pytest.raises(onnxplain.ExportFailed) as failed:
+            exported(load, "return x.sum() + y", [(size,) for size in sizes], shapes)
+        assert [each.rule.id for each in failed.value.findings] == ["OXP1004"]
+
+
 def test_a_part_that_has_size_1_in_the_example_is_written_at_any_size(load: Load) -> None:
     model, program = exported(load, "x = x + y\nx.chunk(2, -1)[-1].add_(1)\nreturn x", [(1, 2), (1,)], ({0: Dim.AUTO, 1: Dim.AUTO}, None))
     for size in ((6, 8), (3, 5), (1, 3)):

@@ -96,6 +96,12 @@ def contradictory(request: Request, found: shapes_argument.Contradiction) -> Fin
         fix = shapes_argument.fix(request, "Give dims of different sizes different names.", Confidence.SAFE, structure)
         return Finding(rule, call_sites.at(shapes_argument.place(request, shapes_argument.way_to(dim)), request), fixes=(fix,), final=True)
 
+    if dim.kind is Kind.DERIVED and dim.allows(dim.size):
+        structure = request.shapes.by_parameter(dict.fromkeys(request.shapes.same_name(dim), Dim.DYNAMIC))
+        advice = "Leave the formula out; or pass an example whose size fits it."
+        fix = shapes_argument.fix(request, advice, Confidence.CHANGES_BEHAVIOUR, structure)
+        return Finding(rule, call_sites.at(shapes_argument.place(request, shapes_argument.way_to(dim)), request), fixes=(fix,), final=True)
+
     def defines(call: ast.Call) -> bool:
         return bool(call.args) and call_sites.literal(call.args[0]) == dim.name
 

@@ -87,6 +87,20 @@ def contradiction(shapes: DynamicShapes) -> Contradiction | None:
         first = seen.setdefault(dim.name, dim)
         if first.size != dim.size:
             return Contradiction(f"{first.place} == {dim.place}, because both are '{dim.name}'", f"{first.size} and {dim.size}", dim, first)
+    return _contradicted_formula(shapes)
+
+
+def _contradicted_formula(shapes: DynamicShapes) -> Contradiction | None:
+    """The first dim computed from another one, such as `2*n`, whose size in the example no `n` gives, or another `n` than an earlier dim."""
+    sizes: dict[str, InputDim] = {}
+    for dim in sorted((dim for dim in shapes.dynamic if dim.kind in (Kind.DIM, Kind.DERIVED)), key=lambda dim: dim.kind is Kind.DERIVED):
+        root, size = dim.root
+        actual = f"{dim.place} == {dim.size}"
+        if size is None:
+            return Contradiction(f"{dim.name} for a whole number {root}", actual, dim)
+        earlier = sizes.setdefault(root, dim)
+        if earlier.root[1] != size:
+            return Contradiction(f"{dim.name} for {root} == {earlier.root[1]}, because {earlier.place} == {earlier.size}", actual, dim)
     return None
 
 
