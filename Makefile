@@ -65,12 +65,14 @@ kernels: $(VENV)/needs-of-test
 	cd tests && ../$(BIN)/python -m benchmarks.coverage.kernels
 	$(BIN)/ruff format --quiet exporter/recording/kernels.py
 
-# Writes the table of supported operators, exporter/supported-operators.md. It takes half an hour; a run that was stopped goes on.
+# Writes the tables of operators: exporter/supported-operators.md by dtype, docs/opsets.md by opset. They take half an hour each; a run of the
+# first that was stopped goes on.
 operators: install
 	$(BIN)/pip install --quiet --constraint constraints.txt ".[bench]"
 	mkdir -p out
 	cd tests && ../$(BIN)/python -m benchmarks.coverage --results ../out/coverage.jsonl --table ../exporter/supported-operators.md
 	rm out/coverage.jsonl
+	cd tests && ../$(BIN)/python -m benchmarks.coverage.opsets --table ../docs/opsets.md
 
 # Builds the documentation site in out/site. Every link is checked.
 docs: install

@@ -91,7 +91,7 @@ def contradiction(shapes: DynamicShapes) -> Contradiction | None:
 
 
 def _contradicted_formula(shapes: DynamicShapes) -> Contradiction | None:
-    """The first dim computed from another one, such as `2*n`, whose size in the example no `n` gives, or another `n` than an earlier dim."""
+    """The first dim computed from another one, such as `2*n`, whose size in the example no `n` gives, or not the `n` of an earlier dim."""
     sizes: dict[str, InputDim] = {}
     for dim in sorted((dim for dim in shapes.dynamic if dim.kind in (Kind.DIM, Kind.DERIVED)), key=lambda dim: dim.kind is Kind.DERIVED):
         root, size = dim.root

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
-import logging
-import multiprocessing
 import pathlib
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent import futures
+from collections.abc import Iterator, Sequence
 
 import click
-import torch
 from rich.console import Console
 from rich.progress import track
 
-from . import tables
+from . import pool, tables
 from .cases import Pair, module_pairs, pairs
 from .comparison import Outcome
 from .outcomes import Result, Selection, measure
@@ -78,8 +74,11 @@ def _measured(
     known = dict(_read(file)) if file else {}
     yield from ((pair, known[pair]) for pair in wanted if pair in known)
     missing = [pair for pair in wanted if pair not in known]
-    made = _run(missing, selection, workers)
-    for pair, found in track(made, total=len(missing), console=Console(stderr=True), description="theirs" if selection.theirs else "ours"):
+    made = pool.run(functools.partial(measure, selection=selection), missing, workers)
+    for pair, results in track(
+        made, total=len(missing), console=Console(stderr=True), description="theirs" if selection.theirs else "ours"
+    ):
+        found = [Result(Outcome.CRASHED.value)] if results is None else results
         if file:
             line = {"operator": pair.operator, "dtype": pair.dtype, "results": [vars(each) for each in found]}
             with file.open("a", encoding="utf-8") as stream:
@@ -91,34 +90,6 @@ def _read(file: pathlib.Path) -> Iterator[tuple[Pair, list[Result]]]:
     for text in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
         line = json.loads(text)
         yield Pair(line["operator"], line["dtype"]), [Result(**each) for each in line["results"]]
-
-
-def _run(wanted: Iterable[Pair], selection: Selection, workers: int) -> Iterator[tuple[Pair, list[Result]]]:
-    """Runs pairs in processes. A pair whose process dies has crashed; those that ran beside it run again, each by itself."""
-    suspects: list[Pair] = []
-    rest = list(wanted)
-    while rest or suspects:
-        batch = suspects[:1] or rest
-        with futures.ProcessPoolExecutor(1 if suspects else workers, multiprocessing.get_context("fork"), _start) as pool:
-            running = {pool.submit(measure, pair, selection): pair for pair in batch}
-            done: set[Pair] = set()
-            for each in futures.as_completed(running):
-                if not isinstance(each.exception(), futures.process.BrokenProcessPool):
-                    done.add(running[each])
-                    yield running[each], each.result()
-        left = [pair for pair in batch if pair not in done]
-        if suspects:
-            yield from ((pair, [Result(Outcome.CRASHED.value)]) for pair in left)
-            suspects = suspects[1:]
-        else:
-            # NOTE: the pool starts pairs in order, and has at most one more than its workers under way.
-            suspects, rest = left[: workers + 1], left[workers + 1 :]
-
-
-def _start() -> None:
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
-    logging.disable(logging.WARNING)
 
 
 if __name__ == "__main__":

@@ -46,6 +46,7 @@ class Selection:
         seconds: The time limit of a sample.
         dynamic: Whether the dims of the first input are dynamic; the results are compared at other sizes as well.
         theirs: Whether torch.onnx.export exports them.
+        opset: The opset of the exported models, if not onnxplain's default.
     """
 
     count: int = 2
@@ -53,6 +54,7 @@ class Selection:
     seconds: int = 60
     dynamic: bool = False
     theirs: bool = False
+    opset: int | None = None
 
 
 def measure(pair: Pair, selection: Selection) -> list[Result]:
@@ -74,7 +76,7 @@ def _result(pair: Pair, sample: Sample, selection: Selection) -> Result:
     repeats = pair.has_values and not any(difference(each, first) for each, first in zip(other, wanted, strict=True))
     try:
         with _limit(selection.seconds):
-            made = _theirs(sample) if selection.theirs else _ours(sample, dynamic=selection.dynamic)
+            made = _theirs(sample) if selection.theirs else _ours(sample, selection)
             if isinstance(made, Result):
                 return made
             result = _compared(*made, sample, sample.inputs, wanted, repeats)
@@ -130,11 +132,11 @@ def _resized(value: torch.Tensor, dims: Sequence[int], change: int) -> torch.Ten
     return value
 
 
-def _ours(sample: Sample, *, dynamic: bool) -> Any:
-    first, *others = sample.inputs if dynamic else [torch.empty(())]
-    shapes = {"tensors": (dict.fromkeys(range(first.ndim), torch.export.Dim.AUTO), *(None for _ in others))} if dynamic else None
+def _ours(sample: Sample, selection: Selection) -> Any:
+    first, *others = sample.inputs if selection.dynamic else [torch.empty(())]
+    shapes = {"tensors": (dict.fromkeys(range(first.ndim), torch.export.Dim.AUTO), *(None for _ in others))} if selection.dynamic else None
     try:
-        program = onnxplain.export(sample.module, _copied(sample.inputs), dynamic_shapes=shapes)
+        program = onnxplain.export(sample.module, _copied(sample.inputs), dynamic_shapes=shapes, opset_version=selection.opset)
     except onnxplain.ExportFailed as error:
         worst = [each for each in error.log.findings if each.level is onnxplain.Level.ERROR]
         ids = sorted({each.rule.id for each in worst})
