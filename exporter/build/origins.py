@@ -7,13 +7,12 @@ The entries are those that our own tools read, and those that torch.onnx writes,
 from __future__ import annotations
 
 import pathlib
-import re
 from collections.abc import Iterable
 
 import onnx_ir as ir
 import torch
 
-from onnxplain.diagnostics import privacy_of
+from onnxplain.diagnostics import Evidence, Location, line_text, privacy_of
 from onnxplain.registry import qualified_name
 from onnxplain.source import locations
 from onnxplain.source.module_calls import module_calls
@@ -23,7 +22,6 @@ _PREFIX = "onnxplain"
 """The prefix of the keys: `.source`, `.module`, `.fx_node`, `.operator`, and `.parent`, the operator that was decomposed into it."""
 _TORCH_ONNX = "pkg.torch.onnx"
 """The prefix of torch.onnx's keys."""
-_FILE_OF_FRAME = re.compile(r'(?<=File ")[^"\n]+')
 
 
 class Origins:
@@ -37,7 +35,7 @@ class Origins:
     def __init__(self, folder: pathlib.Path | None) -> None:
         self._folder = folder
         self._paths: dict[str, str] = {}
-        self._stacks: dict[str, str] = {}
+        self._stacks: dict[tuple[Location, ...], str] = {}
 
     def add(self, node: torch.fx.Node, made: Iterable[ir.Node]) -> None:
         """Records `node` as the origin of ONNX nodes."""
@@ -45,19 +43,20 @@ class Origins:
         called = node.meta.get("original_aten")
         if isinstance(called, OpOverload) and called is not node.target:
             facts["parent"] = qualified_name(called)
-        place = locations.at_node(node).location
+        evidence = locations.at_node(node)
+        place = evidence.location
         if place is not None:
             facts["source"] = f"{self._path(place.file)}:{place.line}" if place.file else ""
             facts["module"] = place.module
-        entries = {f"{_PREFIX}.{key}": text for key, text in facts.items() if text} | self._as_torch_onnx(node)
+        entries = {f"{_PREFIX}.{key}": text for key, text in facts.items() if text} | self._as_torch_onnx(node, evidence)
         for each in made:
             # NOTE: the nodes in a graph of control flow already have their origins.
             if locations.FX_NODE not in each.meta:
                 each.meta[locations.FX_NODE] = node
                 each.metadata_props.update(entries)
 
-    def _as_torch_onnx(self, node: torch.fx.Node) -> dict[str, str]:
-        """What torch.onnx writes: the modules that are called, with their classes, and Python's stack, whose paths are as in a report."""
+    def _as_torch_onnx(self, node: torch.fx.Node, evidence: Evidence) -> dict[str, str]:
+        """What torch.onnx writes: the modules that are called, with their classes, and Python's stack without the frames of torch."""
         calls = module_calls(node)
         operator = str(node.target)
         entries = {
@@ -65,12 +64,17 @@ class Origins:
             f"{_TORCH_ONNX}.class_hierarchy": repr([*(call.class_name for call in calls), operator]),
             f"{_TORCH_ONNX}.name_scopes": repr([*(call.path for call in calls), node.name]),
         }
-        if trace := node.meta.get("stack_trace"):
+        if evidence.stack:
             # NOTE: the operators of a decomposition share their stack.
-            if trace not in self._stacks:
-                self._stacks[trace] = _FILE_OF_FRAME.sub(lambda file: self._path(file[0]), trace.strip())
-            entries[f"{_TORCH_ONNX}.stack_trace"] = self._stacks[trace]
+            if evidence.stack not in self._stacks:
+                self._stacks[evidence.stack] = "\n  ".join(map(self._frame, evidence.stack))
+            entries[f"{_TORCH_ONNX}.stack_trace"] = self._stacks[evidence.stack]
         return entries
+
+    def _frame(self, frame: Location) -> str:
+        code = line_text(frame.file, frame.line).strip() if frame.line else ""
+        text = f'File "{self._path(frame.file)}", line {frame.line}, in {frame.function}'
+        return f"{text}\n    {code}" if code else text
 
     def _path(self, file: str) -> str:
         # NOTE: a model has thousands of nodes from a few files, and where a file lies takes several calls of the system.

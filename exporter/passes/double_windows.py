@@ -63,9 +63,10 @@ def _convolution(
     x = _padded(input if input.ndim == rank + 2 else input.unsqueeze(0), before, after)
     windows = _windows(x, kernel, strides, dilations)
     batch, places = windows.shape[0], windows.shape[2 : 2 + rank]
-    columns = windows.reshape(batch, groups, weight.shape[1], math.prod(places), math.prod(kernel)).transpose(2, 3).flatten(3)
-    product = columns @ weight.reshape(groups, count // groups, -1).mT
-    result = product.mT.reshape(batch, count, *places)
+    columns = windows.reshape(batch, groups, weight.shape[1], math.prod(places), math.prod(kernel)).permute(1, 0, 3, 2, 4)
+    # NOTE: not `@`, which makes numbers of dynamic sizes here in torch 2.11.
+    product = torch.bmm(columns.flatten(3).flatten(1, 2), weight.reshape(groups, count // groups, -1).mT)
+    result = product.reshape(groups, batch, math.prod(places), -1).permute(1, 0, 3, 2).reshape(batch, count, *places)
     if bias is not None:
         result = result + bias.reshape(-1, *[1] * rank)
     return result if input.ndim == rank + 2 else result.squeeze(0)

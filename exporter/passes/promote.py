@@ -24,6 +24,7 @@ _COMPUTE_IN_RESULT_DTYPE = frozenset(
         *("aten::divide", "aten::multiply", "aten::subtract"),
         *("aten::floor_divide", "aten::logsumexp", "aten::__and__", "aten::__or__", "aten::__xor__"),
         *("aten::__lshift__", "aten::__rshift__"),
+        *("aten::mse_loss", "aten::l1_loss", "aten::smooth_l1_loss", "aten::huber_loss", "aten::soft_margin_loss"),
         *("prims::add", "prims::sub", "prims::mul", "prims::div"),
     }
 )

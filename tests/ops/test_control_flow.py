@@ -402,15 +402,15 @@ def test_weights_of_a_loops_test_are_in_the_file_once(tmp_path: pathlib.Path) ->
     class Until(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.linear = torch.nn.Linear(64, 64, bias=False)
+            self.linear = torch.nn.Linear(256, 256, bias=False)
 
         def forward(self, x: torch.Tensor, n: torch.Tensor) -> Any:
             return while_loop(lambda y: self.linear(y).sum().abs() < n, lambda y: (y * 2 + 1,), (x,))
 
     model = Until()
-    program = onnxplain.export(model, (torch.rand(64), times(3)), tmp_path / "m.onnx")
+    program = onnxplain.export(model, (torch.rand(256), times(3)), tmp_path / "m.onnx")
     assert (tmp_path / "m.onnx").stat().st_size < 1.5 * model.linear.weight.nbytes
-    check(model, program, (torch.rand(64), times(5)))
+    check(model, program, (torch.rand(256), times(5)))
 
 
 @pytest.mark.parametrize(

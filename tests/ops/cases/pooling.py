@@ -27,6 +27,14 @@ CASES: dict[str, Case] = {
         ],
         PAIR,
     ),
+    "losses-of-dtypes": dynamic(
+        lambda a, b: [
+            *(loss(a, b > 0) for loss in (functional.mse_loss, functional.smooth_l1_loss, functional.huber_loss)),
+            *(functional.mse_loss(a.half(), b), functional.l1_loss(a, b.long(), reduction="none"), functional.mse_loss(a.int(), b)),
+            functional.soft_margin_loss(a, b.sign().int()),
+        ],
+        PAIR,
+    ),
     "adaptive": static(
         lambda x: [
             *(functional.adaptive_avg_pool2d(x, (1, 1)), functional.adaptive_avg_pool2d(x, (4, None))),
