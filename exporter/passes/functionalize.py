@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 import torch
 
-from onnxplain.diagnostics import DiagnosticContext, Evidence
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix
 from onnxplain.registry import qualified_name
 from onnxplain.request import DimNames
 from onnxplain.rules import ConstraintViolated, MutationDropped, MutationNotRemoved, TrainingMode
@@ -29,6 +29,8 @@ _WITH_STATISTICS = {"aten::batch_norm": "training", "aten::instance_norm": "use_
 
 _STATISTICS = frozenset({"running_mean", "running_var", "num_batches_tracked"})
 """Buffers that layers for normalization update in training mode only."""
+
+_WITHOUT_RESIZE = Fix("Use an operator with a new result instead: a slice, torch.nn.functional.pad or reshape.", Confidence.GUESS)
 
 _MUTATED_KINDS = {
     torch.export.graph_signature.OutputKind.BUFFER_MUTATION: "buffer",
@@ -342,7 +344,9 @@ def _retraced(context: DiagnosticContext, program: torch.export.ExportedProgram)
     # NOTE: torch wraps a custom operator that mutates its arguments in one of these. The user wrote the operator inside.
     left |= {node: node.args[0] for node in all_nodes(functional) if "::auto_functionalized" in qualified_name(node.target)}
     for node, operator in left.items():
-        context.report(MutationNotRemoved(operator=qualified_name(operator)), at=locations.at_node(node), blocking=True)
+        name = qualified_name(operator)
+        fixes = [_WITHOUT_RESIZE] if name in ("aten::resize_", "aten::resize_as_") else []
+        context.report(MutationNotRemoved(operator=name), at=locations.at_node(node), fixes=fixes, blocking=True)
     if left:
         raise context.stop()
     _restore_origins(program, functional)

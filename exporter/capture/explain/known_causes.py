@@ -9,7 +9,8 @@ from onnxplain.diagnostics import Confidence, Edit, Fix, Location, chain, messag
 from onnxplain.request import Request
 from onnxplain.source import locations, syntax
 
-_RESULT = re.compile(r"Found <class '[^']*'> in output")
+# NOTE: torch 2.11 says the second of a set.
+_RESULT = re.compile(r"Found <class '[^']*'> in output|unhashable type: 'set'")
 
 # NOTE: seen in torch 2.13. These errors have no types by which to tell them apart, so their texts do.
 _WAYS = (
