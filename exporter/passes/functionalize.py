@@ -30,8 +30,6 @@ _WITH_STATISTICS = {"aten::batch_norm": "training", "aten::instance_norm": "use_
 _STATISTICS = frozenset({"running_mean", "running_var", "num_batches_tracked"})
 """Buffers that layers for normalization update in training mode only."""
 
-_WITHOUT_RESIZE = Fix("Use an operator with a new result instead: a slice, torch.nn.functional.pad or reshape.", Confidence.GUESS)
-
 _MUTATED_KINDS = {
     torch.export.graph_signature.OutputKind.BUFFER_MUTATION: "buffer",
     torch.export.graph_signature.OutputKind.USER_INPUT_MUTATION: "input",
@@ -328,6 +326,12 @@ def _functional(target: OpOverload) -> OpOverload | None:
     return None
 
 
+def _ways_without(operator: str) -> list[Fix]:
+    """What to write instead of an operator, where that is known. Otherwise, the rule has the advice."""
+    advice = "Use an operator with a new result instead: a slice, torch.nn.functional.pad or reshape."
+    return [Fix(advice, Confidence.GUESS)] if operator in ("aten::resize_", "aten::resize_as_") else []
+
+
 def _retraced(context: DiagnosticContext, program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
     mutations = [node for node in all_nodes(program) if mutates(node)]
     try:
@@ -337,16 +341,16 @@ def _retraced(context: DiagnosticContext, program: torch.export.ExportedProgram)
         # NOTE: torch raises exceptions of many types about mutations that it cannot remove.
         if not mutations:
             raise
+        name = qualified_name(mutations[0].target)
         raise context.fail(
-            MutationNotRemoved(operator=qualified_name(mutations[0].target)), at=locations.at_node(mutations[0]), cause=error
+            MutationNotRemoved(operator=name), at=locations.at_node(mutations[0]), fixes=_ways_without(name), cause=error
         ) from error
     left: dict[torch.fx.Node, object] = {node: node.target for node in all_nodes(functional) if mutates(node)}
     # NOTE: torch wraps a custom operator that mutates its arguments in one of these. The user wrote the operator inside.
     left |= {node: node.args[0] for node in all_nodes(functional) if "::auto_functionalized" in qualified_name(node.target)}
     for node, operator in left.items():
         name = qualified_name(operator)
-        fixes = [_WITHOUT_RESIZE] if name in ("aten::resize_", "aten::resize_as_") else []
-        context.report(MutationNotRemoved(operator=name), at=locations.at_node(node), fixes=fixes, blocking=True)
+        context.report(MutationNotRemoved(operator=name), at=locations.at_node(node), fixes=_ways_without(name), blocking=True)
     if left:
         raise context.stop()
     _restore_origins(program, functional)
