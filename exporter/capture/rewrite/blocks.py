@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from onnxplain.diagnostics import Region, line_text
 from onnxplain.source import syntax
@@ -84,21 +84,7 @@ def is_in_place(method: str) -> bool:
 
 def changes_others(scope: Scope, statements: Sequence[ast.stmt]) -> bool:
     """Whether a change in place in `statements` may be of a tensor that the function did not make, or that has another name."""
-    targets = {
-        node.target.id
-        for root in statements
-        for node in ast.walk(root)
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
-    } - scope.numbers | set(scopes.written(statements))
-    targets |= {
-        node.func.value.id
-        for root in statements
-        for node in ast.walk(root)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and isinstance(node.func.value, ast.Name)
-        and is_in_place(node.func.attr)
-    }
+    targets = _changed_in_place(scope, statements)
     made = [node for node in ast.walk(scope.function) if isinstance(node, ast.Assign | ast.AnnAssign) and not _copies(scope, node)]
     shared = {name for node in made if scopes.shares(node.value) for name in scopes.stored([node])}
     # NOTE: another name, or an item of a container, may stand for the same tensor.
@@ -107,6 +93,46 @@ def changes_others(scope: Scope, statements: Sequence[ast.stmt]) -> bool:
     lent = scopes.loaded([*filter(None, others), *(each for call in appended for each in call.args if scopes.shares(each))])
     made_here = {name for node in made for name in scopes.stored([node])} - shared - lent.keys()
     return not targets <= made_here - scopes.parameters([scope.function])
+
+
+def is_changed_later(scope: Scope, region: Region, names: Collection[str]) -> bool:
+    """Whether a tensor of `names`, or one that it may share data with, changes in place after the statement at `region`.
+
+    A rewritten statement gives tensors of these names data of their own.
+    """
+    loops = [each for each in ast.walk(scope.function) if isinstance(each, ast.For | ast.While)]
+    around = [each for each in loops if scope.region(each) != region and syntax.covers(scope.region(each), region)]
+    changed = _changed_in_place(scope, [*around, *_following(scope, region)])
+    named = [node for node in ast.walk(scope.function) if _gives_another_name(scope, node)]
+    together = [set(scopes.stored([node])) | set(scopes.loaded([node])) for node in named]
+    shared, rest = set(names), together
+    while near := [each for each in rest if each & shared]:
+        shared = shared.union(*near)
+        rest = [each for each in rest if each not in near]
+    return rest != together and bool(changed & shared)
+
+
+def _gives_another_name(scope: Scope, node: ast.AST) -> bool:
+    match node:
+        case ast.Assign(value=value) | ast.AnnAssign(value=value):
+            return scopes.shares(value) and not _copies(scope, node)
+        case ast.NamedExpr(value=value) | ast.withitem(context_expr=value):
+            return scopes.shares(value)
+    return False
+
+
+def _changed_in_place(scope: Scope, statements: Sequence[ast.stmt]) -> set[str]:
+    """The names of what changes in place in `statements`, or whose views do."""
+    found: set[str] = set()
+    for node in (node for root in statements for node in ast.walk(root)):
+        match node:
+            case ast.AugAssign(target=ast.Name(id=name)):
+                found |= {name} - scope.numbers
+            case ast.Subscript(value=changed, ctx=ast.Store()):
+                found |= set(scopes.loaded([changed])) if scopes.shares(changed) else set()
+            case ast.Call(func=ast.Attribute(value=changed, attr=method)) if is_in_place(method) and scopes.shares(changed):
+                found |= set(scopes.loaded([changed]))
+    return found
 
 
 def _copies(scope: Scope, statement: ast.Assign | ast.AnnAssign) -> bool:

@@ -141,7 +141,7 @@ def _assigning(where: Scope, branch: ast.If) -> _Branch | None:
     arms = [_assigned(where, statements, names) for statements in (branch.body, branch.orelse)]
     if arms[0] is None or arms[1] is None:
         return None
-    exact = not blocks.changes_others(where, both)
+    exact = not blocks.changes_others(where, both) and not blocks.is_changed_later(where, region, names)
     head = f"{', '.join(names)} = "
     return _Branch(region, head, (arms[0], arms[1]), exact, is_elif(where.file, branch), tuple(names))
 

@@ -56,7 +56,7 @@ def rewritten(where: Scope, statement: ast.For | ast.While, *, inner: bool = Fal
     lines = [*own, blocks.body(where, loop.statements, indent + 4, replaced)]
     starts = {name: name if name in where.numbers else f"{name}.clone()" for name in carried}
     before = "".join(line + "\n" + " " * indent for line in loop.before)
-    exact = not blocks.changes_others(where, loop.statements)
+    exact = not blocks.changes_others(where, loop.statements) and not blocks.is_changed_later(where, region, carried)
     if lists:
         code = collecting_loops.scan(where, loop, lists, carried, list(starts.values()), lines, indent)
         return None if code is None else [Rewrite(region, before + code, exact), *(use for each in lists for use in each.uses)]
