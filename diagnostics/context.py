@@ -80,6 +80,7 @@ class DiagnosticContext:
         on_stage: The context calls it with the name of each stage that begins.
         clock: Returns seconds since the epoch.
         command_line: The command, if there is one.
+        family: What the model has in common with similar ones; empty if nobody told.
         places: Returns the places that stand for the whole export. The context calls it only for a log with findings.
         draw: Makes the graph around the node that a finding is about. The context calls it once per finding.
 
@@ -101,6 +102,7 @@ class DiagnosticContext:
         on_stage: Callable[[str], None] | None = None,
         clock: Callable[[], float] = time.time,
         command_line: str = "",
+        family: str = "",
         places: Callable[[], tuple[Location, ...]] = tuple,
         draw: Callable[[Any], Graph] | None = None,
     ) -> None:
@@ -117,6 +119,7 @@ class DiagnosticContext:
         self._on_stage = on_stage
         self._clock = clock
         self._command_line = command_line
+        self._family = family
         self._places = places
         self._draw = draw
         self._started = clock()
@@ -297,6 +300,7 @@ class DiagnosticContext:
             places=places,
             folder=self.folder,
             unfinished=unfinished,
+            family=self._family,
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import enum
 from collections.abc import Iterable, Sequence
@@ -72,18 +73,37 @@ class Cluster:
 
 
 @dataclasses.dataclass(frozen=True)
+class Family:
+    """Models that are alike.
+
+    Attributes:
+        name: Its name.
+        models: How many models it has.
+        failed: How many of them were not exported.
+        cause: The cause that blocks the most of them; None if all were exported.
+    """
+
+    name: str
+    models: int
+    failed: int
+    cause: Cause | None
+
+
+@dataclasses.dataclass(frozen=True)
 class Fleet:
     """Many exports.
 
     Attributes:
         models: The models, those that failed first, else in order.
         clusters: The causes of their findings, those that block the most models first.
+        families: The families of the models, those in which the most fail first. None if each model has another.
         gone: Causes of the earlier run that no finding has any more; None without an earlier run.
         missing: Models of the earlier run that this one lacks.
     """
 
     models: tuple[Model, ...]
     clusters: tuple[Cluster, ...]
+    families: tuple[Family, ...]
     gone: tuple[Cause, ...] | None
     missing: tuple[str, ...]
 
@@ -126,6 +146,7 @@ def gather(logs: Iterable[Log], against: Iterable[Log] | None = None) -> Fleet:
     return Fleet(
         tuple(models),
         tuple(clusters),
+        tuple(_families(models)),
         None if against is None else tuple(sorted(known - present)),
         tuple(sorted(before.keys() - names)),
     )
@@ -163,6 +184,25 @@ def _change(outcome: Outcome, earlier: Model | None) -> Change:
     if (outcome is Outcome.FAILED) == (earlier.outcome is Outcome.FAILED):
         return Change.NONE
     return Change.BROKEN if outcome is Outcome.FAILED else Change.FIXED
+
+
+def _families(models: Sequence[Model]) -> list[Family]:
+    members: dict[str, list[Model]] = {}
+    for model in models:
+        if model.log.family:
+            members.setdefault(model.log.family, []).append(model)
+    if not 1 < len(members) < len(models):
+        return []
+    found = [_family(name, of_family) for name, of_family in members.items()]
+    return sorted(found, key=lambda each: (-each.failed, each.name))
+
+
+def _family(name: str, models: Sequence[Model]) -> Family:
+    failed = [model for model in models if model.outcome is Outcome.FAILED]
+    causes = collections.Counter(
+        cause for model in failed for cause in {cause for finding, cause in zip(model.findings, model.causes, strict=True) if finding.fails}
+    )
+    return Family(name, len(models), len(failed), min(causes, key=lambda cause: (-causes[cause], cause), default=None))
 
 
 def _clusters(models: Sequence[Model], known: set[Cause] | None) -> list[Cluster]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .fleet import Change, Cluster, Fleet, Model, Outcome, gather
+from .fleet import Change, Cluster, Family, Fleet, Model, Outcome, gather
 from .log import Log
 from .markdown import cell, cells, fitting, prose, template
 
@@ -28,6 +28,8 @@ def to_markdown(logs: Iterable[Log], against: Iterable[Log] | None = None) -> st
         fleet=fleet,
         causes=causes,
         causes_left_out=len(blocking) - len(causes),
+        families=fitting(map(_family, fleet.families), _ROOM),
+        family_count=len(fleet.families),
         broken=_models(fleet, Change.BROKEN),
         models=fitting(map(_model, told), _ROOM),
         model_count=len(told),
@@ -36,6 +38,11 @@ def to_markdown(logs: Iterable[Log], against: Iterable[Log] | None = None) -> st
 
 def _models(fleet: Fleet, change: Change) -> list[str]:
     return list(fitting((_model(model) for model in fleet.models if model.change is change), _ROOM))
+
+
+def _family(family: Family) -> str:
+    cause = " ".join(family.cause) if family.cause else ""
+    return cells([cell(family.name), f"{family.models:,}", f"{family.models - family.failed:,}", cell(cause)])
 
 
 def _cause(cluster: Cluster) -> str:

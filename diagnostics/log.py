@@ -106,6 +106,7 @@ class Log:
         places: Places that stand for the whole export, the most telling first. A finding without a place gets the first.
         folder: The current folder when the export began; None if it does not exist.
         unfinished: Why the export did not come to its end: `KILLED`, or what interrupted it, such as `SIGTERM`; empty if it did.
+        family: What the model has in common with similar ones, such as the family of its architecture; empty if nobody told.
     """
 
     tool: Tool
@@ -124,6 +125,7 @@ class Log:
     places: tuple[Location, ...] = ()
     folder: pathlib.Path | None = None
     unfinished: str = ""
+    family: str = ""
 
     @property
     def succeeded(self) -> bool:

@@ -140,6 +140,7 @@ class _Run:
             ended=_time(self._invocation["startTimeUtc" if unfinished and "endTimeUtc" not in self._invocation else "endTimeUtc"]),
             unfinished=unfinished,
             command_line=string(self._invocation.get("commandLine", "")),
+            family=string(properties.get("onnxplain/family", "")),
         )
 
     def _finding(self, result: Json) -> Diagnostic:

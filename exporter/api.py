@@ -136,6 +136,7 @@ def export(
     _registry: OnnxRegistry | None = None,
     _caller: Location | None = None,
     _command_line: str = "",
+    _family: str = "",
     _on_stage: Callable[[str], None] | None = None,
     **old: Any,
 ) -> ONNXProgram:
@@ -275,7 +276,7 @@ def export(
         # NOTE: to read the arguments may have run code that forks, such as `__torch_function__`.
         process.check()
         dim_names, budget = DimNames(), Budget() if try_fixes else Budget(runs=0)
-        context = _context(request, subject, options, dim_names, _on_stage, _command_line)
+        context = _context(request, subject, options, dim_names, _on_stage, _command_line, _family)
         run = functools.partial(pipeline.run, context, request, registry, dim_names, budget)
         try:
             with outputs.kept_if_cut_short(context):
@@ -336,6 +337,7 @@ def _context(
     dim_names: DimNames,
     on_stage: Callable[[str], None] | None,
     command_line: str,
+    family: str,
 ) -> DiagnosticContext:
     context = DiagnosticContext(
         tool=Tool("onnxplain", _environment()["onnxplain"], URI),
@@ -346,6 +348,7 @@ def _context(
         locate=lambda error: _located(error, request),
         on_stage=on_stage,
         command_line=command_line,
+        family=family,
         places=lambda: _places(request),
         draw=lambda node: graph_views.around(node, dim_names),
     )

@@ -27,7 +27,7 @@ _DETAILED = 20
 
 @dataclasses.dataclass(frozen=True)
 class Page:
-    """Everything that the page shows. The indices of its parts are places in `findings`, `clusters` and `settings`."""
+    """Everything that the page shows. The indices of its parts are places in `findings`, `clusters`, `families` and `settings`."""
 
     verdict: str
     trend: str
@@ -36,6 +36,7 @@ class Page:
     changes: dict[str, int]
     models: list[ModelData]
     clusters: list[ClusterData]
+    families: list[FamilyData]
     findings: list[FindingData]
     settings: list[str]
 
@@ -45,6 +46,7 @@ class ModelData:
     """A model and its export."""
 
     name: str
+    family: int
     outcome: str
     change: str
     verdict: str
@@ -71,6 +73,16 @@ class ClusterData:
     touched: int
     new: bool
     finding: int
+
+
+@dataclasses.dataclass(frozen=True)
+class FamilyData:
+    """A family of models: how many it has, how many of them failed, and the cluster that blocks the most of them or -1."""
+
+    name: str
+    models: int
+    failed: int
+    cluster: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,6 +142,7 @@ def page_of(fleet: Fleet) -> Page:
     """The page on `fleet`."""
     findings, settings, examples = _Pool[FindingData](), _Pool[str](), dict[Cause, int]()
     places = {cluster.cause: index for index, cluster in enumerate(fleet.clusters)}
+    families = {family.name: index for index, family in enumerate(fleet.families)}
     detailed = len(fleet.models) <= _DETAILED
     limit = _TEXT_LIMIT if detailed else _SHORT_TEXT_LIMIT
 
@@ -141,6 +154,7 @@ def page_of(fleet: Fleet) -> Page:
     models = [
         _model(
             model,
+            family=families.get(model.log.family, -1),
             findings=[place(finding, cause) for finding, cause in zip(model.findings, model.causes, strict=True)],
             clusters=list(dict.fromkeys(places[cause] for cause in model.causes)),
             setting=settings.place(visible_lines(markdown.setting(model.log))),
@@ -157,12 +171,16 @@ def page_of(fleet: Fleet) -> Page:
         changes={} if fleet.gone is None else {change.value: fleet.count(change) for change in Change if change is not Change.NONE},
         models=models,
         clusters=clusters,
+        families=[
+            FamilyData(visible(each.name), each.models, each.failed, -1 if each.cause is None else places[each.cause])
+            for each in fleet.families
+        ],
         findings=findings.values,
         settings=settings.values,
     )
 
 
-def _model(model: Model, *, findings: list[int], clusters: list[int], setting: int, detailed: bool) -> ModelData:
+def _model(model: Model, *, family: int, findings: list[int], clusters: list[int], setting: int, detailed: bool) -> ModelData:
     log = model.log
     folds = []
     if detailed and log.events:
@@ -171,6 +189,7 @@ def _model(model: Model, *, findings: list[int], clusters: list[int], setting: i
         folds += [("Profile", _block(each.text)) for each in log.attachments if each.name == PROFILE]
     return ModelData(
         name=visible(log.subject),
+        family=family,
         outcome=model.outcome.value,
         change=model.change.value,
         verdict=visible(log.verdict),

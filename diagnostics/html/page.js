@@ -5,7 +5,7 @@
   const page = document.getElementById("page");
   const many = data.models.length !== 1;
   const STEP = 50;
-  const FIRST_CAUSES = 10;
+  const FIRST_ROWS = 10;
   const CLASSES = { failed: "failed", "exported with warnings": "warned", exported: "exported" };
   const COLOURS = { failed: "error", "exported with warnings": "warning", exported: "good" };
 
@@ -242,6 +242,20 @@
       },
     );
 
+  const familyRow = (family, index) => {
+    const cause = data.clusters[family.cluster];
+    const good = element("i", "exported");
+    good.style.width = `${(100 * (family.models - family.failed)) / family.models}%`;
+    return row(
+      [
+        element("span", "track share", good),
+        element("span", "grow", element("strong", "", family.name), ...(cause ? [` ${cause.rule} `, element("code", "", cause.where)] : [])),
+        element("span", "faint", `${number(family.models - family.failed)} of ${models(family.models)} exported`),
+      ],
+      () => list(data.models.filter((model) => model.family === index), modelRow),
+    );
+  };
+
   const bar = () =>
     element("div", "bar", ...Object.entries(data.counts).filter(([, count]) => count).map(([outcome, count]) => {
       const part = element("i", CLASSES[outcome]);
@@ -255,11 +269,13 @@
     heading.id = "models";
     showModels();
     const indices = new Map(data.clusters.map((cluster, index) => [cluster, index]));
+    const families = data.families.length ? [element("h2", "", "Models by family"), list(data.families, familyRow, FIRST_ROWS)] : [];
     const section = (title, clusters) =>
-      clusters.length ? [element("h2", "", title), list(clusters, (cluster) => clusterRow(cluster, indices.get(cluster)), FIRST_CAUSES)] : [];
+      clusters.length ? [element("h2", "", title), list(clusters, (cluster) => clusterRow(cluster, indices.get(cluster)), FIRST_ROWS)] : [];
     return [
       bar(),
       ...section("What blocks the most models", data.clusters.filter((cluster) => cluster.blocked)),
+      ...families,
       heading,
       tools,
       places,

@@ -115,6 +115,7 @@ class _Run:
             properties=some(
                 {
                     "onnxplain/subject": log.subject,
+                    "onnxplain/family": log.family,
                     "onnxplain/sarifProfile": "github" if self._github else "full",
                     "onnxplain/leftOut": {level.value: self._left_out[level] for level in Level if level in self._left_out},
                     "onnxplain/unfinished": log.unfinished,

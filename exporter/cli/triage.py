@@ -88,6 +88,7 @@ def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int 
     help="Memory for each model, such as 4GB.",
 )
 @click.option("--dynamic", "with_dynamic", is_flag=True, help="Export each model a second time, with every dim dynamic.")
+@click.option("--one-per-family", is_flag=True, help="Of patterns of libraries, export one small model of each family of architectures.")
 @click.option("--again", is_flag=True, help="Also export models that have not changed. Findings that differ then are flaky.")
 @click.option(
     "--engine", type=Choice(("local", "ray")), default="local", show_default=True, help="Where to export: on this machine, or on Ray."
@@ -133,14 +134,15 @@ def command(
     time_limit: float,
     memory_limit: int | None,
     with_dynamic: bool,
+    one_per_family: bool,
     again: bool,
     **_: Any,
 ) -> None:
     """Export every model of each TARGET, and tell which fixes unblock the most of them.
 
     TARGET is a file, a folder or a glob (its functions build*, or those that :NAME names, with * as well), package.module:NAME, a list of
-    models (.toml), or a pattern of a library: timm:resnet*, torchvision:resnet18, hf:LlamaConfig. Models of libraries get random weights,
-    those of hf small sizes.
+    models (.toml or .yaml), or a pattern of a library: timm:resnet*, torchvision:resnet18, hf:LlamaConfig. Models of libraries get random
+    weights, those of hf small sizes.
 
     Each model has its own process: whatever it does, the others go on. A model that has not changed since an earlier run is not exported
     again. FOLDER holds a log and the output of each model (logs/), all logs together (triage-1.sarif, ...), and summary.md, the summary
@@ -150,7 +152,8 @@ def command(
     limits = Limits(time_limit, memory_limit or _share(ctx.params, workers))
     command_line = ctx.meta["onnxplain.command_line"]
     try:
-        chosen = models(found_targets(targets, names_in), functools.partial(_options, ctx), dynamic=with_dynamic)
+        names = functools.partial(names_in, one_per_family=one_per_family)
+        chosen = models(found_targets(targets, names), functools.partial(_options, ctx), dynamic=with_dynamic)
         engine = _engine(ctx.params, Workers(workers, _load, command_line), folder)
         show = _Progress(len(chosen)).show
         triaged = Triage(chosen, folder, limits, engine, command_line, again).run(show)

@@ -35,6 +35,7 @@ class Model:
     Attributes:
         name: Its name in logs, which no other model of the triage has.
         file: The name of its files, without a suffix. No other model has it, whatever the case of its letters.
+        family: What it has in common with similar models: the family that its library tells, else its file or module.
         source: A Python file, a module, or one of the libraries of `libraries.LIBRARIES`.
         attribute: What to load from there.
         arguments: What to call it with, as JSON.
@@ -44,6 +45,7 @@ class Model:
 
     name: str
     file: str
+    family: str
     source: str
     attribute: str
     arguments: Mapping[str, Any]

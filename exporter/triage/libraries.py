@@ -11,7 +11,8 @@ import importlib
 import importlib.util
 import inspect
 import multiprocessing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .jobs import TriageError
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
 
 LIBRARIES = {"timm": "timm", "torchvision": "torchvision", "hf": "transformers"}
 """The libraries, by their names in targets, with the modules that they need."""
+
+_EXAMPLES = {"timm": "test_vit", "torchvision": "squeezenet1_1", "hf": "BertConfig"}
+"""A small model of each library. To build it imports what most models of the library need."""
+
+_SIZES = tuple(
+    "zepto atto femto pico nano xxxs xxtiny xxs xtiny xs wee micro tiny ti t mini s little small  medium med m base b large l h "
+    "xl xlarge huge giant gigantic enormous test".split(" ")
+)
+"""Words for sizes in names of models, from the smallest. The empty one is no word. A model for tests is hardly one of a family."""
 
 _SMALL: Mapping[str, int] = {
     **dict.fromkeys(("hidden_size", "d_model", "n_embd", "dim", "embed_dim", "hidden_dim", "embedding_size", "word_embed_proj_dim"), 64),
@@ -49,24 +59,29 @@ class Built:
     definition: None = None
 
 
-def names_in(library: str, pattern: str) -> Sequence[str]:
-    """The names in a library that match a pattern, sorted.
+def names_in(library: str, pattern: str, *, one_per_family: bool = False) -> Mapping[str, str]:
+    """The names in a library that match a pattern, sorted, and the family of each. Or of each family one name, of a small model.
 
     Raises:
         TriageError: The library is not installed or cannot be imported, or no name matches.
     """
     names = _all_names(library)
-    found = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
+    found = {name: family for name, family in names.items() if fnmatch.fnmatchcase(name, pattern)}
     if not found:
         near = difflib.get_close_matches(pattern, names, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise TriageError(f"TARGET: expected one of the {len(names)} names of {LIBRARIES[library]}, or a pattern, got {pattern!r}.{hint}")
-    return found
+    if not one_per_family:
+        return found
+    members: dict[str, list[str]] = {}
+    for name, family in found.items():
+        members.setdefault(family, []).append(name)
+    return {smallest(names): family for family, names in members.items()}
 
 
 @functools.cache
-def _all_names(library: str) -> Sequence[str]:
-    """All names in a library. It is imported in a process of its own, which then ends: this one needs little memory, and never torch."""
+def _all_names(library: str) -> Mapping[str, str]:
+    """All names in a library, with their families. It is imported in a process of its own, which then ends: this one needs little memory, and never torch."""
     module = LIBRARIES[library]
     if importlib.util.find_spec(module) is None:
         raise TriageError(f"TARGET: {library}: needs {module}, which is not installed: pip install {module}")
@@ -83,12 +98,38 @@ def build(library: str, name: str, arguments: Mapping[str, Any]) -> Built:
     return _BUILDERS[library](name, dict(arguments))
 
 
-def _names(library: str) -> list[str]:
+def example(library: str) -> Built:
+    """A small model of a library."""
+    return build(library, _EXAMPLES[library], {})
+
+
+def smallest(names: Iterable[str]) -> str:
+    """The name that seems to be that of the smallest model. Libraries tell sizes only once a model is built."""
+    return min(names, key=lambda name: (_size(name), [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]))
+
+
+def _size(name: str) -> int:
+    """How large the words of a name call the model."""
+    words = re.split(r"[^a-z]+", name.lower())
+    return max((_SIZES.index(word) for word in words if word and word in _SIZES), default=_SIZES.index(""))
+
+
+def _names(library: str) -> dict[str, str]:
     if library == "timm":
-        return sorted(importlib.import_module("timm").list_models())
+        timm = importlib.import_module("timm")
+        return {name: _last(timm.model_entrypoint(name).__module__) for name in sorted(timm.list_models())}
     if library == "torchvision":
-        return sorted(importlib.import_module("torchvision.models").list_models())
-    return sorted(name for name in dir(importlib.import_module("transformers")) if name.endswith("Config") and name != "PreTrainedConfig")
+        models = importlib.import_module("torchvision.models")
+        return {name: _last(models.get_model_builder(name).__module__) for name in sorted(models.list_models())}
+    transformers = importlib.import_module("transformers")
+    names = sorted(name for name in dir(transformers) if name.endswith("Config") and name != "PreTrainedConfig")
+    # NOTE: to ask each class would import all models. The modules are named models.bert.configuration_bert.
+    modules = getattr(transformers, "_class_to_module", {})
+    return {name: (modules.get(name, "").split(".")[1:2] or [name.removesuffix("Config")])[0] for name in names}
+
+
+def _last(module: str) -> str:
+    return module.rpartition(".")[2]
 
 
 def _timm(name: str, arguments: dict[str, Any]) -> Built:

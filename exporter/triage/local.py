@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import functools
 import gc
-import importlib
 import multiprocessing
 import os
 import pathlib
@@ -14,10 +13,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from multiprocessing.connection import Connection
 from typing import Any, Literal
 
-from . import worker
+from . import libraries, worker
 from .host import Began, Unable, serve
 from .jobs import Ended, Job, Limits, Loader, TriageError
-from .libraries import LIBRARIES
 
 _NO_LIMIT = 2**60
 """Control groups without a limit tell a number beyond this one, or "max"."""
@@ -102,13 +100,13 @@ def _hosted(jobs: Sequence[Job], limits: Limits, workers: Workers) -> Iterator[B
     context: Any = multiprocessing.get_context(workers.start)  # typeshed knows no processes of a context that is not known
     here, there = context.Pipe()
     threads = workers.threads or max(1, cores() // workers.number)
-    libraries = {LIBRARIES[job.model.source] for job in jobs if job.model.source in LIBRARIES}
+    used = {job.model.source for job in jobs if job.model.source in libraries.LIBRARIES}
     serving = functools.partial(
         serve,
         jobs,
         limits,
         workers.number,
-        prepare=functools.partial(_prepare, libraries, warm=len(jobs) > _FEW * workers.number),
+        prepare=functools.partial(prepare, used, warm=len(jobs) > _FEW * workers.number),
         run=functools.partial(worker.run, loader=workers.loader, threads=threads, command_line=workers.command_line),
     )
     host = context.Process(target=_host, args=(here, there, serving))
@@ -135,23 +133,25 @@ def _host(other: Connection, connection: Connection, serve: Callable[[Connection
     serve(connection)
 
 
-def _prepare(libraries: Collection[str], *, warm: bool) -> None:
-    """Imports what all workers need. Two small exports load what an export needs only once in a process."""
+def prepare(used: Collection[str], *, warm: bool) -> None:
+    """Imports what all workers need, with the libraries that they use. Small exports load what an export needs only once in a process."""
     import torch
 
     import onnxplain
 
     torch.set_num_threads(1)
-    for name in libraries:
+    # NOTE: the operators of most models are those of convolutions and of attention.
+    attention = torch.nn.TransformerEncoderLayer(4, 2, 4, batch_first=True)
+    model = torch.nn.Sequential(torch.nn.Conv1d(4, 4, 1), torch.nn.BatchNorm1d(4), attention).eval()
+    examples = [libraries.Built(model, (torch.ones(2, 4, 4),))] if warm else []
+    for name in sorted(used):
         # NOTE: each model of the library tells why it cannot be imported.
         with contextlib.suppress(Exception):
-            importlib.import_module(name)
-    if warm:
-        # NOTE: the operators of most models are those of convolutions and of attention.
-        attention = torch.nn.TransformerEncoderLayer(4, 2, 4, batch_first=True)
-        model = torch.nn.Sequential(torch.nn.Conv1d(4, 4, 1), torch.nn.BatchNorm1d(4), attention).eval()
-        for dynamic_shapes in (None, True):
-            onnxplain.export(model, (torch.ones(2, 4, 4),), dynamic_shapes=dynamic_shapes)
+            examples.append(libraries.example(name))
+    for each in examples:
+        for dynamic_shapes in (None, True) if warm else ():
+            with contextlib.suppress(onnxplain.ExportFailed):
+                onnxplain.export(each.model, each.args, kwargs=each.kwargs, dynamic_shapes=dynamic_shapes)
     worker.homes()
     # NOTE: a collection in a worker would copy the memory that it shares with the host.
     gc.freeze()

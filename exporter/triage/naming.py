@@ -31,21 +31,30 @@ def models(targets: Sequence[Target], options: Callable[[Target], Options], *, d
                 number = hashlib.sha256(repr((target, variant)).encode(errors="backslashreplace")).hexdigest()[:8]
                 name, file = f"{name} {number}", f"{file}-{number}"
             taken |= {name, file.casefold()}
-            made.append(Model(name, file, target.source, target.attribute, target.arguments, variant, chosen))
+            family = _printable(target.family or _home(target))
+            made.append(Model(name, file, family, target.source, target.attribute, target.arguments, variant, chosen))
     return made
 
 
 def _name(target: Target) -> str:
     """A name that logs accept: printable, without slashes. It tells short arguments."""
     if target.name:
-        text = target.name
-    elif target.source.endswith(".py"):
-        path = pathlib.PurePath(os.path.normpath(target.source)).with_suffix("")
-        # NOTE: of folders above the current one, a name tells only the last.
-        parts = path.parts[-2:] if path.is_absolute() or ".." in path.parts else path.parts
-        text = f"{'.'.join(part for part in parts if part != '..')}:{target.attribute}"
-    else:
-        text = str(target)
-    if target.arguments and not target.name:
+        return _printable(target.name)
+    text = f"{_home(target)}:{target.attribute}"
+    if target.arguments:
         text = f"{text} {', '.join(f'{key}={value}' for key, value in target.arguments.items())}"[:_LENGTH]
+    return _printable(text)
+
+
+def _home(target: Target) -> str:
+    """The file of a target, as a module has its name, or its module or library."""
+    if not target.source.endswith(".py"):
+        return target.source
+    path = pathlib.PurePath(os.path.normpath(target.source)).with_suffix("")
+    # NOTE: of folders above the current one, a name tells only the last.
+    parts = path.parts[-2:] if path.is_absolute() or ".." in path.parts else path.parts
+    return ".".join(part for part in parts if part != "..")
+
+
+def _printable(text: str) -> str:
     return "".join(char if char.isprintable() and char not in "/\\" else "_" for char in text).strip() or "model"

@@ -24,6 +24,7 @@ class Triaged:
     """What a triage found.
 
     Attributes:
+        models: The models.
         verdicts: One for each model, in the order of the models.
         exported_now: How many of them this run made; those of the others are still valid.
         clusters: The causes, those that block the most models first.
@@ -31,6 +32,7 @@ class Triaged:
         merged: The files with the logs of all models.
     """
 
+    models: tuple[Model, ...]
     verdicts: tuple[Verdict, ...]
     exported_now: int
     clusters: tuple[Cluster, ...]
@@ -88,7 +90,7 @@ class Triage:
                 told(verdict)
             verdicts = tuple(each.verdict for each in state.last().values())
             files = tuple(merged.write((verdict.log for verdict in verdicts), folder.path))
-            return Triaged(verdicts, len(jobs), tuple(clusters(verdicts)), state.flaky(), files)
+            return Triaged(tuple(self.models), verdicts, len(jobs), tuple(clusters(verdicts)), state.flaky(), files)
 
     def _is_same(self, model: Model, known: Known) -> bool:
         """Whether an earlier verdict is about the same input."""

@@ -9,7 +9,7 @@ from onnxplain.diagnostics import Span, visible
 
 from .clusters import Cluster
 from .run import Triaged
-from .verdicts import OUTCOMES
+from .verdicts import OUTCOMES, Verdict
 
 _SHOWN = 10
 """Clusters that the terminal shows."""
@@ -49,6 +49,7 @@ def to_markdown(triaged: Triaged) -> str:
             *_table(("Models", "Alone", "Rule", "Cause", "Smallest model", "What it says there"), map(_row, triaged.clusters[:_LISTED])),
             *_more(len(triaged.clusters) - _LISTED, "causes"),
         ]
+    parts += _by_family(triaged)
     failed = [verdict for verdict in triaged.verdicts if verdict.outcome != "exported"]
     if failed:
         rows = (
@@ -67,6 +68,19 @@ def to_markdown(triaged: Triaged) -> str:
         parts += ["## Flaky models", "", "Their findings differ between two exports of the same input.", ""]
         parts += _table(("Model",), ((model,) for model in models))
     return "\n".join(parts)
+
+
+def _by_family(triaged: Triaged) -> list[str]:
+    """How many models of each family were exported, if there are families with several."""
+    families = {model.name: model.family for model in triaged.models}
+    found: dict[str, list[Verdict]] = {}
+    for verdict in triaged.verdicts:
+        found.setdefault(families[verdict.name], []).append(verdict)
+    if not 1 < len(found) < len(triaged.verdicts):
+        return []
+    rows = sorted((-sum(each.outcome != "exported" for each in verdicts), family) for family, verdicts in found.items())
+    cells = ((family, str(len(found[family])), str(len(found[family]) + failed)) for failed, family in rows[:_LISTED])
+    return ["## Models by family", "", *_table(("Family", "Models", "Exported"), cells), *_more(len(rows) - _LISTED, "families")]
 
 
 def _row(cluster: Cluster) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ else:
 
 _BUILDERS = "build*"
 """The names of functions that a file without a name stands for."""
+_LISTS = (".toml", ".yaml", ".yml")
 _KEYS = {"target": str, "name": str, "arguments": dict, "dynamic": bool}
 
 
@@ -34,6 +35,7 @@ class Target:
     Attributes:
         source: A Python file, a module, or a library.
         attribute: What to load from there.
+        family: What it has in common with similar models: that of its library, or its file or module.
         name: A name from a list; empty without one.
         arguments: Arguments from a list.
         dynamic: From a list, whether every dim is dynamic; None leaves that to the command.
@@ -41,6 +43,7 @@ class Target:
 
     source: str
     attribute: str
+    family: str = ""
     name: str = ""
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     dynamic: bool | None = None
@@ -49,12 +52,12 @@ class Target:
         return f"{self.source}:{self.attribute}"
 
 
-def targets(texts: Sequence[str], names_in: Callable[[str, str], Sequence[str]]) -> list[Target]:
+def targets(texts: Sequence[str], names_in: Callable[[str, str], Mapping[str, str]]) -> list[Target]:
     """The targets that `texts` stand for, each once, in order.
 
     Args:
-        texts: Files, folders, globs, modules, TOML lists, and patterns of libraries.
-        names_in: The names in a library that match a pattern.
+        texts: Files, folders, globs, modules, lists, and patterns of libraries.
+        names_in: The names in a library that match a pattern, and the family of each.
 
     Raises:
         TriageError: A text stands for no model.
@@ -66,11 +69,11 @@ def targets(texts: Sequence[str], names_in: Callable[[str, str], Sequence[str]])
     return [*found.values()]
 
 
-def _expanded(text: str, names_in: Callable[[str, str], Sequence[str]]) -> Iterator[Target]:
+def _expanded(text: str, names_in: Callable[[str, str], Mapping[str, str]]) -> Iterator[Target]:
     library, colon, pattern = text.partition(":")
     if colon and library in LIBRARIES:
-        yield from (Target(library, name) for name in names_in(library, pattern))
-    elif text.endswith(".toml"):
+        yield from (Target(library, name, f"{library}:{family}") for name, family in names_in(library, pattern).items())
+    elif text.endswith(_LISTS):
         yield from _listed(pathlib.Path(text), names_in)
     else:
         source, name = _split(text)
@@ -93,7 +96,7 @@ def _is_path(source: str) -> bool:
 
 def _in_files(text: str, source: str, name: str) -> Iterator[Target]:
     if not os.path.lexists(source) and not glob.has_magic(source):
-        expected = "a Python file, a folder, a glob, package.module:NAME, a list (.toml) or LIBRARY:PATTERN"
+        expected = "a Python file, a folder, a glob, package.module:NAME, a list (.toml, .yaml) or LIBRARY:PATTERN"
         raise TriageError(f"TARGET: expected {expected}, got {text!r}, which does not exist. The libraries are {', '.join(LIBRARIES)}.")
     paths = [source] if os.path.lexists(source) else sorted(glob.glob(source, recursive=True))  # noqa: PTH207  pathlib takes no absolute pattern
     files = [file for path in paths for file in _python_files(pathlib.Path(path))]
@@ -153,26 +156,42 @@ def _told(files: Sequence[pathlib.Path]) -> str:
     return f"{', '.join(names[:5])}{f' and {len(names) - 5} more' if len(names) > 5 else ''}" if names else "none"
 
 
-def _listed(path: pathlib.Path, names_in: Callable[[str, str], Sequence[str]]) -> Iterator[Target]:
+def _listed(path: pathlib.Path, names_in: Callable[[str, str], Mapping[str, str]]) -> Iterator[Target]:
     """The targets of a list. Paths in it are relative to its folder."""
     try:
-        entries = tomllib.loads(path.read_text(encoding="utf-8")).get("models")
+        document = _document(path)
     except (OSError, ValueError) as error:
         raise TriageError(f"TARGET: expected a list of models, got {str(path)!r}, which cannot be read: {error}") from error
+    entries = document.get("models") if isinstance(document, dict) else None
     if not isinstance(entries, list) or not entries:
-        raise TriageError(f"{path}: expected tables [[models]], each with a target, got none.")
+        form = "tables [[models]]" if path.suffix == ".toml" else "a list under models:"
+        raise TriageError(f"{path}: expected {form}, each with a target, got none.")
     for number, entry in enumerate(entries, 1):
         yield from _of_entry(path, f"{path}: models {number}", entry, names_in)
 
 
-def _of_entry(path: pathlib.Path, place: str, entry: Any, names_in: Callable[[str, str], Sequence[str]]) -> Iterator[Target]:
+def _document(path: pathlib.Path) -> Any:
+    """What a file in TOML or YAML holds. Raises `OSError` or `ValueError` if it cannot be read."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".toml":
+        return tomllib.loads(text)
+    # NOTE: most triages need none.
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
+
+
+def _of_entry(path: pathlib.Path, place: str, entry: Any, names_in: Callable[[str, str], Mapping[str, str]]) -> Iterator[Target]:
     _check_entry(place, entry)
     text = entry["target"]
     source = _split(text)[0]
     beside = path.parent / source
-    if source.partition(":")[0] not in LIBRARIES and (source.endswith((".py", ".toml")) or _is_path(str(beside))):
+    if source.partition(":")[0] not in LIBRARIES and (source.endswith((".py", *_LISTS)) or _is_path(str(beside))):
         text = f"{os.path.normpath(beside)}{text.removeprefix(source)}"
-    if text.endswith(".toml"):
+    if text.endswith(_LISTS):
         raise TriageError(f"{place}: expected a target other than a list, got {text!r}.")
     found = [*_expanded(text, names_in)]
     if entry.get("name") and len(found) > 1:

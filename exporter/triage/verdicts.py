@@ -179,6 +179,7 @@ def _context(job: Job, command_line: str) -> DiagnosticContext:
         internal_error=internal,
         cut_short=lambda stage, reason: ExportCutShort(stage=stage, reason=reason),
         command_line=command_line,
+        family=job.model.family,
     )
 
 

@@ -85,6 +85,7 @@ def _export(job: Job, loader: Loader, threads: int, command_line: str) -> None:
             diagnostic_options=options.diagnostics,
             _caller=loaded.definition,
             _command_line=command_line,
+            _family=model.family,
         )
     except onnxplain.ExportFailed:
         pass  # The log says why.
@@ -143,8 +144,14 @@ class _Facts:
 
 def _is_users(file: str) -> bool:
     """Whether a file belongs neither to Python nor to an installed package, whose versions count instead."""
-    installed = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    return not any(pathlib.Path(file).is_relative_to(folder) for folder in installed)
+    return not os.path.abspath(file).startswith(_installed())  # noqa: PTH100  pathlib is slow here, and resolves links
+
+
+@functools.cache
+def _installed() -> tuple[str, ...]:
+    """The folders of Python and of installed packages."""
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    return tuple(sorted({os.path.join(sysconfig.get_path(name), "") for name in names}))  # noqa: PTH118  with a separator at its end
 
 
 @functools.cache

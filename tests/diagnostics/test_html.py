@@ -117,6 +117,17 @@ def test_a_cause_is_an_operator_or_a_line_and_the_first_blocks_the_most(source: 
     ]
 
 
+def test_families_in_which_the_most_models_fail_come_first(source: str, here: pathlib.Path) -> None:
+    logs = [clean("A"), broken("B", source), broken("C", source), broken("D", source), clean("E"), clean("F")]
+    logs = [dataclasses.replace(log, family=family) for log, family in zip(logs, ["one", "two", "two", "one", "three", ""], strict=True)]
+    data = content(to_html(logs))
+    assert [tuple(each.values()) for each in data["families"]] == [("two", 2, 2, 0), ("one", 2, 1, 0), ("three", 1, 0, -1)]
+    assert {each["name"]: each["family"] for each in data["models"]} == {"A": 1, "B": 0, "C": 0, "D": 1, "E": 2, "F": -1}
+    assert [log.family for log in read_logs([save(logs, here / "logs")])] == [log.family for log in logs]
+    # Families of one model each tell nothing.
+    assert content(to_html([logs[0], logs[1]]))["families"] == []
+
+
 def test_equal_findings_of_two_models_are_in_the_page_once(source: str) -> None:
     log = broken("A", source)
     data = content(to_html([log, dataclasses.replace(log, subject="B")]))
@@ -231,7 +242,10 @@ def test_a_summary_of_many_fits_into_a_comment(source: str) -> None:
     findings = [
         dataclasses.replace(log.findings[0], rule=UnsupportedOperator(operator=f"aten::{'x' * 300}{number}")) for number in range(300)
     ]
-    logs = [dataclasses.replace(log, subject=f"model{number}", findings=(each,)) for number, each in enumerate(findings)]
+    logs = [
+        dataclasses.replace(log, subject=f"model{number}", findings=(each,), family=f"{'x' * 300}{number // 2}")
+        for number, each in enumerate(findings)
+    ]
     summary = job_summary.to_markdown(logs, [])
     assert len(summary) < 65_536
     assert "omitted here" in summary
@@ -239,11 +253,11 @@ def test_a_summary_of_many_fits_into_a_comment(source: str) -> None:
 
 def test_no_text_of_a_log_becomes_markup_of_a_summary(source: str) -> None:
     log = hostile(source)
-    logs = [log, dataclasses.replace(log, subject=HOSTILE)]
+    logs = [dataclasses.replace(log, family="other"), *(dataclasses.replace(log, subject=HOSTILE * n, family=HOSTILE) for n in (1, 2))]
     summary = job_summary.to_markdown(logs, [])
     tokens = [token for block in MarkdownIt().enable("table").parse(summary) for token in (block, *(block.children or ()))]
     made = "".join(token.content for token in tokens if token.type in ("html_block", "html_inline"))
     assert set(re.findall(r"</?\w+", made)) == {"<details", "</details", "<summary", "</summary"}
     assert not {token.type for token in tokens} & {"link_open", "image"}
     assert "\u202e" not in summary
-    assert sum(token.type == "tr_open" for token in tokens) == 2 + 3
+    assert sum(token.type == "tr_open" for token in tokens) == 2 + 3 + 4

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 from fleets import triage
 
-from onnxplain.triage import Options, TriageError, models, targets
+from onnxplain.triage import Options, TriageError, libraries, models, targets
 
 BUILDERS = """\
 import torch
@@ -44,8 +44,8 @@ def here(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Pat
     return tmp_path
 
 
-def names_in(library: str, pattern: str) -> Sequence[str]:
-    return [f"{library}-{pattern}-{number}" for number in (1, 2)]
+def names_in(library: str, pattern: str) -> Mapping[str, str]:
+    return {f"{library}-{pattern}-{number}": "likes" for number in (1, 2)}
 
 
 def found(*texts: str) -> list[str]:
@@ -74,10 +74,10 @@ def test_what_stands_for_no_model_is_refused(text: str) -> None:
     assert triage(text).exit_code == 2
 
 
-def test_a_list(here: pathlib.Path) -> None:
-    listed = here / "nets" / "list.toml"
-    listed.write_text(
-        """
+@pytest.mark.parametrize("form", ["toml", "yaml"])
+def test_a_list(here: pathlib.Path, form: str) -> None:
+    lists = {
+        "toml": """
         [[models]]
         target = "b.py:build_other"
         name = "odd / | name"
@@ -89,10 +89,19 @@ def test_a_list(here: pathlib.Path) -> None:
         target = "b.py:build_large"
         arguments = { size = 5 }
         """,
-        encoding="utf-8",
-    )
-    assert found("nets/list.toml") == ["nets/b.py:build_other", "hf:hf-Llama*-1", "hf:hf-Llama*-2", "nets/b.py:build_large"]
-    made = models(targets(["nets/list.toml"], names_in), lambda _: Options(), dynamic=True)
+        "yaml": """
+        models:
+        - target: b.py:build_other
+          name: odd / | name
+          arguments: {size: 3}
+          dynamic: true
+        - target: hf:Llama*
+        - {target: "b.py:build_large", arguments: {size: 5}}
+        """,
+    }
+    (here / "nets" / f"list.{form}").write_text(lists[form], encoding="utf-8")
+    assert found(f"nets/list.{form}") == ["nets/b.py:build_other", "hf:hf-Llama*-1", "hf:hf-Llama*-2", "nets/b.py:build_large"]
+    made = models(targets([f"nets/list.{form}"], names_in), lambda _: Options(), dynamic=True)
     assert [(each.name, each.file, each.dynamic, dict(each.arguments)) for each in made] == [
         ("odd _ | name", "odd_name", True, {"size": 3}),
         ("hf:hf-Llama*-1", "hf_hf-Llama_-1", False, {}),
@@ -102,6 +111,14 @@ def test_a_list(here: pathlib.Path) -> None:
         ("nets.b:build_large size=5", "nets.b_build_large_size_5", False, {"size": 5}),
         ("nets.b:build_large size=5 dynamic", "nets.b_build_large_size_5_dynamic", True, {"size": 5}),
     ]
+    assert [each.family for each in made] == ["nets.b", *["hf:likes"] * 4, "nets.b", "nets.b"]
+
+
+@pytest.mark.parametrize("text", ["", "models: 3", "- target: b.py", "models:\n- target: [", "models:\n- target: 3", "a: !!python/none"])
+def test_a_list_in_yaml_with_mistakes_is_refused(here: pathlib.Path, text: str) -> None:
+    (here / "nets" / "list.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(TriageError, match=r"list\.yaml"):
+        found("nets/list.yaml")
 
 
 @pytest.mark.parametrize(
@@ -128,6 +145,12 @@ def test_names_of_models_and_files_differ() -> None:
     chosen = targets(["a.py:Net", "a.py:net", "./a.py:net", "a.py:n+t"], names_in)
     made = models(chosen, lambda _: Options(), dynamic=False)
     assert len({each.name for each in made}) == len({each.file.casefold() for each in made}) == 3
+
+
+def test_the_smallest_of_a_family_is_told_by_its_name() -> None:
+    assert libraries.smallest(["net101", "net50", "net18d"]) == "net18d"
+    assert libraries.smallest(["vit_base_patch16", "vit_tiny_patch16", "vit_small_patch8", "test_vit"]) == "vit_tiny_patch16"
+    assert libraries.smallest(["b", "a_xl"]) == "b"
 
 
 def test_a_library_that_is_missing_is_named() -> None:
