@@ -1,8 +1,8 @@
 """Exports many models, each in a process of its own, and tells which causes block the most of them."""
 
 from .folder import expanded
-from .jobs import Limits, Loaded, Model, Options, TriageError
-from .libraries import LIBRARIES, names_in
+from .jobs import LIBRARIES, Limits, Loaded, Model, Options, TriageError
+from .libraries import names_in
 from .local import Workers, cores, memory, run_here
 from .naming import models
 from .ray_cluster import Cluster, run_on_ray

@@ -1,4 +1,4 @@
-"""The host: a process that imports torch once, and forks a worker for each model. It holds the workers to their limits."""
+"""The host: a process that imports torch once, and forks workers for the models. It holds the workers to their limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, Pipe
 from typing import NoReturn
 
 from .jobs import Cause, Ended, Job, Limits
@@ -20,8 +20,12 @@ _PULSE = 0.05
 """Seconds between two looks at the workers, if none ends in between."""
 _GRACE = 5.0
 """Seconds that a worker has to write the line that runs into its log, after the time limit."""
+_LEFT_BEHIND = 512 * 2**20
+"""Bytes of memory that models may leave behind in a worker that goes on with the next."""
 _OUTPUT_LIMIT = 16 * 2**20
 """Bytes of output of a model that are kept."""
+READY = b"ready"
+"""What a worker tells when it can export another model."""
 _END_WITH_PARENT = 1
 """PR_SET_PDEATHSIG of Linux's prctl."""
 
@@ -40,13 +44,19 @@ class Unable:
     message: str
 
 
+Run = Callable[[Job, "Connection | None"], NoReturn]
+"""Exports a model in a new process, and others that the connection sends after it has told that it is ready for the next."""
+
+
 @dataclasses.dataclass
 class _Worker:
-    """A running worker. `stopped` says why it has to end; `cause` is what `Ended` gets."""
+    """A running worker. Without a job it is about to end, without a connection it gets no other. `stopped` is when `cause` was set."""
 
-    job: Job
+    job: Job | None
     number: int
+    connection: Connection | None
     began: float
+    small: int
     memory: int = 0
     cause: Cause | None = None
     stopped: float = 0.0
@@ -59,7 +69,7 @@ def serve(
     connection: Connection,
     *,
     prepare: Callable[[], None],
-    run: Callable[[Job], NoReturn],
+    run: Run,
 ) -> None:
     """Runs the jobs in workers, and tells over `connection` how each ends. It ends with the process that began it."""
     # NOTE: Ctrl-C reaches all processes of a terminal. The command gets it, and then ends this one.
@@ -78,10 +88,10 @@ def serve(
             while waiting and len(running) < workers:
                 job = waiting.pop()
                 connection.send(Began(job.model.name))
-                number = _forked(job, run, connection)
-                running[number] = _Worker(job, number, time.monotonic())
-            for ended in _ended(running):
-                connection.send(ended)
+                worker = _forked(job, run, [connection, *(each.connection for each in running.values())])
+                running[worker.number] = worker
+            for message in _messages(running, waiting):
+                connection.send(message)
             for worker in running.values():
                 _watch(worker, limits)
             if connection.poll() or os.getppid() != parent:
@@ -92,23 +102,58 @@ def serve(
             _kill(worker)
 
 
-def _forked(job: Job, run: Callable[[Job], NoReturn], connection: Connection) -> int:
+def _forked(job: Job, run: Run, not_its: Sequence[Connection | None]) -> _Worker:
+    """A new worker. It closes the connections of the host and of the other workers."""
+    here, there = Pipe() if job.model.is_of_library else (None, None)
     host = os.getpid()
     number = os.fork()
     if number:
-        return number
+        if there is not None:
+            there.close()
+        return _Worker(job, number, here, time.monotonic(), memory_of(number))
     try:
         # NOTE: what the model forks belongs to this session, and ends with the worker.
         os.setsid()
-        connection.close()
+        for each in (here, *not_its):
+            if each is not None:
+                each.close()
         _end_with(host)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        for each in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(each, signal.SIG_DFL)
-        run(job)
+        for signal_number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(signal_number, signal.SIG_DFL)
+        run(job, there)
     finally:
         os._exit(1)
+
+
+def _messages(running: dict[int, _Worker], waiting: list[Job]) -> Iterator[Ended | Began]:
+    """What there is to tell of the workers. Gives those that go on the next job, and takes those that have ended out of `running`."""
+    for worker in running.values():
+        if worker.connection is None or not worker.connection.poll():
+            continue
+        if worker.job is not None and _is_ready(worker):
+            yield Ended(worker.job.model.name, "exit", 0, time.monotonic() - worker.began, max(worker.memory, _peak(worker.number)))
+            worker.job = None
+            if waiting and waiting[-1].model.is_of_library and memory_of(worker.number) - worker.small < _LEFT_BEHIND:
+                worker.job, worker.began, worker.memory = waiting.pop(), time.monotonic(), 0
+                _forget_peak(worker.number)
+                yield Began(worker.job.model.name)
+                # NOTE: a worker that has ended meanwhile does not read it. How it ended tells what became of the model.
+                with contextlib.suppress(OSError):
+                    worker.connection.send(worker.job)
+                continue
+        worker.connection.close()
+        worker.connection = None
+    yield from _ended(running)
+
+
+def _is_ready(worker: _Worker) -> bool:
+    """Whether a worker has told that it can go on with another model. One that is to end, does."""
+    with contextlib.suppress(EOFError, OSError):
+        assert worker.connection is not None
+        return worker.connection.recv_bytes() == READY and worker.cause is None
+    return False
 
 
 def _end_with(parent: int) -> None:
@@ -139,13 +184,18 @@ def _ended(running: dict[int, _Worker]) -> Iterator[Ended]:
         cause: Cause = worker.cause or ("signal" if code < 0 else "exit")
         # NOTE: Linux counts KiB, macOS bytes.
         memory = max(worker.memory, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024))
-        yield Ended(worker.job.model.name, cause, abs(code), time.monotonic() - worker.began, memory)
+        if worker.connection is not None:
+            worker.connection.close()
+        if worker.job is not None:
+            yield Ended(worker.job.model.name, cause, abs(code), time.monotonic() - worker.began, memory)
 
 
 def _watch(worker: _Worker, limits: Limits) -> None:
     """Ends a worker that is beyond a limit: for time it may still write its log, for memory it may not."""
+    if worker.job is None:
+        return
     now = time.monotonic()
-    worker.memory = max(worker.memory, _memory(worker.number))
+    worker.memory = max(worker.memory, memory_of(worker.number))
     _shorten(worker.job.files.output)
     if worker.cause is None and limits.memory is not None and worker.memory > limits.memory:
         worker.cause = "the memory limit"
@@ -157,13 +207,27 @@ def _watch(worker: _Worker, limits: Limits) -> None:
         _kill(worker)
 
 
-def _memory(process: int) -> int:
+def memory_of(process: int) -> int:
     """Bytes of memory that a process uses now; 0 if the system does not tell."""
     try:
         pages = pathlib.Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]
     except (OSError, IndexError):
         return 0
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _peak(process: int) -> int:
+    """The most memory that a process has used, in bytes; 0 if the system does not tell."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        status = pathlib.Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+    return 0
+
+
+def _forget_peak(process: int) -> None:
+    """Lets the most memory of a process count from now on."""
+    with contextlib.suppress(OSError):
+        pathlib.Path(f"/proc/{process}/clear_refs").write_text("5", encoding="ascii")
 
 
 def _shorten(output: pathlib.Path) -> None:

@@ -9,6 +9,9 @@ from typing import Any, Literal, Protocol
 
 from onnxplain.diagnostics import DiagnosticOptions, SarifProfile
 
+LIBRARIES = {"timm": "timm", "torchvision": "torchvision", "hf": "transformers"}
+"""The libraries, by their names in targets, with the modules that they need."""
+
 
 class TriageError(Exception):
     """A triage cannot begin or go on; the message says why."""
@@ -36,7 +39,7 @@ class Model:
         name: Its name in logs, which no other model of the triage has.
         file: The name of its files, without a suffix. No other model has it, whatever the case of its letters.
         family: What it has in common with similar models: the family that its library tells, else its file or module.
-        source: A Python file, a module, or one of the libraries of `libraries.LIBRARIES`.
+        source: A Python file, a module, or one of the `LIBRARIES`.
         attribute: What to load from there.
         arguments: What to call it with, as JSON.
         dynamic: Whether every dim is dynamic.
@@ -51,6 +54,11 @@ class Model:
     arguments: Mapping[str, Any]
     dynamic: bool
     options: Options
+
+    @property
+    def is_of_library(self) -> bool:
+        """Whether the code of a library makes it. Else code of the user does."""
+        return self.source in LIBRARIES
 
 
 @dataclasses.dataclass(frozen=True)

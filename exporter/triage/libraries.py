@@ -15,20 +15,35 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .jobs import TriageError
+from .jobs import LIBRARIES, TriageError
 
 if TYPE_CHECKING:
     import torch
 
-LIBRARIES = {"timm": "timm", "torchvision": "torchvision", "hf": "transformers"}
-"""The libraries, by their names in targets, with the modules that they need."""
-
 _EXAMPLES = {"timm": "test_vit", "torchvision": "squeezenet1_1", "hf": "BertConfig"}
 """A small model of each library. To build it imports what most models of the library need."""
 
-_SIZES = tuple(
-    "zepto atto femto pico nano xxxs xxtiny xxs xtiny xs wee micro tiny ti t mini s little small  medium med m base b large l h "
-    "xl xlarge huge giant gigantic enormous test".split(" ")
+_SIZES = (
+    *("zepto", "atto", "femto", "pico", "nano", "xxxs", "xxtiny", "xxs", "xtiny", "xs", "wee", "micro", "tiny", "ti", "t", "mini", "s"),
+    *(
+        "little",
+        "small",
+        "",
+        "medium",
+        "m",
+        "base",
+        "b",
+        "large",
+        "l",
+        "h",
+        "xl",
+        "xlarge",
+        "huge",
+        "giant",
+        "gigantic",
+        "enormous",
+        "test",
+    ),
 )
 """Words for sizes in names of models, from the smallest. The empty one is no word. A model for tests is hardly one of a family."""
 
@@ -81,7 +96,10 @@ def names_in(library: str, pattern: str, *, one_per_family: bool = False) -> Map
 
 @functools.cache
 def _all_names(library: str) -> Mapping[str, str]:
-    """All names in a library, with their families. It is imported in a process of its own, which then ends: this one needs little memory, and never torch."""
+    """All names in a library, with their families.
+
+    The library is imported in a process of its own, which then ends: this one needs little memory, and never torch.
+    """
     module = LIBRARIES[library]
     if importlib.util.find_spec(module) is None:
         raise TriageError(f"TARGET: {library}: needs {module}, which is not installed: pip install {module}")

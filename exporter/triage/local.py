@@ -100,7 +100,7 @@ def _hosted(jobs: Sequence[Job], limits: Limits, workers: Workers) -> Iterator[B
     context: Any = multiprocessing.get_context(workers.start)  # typeshed knows no processes of a context that is not known
     here, there = context.Pipe()
     threads = workers.threads or max(1, cores() // workers.number)
-    used = {job.model.source for job in jobs if job.model.source in libraries.LIBRARIES}
+    used = {job.model.source for job in jobs if job.model.is_of_library}
     serving = functools.partial(
         serve,
         jobs,

@@ -14,8 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from .jobs import TriageError
-from .libraries import LIBRARIES
+from .jobs import LIBRARIES, TriageError
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -1,36 +1,65 @@
-"""The process of one model: loads it, exports it, and ends."""
+"""The process of a model: loads it, exports it, and ends. After a model of a library that leaves no traces, it goes on with the next."""
 
 from __future__ import annotations
 
 import contextlib
 import faulthandler
 import functools
+import gc
 import importlib.metadata
 import json
 import os
 import pathlib
+import random
+import signal
 import sys
 import sysconfig
+import threading
 import traceback
 from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection
 from typing import Any, NoReturn
 
 from onnxplain.diagnostics import Evidence, described_error, replace_file
 
 from . import libraries
+from .host import READY, memory_of
 from .jobs import Files, Job, Loaded, Loader, Model
 from .verdicts import not_loaded
 
+_LEFT_BEHIND = 128 * 2**20
+"""Bytes of memory that models may leave behind, until this process looks for garbage."""
 
-def run(job: Job, loader: Loader, threads: int, command_line: str) -> NoReturn:
-    """Exports a model, and ends this process. Its log is the only result."""
-    code = 1
+
+def run(job: Job, connection: Connection | None, loader: Loader, threads: int, command_line: str) -> NoReturn:
+    """Exports models, and ends this process. Their logs are the only result.
+
+    Args:
+        job: The first model.
+        connection: Where the others come from, if there are others. The parent learns there that this process can go on.
+        loader: What loads a model.
+        threads: The threads of torch.
+        command_line: The command, for the logs.
+    """
+    code, parent = 1, os.getppid()
     try:
-        _redirect(job.files)
+        import torch
+
+        torch.set_num_threads(threads)
+        before, small = _traces(), memory_of(os.getpid())
         # NOTE: after a crash, the file with the output tells the lines of Python that ran.
+        _redirect(job.files)
         faulthandler.enable()
-        _export(job, loader, threads, command_line)
+        while _export(job, loader, command_line) and connection is not None and _traces() == before:
+            if memory_of(os.getpid()) - small > _LEFT_BEHIND:
+                gc.collect()
+            connection.send_bytes(READY)
+            os.kill(parent, signal.SIGCHLD)
+            job = connection.recv()
+            _redirect(job.files)
         code = 0
+    except EOFError:
+        code = 0  # There is no further model.
     except BaseException:  # noqa: BLE001  whatever the model raises, it ends this process only
         traceback.print_exc()
     finally:
@@ -40,6 +69,23 @@ def run(job: Job, loader: Loader, threads: int, command_line: str) -> NoReturn:
             sys.stderr.flush()
         # NOTE: threads of the model, and what it has registered for the end of Python, could keep the process alive.
         os._exit(code)
+
+
+def _traces() -> tuple[object, ...]:
+    """What a model may have left behind in its process."""
+    import torch
+
+    handlers = [signal.getsignal(number) for number in sorted(signal.valid_signals())]
+    modes = (torch.get_default_dtype(), torch.get_default_device(), torch.is_grad_enabled(), torch.get_num_threads())
+    return pathlib.Path.cwd(), tuple(sys.path), threading.active_count(), _has_children(), handlers, modes
+
+
+def _has_children() -> bool:
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return False
+    return True
 
 
 def _redirect(files: Files) -> None:
@@ -56,12 +102,11 @@ def _redirect(files: Files) -> None:
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115  as above
 
 
-def _export(job: Job, loader: Loader, threads: int, command_line: str) -> None:
-    import torch
-
+def _export(job: Job, loader: Loader, command_line: str) -> bool:
+    """Exports a model, and returns whether that succeeded."""
     import onnxplain
 
-    torch.set_num_threads(threads)
+    _seed()
     here = pathlib.Path.cwd()
     model, files, options = job.model, job.files, job.model.options
     facts = _Facts(files.facts)
@@ -87,8 +132,9 @@ def _export(job: Job, loader: Loader, threads: int, command_line: str) -> None:
             _command_line=command_line,
             _family=model.family,
         )
+        return True
     except onnxplain.ExportFailed:
-        pass  # The log says why.
+        return False  # The log says why.
     except (onnxplain.InvalidArgument, _NotLoaded) as error:
         from onnxplain.source import locations
 
@@ -97,8 +143,19 @@ def _export(job: Job, loader: Loader, threads: int, command_line: str) -> None:
         # NOTE: the model may have changed the folder, which paths in the log are relative to.
         os.chdir(here)
         not_loaded(job, _headline(error), cause, place, command_line)
+        return False
     finally:
         facts.write()
+
+
+def _seed() -> None:
+    """Gives each model the same random numbers, whichever came before it."""
+    import numpy as np
+    import torch
+
+    torch.manual_seed(0)
+    random.seed(0)
+    np.random.seed(0)
 
 
 def _headline(error: BaseException) -> str:
@@ -112,11 +169,11 @@ class _NotLoaded(Exception):
 
 def _loaded(model: Model, loader: Loader) -> Loaded:
     try:
-        if model.source in libraries.LIBRARIES:
+        if model.is_of_library:
             return libraries.build(model.source, model.attribute, model.arguments)
         return loader(model.source, model.attribute, model.arguments)
     except BaseException as error:  # noqa: BLE001  whatever the code of the model raises or exits with, there is no model
-        text = str(error) if model.source not in libraries.LIBRARIES else described_error(error)
+        text = str(error) if not model.is_of_library else described_error(error)
         # NOTE: a loader's own error has the user's exception as its cause.
         raise _NotLoaded(text) from (error.__cause__ or error)
 
@@ -126,7 +183,7 @@ class _Facts:
 
     def __init__(self, path: pathlib.Path) -> None:
         self._path = path
-        self._before = {*sys.modules}
+        self._before = frozenset(sys.modules)
         self._weights = 0
 
     def write(self, model: Any = None) -> None:
@@ -135,9 +192,9 @@ class _Facts:
             # NOTE: the class of a model may do anything.
             with contextlib.suppress(Exception):
                 self._weights = sum(each.numel() for each in model.parameters())
-        modules = {name: getattr(module, "__file__", None) for name, module in [*sys.modules.items()]}
-        files = {file for name, file in modules.items() if name not in self._before and isinstance(file, str) and _is_users(file)}
-        facts = {"weights": self._weights, "files": sorted(map(os.path.abspath, files)), "packages": _packages([*modules])}
+        new = [getattr(module, "__file__", None) for name, module in [*sys.modules.items()] if name not in self._before]
+        files = {file for file in new if isinstance(file, str) and _is_users(file)}
+        facts = {"weights": self._weights, "files": sorted(map(os.path.abspath, files)), "packages": _packages([*sys.modules])}
         with contextlib.suppress(OSError):
             replace_file(self._path, json.dumps(facts).encode(errors="backslashreplace"), durable=False)
 
@@ -162,4 +219,4 @@ def homes() -> Mapping[str, Sequence[str]]:
 
 def _packages(modules: Sequence[str]) -> list[str]:
     """The distributions that modules come from."""
-    return sorted({home for module in modules for home in homes().get(module.partition(".")[0], ())})
+    return sorted({home for package in {module.partition(".")[0] for module in modules} for home in homes().get(package, ())})

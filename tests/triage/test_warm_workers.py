@@ -1,0 +1,87 @@
+"""A worker goes on with the next model of a library, unless the last one failed or left traces in the process."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import pathlib
+import sys
+
+import pytest
+from fleets import triage, verdicts
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="triages fork processes")
+
+LIBRARY = """\
+import os
+import pathlib
+import subprocess
+import threading
+import time
+
+import torch
+
+NAMES = ["a", "b", "c_chdir", "d", "e_dtype", "f", "g_fails", "h", "i_crashes", "j", "k_child", "l", "m_thread", "n"]
+
+
+class Net(torch.nn.Module):
+    def __init__(self, name):
+        super().__init__()
+        self.default_cfg = {"input_size": (4,)}
+        self.layer = torch.nn.Linear(4, 4)
+        self.name = name
+
+    def forward(self, x):
+        if self.name.endswith("crashes"):
+            os.abort()
+        return -x if self.name.endswith("fails") and x.sum() > 0 else self.layer(x)
+
+
+def create_model(name, pretrained):
+    net = Net(name)
+    with pathlib.Path("made.txt").open("a") as file:
+        print(name, os.getpid(), net.layer.weight.sum().item(), file=file)
+    if name.endswith("chdir"):
+        os.chdir("/")
+    elif name.endswith("dtype"):
+        torch.set_default_dtype(torch.float64)
+        return net.double()
+    elif name.endswith("child"):
+        subprocess.Popen(["sleep", "1000"])
+    elif name.endswith("thread"):
+        threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+    return net
+
+
+def model_entrypoint(name):
+    return create_model
+
+
+def list_models():
+    return NAMES
+"""
+
+
+def test_a_worker_that_a_model_has_damaged_is_replaced(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "libraries").mkdir()
+    (tmp_path / "libraries" / "timm.py").write_text(LIBRARY, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path / "libraries")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "libraries"))
+    result = triage("timm:*", "--jobs", "1", "--control-flow", "report", "--no-try-fixes")
+    assert result.exit_code == 1, result.output
+    outcomes = {name.removeprefix("timm:"): outcome for name, outcome in verdicts(tmp_path / "triage")}
+    bad = {"g_fails": "failed", "i_crashes": "crashed"}
+    assert outcomes == {name: bad.get(name, "exported") for name in outcomes}
+    assert len(outcomes) == 14
+    made = [line.split() for line in (tmp_path / "made.txt").read_text(encoding="utf-8").splitlines()]
+    workers = {name: worker for name, worker, _ in made}
+    names = sorted(outcomes)
+    replaced = [after for before, after in itertools.pairwise(names) if workers[before] != workers[after]]
+    assert replaced == ["d", "f", "h", "j", "l", "n"]
+    # Each model has the same random numbers, whichever came before.
+    assert len({weights for name, _, weights in made if name in names}) == 1
+    # The log and the facts of each are its own.
+    for name in names:
+        log = json.loads((tmp_path / "triage" / "logs" / f"timm_{name}.sarif").read_text(encoding="utf-8"))
+        assert log["runs"][0]["properties"]["onnxplain/subject"] == f"timm:{name}"
