@@ -47,13 +47,14 @@ _SIZES = (
 )
 """Words for sizes in names of models, from the smallest. The empty one is no word. A model for tests is hardly one of a family."""
 
+_LAYERS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "encoder_layers", "decoder_layers")
 _SMALL: Mapping[str, int] = {
     **dict.fromkeys(("hidden_size", "d_model", "n_embd", "dim", "embed_dim", "hidden_dim", "embedding_size", "word_embed_proj_dim"), 64),
-    **dict.fromkeys(("num_hidden_layers", "num_layers", "n_layer", "n_layers", "encoder_layers", "decoder_layers"), 2),
+    **dict.fromkeys(_LAYERS, 2),
     **dict.fromkeys(("num_attention_heads", "n_head", "n_heads", "num_heads", "encoder_attention_heads", "decoder_attention_heads"), 4),
     **dict.fromkeys(("intermediate_size", "ffn_dim", "d_ff", "encoder_ffn_dim", "decoder_ffn_dim", "n_inner", "ffn_hidden_size"), 128),
     **dict.fromkeys(("num_key_value_heads",), 2),
-    **dict.fromkeys(("head_dim", "d_kv"), 16),
+    **dict.fromkeys(("head_dim", "d_kv", "rotary_dim"), 16),
     **dict.fromkeys(("vocab_size",), 256),
     **dict.fromkeys(("max_position_embeddings", "n_positions", "max_source_positions", "max_target_positions"), 128),
     **dict.fromkeys(("num_experts", "num_local_experts", "n_routed_experts"), 4),
@@ -176,11 +177,22 @@ def _without_backbone(name: str) -> dict[str, None]:
 def _transformers(name: str, arguments: dict[str, Any]) -> Built:
     library = importlib.import_module("transformers")
     config_class = getattr(library, name)
-    config = config_class(**{**_small(config_class().to_dict()), **arguments})
+    config = _config(config_class, arguments)
     if hasattr(config, "use_cache"):
         config.use_cache = False
+    # NOTE: where several models have one config, the library reads this list, and fails on None.
+    config.architectures = config.architectures or []
     model = library.AutoModel.from_config(config).eval()
     return Built(model, (), dict(_example(model, config)))
+
+
+def _config(config_class: Any, arguments: Mapping[str, Any]) -> Any:
+    small = _small(config_class().to_dict())
+    try:
+        return config_class(**{**small, **arguments})
+    except Exception:  # noqa: BLE001  each class has checks of its own
+        # NOTE: where a config lists the kinds of its layers, their number must fit the list.
+        return config_class(**{**{key: value for key, value in small.items() if key not in _LAYERS}, **arguments})
 
 
 def _small(defaults: Mapping[str, Any]) -> dict[str, int]:
@@ -205,6 +217,8 @@ def _example(model: Any, config: Any) -> Iterator[tuple[str, torch.Tensor]]:
         size, channels = getattr(config, "image_size", 32), getattr(config, "num_channels", 3)
         height, width = size if isinstance(size, list | tuple) else (size, size)
         yield main, torch.zeros(2, channels, height, width)
+    elif main == "input_values" and hasattr(config, "num_mel_bins"):
+        yield main, torch.zeros(2, config.max_length, config.num_mel_bins)
     elif main == "input_values":
         yield main, torch.zeros(2, 4000)
     elif main == "input_features":
