@@ -157,6 +157,9 @@ def cause_of(finding: Diagnostic) -> Cause:
     named = dict(zip(finding.rule.arguments(), finding.rule.argument_texts(), strict=True))
     if "operator" in named:
         return finding.rule.id, named["operator"]
+    if "cause" in named and not finding.stack:
+        # NOTE: what ended a process is the cause, unless the log tells which lines ran.
+        return finding.rule.id, named["cause"]
     place = finding.location
     if place is None or not place.file:
         return finding.rule.id, finding.message

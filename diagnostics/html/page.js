@@ -209,11 +209,19 @@
     places.replaceChildren(found.length ? list(found, modelRow) : element("p", "faint", "No model matches."));
   };
 
+  /* A cause in a row. Long paths keep their ends. */
+  const cause = (cluster) => {
+    if (!cluster) return [];
+    const parts = cluster.where.split("/");
+    const long = cluster.where.length > 60 && parts.length > 2;
+    return [` ${cluster.rule} `, element("code", "", long ? `${parts[0]}/\u2026/${parts.at(-1)}` : cluster.where)];
+  };
+
   const modelRow = (model) =>
     row(
       [
         element("span", `tag ${COLOURS[model.outcome]}`, model.outcome),
-        element("span", "grow", element("strong", "", model.name)),
+        element("span", "grow", element("strong", "", model.name), ...(model.outcome === "failed" ? cause(data.clusters[model.clusters[0]]) : [])),
         model.change ? element("span", "tag note", model.change) : "",
         element("span", "faint", model.summary),
       ],
@@ -243,13 +251,12 @@
     );
 
   const familyRow = (family, index) => {
-    const cause = data.clusters[family.cluster];
     const good = element("i", "exported");
     good.style.width = `${(100 * (family.models - family.failed)) / family.models}%`;
     return row(
       [
         element("span", "track share", good),
-        element("span", "grow", element("strong", "", family.name), ...(cause ? [` ${cause.rule} `, element("code", "", cause.where)] : [])),
+        element("span", "grow", element("strong", "", family.name), ...(family.failed ? cause(data.clusters[family.cluster]) : [])),
         element("span", "faint", `${number(family.models - family.failed)} of ${models(family.models)} exported`),
       ],
       () => list(data.models.filter((model) => model.family === index), modelRow),
