@@ -168,6 +168,13 @@
   };
   const row = (summary, content) => fold(summary, () => element("div", "body", ...[content()].flat()));
 
+  /* Where a cause is, for a row: a long path keeps its ends. */
+  const where = (cluster) => {
+    const parts = cluster.where.split("/");
+    return element("code", "", cluster.where.length > 60 && parts.length > 2 ? `${parts[0]}/\u2026/${parts.at(-1)}` : cluster.where);
+  };
+  const cause = (cluster) => (cluster ? [` ${cluster.rule} `, where(cluster)] : []);
+
   // What the list of models shows.
   const chosen = { text: "", outcome: "", change: "", cluster: -1 };
   const texts = data.models.map((model) =>
@@ -209,14 +216,6 @@
     places.replaceChildren(found.length ? list(found, modelRow) : element("p", "faint", "No model matches."));
   };
 
-  /* A cause in a row. Long paths keep their ends. */
-  const cause = (cluster) => {
-    if (!cluster) return [];
-    const parts = cluster.where.split("/");
-    const long = cluster.where.length > 60 && parts.length > 2;
-    return [` ${cluster.rule} `, element("code", "", long ? `${parts[0]}/\u2026/${parts.at(-1)}` : cluster.where)];
-  };
-
   const modelRow = (model) =>
     row(
       [
@@ -232,7 +231,7 @@
     row(
       [
         element("span", `number ${cluster.blocked ? "error" : "faint"}`, number(cluster.blocked || cluster.touched)),
-        element("span", "grow", element("strong", cluster.level, cluster.rule), ` ${cluster.title} `, element("code", "", cluster.where)),
+        element("span", "grow", element("strong", cluster.level, cluster.rule), ` ${cluster.title} `, where(cluster)),
         cluster.new ? element("span", "tag note", "new") : "",
       ],
       () => {

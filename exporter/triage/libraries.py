@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import dataclasses
 import difflib
 import fnmatch
@@ -13,13 +12,18 @@ import inspect
 import multiprocessing
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
+
+from onnxplain.diagnostics import described_error
 
 from .jobs import LIBRARIES, TriageError
 
 if TYPE_CHECKING:
     import torch
 
+_START = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
+"""How to start the process that imports a library. A copy of this one need not import what this one has."""
 _EXAMPLES = {"timm": "test_vit", "torchvision": "squeezenet1_1", "hf": "BertConfig"}
 """A small model of each library. To build it imports what most models of the library need."""
 
@@ -104,12 +108,27 @@ def _all_names(library: str) -> Mapping[str, str]:
     module = LIBRARIES[library]
     if importlib.util.find_spec(module) is None:
         raise TriageError(f"TARGET: {library}: needs {module}, which is not installed: pip install {module}")
-    with concurrent.futures.ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
-        try:
-            return process.submit(_names, library).result()
-        except Exception as error:
-            # NOTE: whatever the import raises, or if it ends the process, there are no names.
-            raise TriageError(f"TARGET: {library}: needs {module}, which cannot be imported: {error}") from error
+    context: Any = multiprocessing.get_context(_START)  # typeshed knows no processes of a context that is not known
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=_tell, args=(library, there), daemon=True)
+    process.start()
+    there.close()
+    try:
+        found: Mapping[str, str] | str = here.recv()
+    except EOFError:
+        found = "the import ended its process"
+    process.join()
+    if isinstance(found, str):
+        raise TriageError(f"TARGET: {library}: needs {module}, which cannot be imported: {found}")
+    return found
+
+
+def _tell(library: str, connection: Connection) -> None:
+    """Sends the names, or why there are none."""
+    try:
+        connection.send(_names(library))
+    except BaseException as error:  # noqa: BLE001  whatever the import raises, or if it ends the process, there are no names
+        connection.send(described_error(error))
 
 
 def build(library: str, name: str, arguments: Mapping[str, Any]) -> Built:
