@@ -28,7 +28,7 @@ _EXAMPLES = {"timm": "test_vit", "torchvision": "squeezenet1_1", "hf": "BertConf
 """A small model of each library. To build it imports what most models of the library need."""
 
 _SIZES = (
-    *("zepto", "atto", "femto", "pico", "nano", "xxxs", "xxtiny", "xxs", "xtiny", "xs", "wee", "micro", "tiny", "ti", "t", "mini", "s"),
+    *("zepto", "atto", "femto", "pico", "nano", "xxxs", "xxtiny", "xxs", "xtiny", "xs", "micro", "tiny", "ti", "t", "mini", "s"),
     *(
         "little",
         "small",
