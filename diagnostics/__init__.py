@@ -29,6 +29,7 @@ from .display import (
 from .errors import Interruption, InvalidArgument, OnnxExporterError, RaisedByModel, UnreadableLog, attribute, chain, interruption
 from .export_errors import ExportFailed, LogNotSaved
 from .file_hash import sha256
+from .fingerprint import stable_arguments
 from .fix import Confidence, Edit, Fix
 from .graph import LEFT_OUT, Graph, Node
 from .json_values import integer, string
@@ -136,6 +137,7 @@ __all__ = [
     "replace_file",
     "sha256",
     "shown_path",
+    "stable_arguments",
     "string",
     "sync_folder",
     "to_html",

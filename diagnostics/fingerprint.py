@@ -59,12 +59,17 @@ def of_finding(rule: Rule, file: str, place: Location) -> str:
         file: Name of its file, the same on every machine.
         place: Its place. The module counts only for a place without a file, because one line may run in several modules.
     """
-    arguments = [_stable(value) for value in rule.identity()]
+    arguments = stable_arguments(rule)
     if rule.everywhere:
         return digest(rule.id, arguments)
     # NOTE: a comment that suppresses one finding of a line must not turn another finding of that line into a new one.
     line = IGNORE.sub("", place.snippet).rstrip()
     return digest(rule.id, arguments, _stable(file), line, "" if file else place.module)
+
+
+def stable_arguments(rule: Rule) -> list[object]:
+    """The arguments of a finding that stay equal from export to export, as JSON values. `of_finding` tells what they lack."""
+    return [_stable(value) for value in rule.identity()]
 
 
 def guid(subject: str, fingerprint: str) -> str:

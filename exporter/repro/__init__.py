@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 
-from onnxplain.diagnostics import DiagnosticContext, Log
+from onnxplain.diagnostics import Diagnostic, DiagnosticContext, Log
 from onnxplain.process import Budget
 from onnxplain.request import Request
 from onnxplain.torch_internals import modules
 
-from . import trial
+from . import minimise, trial
 from .expression import Unknown
 from .live_objects import looked_at
 from .script import Script, failing
@@ -26,8 +27,8 @@ def source(context: DiagnosticContext, request: Request, log: Log, translations:
     """The text of a script that fails with the first failing finding of `log`, at the same line of source.
 
     The script contains the parts of the user's sources that the model needs, statements that make the model and its inputs, and the call
-    of the export. It is run in an empty folder. An event of the log tells whether it fails as it should; if it does not, so does a comment
-    at the top of the script.
+    of the export. What the failure does not need is taken out, as long as the budget lasts. It is run in an empty folder. An event of the
+    log tells whether it fails as it should; if it does not, or if it may be longer than it has to be, so does a comment at the top.
 
     Of the user's data, the script contains source, names, and the Python values of attributes, configurations and inputs. It contains
     neither weights nor the numbers in the inputs; `values.example` names the few that are kept. Placeholders stand for strings that may
@@ -39,7 +40,7 @@ def source(context: DiagnosticContext, request: Request, log: Log, translations:
         request: The export that failed.
         log: The log of the export.
         translations: The `custom_translation_table` of the export.
-        budget: How long the script may run.
+        budget: How long scripts may run.
 
     Returns:
         Python source; an empty text if there can be no script, and an event with the reason.
@@ -63,23 +64,36 @@ def _tried_out(context: DiagnosticContext, request: Request, log: Log, translati
     size = sum(tensor.nbytes for _, tensor in tensors)
     if size > _LARGEST:
         remark = f"This script was not tried out: the model has {size / 2**30:.1f} GiB of weights."
-    else:
-        remark = _difference(made, log, budget)
-    if remark:
         context.event(remark, logging.WARNING)
-    else:
-        context.event(f"A script that also fails with {failing(log).rule.id} was written and tried out.")
-    if made.quotes_strings:
-        context.event(f"The script needs, and quotes, the strings in {', '.join(made.places)}.", logging.WARNING)
-    return made.text(remark)
+        return made.text(made.body(), remark)
+    return _proven(context, made, failing(log), budget)
 
 
-def _difference(made: Script, log: Log, budget: Budget) -> str:
-    """How the end of the script differs from that of the export. The script quotes strings afterwards if it needs them."""
-    remark = trial.difference(made.text(), failing(log), budget)
-    if remark and made.places:
-        made.quotes_strings = True
-        if not trial.difference(made.text(), failing(log), budget):
-            return ""
-        made.quotes_strings = False
-    return remark
+def _proven(context: DiagnosticContext, made: Script, finding: Diagnostic, budget: Budget) -> str:
+    """The script as short as it gets, once a run has shown that it fails alike. It quotes strings if it needs them."""
+    remarks = []
+    for quotes in (False, True) if made.places else (False,):
+        made.quotes_strings = quotes
+        text, told, remark = _shortest(made, finding, budget)
+        if not remark:
+            context.event(f"A script that also fails with {finding.rule.id} was written and tried out.{told}")
+            if quotes:
+                context.event(f"The script needs, and quotes, the strings in {', '.join(made.places)}.", logging.WARNING)
+            return text
+        remarks.append(remark)
+    made.quotes_strings = False
+    context.event(remarks[0], logging.WARNING)
+    return made.text(made.body(), remarks[0])
+
+
+def _shortest(made: Script, finding: Diagnostic, budget: Budget) -> tuple[str, str, str]:
+    """The script, shorter if possible; what was done to it; and how its end differs from that of the export."""
+    body = made.body()
+    short = minimise.minimised(body, finding.rule.id, budget)
+    if short.text != body:
+        text = made.text(short.text, short.remark, is_shorter=True)
+        if not trial.difference(text, finding, budget):
+            before, after = body.count("\n"), short.text.count("\n")
+            return text, f" {before - after} of its {before} lines were taken out in {short.runs} runs.", ""
+        short = dataclasses.replace(short, remark="This script was not made shorter: what was left of it did not fail alike alone.")
+    return made.text(body, short.remark), "", trial.difference(made.text(body), finding, budget)

@@ -32,12 +32,13 @@ def constructor_call(
     try:
         for name, parameter in _parameters(cls).items():
             value = _argument(module, name, parameter)
-            if value is _UNKNOWN:
+            # NOTE: torch.nn.GRU refuses the argument `proj_size`, whose default it has (torch 2.13).
+            if value is _UNKNOWN or (parameter.default is not _UNKNOWN and value == parameter.default):
                 continue
             arguments[name] = value
             if parameter.default is _UNKNOWN and not keywords:
                 given.append(write(value))
-            elif parameter.default is _UNKNOWN or value != parameter.default:
+            else:
                 keywords[name] = write(value)
         if facts(_instance(cls, arguments)) != facts(module):
             return None

@@ -104,7 +104,7 @@ class Script:
         self._strings = [each for root in roots for each in parts(root) if isinstance(each, Quoted)]
         self._placeholders = placeholders(self._strings)
         # NOTE: a string that the user's code contains tells nothing new.
-        shown = shown_by(self.text())
+        shown = shown_by(self.body())
         self._placeholders = placeholders(each for each in self._strings if each.value not in shown)
 
     @property
@@ -112,8 +112,8 @@ class Script:
         """The places of the strings that have placeholders unless the script quotes them."""
         return list(dict.fromkeys(each.place for each in self._strings if each.value in self._placeholders))
 
-    def text(self, remark: str = "") -> str:
-        """The script. A remark becomes a comment at the top."""
+    def body(self) -> str:
+        """The script without the comments at its top."""
         files = self._sources.in_order()
         taken = self._separated(files)
         self._name_factories(taken)
@@ -124,28 +124,39 @@ class Script:
         helpers = [source for name, source in _HELPERS.items() if re.search(rf"\b{name}\(", body)]
         future = "from __future__ import annotations\n\n" if any(file.flags for file in files) else ""
         imports = "".join(f"{line}\n" for line in sorted(self._imports, key=lambda line: (line.startswith("from"), line)))
-        text = "\n\n".join([f"{self._head(remark)}\n{future}{imports}", *helpers, body])
-        return with_comments(text, self._private)
+        return with_comments("\n\n".join([f"{future}{imports}", *helpers, body]), self._private)
 
-    def _head(self, remark: str) -> str:
+    def text(self, body: str, remark: str = "", *, is_shorter: bool = False) -> str:
+        """The script.
+
+        Args:
+            body: What `body` returned, or what is left of it.
+            remark: A comment for the top.
+            is_shorter: Whether something was taken out of the body.
+        """
+        return f"{self._head(body, remark, is_shorter=is_shorter)}\n{body}"
+
+    def _head(self, body: str, remark: str, *, is_shorter: bool) -> str:
         """The comments at the top. Texts from the model have no control characters, so that they cannot end a comment."""
         versions, finding = dict(self._log.environment), failing(self._log)
         lines = [
             f"{finding.rule.id}: {self._private(finding.message)}",
             f"Found by onnxplain {versions.get('onnxplain')} with torch {versions.get('torch')}, Python {versions.get('python')}.",
             "Run it with `python`: it needs no other file. Weights and inputs are random numbers; read the rest before you share it.",
-            *self._about_strings(),
+            *(["Whatever the failure does not need was taken out of the model."] if is_shorter else []),
+            *self._about_strings(body),
             *(f"Left out: {self._private(each)}" for each in list(self._left_out)[:5]),
             *(f"NOTE: {self._private(each)}" for each in (*self._sources.problems, remark) if each),
         ]
         return "".join(f"# {visible(line)}\n" for line in lines)
 
-    def _about_strings(self) -> list[str]:
-        if not self._placeholders:
+    def _about_strings(self, body: str) -> list[str]:
+        if self.quotes_strings and not self._placeholders:
             return []
         if self.quotes_strings:
             return [f"It needs, and quotes, the strings in {', '.join(self.places)}."]
-        return [f"{next(iter(self._placeholders.values()))!r} and the like are placeholders for strings of the model and the inputs."]
+        used = [each for each in self._placeholders.values() if repr(each) in body]
+        return [f"{used[0]!r} and the like are placeholders for strings of the model and the inputs."] if used else []
 
     def _private(self, text: str) -> str:
         """A comment without what only the user's machine or data has."""

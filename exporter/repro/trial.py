@@ -14,10 +14,9 @@ from collections.abc import Iterator
 
 from onnxplain.diagnostics import Diagnostic, Temporary, make_folder
 from onnxplain.process import Budget
-from onnxplain.rules import BranchesMismatch, DeviceMismatch, UserCodeRaised
 from onnxplain.source import locations
 
-_LEAST_SECONDS = 30.0
+_LEAST_SECONDS = 60.0
 """How long a script may run at least, in seconds, even if less of the budget is left: its process has to load torch first."""
 
 _SCRIPT = """\
@@ -25,16 +24,9 @@ import os, runpy, threading
 parent = os.dup(0)
 os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 threading.Thread(target=lambda: (os.read(parent, 1), os._exit(1)), daemon=True).start()
-{before}
 runpy.run_path("repro.py", run_name="__main__")
 """
 """A program that runs the script, and ends with the process that started it: its standard input ends then."""
-
-_WITHOUT_TRIALS = "import functools, onnxplain; onnxplain.export = functools.partial(onnxplain.export, try_fixes=False)"
-"""Trials of fixes take time and change no finding."""
-
-_RAISED_BY_MODEL = (UserCodeRaised, DeviceMismatch, BranchesMismatch)
-"""The findings that only a run of the model without a capture can make."""
 
 _FINDING = re.compile(r"ExportFailed: error\[(OXP\d+)\]")
 _PLACE = re.compile(r"^\s*--> (.+?):(\d+)", re.MULTILINE)
@@ -50,16 +42,15 @@ def difference(script: str, finding: Diagnostic, budget: Budget) -> str:
     """
     wanted = finding.rule.id
     limit, began = max(_LEAST_SECONDS, budget.seconds), time.monotonic()
-    with _folder() as folder:
+    with empty_folder() as folder:
         path = folder / "repro.py"
         path.write_text(script, encoding="utf-8", errors="backslashreplace")
-        program = _SCRIPT.format(before="" if isinstance(finding.rule, _RAISED_BY_MODEL) else _WITHOUT_TRIALS)
         read, write = os.pipe()
         try:
             ran = subprocess.run(
-                [sys.executable, "-c", program],
+                [sys.executable, "-c", _SCRIPT],
                 cwd=folder,
-                env=_environment(),
+                env=environment(),
                 stdin=read,
                 capture_output=True,
                 encoding="utf-8",
@@ -90,7 +81,7 @@ def difference(script: str, finding: Diagnostic, budget: Budget) -> str:
 
 
 @contextlib.contextmanager
-def _folder() -> Iterator[pathlib.Path]:
+def empty_folder() -> Iterator[pathlib.Path]:
     """A temporary folder. If this process is killed, the next export removes the folder."""
     held = Temporary(pathlib.Path(tempfile.gettempdir()), make_folder)
     try:
@@ -99,7 +90,7 @@ def _folder() -> Iterator[pathlib.Path]:
         held.remove()
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """The environment without the paths that lead to the user's modules."""
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     kept = [path for path in paths if path and locations.origin(str(pathlib.Path(path, "_"))) is not locations.Origin.USER]

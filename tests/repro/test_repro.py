@@ -18,11 +18,11 @@ from scoreboard import case as cases
 from torch import nn
 
 import onnxplain
-from onnxplain.diagnostics import Diagnostic, Level, Log
+from onnxplain.diagnostics import Diagnostic, Log
 from onnxplain.process import Budget
 from onnxplain.repro import trial
-from onnxplain.rules import UserCodeRaised
 
+pytestmark = pytest.mark.usefixtures("whole_scripts")
 Load = Callable[..., types.ModuleType]
 
 CORPUS = pathlib.Path(__file__).parents[3] / "shared" / "corpus"
@@ -529,12 +529,6 @@ def test_the_script_does_not_find_the_users_modules(load: Load, tmp_path: pathli
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{library}")
     assert "users_own" in trial.difference(f"import users_own\n{script}", first(log), Budget())
     assert trial.difference(f"import a_library\n{script}", first(log), Budget()) == ""
-
-
-def test_what_only_a_run_of_the_model_finds_may_need_trials() -> None:
-    rule = UserCodeRaised(error="ValueError: x")
-    script = f"import onnxplain\nraise SystemExit('' if 'export' in vars(onnxplain) else 'ExportFailed: error[{rule.id}]')"
-    assert trial.difference(script, Diagnostic(rule, Level.ERROR, "capture"), Budget()) == ""
 
 
 def test_a_script_that_takes_too_long_is_stopped(load: Load, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from repro_scripts import made_by, written
 from onnxplain.diagnostics import DiagnosticOptions, Level, Log
 from onnxplain.repro import trial
 
+pytestmark = pytest.mark.usefixtures("whole_scripts")
 Load = Callable[..., types.ModuleType]
 
 

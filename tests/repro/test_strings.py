@@ -15,6 +15,7 @@ from onnxplain.diagnostics import Diagnostic, Log
 from onnxplain.process import Budget
 from onnxplain.repro import trial
 
+pytestmark = pytest.mark.usefixtures("whole_scripts")
 Load = Callable[..., types.ModuleType]
 
 SOURCE = """

@@ -21,6 +21,7 @@ from torch import nn
 
 from onnxplain.repro import trial
 
+pytestmark = pytest.mark.usefixtures("whole_scripts")
 Load = Callable[..., types.ModuleType]
 
 
