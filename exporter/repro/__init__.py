@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -89,11 +88,8 @@ def _proven(context: DiagnosticContext, made: Script, finding: Diagnostic, budge
 def _shortest(made: Script, finding: Diagnostic, budget: Budget) -> tuple[str, str, str]:
     """The script, shorter if possible; what was done to it; and how its end differs from that of the export."""
     body = made.body()
-    short = minimise.minimised(body, finding.rule.id, budget)
-    if short.text != body:
-        text = made.text(short.text, short.remark, is_shorter=True)
-        if not trial.difference(text, finding, budget):
-            before, after = body.count("\n"), short.text.count("\n")
-            return text, f" {before - after} of its {before} lines were taken out in {short.runs} runs.", ""
-        short = dataclasses.replace(short, remark="This script was not made shorter: what was left of it did not fail alike alone.")
-    return made.text(body, short.remark), "", trial.difference(made.text(body), finding, budget)
+    short = minimise.minimised(body, finding, budget)
+    before, after = body.count("\n"), short.text.count("\n")
+    told = f" {before - after} of its {before} lines were taken out in {short.runs} runs." if after < before else ""
+    text = made.text(short.text, short.remark, is_shorter=short.text != body)
+    return text, told, "" if short.is_proven else trial.difference(text, finding, budget)

@@ -6,15 +6,17 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-import re
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+from onnxplain.diagnostics import Diagnostic
 from onnxplain.process import Budget
 
-from . import trial_host
+from . import trial, trial_host
 from .constructed import constructed
 from .cuts import Cut, Cuts, Parsed
+from .gaps import gaps
 from .removable import Part, Removable, cuts_of
 from .trial_host import Failure
 from .trials import Trials, Unable, trials
@@ -23,11 +25,14 @@ from .undefined import undefined
 RUNS = 200
 """How often scripts may be run."""
 SECONDS = 20.0
-"""How many seconds of processor time all runs may take, or as many as are left for trials of fixes if those are more."""
-_PATIENCE = 3.0
-"""How many times longer than its processor time a run may take, and than the first script a shorter one."""
-_SPARE = 2.0
-"""Seconds that each run may take."""
+"""How many seconds of processor time all runs may take, or as many as are left for trials of fixes if those are more.
+
+On a busy machine, they may take `trial_host.BUSY` times as long.
+"""
+_LONGER = 3.0
+"""How many times longer than the whole script a shorter one may run."""
+_SPARE = 1.0
+"""Seconds that each run may take besides."""
 _ROUNDS = 4
 """How often all that is left is looked through at most."""
 
@@ -42,35 +47,37 @@ class Minimised:
 
     Attributes:
         text: The script.
-        remark: Why it is not as short as it could be: a sentence, or nothing.
+        remark: Why it may be longer than it has to be: a sentence, or nothing.
         runs: How many scripts were run.
+        is_proven: Whether a run has shown that it fails as it should.
     """
 
     text: str
-    remark: str
-    runs: int
+    remark: str = ""
+    runs: int = 0
+    is_proven: bool = False
 
 
-def minimised(script: str, rule: str, budget: Budget) -> Minimised:
+def minimised(script: str, finding: Diagnostic, budget: Budget) -> Minimised:
     """Takes out of a script what it does not need to fail with the same rule, for the same reason, at the same statement.
 
     Args:
         script: The script.
-        rule: The id of the rule with which it should fail. A script that does not is returned unchanged.
+        finding: The finding with which it should fail. A script that does not is returned unchanged.
         budget: How long the model may be run; what the runs take is taken out of it.
     """
     try:
         with trials() as runs:
             search = _Search(script, runs, budget)
-            if not search.begin(rule):
-                return Minimised(script, "", search.runs)
+            if not search.begin(finding):
+                return Minimised(script, runs=search.runs)
             with contextlib.suppress(_Spent):
                 search.search()
-            search.tidy()
             told = f"after {search.runs} runs and {search.seconds:.0f} s the budget was spent"
-            return Minimised(search.text, f"This script may be longer than it has to be: {told}." if search.is_spent else "", search.runs)
+            remark = f"This script may be longer than it has to be: {told}." if search.is_spent else ""
+            return Minimised(search.text, remark, search.runs, is_proven=True)
     except Unable as error:
-        return Minimised(script, f"This script was not made shorter: {error}.", 0)
+        return Minimised(script, f"This script may be longer than it has to be: {error}.")
 
 
 class _Search:
@@ -83,8 +90,9 @@ class _Search:
         self._trials = runs
         self._budget = budget
         self._limit = max(SECONDS, budget.seconds)
+        self._most: float = RUNS
         self._began = time.monotonic()
-        self._longest = self._limit
+        self._longest = self._limit / 2
         self._modes: tuple[bool, ...] = (True,)
         self._wanted: Failure | None = None
         self._parsed = Parsed(script)
@@ -97,23 +105,33 @@ class _Search:
         """The script."""
         return self._parsed.text
 
-    def begin(self, rule: str) -> bool:
-        """Whether the script fails with a rule. Its failure is the one that all others have to have."""
+    def begin(self, finding: Diagnostic) -> bool:
+        """Whether the script fails as it should. Its failure is the one that all others have to have."""
         found = self._run(self.text, try_fixes=True)
-        if found is None or found.rule != rule:
+        if found is None or found.rule != finding.rule.id:
             return False
+        if found.file == trial_host.SCRIPT:
+            self._blamed = self._parsed.first_of_line(found.line)
+            if not trial.is_line_of(self._parsed.rest_of_line(self._blamed), finding):
+                return False
         self._wanted = found
-        self._longest = _PATIENCE * self.seconds * _PATIENCE + _SPARE
+        self._longest = _LONGER * self.seconds + _SPARE
         # NOTE: most scripts fail alike without trials of fixes, which take most of the time. With them, a rewritten loop may export.
         with contextlib.suppress(_Spent):
             if self._run(self.text, try_fixes=False) == found:
                 self._modes = (False, True)
-        if found.file == trial_host.SCRIPT:
-            self._blamed = self._parsed.first_of_line(found.line)
         return True
 
     def search(self) -> None:
         """Makes the script shorter, step by step, until nothing more can be taken out. Raises `_Spent`."""
+        try:
+            self._take_out()
+        finally:
+            # NOTE: a last run is not one too many.
+            self._limit = self._most = math.inf
+            self._try_each(gaps)
+
+    def _take_out(self) -> None:
         self._try_each(lambda each: constructed(each.parsed))
         for _ in range(_ROUNDS):
             before = self.text
@@ -133,12 +151,6 @@ class _Search:
         self._try_each(lambda each: constructed(each.parsed))
         self._reduce(Removable.unmentioned)
         self._reduce(Removable.unused_imports)
-
-    def tidy(self) -> None:
-        """Leaves no gaps where something was taken out."""
-        text = re.sub(r"^# [^\n]*\.py\n(?=\n|torch\.manual_seed)", "", re.sub(r"\n{4,}", "\n\n\n", self.text), flags=re.MULTILINE)
-        text = re.sub(r"(:\n)\n+(?= )", r"\1", re.sub(r"\n{4,}", "\n\n\n", text))
-        self._parsed = Parsed(text.strip("\n") + "\n")
 
     def _reduce(self, parts: Callable[[Removable], Sequence[Part]]) -> None:
         """Removes as many parts as possible: first all, then halves, quarters and so on, from the end."""
@@ -199,11 +211,11 @@ class _Search:
 
     def _run(self, text: str, *, try_fixes: bool) -> Failure | None:
         """How a script fails. Raises `_Spent`."""
-        left = min(self._limit - self.seconds, self._limit - (time.monotonic() - self._began) / _PATIENCE)
-        if self.runs >= RUNS or left <= 0:
+        left = min(self._limit - self.seconds, self._limit - (time.monotonic() - self._began) / trial_host.BUSY)
+        if self.runs >= self._most or left <= 0:
             self.is_spent = True
             raise _Spent
-        answer = self._trials.run(text, min(self._longest, _PATIENCE * left), try_fixes=try_fixes)
+        answer = self._trials.run(text, min(self._longest, left), try_fixes=try_fixes)
         self.runs += 1
         self.seconds += answer.seconds
         self._budget.seconds -= answer.seconds

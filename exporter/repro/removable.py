@@ -13,7 +13,7 @@ from onnxplain.source import syntax
 from .cuts import Block, Brackets, Cut, Parsed
 from .statements import IMPORTS, first_line, names_bound, root_name
 
-_KEPT = re.compile(r"import (torch|onnxplain)$|torch\.manual_seed\(|(model|args|kwargs) = |model\.(eval|train)\(\)|onnxplain\.export\(")
+_KEPT = re.compile(r"import (torch|onnxplain)\n|torch\.manual_seed\(|(model|args|kwargs) = |model\.(eval|train)\(\)|onnxplain\.export\(")
 """The beginnings of the statements that each script needs."""
 _OWN = "torch.manual_seed("
 """The beginning of the first of the statements that make the model and its inputs. Code of the user comes before them."""

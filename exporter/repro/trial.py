@@ -71,13 +71,16 @@ def difference(script: str, finding: Diagnostic, budget: Budget) -> str:
     if found[1] != wanted:
         return f"This script fails with {found[1]}, not with {wanted}."
     place = _PLACE.search(ran.stderr, found.end())
-    expected = finding.location.snippet if finding.location is not None else ""
-    if place is not None and place[1] == path.name and expected:
-        shown = script.splitlines()[int(place[2]) - 1].strip()
-        # NOTE: the script's comments may lack paths and strings of the user.
-        if shown.partition("#")[0] != expected.partition("#")[0] and "onnxplain.export(" not in shown:
-            return f"This script fails with {wanted}, at another line than the model."
+    if place is not None and place[1] == path.name and not is_line_of(script.splitlines()[int(place[2]) - 1], finding):
+        return f"This script fails with {wanted}, at another line than the model."
     return ""
+
+
+def is_line_of(line: str, finding: Diagnostic) -> bool:
+    """Whether a line of a script is the one that a finding is at. A finding at the call of the export is at that of the script."""
+    expected = finding.location.snippet if finding.location is not None else ""
+    # NOTE: the script's comments may lack paths and strings of the user.
+    return not expected or line.strip().partition("#")[0] == expected.partition("#")[0] or "onnxplain.export(" in line
 
 
 @contextlib.contextmanager

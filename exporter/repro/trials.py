@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from . import trial, trial_host
 from .trial_host import Answer, Failure, Order
 
-_START = 60.0
+_START = 300.0
 """How many seconds the process may take to import torch."""
 _GRACE = 5.0
 """How many seconds longer than a script may run the process may take to stop it."""
@@ -34,7 +34,7 @@ class Trials:
         self._patience = _START
 
     def run(self, script: str, seconds: float, *, try_fixes: bool) -> Answer:
-        """Runs a script for at most so many seconds. Raises `Unable` if the process has ended or does not answer."""
+        """Runs a script for at most so many seconds of processor time. Raises `Unable` if the process has ended or does not answer."""
         self._path.write_text(script, encoding="utf-8", errors="backslashreplace")
         orders, answers = self._process.stdin, self._process.stdout
         assert orders is not None
@@ -42,7 +42,7 @@ class Trials:
         try:
             orders.write(json.dumps(dataclasses.asdict(Order(seconds, try_fixes))) + "\n")
             orders.flush()
-            ready, _, _ = select.select([answers], [], [], seconds + _GRACE + self._patience)
+            ready, _, _ = select.select([answers], [], [], trial_host.BUSY * seconds + _GRACE + self._patience)
             text = answers.readline() if ready else ""
         except OSError as error:
             raise Unable("the process that runs it ended") from error
@@ -51,7 +51,7 @@ class Trials:
         self._patience = 0.0
         told = json.loads(text)
         failure = None if told["failure"] is None else Failure(**told["failure"])
-        return Answer(failure, told["seconds"], told["stopped"])
+        return Answer(failure, told["seconds"])
 
 
 @contextlib.contextmanager

@@ -164,7 +164,7 @@ def test_a_script_tells_nothing_of_the_machine(
 
     monkeypatch.setattr(trial, "difference", run)
     # NOTE: a shorter script has less to tell.
-    monkeypatch.setattr(minimise, "minimised", lambda script, *_: Minimised(script, "", 0))
+    monkeypatch.setattr(minimise, "minimised", lambda script, *_: Minimised(script))
     net = module(checkout / "net.py", SCRIPTED.replace("HERE", str(checkout.parent)).replace("SAME", same)).Net()
     with pytest.raises(onnxplain.ExportFailed) as failed:
         onnxplain.export(net, (torch.ones(2),), checkout / "net.onnx", repro=True, control_flow="report")

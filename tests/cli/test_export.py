@@ -16,9 +16,9 @@ from cli_models import MODELS
 from click.testing import CliRunner, Result
 
 import onnxplain
-from onnxplain.repro.minimise import Minimised
 from onnxplain.cli import main
 from onnxplain.diagnostics import DiagnosticOptions, InvalidArgument, Level, Location, Region
+from onnxplain.repro.minimise import Minimised
 from onnxplain.signals import Terminated
 
 
@@ -118,7 +118,7 @@ def test_the_script_needs_no_path(args: list[str], path: str, calls: list[Any]) 
 @pytest.mark.parametrize("remark", ["", "This script does something else."])
 def test_a_script_is_shown_among_the_files(remark: str, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onnxplain.repro.trial.difference", lambda *_: remark)
-    monkeypatch.setattr("onnxplain.repro.minimise.minimised", lambda script, *_: Minimised(script, "", 0))
+    monkeypatch.setattr("onnxplain.repro.minimise.minimised", lambda script, *_: Minimised(script))
     result = run("export", "models.py:flip", "--control-flow=report", "--repro")
     assert result.exit_code == 1
     assert "  repro   Flip.repro.py\n" in result.stdout

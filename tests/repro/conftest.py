@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from onnxplain.diagnostics import Diagnostic
 from onnxplain.process import Budget
 from onnxplain.repro import minimise
 from onnxplain.repro.minimise import Minimised
@@ -13,8 +14,8 @@ from onnxplain.repro.minimise import Minimised
 def whole_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves scripts as long as they are: to make them shorter takes dozens of runs."""
 
-    def unchanged(script: str, rule: str, budget: Budget) -> Minimised:
-        del rule, budget
-        return Minimised(script, "", 0)
+    def unchanged(script: str, finding: Diagnostic, budget: Budget) -> Minimised:
+        del finding, budget
+        return Minimised(script)
 
     monkeypatch.setattr(minimise, "minimised", unchanged)
