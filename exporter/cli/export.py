@@ -14,13 +14,14 @@ import click
 from click.shell_completion import CompletionItem
 
 from onnxplain.diagnostics import SARIF_PROFILES, Span, visible, visible_lines
+from onnxplain.triage import LIBRARIES, names_without_import
 
 from . import inputs, job, rule_ids, settings
 from .imports import imports_beside
 from .nearest import Choice
 
 _STRATEGIES = ("non-strict", "strict", "draft")
-_TARGET = re.compile(r".+\.py:[\w.]+")
+_TARGET = re.compile(rf".+\.py:[\w.]+|({'|'.join(LIBRARIES)}):[\w./]+")
 
 
 def _file_or_folder(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -40,10 +41,11 @@ def complete_files(_ctx: click.Context, _param: click.Parameter, incomplete: str
     return [CompletionItem(incomplete, type="file")]
 
 
-def _complete_targets(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Completes a path, and after the colon the names that the file defines."""
+def complete_targets(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Completes a path or a library, and after the colon the names in it."""
     # NOTE: for bash, a colon is a word: `net.py:name` arrives as `net.py`, `:` and `name`, and only the last of them is replaced.
-    before = [*(ctx.params.get("targets") or ())][-2:]
+    given = ctx.params.get("targets") or ctx.params.get("target") or ()
+    before = [given] if isinstance(given, str) else [*given][-2:]
     if incomplete == ":" and before:
         file, name, start = before[-1], "", ""
     elif before[1:] == [":"]:
@@ -51,8 +53,11 @@ def _complete_targets(ctx: click.Context, _param: click.Parameter, incomplete: s
     else:
         file, colon, name = incomplete.rpartition(":")
         start = file + colon
+    if file in LIBRARIES:
+        return [CompletionItem(start + each) for each in names_without_import(file) if each.startswith(name)]
     if not file.endswith(".py"):
-        return [CompletionItem(incomplete, type="file")]
+        libraries = [f"{library}:" for library in LIBRARIES if library.startswith(incomplete)] if incomplete else []
+        return [*map(CompletionItem, libraries), CompletionItem(incomplete, type="file")]
     return [CompletionItem(start + each) for each in _defined(file) if each.startswith(name)]
 
 
@@ -82,7 +87,7 @@ def _defined(file: str) -> list[str]:
       130  interrupted; 143 and 129 after the signals SIGTERM and SIGHUP
     With several targets, the highest code counts.""",
 )
-@click.argument("targets", metavar="TARGET...", nargs=-1, shell_complete=_complete_targets)
+@click.argument("targets", metavar="TARGET...", nargs=-1, shell_complete=complete_targets)
 @click.option(
     "-o",
     "--output",
@@ -234,7 +239,8 @@ def _defined(file: str) -> list[str]:
 def command(ctx: click.Context, /, targets: tuple[str, ...], watch: bool, **given: Any) -> None:
     """Export each TARGET to ONNX and print the findings.
 
-    TARGET is path/to/file.py:NAME or package.module:NAME. NAME is a function without parameters that returns a model or (model, args,
+    TARGET is path/to/file.py:NAME, package.module:NAME or a model of an installed library, as for `onnxplain triage`: timm:resnet18,
+    torchvision:resnet18, hf:LlamaConfig. NAME is a function without parameters that returns a model or (model, args,
     kwargs, dynamic_shapes), of which only the model is required; or it is a model, or its class. A model whose forward takes arguments
     needs example inputs, from such a function or from --input. With --input, NAME may also be a function of tensors. Files without a given
     name are named after MODEL: the class or function of the model, or the value of --name.

@@ -132,7 +132,7 @@ def parts(target: str) -> tuple[str, str]:
         hint = (
             "" if not target.endswith(".py") else f", got {target!r}. Name the model in it, or the function that returns it: {target}:NAME"
         )
-        raise click.UsageError(f"Expected a TARGET such as path/to/file.py:NAME or package.module:NAME{visible(hint)}.")
+        raise click.UsageError(f"Expected a TARGET such as path/to/file.py:NAME, package.module:NAME or timm:resnet18{visible(hint)}.")
     return source, attribute
 
 

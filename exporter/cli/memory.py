@@ -11,7 +11,7 @@ import click
 from onnxplain.diagnostics import OnnxExporterError, visible, visible_lines
 
 from . import inputs, job
-from .export import complete_files
+from .export import complete_targets
 from .imports import imports_beside
 from .outputs import check_output
 
@@ -34,7 +34,7 @@ def sizes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> 
 
 
 @click.command("memory")
-@click.argument("target", metavar="TARGET|MODEL.onnx", shell_complete=complete_files)
+@click.argument("target", metavar="TARGET|MODEL.onnx", shell_complete=complete_targets)
 @click.option("--size", "given", metavar="NAME=SIZE", multiple=True, callback=sizes, help="The size of a dynamic dim. Repeat for each dim.")
 @click.option(
     "--input",

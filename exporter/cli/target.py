@@ -20,6 +20,9 @@ import torch
 
 from onnxplain.diagnostics import Evidence, Interruption, Location, OwnProcess, Region, describe, described_error, excerpt
 from onnxplain.source import locations
+from onnxplain.triage import LIBRARIES, TriageError, load_of_library
+
+from .nearest import hint
 
 _EXPECTED = "a torch.nn.Module or (model, args, kwargs, dynamic_shapes), of which only the model is required"
 
@@ -50,7 +53,7 @@ class Target:
 
 
 def load(source: str, name: str, *, arguments: Mapping[str, Any] | None = None, with_inputs: bool = False) -> Target:
-    """Loads `name` from `source`, the path of a Python file or the name of a module, and calls it if it is a function.
+    """Loads `name` from `source`, the path of a Python file, a module or a library, and calls it if it is a function.
 
     With inputs from elsewhere, the target needs none, and a function that takes arguments is itself the model.
 
@@ -59,6 +62,8 @@ def load(source: str, name: str, *, arguments: Mapping[str, Any] | None = None, 
             forked this process.
     """
     target, process = f"{source}:{name}", OwnProcess()
+    if source in LIBRARIES:
+        return _of_library(source, name)
     module = _load_file(source) if source.endswith(".py") else _load_module(source)
     # NOTE: to look at a value may run code of its class, such as `__getattribute__`.
     with users_code(f"{target} could not be looked at"):
@@ -68,6 +73,15 @@ def load(source: str, name: str, *, arguments: Mapping[str, Any] | None = None, 
         if not process.is_here:
             raise TargetError(f"{target} has forked this process, and the command goes on only in the one that began it.")
         return _checked(value, target, _definition(module, name), with_inputs=with_inputs)
+
+
+def _of_library(library: str, name: str) -> Target:
+    with users_code(f"{library}:{name} could not be made"):
+        try:
+            built = load_of_library(library, name)
+        except TriageError as error:
+            raise TargetError(str(error)) from error
+    return Target(built.model, built.args, built.kwargs, built.dynamic_shapes, built.definition)
 
 
 def _load_file(source: str) -> types.ModuleType:
@@ -89,7 +103,9 @@ def _load_file(source: str) -> types.ModuleType:
 
 def _load_module(name: str) -> types.ModuleType:
     sys.path.insert(0, str(pathlib.Path.cwd()))
-    with users_code(f"The module {name} could not be loaded"):
+    # NOTE: a module that is not there may be a library with another name.
+    near = "" if importlib.util.find_spec(name.partition(".")[0]) else hint(name, LIBRARIES)
+    with users_code(f"The module {name} could not be loaded", near):
         return importlib.import_module(name)
 
 
@@ -162,15 +178,15 @@ def _definition(module: types.ModuleType, name: str) -> Location | None:
 
 
 @contextlib.contextmanager
-def users_code(failure: str) -> Iterator[None]:
-    """Turns an exception of the user's code into a message that shows its line."""
+def users_code(failure: str, hint: str = "") -> Iterator[None]:
+    """Turns an exception of the user's code into a message that shows its line. A hint ends its first line."""
     try:
         yield
     except (click.ClickException, KeyboardInterrupt, Interruption):
         raise
     except BaseException as error:
         # NOTE: whatever the user's code raises or exits with, there is no model.
-        lines = [f"{failure}: {described_error(error)}"]
+        lines = [f"{failure}: {described_error(error)}{hint and f'.{hint}'}"]
         evidence = _evidence(error)
         if evidence.location:
             lines += ["".join(text for text, _ in line) for line in excerpt(evidence.location, "")]

@@ -38,7 +38,7 @@ from onnxplain.triage import (
 from onnxplain.triage import targets as found_targets
 
 from . import rule_ids, settings
-from .export import complete_files
+from .export import complete_files, complete_targets
 from .nearest import Choice
 
 _SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[KMGT]?)i?B?", re.IGNORECASE)
@@ -66,7 +66,7 @@ def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int 
       2    wrong usage: a target stands for no model, or the folder cannot be used
       130  interrupted; 143 and 129 after the signals SIGTERM and SIGHUP. The same command goes on where this one ended.""",
 )
-@click.argument("targets", metavar="TARGET...", nargs=-1, required=True)
+@click.argument("targets", metavar="TARGET...", nargs=-1, required=True, shell_complete=complete_targets)
 @click.option(
     "-o",
     "--output",

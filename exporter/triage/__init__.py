@@ -2,7 +2,8 @@
 
 from .folder import expanded
 from .jobs import LIBRARIES, Limits, Loaded, Model, Options, TriageError
-from .libraries import names_in
+from .libraries import load as load_of_library
+from .libraries import names_in, names_without_import
 from .local import Workers, cores, memory, run_here
 from .naming import models
 from .ray_cluster import Cluster, run_on_ray
@@ -27,9 +28,11 @@ __all__ = [
     "Workers",
     "cores",
     "expanded",
+    "load_of_library",
     "memory",
     "models",
     "names_in",
+    "names_without_import",
     "run_here",
     "run_on_ray",
     "targets",

@@ -6,12 +6,14 @@ import dataclasses
 import difflib
 import fnmatch
 import functools
+import glob
 import importlib
 import importlib.util
 import inspect
 import multiprocessing
+import pathlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +54,10 @@ _SIZES = (
 """Words for sizes in names of models, from the smallest. The empty one is no word. A model for tests is hardly one of a family."""
 
 _LAYERS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "encoder_layers", "decoder_layers")
+_REGISTERED = re.compile(r"^@register_model\b[^\n]*\ndef (\w+)\(", re.MULTILINE)
+_DEFINITIONS = {"timm": _REGISTERED, "torchvision": _REGISTERED, "hf": re.compile(r"^class (\w+Config)\(", re.MULTILINE)}
+"""What defines a model in the source of a library."""
+
 _SMALL: Mapping[str, int] = {
     **dict.fromkeys(("hidden_size", "d_model", "n_embd", "dim", "embed_dim", "hidden_dim", "embedding_size", "word_embed_proj_dim"), 64),
     **dict.fromkeys(_LAYERS, 2),
@@ -88,15 +94,48 @@ def names_in(library: str, pattern: str, *, one_per_family: bool = False) -> Map
     names = _all_names(library)
     found = {name: family for name, family in names.items() if fnmatch.fnmatchcase(name, pattern)}
     if not found:
-        near = difflib.get_close_matches(pattern, names, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise TriageError(f"TARGET: expected one of the {len(names)} names of {LIBRARIES[library]}, or a pattern, got {pattern!r}.{hint}")
+        raise _unknown(library, pattern, list(names), "or a pattern, ")
     if not one_per_family:
         return found
     members: dict[str, list[str]] = {}
     for name, family in found.items():
         members.setdefault(family, []).append(name)
     return {smallest(names): family for family, names in members.items()}
+
+
+def load(library: str, name: str) -> Built:
+    """The model `name` of a library, which this process imports.
+
+    Raises:
+        TriageError: The library is not installed, or it has no such name. Whatever the library itself raises is raised as well.
+    """
+    _check_installed(library)
+    names = list(_names(library))
+    if name not in names:
+        hint = f" `onnxplain triage {library}:{name}` exports all models of a pattern." if glob.has_magic(name) else ""
+        raise _unknown(library, name, names, hint=hint)
+    return build(library, name, {})
+
+
+def names_without_import(library: str) -> Sequence[str]:
+    """The names in a library that its source shows, for which it is not imported; none if it is not installed."""
+    spec = importlib.util.find_spec(LIBRARIES[library])
+    folders = [pathlib.Path(each, "models") for each in (spec.submodule_search_locations or ())] if spec is not None else []
+    files = sorted(file for folder in folders for file in folder.rglob("*.py"))
+    found = {name for file in files for name in _DEFINITIONS[library].findall(file.read_text(encoding="utf-8", errors="replace"))}
+    return sorted(found)
+
+
+def _unknown(library: str, name: str, names: Sequence[str], other: str = "", *, hint: str = "") -> TriageError:
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = hint or (f" Did you mean {near[0]!r}?" if near else "")
+    return TriageError(f"TARGET: expected one of the {len(names)} names of {LIBRARIES[library]}, {other}got {name!r}.{hint}")
+
+
+def _check_installed(library: str) -> None:
+    module = LIBRARIES[library]
+    if importlib.util.find_spec(module) is None:
+        raise TriageError(f"TARGET: {library}: needs {module}, which is not installed: pip install {module}")
 
 
 @functools.cache
@@ -106,8 +145,7 @@ def _all_names(library: str) -> Mapping[str, str]:
     The library is imported in a process of its own, which then ends: this one needs little memory, and never torch.
     """
     module = LIBRARIES[library]
-    if importlib.util.find_spec(module) is None:
-        raise TriageError(f"TARGET: {library}: needs {module}, which is not installed: pip install {module}")
+    _check_installed(library)
     context: Any = multiprocessing.get_context(_START)  # typeshed knows no processes of a context that is not known
     here, there = context.Pipe(duplex=False)
     process = context.Process(target=_tell, args=(library, there), daemon=True)
