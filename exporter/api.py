@@ -137,6 +137,7 @@ def export(
     _caller: Location | None = None,
     _command_line: str = "",
     _family: str = "",
+    _settings: Sequence[str] = (),
     _on_stage: Callable[[str], None] | None = None,
     **old: Any,
 ) -> ONNXProgram:
@@ -280,6 +281,8 @@ def export(
         run = functools.partial(pipeline.run, context, request, registry, dim_names, budget)
         try:
             with outputs.kept_if_cut_short(context):
+                for setting in _settings:
+                    context.event(setting)
                 _note_arguments(context, request, old, dynamo=dynamo, dynamic_axes=axes, dynamic_shapes=dynamic_shapes)
                 program = _profiled(context, run) if profile else run()
         except ExportFailed as failed:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import click
-from click.core import ParameterSource
 
-from onnxplain.diagnostics import Level, Span, visible
+from onnxplain.diagnostics import Span
 
 from . import export, gate, settings
-from .inputs import Input
+from .origins import origin, shown
 
 
 @click.command("config", epilog="Exits with 2 if a setting is not valid.")
@@ -45,32 +43,8 @@ def _context(command: click.Command, ctx: click.Context) -> click.Context:
 def _table(ctx: click.Context, found: settings.Settings) -> Iterator[list[Span]]:
     values = settings.settled(ctx, found)
     options = [param for param in ctx.command.params if isinstance(param, click.Option) and param.name in values]
-    rows = [((each.name or "").replace("_", "-"), _shown(values[each.name or ""], each), _origin(ctx, each, found)) for each in options]
+    rows = [((each.name or "").replace("_", "-"), shown(values[each.name or ""], each), origin(ctx, each, found)) for each in options]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     yield [(ctx.command.name or "", "headline")]
-    for name, value, origin in rows:
-        yield [(f"  {name:<{widths[0]}}  ", "label"), (f"{value:<{widths[1]}}  ", ""), (origin, "")]
-
-
-def _origin(ctx: click.Context, option: click.Option, found: settings.Settings) -> str:
-    name = option.name or ""
-    places = [visible(found[name].place)] if name in found else []
-    if ctx.get_parameter_source(name) is ParameterSource.ENVIRONMENT:
-        variable = f"{ctx.auto_envvar_prefix}_{name.upper()}"
-        return ", ".join([variable, *places]) if name == "levels" else variable
-    return places[0] if places else "default"
-
-
-def _shown(value: Any, option: click.Option) -> str:
-    if value in (None, (), {}):
-        return option.show_default if isinstance(option.show_default, str) else "none"
-    match value:
-        case bool():
-            return str(value).lower()
-        case Mapping():
-            return ", ".join(f"{rule}={level.value if isinstance(level, Level) else level}" for rule, level in value.items())
-        case tuple():
-            return ", ".join(str(each) if isinstance(each, Input) else visible(str(each)) for each in value)
-        case "" if option.name in ("report", "repro"):
-            return "true"
-    return visible(str(value))
+    for name, value, place in rows:
+        yield [(f"  {name:<{widths[0]}}  ", "label"), (f"{value:<{widths[1]}}  ", ""), (place, "")]

@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem
 from onnxplain.diagnostics import SARIF_PROFILES, Span, visible, visible_lines
 from onnxplain.triage import LIBRARIES, names_without_import
 
-from . import inputs, job, rule_ids, settings
+from . import inputs, job, origins, rule_ids, settings
 from .imports import imports_beside
 from .nearest import Choice
 
@@ -294,9 +294,12 @@ class _Run:
         if self._several:
             click.echo(visible(f"== {target}"))
         try:
-            options = job.as_options(settings.settled(self._ctx, settings.for_export(job.parts(target)[0])))
+            found = settings.for_export(job.parts(target)[0])
+            settled = settings.settled(self._ctx, found)
+            options = job.as_options(settled)
             self._ctx.meta["onnxplain.debug"] = options.verbosity == "debug"
-            done = job.run(target, options, self._ctx.meta["onnxplain.command_line"], self._taken)
+            called = job.Called(self._ctx.meta["onnxplain.command_line"], tuple(origins.told(self._ctx, found, settled)))
+            done = job.run(target, options, called, self._taken)
         except click.ClickException as error:
             if not self._several:
                 raise

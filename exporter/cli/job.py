@@ -109,6 +109,14 @@ class Files:
 
 
 @dataclasses.dataclass(frozen=True)
+class Called:
+    """How the command was called, for the log: its command line, and a sentence for each option from elsewhere."""
+
+    command_line: str
+    settings: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class Done:
     """An export that has ended, with a model or without."""
 
@@ -136,7 +144,7 @@ def parts(target: str) -> tuple[str, str]:
     return source, attribute
 
 
-def run(target: str, options: Options, command_line: str, taken: Mapping[str, str]) -> Done:
+def run(target: str, options: Options, called: Called, taken: Mapping[str, str]) -> Done:
     """Exports a target and prints the findings.
 
     Raises:
@@ -185,7 +193,8 @@ def run(target: str, options: Options, command_line: str, taken: Mapping[str, st
                 diagnostic_options=diagnostic_options,
                 strategies=options.strategies,
                 _caller=loaded.definition,
-                _command_line=command_line,
+                _command_line=called.command_line,
+                _settings=called.settings,
                 _on_stage=stages.show,
             )
         log = program.diagnostics

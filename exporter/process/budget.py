@@ -61,11 +61,13 @@ class Budget:
     Attributes:
         runs: How many are left.
         seconds: How many seconds are left.
+        is_allowed: Whether there may be runs at all.
     """
 
     def __init__(self, runs: int = RUNS, seconds: float = SECONDS) -> None:
         self.runs = runs
         self.seconds = seconds
+        self.is_allowed = runs > 0
         self._least = seconds
 
     def grow(self, seconds: float) -> None:

@@ -58,7 +58,7 @@ def source(context: DiagnosticContext, request: Request, log: Log, translations:
 
 def _tried_out(context: DiagnosticContext, request: Request, log: Log, translations: Mapping[Any, Any], budget: Budget) -> str:
     """The script, once its trial is in the events of `context`. Raises `Unknown` if there is none."""
-    model, made = request.model, Script(request, log, translations)
+    model, made = request.model, Script(request, log, translations, try_fixes=budget.is_allowed)
     tensors = modules.named_tensors(model) if isinstance(model, torch.nn.Module) else ()
     size = sum(tensor.nbytes for _, tensor in tensors)
     if size > _LARGEST:

@@ -21,6 +21,8 @@ def keywords_of(
     translations: Mapping[Any, Any],
     write_input: _Data,
     write: _Data,
+    *,
+    try_fixes: bool,
 ) -> dict[str, Expression]:
     """The keywords of `onnxplain.export`.
 
@@ -31,6 +33,7 @@ def keywords_of(
         translations: The `custom_translation_table` of the export.
         write_input: Writes an example input.
         write: Writes an option.
+        try_fixes: Whether the export might try fixes.
     """
     keywords: dict[str, Expression] = {}
     if request.kwargs:
@@ -53,6 +56,7 @@ def keywords_of(
         "opset_version": None if request.opset_version == DEFAULT_OPSET else request.opset_version,
         "strategies": None if strategies in (STRATEGIES, ()) else strategies,
         "control_flow": None if request.control_flow == CONTROL_FLOW[0] else request.control_flow,
+        "try_fixes": None if try_fixes else False,
         "functions": None if request.functions is None else "modules",
         "optimize": None if request.optimize is True else request.optimize,
         "verify": True if stage == "verify" else None,

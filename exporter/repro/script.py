@@ -76,6 +76,7 @@ class Script:
         request: The export. Its model is no ExportedProgram, which has no source.
         log: The log of the export.
         translations: The `custom_translation_table` of the export.
+        try_fixes: Whether the export might try fixes.
 
     Attributes:
         quotes_strings: Whether the text has strings of the model and the inputs instead of placeholders.
@@ -84,7 +85,7 @@ class Script:
         Unknown: There is no expression for the model.
     """
 
-    def __init__(self, request: Request, log: Log, translations: Mapping[Any, Any]) -> None:
+    def __init__(self, request: Request, log: Log, translations: Mapping[Any, Any], *, try_fixes: bool) -> None:
         self._request = request
         self._log = log
         self._sources = Sources()
@@ -98,7 +99,7 @@ class Script:
         self.quotes_strings = False
         self._privacy = privacy_of(log.folder or pathlib.Path.cwd())
         self._args = self._input(request.args, "args")
-        self._keywords = keywords_of(request, log, failing(log).stage, translations, self._input, self._data)
+        self._keywords = keywords_of(request, log, failing(log).stage, translations, self._input, self._data, try_fixes=try_fixes)
         self._model, self._afterwards = self._collected()
         roots = (self._args, *self._keywords.values(), self._model, *self._afterwards, *self._bound.values())
         self._strings = [each for root in roots for each in parts(root) if isinstance(each, Quoted)]

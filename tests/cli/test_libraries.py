@@ -1,4 +1,4 @@
-"""Models of libraries as targets, by their names: `timm:resnet18`. A stub of timm stands in for the library, which need not be installed."""
+"""Models of libraries as targets, by their names, such as `timm:resnet18`. A stub of timm stands in for the library."""
 
 from __future__ import annotations
 
@@ -70,7 +70,9 @@ def test_a_library_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatc
     assert "pip install torchvision" in result.stderr
 
 
-@pytest.mark.parametrize(("words", "found"), [("timm:net", "plain,timm:net_small"), ("tim", "plain,timm:"), ("timm : net", "plain,net_small")])
+@pytest.mark.parametrize(
+    ("words", "found"), [("timm:net", "plain,timm:net_small"), ("tim", "plain,timm:"), ("timm : net", "plain,net_small")]
+)
 def test_shells_complete_libraries_and_names(words: str, found: str) -> None:
     """The shell splits at colons, as bash does."""
     given = ["onnxplain", "export", *words.split()]

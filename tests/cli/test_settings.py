@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import re
 from typing import Any
@@ -15,6 +16,7 @@ from gate_logs import LOG, write
 from onnxplain import schemas
 from onnxplain.cli import main
 from onnxplain.diagnostics import DiagnosticOptions, Level
+from onnxplain.repro.minimise import Minimised
 
 SECTION = """\
 [project]
@@ -284,3 +286,20 @@ def test_the_schema_names_the_options_that_there_are() -> None:
                 assert [*option.type.choices] == choices
     profile = schema["properties"]["profiles"]["items"]["properties"]
     assert {*profile} - {"paths"} == {*schema["$defs"]} == {*schema["properties"]} - {"gate", "profiles"}
+
+
+@pytest.mark.usefixtures("folder")
+def test_log_and_script_tell_the_settings_of_files_and_variables(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onnxplain.repro.trial.difference", lambda *_: "")
+    monkeypatch.setattr("onnxplain.repro.minimise.minimised", lambda script, *_: Minimised(script))
+    section = '[tool.onnxplain]\nrepro = true\ntry-fixes = false\noptimize = false\nignore = ["OXP4"]\nverify = true\n'
+    (folder / "pyproject.toml").write_text(section, encoding="utf-8")
+    assert run("export", "models.py:flip", "--no-verify", ONNXPLAIN_EXPORT_OPSET="17").exit_code == 1
+    script = (folder / "Flip.repro.py").read_text(encoding="utf-8")
+    for keyword in ("try_fixes=False", "optimize=False", "opset_version=17", "ignore=('OXP4',)"):
+        assert keyword in script
+    log = json.loads((folder / ".sarif" / "Flip.sarif").read_text(encoding="utf-8"))
+    told = [each["message"]["text"] for each in log["runs"][0]["invocations"][0]["toolExecutionNotifications"]]
+    for place in ("pyproject.toml:2", "pyproject.toml:3", "pyproject.toml:4", "pyproject.toml:5", "ONNXPLAIN_EXPORT_OPSET"):
+        assert sum(place in text for text in told) == 1
+    assert not any("pyproject.toml:6" in text for text in told)
