@@ -165,9 +165,9 @@ def export(
         report: True saves a markdown report beside `f` or in `artifacts_dir`; a path saves it there, as a page for browsers if it ends with
             .html.
         repro: True saves a script that fails with the same rule at the same line, beside `f` or in `artifacts_dir`; a path saves it there.
-            Only a failed export writes it. It contains the source that the model needs and the structure of the model, but no weights and
-            no data of the inputs; see `onnxplain.repro`. Placeholders stand for strings of the model, unless it fails alike only with the
-            strings. The export runs it, at most twice, and an event in the log tells whether it fails alike.
+            Only a failed export writes it. It contains the source and the modules that the failure needs, but no weights and no data of
+            the inputs; see `onnxplain.repro`. Placeholders stand for strings of the model, unless it fails alike only with the strings.
+            The export runs it, shortens it as long as a budget lasts, and an event in the log tells whether it fails alike.
         optimize: Whether the ONNX graph is cleaned up. "memory" also computes large tensors that a reduction soon collapses in chunks, if
             the memory of the example's sizes falls to less than half, or if dynamic dims may make them large.
         verify: Whether the exported model's outputs in ONNX Runtime are compared with those of eager PyTorch: for the example, and, if dims

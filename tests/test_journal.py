@@ -244,7 +244,7 @@ def test_log_is_complete_before_the_script_runs_and_children_end_with_the_export
         while not children and time.monotonic() < deadline:
             time.sleep(0.02)
             with contextlib.suppress(psutil.Error):
-                children = [child for child in family.children() if "repro.py" in " ".join(child.cmdline())]
+                children = [child for child in family.children(recursive=True) if "trial_host" in " ".join(child.cmdline())]
         assert children, "the script never ran"
         complete = invocation(folder)
     assert complete["exitCode"] == 1

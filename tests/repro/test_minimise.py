@@ -20,7 +20,7 @@ from onnxplain.repro.constructed import constructed
 from onnxplain.repro.cuts import Block, Brackets, Cut, Cuts, Parsed
 from onnxplain.repro.removable import Part, Removable, cuts_of
 from onnxplain.repro.undefined import undefined
-from onnxplain.rules import DataDependentValue
+from onnxplain.rules import DataDependentBranch
 
 Load = Callable[..., types.ModuleType]
 
@@ -89,7 +89,7 @@ class Net(torch.nn.Module):
         count = 3
         while count:
             count -= 1
-        return x.view(int(x.sum().item()))
+        return x if x.sum() > 0 else -x
 
 
 torch.manual_seed(0)
@@ -99,23 +99,23 @@ onnxplain.export(model, args, control_flow="report")
 """
 
 
-ITEM = Diagnostic(DataDependentValue(expression="int(x.sum().item())"), Level.ERROR, "capture")
+BRANCH = Diagnostic(DataDependentBranch(condition="x.sum() > 0"), Level.ERROR, "capture")
 
 
 def test_an_endless_loop_ends_with_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without `count -= 1`, the loop never ends."""
     monkeypatch.setattr(minimise, "SECONDS", 4.0)
     budget = Budget(seconds=4.0)
-    short = minimise.minimised(LOOP, ITEM, budget)
+    short = minimise.minimised(LOOP, BRANCH, budget)
     assert short.is_proven
-    assert "int(x.sum().item())" in short.text
+    assert "x if x.sum() > 0 else -x" in short.text
     # NOTE: the last run, and the one that is stopped, may take a few seconds more.
     assert -4.0 < budget.seconds < 4.0
 
 
 def test_a_spent_budget_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(minimise, "RUNS", 2)
-    short = minimise.minimised(LOOP, ITEM, Budget())
+    short = minimise.minimised(LOOP, BRANCH, Budget())
     assert (short.text, short.runs, short.is_proven) == (LOOP, 2, True)
     assert "budget" in short.remark
 
