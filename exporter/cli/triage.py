@@ -91,6 +91,13 @@ def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int 
 @click.option("--one-per-family", is_flag=True, help="Of patterns of libraries, export one small model of each family of architectures.")
 @click.option("--again", is_flag=True, help="Also export models that have not changed. Findings that differ then are flaky.")
 @click.option(
+    "--repro/--no-repro",
+    # NOTE: the setting `repro` in files is that of `onnxplain export`.
+    "scripts",
+    default=False,
+    help="Also write a script that fails in the same way for the smallest model of each of the first ten causes, as short as possible.",
+)
+@click.option(
     "--engine", type=Choice(("local", "ray")), default="local", show_default=True, help="Where to export: on this machine, or on Ray."
 )
 @click.option("--address", show_default="RAY_ADDRESS, or a new cluster on this machine", help="With ray: the address of the cluster.")
@@ -136,6 +143,7 @@ def command(
     with_dynamic: bool,
     one_per_family: bool,
     again: bool,
+    scripts: bool,
     **_: Any,
 ) -> None:
     """Export every model of each TARGET, and tell which fixes unblock the most of them.
@@ -156,7 +164,7 @@ def command(
         chosen = models(found_targets(targets, names), functools.partial(_options, ctx), dynamic=with_dynamic)
         engine = _engine(ctx.params, Workers(workers, _load, command_line), folder)
         show = _Progress(len(chosen)).show
-        triaged = Triage(chosen, folder, limits, engine, command_line, again).run(show)
+        triaged = Triage(chosen, folder, limits, engine, command_line, again, scripts).run(show)
         _finish(triaged, folder)
     except TriageError as error:
         raise click.UsageError(str(error)) from error

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -136,9 +135,7 @@ class _Search:
         for _ in range(_ROUNDS):
             before = self.text
             self._reduce(Removable.unmentioned)
-            for depth in itertools.count():
-                if not self._removable().statements(depth):
-                    break
+            for depth in range(self._removable().depths):
                 self._reduce(functools.partial(Removable.statements, depth=depth))
             self._try_each(Removable.unwrapped)
             self._reduce(Removable.unmentioned)

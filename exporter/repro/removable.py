@@ -59,6 +59,11 @@ class Removable:
         self._helpers = [parsed.span(node) for node in body if isinstance(node, ast.FunctionDef) and node.name in _HELPERS]
         self._own = next((parsed.span(node)[0] for node in body if parsed.code(node).startswith(_OWN)), len(parsed.text))
 
+    @property
+    def depths(self) -> int:
+        """How deep statements are within each other."""
+        return 1 + max(depth for _, _, depth in self._blocks())
+
     def statements(self, depth: int) -> list[Part]:
         """The statements that are within so many others, but not those around the blamed one."""
         return [

@@ -51,7 +51,7 @@ class Folder:
     def files(self, model: Model) -> Files:
         """The files of a model."""
         logs = self.path / "logs"
-        return Files(logs / f"{model.file}.sarif", logs / f"{model.file}.txt", logs / f"{model.file}.json")
+        return Files(*(logs / f"{model.file}.{end}" for end in ("sarif", "txt", "json", "repro.py")))
 
 
 def file_name(name: str) -> str:

@@ -28,6 +28,7 @@ class Options:
     try_fixes: bool = True
     control_flow: Literal["rewrite", "libraries", "report"] = "rewrite"
     sarif_profile: SarifProfile = "full"
+    repro: bool = False
     diagnostics: DiagnosticOptions = dataclasses.field(default_factory=DiagnosticOptions)
 
 
@@ -96,11 +97,13 @@ class Files:
         log: The SARIF log.
         output: What it prints.
         facts: What its worker tells about it.
+        repro: A script that fails alike, if one is asked for.
     """
 
     log: pathlib.Path
     output: pathlib.Path
     facts: pathlib.Path
+    repro: pathlib.Path
 
 
 @dataclasses.dataclass(frozen=True)

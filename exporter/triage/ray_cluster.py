@@ -91,7 +91,10 @@ def run_on_ray(jobs: Sequence[Job], limits: Limits, workers: Workers, cluster: C
 def _batch(models: Sequence[Model], limits: Limits, workers: Workers) -> Iterator[_Finished]:
     """Runs models on a node, one after the other."""
     with tempfile.TemporaryDirectory(prefix="onnxplain-triage-") as folder:
-        files = {model.name: Files(*(pathlib.Path(folder, f"{model.file}.{end}") for end in ("sarif", "txt", "json"))) for model in models}
+        files = {
+            model.name: Files(*(pathlib.Path(folder, f"{model.file}.{end}") for end in ("sarif", "txt", "json", "repro.py")))
+            for model in models
+        }
         for ended in run_here([Job(model, files[model.name]) for model in models], limits, workers):
             written = {field.name: getattr(files[ended.name], field.name) for field in dataclasses.fields(Files)}
             yield _Finished(ended, {name: path.read_bytes() for name, path in written.items() if path.is_file()})

@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import pathlib
-from collections.abc import Callable, Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from onnxplain.diagnostics import graphs_folder
 
 from . import freshness, merged
 from .clusters import Cluster, clusters
@@ -14,6 +17,9 @@ from .freshness import Facts
 from .jobs import Ended, Job, Limits, Model
 from .state import Known, State
 from .verdicts import Verdict, conclude
+
+SCRIPTS = 10
+"""Causes whose smallest models get scripts."""
 
 Engine = Callable[[Sequence[Job], Limits], Iterator[Ended]]
 """Runs jobs, and yields how each ended."""
@@ -30,6 +36,7 @@ class Triaged:
         clusters: The causes, those that block the most models first.
         flaky: The models and fingerprints of failing findings that come and go.
         merged: The files with the logs of all models.
+        scripts: For the smallest models of the first causes, scripts that fail alike, if they are asked for.
     """
 
     models: tuple[Model, ...]
@@ -38,6 +45,7 @@ class Triaged:
     clusters: tuple[Cluster, ...]
     flaky: frozenset[tuple[str, str]]
     merged: tuple[pathlib.Path, ...]
+    scripts: Mapping[str, pathlib.Path]
 
     @property
     def succeeded(self) -> bool:
@@ -56,6 +64,7 @@ class Triage:
         engine: What runs the exports.
         command_line: The command, for the logs.
         again: Whether models that have not changed are exported as well.
+        repro: Whether the smallest model of each of the first causes gets a script that fails alike.
     """
 
     models: Sequence[Model]
@@ -64,6 +73,7 @@ class Triage:
     engine: Engine
     command_line: str
     again: bool = False
+    repro: bool = False
 
     def run(self, told: Callable[[Verdict], None]) -> Triaged:
         """Exports the models that have changed. Calls `told` with the verdict on each.
@@ -90,7 +100,28 @@ class Triage:
                 told(verdict)
             verdicts = tuple(each.verdict for each in state.last().values())
             files = tuple(merged.write((verdict.log for verdict in verdicts), folder.path))
-            return Triaged(tuple(self.models), verdicts, len(jobs), tuple(clusters(verdicts)), state.flaky(), files)
+            found = tuple(clusters(verdicts))
+            scripts = self._scripts(folder, found) if self.repro else {}
+            return Triaged(tuple(self.models), verdicts, len(jobs), found, state.flaky(), files, scripts)
+
+    def _scripts(self, folder: Folder, found: Sequence[Cluster]) -> Mapping[str, pathlib.Path]:
+        """The scripts of the smallest models of the first causes. Those that are not there yet take another export of the model each."""
+        smallest = {each.smallest for each in found[:SCRIPTS]}
+        files = {model.name: folder.files(model) for model in self.models if model.name in smallest}
+        jobs = []
+        for model in self.models:
+            if model.name in files and not files[model.name].repro.is_file():
+                asked = dataclasses.replace(model, options=dataclasses.replace(model.options, repro=True))
+                # NOTE: an export that the time limit ends here must not replace the log that is there.
+                beside = folder.files(dataclasses.replace(model, file=f"{model.file}.repro"))
+                jobs.append(Job(asked, dataclasses.replace(beside, repro=files[model.name].repro)))
+        for _ in self.engine(jobs, self.limits) if jobs else ():
+            pass
+        for job in jobs:
+            for file in (job.files.log, job.files.output, job.files.facts):
+                file.unlink(missing_ok=True)
+            shutil.rmtree(graphs_folder(job.files.log), ignore_errors=True)
+        return {name: each.repro for name, each in files.items() if each.repro.is_file()}
 
     def _is_same(self, model: Model, known: Known) -> bool:
         """Whether an earlier verdict is about the same input."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Iterator, Sequence
 
-from onnxplain.diagnostics import Span, visible
+from onnxplain.diagnostics import Span, shown_path, visible
 
 from .clusters import Cluster
 from .run import Triaged
@@ -31,6 +31,8 @@ def to_lines(triaged: Triaged) -> Iterator[list[Span]]:
         if len(triaged.clusters) > _SHOWN:
             yield [(f"and {len(triaged.clusters) - _SHOWN} further causes, in summary.md", "faint")]
         yield []
+    for name, path in triaged.scripts.items():
+        yield [(visible(f"{name} fails alike in {shown_path(str(path))}"), "faint")]
     if triaged.flaky:
         models = sorted({model for model, _ in triaged.flaky})
         yield [(visible(f"Flaky, with other findings in each export: {_several(models)}"), "label")]
@@ -50,6 +52,9 @@ def to_markdown(triaged: Triaged) -> str:
             *_more(len(triaged.clusters) - _LISTED, "causes"),
         ]
     parts += _by_family(triaged)
+    if triaged.scripts:
+        scripts = ((name, f"logs/{path.name}") for name, path in triaged.scripts.items())
+        parts += ["## Scripts that fail alike", "", *_table(("Smallest model", "Script"), scripts)]
     failed = [verdict for verdict in triaged.verdicts if verdict.outcome != "exported"]
     if failed:
         rows = (

@@ -127,6 +127,7 @@ def _export(job: Job, loader: Loader, command_line: str) -> bool:
             sarif=files.log,
             sarif_profile=options.sarif_profile,
             name=model.name,
+            repro=files.repro if options.repro else False,
             diagnostic_options=options.diagnostics,
             _caller=loaded.definition,
             _command_line=command_line,

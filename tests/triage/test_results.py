@@ -124,3 +124,15 @@ def test_a_folder_that_is_no_triage_is_refused(tmp_path: pathlib.Path, monkeypat
     assert run_gate("gate", "empty").exit_code == 2
     (tmp_path / "triage.sqlite").write_text("no database", encoding="utf-8")
     assert run_gate("gate", "triage.sqlite").exit_code == 2
+
+
+def test_the_smallest_model_of_a_cause_gets_a_script(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = "import torch\n\n\ndef build():\n    return Net(), (torch.ones(3, 3),)\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n"
+    (tmp_path / "net.py").write_text(f"{source}        x = x.exp() + 1\n        return torch.linalg.eigvals(x)\n", encoding="utf-8")
+    assert triage("net.py", "--repro").exit_code == 1
+    script = (tmp_path / "triage" / "logs" / "net_build.repro.py").read_text(encoding="utf-8")
+    assert "torch.linalg.eigvals(x)" in script
+    assert "x.exp()" not in script
+    assert "net_build.repro.py" in (tmp_path / "triage" / "summary.md").read_text(encoding="utf-8")
+    assert not [*(tmp_path / "triage" / "logs").glob("*.repro.sarif"), *(tmp_path / "triage" / "logs").glob("*.repro.graphs")]
