@@ -128,7 +128,9 @@ def test_a_folder_that_is_no_triage_is_refused(tmp_path: pathlib.Path, monkeypat
 
 def test_the_smallest_model_of_a_cause_gets_a_script(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    source = "import torch\n\n\ndef build():\n    return Net(), (torch.ones(3, 3),)\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n"
+    source = (
+        "import torch\n\ndef build():\n    return Net(), (torch.ones(3, 3),)\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n"
+    )
     (tmp_path / "net.py").write_text(f"{source}        x = x.exp() + 1\n        return torch.linalg.eigvals(x)\n", encoding="utf-8")
     assert triage("net.py", "--repro").exit_code == 1
     script = (tmp_path / "triage" / "logs" / "net_build.repro.py").read_text(encoding="utf-8")
