@@ -13,6 +13,7 @@ from .atomic_files import Prepared, check_regular, replace_file, sync_folder, wr
 from .code_flow import GRAPHS, GraphText, Step, graphs_folder
 from .context import DiagnosticContext, Evidence, StageFailed
 from .diagnostic import Diagnostic, Suppression
+from .differences import Difference, differences_text
 from .display import (
     Span,
     describe,
@@ -35,7 +36,7 @@ from .graph import LEFT_OUT, Graph, Node
 from .json_values import integer, string
 from .level import Level
 from .location import Location, Region
-from .log import ATTACHMENTS, MEMORY, PREPARED_GRAPH, PROFILE, URI, Artifact, Attachment, Event, Log, Stage, Tool
+from .log import ATTACHMENTS, DIFFERENCES, MEMORY, PREPARED_GRAPH, PROFILE, URI, Artifact, Attachment, Event, Log, Stage, Tool
 from .options import SARIF_PROFILES, DiagnosticOptions, SarifProfile
 from .own_process import Forked, OwnProcess
 from .rule import CHAPTERS, Page, Recorded, Rule
@@ -67,10 +68,12 @@ __all__ = [
     "Artifact",
     "Attachment",
     "Confidence",
+    "DIFFERENCES",
     "Deprecated",
     "Diagnostic",
     "DiagnosticContext",
     "DiagnosticOptions",
+    "Difference",
     "Edit",
     "Event",
     "Evidence",
@@ -118,6 +121,7 @@ __all__ = [
     "check_regular",
     "describe",
     "described_error",
+    "differences_text",
     "excerpt",
     "graphs_folder",
     "integer",

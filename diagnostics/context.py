@@ -242,8 +242,8 @@ class DiagnosticContext:
             self._events.append(Event(level, self._stage, text if text.endswith(".") else f"{text}.", self._clock()))
 
     def attach(self, name: str, text: Callable[[], str], level: int = logging.DEBUG) -> None:
-        """Attaches a text to the log. The context calls `text` only if the verbosity includes `level`."""
-        if level >= self.options.verbosity_level:
+        """Attaches a text to the log, unless the log has one of that name. Calls `text` only if the verbosity includes `level`."""
+        if level >= self.options.verbosity_level and all(each.name != name for each in self._attachments):
             self._attachments.append(Attachment(name, text()))
 
     def graph(self, name: str, text: Callable[[], GraphText]) -> None:

@@ -22,10 +22,13 @@ PROFILE = "profile.txt"
 MEMORY = "memory.txt"
 """Name of the attachment that estimates where the memory of the exported model goes. A log has it if a report was asked for."""
 
+DIFFERENCES = "differences.csv"
+"""Name of the attachment that tells how far the exported model is from eager PyTorch behind each operator, if an output differs."""
+
 PREPARED_GRAPH = "prepared-graph.txt"
 """Name of the attachment with the program after the passes, which a log has at `logging.DEBUG`."""
 
-ATTACHMENTS = (PROFILE, MEMORY, PREPARED_GRAPH)
+ATTACHMENTS = (PROFILE, MEMORY, DIFFERENCES, PREPARED_GRAPH)
 """Names of all attachments."""
 
 KILLED = "its process was killed, still runs, or could not replace this log"

@@ -21,7 +21,7 @@ from .graph import Graph, Node
 from .json_values import integer, string
 from .level import Level
 from .location import Location, Region
-from .log import MEMORY, PROFILE, Artifact, Attachment, Event, Log, Stage, Tool
+from .log import DIFFERENCES, MEMORY, PROFILE, Artifact, Attachment, Event, Log, Stage, Tool
 from .options import DiagnosticOptions
 from .privacy import ELSEWHERE, PACKAGES
 from .rule import Recorded
@@ -118,7 +118,8 @@ class _Run:
 
     def log(self) -> Log:
         driver, properties = self._run["tool"]["driver"], self._run["properties"]
-        texts = ((MEMORY, properties.get("onnxplain/memory")), (PROFILE, properties.get("onnxplain/profile")))
+        names = ((MEMORY, "onnxplain/memory"), (DIFFERENCES, "onnxplain/differences"), (PROFILE, "onnxplain/profile"))
+        texts = [(name, properties.get(key)) for name, key in names]
         unfinished = string(properties.get("onnxplain/unfinished", ""))
         return Log(
             tool=Tool(string(driver["name"]), string(driver["semanticVersion"]), string(driver["informationUri"])),

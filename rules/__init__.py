@@ -5,6 +5,7 @@ A new rule is one class in one of the modules below; every table and page follow
 
 from .build import *
 from .capture import *
+from .differences import *
 from .dispatch import *
 from .internal import *
 from .memory import *

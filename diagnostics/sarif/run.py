@@ -14,7 +14,7 @@ from onnxplain.diagnostics import git_checkout
 from onnxplain.diagnostics.diagnostic import Diagnostic
 from onnxplain.diagnostics.level import Level
 from onnxplain.diagnostics.location import Location
-from onnxplain.diagnostics.log import KILLED, MEMORY, PROFILE, Artifact, Event, Log
+from onnxplain.diagnostics.log import DIFFERENCES, KILLED, MEMORY, PROFILE, Artifact, Event, Log
 from onnxplain.diagnostics.privacy import BASES, ROOT, Privacy
 from onnxplain.diagnostics.sarif_file import SCHEMA
 
@@ -125,6 +125,7 @@ class _Run:
                     "onnxplain/environment": dict(log.environment),
                     "onnxplain/options": {name: _option(value) for name, value in log.options.changed().items()},
                     "onnxplain/memory": next((private(each.text) for each in log.attachments if each.name == MEMORY), ""),
+                    "onnxplain/differences": next((private(each.text) for each in log.attachments if each.name == DIFFERENCES), ""),
                     "onnxplain/profile": next((private(each.text) for each in log.attachments if each.name == PROFILE), ""),
                 }
             ),

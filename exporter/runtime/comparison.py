@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import onnx_ir as ir
 import torch
@@ -82,11 +82,16 @@ def is_rounding(got: torch.Tensor, want: torch.Tensor, exact: torch.Tensor) -> b
     return all(bool(of(ours) <= _ROUNDING * of(eagers) < float("inf")) for of in (torch.max, torch.mean))
 
 
-def tolerances(graph: ir.Graph) -> list[float]:
-    """The tolerance for each output of `graph`: that of the lowest precision on the way to it. A cast to float64 adds no precision."""
+def tolerances(graph: ir.Graph, values: Sequence[ir.Value] | None = None) -> list[float]:
+    """The tolerance for each output of `graph`: that of the lowest precision on the way to it. A cast to float64 adds no precision.
+
+    Args:
+        graph: The graph.
+        values: The values that count instead of the outputs.
+    """
     known: dict[ir.Value, float] = {}
     _spread(graph, known)
-    return [known.get(value, _own(value)) for value in graph.outputs]
+    return [known.get(value, _own(value)) for value in (graph.outputs if values is None else values)]
 
 
 def _spread(nodes: Iterable[ir.Node], known: dict[ir.Value, float]) -> float:

@@ -16,6 +16,14 @@ _SEVERAL = frozenset({"aten::sort", "aten::sort.stable", "aten::topk"})
 _ONE = frozenset({"aten::kthvalue", "aten::mode", "aten::median.dim", "aten::nanmedian.dim"})
 
 
+def chosen_from(node: torch.fx.Node) -> torch.fx.Node | None:
+    """The node of the elements whose positions an operator returns; None for other operators."""
+    if not isinstance(node.target, OpOverload) or qualified_name(node.target) not in _SEVERAL | _ONE:
+        return None
+    elements = arguments(node)["self"]
+    return elements if isinstance(elements, torch.fx.Node) else None
+
+
 def is_other_choice(node: torch.fx.Node, value_of: Callable[[torch.fx.Node], Any], got: torch.Tensor) -> bool:
     """Whether `got` are positions of elements that equal those whose positions PyTorch gives for `node`.
 

@@ -20,15 +20,15 @@ from onnxplain.rules import (
     EagerFailed,
     KernelMissing,
     NotRun,
-    OutputsDiffer,
     OutputsNotCompared,
     RuntimeRejected,
     SpecializedDynamicDim,
 )
 from onnxplain.source import locations, volatile_calls
 
-from . import eager, other_sizes, sessions, step_by_step
-from .comparison import compare, distances, is_rounding, tolerances
+from . import eager, other_sizes, sessions
+from .comparison import compare, distances, tolerances
+from .differences import Differing
 from .messages import Messages
 from .random_outputs import random_outputs
 
@@ -132,49 +132,16 @@ class _Verifier:
         differing = [index for index, each in enumerate(found) if each.differs and index not in self.reasons]
         if differing:
             self.reasons.update(_reasons(self.prepared, request, expected, differing))
-            differing, at = self._wrong(request, inputs, actual, expected, [index for index in differing if index not in self.reasons])
-            for index in differing:
-                rule = OutputsDiffer(output=self.names[index], difference=found[index].difference, tolerance=found[index].tolerance)
-                self.context.report(rule, at=at or self.place(request), notes=notes)
+            differing = [index for index in differing if index not in self.reasons]
+        if differing:
+            place, names = self.place(request), self.names
+            differing = Differing(
+                self.context, self.model, self.prepared, self.write, request, inputs, names, actual, expected, found, place, notes
+            ).report(differing)
         return [
             _Outcome(each.difference, *distances(got, want), index in differing)
             for index, (each, got, want) in enumerate(zip(found, actual, expected, strict=True))
         ]
-
-    def _wrong(
-        self,
-        request: Request,
-        inputs: Sequence[Any],
-        actual: Sequence[torch.Tensor],
-        expected: Sequence[torch.Tensor],
-        differing: Sequence[int],
-    ) -> tuple[list[int], Evidence | None]:
-        """Those of the outputs `differing` that are wrong, and the place of the first node that is, if it is known."""
-        if not differing:
-            return [], None
-        exact: Sequence[torch.Tensor | None] = eager.outputs_in_double(self.prepared.program, request) or []
-        if len(exact) != len(expected):
-            exact = [None] * len(expected)
-        left = []
-        for index in differing:
-            got, want, best = actual[index], expected[index], exact[index]
-            # NOTE: an integer that is made of a float tells less than a float how far it is off: `step_by_step` looks at it more closely.
-            if best is not None and (want.is_floating_point() or want.is_complex()) and is_rounding(got, want, best):
-                text = "differs as eager PyTorch does from the same computation in float64: by rounding"
-                self.context.event(f"The output {self.names[index]} {text}.")
-            else:
-                left.append(index)
-        if not left:
-            return [], None
-        steps = step_by_step.compared(self.model, self.prepared, inputs, self.write)
-        explained = [index for index in left if steps.explain(index, actual[index], expected[index], exact[index])]
-        for index in explained:
-            text = "differs from eager PyTorch by rounding, or in the order of equal elements"
-            self.context.event(
-                f"The output {self.names[index]} {text}: PyTorch computes it from the values that the exported model has before."
-            )
-        left = [index for index in left if index not in explained]
-        return left, steps.first_wrong(left)
 
     def takes_untold(self, request: Request, sizes: str) -> bool:
         """Whether the model takes inputs whose sizes the program refuses, although no finding tells that the graph assumes other sizes."""

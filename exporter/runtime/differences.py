@@ -1,0 +1,274 @@
+"""Tells which of the outputs that differ from eager PyTorch are wrong, and reports why, at the line of the operator that is to blame."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import onnx_ir as ir
+import torch
+
+from onnxplain.diagnostics import DIFFERENCES, DiagnosticContext, Difference, Evidence, Location, Rule, differences_text
+from onnxplain.passes import Prepared
+from onnxplain.request import Request
+from onnxplain.rules import (
+    DiffersByRounding,
+    HalfOverflowed,
+    KernelDiffers,
+    OptimizationDiffers,
+    OutputsDiffer,
+    PromotionWrong,
+    TranslationWrong,
+)
+from onnxplain.source import locations
+
+from . import eager, sessions, step_by_step
+from .causes import Cause
+from .comparison import Comparison, compare, is_rounding
+from .optimizations import Merged, merged_wrongly
+from .parts import unoptimized
+from .step_by_step import Steps
+from .walk import Fault, operator_name
+
+_PLACES = 5
+"""The most further calls of a wrong operator that a finding points to."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Differing:
+    """Outputs of an exported model that differ from those of eager PyTorch, for given inputs.
+
+    Attributes:
+        context: The context.
+        model: The exported model, without functions.
+        prepared: The program that it was made from.
+        write: As for `session`.
+        request: The export, with these inputs.
+        inputs: The same inputs, flat, without constants.
+        names: The names of all outputs.
+        actual: All outputs of the exported model.
+        expected: Those of eager PyTorch.
+        compared: How each compares.
+        place: The place of a finding without a node.
+        notes: What a finding adds.
+    """
+
+    context: DiagnosticContext
+    model: ir.Model
+    prepared: Prepared
+    write: sessions.WriteModel
+    request: Request
+    inputs: Sequence[Any]
+    names: Sequence[str]
+    actual: Sequence[torch.Tensor]
+    expected: Sequence[torch.Tensor]
+    compared: Sequence[Comparison]
+    place: Evidence | Location | None
+    notes: Sequence[str]
+
+    def report(self, differing: Sequence[int]) -> list[int]:
+        """Reports the outputs `differing`, by cause. Returns those that are wrong."""
+        steps = self._steps(differing)
+        if steps is None:
+            self._report_unknown(differing)
+            return list(differing)
+        exact = [self._exact(steps, index) for index in range(len(self.expected))]
+        rounded = [index for index in differing if self._is_rounding(index, exact[index])]
+        explained = [
+            index
+            for index in differing
+            if index not in rounded and steps.explain(index, self.actual[index], self.expected[index], exact[index])
+        ]
+        reordered = [index for index in explained if steps.results[index] in steps.chosen]
+        for index in reordered:
+            self.context.event(f"The output {self.names[index]} differs from eager PyTorch in the order of equal elements.")
+        self._report_rounding(steps, [index for index in differing if index in {*rounded, *explained} - {*reordered}])
+        wrong = [index for index in differing if index not in {*rounded, *explained}]
+        faults = self._report_wrong(steps, wrong) if wrong else {}
+        self.context.attach(DIFFERENCES, lambda: differences_text(self._rows(steps, faults)), logging.ERROR)
+        return wrong
+
+    def _steps(self, differing: Sequence[int], suspect: torch.fx.Node | None = None) -> Steps | None:
+        """The comparison operator by operator; None, and an event, if it cannot be made."""
+        try:
+            return step_by_step.compared(self.model, self.prepared, self.inputs, self.write, differing, suspect)
+        except Exception as error:  # noqa: BLE001  ONNX Runtime and operators refuse parts of a model with any exception
+            self.context.event(f"The model could not be compared operator by operator: {type(error).__name__}: {error}", logging.WARNING)
+            return None
+
+    def _exact(self, steps: Steps, index: int) -> torch.Tensor | None:
+        """An output in float64. The program tells it, if it computes what the model does."""
+        node = steps.results[index]
+        if node is None or node not in steps.exact or compare(steps.values[node], self.expected[index]).differs:
+            return (self._exact_outputs() or [None] * len(self.expected))[index]
+        return steps.exact[node]
+
+    def _exact_outputs(self) -> Sequence[torch.Tensor] | None:
+        found = eager.outputs_in_double(self.prepared.program, self.request)
+        return found if found is not None and len(found) == len(self.expected) else None
+
+    def _is_rounding(self, index: int, exact: torch.Tensor | None) -> bool:
+        # NOTE: an integer that is made of a float tells less than a float how far it is off: `step_by_step` looks at it more closely.
+        want = self.expected[index]
+        return exact is not None and (want.is_floating_point() or want.is_complex()) and is_rounding(self.actual[index], want, exact)
+
+    def _report_rounding(self, steps: Steps, outputs: Sequence[int]) -> None:
+        if not outputs:
+            return
+        before = set().union(*map(steps.before, outputs))
+        first = next((row.node for row in steps.rows if row.node in before and row.difference > row.tolerance), None)
+        worst = max(outputs, key=lambda index: self.compared[index].difference)
+        found = self.compared[worst]
+        rule = DiffersByRounding(outputs=self._named(outputs), difference=found.difference, tolerance=found.tolerance)
+        self.context.report(rule, at=self.place if first is None else locations.at_node(first), notes=self.notes)
+
+    def _report_wrong(self, steps: Steps, wrong: Sequence[int]) -> dict[torch.fx.Node, str]:
+        """Reports each fault with the outputs that depend on it. Returns the ids of the rules, by the nodes that are wrong."""
+        told: dict[torch.fx.Node, str] = {}
+        left = list(wrong)
+        for fault in steps.faults:
+            outputs = [index for index in wrong if fault in steps.faults_of(index)]
+            known = fault if fault.answer is not None or len(steps.faults) > 1 else self._traced_back(steps, fault, outputs)
+            if outputs and known.answer is not None:
+                rule = self._report_fault(steps, known, outputs)
+                told |= dict.fromkeys(known.nodes, rule.id)
+                left = [index for index in left if index not in outputs]
+        overflowed = [index for index in left if self._overflowed(steps, index) is not None]
+        for node in dict.fromkeys(self._overflowed(steps, index) for index in overflowed):
+            outputs = [index for index in overflowed if self._overflowed(steps, index) is node]
+            if node is not None:
+                self._report_overflow(node, outputs, "PyTorch", self._outcomes(outputs))
+                told[node] = HalfOverflowed.id
+        left = [index for index in left if index not in overflowed]
+        merged = self._merged(left)
+        if left and merged is not None:
+            told |= {merged.node: OptimizationDiffers.id} if merged.node is not None else {}
+        elif left:
+            first = next((fault.node for index in left for fault in steps.faults_of(index)), None)
+            self._report_unknown(left, None if first is None else locations.at_node(first))
+        return told
+
+    def _traced_back(self, steps: Steps, fault: Fault, outputs: Sequence[int]) -> Fault:
+        """The fault behind one whose operator only carries on what came before: that of the node whose own difference is the largest."""
+        suspect = steps.suspect(outputs)
+        again = None if suspect is None else self._steps(outputs, suspect)
+        return next((each for each in again.faults if each.node is suspect), fault) if again is not None else fault
+
+    def _merged(self, outputs: Sequence[int]) -> Merged | None:
+        """Reports the nodes that an optimization of ONNX Runtime makes wrong, if all of `outputs` are right without optimizations."""
+        if not outputs:
+            return None
+        try:
+            plain = sessions.run(sessions.session(self.model, make=unoptimized, write=self.write), self.inputs)
+            if any(compare(plain[index], self.expected[index], self.compared[index].tolerance).differs for index in outputs):
+                return None
+            merged = merged_wrongly(self.model, self.inputs, self.write)
+        except Exception as error:  # noqa: BLE001  the exceptions of ONNX Runtime have no common base class but Exception
+            self.context.event(f"ONNX Runtime does not run the model without optimizations: {error}", logging.WARNING)
+            return None
+        worst = max((self.compared[index] for index in outputs), key=lambda each: each.difference)
+        found = merged or Merged((), None, 0.0)
+        rule = OptimizationDiffers(
+            nodes=found.types, outputs=self._named(outputs), difference=worst.difference, tolerance=worst.tolerance
+        )
+        notes = ["Without ONNX Runtime's graph optimizations, the outputs are those of eager PyTorch.", *self.notes]
+        self.context.report(rule, at=self.place if found.node is None else locations.at_node(found.node), notes=notes)
+        return found
+
+    def _overflowed(self, steps: Steps, index: int) -> torch.fx.Node | None:
+        """The node whose overflow makes infinities or NaN of an output where ONNX Runtime has none."""
+        got, want = self.actual[index], self.expected[index]
+        if not want.is_floating_point() or got.shape != want.shape or torch.equal(got.isfinite(), want.isfinite()):
+            return None
+        before = steps.before(index)
+        return next((node for node in steps.overflowed if node in before), None)
+
+    def _report_fault(self, steps: Steps, fault: Fault, outputs: Sequence[int]) -> Rule:
+        answer = fault.answer
+        assert answer is not None
+        row, names = fault.row, self._named(outputs)
+        operator, before, difference, tolerance = fault.operator, row.before, row.difference, row.tolerance
+        notes = [*self._facts(fault), *answer.shown, *self._outcomes([each for each in outputs if steps.results[each] is not fault.node])]
+        if answer.cause is Cause.OVERFLOW:
+            before_it = steps.before_node(fault.node)
+            node = next((each for each in steps.overflowed if each in before_it), None)
+            if node is None:
+                return self._report_overflow(fault.node, outputs, "the exported model", notes)
+            first = [] if node is fault.node else [f"The first operator behind it whose result differs is {operator}."]
+            return self._report_overflow(node, outputs, "PyTorch", [*first, *self._outcomes(outputs)])
+        rule: Rule
+        if answer.cause is Cause.PROMOTION:
+            rule = PromotionWrong(
+                operator=operator, dtype=answer.dtype, outputs=names, before=before, difference=difference, tolerance=tolerance
+            )
+        elif answer.cause is Cause.KERNEL:
+            rule = KernelDiffers(
+                nodes=fault.onnx, operator=operator, outputs=names, before=before, difference=difference, tolerance=tolerance
+            )
+        elif answer.cause is Cause.OPTIMIZER:
+            rule = OptimizationDiffers(nodes=fault.onnx, outputs=names, difference=difference, tolerance=tolerance)
+        else:
+            rule = TranslationWrong(operator=operator, outputs=names, before=before, difference=difference, tolerance=tolerance)
+        at = locations.at_node(fault.node)
+        if fault.script:
+            notes.append(f"This script computes the operator alone:\n{fault.script}")
+        others = [locations.at_node(node).location for node in fault.nodes[1 : 1 + _PLACES]]
+        lines = {(each.file, each.line): each for each in others if each is not None}
+        lines.pop((at.location.file, at.location.line) if at.location else ("", None), None)
+        related = (*at.related, *(each.saying("another call that is wrong") for each in lines.values()))
+        self.context.report(rule, at=dataclasses.replace(at, related=related), notes=[*notes, *self.notes])
+        return rule
+
+    def _facts(self, fault: Fault) -> list[str]:
+        """What is known of the operator, one sentence each."""
+        row = fault.row
+        given, result = fault.shapes
+        taken = f"takes {', '.join(given)} and " if given else ""
+        already = "already differ, by" if row.before > row.tolerance else "differ only by"
+        more = len(fault.nodes) - 1
+        return [
+            f"The operator {taken}gives {result}; its ONNX nodes: {', '.join(fault.onnx) or 'none'}.",
+            f"Its inputs {already} {row.before:.3g}. From the same inputs, PyTorch computes a result that differs by {row.own:.3g}.",
+            *([f"{more} more calls of the operator are wrong."] if more else []),
+        ]
+
+    def _outcomes(self, outputs: Sequence[int]) -> list[str]:
+        """How far the outputs are apart."""
+        return [
+            f"The output {self.names[index]} differs by {self.compared[index].difference:.4g}, more than {self.compared[index].tolerance:.3g}."
+            for index in outputs
+        ]
+
+    def _report_overflow(self, node: torch.fx.Node, outputs: Sequence[int], side: str, notes: Sequence[str]) -> Rule:
+        rule = HalfOverflowed(operator=operator_name(node), outputs=self._named(outputs), side=side)
+        self.context.report(rule, at=locations.at_node(node), notes=[*notes, *self.notes])
+        return rule
+
+    def _report_unknown(self, outputs: Sequence[int], at: Evidence | None = None) -> None:
+        for index in outputs:
+            found = self.compared[index]
+            rule = OutputsDiffer(output=self.names[index], difference=found.difference, tolerance=found.tolerance)
+            self.context.report(rule, at=at or self.place, notes=self.notes)
+
+    def _named(self, outputs: Sequence[int]) -> tuple[str, ...]:
+        return tuple(self.names[index] for index in outputs)
+
+    def _rows(self, steps: Steps, faults: dict[torch.fx.Node, str]) -> list[Difference]:
+        rows = []
+        for row in steps.rows:
+            place = locations.at_node(row.node).location
+            rows.append(
+                Difference(
+                    node=row.node.name,
+                    operator=operator_name(row.node),
+                    module=place.module if place else "",
+                    line=place.line if place and place.line else 0,
+                    difference=row.difference,
+                    own=row.own,
+                    tolerance=row.tolerance,
+                    rule=faults.get(row.node, ""),
+                )
+            )
+        return rows
