@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib.resources
+import math
 import pathlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,12 +16,13 @@ import jinja2
 from .atomic_files import replace_file
 from .diagnostic import Diagnostic
 from .disclosed import EVENT_LIMIT, Discloser
+from .differences import FLOOR, Difference, curve, differences_of, height, layers
 from .display import cause_and_hints, describe, shortened, shown_path, underlined, visible
 from .fix import Edit
 from .graph import LEFT_OUT, Graph, Node
 from .level import Level
 from .location import Location
-from .log import MEMORY, PROFILE, Event, Log
+from .log import DIFFERENCES, MEMORY, PROFILE, Event, Log
 from .rule import Recorded, Rule
 
 _LIMIT = 65_000
@@ -83,6 +85,7 @@ def to_markdown(log: Log) -> str:
         suppressed=suppressed,
         accepted=fitting(map(macros.brief, map(public, suppressed)), _SUPPRESSED_ROOM),
         texts=_TEXTS,
+        differences=differences_of(next((each.text for each in log.attachments if each.name == DIFFERENCES), "")),
     )
     room = _LIMIT - size(frame(sections=[], brief=[]))
     sections = list(_sections(map(public, active), macros.section, room - _BRIEF_ROOM))
@@ -195,7 +198,7 @@ def template(name: str) -> jinja2.Template:
         trim_blocks=True,
         keep_trailing_newline=True,
     )
-    filters = (causes, code, fence, times, shown, message, place, diff, excerpt, stack, steps, setting, mermaid)
+    filters = (causes, chart, code, fence, times, shown, layer_rows, message, place, diff, excerpt, stack, steps, setting, mermaid)
     environment.filters.update({function.__name__: function for function in filters})
     environment.globals["place_limit"] = _PLACE_LIMIT
     return environment.from_string(importlib.resources.files(__package__).joinpath(f"{name}.md.j2").read_text(encoding="utf-8"))
@@ -339,6 +342,39 @@ def mermaid(graph: Graph) -> str:
             "    classDef blamed fill:#ffebe9,stroke:#cf222e,stroke-width:3px,color:#1f2328",
         ]
     )
+
+
+def chart(rows: Sequence[Difference]) -> str:
+    """How far the exported model is from PyTorch behind each operator, beside the tolerance, as a mermaid chart of logarithms."""
+    # NOTE: GitHub drops SVG elements from markdown. The chart contains nothing but numbers.
+    points = curve(rows)
+    lines = ([height(each.difference, rows) for each in points], [height(each.tolerance, rows) for each in points])
+    top = math.ceil(max([0.0, *lines[0], *lines[1]]))
+    return "\n".join(
+        [
+            "xychart-beta",
+            f'    x-axis "operators, in the order of execution" 1 --> {max(2, len(rows))}',
+            f'    y-axis "difference and tolerance, powers of 10" {math.floor(math.log10(FLOOR))} --> {top}',
+            *(f"    line [{', '.join(f'{each:.2f}' for each in line)}]" for line in lines),
+        ]
+    )
+
+
+def layer_rows(rows: Sequence[Difference]) -> list[Markdown]:
+    """The rows of the table of layers."""
+    return [
+        Markdown(cells(
+            [
+                cell(each.module or "outside of modules", code if each.module else prose),
+                str(each.operators),
+                f"{each.difference:.3g}",
+                f"{each.own:.3g}",
+                f"{each.tolerance:.3g}",
+                ", ".join(map(cell, each.rules)),
+            ]
+        ))
+        for each in layers(rows)
+    ]
 
 
 def _label(node: Node) -> str:

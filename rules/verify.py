@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnxplain.diagnostics import Added, Level, Rule
+from onnxplain.diagnostics import Added, Level, MeaningChanged, Rule
 
 
 class RuntimeRejected(Rule, id="OXP6001", level=Level.ERROR, history=[Added("0.1.0")]):
@@ -67,60 +67,61 @@ class RuntimeRejected(Rule, id="OXP6001", level=Level.ERROR, history=[Added("0.1
     message = "ONNX Runtime rejects the model: '{error}'."
 
 
-class OutputsDiffer(Rule, id="OXP6002", level=Level.ERROR, history=[Added("0.1.0")]):
-    """An output of the exported model differs from that of eager PyTorch.
+class OutputsDiffer(
+    Rule,
+    id="OXP6002",
+    level=Level.ERROR,
+    history=[
+        Added("0.1.0"),
+        MeaningChanged("0.2.0", "differences whose cause is known have rules of their own, from OXP6008 to OXP6013"),
+    ],
+):
+    """An output of the exported model differs from that of eager PyTorch, and no operator is to blame.
 
     What happened:
-        onnxplain ran the example inputs in PyTorch and in ONNX Runtime. The results differ by more than rounding and the order of equal
-        elements explain. The finding points to the line of the first operator whose result differs, if onnxplain could find it.
+        onnxplain ran the inputs in PyTorch and in ONNX Runtime. The results differ by more than rounding and the order of equal elements
+        explain. Operator by operator, the exported model computes what was captured. So the model itself computes something else than
+        during the capture, or small faults of several operators add up: then the finding points to the first operator whose result differs
+        by more than the tolerance.
 
     Why it matters:
         The exported model computes something else.
 
     How to fix it:
-        1. If the operator's translation is in your `custom_translation_table`, correct the function.
+        1. If the model asks for the phase, such as `torch.compiler.is_exporting()`, or for the time, make it compute the same each time.
         2. If the model draws random numbers, make it deterministic: `model.eval()`.
-        3. Otherwise this is a bug in a translation of onnxplain: report it, and work around it with your own translation.
+        3. Otherwise this is a bug of onnxplain: report it.
 
     Example:
         ```python
         import torch
-        from onnxscript import opset20 as op
 
         import onnxplain
 
 
-        class Sine(torch.nn.Module):
+        class Doubled(torch.nn.Module):
             def forward(self, x):
-                return torch.sin(x)  # OXP6002
+                if torch.compiler.is_exporting():  # OXP6002
+                    return x * 2
+                return x
 
 
-        def translate_sin(x):
-            return op.Cos(x)
-
-
-        table = {torch.ops.aten.sin.default: translate_sin}
-        program = onnxplain.export(Sine(), (torch.ones(3),), custom_translation_table=table, verify=True)
+        options = onnxplain.DiagnosticOptions(ignore=("OXP1021",))  # the question itself is told as well
+        program = onnxplain.export(Doubled(), (torch.ones(3),), verify=True, diagnostic_options=options)
         ```
 
         ```python
         import torch
-        from onnxscript import opset20 as op
 
         import onnxplain
 
 
-        class Sine(torch.nn.Module):
+        class Doubled(torch.nn.Module):
             def forward(self, x):
-                return torch.sin(x)
+                return x * 2
 
 
-        def translate_sin(x):
-            return op.Sin(x)
-
-
-        table = {torch.ops.aten.sin.default: translate_sin}
-        program = onnxplain.export(Sine(), (torch.ones(3),), custom_translation_table=table, verify=True)
+        program = onnxplain.export(Doubled(), (torch.ones(3),), verify=True)
         ```
     """
 
@@ -361,7 +362,7 @@ class RuntimeWarned(Rule, id="OXP6007", level=Level.NOTE, history=[Added("0.2.0"
 
 
         table = {torch.ops.aten.sin.default: translate_sin}
-        options = onnxplain.DiagnosticOptions(ignore=("OXP6002",))  # the outputs differ
+        options = onnxplain.DiagnosticOptions(ignore=("OXP6008",))  # the outputs differ
         program = onnxplain.export(Sine(), (torch.ones(3),), custom_translation_table=table, verify=True, diagnostic_options=options)
         ```
 

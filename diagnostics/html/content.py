@@ -8,17 +8,19 @@ from typing import Generic, TypeVar
 
 from onnxplain.diagnostics import markdown
 from onnxplain.diagnostics.diagnostic import Diagnostic
+from onnxplain.diagnostics.differences import curve, differences_of, height, layers
 from onnxplain.diagnostics.display import describe, marked, shortened, visible, visible_lines
 from onnxplain.diagnostics.fix import Edit, Fix
 from onnxplain.diagnostics.fleet import Cause, Change, Cluster, Fleet, Model, Outcome
 from onnxplain.diagnostics.graph import Graph
 from onnxplain.diagnostics.location import Location
-from onnxplain.diagnostics.log import PROFILE
+from onnxplain.diagnostics.log import DIFFERENCES, PROFILE, Log
 
 _Value = TypeVar("_Value")
 _TEXT_LIMIT = 8_000
 _SHORT_TEXT_LIMIT = 1_000
 """Characters of a cause, a stack or a note, on a page of few and of many models: a browser has to open it at once."""
+_CELL_LIMIT = 200
 _PLACE_LIMIT = 10
 _STACK_LIMIT = 40
 _DETAILED = 20
@@ -58,7 +60,19 @@ class ModelData:
     command: str
     setting: int
     stages: list[tuple[str, float, bool]]
+    differences: DifferencesData | None
     folds: list[tuple[str, str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class DifferencesData:
+    """How far a model is from eager PyTorch behind its operators: a curve of logarithms to the base 10, and a table of layers.
+
+    Each point is the difference, the tolerance and, if the operator is to blame, its name and line.
+    """
+
+    points: list[tuple[float, float, str]]
+    layers: list[tuple[str, ...]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,8 +219,33 @@ def _model(model: Model, *, family: int, findings: list[int], clusters: list[int
             for each in log.stages
             if each.seconds >= markdown.SHORTEST or not each.completed
         ],
+        differences=_differences(log) if detailed else None,
         folds=folds,
     )
+
+
+def _differences(log: Log) -> DifferencesData | None:
+    rows = differences_of(next((each.text for each in log.attachments if each.name == DIFFERENCES), ""))
+    if not rows:
+        return None
+    points = [
+        (
+            round(height(row.difference, rows), 2),
+            round(height(row.tolerance, rows), 2),
+            visible(f"{row.rule} {row.operator}{f', line {row.line}' if row.line else ''}") if row.rule else "",
+        )
+        for row in curve(rows)
+    ]
+    table = [
+        (
+            visible(shortened(each.module, _CELL_LIMIT)) or "outside of modules",
+            str(each.operators),
+            *(f"{number:.3g}" for number in (each.difference, each.own, each.tolerance)),
+            visible(shortened(", ".join(each.rules), _CELL_LIMIT)),
+        )
+        for each in layers(rows)
+    ]
+    return DifferencesData(points, table)
 
 
 def _cluster(cluster: Cluster, finding: int) -> ClusterData:

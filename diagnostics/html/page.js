@@ -113,6 +113,32 @@
     return svg("svg", { class: "picture", role: "img", width: total, viewBox: `0 0 ${total} ${top - 20}` }, ...lines, ...boxes);
   };
 
+  /* The differences along the model, on a logarithmic scale, with the tolerance as a dashed line and the operators that are to blame. */
+  const curve = ({ points }) => {
+    const [width, height, left, right, top] = [960, 240, 56, 12, 14];
+    const heights = points.flatMap(([difference, tolerance]) => [difference, tolerance]);
+    const [lowest, highest] = [Math.floor(Math.min(...heights)), Math.max(Math.ceil(Math.max(...heights)), Math.floor(Math.min(...heights)) + 1)];
+    const x = (index) => left + ((width - left - right) * (index + 0.5)) / points.length;
+    const y = (value) => top + ((highest - value) * height) / (highest - lowest);
+    const path = (name, values) =>
+      svg("path", { class: name, d: values.map((value, index) => `${index ? "L" : "M"}${x(index).toFixed(1)},${y(value).toFixed(1)}`).join(" ") });
+    const grid = Array.from({ length: highest - lowest + 1 }, (_, index) => lowest + index).map((power) =>
+      svg("g", { class: "grid" },
+        svg("path", { d: `M${left},${y(power)} H${width - right}` }),
+        svg("text", { x: left - 8, y: y(power) + 4 }, `1e${power}`)));
+    const blamed = points.flatMap(([difference, , told], index) => told ? [svg("g", { class: "blamed" },
+      svg("circle", { cx: x(index), cy: y(difference), r: 4 }),
+      svg("text", { x: x(index) + (index > points.length / 2 ? -8 : 8), y: y(difference) + 4, "text-anchor": index > points.length / 2 ? "end" : "start" }, told))] : []);
+    return svg("svg", { class: "curve", role: "img", viewBox: `0 0 ${width} ${height + top + 26}` }, ...grid,
+      path("tolerance", points.map(([, tolerance]) => tolerance)), path("difference", points.map(([difference]) => difference)), ...blamed,
+      svg("text", { class: "axis", x: width - right, y: height + top + 20 }, "operators, in the order of execution"));
+  };
+
+  const table = (head, rows) =>
+    element("table", "", element("tr", "", ...head.map((text) => element("th", "", text))),
+      ...rows.map((row) => element("tr", row.at(-1) ? "blamed" : "", ...row.map((text) => element("td", "", text)))));
+  const LAYERS = ["Layer", "Operators", "Largest difference", "Own difference of an operator", "Tolerance", "To blame"];
+
   const showFinding = (finding) =>
     element(
       "article",
@@ -143,6 +169,11 @@
     ...model.findings.map((index) => showFinding(data.findings[index])),
     model.files.length ? element("ul", "", ...model.files.map((file) => element("li", "path", file))) : null,
     model.command ? fold("To reproduce", () => block(model.command)) : null,
+    model.differences ? fold("Where the numbers part, operator by operator", () => [
+      curve(model.differences),
+      element("p", "faint", "The largest difference from eager PyTorch behind each operator, and the tolerance (dashed)."),
+      table(LAYERS, model.differences.layers),
+    ]) : null,
     ...model.folds.map(([title, text]) => fold(title, () => block(text))),
     fold("Versions and options", () => block(data.settings[model.setting])),
     model.stages.length ? fold("Stage times", () => stages(model)) : null,

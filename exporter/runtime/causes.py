@@ -194,5 +194,5 @@ def _bits(dtype: torch.dtype) -> int:
 
 
 def _largest(tensor: torch.Tensor) -> float:
-    finite = tensor[tensor.isfinite()].abs()
+    finite = tensor[tensor.isfinite()].double().abs()
     return float(finite.max()) if finite.numel() else 0.0

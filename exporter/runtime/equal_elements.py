@@ -1,4 +1,4 @@
-"""Positions of elements that operators choose among equal ones: PyTorch leaves open which one it takes."""
+"""Results that PyTorch leaves open: positions of elements that operators choose among equal ones, and signs of vectors."""
 
 from __future__ import annotations
 
@@ -11,9 +11,22 @@ from onnxplain.passes import arguments
 from onnxplain.registry import qualified_name
 from onnxplain.torch_internals.operators import OpOverload
 
+from .comparison import compare
+
 _SEVERAL = frozenset({"aten::sort", "aten::sort.stable", "aten::topk"})
 """The operators that return several positions along the dim, each once."""
 _ONE = frozenset({"aten::kthvalue", "aten::mode", "aten::median.dim", "aten::nanmedian.dim"})
+
+_VECTORS = {"aten::_linalg_eigh": (1,), "aten::_linalg_svd": (0, 2)}
+"""The results of operators that are vectors whose opposites are as right."""
+
+
+def is_opposite(node: torch.fx.Node, wanted: torch.Tensor, got: torch.Tensor) -> bool:
+    """Whether `got` are the vectors that PyTorch gives for `node`, but for their signs."""
+    operator, *selected = node.args
+    if not isinstance(operator, torch.fx.Node) or not isinstance(operator.target, OpOverload) or got.shape != wanted.shape:
+        return False
+    return selected[:1] != [] and selected[0] in _VECTORS.get(qualified_name(operator.target), ()) and not compare(got.abs(), wanted.abs()).differs
 
 
 def chosen_from(node: torch.fx.Node) -> torch.fx.Node | None:

@@ -118,4 +118,5 @@ def _bytes(value: ir.Value, sizes: Mapping[str, int]) -> int:
     if value.shape is None or value.dtype is None:
         return 0
     known = [dim if isinstance(dim, int) else dim.evaluate(sizes) for dim in value.shape]
-    return 0 if None in known else math.ceil(math.prod(size for size in known if size is not None) * value.dtype.bitwidth / 8)
+    sizes_known = [size for size in known if isinstance(size, int)]
+    return math.ceil(math.prod(sizes_known) * value.dtype.bitwidth / 8) if len(sizes_known) == len(known) else 0

@@ -8,7 +8,7 @@ So it does behind a result that is wrong, where another one may be wrong for ano
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -116,6 +116,7 @@ def compared(
     results = _results(prepared)
     wanted = _before([node for index in outputs if (node := results[index]) is not None])
     values = {value.meta[locations.FX_NODE]: value for node in model.graph for value in node.outputs if locations.FX_NODE in value.meta}
+    values |= {node: values[twin] for node, twin in _twins(prepared.graph_module.graph) if twin in values and node not in values}
     values |= {node: value for node, value in zip(results, model.graph.outputs, strict=True) if node is not None}
     shown = {value: None for node, value in values.items() if node in wanted} | dict.fromkeys(model.graph.outputs)
     allowed = dict(zip(shown, tolerances(model.graph, list(shown)), strict=True))
@@ -150,6 +151,18 @@ def _results(prepared: Prepared) -> list[torch.fx.Node | None]:
         result for result, spec in zip(results, specs, strict=True) if spec.kind is torch.export.graph_signature.OutputKind.USER_OUTPUT
     ]
     return [result if isinstance(result, torch.fx.Node) else None for result in wanted if not isinstance(result, str | None)]
+
+
+def _twins(graph: torch.fx.Graph) -> Iterator[tuple[torch.fx.Node, torch.fx.Node]]:
+    """Each node that computes the same as an earlier one, which may stand for both in the exported model, and that one."""
+    first: dict[torch.fx.Node, torch.fx.Node] = {}
+    seen: dict[str, torch.fx.Node] = {}
+    for node in graph.nodes:
+        if node.op == "call_function":
+            given = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: first.get(each, each))
+            first[node] = seen.setdefault(f"{node.target} {given}", node)
+            if first[node] is not node:
+                yield node, first[node]
 
 
 def _before(nodes: Sequence[torch.fx.Node]) -> set[torch.fx.Node]:

@@ -221,7 +221,7 @@ class Walk(torch.fx.Interpreter):
         row = Row(node, self._before(node), found.difference, again.difference, found.tolerance, rounds)
         self._apart[node] = found.difference
         self.rows.append(row)
-        is_new = found.differs and not self._is_right(row, again, got)
+        is_new = found.differs and not self._is_right(row, again, got, own)
         if is_new and node not in self._blind:
             self.wrong.append(node)
             self._behind.add(node)
@@ -234,13 +234,13 @@ class Walk(torch.fx.Interpreter):
         else:
             self._blind.add(node)
 
-    def _is_right(self, row: Row, again: Comparison, got: torch.Tensor) -> bool:
+    def _is_right(self, row: Row, again: Comparison, got: torch.Tensor, own: torch.Tensor) -> bool:
         """Whether a value that differs is right for the values before it. Notes what decided the difference."""
         node = row.node
         # NOTE: integers and bools have no tolerance, so that no small faults of several operators add up to such a difference.
         jumps = row.tolerance == 0 or row.difference > _JUMP * row.before
         repeats = row.own <= _OWN_SHARE * again.tolerance
-        chosen = equal_elements.is_other_choice(node, self._value_of, got)
+        chosen = equal_elements.is_other_choice(node, self._value_of, got) or equal_elements.is_opposite(node, own, got)
         if (repeats and jumps) or row.rounds or chosen:
             self.decided.add(node)
             self.chosen |= {node} if chosen else set()
@@ -263,7 +263,10 @@ class Walk(torch.fx.Interpreter):
             values = {} if part is None else {each: self._lockstep.values[each] for each in part.inputs}
             overflowed = any(each in self.overflowed for each in _upstream(row.node))
             scene = Scene(self._model, part, values, got, own, exact, limit, overflowed, self._write)
-            answer, text = cause_of(scene), script(scene, call)
+            # NOTE: dtypes that an operator or NumPy lacks must not hide that the result is wrong.
+            with contextlib.suppress(Exception):
+                answer = cause_of(scene)
+                text = script(scene, call)
         given = () if call is None else tuple(map(_described, call.tensors()))
         fault = Fault(row, (row.node,), name, answer, _types(part), (given, _described(got)), text)
         self.faults.append(fault)

@@ -13,7 +13,7 @@ from onnxscript import opset20 as op
 import onnxplain
 from onnxplain import process
 
-OPTIONS = onnxplain.DiagnosticOptions(ignore=("OXP6002",))
+OPTIONS = onnxplain.DiagnosticOptions(ignore=("OXP6008",))
 
 
 class Sine(torch.nn.Module):
