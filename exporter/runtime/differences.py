@@ -75,19 +75,26 @@ class Differing:
             self._report_unknown(differing)
             return list(differing)
         exact = [self._exact(steps, index) for index in range(len(self.expected))]
-        rounded = [index for index in differing if self._is_rounding(index, exact[index])]
+        overflows = {index: node for index in differing if (node := self._overflow(steps, index, exact[index])) is not None}
+        rounded = [index for index in differing if index not in overflows and self._is_rounding(index, exact[index])]
         explained = [
             index
             for index in differing
-            if index not in rounded and steps.explain(index, self.actual[index], self.expected[index], exact[index])
+            if index not in {*rounded, *overflows} and steps.explain(index, self.actual[index], self.expected[index], exact[index])
         ]
         reordered = [index for index in explained if steps.results[index] in steps.chosen]
         for index in reordered:
             self.context.event(f"The output {self.names[index]} differs from eager PyTorch in the order of equal elements.")
         self._report_rounding(steps, [index for index in differing if index in {*rounded, *explained} - {*reordered}])
         wrong = [index for index in differing if index not in {*rounded, *explained}]
-        faults = self._report_wrong(steps, wrong) if wrong else {}
-        self.context.attach(DIFFERENCES, lambda: differences_text(self._rows(steps, faults)), logging.ERROR)
+        told: dict[torch.fx.Node, str] = {}
+        for node in dict.fromkeys(overflows.values()):
+            outputs = [index for index in overflows if overflows[index] is node]
+            self._report_overflow(node, outputs, "PyTorch", self._outcomes(outputs))
+            told[node] = HalfOverflowed.id
+        if left := [index for index in wrong if index not in overflows]:
+            told |= self._report_wrong(steps, left)
+        self.context.attach(DIFFERENCES, lambda: differences_text(self._rows(steps, told)), logging.ERROR)
         return wrong
 
     def _steps(self, differing: Sequence[int], suspect: torch.fx.Node | None = None) -> Steps | None:
@@ -135,13 +142,6 @@ class Differing:
                 rule = self._report_fault(steps, known, outputs)
                 told |= dict.fromkeys(known.nodes, rule.id)
                 left = [index for index in left if index not in outputs]
-        overflowed = [index for index in left if self._overflowed(steps, index) is not None]
-        for node in dict.fromkeys(self._overflowed(steps, index) for index in overflowed):
-            outputs = [index for index in overflowed if self._overflowed(steps, index) is node]
-            if node is not None:
-                self._report_overflow(node, outputs, "PyTorch", self._outcomes(outputs))
-                told[node] = HalfOverflowed.id
-        left = [index for index in left if index not in overflowed]
         merged = self._merged(left)
         if left and merged is not None:
             told |= {merged.node: OptimizationDiffers.id} if merged.node is not None else {}
@@ -177,40 +177,41 @@ class Differing:
         self.context.report(rule, at=self.place if found.node is None else locations.at_node(found.node), notes=notes)
         return found
 
-    def _overflowed(self, steps: Steps, index: int) -> torch.fx.Node | None:
-        """The node whose overflow makes infinities or NaN of an output where ONNX Runtime has none."""
-        got, want = self.actual[index], self.expected[index]
-        if not want.is_floating_point() or got.shape != want.shape or torch.equal(got.isfinite(), want.isfinite()):
-            return None
+    def _overflow(self, steps: Steps, index: int, exact: torch.Tensor | None) -> torch.fx.Node | None:
+        """The node of PyTorch whose overflow of float16 makes an output differ, which ONNX Runtime computes as float64 does."""
         before = steps.before(index)
-        return next((node for node in steps.overflowed if node in before), None)
+        first = next((node for node in steps.overflowed if node in before), None)
+        got, want, tolerance = self.actual[index], self.expected[index], self.compared[index].tolerance
+        if first is None or not want.is_floating_point() or got.shape != want.shape:
+            return None
+        if exact is None or exact.shape != want.shape:
+            return None if torch.equal(got.isfinite(), want.isfinite()) else first
+        near, far = (compare(each.double(), exact.double(), tolerance) for each in (got, want))
+        return first if far.differs and not near.differs else None
 
     def _report_fault(self, steps: Steps, fault: Fault, outputs: Sequence[int]) -> Rule:
         answer = fault.answer
         assert answer is not None
         row, names = fault.row, self._named(outputs)
-        operator, before, difference, tolerance = fault.operator, row.before, row.difference, row.tolerance
+        operator, difference, tolerance = fault.operator, row.difference, row.tolerance
         notes = [*self._facts(fault), *answer.shown, *self._outcomes([each for each in outputs if steps.results[each] is not fault.node])]
         if answer.cause is Cause.OVERFLOW:
-            before_it = steps.before_node(fault.node)
-            node = next((each for each in steps.overflowed if each in before_it), None)
-            if node is None:
-                return self._report_overflow(fault.node, outputs, "the exported model", notes)
-            first = [] if node is fault.node else [f"The first operator behind it whose result differs is {operator}."]
-            return self._report_overflow(node, outputs, "PyTorch", [*first, *self._outcomes(outputs)])
+            before = steps.before_node(fault.node)
+            node = next((each for each in steps.overflowed if each in before), None)
+            return self._report_overflow(node or fault.node, outputs, "PyTorch" if node else "the exported model", notes)
         rule: Rule
         if answer.cause is Cause.PROMOTION:
             rule = PromotionWrong(
-                operator=operator, dtype=answer.dtype, outputs=names, before=before, difference=difference, tolerance=tolerance
+                operator=operator, dtype=answer.dtype, outputs=names, before=row.before, difference=difference, tolerance=tolerance
             )
         elif answer.cause is Cause.KERNEL:
             rule = KernelDiffers(
-                nodes=fault.onnx, operator=operator, outputs=names, before=before, difference=difference, tolerance=tolerance
+                nodes=fault.onnx, operator=operator, outputs=names, before=row.before, difference=difference, tolerance=tolerance
             )
         elif answer.cause is Cause.OPTIMIZER:
             rule = OptimizationDiffers(nodes=fault.onnx, outputs=names, difference=difference, tolerance=tolerance)
         else:
-            rule = TranslationWrong(operator=operator, outputs=names, before=before, difference=difference, tolerance=tolerance)
+            rule = TranslationWrong(operator=operator, outputs=names, before=row.before, difference=difference, tolerance=tolerance)
         at = locations.at_node(fault.node)
         if fault.script:
             notes.append(f"This script computes the operator alone:\n{fault.script}")

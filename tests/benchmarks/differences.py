@@ -38,7 +38,7 @@ before = resident("VmRSS")
 table = {torch.ops.aten.silu.default: silu}
 try:
     program = onnxplain.export(
-        subject.model, subject.args, kwargs=dict(subject.kwargs), custom_translation_table=table, verify=True, optimize=True
+        subject.model, subject.inputs.args, kwargs=dict(subject.inputs.kwargs), custom_translation_table=table, verify=True
     )
     log, nodes = program.diagnostics, sum(1 for _ in program.model.graph.all_nodes())
 except onnxplain.ExportFailed as failed:
