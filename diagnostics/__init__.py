@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ATTACHMENTS",
     "CHAPTERS",
+    "DIFFERENCES",
     "GATE_FORMATS",
     "GRAPHS",
     "LEFT_OUT",
@@ -68,7 +69,6 @@ __all__ = [
     "Artifact",
     "Attachment",
     "Confidence",
-    "DIFFERENCES",
     "Deprecated",
     "Diagnostic",
     "DiagnosticContext",

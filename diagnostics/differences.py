@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 
@@ -99,7 +100,7 @@ def layers(rows: Sequence[Difference]) -> list[Layer]:
         depth -= 1
     return [
         Layer(
-            module,
+            members[0].module and module,
             len(members),
             max(row.difference for row in members),
             max(row.own for row in members),
@@ -112,7 +113,9 @@ def layers(rows: Sequence[Difference]) -> list[Layer]:
 
 def curve(rows: Sequence[Difference]) -> list[Difference]:
     """Few rows that show the course of the differences: the largest of each stretch of the model, and all that are to blame."""
-    return _thinned(rows, _POINTS)
+    # NOTE: integers have no tolerance, so that its line would fall at each of them.
+    shown = [row for row in rows if row.tolerance or row.difference or row.rule]
+    return _thinned(shown or rows, _POINTS)
 
 
 def height(difference: float, rows: Iterable[Difference]) -> float:
@@ -123,9 +126,13 @@ def height(difference: float, rows: Iterable[Difference]) -> float:
 
 
 def _grouped(rows: Sequence[Difference], depth: int) -> dict[str, list[Difference]]:
+    """The rows by the first parts of their modules. Each stretch outside of all modules is a group."""
     found: dict[str, list[Difference]] = {}
+    before, stretch = "", 0
     for row in rows:
-        found.setdefault(".".join(row.module.split(".")[:depth]), []).append(row)
+        stretch += bool(before) and not row.module
+        before = row.module
+        found.setdefault(".".join(row.module.split(".")[:depth]) if row.module else f"{stretch} outside", []).append(row)
     return found
 
 
@@ -133,7 +140,7 @@ def _thinned(rows: Sequence[Difference], limit: int) -> list[Difference]:
     if len(rows) <= limit:
         return list(rows)
     edges = [round(index * len(rows) / limit) for index in range(limit + 1)]
-    return [max(rows[begin:end], key=_weight) for begin, end in zip(edges, edges[1:], strict=False) if end > begin]
+    return [max(rows[begin:end], key=_weight) for begin, end in itertools.pairwise(edges) if end > begin]
 
 
 def _weight(row: Difference) -> tuple[bool, float]:

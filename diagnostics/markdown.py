@@ -15,8 +15,8 @@ import jinja2
 
 from .atomic_files import replace_file
 from .diagnostic import Diagnostic
-from .disclosed import EVENT_LIMIT, Discloser
 from .differences import FLOOR, Difference, curve, differences_of, height, layers
+from .disclosed import EVENT_LIMIT, Discloser
 from .display import cause_and_hints, describe, shortened, shown_path, underlined, visible
 from .fix import Edit
 from .graph import LEFT_OUT, Graph, Node
@@ -363,16 +363,18 @@ def chart(rows: Sequence[Difference]) -> str:
 def layer_rows(rows: Sequence[Difference]) -> list[Markdown]:
     """The rows of the table of layers."""
     return [
-        Markdown(cells(
-            [
-                cell(each.module or "outside of modules", code if each.module else prose),
-                str(each.operators),
-                f"{each.difference:.3g}",
-                f"{each.own:.3g}",
-                f"{each.tolerance:.3g}",
-                ", ".join(map(cell, each.rules)),
-            ]
-        ))
+        Markdown(
+            cells(
+                [
+                    cell(each.module or "outside of modules", code if each.module else prose),
+                    str(each.operators),
+                    f"{each.difference:.3g}",
+                    f"{each.own:.3g}",
+                    f"{each.tolerance:.3g}",
+                    ", ".join(map(cell, each.rules)),
+                ]
+            )
+        )
         for each in layers(rows)
     ]
 

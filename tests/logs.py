@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
+import logging
+import math
 import pathlib
 import typing
 from collections.abc import Iterable
 from typing import Any
 
 from onnxplain.diagnostics import (
+    DIFFERENCES,
     Confidence,
     DiagnosticContext,
     DiagnosticOptions,
+    Difference,
     Edit,
     Evidence,
     ExportFailed,
@@ -25,6 +30,7 @@ from onnxplain.diagnostics import (
     Region,
     Rule,
     Tool,
+    differences_text,
 )
 from onnxplain.rules import DataDependentBranch, ExportCutShort, InternalError, TrainingMode, UnsupportedOperator
 
@@ -115,6 +121,10 @@ def hostile(source: str) -> Log:
     graph = Graph((Node(HOSTILE, f'"]\n{HOSTILE}', HOSTILE), Node("end", "style a:b#c;", "%%{init}%%")), ((HOSTILE, "end"),), HOSTILE)
     with contextlib.suppress(ExportFailed), made.stage("capture"):
         made.event(HOSTILE)
+        row = Difference(HOSTILE, HOSTILE, f"a.{HOSTILE}", 4, 0.5, 0.5, 1e-4, HOSTILE)
+        made.attach(
+            DIFFERENCES, lambda: differences_text([row, dataclasses.replace(row, module="b", rule="", difference=math.inf)]), logging.ERROR
+        )
         raise made.fail(
             UnsupportedOperator(operator=HOSTILE),
             at=Evidence(at, (at, at), related=(at,), node=graph),

@@ -49,9 +49,7 @@ class Call:
     def replaced(self, tensors: Sequence[torch.Tensor]) -> Call:
         """The same call with other tensors, in the order of `tensors()`."""
         given = iter(tensors)
-        args, kwargs = pytree.tree_map(
-            lambda each: next(given) if is_a(each, torch.Tensor) else each, (list(self.args), dict(self.kwargs))
-        )
+        args, kwargs = pytree.tree_map(lambda each: next(given) if is_a(each, torch.Tensor) else each, (list(self.args), dict(self.kwargs)))
         return dataclasses.replace(self, args=args, kwargs=kwargs)
 
     def text(self, names: Sequence[str]) -> str:

@@ -11,8 +11,8 @@ import torch
 
 from . import sessions
 from .comparison import compare, is_rounding
-from .standard import by_reference, in_double
 from .parts import Part
+from .standard import by_reference, in_double
 
 _HALF_MAX = torch.finfo(torch.float16).max
 _SAME_IN_DOUBLE = 1e-6

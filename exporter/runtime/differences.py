@@ -32,8 +32,9 @@ from .parts import unoptimized
 from .step_by_step import Steps
 from .walk import Fault, operator_name
 
+_OUTPUTS = 5
 _PLACES = 5
-"""The most further calls of a wrong operator that a finding points to."""
+"""The most outputs that notes tell of, and the most further calls of a wrong operator that a finding points to."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,9 +171,7 @@ class Differing:
             return None
         worst = max((self.compared[index] for index in outputs), key=lambda each: each.difference)
         found = merged or Merged((), None, 0.0)
-        rule = OptimizationDiffers(
-            nodes=found.types, outputs=self._named(outputs), difference=worst.difference, tolerance=worst.tolerance
-        )
+        rule = OptimizationDiffers(nodes=found.types, outputs=self._named(outputs), difference=worst.difference, tolerance=worst.tolerance)
         notes = ["Without ONNX Runtime's graph optimizations, the outputs are those of eager PyTorch.", *self.notes]
         self.context.report(rule, at=self.place if found.node is None else locations.at_node(found.node), notes=notes)
         return found
@@ -237,10 +236,11 @@ class Differing:
 
     def _outcomes(self, outputs: Sequence[int]) -> list[str]:
         """How far the outputs are apart."""
-        return [
-            f"The output {self.names[index]} differs by {self.compared[index].difference:.4g}, more than {self.compared[index].tolerance:.3g}."
-            for index in outputs
+        told = [
+            f"The output {self.names[index]} differs by {found.difference:.4g}, more than {found.tolerance:.3g}."
+            for index, found in ((each, self.compared[each]) for each in outputs[:_OUTPUTS])
         ]
+        return told if len(outputs) <= _OUTPUTS else [*told, f"{len(outputs) - _OUTPUTS} more outputs differ."]
 
     def _report_overflow(self, node: torch.fx.Node, outputs: Sequence[int], side: str, notes: Sequence[str]) -> Rule:
         rule = HalfOverflowed(operator=operator_name(node), outputs=self._named(outputs), side=side)

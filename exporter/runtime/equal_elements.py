@@ -26,7 +26,11 @@ def is_opposite(node: torch.fx.Node, wanted: torch.Tensor, got: torch.Tensor) ->
     operator, *selected = node.args
     if not isinstance(operator, torch.fx.Node) or not isinstance(operator.target, OpOverload) or got.shape != wanted.shape:
         return False
-    return selected[:1] != [] and selected[0] in _VECTORS.get(qualified_name(operator.target), ()) and not compare(got.abs(), wanted.abs()).differs
+    return (
+        selected[:1] != []
+        and selected[0] in _VECTORS.get(qualified_name(operator.target), ())
+        and not compare(got.abs(), wanted.abs()).differs
+    )
 
 
 def chosen_from(node: torch.fx.Node) -> torch.fx.Node | None:

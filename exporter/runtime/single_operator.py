@@ -17,10 +17,14 @@ from .comparison import compare
 from .parts import tensor_of
 
 _ELEMENTS = 200
-"""The most elements of all inputs together whose numbers the script has. Otherwise they are random, if these show the difference as well."""
+"""The most elements of all inputs whose numbers the script has. Otherwise they are random, if these show the difference as well."""
+_SMALL = 8
+"""The most elements of a float tensor, such as a constant, whose numbers the script always has."""
 _TEXT = 20_000
 """The most characters of the ONNX nodes."""
-_DTYPES = frozenset({torch.float64, torch.float32, torch.float16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool})
+_DTYPES = frozenset(
+    {torch.float64, torch.float32, torch.float16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool}
+)
 """The dtypes that NumPy has."""
 
 
@@ -110,9 +114,9 @@ def _given(name: str, tensor: torch.Tensor) -> _Variable:
 
 
 def _random(name: str, tensor: torch.Tensor) -> _Variable:
-    """Random numbers in the range of those of `tensor`; the same numbers for few integers, such as sizes."""
+    """Random numbers in the range of those of `tensor`; the same numbers for few, such as sizes and constants."""
     shape, dtype = list(tensor.shape), tensor.dtype
-    if tensor.numel() <= _ELEMENTS and not tensor.is_floating_point():
+    if tensor.numel() <= (_SMALL if tensor.is_floating_point() else _ELEMENTS):
         return _given(name, tensor)
     if dtype is torch.bool:
         return _Variable(name, f"torch.rand({shape}) > 0.5", lambda: torch.rand(shape) > 0.5)

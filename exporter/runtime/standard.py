@@ -15,9 +15,22 @@ from .reference import run_reference
 _FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16})
 _LIMIT = 2**22
 _LOOP_LIMIT = 2**16
-"""The most elements of an input that ONNX's reference evaluator gets, of operators that NumPy computes and of those with loops in Python."""
+"""The most elements of an input of ONNX's reference evaluator, of operators that NumPy computes and of those with loops in Python."""
 _LOOPS = frozenset(
-    {"AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "Einsum", "GRU", "GridSample", "LSTM", "Loop", "LpPool", "MaxPool", "RNN"}
+    {
+        "AveragePool",
+        "BatchNormalization",
+        "Conv",
+        "ConvTranspose",
+        "Einsum",
+        "GRU",
+        "GridSample",
+        "LSTM",
+        "Loop",
+        "LpPool",
+        "MaxPool",
+        "RNN",
+    }
     | {"Resize", "RoiAlign", "Scan", "ScatterElements", "ScatterND", "TopK", "Unique"}
 )
 

@@ -1,7 +1,7 @@
 """What it costs to find a wrong operator in a large model: `python -m benchmarks.differences`, from the folder of the tests.
 
-A Llama with about 1,000 ONNX nodes exports with verification, once with right translations and once with one that is wrong at its last call.
-Each export has a process of its own.
+A Llama with about 1,000 ONNX nodes exports with verification, once with right translations, and once with one that is wrong at its last
+call. Each export has a process of its own.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+
+import click
 
 _PROGRAM = """
 import json, pathlib, re, sys, time
@@ -52,7 +54,7 @@ print(json.dumps({
 
 
 def measure(layers: int, kind: str) -> dict[str, object]:
-    """One export: ONNX nodes, seconds of the verification, the peak in MB above the process with the model, the model in MB, what was found."""
+    """One export: ONNX nodes, seconds of the verification, peak in MB above the process with the model, the model in MB, what was found."""
     shown = subprocess.run([sys.executable, "-c", _PROGRAM, str(layers), kind], stdout=subprocess.PIPE, check=True, text=True).stdout
     return dict(json.loads(shown.splitlines()[-1]))
 
@@ -61,11 +63,11 @@ def main(layers: int) -> None:
     """Prints the cost of both exports, and their ratio."""
     right, wrong = (measure(layers, kind) for kind in ("right", "wrong"))
     for name, each in (("right", right), ("wrong", wrong)):
-        print(f"{name}: verification {each['seconds']:.2f} s, peak {each['peak']:.0f} MB above the model of {each['model']:.0f} MB")
-    print(f"{right['nodes']} ONNX nodes; found: {wrong['found']}")
+        click.echo(f"{name}: verification {each['seconds']:.2f} s, peak {each['peak']:.0f} MB above the model of {each['model']:.0f} MB")
+    click.echo(f"{right['nodes']} ONNX nodes; found: {wrong['found']}")
     once, twice = float(str(right["seconds"])), float(str(wrong["seconds"]))
-    print(f"the search takes {(twice - once) / once:.1f} verifications (target: less than 10)")
+    click.echo(f"the search takes {(twice - once) / once:.1f} verifications (target: less than 10)")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 40)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 19)

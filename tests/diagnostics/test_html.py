@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import html.parser
 import json
+import logging
 import pathlib
 import re
 import subprocess
@@ -18,7 +19,22 @@ from logs import HOSTILE, SOURCE, context, exported, failed, hostile
 from markdown_it import MarkdownIt
 from readers import node, viewer
 
-from onnxplain.diagnostics import Confidence, Edit, ExportFailed, Fix, Location, Log, Region, job_summary, read_logs, sarif, to_html
+from onnxplain.diagnostics import (
+    DIFFERENCES,
+    Confidence,
+    Difference,
+    Edit,
+    ExportFailed,
+    Fix,
+    Location,
+    Log,
+    Region,
+    differences_text,
+    job_summary,
+    read_logs,
+    sarif,
+    to_html,
+)
 from onnxplain.rules import DataDependentBranch, TrainingMode, UnsupportedOperator
 
 BREAKOUT = "</script><script>document.title='broken'</script><!-- <img src=x onerror=\"document.title='broken'\"> ' \" & \u2028 \u202e"
@@ -261,3 +277,26 @@ def test_no_text_of_a_log_becomes_markup_of_a_summary(source: str) -> None:
     assert not {token.type for token in tokens} & {"link_open", "image"}
     assert "\u202e" not in summary
     assert sum(token.type == "tr_open" for token in tokens) == 2 + 3 + 4
+
+
+def test_the_differences_along_a_model_are_a_curve_and_a_table(here: pathlib.Path) -> None:
+    rows = [
+        Difference(f"n{index}", "aten::add", f"layers.{index // 60}.part", 7, 1e-7 if index < 120 else 1e-2, 0.0, 1e-4)
+        for index in range(180)
+    ]
+    rows[120] = dataclasses.replace(rows[120], own=1e-2, rule="OXP6008")
+    made = context()
+    made.attach(
+        DIFFERENCES, lambda: differences_text([*rows, Difference("x", "aten::sin", BREAKOUT, 0, float("inf"), 0.0, 1e-4)]), logging.ERROR
+    )
+    log = here / "log.sarif"
+    sarif.write(made.log(), log)
+    (found,) = (model["differences"] for model in content(to_html(read_logs([log])))["models"])
+    assert len(found["points"]) <= 120
+    assert [(height, told) for height, _, told in found["points"] if told] == [(-2.0, "OXP6008 aten::add, line 7")]
+    assert [height for height, *_ in found["points"]][-1] == -1.0, "one power above the largest that is finite"
+    assert [row[1:] for row in found["layers"][:3]] == [
+        ["60", "1e-07", "0", "0.0001", ""],
+        ["60", "1e-07", "0", "0.0001", ""],
+        ["60", "0.01", "0.01", "0.0001", "OXP6008"],
+    ]

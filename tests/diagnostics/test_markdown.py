@@ -41,7 +41,9 @@ def test_what_comes_from_a_model_is_text_only(source: str) -> None:
     assert set(re.findall(r"</?\w+", html)) == {"<details", "</details", "<summary", "</summary"}
     assert not {token.type for token in tokens} & {"link_open", "image"}
     assert "alert(1)" not in html
-    (picture,) = [token.content for token in tokens if token.type == "fence" and token.info == "mermaid"]
+    picture, chart = (token.content for token in tokens if token.type == "fence" and token.info == "mermaid")
+    axes = r'    x-axis "[a-z ,]+" 1 --> 2\n    y-axis "[a-z0-9 ,]+" -9 --> 1\n'
+    assert re.fullmatch(rf"xychart-beta\n{axes}(    line \[[-.\d, ]+\]\n?){{2}}", chart)
     first, node, other, edge, style = picture.splitlines()
     label = r"""\["([A-Za-z0-9_ .,()\[\]=]|#\d+;|<br>)+"\]"""
     assert re.fullmatch(rf"    n0{label}:::blamed", node)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -288,11 +288,11 @@ def test_only_a_difference_costs_more_and_less_than_ten_verifications(monkeypatc
 
 
 @pytest.fixture
-def rows(load: Load) -> Iterator[list[list[str]]]:
+def rows(load: Load) -> list[list[str]]:
     table = {aten.gelu.default: wrong_where(lambda shape: shape[-1] == 40, op.Gelu)}
     log = verified(load(BERT).Bert().eval(), TOKENS, table)
     (text,) = (each.text for each in log.attachments if each.name == "differences.csv")
-    yield [line.split(",") for line in text.splitlines()]
+    return [line.split(",") for line in text.splitlines()]
 
 
 def test_the_differences_along_the_model(rows: list[list[str]]) -> None:
