@@ -17,6 +17,9 @@ from .standard import by_reference, in_double
 _HALF_MAX = torch.finfo(torch.float16).max
 _SAME_IN_DOUBLE = 1e-6
 """How far two computations in float64 may be apart: the weights and constants of both may have been rounded to float32."""
+_NO_STANDARD = (
+    "ONNX's reference evaluator cannot compute these operators, or not in time: a fault of ONNX Runtime's kernel would look the same."
+)
 _PRECISION = {torch.float64: 53, torch.float32: 24, torch.float16: 11, torch.bfloat16: 8}
 
 
@@ -89,10 +92,14 @@ def cause_of(scene: Scene) -> Answer:
     wide = None if scene.part is None else _formula_in_double(scene, scene.part)
     if _is_overflow(scene, wide):
         return Answer(Cause.OVERFLOW)
-    return _of_runtime(scene) or _of_translation(scene, wide)
+    standard = None if scene.part is None else by_reference(scene.part, scene.model, scene.values)
+    if (answer := _of_runtime(scene, standard)) is not None:
+        return answer
+    answer = _of_translation(scene, wide)
+    return answer if standard is not None else dataclasses.replace(answer, shown=(*answer.shown, _NO_STANDARD))
 
 
-def _of_runtime(scene: Scene) -> Answer | None:
+def _of_runtime(scene: Scene, standard: Sequence[torch.Tensor] | None) -> Answer | None:
     """The answer, if ONNX Runtime is to blame: other runs of the same ONNX operators give PyTorch's result."""
     if scene.part is None:
         return None
@@ -102,7 +109,6 @@ def _of_runtime(scene: Scene) -> Answer | None:
         return None
     if scene.is_same(plain):
         return Answer(Cause.OPTIMIZER, shown=("With ONNX Runtime's graph optimizations disabled, the result is PyTorch's.",))
-    standard = by_reference(scene.part, scene.model, scene.values)
     if standard is None or not scene.is_same(standard[0]):
         return None
     shown = "ONNX's reference evaluator gives PyTorch's result; ONNX Runtime differs with its graph optimizations and without them."

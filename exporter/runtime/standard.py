@@ -69,7 +69,8 @@ def in_double(part: Part, model: ir.Model, values: Mapping[ir.Value, torch.Tenso
                 value.const_value = ir.tensor(value.const_value.numpy().astype(np.float64), name=value.name)
                 value.dtype = ir.DataType.DOUBLE
         for value, given in zip(wide.graph.inputs, inputs, strict=True):
-            value.dtype = ir.DataType.DOUBLE if given.dtype is torch.float64 else value.dtype
+            if given.dtype is torch.float64:
+                value.dtype = ir.DataType.DOUBLE
         inner = [value for node in wide.graph for value in node.outputs if value not in wide.graph.outputs and value.name]
         wide.graph.outputs[:0] = inner
         return run_reference(ir.to_proto(wide), inputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import operator
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -166,7 +166,7 @@ class Walk(torch.fx.Interpreter):
         self._blind |= {node} & {node for each in inputs if each in self._blind}
         if not is_a(result, torch.Tensor):
             with self._values(self._others):
-                self._calls[node] = Call(node.target, *self.fetch_args_kwargs_from_env(node))
+                self._calls[node] = Call(_function(node), *self.fetch_args_kwargs_from_env(node))
             self._apart[node] = self._before(node)
             if (elements := equal_elements.chosen_from(node)) is not None:
                 self._kept |= {elements: self._value_of(elements), node: self._value_of(node, result)}
@@ -195,7 +195,7 @@ class Walk(torch.fx.Interpreter):
             return
         with contextlib.suppress(Exception), self._values(self._exact):
             args, kwargs = self.fetch_args_kwargs_from_env(node)
-            self._exact[node] = node.target(*widened(args), **widened(kwargs))
+            self._exact[node] = _function(node)(*widened(args), **widened(kwargs))
 
     @contextlib.contextmanager
     def _values(self, others: Mapping[torch.fx.Node, Any]) -> Iterator[None]:
@@ -278,7 +278,7 @@ class Walk(torch.fx.Interpreter):
             found = self._calls.get(source) if isinstance(source, torch.fx.Node) else None
             return None if found is None or not isinstance(index, int) else dataclasses.replace(found, index=index)
         with self._values(self._others):
-            return Call(node.target, *self.fetch_args_kwargs_from_env(node))
+            return Call(_function(node), *self.fetch_args_kwargs_from_env(node))
 
     def _before(self, node: torch.fx.Node) -> float:
         return max((self._apart.get(each, 0.0) for each in node.all_input_nodes), default=0.0)
@@ -319,6 +319,11 @@ def operator_name(node: torch.fx.Node) -> str:
     """The operator that computes a node, such as `aten::gelu`."""
     source = node.args[0] if node.target is operator.getitem and isinstance(node.args[0], torch.fx.Node) else node
     return qualified_name(source.target) if isinstance(source.target, OpOverload) else str(source.target)
+
+
+def _function(node: torch.fx.Node) -> Callable[..., Any]:
+    assert callable(node.target)
+    return node.target
 
 
 def _upstream(node: torch.fx.Node) -> set[torch.fx.Node]:
