@@ -17,9 +17,7 @@ from .comparison import compare
 from .parts import tensor_of
 
 _ELEMENTS = 200
-"""The most elements of all inputs whose numbers the script has. Otherwise they are random, if these show the difference as well."""
-_SMALL = 8
-"""The most elements of a float tensor, such as a constant, whose numbers the script always has."""
+"""The most elements of all inputs whose numbers the script has if random numbers do not show the difference."""
 _TEXT = 20_000
 """The most characters of the ONNX nodes."""
 _DTYPES = frozenset(
@@ -51,12 +49,17 @@ def script(scene: Scene, call: Call | None) -> str:
     tensors = [*inputs, *(each for each in call.tensors() if _place(each, inputs) is None)]
     if any(each.dtype not in _DTYPES for each in (*tensors, scene.got)):
         return ""
-    few = sum(each.numel() for each in tensors) <= _ELEMENTS
-    variables = [_given(f"x{index}", each) if few else _random(f"x{index}", each) for index, each in enumerate(tensors)]
-    text, expression = _nodes(scene, inputs), call.text([variables[_place(each, tensors) or 0].name for each in call.tensors()])
-    if not text or not expression or not (few or _shows(scene, call, tensors, variables)):
+    count = len(part.inputs)
+    # NOTE: the numbers are the user's data. Those of the translation, such as axes, are not.
+    made = [_random(f"x{index}", each, is_input=not count <= index < len(inputs)) for index, each in enumerate(tensors)]
+    if not _shows(scene, call, tensors, made):
+        if sum(each.numel() for each in tensors) > _ELEMENTS:
+            return ""
+        made = [_given(f"x{index}", each) for index, each in enumerate(tensors)]
+    text, expression = _nodes(scene, inputs), call.text([made[_place(each, tensors) or 0].name for each in call.tensors()])
+    if not text or not expression:
         return ""
-    feeds = ", ".join(f'"{each.name}": {each.name}.numpy()' for each in variables[: len(inputs)])
+    feeds = ", ".join(f'"{each.name}": {each.name}.numpy()' for each in made[: len(inputs)])
     return "\n".join(
         [
             "import onnx.parser",
@@ -64,8 +67,8 @@ def script(scene: Scene, call: Call | None) -> str:
             "import onnxruntime",
             "import torch",
             "",
-            *([] if few else ["torch.manual_seed(0)"]),
-            *(f"{each.name} = {each.code}" for each in variables),
+            "torch.manual_seed(0)",
+            *(f"{each.name} = {each.code}" for each in made),
             "model = onnx.parser.parse_model(",
             *(f"    {line + chr(10)!r}" for line in text.splitlines()),
             ")",
@@ -113,10 +116,12 @@ def _given(name: str, tensor: torch.Tensor) -> _Variable:
     return _Variable(name, shaped if tensor.numel() else f"torch.zeros({list(tensor.shape)}, dtype={tensor.dtype})", lambda: tensor)
 
 
-def _random(name: str, tensor: torch.Tensor) -> _Variable:
-    """Random numbers in the range of those of `tensor`; the same numbers for few, such as sizes and constants."""
+def _random(name: str, tensor: torch.Tensor, *, is_input: bool) -> _Variable:
+    """Random numbers in the range of those of `tensor`; the same numbers for a few of the translation."""
     shape, dtype = list(tensor.shape), tensor.dtype
-    if tensor.numel() <= (_SMALL if tensor.is_floating_point() else _ELEMENTS):
+    if not is_input and tensor.numel() <= (1 if dtype.is_floating_point else _ELEMENTS):
+        return _given(name, tensor)
+    if not tensor.numel():
         return _given(name, tensor)
     if dtype is torch.bool:
         return _Variable(name, f"torch.rand({shape}) > 0.5", lambda: torch.rand(shape) > 0.5)

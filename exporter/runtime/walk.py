@@ -193,6 +193,7 @@ class Walk(torch.fx.Interpreter):
         """The node's result in float64, from the results of those before it in float64."""
         if any(each.op == "call_function" and each not in self._exact for each in node.all_input_nodes):
             return
+        # NOTE: operators refuse float64 with any exception.
         with contextlib.suppress(Exception), self._values(self._exact):
             args, kwargs = self.fetch_args_kwargs_from_env(node)
             self._exact[node] = _function(node)(*widened(args), **widened(kwargs))
