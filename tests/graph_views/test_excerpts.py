@@ -13,7 +13,7 @@ import onnxplain
 from onnxplain import graph_views
 from onnxplain.diagnostics import Graph, Rule
 from onnxplain.request import DimNames
-from onnxplain.rules import OutputsDiffer, TranslationFailed, UnsupportedOperator, UnsupportedOverload
+from onnxplain.rules import TranslationFailed, TranslationWrong, UnsupportedOperator, UnsupportedOverload
 
 UNNAMED = DimNames()
 
@@ -86,7 +86,7 @@ def test_several_results_and_dynamic_dims() -> None:
     assert values[node.name] == ", ".join([f"float32[1, {size}]"] * 3 + ["..."])
 
 
-@pytest.mark.parametrize("rule", [UnsupportedOperator, UnsupportedOverload, TranslationFailed, OutputsDiffer])
+@pytest.mark.parametrize("rule", [UnsupportedOperator, UnsupportedOverload, TranslationFailed, TranslationWrong])
 def test_findings_on_a_node_have_a_picture(rule: type[Rule], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "program.py"
