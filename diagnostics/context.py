@@ -9,7 +9,7 @@ import logging
 import pathlib
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from .code_flow import GRAPHS, GraphText, Step
@@ -55,6 +55,18 @@ class StageFailed(Exception):
     def __init__(self, cause: BaseException | None) -> None:
         super().__init__()
         self.cause = cause
+
+
+@dataclasses.dataclass(frozen=True)
+class Mark:
+    """What a context had collected when it made this."""
+
+    findings: Mapping[tuple[object, ...], Diagnostic]
+    occurrences: Mapping[tuple[object, ...], Sequence[Location | None]]
+    events: int
+    stages: int
+    attachments: int
+    first_cause: BaseException | None
 
 
 class Watcher(Protocol):
@@ -245,6 +257,19 @@ class DiagnosticContext:
         """Attaches a text to the log, unless the log has one of that name. Calls `text` only if the verbosity includes `level`."""
         if level >= self.options.verbosity_level and all(each.name != name for each in self._attachments):
             self._attachments.append(Attachment(name, text()))
+
+    def mark(self) -> Mark:
+        """What was collected until now, to come back to after an attempt."""
+        occurrences = {key: tuple(places) for key, places in self._occurrences.items()}
+        counts = len(self._events), len(self._stages), len(self._attachments)
+        return Mark(dict(self._findings), occurrences, *counts, self._first_cause)
+
+    def back_to(self, mark: Mark) -> None:
+        """Forgets what was collected after `mark`, but for the graphs: those of the next attempt take their places."""
+        self._findings = dict(mark.findings)
+        self._occurrences = {key: list(places) for key, places in mark.occurrences.items()}
+        self._first_cause = mark.first_cause
+        del self._events[mark.events :], self._stages[mark.stages :], self._attachments[mark.attachments :]
 
     def graph(self, name: str, text: Callable[[], GraphText]) -> None:
         """Adds a graph, one of `GRAPHS`. The context calls `text` only for a log with a finding whose path leads through the graph."""

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import logging
+from collections.abc import Sequence
 
+import onnx_ir as ir
 import torch
 
-from onnxplain.diagnostics import DiagnosticContext, StageFailed, described_error
+from onnxplain.diagnostics import DiagnosticContext, ExportFailed, StageFailed, described_error
 
 from . import functions, graph_views, opset, passes
 from .build import build
 from .capture import capture
-from .dispatch import plan
+from .dispatch import Plan, plan
 from .memory import review
 from .optimize import optimize
 from .process import Budget, kept, without_collection
 from .program import ONNXProgram
 from .registry import OnnxRegistry
+from .repeats import Run, copy_blocks, find
 from .request import DimNames, Request, example_shapes, signature_of
 from .runtime import verify
 from .source import locations
-from .storage import Staging, open_destination, save, serialize, write
+from .storage import Staging, check, open_destination, save, serialize, write
 from .torch_internals import symbols
 
 
@@ -53,18 +57,9 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry, di
                 prepared = passes.run(context, captured.program, registry, dim_names)
             with context.stage("dispatch"):
                 planned = plan(context, prepared, registry)
-            with context.stage("build"):
-                model = build(context, planned, request, dim_names)
-                context.graph("onnx", lambda: graph_views.of_onnx("onnx", model))
-            if request.optimize:
-                with context.stage("optimize"):
-                    optimize(context, model)
-                    shapes = example_shapes(captured.program, request.args, request.kwargs, signature_of(request.model))
-                    review(context, model, shapes, rewrite=request.optimize == "memory")
-            with context.stage("serialize"):
-                opset.lower(context, model, request)
-                flat, model = model, functions.outline(context, model, request)
-                serialize(context, model, staging, request)
+                # NOTE: memory is a matter of the whole graph.
+                runs = () if request.optimize == "memory" else find(planned)
+            flat, model = _translated(context, planned, request, dim_names, staging, runs)
         verification = None
         if request.verify:
             with context.stage("verify"):
@@ -75,6 +70,50 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry, di
         with context.stage("save"):
             save(context, staging, request)
     return ONNXProgram(model, captured.program, context.log(), signature_of(request.model), verification)
+
+
+def _translated(
+    context: DiagnosticContext, planned: Plan, request: Request, dim_names: DimNames, staging: Staging, runs: Sequence[Run]
+) -> tuple[ir.Model, ir.Model]:
+    """The model without functions, and the model that was written. The operators of equal blocks are translated for a few of them."""
+    before = context.mark()
+    if runs:
+        # NOTE: a finding is about all operators that it applies to, and names each of them.
+        with contextlib.suppress(ExportFailed):
+            found = _written(context, planned, request, dim_names, staging, runs)
+            if found is not None:
+                return found
+        context.back_to(before)
+    found = _written(context, planned, request, dim_names, staging, ())
+    assert found is not None
+    return found
+
+
+def _written(
+    context: DiagnosticContext, planned: Plan, request: Request, dim_names: DimNames, staging: Staging, runs: Sequence[Run]
+) -> tuple[ir.Model, ir.Model] | None:
+    """The result of `_translated`; None if it has to be made without `runs`."""
+    left_out = {node: same for run in runs for node, same in run.left_out().items()}
+    with context.stage("build"):
+        built = build(context, planned, request, dim_names, left_out)
+        model = built.model
+        context.graph("onnx", lambda: graph_views.of_onnx("onnx", model))
+    if request.optimize:
+        with context.stage("optimize"):
+            optimize(context, model)
+            shapes = example_shapes(planned.prepared.program, request.args, request.kwargs, signature_of(request.model))
+            if review(context, model, shapes, rewrite=request.optimize == "memory") and runs:
+                return None
+    with context.stage("serialize"):
+        opset.lower(context, model, request)
+        check(context, model)
+        if runs and not copy_blocks(context, model, runs, built.values, built.origin):
+            return None
+        written = functions.outline(context, model, request)
+        if written is not model:
+            check(context, written)
+        serialize(context, written, staging, request)
+    return model, written
 
 
 def look_ahead(context: DiagnosticContext, program: torch.export.ExportedProgram, registry: OnnxRegistry, dim_names: DimNames) -> None:

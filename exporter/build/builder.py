@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 
 import onnx_ir as ir
+import torch
 
 from onnxplain.diagnostics import Confidence, DiagnosticContext, Fix
 from onnxplain.dispatch import Plan
@@ -14,19 +17,45 @@ from onnxplain.recording import Recorder, recording
 from onnxplain.request import DimNames, Request
 from onnxplain.rules import NameChanged
 
-from .inputs_and_weights import inputs_and_weights
+from .inputs_and_weights import Given, inputs_and_weights
 from .names import name_values, unused
 from .nodes import NodeBuilder
 from .outputs import graph_outputs
 from .value_types import ValueTypes
 
 
-def build(context: DiagnosticContext, plan: Plan, request: Request, dim_names: DimNames) -> ir.Model:
-    """Builds the model. Its values are named after the FX nodes, its initializers after the model's parameters and buffers."""
-    nodes = NodeBuilder(context, plan, Recorder(max(request.opset_version, BUILT)), ValueTypes(dim_names))
+@dataclasses.dataclass(frozen=True)
+class Built:
+    """A model, and what it takes to add the nodes that were left out.
+
+    Attributes:
+        model: The model.
+        values: The ONNX values for the weights and inputs of the program, also for weights that the model does not need.
+        origin: Makes the `metadata_props` of the ONNX nodes for an FX node.
+    """
+
+    model: ir.Model
+    values: Mapping[torch.fx.Node, ir.Value]
+    origin: Callable[[torch.fx.Node], dict[str, str]]
+
+
+def build(
+    context: DiagnosticContext, plan: Plan, request: Request, dim_names: DimNames, left_out: Mapping[torch.fx.Node, torch.fx.Node]
+) -> Built:
+    """Builds the model. Its values are named after the FX nodes, its initializers after the model's parameters and buffers.
+
+    Args:
+        context: The context.
+        plan: The program, and the translations of its operators.
+        request: The export.
+        dim_names: The names of dims.
+        left_out: FX nodes that the model does not get nodes for. Each is read as if it were another node, which comes before it.
+    """
+    nodes = NodeBuilder(context, plan, Recorder(max(request.opset_version, BUILT)), ValueTypes(dim_names), left_out)
     others = any(call.translation.origin != "onnxplain" for call in plan.calls.values())
     with recording(nodes.recorder, onnxscript=others):
-        graph = _graph(context, plan, request, nodes)
+        given = inputs_and_weights(context, plan, request, nodes.types)
+        graph = _graph(context, plan, request, nodes, given)
     if nodes.failed:
         raise context.stop()
     model = ir.Model(graph, ir_version=10, producer_name="onnxplain", producer_version=version("onnxplain"))
@@ -40,11 +69,10 @@ def build(context: DiagnosticContext, plan: Plan, request: Request, dim_names: D
         values = f"{len(graph.inputs)} inputs, {len(graph.outputs)} outputs, {len(graph.initializers)} initializers"
         text = f"{len(plan.calls)} operators became {made} ONNX nodes, with {values}"
         context.event(f"{text}, opset {model.opset_imports.get('')}.", logging.DEBUG)
-    return model
+    return Built(model, given.values, nodes.origins.of)
 
 
-def _graph(context: DiagnosticContext, plan: Plan, request: Request, nodes: NodeBuilder) -> ir.Graph:
-    given = inputs_and_weights(context, plan, request, nodes.types)
+def _graph(context: DiagnosticContext, plan: Plan, request: Request, nodes: NodeBuilder, given: Given) -> ir.Graph:
     nodes.values.update(given.values)
     made = nodes.of(plan.prepared.graph_module)
     outputs, copies = graph_outputs(context, plan, request, nodes)

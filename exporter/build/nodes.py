@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import onnx_ir as ir
@@ -33,28 +34,40 @@ class NodeBuilder:
         plan: The translation of each node.
         recorder: Records the ONNX nodes that translations make. It has to be active while nodes are built.
         types: Gives values their dtypes and shapes.
+        left_out: Nodes that are not translated. Each has the value of another one, which comes before it.
 
     Attributes:
         recorder: As above.
         types: As above.
         values: The ONNX value, or a list of them, or a Python value, for each FX node so far.
         failed: Whether a translation has failed.
+        origins: Records where the ONNX nodes come from.
     """
 
-    def __init__(self, context: DiagnosticContext, plan: Plan, recorder: Recorder, types: ValueTypes) -> None:
+    def __init__(
+        self,
+        context: DiagnosticContext,
+        plan: Plan,
+        recorder: Recorder,
+        types: ValueTypes,
+        left_out: Mapping[torch.fx.Node, torch.fx.Node] = MappingProxyType({}),
+    ) -> None:
         self.recorder = recorder
         self.types = types
         self.values: dict[torch.fx.Node, Any] = {}
         self.failed = False
+        self.origins = Origins(context.folder)
+        self._left_out = left_out
         self._context = context
         self._plan = plan
-        self._origins = Origins(context.folder)
 
     def of(self, module: torch.fx.GraphModule) -> list[ir.Node]:
         """The ONNX nodes for all FX nodes of a graph, whose placeholders have values already."""
         made: list[ir.Node] = []
         for node in module.graph.nodes:
-            if node.op == "get_attr":
+            if (same := self._left_out.get(node)) is not None:
+                self.values[node] = self.values[same]
+            elif node.op == "get_attr":
                 self.values[node] = self._attribute(node, getattr(module, node.target))
             elif is_output_selection(node) and isinstance(self.values[node.args[0]], list | tuple):
                 selected = self.values[node] = self.values[node.args[0]][node.args[1]]
@@ -65,7 +78,7 @@ class NodeBuilder:
                 taken = self.recorder.take()
                 self.values[node] = self._named_and_typed(node, outputs, taken)
                 taken += self.recorder.take()
-                self._origins.add(node, taken)
+                self.origins.add(node, taken)
                 self._note_function(node, taken)
                 made.extend(taken)
         return made
@@ -113,7 +126,7 @@ class NodeBuilder:
                 copied = Tensor(name=result.name if computed else f"{known.name}_out", type=known.type, shape=known.shape)
                 copies.append(ir.Node("", "Identity", [known], outputs=[copied]))
                 if isinstance(result, torch.fx.Node):
-                    self._origins.add(result, copies[-1:])
+                    self.origins.add(result, copies[-1:])
                 known = copied
             outputs.append(known)
         return outputs, copies
@@ -136,7 +149,7 @@ class NodeBuilder:
         results = translation(self, *self._arguments(node.args), **self._arguments(node.kwargs))
         for attribute in self.recorder.nodes[-1].attributes.values():
             if attribute.type is ir.AttributeType.GRAPH:
-                self._origins.add(node, attribute.as_graph())
+                self.origins.add(node, attribute.as_graph())
         return results
 
     def _note_function(self, node: torch.fx.Node, taken: Sequence[ir.Node]) -> None:

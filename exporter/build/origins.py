@@ -39,6 +39,15 @@ class Origins:
 
     def add(self, node: torch.fx.Node, made: Iterable[ir.Node]) -> None:
         """Records `node` as the origin of ONNX nodes."""
+        entries = self.of(node)
+        for each in made:
+            # NOTE: the nodes in a graph of control flow already have their origins.
+            if locations.FX_NODE not in each.meta:
+                each.meta[locations.FX_NODE] = node
+                each.metadata_props.update(entries)
+
+    def of(self, node: torch.fx.Node) -> dict[str, str]:
+        """What `metadata_props` of an ONNX node tell of `node`."""
         facts = {"fx_node": node.name, "operator": qualified_name(node.target)}
         called = node.meta.get("original_aten")
         if isinstance(called, OpOverload) and called is not node.target:
@@ -48,12 +57,7 @@ class Origins:
         if place is not None:
             facts["source"] = f"{self._path(place.file)}:{place.line}" if place.file else ""
             facts["module"] = place.module
-        entries = {f"{_PREFIX}.{key}": text for key, text in facts.items() if text} | self._as_torch_onnx(node, evidence)
-        for each in made:
-            # NOTE: the nodes in a graph of control flow already have their origins.
-            if locations.FX_NODE not in each.meta:
-                each.meta[locations.FX_NODE] = node
-                each.metadata_props.update(entries)
+        return {f"{_PREFIX}.{key}": text for key, text in facts.items() if text} | self._as_torch_onnx(node, evidence)
 
     def _as_torch_onnx(self, node: torch.fx.Node, evidence: Evidence) -> dict[str, str]:
         """What torch.onnx writes: the modules that are called, with their classes, and Python's stack without the frames of torch."""

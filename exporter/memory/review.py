@@ -24,7 +24,7 @@ _FLOOR = 64 * 2**20
 _REWRITE = Fix("Let the export compute it in chunks.", Confidence.SAFE, snippet='onnxplain.export(..., optimize="memory")')
 
 
-def review(context: DiagnosticContext, model: ir.Model, shapes: Sequence[Sequence[int]], *, rewrite: bool) -> None:
+def review(context: DiagnosticContext, model: ir.Model, shapes: Sequence[Sequence[int]], *, rewrite: bool) -> bool:
     """Looks for tensors that broadcasting makes large and that a reduction soon collapses.
 
     Args:
@@ -33,12 +33,15 @@ def review(context: DiagnosticContext, model: ir.Model, shapes: Sequence[Sequenc
         model: The model. It changes only with `rewrite`.
         shapes: The shapes of the example inputs, in the order of the graph's inputs.
         rewrite: Whether to compute these tensors in chunks, and with them those that dynamic dims may make as large.
+
+    Returns:
+        Whether there are large tensors that a reduction collapses, which may dominate or not.
     """
     names = (value.name or "" for value in model.graph.inputs)
     sizes = bound(model, dict(zip(names, shapes, strict=False)))
     found = [each for each in collapses(model.graph, sizes) if each.size >= _FLOOR or (rewrite and _is_dynamic(each))]
     if not found:
-        return
+        return False
     dominating = [each for each in _dominating(model, sizes, found) if each.size >= _FLOOR]
     if rewrite:
         chosen = [each for each in found if each in dominating or _is_dynamic(each)]
@@ -48,6 +51,7 @@ def review(context: DiagnosticContext, model: ir.Model, shapes: Sequence[Sequenc
         notes = [f"It grows with {growth}."] if growth else []
         rule = BroadcastCollapsed(shape=_shape(each), size=readable(each.size), peak=peak, reduction=each.reduction.op_type)
         context.report(rule, at=_place(each), notes=notes, fixes=[] if rewrite else [_REWRITE])
+    return True
 
 
 def _dominating(model: ir.Model, sizes: Mapping[str, int], found: Sequence[Collapse]) -> Sequence[Collapse]:

@@ -34,40 +34,14 @@ def batch_norm_into_conv(model: ir.Model) -> None:
         tensors = [value.const_value if value is not None else None for value in (*conv.inputs[1:], *node.inputs[1:])]
         known = [tensor for tensor in tensors if isinstance(tensor, weights.Weight | weights.Computed)]
         if len(known) == len(tensors) and conv.inputs[1] is not None and len(conv.inputs[1].uses()) == 1:
-            _merge(model.graph, conv, node, known)
+            _merge(model.graph, conv, node)
 
 
-def _merge(graph: ir.Graph, conv: ir.Node, norm: ir.Node, tensors: list[weights.Weight | weights.Computed]) -> None:
-    kernel, *bias = tensors[: len(conv.inputs) - 1]
-    scale, shift, mean, variance = tensors[-4:]
+def _merge(graph: ir.Graph, conv: ir.Node, norm: ir.Node) -> None:
     epsilon = norm.attributes["epsilon"].as_float() if "epsilon" in norm.attributes else 1e-5
-    axis = _CHANNEL_AXIS[conv.op_type]
-
-    # NOTE: the weights are computed on the CPU, where they are written: a device may have no memory left beside the model.
-    def factor() -> torch.Tensor:
-        return scale.raw.cpu() / torch.sqrt(variance.raw.cpu() + epsilon)
-
-    def scaled(rows: int) -> Iterator[torch.Tensor]:
-        weight = kernel.raw
-        along = factor().reshape([-1 if each == axis else 1 for each in range(weight.ndim)])
-        for start in range(0, len(weight), rows):
-            by = along[start : start + rows] if axis == 0 else along
-            yield weight[start : start + rows].cpu() * by
-
-    def all_scaled() -> torch.Tensor:
-        return next(scaled(len(kernel.raw)))
-
-    def shifted() -> torch.Tensor:
-        return shift.raw.cpu() + factor() * ((bias[0].raw.cpu() if bias else 0) - mean.raw.cpu())
-
     values = (*conv.inputs[1:], *norm.inputs[1:])
     inputs = [conv.inputs[0]]
-    bias_name = f"{str(kernel.name).removesuffix('weight')}bias"
-    for compute, by_rows, name, like, operators in (
-        (all_scaled, scaled, kernel.name, kernel, functools.partial(_scaled, values, epsilon, axis)),
-        (shifted, None, bias_name, shift, functools.partial(_shifted, values, epsilon)),
-    ):
-        made = weights.Computed(compute, like.like, tensors, f"{name}.normalized", operators, by_rows)
+    for made in (_kernel(epsilon, _CHANNEL_AXIS[conv.op_type], values), _bias(epsilon, values)):
         value = ir.Value(name=made.name, shape=ir.Shape(made.shape.numpy()), type=ir.TensorType(made.dtype), const_value=made)
         graph.register_initializer(value)
         inputs.append(value)
@@ -89,6 +63,53 @@ def _merge(graph: ir.Graph, conv: ir.Node, norm: ir.Node, tensors: list[weights.
             graph.outputs[index] = merged.outputs[0]
     ir.convenience.replace_all_uses_with(result, merged.outputs[0])
     graph.remove([norm, conv], safe=True)
+
+
+def _tensors(values: Sequence[ir.Value | None]) -> list[weights.Weight | weights.Computed]:
+    """The kernel, the bias if there is one, scale, shift, mean and variance."""
+    tensors = [None if value is None else value.const_value for value in values]
+    return [tensor for tensor in tensors if isinstance(tensor, weights.Weight | weights.Computed)]
+
+
+def _kernel(epsilon: float, axis: int, values: Sequence[ir.Value | None]) -> weights.Computed:
+    """The kernel of the convolution, scaled."""
+    tensors = _tensors(values)
+    kernel = tensors[0]
+    scale, _shift, _mean, variance = tensors[-4:]
+
+    def scaled(rows: int) -> Iterator[torch.Tensor]:
+        weight = kernel.raw
+        along = _factors(scale, variance, epsilon).reshape([-1 if each == axis else 1 for each in range(weight.ndim)])
+        for start in range(0, len(weight), rows):
+            by = along[start : start + rows] if axis == 0 else along
+            yield weight[start : start + rows].cpu() * by
+
+    def all_scaled() -> torch.Tensor:
+        return next(scaled(len(kernel.raw)))
+
+    formula = weights.Formula(("scaled", epsilon, axis), values, functools.partial(_kernel, epsilon, axis))
+    operators = functools.partial(_scaled, values, epsilon, axis)
+    return weights.Computed(all_scaled, kernel.like, tensors, f"{kernel.name}.normalized", operators, scaled, formula=formula)
+
+
+def _bias(epsilon: float, values: Sequence[ir.Value | None]) -> weights.Computed:
+    """The bias of the convolution, scaled and shifted."""
+    tensors = _tensors(values)
+    kernel, *bias = tensors[:-4]
+    scale, shift, mean, variance = tensors[-4:]
+
+    def shifted() -> torch.Tensor:
+        factor = _factors(scale, variance, epsilon)
+        return shift.raw.cpu() + factor * ((bias[0].raw.cpu() if bias else 0) - mean.raw.cpu())
+
+    name = f"{str(kernel.name).removesuffix('weight')}bias.normalized"
+    formula = weights.Formula(("shifted", epsilon), values, functools.partial(_bias, epsilon))
+    return weights.Computed(shifted, shift.like, tensors, name, functools.partial(_shifted, values, epsilon), formula=formula)
+
+
+def _factors(scale: weights.Weight | weights.Computed, variance: weights.Weight | weights.Computed, epsilon: float) -> torch.Tensor:
+    # NOTE: the weights are computed on the CPU, where they are written: a device may have no memory left beside the model.
+    return scale.raw.cpu() / torch.sqrt(variance.raw.cpu() + epsilon)
 
 
 def _factor(values: Sequence[ir.Value | None], epsilon: float) -> list[ir.Node]:

@@ -102,19 +102,33 @@ def _vector(number: int) -> ir.Value:
 def _computed(op_type: str, inputs: Sequence[ir.Value | None], attributes: Sequence[ir.Attr]) -> weights.Computed | None:
     """The weight that an operator computes; None if torch cannot compute it."""
     tensors = [value.const_value for value in inputs if value is not None]
-    sources = [tensor for tensor in tensors if isinstance(tensor, _KINDS)]
     apply = functools.partial(_OPERATORS[op_type], {each.name: each.value for each in attributes})
     try:
         like = apply(*(tensor.like if isinstance(tensor, _KINDS) else _constant(tensor) for tensor in tensors))
     except (RuntimeError, IndexError, TypeError):
         # NOTE: torch has no equivalent, for example for a negative step or without axes. The node stays in the graph.
         return None
+    return _of_values(op_type, attributes, apply, like.to("meta"), inputs)
+
+
+def _of_values(
+    op_type: str,
+    attributes: Sequence[ir.Attr],
+    apply: Callable[..., torch.Tensor],
+    like: torch.Tensor,
+    inputs: Sequence[ir.Value | None],
+) -> weights.Computed:
+    """The weight that an operator computes from `inputs`. It has the dtype and the shape of `like`."""
+    tensors = [value.const_value for value in inputs if value is not None]
+    sources = [tensor for tensor in tensors if isinstance(tensor, _KINDS)]
 
     def compute() -> torch.Tensor:
         return apply(*(tensor.raw if isinstance(tensor, _KINDS) else _constant(tensor) for tensor in tensors))
 
     operators = functools.partial(_new_node, op_type, inputs, attributes)
-    return weights.Computed(compute, like.to("meta"), sources, f"{sources[0].name}.{op_type.lower()}", operators)
+    key = op_type, *((each.name, str(each.value)) for each in attributes)
+    formula = weights.Formula(key, inputs, functools.partial(_of_values, op_type, attributes, apply, like))
+    return weights.Computed(compute, like, sources, f"{sources[0].name}.{op_type.lower()}", operators, formula=formula)
 
 
 def _new_node(name: str, inputs: Sequence[ir.Value | None], attributes: Sequence[ir.Attr]) -> list[ir.Node]:

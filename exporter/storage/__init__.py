@@ -4,7 +4,7 @@
 and `staging` moves it to its place.
 """
 
-from .export_stages import open_destination, save, serialize
+from .export_stages import check, open_destination, save, serialize
 from .model_file import write
 from .paths import checked_folder, checked_path, current_folder_exists, data_file, not_written
 from .program_saving import save_program
@@ -12,6 +12,7 @@ from .staging import Staging
 
 __all__ = [
     "Staging",
+    "check",
     "checked_folder",
     "checked_path",
     "current_folder_exists",

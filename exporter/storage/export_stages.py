@@ -31,8 +31,7 @@ def open_destination(context: DiagnosticContext, staging: Staging, request: Requ
 
 
 def serialize(context: DiagnosticContext, model: ir.Model, staging: Staging, request: Request) -> None:
-    """Checks the model and writes it to the folder of `staging`."""
-    _check(context, model)
+    """Writes the model to the folder of `staging`."""
     size = weights.total_bytes(model)
     if request.export_params and request.external_data is False and size > weights.PROTOBUF_LIMIT:
         outside = Fix("Write the weights to a separate file beside the model.", Confidence.SAFE, snippet="external_data=True")
@@ -75,7 +74,7 @@ def save(context: DiagnosticContext, staging: Staging, request: Request) -> None
         raise _write_failed(context, request, error) from error
 
 
-def _check(context: DiagnosticContext, model: ir.Model) -> None:
+def check(context: DiagnosticContext, model: ir.Model) -> None:
     """Runs the ONNX checker with shape inference, without the data of large weights."""
     large = [value for value in weights.of(model) if weights.size_of(value) > _SMALL or not weights.has_data(value)]
     with weights.set_aside(model, large, as_inputs=True):

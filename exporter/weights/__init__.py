@@ -1,5 +1,6 @@
 """The weights of an ONNX model: which initializers they are, where their data is, and how a state dict or a checkpoint gives them data."""
 
+from .formulas import Formula
 from .initializers import (
     PROTOBUF_LIMIT,
     check_data,
@@ -20,6 +21,7 @@ from .tensors import Computed, Weight, as_real, is_stored
 __all__ = [
     "PROTOBUF_LIMIT",
     "Computed",
+    "Formula",
     "Weight",
     "apply",
     "as_real",

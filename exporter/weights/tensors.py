@@ -11,6 +11,7 @@ from onnx_ir.tensor_adapters import TorchTensor
 
 from onnxplain.torch_internals.fake_tensors import has_no_data
 
+from .formulas import Formula
 from .stored import Stored
 
 _BLOCK = 2**20
@@ -86,6 +87,7 @@ class Computed(TorchTensor):
         name: The name.
         operators: Makes the ONNX operators that would compute it from values of the model, in order. The last output is the weight.
         by_rows: Computes the data in blocks of so many rows, for a weight that need not be whole in memory to be written.
+        formula: How it is computed.
     """
 
     def __init__(
@@ -96,8 +98,11 @@ class Computed(TorchTensor):
         name: str,
         operators: Callable[[], Sequence[ir.Node]],
         by_rows: Callable[[int], Iterable[torch.Tensor]] | None = None,
+        *,
+        formula: Formula,
     ) -> None:
         super().__init__(like, name=name)
+        self.formula = formula
         self.compute = compute
         self.sources = tuple(sources)
         self.operators = operators

@@ -1,0 +1,105 @@
+"""Keys that are equal for operators, weights and inputs that become the same in ONNX."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch.export.graph_signature import InputKind, InputSpec
+
+from onnxplain.dispatch import Plan
+from onnxplain.recording import LIMIT
+from onnxplain.torch_internals.fake_tensors import has_no_data
+from onnxplain.torch_internals.symbolic_expressions import expression_of
+
+_NODE = object()
+"""Stands for a node among the arguments of a node."""
+
+_EXACT = (bool, int, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
+
+
+class Keys:
+    """Makes the keys of a program.
+
+    Args:
+        plan: The program, and the translations of its operators.
+
+    Attributes:
+        given: The keys of the weights and inputs.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._calls = plan.calls
+        program = plan.prepared.program
+        placeholders = [node for node in plan.prepared.graph_module.graph.nodes if node.op == "placeholder"]
+        specs = dict(zip(placeholders, program.graph_signature.input_specs, strict=True))
+        tensors = {node: _tensor(program, spec) for node, spec in specs.items()}
+        names = collections.Counter(id(each) for each in tensors.values() if each is not None)
+        self.given: Mapping[torch.fx.Node, object] = {
+            # NOTE: a tied weight is one initializer for several inputs of the graph.
+            node: object() if names[id(tensors[node])] > 1 else (spec.kind, _value(node.meta.get("val")), _data(spec, tensors[node]))
+            for node, spec in specs.items()
+        }
+
+    def of(self, node: torch.fx.Node) -> tuple[object, list[torch.fx.Node]]:
+        """The key of an operator, and the nodes among its arguments, in order. They do not belong to the key."""
+        arguments: list[torch.fx.Node] = []
+        call = self._calls.get(node)
+        # NOTE: a translation of the user may do something else each time. Graphs, and constants that passes made, are attributes.
+        if node.op == "get_attr" or (call is not None and call.translation.origin == "user"):
+            return object(), [*node.all_input_nodes]
+        translation = None if call is None else call.translation.function
+        key = (node.target, translation, _structure(node.args, arguments), _structure(node.kwargs, arguments), _value(node.meta.get("val")))
+        return key, arguments
+
+
+def _structure(argument: Any, nodes: list[torch.fx.Node]) -> object:
+    """A key for an argument; the nodes in it are appended to `nodes`."""
+    if isinstance(argument, torch.fx.Node):
+        nodes.append(argument)
+        return _NODE
+    if isinstance(argument, tuple | list):
+        return (list if isinstance(argument, list) else tuple, *(_structure(each, nodes) for each in argument))
+    if isinstance(argument, dict):
+        return (dict, *((name, _structure(each, nodes)) for name, each in argument.items()))
+    if isinstance(argument, _EXACT):
+        return type(argument), argument
+    # NOTE: 0.0 equals -0.0, and NaN nothing.
+    return type(argument), repr(argument) if isinstance(argument, float | complex) else object()
+
+
+def _value(value: Any) -> object:
+    """A key for the dtype and the shape of a fake value."""
+    if isinstance(value, torch.Tensor):
+        return value.dtype, value.layout, tuple(map(_size, value.shape))
+    if isinstance(value, list | tuple):
+        return (type(value), *map(_value, value))
+    if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
+        return type(value), expression_of(value)
+    return type(value), repr(value)
+
+
+def _size(size: int | torch.SymInt) -> object:
+    return size if isinstance(size, int) else expression_of(size)
+
+
+def _tensor(program: torch.export.ExportedProgram, spec: InputSpec) -> torch.Tensor | None:
+    """The weight that an input of the graph stands for."""
+    if spec.kind not in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR) or spec.target is None:
+        return None
+    found = program.state_dict.get(spec.target)
+    return program.constants[spec.target] if found is None else found
+
+
+def _data(spec: InputSpec, tensor: torch.Tensor | None) -> object:
+    """The data of a weight that translations compute with."""
+    if tensor is None:
+        return None
+    fixed = spec.kind is InputKind.CONSTANT_TENSOR or (spec.kind is InputKind.BUFFER and not spec.persistent)
+    # NOTE: a quantization reads the limits of its integers.
+    limit = tensor.numel() == 1 and not tensor.is_floating_point()
+    if not (fixed or limit) or tensor.numel() > LIMIT or has_no_data(tensor):
+        return fixed
+    return fixed, repr(tensor.tolist())
