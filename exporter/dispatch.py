@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import inspect
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import onnx_ir as ir
@@ -45,13 +45,20 @@ class Plan:
     calls: Mapping[torch.fx.Node, Call]
 
 
-def plan(context: DiagnosticContext, prepared: Prepared, registry: OnnxRegistry) -> Plan:
-    """Finds the translation of every operator in all graphs of the program. Ends the stage if one has none."""
+def plan(context: DiagnosticContext, prepared: Prepared, registry: OnnxRegistry, left_out: Collection[torch.fx.Node] = frozenset()) -> Plan:
+    """Finds the translation of every operator in all graphs of the program. Ends the stage if one has none.
+
+    Args:
+        context: The context. It gets a finding for each operator that has no translation.
+        prepared: The program.
+        registry: The translations.
+        left_out: Nodes that need no translation.
+    """
     calls: dict[torch.fx.Node, Call] = {}
     missing = False
     for module in graph_modules(prepared.graph_module):
         for node in module.graph.nodes:
-            if not _is_operator(node):
+            if node in left_out or not _is_operator(node):
                 continue
             found = _find(node, registry)
             if isinstance(found, Call):

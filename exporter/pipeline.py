@@ -16,9 +16,10 @@ from onnxplain.diagnostics import DiagnosticContext, ExportFailed, StageFailed, 
 from . import functions, graph_views, opset, passes
 from .build import build
 from .capture import capture
-from .dispatch import Plan, plan
+from .dispatch import plan
 from .memory import review
 from .optimize import optimize
+from .passes import Prepared
 from .process import Budget, kept, without_collection
 from .program import ONNXProgram
 from .registry import OnnxRegistry
@@ -55,11 +56,10 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry, di
         with without_collection():
             with context.stage("passes"):
                 prepared = passes.run(context, captured.program, registry, dim_names)
-            with context.stage("dispatch"):
-                planned = plan(context, prepared, registry)
-                # NOTE: memory is a matter of the whole graph.
-                runs = () if request.optimize == "memory" else find(planned)
-            flat, model = _translated(context, planned, request, dim_names, staging, runs)
+                # NOTE: memory is a matter of the whole graph, and at DEBUG the log tells of all nodes.
+                whole = request.optimize == "memory" or context.records(logging.DEBUG)
+                runs = () if whole else find(prepared, registry)
+            flat, model = _translated(context, prepared, registry, request, dim_names, staging, runs)
         verification = None
         if request.verify:
             with context.stage("verify"):
@@ -73,27 +73,41 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry, di
 
 
 def _translated(
-    context: DiagnosticContext, planned: Plan, request: Request, dim_names: DimNames, staging: Staging, runs: Sequence[Run]
+    context: DiagnosticContext,
+    prepared: Prepared,
+    registry: OnnxRegistry,
+    request: Request,
+    dim_names: DimNames,
+    staging: Staging,
+    runs: Sequence[Run],
 ) -> tuple[ir.Model, ir.Model]:
     """The model without functions, and the model that was written. The operators of equal blocks are translated for a few of them."""
     before = context.mark()
     if runs:
         # NOTE: a finding is about all operators that it applies to, and names each of them.
         with contextlib.suppress(ExportFailed):
-            found = _written(context, planned, request, dim_names, staging, runs)
+            found = _written(context, prepared, registry, request, dim_names, staging, runs)
             if found is not None:
                 return found
         context.back_to(before)
-    found = _written(context, planned, request, dim_names, staging, ())
+    found = _written(context, prepared, registry, request, dim_names, staging, ())
     assert found is not None
     return found
 
 
 def _written(
-    context: DiagnosticContext, planned: Plan, request: Request, dim_names: DimNames, staging: Staging, runs: Sequence[Run]
+    context: DiagnosticContext,
+    prepared: Prepared,
+    registry: OnnxRegistry,
+    request: Request,
+    dim_names: DimNames,
+    staging: Staging,
+    runs: Sequence[Run],
 ) -> tuple[ir.Model, ir.Model] | None:
     """The result of `_translated`; None if it has to be made without `runs`."""
     left_out = {node: same for run in runs for node, same in run.left_out().items()}
+    with context.stage("dispatch"):
+        planned = plan(context, prepared, registry, left_out)
     with context.stage("build"):
         built = build(context, planned, request, dim_names, left_out)
         model = built.model
@@ -101,7 +115,7 @@ def _written(
     if request.optimize:
         with context.stage("optimize"):
             optimize(context, model)
-            shapes = example_shapes(planned.prepared.program, request.args, request.kwargs, signature_of(request.model))
+            shapes = example_shapes(prepared.program, request.args, request.kwargs, signature_of(request.model))
             if review(context, model, shapes, rewrite=request.optimize == "memory") and runs:
                 return None
     with context.stage("serialize"):

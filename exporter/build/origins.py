@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import onnx_ir as ir
 import torch
 
-from onnxplain.diagnostics import Evidence, Location, line_text, privacy_of
+from onnxplain.diagnostics import Location, line_text, privacy_of
 from onnxplain.registry import qualified_name
 from onnxplain.source import locations
 from onnxplain.source.module_calls import module_calls
@@ -35,7 +35,7 @@ class Origins:
     def __init__(self, folder: pathlib.Path | None) -> None:
         self._folder = folder
         self._paths: dict[str, str] = {}
-        self._stacks: dict[tuple[Location, ...], str] = {}
+        self._stacks: dict[str, tuple[str, str]] = {}
 
     def add(self, node: torch.fx.Node, made: Iterable[ir.Node]) -> None:
         """Records `node` as the origin of ONNX nodes."""
@@ -48,32 +48,28 @@ class Origins:
 
     def of(self, node: torch.fx.Node) -> dict[str, str]:
         """What `metadata_props` of an ONNX node tell of `node`."""
-        facts = {"fx_node": node.name, "operator": qualified_name(node.target)}
+        calls, name, operator = module_calls(node), node.name, str(node.target)
+        facts = {f"{_PREFIX}.fx_node": name, f"{_PREFIX}.operator": qualified_name(node.target)}
         called = node.meta.get("original_aten")
         if isinstance(called, OpOverload) and called is not node.target:
-            facts["parent"] = qualified_name(called)
-        evidence = locations.at_node(node)
-        place = evidence.location
-        if place is not None:
-            facts["source"] = f"{self._path(place.file)}:{place.line}" if place.file else ""
-            facts["module"] = place.module
-        return {f"{_PREFIX}.{key}": text for key, text in facts.items() if text} | self._as_torch_onnx(node, evidence)
+            facts[f"{_PREFIX}.parent"] = qualified_name(called)
+        facts[f"{_PREFIX}.source"], stack = self._stack(node.meta.get("stack_trace") or "")
+        facts[f"{_PREFIX}.module"] = calls[-1].path if calls else ""
+        facts["namespace"] = "/".join([*(f"{call.path}: {call.class_name}" for call in calls), f"{name}: {operator}"])
+        facts[f"{_TORCH_ONNX}.class_hierarchy"] = repr([*(call.class_name for call in calls), operator])
+        facts[f"{_TORCH_ONNX}.name_scopes"] = repr([*(call.path for call in calls), name])
+        facts[f"{_TORCH_ONNX}.stack_trace"] = stack
+        return {key: text for key, text in facts.items() if text}
 
-    def _as_torch_onnx(self, node: torch.fx.Node, evidence: Evidence) -> dict[str, str]:
-        """What torch.onnx writes: the modules that are called, with their classes, and Python's stack without the frames of torch."""
-        calls = module_calls(node)
-        operator = str(node.target)
-        entries = {
-            "namespace": "/".join([*(f"{call.path}: {call.class_name}" for call in calls), f"{node.name}: {operator}"]),
-            f"{_TORCH_ONNX}.class_hierarchy": repr([*(call.class_name for call in calls), operator]),
-            f"{_TORCH_ONNX}.name_scopes": repr([*(call.path for call in calls), node.name]),
-        }
-        if evidence.stack:
-            # NOTE: the operators of a decomposition share their stack.
-            if evidence.stack not in self._stacks:
-                self._stacks[evidence.stack] = "\n  ".join(map(self._frame, evidence.stack))
-            entries[f"{_TORCH_ONNX}.stack_trace"] = self._stacks[evidence.stack]
-        return entries
+    def _stack(self, trace: str) -> tuple[str, str]:
+        """The file and the line of the user's code in the text of a stack, and the stack without the frames of torch; empty without one."""
+        # NOTE: the operators of a decomposition, and those of repeated layers, share their stacks.
+        if trace not in self._stacks:
+            evidence = locations.at_stack(locations.in_trace(trace))
+            place = evidence.location
+            source = f"{self._path(place.file)}:{place.line}" if place is not None and place.file else ""
+            self._stacks[trace] = source, "\n  ".join(map(self._frame, evidence.stack))
+        return self._stacks[trace]
 
     def _frame(self, frame: Location) -> str:
         code = line_text(frame.file, frame.line).strip() if frame.line else ""

@@ -75,16 +75,16 @@ def decompose(context: DiagnosticContext, module: torch.fx.GraphModule, registry
             return None
         return _known(target)
 
-    tried: set[torch.fx.Node] = set()
+    known = set(module.graph.nodes)
     while needing:
         for node in needing:
             made = _decomposition(context, node, wanted) or _implementation(context, node, wanted) or _constant(context, node)
             if made is not None:
                 inline(module, node, made, node.all_input_nodes, functools.partial(_mark, node))
                 context.event(f"{qualified_name(node.target)} ({node.name}) was decomposed.", logging.DEBUG)
-        tried.update(needing)
         # NOTE: an implementation in Python may call another operator that has no translation.
-        needing = [node for node in module.graph.nodes if node not in tried and _needs_decomposition(node, registry)]
+        needing = [node for node in module.graph.nodes if node not in known and _needs_decomposition(node, registry)]
+        known.update(module.graph.nodes)
 
 
 def _needs_decomposition(node: torch.fx.Node, registry: OnnxRegistry) -> bool:

@@ -177,6 +177,10 @@ class OnnxRegistry:
         """True if there is a translation for a qualified name."""
         return name in self._user or name in _ours() or name in _torchlib()
 
+    def is_users(self, name: str) -> bool:
+        """True if the user registered a translation for a qualified name."""
+        return name in self._user
+
     def overloads(self, name: str) -> tuple[str, ...]:
         """The registered overloads of an operator, by the qualified name of any overload of it."""
         packet = name.split(".")[0]

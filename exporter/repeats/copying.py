@@ -191,10 +191,7 @@ class _Copier:
             number = template.operator
             if number not in origins:
                 origins[number] = self._origin(operators[number])
-            outputs = [
-                self._output(value, None if index is None else operators[index], added)
-                for value, index, added in template.outputs
-            ]
+            outputs = [self._output(value, None if index is None else operators[index], added) for value, index, added in template.outputs]
             node = ir.Node(
                 template.node.domain,
                 template.node.op_type,

@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from torch.export.graph_signature import InputKind, InputSpec
 
-from onnxplain.dispatch import Plan
+from onnxplain.passes import Prepared
 from onnxplain.recording import LIMIT
+from onnxplain.registry import OnnxRegistry, qualified_name
 from onnxplain.torch_internals.fake_tensors import has_no_data
 from onnxplain.torch_internals.symbolic_expressions import expression_of
 
@@ -24,16 +25,17 @@ class Keys:
     """Makes the keys of a program.
 
     Args:
-        plan: The program, and the translations of its operators.
+        prepared: The program.
+        registry: The translations of its operators.
 
     Attributes:
         given: The keys of the weights and inputs.
     """
 
-    def __init__(self, plan: Plan) -> None:
-        self._calls = plan.calls
-        program = plan.prepared.program
-        placeholders = [node for node in plan.prepared.graph_module.graph.nodes if node.op == "placeholder"]
+    def __init__(self, prepared: Prepared, registry: OnnxRegistry) -> None:
+        self._registry = registry
+        program = prepared.program
+        placeholders = [node for node in prepared.graph_module.graph.nodes if node.op == "placeholder"]
         specs = dict(zip(placeholders, program.graph_signature.input_specs, strict=True))
         tensors = {node: _tensor(program, spec) for node, spec in specs.items()}
         names = collections.Counter(id(each) for each in tensors.values() if each is not None)
@@ -46,12 +48,10 @@ class Keys:
     def of(self, node: torch.fx.Node) -> tuple[object, list[torch.fx.Node]]:
         """The key of an operator, and the nodes among its arguments, in order. They do not belong to the key."""
         arguments: list[torch.fx.Node] = []
-        call = self._calls.get(node)
         # NOTE: a translation of the user may do something else each time. Graphs, and constants that passes made, are attributes.
-        if node.op == "get_attr" or (call is not None and call.translation.origin == "user"):
+        if node.op == "get_attr" or self._registry.is_users(qualified_name(node.target)):
             return object(), [*node.all_input_nodes]
-        translation = None if call is None else call.translation.function
-        key = (node.target, translation, _structure(node.args, arguments), _structure(node.kwargs, arguments), _value(node.meta.get("val")))
+        key = node.target, _structure(node.args, arguments), _structure(node.kwargs, arguments), _value(node.meta.get("val"))
         return key, arguments
 
 

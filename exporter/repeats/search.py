@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from onnxplain.dispatch import Plan
+from onnxplain.passes import Prepared
+from onnxplain.registry import OnnxRegistry
 
 from .keys import Keys
 from .run import Run
@@ -25,14 +26,19 @@ _PERIODS = 12
 """How many lengths of blocks are tried."""
 
 
-def find(plan: Plan) -> tuple[Run, ...]:
-    """The runs in the main graph of a program, in no certain order. They do not overlap."""
-    nodes = [node for node in plan.prepared.graph_module.graph.nodes if node.op in ("call_function", "get_attr")]
+def find(prepared: Prepared, registry: OnnxRegistry) -> tuple[Run, ...]:
+    """The runs in the main graph of a program, in no certain order. They do not overlap.
+
+    Args:
+        prepared: The program.
+        registry: The translations of its operators. An operator for which the user registered one is in no run.
+    """
+    nodes = [node for node in prepared.graph_module.graph.nodes if node.op in ("call_function", "get_attr")]
     targets: dict[object, int] = {}
     # NOTE: most graphs have no run, which their operators alone show.
     if _longest(np.array([targets.setdefault(node.target, len(targets)) for node in nodes], dtype=np.int64)) is None:
         return ()
-    search = _Search(plan, nodes)
+    search = _Search(prepared, registry, nodes)
     runs = []
     while (found := search.next()) is not None:
         runs.append(found)
@@ -67,17 +73,19 @@ class _Search:
     """Looks for one run after the other.
 
     Args:
-        plan: The program.
+        prepared: The program.
+        registry: The translations of its operators.
         nodes: The operators of its main graph.
     """
 
-    plan: Plan
+    prepared: Prepared
+    registry: OnnxRegistry
     nodes: Sequence[torch.fx.Node]
 
     def __post_init__(self) -> None:
-        keys = Keys(self.plan)
+        keys = Keys(self.prepared, self.registry)
         place = {node: index for index, node in enumerate(self.nodes)}
-        (self._output,) = (node for node in self.plan.prepared.graph_module.graph.nodes if node.op == "output")
+        (self._output,) = (node for node in self.prepared.graph_module.graph.nodes if node.op == "output")
         # NOTE: what a graph is given has negative numbers, so that one array can hold all that a node reads.
         self._given = list(keys.given)
         place |= {node: index - len(self._given) for index, node in enumerate(self._given)}

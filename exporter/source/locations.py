@@ -30,7 +30,7 @@ from onnxplain.diagnostics import Evidence, Location, Region, Step, attribute, l
 from onnxplain.torch_internals import code_objects, dynamo, python_effects, python_frames, torch_frames
 from onnxplain.torch_internals.modules import named_modules
 
-from .module_calls import module_calls
+from .module_calls import module_path
 
 FX_NODE = "fx_node"
 """The key of the FX node in the `meta` of ONNX nodes, and of values that are its whole result. It is not saved."""
@@ -162,14 +162,14 @@ def at_node(node: torch.fx.Node) -> Evidence:
     Args:
         node: A node of an exported program, before or after decomposition. torch or `onnxplain.capture` wrote its `stack_trace`.
     """
-    evidence = at_stack(stack_of(node), _module_path(node))
+    evidence = at_stack(stack_of(node), module_path(node))
     steps = tuple(_steps(node, evidence.location))
     return replace(evidence, code_flow=steps, node=node)
 
 
 def stack_of(node: torch.fx.Node) -> tuple[Location, ...]:
     """All frames that made `node`, outermost first."""
-    return _parse(node.meta.get("stack_trace") or "")
+    return in_trace(node.meta.get("stack_trace") or "")
 
 
 def at_onnx_node(message: str, model: ir.Model) -> Evidence | None:
@@ -296,7 +296,7 @@ def definition_of(function: Any) -> Location | None:
 
 
 @functools.lru_cache(maxsize=4096)
-def _parse(trace: str) -> tuple[Location, ...]:
+def in_trace(trace: str) -> tuple[Location, ...]:
     """The frames in the text of a traceback: `File "f", line n, in g`, then the code, then carets below the part that ran."""
     lines = trace.splitlines()
     frames = []
@@ -315,12 +315,6 @@ def _underlined(file: str, line: int, code: str, carets: str) -> Region:
     shift = (len(text) - len(text.lstrip())) - (len(code) - len(code.lstrip())) + 1
     start = len(carets) - len(carets.lstrip()) + shift
     return Region(line, start, line, start + len(carets.strip()))
-
-
-def _module_path(node: torch.fx.Node) -> str:
-    """The path of the submodule that `node` belongs to, by the model's attributes."""
-    calls = module_calls(node)
-    return calls[-1].path if calls else ""
 
 
 def _steps(node: torch.fx.Node, place: Location | None) -> Iterator[Step]:

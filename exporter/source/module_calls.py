@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 
 import torch
@@ -33,11 +34,18 @@ def module_calls(node: torch.fx.Node) -> tuple[ModuleCall, ...]:
     return tuple(ModuleCall(f"{key} {path}", _path(path), name) for key, path, name in known)
 
 
+def module_path(node: torch.fx.Node) -> str:
+    """The path of the innermost submodule in which `node` was made, by the model's attributes."""
+    stack = node.meta.get("nn_module_stack") or {}
+    return next((_path(path) for path, _ in reversed(stack.values()) if path != _NONE), "")
+
+
 def class_name(cls: type | str) -> str:
     """The name of a class, as in a `ModuleCall`. torch.export writes names, and other graphs have the classes themselves."""
     return cls if isinstance(cls, str) else f"{cls.__module__}.{cls.__qualname__}"
 
 
+@functools.lru_cache(maxsize=4096)
 def _path(path: str) -> str:
     # NOTE: TorchDynamo may name the root `L['self']` and number repeated calls of one module `layer@1` (torch 2.13, _dynamo/utils.py).
     path = re.sub(r"^L\['self'\]\.?|^L__self___?|^_export_root\.?", "", path)
