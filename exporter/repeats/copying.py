@@ -79,6 +79,23 @@ def _in_order(graph: ir.Graph) -> None:
 
 
 @dataclasses.dataclass
+class _Output:
+    """What the copies of an output have in common.
+
+    Attributes:
+        value: The output.
+        result_of: The place in the block of the operator whose result it is; None if it is none.
+        named_after: The place in the block of the operator after which it is named; None if its name is a number.
+        added: What its name adds to that of the operator.
+    """
+
+    value: ir.Value
+    result_of: int | None
+    named_after: int | None = None
+    added: str = ""
+
+
+@dataclasses.dataclass
 class _Template:
     """What the copies of a node have in common.
 
@@ -86,16 +103,32 @@ class _Template:
         node: The node.
         sources: Where each input comes from.
         operator: The place in the block of the operator that it was made for.
+        attributes: Its attributes.
         meta: Its `meta`, without that operator.
-        outputs: For each output the place in the block of the operator that it is the result of, and what its name adds to that one's.
+        outputs: Its outputs.
     """
 
     node: ir.Node
     sources: Sequence[Source]
     operator: int
-    meta: Mapping[str, Any]
     attributes: Sequence[ir.Attr]
-    outputs: Sequence[tuple[ir.Value, int | None, str | None]]
+    meta: Mapping[str, Any]
+    outputs: Sequence[_Output]
+
+
+def _template(node: ir.Node, sources: Sequence[Source], places: Mapping[torch.fx.Node, int]) -> _Template:
+    operator = node.meta[locations.FX_NODE]
+    outputs = []
+    for value in node.outputs:
+        own = value.meta.get(locations.FX_NODE)
+        made = _Output(value, places.get(own))
+        name = value.name or ""
+        after = next((each for each in (own, operator) if each in places and f"{name}.".startswith(f"{each.name}.")), None)
+        if after is not None:
+            made.named_after, made.added = places[after], name.removeprefix(after.name)
+        outputs.append(made)
+    meta = {key: value for key, value in node.meta.items() if key != locations.FX_NODE}
+    return _Template(node, sources, places[operator], tuple(node.attributes.values()), meta, outputs)
 
 
 class _Copier:
@@ -135,9 +168,9 @@ class _Copier:
         sources = compared(run, nodes, values)
         self._readers = list(self._reads_of_pattern())
         places = {node: place for place, node in enumerate(run.blocks[2])}
-        self._templates = [self._template(node, each, places) for node, each in zip(self.pattern, sources, strict=True)]
-        weights_left_out = (values[each] for place in run.copied for each in run.given[place])
-        if not names.take(value.name for value in weights_left_out if isinstance(value.const_value, weights.Weight)):
+        self._templates = [_template(node, each, places) for node, each in zip(self.pattern, sources, strict=True)]
+        left_out = (values[each] for place in run.copied for each in run.given[place])
+        if not self._last or not names.take(value.name for value in left_out if isinstance(value.const_value, weights.Weight)):
             raise Unequal
 
     def _reads_of_pattern(self) -> Iterator[tuple[ir.Node, int, ir.Value]]:
@@ -153,28 +186,15 @@ class _Copier:
                     elif reader not in inside:
                         raise Unequal
 
-    @staticmethod
-    def _template(node: ir.Node, sources: Sequence[Source], places: Mapping[torch.fx.Node, int]) -> _Template:
-        operator = node.meta[locations.FX_NODE]
-        meta = {key: value for key, value in node.meta.items() if key != locations.FX_NODE}
-        outputs: list[tuple[ir.Value, int | None, str | None]] = []
-        for value in node.outputs:
-            own = value.meta.get(locations.FX_NODE, operator)
-            stem, name = own.name, value.name or ""
-            added = name.removeprefix(stem) if name == stem or name.startswith((f"{stem}.", f"{stem}_")) else None
-            outputs.append((value, places.get(own), added))
-        return _Template(node, sources, places[operator], meta, tuple(node.attributes.values()), outputs)
-
     def copy(self) -> None:
         """Adds the copies to the graph."""
-        position = {node: index for index, node in enumerate(self._graph)}
-        before = min(self._last, key=position.__getitem__)
+        first = next(node for node in self._graph if node in self._last)
         made: list[list[ir.Value]] = [list(node.outputs) for node in self.pattern]
         place_of = {value: (index, place) for index, values in enumerate(made) for place, value in enumerate(values)}
         copies: list[ir.Node] = []
         for place in self._run.copied:
             made = self._copy_of(place, made, copies)
-        self._graph.insert_before(before, copies)
+        self._graph.insert_before(first, copies)
         for reader, index, value in self._readers:
             node, output = place_of[value]
             reader.replace_input_with(index, made[node][output])
@@ -183,80 +203,84 @@ class _Copier:
         """The values of the block at `place`, whose nodes are appended to `copies`. `before` are the values of the block before it."""
         operators = self._run.blocks[place]
         given = [self._values[each] for each in self._run.given[place]]
-        own: list[list[ir.Value]] = []
-        computed: dict[ir.Value, ir.Value] = {}
+        inputs = _Inputs(self._graph, self._names, before, given)
         origins: dict[int, dict[str, str]] = {}
         for template in self._templates:
-            inputs = [self._input(each, own, before, given, computed) for each in template.sources]
-            number = template.operator
+            node, number = template.node, template.operator
             if number not in origins:
                 origins[number] = self._origin(operators[number])
-            outputs = [self._output(value, None if index is None else operators[index], added) for value, index, added in template.outputs]
-            node = ir.Node(
-                template.node.domain,
-                template.node.op_type,
-                inputs,
+            outputs = [self._output(each, operators) for each in template.outputs]
+            made = ir.Node(
+                node.domain,
+                node.op_type,
+                [inputs.of(each) for each in template.sources],
                 template.attributes,
                 outputs=outputs,
-                version=template.node.version,
-                name=f"{template.node.op_type}_{outputs[0].name}",
+                version=node.version,
+                name=f"{node.op_type}_{outputs[0].name}",
                 metadata_props=dict(origins[number]),
             )
-            node.meta.update(template.meta)
-            node.meta[locations.FX_NODE] = operators[number]
-            copies.append(node)
-            own.append(outputs)
+            made.meta.update(template.meta)
+            made.meta[locations.FX_NODE] = operators[number]
+            copies.append(made)
+            inputs.own.append(outputs)
         for value in given:
-            if value.const_value is not None and value.uses() and not value.is_initializer():
+            if isinstance(value.const_value, weights.Weight) and value.uses():
                 self._graph.register_initializer(value)
-        return own
+        return inputs.own
 
-    def _output(self, value: ir.Value, operator: torch.fx.Node | None, added: str | None) -> ir.Value:
-        wanted = None if operator is None or added is None else f"{operator.name}{added}"
-        shape = None if value.shape is None else value.shape.copy()
-        copied = ir.Value(name=self._names.free(wanted), shape=shape, type=value.type)
-        if operator is not None and locations.FX_NODE in value.meta:
-            copied.meta[locations.FX_NODE] = operator
+    def _output(self, pattern: _Output, operators: Sequence[torch.fx.Node]) -> ir.Value:
+        after, value = pattern.named_after, pattern.value
+        name = self._names.free(None if after is None else f"{operators[after].name}{pattern.added}")
+        copied = ir.Value(name=name, shape=None if value.shape is None else value.shape.copy(), type=value.type)
+        if pattern.result_of is not None:
+            copied.meta[locations.FX_NODE] = operators[pattern.result_of]
         return copied
 
-    def _input(
-        self,
-        source: Source,
-        own: Sequence[Sequence[ir.Value]],
-        before: Sequence[Sequence[ir.Value]],
-        given: Sequence[ir.Value],
-        computed: dict[ir.Value, ir.Value],
-    ) -> ir.Value | None:
+
+@dataclasses.dataclass
+class _Inputs:
+    """Finds what the nodes of a block read.
+
+    Attributes:
+        graph: Gets the weights that are computed from weights of the block.
+        names: The names in the graph.
+        before: What the nodes of the block before it made.
+        given: The weights and inputs that the block alone reads.
+        own: What the nodes of the block have made so far.
+        computed: The weights that are computed, by those of the block that is copied.
+    """
+
+    graph: ir.Graph
+    names: Names
+    before: Sequence[Sequence[ir.Value]]
+    given: Sequence[ir.Value]
+    own: list[list[ir.Value]] = dataclasses.field(default_factory=list)
+    computed: dict[ir.Value, ir.Value] = dataclasses.field(default_factory=dict)
+
+    def of(self, source: Source) -> ir.Value | None:
+        """The value that comes from `source`."""
         match source.kind:
             case "own":
-                return own[source.place][source.output]
+                return self.own[source.place][source.output]
             case "before":
-                return before[source.place][source.output]
+                return self.before[source.place][source.output]
             case "given":
-                return given[source.place]
+                return self.given[source.place]
             case "computed":
-                assert source.value is not None
-                return self._computed(source, own, before, given, computed)
+                return self._computed(source)
             case _:
                 return source.value
 
-    def _computed(
-        self,
-        source: Source,
-        own: Sequence[Sequence[ir.Value]],
-        before: Sequence[Sequence[ir.Value]],
-        given: Sequence[ir.Value],
-        computed: dict[ir.Value, ir.Value],
-    ) -> ir.Value:
-        """The weight that is computed from the weights of this block."""
+    def _computed(self, source: Source) -> ir.Value:
         pattern = source.value
         assert pattern is not None
-        if pattern not in computed:
+        if pattern not in self.computed:
             tensor = pattern.const_value
             assert isinstance(tensor, weights.Computed)
-            made = tensor.formula.apply([self._input(each, own, before, given, computed) for each in source.parts])
-            made.name = self._names.free(made.name)
+            made = tensor.formula.apply([self.of(each) for each in source.parts])
+            made.name = self.names.free(made.name)
             value = ir.Value(name=made.name, shape=ir.Shape(made.like.shape), type=ir.TensorType(made.dtype), const_value=made)
-            self._graph.register_initializer(value)
-            computed[pattern] = value
-        return computed[pattern]
+            self.graph.register_initializer(value)
+            self.computed[pattern] = value
+        return self.computed[pattern]

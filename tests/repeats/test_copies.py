@@ -1,0 +1,242 @@
+"""Equal layers are translated a few times and copied: the model is the same as one of which every layer was translated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+import torch
+from torch import nn
+from typing_extensions import override
+
+import onnxplain
+import onnxplain.pipeline
+
+LAYERS = 9
+WIDTH = 8
+
+
+class Block(nn.Module):
+    def __init__(self, eps: float = 1e-5, scale: float = 0.5) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(WIDTH, eps=eps)
+        self.qkv = nn.Linear(WIDTH, 3 * WIDTH)
+        self.out = nn.Linear(WIDTH, WIDTH)
+        self.scale = scale
+
+    @override
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = self.qkv(self.norm(x)).chunk(3, -1)
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return x + self.out(y) * self.scale
+
+
+class Convolution(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv1d(WIDTH, WIDTH, 3, padding=1)
+        self.norm = nn.BatchNorm1d(WIDTH)
+        self.gate = nn.Conv1d(WIDTH, WIDTH, 1)
+
+    @override
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.norm(self.conv(x.transpose(1, 2))).relu()
+        return x + (y * self.gate(y).sigmoid()).transpose(1, 2)
+
+
+class Cached(Block):
+    """A layer that also returns what it computed."""
+
+    @override
+    def forward(self, x: torch.Tensor) -> Any:
+        y = super().forward(x)
+        return y, y.mean(-1)
+
+
+class Stack(nn.Module):
+    def __init__(self, layers: list[nn.Module]) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+
+    @override
+    def forward(self, x: torch.Tensor) -> Any:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+class Collected(Stack):
+    """All layers' results are used after the last one."""
+
+    @override
+    def forward(self, x: torch.Tensor) -> Any:
+        found = []
+        for layer in self.layers:
+            x, more = layer(x)
+            found.append(more)
+        return x, *found
+
+
+class Skipping(Stack):
+    """Each layer also reads the result of the layer before the one before it."""
+
+    @override
+    def forward(self, x: torch.Tensor) -> Any:
+        before = x
+        for layer in self.layers:
+            x, before = layer(x) + before, x
+        return x
+
+
+class Masked(Stack):
+    """All layers read one mask, and compute the same from it."""
+
+    @override
+    def forward(self, x: torch.Tensor) -> Any:
+        mask = (x.sum(-1, keepdim=True) > 0).float()
+        for layer in self.layers:
+            x = layer(x) * (1 - mask).clamp(0.25, 1)
+        return x
+
+
+class Constant(nn.Module):
+    """A layer with a number in its code that no state dict knows."""
+
+    def __init__(self, number: float) -> None:
+        super().__init__()
+        self.linear = nn.Linear(WIDTH, WIDTH)
+        self.register_buffer("number", torch.tensor([number, 1.0]), persistent=False)
+
+    @override
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(x).tanh() * self.number[0] + x.cos() * self.number[1]
+
+
+def _cast(block: nn.Module) -> nn.Module:
+    class Double(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = block.double()
+
+        @override
+        def forward(self, x: torch.Tensor) -> Any:
+            return self.inner(x.double()).float()
+
+    return Double()
+
+
+def blocks(**given: Any) -> list[nn.Module]:
+    return [Block(**given) for _ in range(LAYERS)]
+
+
+def replaced(index: int, block: nn.Module) -> list[nn.Module]:
+    return [*blocks()[:index], block, *blocks()[index + 1 :]]
+
+
+def tied() -> list[nn.Module]:
+    layers = blocks()
+    for each in layers[1::2]:
+        each.qkv = layers[0].qkv
+    return layers
+
+
+MODELS: dict[str, tuple[Callable[[], nn.Module], bool]] = {
+    "equal": (lambda: Stack(blocks()), True),
+    "convolutions": (lambda: Stack([Convolution() for _ in range(LAYERS)]), True),
+    "alternating": (lambda: Stack([Block(scale=0.5 if index % 2 else 0.25) for index in range(2 * LAYERS)]), True),
+    "masked": (lambda: Masked(blocks()), True),
+    "one shared layer": (lambda: Stack([Block()] * LAYERS), True),
+    "collected": (lambda: Collected([Cached() for _ in range(LAYERS)]), False),
+    "skipping": (lambda: Skipping(blocks()), False),
+    "another eps": (lambda: Stack(replaced(4, Block(eps=1e-3))), False),
+    "another constant": (lambda: Stack(replaced(4, Block(scale=0.125))), False),
+    "another dtype": (lambda: Stack(replaced(4, _cast(Block()))), False),
+    "another weight's place": (lambda: Stack(tied()), False),
+    "other numbers": (lambda: Stack([Constant(0.5 if index == 6 else 0.75) for index in range(LAYERS)]), False),
+}
+"""Models, and whether layers of them are copied. In the others a layer differs too much from its neighbours."""
+
+
+def _export(model: nn.Module, **options: Any) -> onnxplain.ONNXProgram:
+    return onnxplain.export(model, (torch.randn(2, 5, WIDTH),), dynamic_shapes=({0: "batch", 1: "time"},), **options)
+
+
+def _whole(monkeypatch: pytest.MonkeyPatch, model: nn.Module, **options: Any) -> onnxplain.ONNXProgram:
+    with monkeypatch.context() as patch:
+        patch.setattr(onnxplain.pipeline, "find", lambda *_: ())
+        return _export(model, **options)
+
+
+def _copies(program: onnxplain.ONNXProgram) -> bool:
+    return any("were copied" in event.text for event in program.diagnostics.events)
+
+
+def _described(node: ir.Node) -> object:
+    operator = node.meta.get("fx_node")
+    outputs = [(str(value.type), str(value.shape), str(value.meta.get("fx_node"))) for value in node.outputs]
+    attributes = {name: str(each.value) for name, each in node.attributes.items()}
+    return node.op_identifier(), attributes, dict(node.metadata_props), str(operator), outputs
+
+
+def _named(node: ir.Node) -> list[str]:
+    """The names after operators; those of other values are numbers."""
+    return [value.name for value in node.outputs if value.name and not value.name.startswith("val_")]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_copies_are_what_a_translation_makes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    build, copied = MODELS[name]
+    torch.manual_seed(0)
+    model = build().eval()
+    program, whole = _export(model), _whole(monkeypatch, model)
+    assert _copies(program) is copied
+    assert not _copies(whole)
+    assert list(map(_described, program.model.graph)) == list(map(_described, whole.model.graph))
+    assert list(map(_named, program.model.graph)) == list(map(_named, whole.model.graph))
+    assert set(program.model.graph.initializers) == set(whole.model.graph.initializers)
+    onnx.checker.check_model(program.model_proto, full_check=True)
+    for shape in ((2, 5, WIDTH), (3, 7, WIDTH), (1, 1, WIDTH)):
+        x = torch.randn(shape)
+        expected = model(x)
+        results = program(x)
+        for result, want in zip(results, expected if isinstance(expected, tuple) else (expected,), strict=True):
+            np.testing.assert_allclose(result.numpy(), want.detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_functions_and_older_opsets_have_copies_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Stack(blocks()).eval()
+    x = torch.randn(3, 4, WIDTH)
+    for options in ({"functions": "modules"}, {"opset_version": 13}, {"optimize": False}):
+        program, whole = _export(model, **options), _whole(monkeypatch, model, **options)
+        assert _copies(program)
+        assert [node.op_identifier() for node in program.model.graph] == [node.op_identifier() for node in whole.model.graph]
+        assert sorted(map(str, program.model.functions)) == sorted(map(str, whole.model.functions))
+        np.testing.assert_allclose(program(x)[0].numpy(), model(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_finding_names_the_operator_of_every_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Unsupported(Block):
+        @override
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return super().forward(x) + torch.geqrf(x)[0]
+
+    model = Stack([Unsupported() for _ in range(LAYERS)]).eval()
+    found = []
+    for export in (_export, lambda model: _whole(monkeypatch, model)):
+        with pytest.raises(onnxplain.ExportFailed) as failed:
+            export(model)
+        found.append([(each.rule.id, each.count, each.location, each.occurrences) for each in failed.value.log.findings])
+    assert found[0] == found[1]
+    assert [(rule, count) for rule, count, *_ in found[0]] == [("OXP3001", LAYERS)]
+
+
+def test_new_weights_reach_the_copies() -> None:
+    torch.manual_seed(1)
+    program, other = _export(Stack(blocks()).eval()), Stack(blocks()).eval()
+    program.apply_weights(other.state_dict())
+    x = torch.randn(2, 3, WIDTH)
+    np.testing.assert_allclose(program(x)[0].numpy(), other(x).detach().numpy(), rtol=1e-4, atol=1e-5)
