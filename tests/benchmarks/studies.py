@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -20,7 +21,7 @@ import onnxplain
 from onnxplain.diagnostics import SARIF_PROFILES
 
 from . import contenders, llama, measure, models, show
-from .verdict import COST_OF_LOG, FAKE_MIB, LARGE_LOG_MIB, LARGE_LOG_SECONDS, TIMES_FASTER_COLD, Verdict
+from .verdict import COST_OF_LOG, FAKE_MIB, GROWTH, LARGE_LOG_MIB, LARGE_LOG_SECONDS, TIMES_FASTER_COLD, Verdict
 
 LAYERS = (8, 16, 32, 64)
 
@@ -42,25 +43,43 @@ _DONE = "\nimport time; print(time.time(), flush=True)"
 
 
 def scaling(console: Console, repeat: int) -> None:
-    """How the time after capture grows with the layers of a small Llama: a fitted line, and the growth per doubling."""
-    after = []
-    table = Table("layers", "ONNX nodes", "after capture s", "ms per layer", "times the line before")
+    """How the CPU time after capture grows with the layers of a small Llama: flat, with functions, and that of torch.onnx.export."""
+    table = Table("layers", "ONNX nodes", "CPU s, flat", "functions", "theirs - bare capture")
+    costs: dict[str, list[float]] = {"flat": [], "functions": [], "theirs": []}
     for layers in LAYERS:
         subject = models.llama_of(layers, width=64)
-        runs = [contenders.ours(subject) for _ in range(repeat + 1)][1:]
-        after.append(statistics.median(_after_capture(program) for program in runs))
-        count = sum(1 for _ in contenders.nodes(runs[0].model))
-        growth = f"{after[-1] / after[-2]:.2f}" if len(after) > 1 else ""
-        table.add_row(str(layers), str(count), f"{after[-1]:.3f}", f"{1000 * after[-1] / layers:.1f}", growth)
-    slope, offset = np.polyfit(LAYERS, after, 1)
-    residue = np.subtract(after, np.polyval((slope, offset), LAYERS))
-    fit = 1 - float(np.square(residue).sum() / np.square(np.subtract(after, np.mean(after))).sum())
+        runs = [_after_capture(subject) for _ in range(repeat + 1)][1:]
+        costs["flat"].append(statistics.median(runs))
+        costs["functions"].append(statistics.median([_after_capture(subject, functions="modules") for _ in range(repeat + 1)][1:]))
+        capture = min(_processor_seconds(lambda: contenders.capture(subject)) for _ in range(2))
+        costs["theirs"].append(min(_processor_seconds(lambda: contenders.theirs(subject)) for _ in range(2)) - capture)
+        count = sum(1 for _ in contenders.nodes(contenders.ours(subject).model))
+        table.add_row(str(layers), str(count), *(f"{seconds[-1]:.3f}" for seconds in costs.values()))
     console.print(table)
-    console.print(f"{1000 * slope:.1f} ms a layer and {1000 * offset:.1f} ms beside; R^2 = {fit:.4f}")
+    slope, offset = np.polyfit(LAYERS, costs["flat"], 1)
+    console.print(f"flat: {1000 * slope:.1f} ms a layer and {1000 * offset:.1f} ms beside")
+    grown = {name: seconds[-1] / seconds[0] for name, seconds in costs.items()}
+    shown = ", ".join(f"{name} {growth:.2f}" for name, growth in grown.items())
+    claim = f"{LAYERS[-1]} layers / {LAYERS[0]} layers, after capture <= {GROWTH}"
+    show.verdict(console, Verdict(claim, shown, max(grown["flat"], grown["functions"]) <= GROWTH))
 
 
-def _after_capture(program: onnxplain.ONNXProgram) -> float:
-    return sum(seconds for stage, seconds in measure.stage_seconds(program).items() if stage != "capture")
+def _after_capture(subject: models.Subject, **options: Any) -> float:
+    """The CPU seconds of an export from the end of the capture on."""
+    began: list[float] = []
+
+    def on_stage(name: str) -> None:
+        if name == "passes":
+            began.append(time.process_time())
+
+    contenders.ours(subject, _on_stage=on_stage, **options)
+    return time.process_time() - began[-1]
+
+
+def _processor_seconds(call: Callable[[], object]) -> float:
+    started = time.process_time()
+    call()
+    return time.process_time() - started
 
 
 def log_cost(console: Console, names: Sequence[str], repeat: int) -> None:
