@@ -34,6 +34,8 @@ def find(prepared: Prepared, registry: OnnxRegistry) -> tuple[Run, ...]:
         registry: The translations of its operators. An operator for which the user registered one is in no run.
     """
     nodes = [node for node in prepared.graph_module.graph.nodes if node.op in ("call_function", "get_attr")]
+    if len(nodes) < _FEWEST_BLOCKS + _FEWEST_COPIED:
+        return ()
     targets: dict[object, int] = {}
     # NOTE: most graphs have no run, which their operators alone show.
     if _longest(np.array([targets.setdefault(node.target, len(targets)) for node in nodes], dtype=np.int64)) is None:
