@@ -60,9 +60,9 @@ def build(
         raise context.stop()
     model = ir.Model(graph, ir_version=10, producer_name="onnxplain", producer_version=version("onnxplain"))
     name_values(context, model, request)
-    for asked, given in dim_names.dropped.items():
+    for asked, name in dim_names.dropped.items():
         one = Fix("Use one name for both dims: they always have the same size.", Confidence.SAFE)
-        context.report(NameChanged(kind="dim", asked=asked, given=given), at=request.caller, fixes=[one])
+        context.report(NameChanged(kind="dim", asked=asked, given=name), at=request.caller, fixes=[one])
     bring_to(context, model, request)
     if context.records(logging.DEBUG):
         made = sum(1 for _ in graph.all_nodes())

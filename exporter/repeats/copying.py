@@ -55,12 +55,14 @@ def copy_blocks(
 
 def _blocks(graph: ir.Graph, runs: Sequence[Run]) -> list[list[list[ir.Node]]]:
     """The ONNX nodes of the blocks that were built, for each run."""
-    home = {node: (run, place) for run, each in enumerate(runs) for place, index in enumerate(each.built) for node in each.blocks[index]}
+    home: dict[Any, tuple[int, int]] = {
+        node: (run, place) for run, each in enumerate(runs) for place, index in enumerate(each.built) for node in each.blocks[index]
+    }
     found: list[list[list[ir.Node]]] = [[[] for _ in each.built] for each in runs]
     for node in graph:
-        run, place = home.get(node.meta.get(locations.FX_NODE), (None, 0))
-        if run is not None:
-            found[run][place].append(node)
+        known = home.get(node.meta.get(locations.FX_NODE))
+        if known is not None:
+            found[known[0]][known[1]].append(node)
     return found
 
 
@@ -120,8 +122,8 @@ def _template(node: ir.Node, sources: Sequence[Source], places: Mapping[torch.fx
     operator = node.meta[locations.FX_NODE]
     outputs = []
     for value in node.outputs:
-        own = value.meta.get(locations.FX_NODE)
-        made = _Output(value, places.get(own))
+        own = value.meta.get(locations.FX_NODE, operator)
+        made = _Output(value, places.get(own) if locations.FX_NODE in value.meta else None)
         name = value.name or ""
         after = next((each for each in (own, operator) if each in places and f"{name}.".startswith(f"{each.name}.")), None)
         if after is not None:

@@ -89,8 +89,10 @@ def _tensor(program: torch.export.ExportedProgram, spec: InputSpec) -> torch.Ten
     """The weight that an input of the graph stands for."""
     if spec.kind not in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR) or spec.target is None:
         return None
-    found = program.state_dict.get(spec.target)
-    return program.constants[spec.target] if found is None else found
+    found: torch.Tensor | None = program.state_dict.get(spec.target)
+    if found is None:
+        found = program.constants[spec.target]
+    return found
 
 
 def _data(spec: InputSpec, tensor: torch.Tensor | None) -> object:

@@ -139,7 +139,8 @@ class _Search:
     @staticmethod
     def _is_own(rows: Numbers) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Which reads are of weights and inputs that the block alone reads, in a run of blocks."""
-        return (rows[1] < 0) & (rows[1] != rows[2])
+        own: np.ndarray[Any, np.dtype[np.bool_]] = (rows[1] < 0) & (rows[1] != rows[2])
+        return own
 
     def _chain(self, start: int, period: int, blocks: int) -> tuple[int, int]:
         """The places of the first and the last block of the longest run in which each block reads and is read as the one before it."""

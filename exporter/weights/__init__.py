@@ -1,6 +1,5 @@
 """The weights of an ONNX model: which initializers they are, where their data is, and how a state dict or a checkpoint gives them data."""
 
-from .formulas import Formula
 from .initializers import (
     PROTOBUF_LIMIT,
     check_data,
@@ -16,7 +15,7 @@ from .initializers import (
 )
 from .original_weights import with_original_weights
 from .state_dict import apply
-from .tensors import Computed, Weight, as_real, is_stored
+from .tensors import Computed, Formula, Weight, as_real, is_stored
 
 __all__ = [
     "PROTOBUF_LIMIT",

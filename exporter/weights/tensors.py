@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import dataclasses
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import BinaryIO
 
 import onnx_ir as ir
@@ -11,7 +12,6 @@ from onnx_ir.tensor_adapters import TorchTensor
 
 from onnxplain.torch_internals.fake_tensors import has_no_data
 
-from .formulas import Formula
 from .stored import Stored
 
 _BLOCK = 2**20
@@ -75,6 +75,21 @@ def as_real(tensor: torch.Tensor) -> torch.Tensor:
     """`tensor` as ONNX represents it: dense, and complex numbers as pairs along a last dim of size 2."""
     dense = tensor if tensor.layout is torch.strided else tensor.to_dense()
     return torch.view_as_real(dense.resolve_conj()) if dense.is_complex() else dense
+
+
+@dataclasses.dataclass(frozen=True)
+class Formula:
+    """How a weight is computed from values, so that the same can be computed from others.
+
+    Attributes:
+        key: Equal for formulas that compute the same from the same values.
+        values: The values: weights, computed weights and constants.
+        apply: Computes from other values of the same dtypes and shapes.
+    """
+
+    key: Hashable
+    values: Sequence[ir.Value | None]
+    apply: Callable[[Sequence[ir.Value | None]], Computed]
 
 
 class Computed(TorchTensor):

@@ -51,8 +51,8 @@ def scaling(console: Console, repeat: int) -> None:
         runs = [_after_capture(subject) for _ in range(repeat + 1)][1:]
         costs["flat"].append(statistics.median(runs))
         costs["functions"].append(statistics.median([_after_capture(subject, functions="modules") for _ in range(repeat + 1)][1:]))
-        capture = min(_processor_seconds(lambda: contenders.capture(subject)) for _ in range(2))
-        costs["theirs"].append(min(_processor_seconds(lambda: contenders.theirs(subject)) for _ in range(2)) - capture)
+        capture = _processor_seconds(contenders.capture, subject)
+        costs["theirs"].append(_processor_seconds(contenders.theirs, subject) - capture)
         count = sum(1 for _ in contenders.nodes(contenders.ours(subject).model))
         table.add_row(str(layers), str(count), *(f"{seconds[-1]:.3f}" for seconds in costs.values()))
     console.print(table)
@@ -76,10 +76,14 @@ def _after_capture(subject: models.Subject, **options: Any) -> float:
     return time.process_time() - began[-1]
 
 
-def _processor_seconds(call: Callable[[], object]) -> float:
-    started = time.process_time()
-    call()
-    return time.process_time() - started
+def _processor_seconds(contender: Callable[[models.Subject], object], subject: models.Subject) -> float:
+    """The CPU seconds of the faster of two runs."""
+    seconds = []
+    for _ in range(2):
+        started = time.process_time()
+        contender(subject)
+        seconds.append(time.process_time() - started)
+    return min(seconds)
 
 
 def log_cost(console: Console, names: Sequence[str], repeat: int) -> None:

@@ -249,3 +249,16 @@ def test_new_weights_reach_the_copies() -> None:
     program.apply_weights(other.state_dict())
     x = torch.randn(2, 3, WIDTH)
     np.testing.assert_allclose(program(x)[0].numpy(), other(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_dropped_name_of_a_dim_is_told_once() -> None:
+    shapes = {"x": {0: "batch", 1: "batch2"}}
+
+    class Square(Stack):
+        @override
+        def forward(self, x: torch.Tensor) -> Any:
+            return super().forward(x + x.sum(-1).transpose(0, 1).unsqueeze(-1))
+
+    program = onnxplain.export(Square(blocks()).eval(), (torch.randn(4, 4, WIDTH),), dynamic_shapes=shapes)
+    assert _copies(program)
+    assert [each.count for each in program.diagnostics.findings if each.rule.id == "OXP4001"] == [1]
