@@ -10,10 +10,12 @@ import torch
 from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.process import Budget
 from onnxplain.request import DimNames, DynamicShapes, Request, inputs
-from onnxplain.rules import CheckLeftOut
+from onnxplain.rules import CheckLeftOut, ConstraintViolated
 
 from . import audit
-from .explain import axes_argument
+from .audit import Finished
+from .behind import Behind
+from .explain import arguments, axes_argument
 from .finding import Finding
 from .rewritten_copies import RewrittenCopies
 from .search import Search
@@ -65,8 +67,48 @@ def capture(
             context.report(finding.rule, at=finding.at, fixes=finding.fixes, blocking=finding.blocking)
         raise context.stop()
     args, kwargs = inputs.distinct(request.args, request.kwargs)
-    search = Search(context, dataclasses.replace(request, args=args, kwargs=kwargs), budget)
-    finished, findings = search.finished(), []
+    request = dataclasses.replace(request, args=args, kwargs=kwargs)
+    result = _searched(context, request, budget)
+    if result.finished is not None:
+        for finding in result.findings:
+            context.report(finding.rule, at=finding.at, notes=finding.notes, fixes=finding.fixes)
+        dim_names.learn(result.finished.program, result.finished.request.shapes)
+        return Captured(result.finished.program, result.finished.attempt.strategy.name, result.finished.request.shapes)
+    results = [result]
+    if (repaired := arguments.repaired(request, result.findings)) is not None:
+        context.event("The capture goes on with dynamic_shapes that fit the inputs, to look for further problems.")
+        results.append(_searched(context, repaired, budget))
+    for each in results:
+        for finding in each.findings:
+            blocking = finding.blocking and each.finished is None
+            context.report(finding.rule, at=finding.at, notes=finding.notes, fixes=finding.fixes, cause=each.error, blocking=blocking)
+        if (reached := each.finished or each.reached) is not None:
+            dim_names.learn(reached.program, reached.request.shapes)
+            look_ahead(reached.program)
+    raise context.stop(result.error)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Result:
+    """What came of one request.
+
+    Attributes:
+        findings: The findings: what stopped the capture, and what is behind; or the remarks about the result.
+        error: The exception of the first strategy that raised one.
+        finished: The capture that meets the request; None if there is none.
+        reached: Another capture that came to the model's end under an assumption.
+    """
+
+    findings: list[Finding]
+    error: Exception | None
+    finished: Finished | None = None
+    reached: Finished | None = None
+
+
+def _searched(context: DiagnosticContext, request: Request, budget: Budget) -> _Result:
+    """Tries all strategies, then rewritten copies of the model, and if neither succeeds, looks for all problems."""
+    search = Search(context, request, budget)
+    finished, findings = search.finished(), list[Finding]()
     if finished is None:
         trials = Trials(context, search.request, search.runs)
         rewrites = request.control_flow != "report" and budget.is_open
@@ -75,22 +117,30 @@ def capture(
             copies = RewrittenCopies(context, search, trials)
             finished, findings = copies.finished(findings)
             search = copies.search
-        if finished is None:
-            findings += [trials.tested(finding) for finding in search.also_frozen()]
-        findings = [finding.for_users() for finding in findings]
     if finished is not None:
-        dim_names.learn(finished.program, finished.request.shapes)
-        for finding in _one_a_cause([*findings, *search.remarks(finished), *audit.findings(finished)]):
-            context.report(finding.rule, at=finding.at, notes=finding.notes, fixes=finding.fixes)
-        return Captured(finished.program, finished.attempt.strategy.name, finished.request.shapes)
-    for finding in findings:
-        blocking, cause = finding.blocking, search.error
-        context.report(finding.rule, at=finding.at, notes=finding.notes, fixes=finding.fixes, cause=cause, blocking=blocking)
-    search.look_behind_dims()
-    if search.partial is not None:
-        dim_names.learn(search.partial, search.request.shapes)
-        look_ahead(search.partial)
-    raise context.stop(search.error)
+        findings = [finding.for_users() for finding in findings]
+        return _Result([*_one_a_cause([*findings, *search.remarks(finished), *audit.findings(finished)])], search.error, finished)
+    if arguments.repaired(request, findings) is not None:
+        return _Result(findings, search.error)
+    behind = Behind(context, search)
+    findings += [trials.tested(finding) for finding in behind.findings(findings)]
+    findings = [finding.for_users() for finding in findings]
+    if behind.unseen and findings:
+        findings[0] = dataclasses.replace(findings[0], notes=(*findings[0].notes, behind.unseen))
+    findings = _with_limits_as_remarks([*_one_a_cause([*findings, *behind.remarks(findings)])])
+    return _Result(findings, search.error, reached=behind.reached)
+
+
+def _with_limits_as_remarks(findings: Sequence[Finding]) -> list[Finding]:
+    """`findings` in which limits of dims do not block the export if others do: without those, it would go on with narrower dims."""
+    is_limit = [isinstance(finding.rule, ConstraintViolated) for finding in findings]
+    if not any(finding.blocking and not limit for finding, limit in zip(findings, is_limit, strict=True)):
+        return list(findings)
+    return [
+        dataclasses.replace(finding, blocking=finding.blocking and not limit)
+        for finding, limit in zip(findings, is_limit, strict=True)
+        if not (limit and finding.negligible)
+    ]
 
 
 def _one_a_cause(findings: Sequence[Finding]) -> Iterator[Finding]:

@@ -15,14 +15,14 @@ from onnxplain.process import Budget, Stopped, Stopwatch
 from onnxplain.request import InputDim, Request
 from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue, NumpyUsed, SpecializedDynamicDim
 from onnxplain.source import syntax
-from onnxplain.torch_internals import gradients, pytree, shape_env, size_conversions, size_texts
+from onnxplain.torch_internals import gradients, pytree, size_conversions, size_texts
 from onnxplain.torch_internals.size_texts import Spelling
 
 from . import larger_examples
 from .attempts import Attempt, Setting, attempt
 from .audit import Finished, checks_of_sizes
 from .eager import EagerRuns, same_results
-from .explain import arguments, data_dependence, dims, failures
+from .explain import arguments, data_dependence, dims, failures, fake_kernels
 from .finding import Finding, headline
 from .strategies import ALL, CaptureStrategy, as_module, of
 
@@ -42,21 +42,25 @@ class Search:
         runs: The eager runs of the model.
         findings: What stopped the strategies; after a success, the findings about its program.
         error: The exception of the first strategy that raised one.
-        partial: The first program that does not meet the request.
+        partial: The first attempt with a program, which does not meet the request.
+        seconds: The seconds that the first attempt took.
+        has_surveyed: Whether a survey has run.
+        model: The model, as a module.
     """
 
     def __init__(self, context: DiagnosticContext, request: Request, budget: Budget) -> None:
         self._context = context
-        self._model = as_module(request.model)
+        self.model = as_module(request.model)
         self._fixed: dict[InputDim, Evidence] = {}
         self._some_open = bool(request.shapes.open)
-        self._seconds = 0.0
+        self.seconds = 0.0
+        self.has_surveyed = False
         self._differentiates = False
         self.request = request
         self.runs = EagerRuns(context, request, budget)
         self.findings: list[Finding] = []
         self.error: Exception | None = None
-        self.partial: torch.export.ExportedProgram | None = None
+        self.partial: Attempt | None = None
 
     def finished(self) -> Finished | None:
         """The first capture that meets the request; None if there is none."""
@@ -70,7 +74,7 @@ class Search:
                 made, found = self._without_fixed_dims(strategy)
                 if made.program is not None and not any(finding.blocking for finding in found):
                     self.findings = found
-                    return Finished(self.request, made.program, made, self._model)
+                    return Finished(self.request, made.program, made, self.model)
                 self._keep(made)
                 self.findings = _joined(self.findings, found, made)
             if any(finding.final for finding in self.findings):
@@ -91,16 +95,19 @@ class Search:
         yield from self.findings
 
     def _keep(self, made: Attempt) -> None:
-        self.error, self.partial = self.error or made.error, self.partial or made.program
+        self.error = self.error or made.error
         self._differentiates |= made.differentiates
+        made.attributes.undo()
+        if made.program is not None:
+            self.partial = self.partial or made
 
     def _is_worthwhile(self, strategy: CaptureStrategy) -> bool:
         """Whether to try a strategy. Sizes and data stop all strategies alike, so after such a failure another one must be cheap."""
         alike = (SpecializedDynamicDim, ConstraintViolated, DataDependentBranch, DataDependentValue)
-        if not self.findings or not isinstance(self.findings[0].rule, alike) or self.runs.budget.has(_SLOWER * self._seconds):
+        if not self.findings or not isinstance(self.findings[0].rule, alike) or self.runs.budget.has(_SLOWER * self.seconds):
             return True
         self._context.event(
-            f"The strategy {strategy.name} was not tried: the problem that stopped the first one ({self._seconds:.0f} s) stops it as well."
+            f"The strategy {strategy.name} was not tried: the problem that stopped the first one ({self.seconds:.0f} s) stops it as well."
         )
         return False
 
@@ -108,10 +115,10 @@ class Search:
         """Adds the findings that only a survey makes, if data stopped the other strategies."""
         if self.findings and not _depend_on_data(self.findings):
             return
-        if self.findings and not self.runs.budget.has(self._seconds):
+        if self.findings and not self.runs.budget.has(self.seconds):
             self._context.event(f"The strategy {strategy.name} was not tried: the capture takes long.")
             return
-        stopwatch = Stopwatch()
+        stopwatch, self.has_surveyed = Stopwatch(), True
         try:
             made, found = self._without_fixed_dims(strategy)
         except Stopped as stopped:
@@ -122,25 +129,6 @@ class Search:
         if found:
             new = found if not self.findings else [finding for finding in found if not isinstance(finding.rule, CaptureFailed)]
             self.findings = _at_distinct_places([*self.findings, *new])
-
-    def also_frozen(self) -> list[Finding]:
-        """Further lines that fix the dims of the findings: torch tells the first line for each dim."""
-        # NOTE: torch takes size 1 for any size, so that other lines of such a dim are not known to need it.
-        frozen = [each for each in self.findings if isinstance(each.rule, SpecializedDynamicDim) and each.rule.value != 1]
-        if not frozen or not self.runs.budget.has(self._seconds):
-            return []
-        self._context.event("A capture that forgets which dims are fixed looks for further lines that fix them.")
-        with shape_env.forgetful():
-            made = self._attempt(ALL["non-strict"], self.request)
-        return dims.also_frozen(self.request, made.guards, frozen)
-
-    def look_behind_dims(self) -> None:
-        """Captures the model with static dims if only dims stopped it, so that one run lists the problems of the next stages as well."""
-        stopped_by_dims = all(isinstance(finding.rule, SpecializedDynamicDim | ConstraintViolated) for finding in self.findings)
-        if self.findings and stopped_by_dims and self.partial is None and self.runs.budget.has(self._seconds):
-            self._context.event("A capture with static dims looks for further problems.")
-            made = self._attempt(ALL["non-strict"], dims.closed(self.request, self.request.shapes.dynamic))
-            self.partial = made.program
 
     def _without_fixed_dims(self, strategy: CaptureStrategy) -> tuple[Attempt, list[Finding]]:
         """The attempt with `strategy` and its findings. If the model fixes dims, the attempt is repeated with these dims static."""
@@ -162,12 +150,12 @@ class Search:
 
     def _with_sizes_spelled(self, strategy: CaptureStrategy, made: Attempt, found: list[Finding]) -> tuple[Attempt, list[Finding]]:
         """An attempt in which texts of sizes, and lookups by sizes, fix them, if the model goes another way with them than without."""
-        if not made.spells_sizes or strategy.is_survey or not self.runs.budget.has(2 * self._seconds):
+        if not made.spells_sizes or strategy.is_survey or not self.runs.budget.has(2 * self.seconds):
             return made, found
         self._context.event("The model makes texts of sizes or looks them up; another capture tells whether these decide what it computes.")
         if made.program is not None:
             with size_texts.spelled(Spelling.EXAMPLE):
-                again = self._attempt(strategy, self.request)
+                again = self.attempt(strategy, self.request)
             if again.program is not None and str(again.program.graph) == str(made.program.graph):
                 return made, found
         setting = functools.partial(size_texts.spelled, Spelling.FIXED)
@@ -188,9 +176,9 @@ class Search:
         names = {file: [name for name in ("int", "float") if syntax.is_only_called(file, name)] for file in files}
         ways: list[tuple[CaptureStrategy, Setting]] = [(ALL["strict"], contextlib.nullcontext)]
         if any(names.values()):
-            ways.insert(0, (strategy, functools.partial(size_conversions.kept, self._model, names)))
+            ways.insert(0, (strategy, functools.partial(size_conversions.kept, self.model, names)))
         for other, setting in ways:
-            if other.name not in self.request.strategies or not self.runs.budget.has(_SLOWER * self._seconds):
+            if other.name not in self.request.strategies or not self.runs.budget.has(_SLOWER * self.seconds):
                 break
             self._context.event(f"Numbers made of sizes fix them; the strategy {other.name} tries to keep them symbolic.")
             with setting():
@@ -213,13 +201,13 @@ class Search:
 
     def _tried(self, strategy: CaptureStrategy) -> tuple[Attempt, list[Finding]]:
         """One attempt with `strategy` and its findings; a second one if another example, or narrower dims that torch asks for, help."""
-        made = self._attempt(strategy, self.request)
-        found = self._found(made)
+        made = self.attempt(strategy, self.request)
+        found = self.found(made)
         larger = larger_examples.without_ones(self.request, found)
         if larger is not None:
             self._context.event("A dynamic dim has size 1 in the example; another capture takes size 2.")
-            again = self._attempt(strategy, larger)
-            left = self._found(again)
+            again = self.attempt(strategy, larger)
+            left = self.found(again)
             if again.program is not None and not any(finding.blocking for finding in left) and self._equals_eager(again.program):
                 return again, left
         narrowed = dims.narrowed(self.request, made.error, made.guards)
@@ -227,8 +215,8 @@ class Search:
         if narrowed is None or not all(finding.negligible or isinstance(finding.rule, ConstraintViolated) for finding in known):
             return made, found
         self._context.event("torch.export asks for narrower dynamic_shapes.")
-        again = self._attempt(strategy, narrowed)
-        left = self._found(again)
+        again = self.attempt(strategy, narrowed)
+        left = self.found(again)
         if again.program is None or any(finding.blocking for finding in left):
             return made, found
         # NOTE: the rule's level decides whether a promise that the model cannot keep fails the export.
@@ -249,29 +237,45 @@ class Search:
             return False
         return same_results(before.result, after)
 
-    def _attempt(self, strategy: CaptureStrategy, request: Request) -> Attempt:
+    @property
+    def most(self) -> float:
+        """The seconds after which a survey, or a capture that only looks for further problems, is stopped."""
+        return max(_PART * self.runs.budget.seconds, _SURVEY * self.seconds)
+
+    def attempt(self, strategy: CaptureStrategy, request: Request, *, looks_on: bool = False) -> Attempt:
+        """One capture of the model, which counts for the budget.
+
+        Args:
+            strategy: The strategy.
+            request: What to capture.
+            looks_on: Whether it only looks for further problems.
+
+        Raises:
+            Stopped: It took too long.
+        """
         # NOTE: a survey runs loops that data ends as often as the example's data say.
-        most = max(_PART * self.runs.budget.seconds, _SURVEY * self._seconds) if strategy.is_survey and self.findings else math.inf
-        made = attempt(self._context, strategy, self._model, request, most)
-        if not self._seconds:
-            self._seconds = made.seconds
+        most = self.most if looks_on or (strategy.is_survey and self.findings) else math.inf
+        made = attempt(self._context, strategy, self.model, request, most)
+        if not self.seconds:
+            self.seconds = made.seconds
             self.runs.budget.grow(made.seconds)
         elif self.findings:
             self.runs.budget.spend(made.seconds)
         return made
 
-    def _found(self, made: Attempt) -> list[Finding]:
-        """The findings about an attempt. None of them is blocking only if its program meets the request."""
-        found = data_dependence.assumptions(self.request, made.guards, self.runs)
+    def found(self, made: Attempt, request: Request | None = None) -> list[Finding]:
+        """The findings about an attempt. None of them is blocking only if its program meets `request`, by default that of the search."""
+        request = request or self.request
+        found = [*data_dependence.assumptions(request, made.guards, self.runs), *fake_kernels.inferred(request, made.guards, self.runs)]
         if made.error is not None and not self.findings:
-            found += failures.explain(self.request, made.strategy.name, made.error, made.guards, self.runs)
+            found += failures.explain(request, made.strategy.name, made.error, made.guards, self.runs)
         elif made.error is not None:
-            found += failures.recognised(self.request, made.error, made.guards, self.runs)
+            found += failures.recognised(request, made.error, made.guards, self.runs)
         if made.program is not None:
-            found += dims.undelivered(self.request, made.guards, made.program)
-            found += failures.lost(self.request, made.program)
+            found += dims.undelivered(request, made.guards, made.program)
+            found += failures.lost(request, made.program)
             # NOTE: a strategy of the user may make constants of any inputs.
-            found += arguments.unsupported(self.request) if made.strategy.name in ALL else ()
+            found += arguments.unsupported(request) if made.strategy.name in ALL else ()
         return found
 
 

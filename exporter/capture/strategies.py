@@ -118,7 +118,12 @@ class Draft:
     def __call__(self, model: torch.nn.Module, request: Request, frames: Frames) -> torch.export.ExportedProgram:
         """See `CaptureStrategy`."""
         # NOTE: read in torch 2.11, 2.13 and 2.15, export/_draft_export.py. Without this option it is the non-strict strategy.
-        with frames.on_nodes(), config.switched_on(config.REAL_TENSORS), host_arrays.from_example(frames.note_array):
+        with (
+            frames.on_nodes(),
+            config.switched_on(config.REAL_TENSORS),
+            host_arrays.from_example(frames.note_array),
+            fake_kernels.inferred(frames.note_inferred),
+        ):
             return _export(model, request, strict=False)
 
 

@@ -136,6 +136,18 @@ def test_at(location: Location) -> ast.expr | None:
     return found
 
 
+def is_plain_assert(location: Location) -> bool:
+    """Whether `location` is in an `assert` of one condition, or of several of which the last asks for data, without a computed message."""
+    node = None if location.region is None else innermost(location.file, location.region, ast.Assert)
+    if node is None or location.function.startswith("<") or not isinstance(node.msg, ast.Constant | None):
+        return False
+    test = node.test
+    while isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        test = test.values[-1]
+    is_chain = isinstance(test, ast.Compare) and len(test.ops) > 1
+    return not is_chain and not isinstance(test, ast.BoolOp | ast.UnaryOp | ast.IfExp)
+
+
 def counts_truth(location: Location) -> bool:
     """Whether `location` turns a comparison into a number, as in `int(len(x) > 2)`."""
     return location.region is not None and any(

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
-from . import decompositions
+from . import decompositions, pytree
+from .fake_tensors import real_of, sizes_like
 from .operators import OpOverload
 from .patching import Slot, all_wrapped
+from .python_values import is_a
 from .symbols import Symbol
 
 TABLE = Symbol(
     "torch._subclasses.fake_impls:op_implementations_dict",
     without="fake quantization with dynamic sizes and code that branches on constant masks cannot be captured",
 )
+
+
+# NOTE: read in torch 2.13, _subclasses/fake_tensor.py: in a capture that has the example's data, torch takes the sizes of such results for
+# sizes from data.
+_WITHOUT_SIZES = "a failed export does not list the lines that fix a dim after an operator without a fake kernel"
+_DISPATCHED = Symbol("torch._subclasses.fake_tensor:FakeTensorMode._dispatch_impl", without=_WITHOUT_SIZES)
+_INFERRED = Symbol("torch._subclasses.fake_tensor:inferred_fake_kernel_from_real_out", without=_WITHOUT_SIZES)
 
 
 class KernelSlot(Slot):
@@ -45,6 +54,40 @@ def present() -> contextlib.AbstractContextManager[None]:
     tables = [(TABLE, _KERNELS), (decompositions.TABLE, _DECOMPOSITIONS)]
     present = [(table, *each) for table, kernels in tables if table.is_present for each in kernels if each[0].is_present]
     return all_wrapped((KernelSlot(table.value, operator.value), kernel) for table, operator, kernel in present)
+
+
+@contextlib.contextmanager
+def inferred(noted: Callable[[OpOverload], object]) -> Iterator[None]:
+    """While it is open, an operator without a fake kernel has results like those for the example, if the capture has its data.
+
+    A size that an argument has in the example, too, is the size of that argument. `noted` is called with the operator.
+    """
+    if not (_DISPATCHED.is_present and _INFERRED.is_present):
+        yield
+        return
+
+    from torch._subclasses import fake_tensor
+
+    calls: list[Any] = []
+
+    def dispatch(original: Callable[..., Any], mode: Any, operator: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        calls.append((args, kwargs))
+        try:
+            return original(mode, operator, types, args, kwargs)
+        finally:
+            calls.pop()
+
+    def infer(original: Callable[..., Any], mode: Any, operator: OpOverload, results: Any) -> Any:
+        noted(operator)
+        given = [(tensor, real) for tensor in pytree.tree_leaves(calls[-1]) if (real := real_of(tensor)) is not None] if calls else []
+        if not all(is_a(each, torch.Tensor) and each.is_contiguous() for each in pytree.tree_leaves(results)):
+            return original(mode, operator, results)
+        with mode:
+            return pytree.tree_map(lambda each: torch.empty(sizes_like(each, given), dtype=each.dtype, device=each.device), results)
+
+    slots = ((Slot(fake_tensor.FakeTensorMode, "_dispatch_impl"), dispatch), (Slot(fake_tensor, _INFERRED.name), infer))
+    with all_wrapped(slots):
+        yield
 
 
 def _refused(*_: Any, **__: Any) -> Any:

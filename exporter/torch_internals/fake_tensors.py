@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 import torch
@@ -22,6 +23,7 @@ __all__ = [
     "mode_of",
     "needs_data",
     "real_of",
+    "sizes_like",
 ]
 
 _CONVERTER = Attribute(
@@ -74,6 +76,21 @@ def real_of(value: object) -> torch.Tensor | None:
     """The example's data for a fake tensor, if the capture has them."""
     found: torch.Tensor | None = _REAL.of(value) if is_fake(value) else None
     return found
+
+
+def sizes_like(result: torch.Tensor, given: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> list[int | torch.SymInt]:
+    """The sizes of `result`, each that of a given tensor with an equal one in the example: at the same axis, or else anywhere.
+
+    Args:
+        result: A tensor with data.
+        given: The tensors without data, each with the example's data.
+    """
+    sizes: list[int | torch.SymInt] = []
+    for axis, size in enumerate(result.shape):
+        alike = [fake.shape[axis] for fake, real in given if real.ndim == result.ndim and real.shape[axis] == size]
+        others = [own for fake, real in given for own, other in zip(fake.shape, real.shape, strict=True) if other == size]
+        sizes.append(next(iter(alike or others), size))
+    return sizes
 
 
 def has_no_data(tensor: torch.Tensor) -> bool:

@@ -24,7 +24,9 @@ from . import (
     written_checks,
 )
 from .finished import Finished
+from .side_effects import of_attempt as side_effects_of
 from .written_checks import of_sizes as checks_of_sizes
+from .written_checks import written_check
 
 Check = Callable[[Finished], Iterator[Finding]]
 
@@ -54,4 +56,4 @@ def findings(finished: Finished) -> Iterator[Finding]:
         yield from check(finished)
 
 
-__all__ = ["CHECKS", "Check", "Finished", "checks_of_sizes", "findings"]
+__all__ = ["CHECKS", "Check", "Finished", "checks_of_sizes", "findings", "side_effects_of", "written_check"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Iterator
 
 import torch
@@ -11,6 +12,7 @@ import torch
 from onnxplain.capture.attempts import Attempt
 from onnxplain.capture.observe.frames import Frames
 from onnxplain.diagnostics import Location
+from onnxplain.process import Budget, BudgetSpent, Stopwatch
 from onnxplain.request import Request
 from onnxplain.source import locations, volatile_calls
 from onnxplain.torch_internals import size_texts
@@ -25,12 +27,14 @@ class Finished:
         program: The program.
         attempt: The attempt that made it, with its observations.
         model: The model, as a module.
+        budget: Limits further captures; None if the export succeeds with the program.
     """
 
     request: Request
     program: torch.export.ExportedProgram
     attempt: Attempt
     model: torch.nn.Module
+    budget: Budget | None = None
 
     @functools.cached_property
     def frames(self) -> tuple[Location, ...]:
@@ -45,7 +49,20 @@ class Finished:
                 yield from module.graph.nodes
 
     def again(self) -> torch.export.ExportedProgram:
-        """Captures the model once more, in the same way."""
+        """Captures the model once more, in the same way.
+
+        Raises:
+            BudgetSpent: The budget has no time for it.
+            Stopped: It took too long.
+        """
+        most = math.inf if self.budget is None else self.budget.seconds
+        if self.budget is not None and not self.budget.has(self.attempt.seconds):
+            raise BudgetSpent
         spelling = size_texts.watched(lambda file: not locations.is_internal(file), lambda: None, lambda: None)
-        with self.attempt.setting(), spelling:
-            return self.attempt.strategy(self.model, self.attempt.request, Frames())
+        stopwatch = Stopwatch()
+        try:
+            with self.attempt.setting(), spelling:
+                return self.attempt.strategy(self.model, self.attempt.request, Frames(most))
+        finally:
+            if self.budget is not None:
+                self.budget.spend(stopwatch.seconds)

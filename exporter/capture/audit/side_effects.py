@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from onnxplain.capture.attempts import Attempt
 from onnxplain.capture.finding import Finding
 from onnxplain.diagnostics import Evidence, Location
 from onnxplain.rules import SideEffectLeftOut
@@ -16,10 +17,19 @@ from .finished import Finished
 def findings(finished: Finished) -> Iterator[Finding]:
     """A finding for each line."""
     # NOTE: TorchDynamo leaves these calls out, so that none is seen.
-    interpreted = finished.attempt.strategy.name == "strict"
-    places = (call.place for call in volatile_calls.shows(finished.frames)) if interpreted else finished.attempt.effects.places()
-    for place in places:
-        yield Finding(SideEffectLeftOut(call=_function(place)), Evidence(place))
+    if finished.attempt.strategy.name == "strict":
+        yield from map(_at, (call.place for call in volatile_calls.shows(finished.frames)))
+    else:
+        yield from of_attempt(finished.attempt)
+
+
+def of_attempt(attempt: Attempt) -> Iterator[Finding]:
+    """A finding for each line that Python ran until the end of a capture, which may have failed."""
+    yield from map(_at, attempt.effects.places())
+
+
+def _at(place: Location) -> Finding:
+    return Finding(SideEffectLeftOut(call=_function(place)), Evidence(place))
 
 
 def _function(place: Location) -> str:

@@ -7,7 +7,7 @@ import dataclasses
 import enum
 import inspect
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,6 +84,17 @@ def misfit(request: Request, difference: shapes_argument.Difference) -> Finding:
     fix = shapes_argument.fix(request, advice, confidence, shapes_argument.fitting(request.shapes))
     rule = DynamicShapesMismatch(expected=difference.expected, actual=difference.actual)
     return Finding(rule, call_sites.at(shapes_argument.place(request, difference.way), request), fixes=(fix,), final=True)
+
+
+def repaired(request: Request, findings: Sequence[Finding]) -> Request | None:
+    """`request` with `dynamic_shapes` that fit the inputs, or none, if only these stopped the capture."""
+    if not findings or not all(isinstance(finding.rule, DynamicShapesMismatch) for finding in findings):
+        return None
+    shapes = request.shapes
+    if shapes_argument.mismatch(shapes) is not None and isinstance(shapes.given, Mapping | list | tuple):
+        shapes = shapes.reread(shapes_argument.fitting(shapes))
+    fits = shapes_argument.mismatch(shapes) is None and shapes_argument.contradiction(shapes) is None
+    return dataclasses.replace(request, shapes=shapes if fits else shapes.reread(None))
 
 
 def contradictory(request: Request, found: shapes_argument.Contradiction) -> Finding:

@@ -6,6 +6,7 @@ import dataclasses
 import re
 from collections.abc import Iterator
 
+from onnxplain.capture import audit
 from onnxplain.capture.eager import EagerRuns
 from onnxplain.capture.finding import Finding, fallback, graph_break_type, module_of
 from onnxplain.capture.observe.frames import Site, site_of
@@ -59,12 +60,17 @@ _UNKNOWN = "an expression without source"
 def assumptions(request: Request, guards: Guards, runs: EagerRuns) -> list[Finding]:
     """A finding for each place where a capture went on with the example's data."""
     sites = [site for site in guards.assumed if site.stack]
+    # NOTE: TorchDynamo makes a run-time check of a plain `assert`.
+    plain = [site for site in sites if "strict" in request.strategies and syntax.is_plain_assert(site.stack[-1])]
+    checks = filter(None, (audit.written_check(site.stack) for site in plain))
+    sites = [site for site in sites if site not in plain]
     # NOTE: all questions at once, so that the model runs once for them.
     runs.ask(filter(None, (control_flow.question(_place(site)) for site in sites if not site.asks_truth_of_tensor)))
     arrays = [site for site in guards.arrays if site.stack]
     return [
         *(_finding(request, site, locations.at_stack(site.stack), runs) for site in sites),
         *(_numpy(site) for site in arrays),
+        *(check.finding for check in checks),
     ]
 
 

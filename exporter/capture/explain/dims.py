@@ -46,7 +46,8 @@ def constraints(request: Request, error: Exception, guards: Guards) -> Iterator[
         elif isinstance(before, Dim) and isinstance(after, Dim) and (relation := _relation(before, after)):
             only_lower = before.__name__ == after.__name__ and before.max == after.max
             smaller = guards.excluding(dim, range(max(before.min, 1, after.min - _TRIED), after.min)) if only_lower else iter(())
-            guard = next(filter(assumptions.is_branch, smaller), None) or guards.decisive(dim)
+            larger = guards.excluding(dim, (after.max + 1,)) if before.max != after.max else iter(())
+            guard = next(filter(assumptions.is_branch, smaller), None) or next(larger, None) or guards.decisive(dim)
             # NOTE: a size smaller than a kernel or a window fails anyway; a size that a branch of the model decides by does not.
             negligible = only_lower and not (guard is not None and assumptions.is_branch(guard))
             found = _violated(request, guards, dim, relation, request.shapes.by_parameter(refined), guard)
@@ -208,12 +209,35 @@ def _frozen_dims(request: Request, guards: Guards, constants: dict[InputDim, int
     once = {dim.name: (dim, value) for dim, value in reversed(constants.items())}
     if not once:
         return []
-    # NOTE: the edit covers all of these dims, so that several findings share one edit.
-    all_frozen = [each for dim, _ in once.values() for each in request.shapes.same_name(dim)]
-    without = request.shapes.by_parameter(dict.fromkeys(all_frozen))
-    advice = "If the size is meant to be fixed, leave the dim out of dynamic_shapes."
-    static = shapes_argument.fix(request, advice, Confidence.CHANGES_BEHAVIOUR, without)
+    static = _as_static(request, [dim for dim, _ in once.values()])
     return [_frozen_dim(request, guards.decisive(dim), dim, value, static) for dim, value in reversed(once.values())]
+
+
+def _as_static(request: Request, dims: Iterable[InputDim]) -> Fix:
+    """The fix that leaves dims out of `dynamic_shapes`. The edit covers all of them, so that several findings share one edit."""
+    without = request.shapes.by_parameter(dict.fromkeys(each for dim in dims for each in request.shapes.same_name(dim)))
+    advice = "If the size is meant to be fixed, leave the dim out of dynamic_shapes."
+    return shapes_argument.fix(request, advice, Confidence.CHANGES_BEHAVIOUR, without)
+
+
+def each_frozen(request: Request, guards: Guards, told: Sequence[Finding]) -> list[Finding]:
+    """The lines that fix dims, beside those of findings.
+
+    Args:
+        request: The export.
+        guards: torch's decisions during a capture that forgets which dims it has fixed.
+        told: The findings about dims that are fixed.
+    """
+    known = {finding.rule.dim for finding in told if isinstance(finding.rule, SpecializedDynamicDim)}
+    first: dict[str, tuple[InputDim, Guard]] = {}
+    for dim in request.shapes.dynamic:
+        guard = next(guards.each_fixing(dim), None)
+        # NOTE: torch takes size 1 for any size.
+        if guard is not None and dim.name not in known and dim.size > 1:
+            first.setdefault(dim.name, (dim, guard))
+    static = _as_static(request, [dim for dim, _ in first.values()]) if first else None
+    new = [_frozen_dim(request, guard, dim, dim.size, static) for dim, guard in first.values() if static is not None]
+    return [*new, *also_frozen(request, guards, [*told, *new])]
 
 
 def also_frozen(request: Request, guards: Guards, told: Sequence[Finding]) -> list[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,7 +11,8 @@ import torch
 
 from onnxplain.capture.eager import EagerRuns
 from onnxplain.capture.finding import Finding, fallback, module_of
-from onnxplain.diagnostics import Confidence, Fix, chain
+from onnxplain.capture.observe.guards import Guards
+from onnxplain.diagnostics import Confidence, Evidence, Fix, chain
 from onnxplain.request import Request
 from onnxplain.rules import FakeKernelMissing
 from onnxplain.source import call_sites, locations, syntax
@@ -24,8 +26,18 @@ def without_fake_kernel(request: Request, error: Exception, runs: EagerRuns) -> 
     if operator is None:
         return
     at = locations.at_exception(error, module_of(request))
+    yield dataclasses.replace(_finding(request, operator, at, runs), final=True)
+
+
+def inferred(request: Request, guards: Guards, runs: EagerRuns) -> Iterator[Finding]:
+    """The findings about the operators without a fake kernel that a capture with the example's data met, each once."""
+    for operator, stack in {schema(operator).name: (operator, stack) for operator, stack in reversed(guards.inferred)}.values():
+        yield _finding(request, operator, locations.at_stack(stack), runs)
+
+
+def _finding(request: Request, operator: OpOverload, at: Evidence, runs: EagerRuns) -> Finding:
     rule = FakeKernelMissing(operator=schema(operator).name)
-    yield Finding(rule, at if at.location else fallback(request), fixes=(_fake_kernel(request, operator, runs),), final=True)
+    return Finding(rule, at if at.location else fallback(request), fixes=(_fake_kernel(request, operator, runs),))
 
 
 def _fake_kernel(request: Request, operator: OpOverload, runs: EagerRuns) -> Fix:

@@ -65,6 +65,7 @@ class Attributes:
         containers = [*self._globals.values(), *(value for values in held for _, value in _containers(values))]
         self._contents = {id(value): (value, value.copy()) for value in containers}
         self._before = self._state()
+        self._changed: set[str] = set()
         self._empty = {name for name, value in self._named() if value is None}
 
     def changes(self, frames: Sequence[Location], again: Callable[[], object]) -> Iterator[tuple[str, Location]]:
@@ -74,7 +75,7 @@ class Attributes:
             frames: The user's frames that made the program.
             again: Runs the model once more, while the lines are watched, to find the line of each change.
         """
-        changed = {name for name, state in self._state().items() if self._before.get(name) != state}
+        changed = self._changed | self._differing()
         # NOTE: torch.export restores assigned tensors (seen in 2.13), so only the code tells that there may have been an assignment.
         assigned = _assigned(self._modules, frames)
         changed |= {name for name in self._before if name.rpartition(".")[2] in assigned}
@@ -98,6 +99,14 @@ class Attributes:
         }
         # NOTE: a line that many layers run is reported once.
         yield from dict.fromkeys((name.rpartition(".")[2], place) for name, place in seen if name not in caches)
+
+    def undo(self) -> None:
+        """Restores all attributes. `changes` still tells what had changed."""
+        self._changed |= self._differing()
+        self.put_back()
+
+    def _differing(self) -> set[str]:
+        return {name for name, state in self._state().items() if self._before.get(name) != state}
 
     def _state(self) -> _State:
         """A value for each attribute, which changes when the attribute changes."""

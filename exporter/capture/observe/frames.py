@@ -57,6 +57,7 @@ class Frames:
         self._most = most
         self._stopwatch = Stopwatch()
         self._arrays: list[Site] = []
+        self._inferred: list[tuple[OpOverload, tuple[Location, ...]]] = []
         self._boundary: types.FrameType | None = None
         # NOTE: by id, because code objects hash slowly, and different files may have equal ones; `_codes` keeps them alive.
         self._codes: dict[int, tuple[types.CodeType, bool, bool]] = {}
@@ -108,6 +109,14 @@ class Frames:
     def arrays(self) -> tuple[Site, ...]:
         """The sites that `note_array` noted."""
         return tuple(self._arrays)
+
+    def note_inferred(self, operator: OpOverload) -> None:
+        """Notes that the innermost frame outside torch called an operator without a fake kernel."""
+        self._inferred.append((operator, self.stack()))
+
+    def inferred(self) -> tuple[tuple[OpOverload, tuple[Location, ...]], ...]:
+        """The operators that `note_inferred` noted, each with the stack."""
+        return tuple(self._inferred)
 
     @contextlib.contextmanager
     def on_nodes(self) -> Iterator[None]:

@@ -39,7 +39,9 @@ class GuardWatch:
 
     def guards(self) -> Guards:
         """The decisions so far."""
-        return Guards(DimSymbols(self._environment), tuple(self._made), tuple(self._assumed), self._frames.arrays())
+        return Guards(
+            DimSymbols(self._environment), tuple(self._made), tuple(self._assumed), self._frames.arrays(), self._frames.inferred()
+        )
 
     def _begin(self, environment: Any, *_: Any) -> None:
         # NOTE: there may be no guard at all, and a nested capture of a part of the model has a separate environment.

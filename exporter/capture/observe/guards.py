@@ -10,6 +10,7 @@ import sympy
 
 from onnxplain.diagnostics import Location
 from onnxplain.request import InputDim, Kind
+from onnxplain.torch_internals.operators import OpOverload
 
 from .dim_symbols import DimSymbols, as_text
 from .frames import Site
@@ -53,12 +54,14 @@ class Guards:
         made: Every guard, in order.
         assumed: The places where the example's data decided, if the capture ran on real values.
         arrays: The places that made a numpy array of a tensor then.
+        inferred: The operators without a fake kernel that ran then, each with the stack of its call.
     """
 
     symbols: DimSymbols
     made: tuple[Guard, ...]
     assumed: tuple[Site, ...]
     arrays: tuple[Site, ...] = ()
+    inferred: tuple[tuple[OpOverload, tuple[Location, ...]], ...] = ()
 
     def constant(self, dim: InputDim) -> int | None:
         """The only size that `dim` can still have; None if it is dynamic or not known."""
