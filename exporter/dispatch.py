@@ -39,14 +39,21 @@ class Call:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """A prepared program, and the translation of each of its operators."""
+    """A prepared program, and the translation of each of its operators.
+
+    Attributes:
+        prepared: The program.
+        calls: The translations.
+        untranslated: The operators that have none; the findings are in the context.
+    """
 
     prepared: Prepared
     calls: Mapping[torch.fx.Node, Call]
+    untranslated: frozenset[torch.fx.Node] = frozenset()
 
 
 def plan(context: DiagnosticContext, prepared: Prepared, registry: OnnxRegistry, left_out: Collection[torch.fx.Node] = frozenset()) -> Plan:
-    """Finds the translation of every operator in all graphs of the program. Ends the stage if one has none.
+    """Finds the translation of every operator in all graphs of the program, and reports each operator that has none.
 
     Args:
         context: The context. It gets a finding for each operator that has no translation.
@@ -55,7 +62,7 @@ def plan(context: DiagnosticContext, prepared: Prepared, registry: OnnxRegistry,
         left_out: Nodes that need no translation.
     """
     calls: dict[torch.fx.Node, Call] = {}
-    missing = False
+    untranslated: list[torch.fx.Node] = []
     for module in graph_modules(prepared.graph_module):
         for node in module.graph.nodes:
             if node in left_out or not _is_operator(node):
@@ -65,12 +72,10 @@ def plan(context: DiagnosticContext, prepared: Prepared, registry: OnnxRegistry,
                 calls[node] = found
             else:
                 _report(context, node, found, registry)
-                missing = True
-    if missing:
-        raise context.stop()
+                untranslated.append(node)
     if context.records(logging.DEBUG):
         _tell(context, calls)
-    return Plan(prepared, calls)
+    return Plan(prepared, calls, frozenset(untranslated))
 
 
 def _tell(context: DiagnosticContext, calls: Mapping[torch.fx.Node, Call]) -> None:

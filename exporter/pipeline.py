@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 import torch
@@ -51,7 +51,11 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry, di
         with context.stage("capture"):
             for lacking in symbols.told():
                 context.event(lacking, logging.WARNING)
-            captured = capture(context, request, dim_names, budget, lambda program: look_ahead(context, program, registry, dim_names))
+
+            def look_ahead(program: torch.export.ExportedProgram) -> None:
+                _look_ahead(context, "capture", lambda: plan(context, passes.run(context, program, registry, dim_names), registry))
+
+            captured = capture(context, request, dim_names, budget, look_ahead)
             request = dataclasses.replace(request, shapes=captured.shapes)
         with without_collection():
             with context.stage("passes"):
@@ -108,6 +112,9 @@ def _written(
     left_out = {node: same for run in runs for node, same in run.left_out().items()}
     with context.stage("dispatch"):
         planned = plan(context, prepared, registry, left_out)
+        if planned.untranslated:
+            _look_ahead(context, "dispatch", lambda: build(context, planned, request, dim_names, left_out))
+            raise context.stop()
     with context.stage("build"):
         built = build(context, planned, request, dim_names, left_out)
         model = built.model
@@ -130,12 +137,12 @@ def _written(
     return model, written
 
 
-def look_ahead(context: DiagnosticContext, program: torch.export.ExportedProgram, registry: OnnxRegistry, dim_names: DimNames) -> None:
-    """Reports the problems that the next stages would have with a partial program, so that one run lists all problems."""
+def _look_ahead(context: DiagnosticContext, stage: str, look: Callable[[], object]) -> None:
+    """Runs the stages after a failed one with what it could make, so that one run lists all problems."""
     try:
-        plan(context, passes.run(context, program, registry, dim_names), registry)
+        look()
     except StageFailed:
         # NOTE: its findings are in the context.
         return
-    except Exception as error:  # noqa: BLE001  the program is incomplete, so any stage may stumble; the capture's findings stand
-        context.event(f"What comes after the capture could not be looked at: {described_error(error)}")
+    except Exception as error:  # noqa: BLE001  the program is incomplete, so any stage may stumble; the findings until then stand
+        context.event(f"What comes after the {stage} could not be looked at: {described_error(error)}")

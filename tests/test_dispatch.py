@@ -204,6 +204,18 @@ def test_all_operators_are_reported_at_once() -> None:
     assert sorted(finding.rule.operator for finding in found) == ["aten::nextafter", "dispatching::lonely"]  # type: ignore[attr-defined]
 
 
+def test_translations_that_fail_beside_operators_without_any() -> None:
+    def failing(x: Any, *_: Any, **__: Any) -> Any:
+        raise ValueError("it fails")
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return ours.scaled(ours.lonely(ours.scaled(x)).sin()) + ours.lonely2(x)
+
+    findings = refused(model, {ours.scaled.default: failing})
+    assert sorted(finding.rule.id for finding in findings) == ["OXP3001", "OXP3001", "OXP3004"]
+    assert next(finding.count for finding in findings if finding.rule.id == "OXP3004") == 2
+
+
 def test_complex_and_real() -> None:
     def model(x: torch.Tensor) -> torch.Tensor:
         return torch.view_as_real(torch.logcumsumexp(torch.complex(x, x), 0))

@@ -56,7 +56,7 @@ def build(
     with recording(nodes.recorder, onnxscript=others):
         given = inputs_and_weights(context, plan, request, nodes.types)
         graph = _graph(context, plan, request, nodes, given)
-    if nodes.failed:
+    if nodes.failed or plan.untranslated:
         raise context.stop()
     model = ir.Model(graph, ir_version=10, producer_name="onnxplain", producer_version=version("onnxplain"))
     name_values(context, model, request)

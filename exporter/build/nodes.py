@@ -142,6 +142,8 @@ class NodeBuilder:
     def _translated(self, node: torch.fx.Node) -> Any:
         if node in self._plan.calls:
             return self._call(node, self._plan.calls[node])
+        if node in self._plan.untranslated:
+            return self._stand_in(node)
         if is_output_selection(node):
             # NOTE: results whose number only a run tells are an ONNX sequence.
             return op.SequenceAt(self._arguments(node.args[0]), node.args[1])
@@ -170,11 +172,14 @@ class NodeBuilder:
         except (Exception, SystemExit) as error:  # noqa: BLE001  a translation may be the user's, and may raise anything
             self._report_failure(node, call, error)
             self.recorder.take()
-            # NOTE: stand-ins let the nodes that follow be translated as well, so that one run lists all failures.
-            value = node.meta.get("val")
-            if isinstance(value, list | tuple):
-                return [self.types.assign(Tensor(), each) for each in value]
-            return self.types.assign(Tensor(), value)
+            return self._stand_in(node)
+
+    def _stand_in(self, node: torch.fx.Node) -> Any:
+        """Values without a producer. They let the nodes that follow be translated as well, so that one run lists all failures."""
+        value = node.meta.get("val")
+        if isinstance(value, list | tuple):
+            return [self.types.assign(Tensor(), each) for each in value]
+        return self.types.assign(Tensor(), value)
 
     def _report_failure(self, node: torch.fx.Node, call: Call, error: BaseException) -> None:
         self.failed = True
