@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from . import decompositions, pytree
+from . import decompositions, pytree, torch_frames
 from .fake_tensors import real_of, sizes_like
 from .operators import OpOverload
 from .patching import Slot, all_wrapped
@@ -23,9 +23,10 @@ TABLE = Symbol(
 
 # NOTE: read in torch 2.13, _subclasses/fake_tensor.py: in a capture that has the example's data, torch takes the sizes of such results for
 # sizes from data.
-_WITHOUT_SIZES = "a failed export does not list the lines that fix a dim after an operator without a fake kernel"
-_DISPATCHED = Symbol("torch._subclasses.fake_tensor:FakeTensorMode._dispatch_impl", without=_WITHOUT_SIZES)
-_INFERRED = Symbol("torch._subclasses.fake_tensor:inferred_fake_kernel_from_real_out", without=_WITHOUT_SIZES)
+_INFERRED = Symbol(
+    "torch._subclasses.fake_tensor:inferred_fake_kernel_from_real_out",
+    without="a failed export does not list the lines that fix a dim after an operator without a fake kernel",
+)
 
 
 class KernelSlot(Slot):
@@ -62,7 +63,7 @@ def inferred(noted: Callable[[OpOverload], object]) -> Iterator[None]:
 
     A size that an argument has in the example, too, is the size of that argument. `noted` is called with the operator.
     """
-    if not (_DISPATCHED.is_present and _INFERRED.is_present):
+    if not (torch_frames.FAKE.is_present and _INFERRED.is_present):
         yield
         return
 
@@ -85,7 +86,7 @@ def inferred(noted: Callable[[OpOverload], object]) -> Iterator[None]:
         with mode:
             return pytree.tree_map(lambda each: torch.empty(sizes_like(each, given), dtype=each.dtype, device=each.device), results)
 
-    slots = ((Slot(fake_tensor.FakeTensorMode, "_dispatch_impl"), dispatch), (Slot(fake_tensor, _INFERRED.name), infer))
+    slots = ((Slot(fake_tensor.FakeTensorMode, torch_frames.FAKE.name), dispatch), (Slot(fake_tensor, _INFERRED.name), infer))
     with all_wrapped(slots):
         yield
 

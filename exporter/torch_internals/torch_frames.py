@@ -18,7 +18,7 @@ from .symbols import Symbol
 # calls the fake kernel of an operator (_subclasses/fake_tensor.py), `proxy_call` records an operator and runs it
 # (fx/experimental/proxy_tensor.py), the function mode is that of captures without TorchDynamo (_export/non_strict_utils.py), TorchDynamo
 # calls `run_node`, and torch.library.custom_op makes the last two (_library).
-_FAKE = Symbol(
+FAKE = Symbol(
     "torch._subclasses.fake_tensor:FakeTensorMode._dispatch_impl",
     without="a model with an operator whose decomposition fixes a size may be silently wrong at other sizes",
     names=("func", "args", "kwargs"),
@@ -79,7 +79,7 @@ def stands_for_python(frame: types.FrameType) -> bool:
 
 def computes_fake_values(frames: Iterable[types.FrameType]) -> bool:
     """Whether one of `frames` computes the result of an operator on fake tensors, in its kernel for them. True if that is not known."""
-    return not _FAKE.is_present or any(frame.f_code.co_name == _FAKE.name for frame in frames)
+    return not FAKE.is_present or any(frame.f_code.co_name == FAKE.name for frame in frames)
 
 
 def asks_for_truth(frame: types.FrameType) -> bool:
