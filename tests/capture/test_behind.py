@@ -110,8 +110,8 @@ def test_all_problems_in_one_run(
 
 
 def test_what_was_not_looked_at(load: Callable[..., ModuleType]) -> None:
-    """Without the strategy that looks further, a note says so."""
+    """Without the strategy that looks further, the log says so."""
     source = (SHARED + DATA).replace("{library}", "behind_unseen")
     options = {"dynamic_shapes": {"data": {"x": {0: N}}}, "strategies": ["non-strict"], "try_fixes": False}
     log, _ = found(load(source).Net(), ({"x": torch.rand(4, 8)},), **options)
-    assert any("draft" in note for note in log.findings[0].notes)
+    assert any("draft" in event.text for event in log.events)
