@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
-from onnxplain.diagnostics import DiagnosticContext
+from onnxplain.diagnostics import DiagnosticContext, Edit
 from onnxplain.process import Budget
 from onnxplain.request import DimNames, DynamicShapes, Request, inputs
 from onnxplain.rules import CheckLeftOut, ConstraintViolated
@@ -77,7 +77,9 @@ def capture(
     results = [result]
     if (repaired := arguments.repaired(request, result.findings)) is not None:
         context.event("The capture goes on with dynamic_shapes that fit the inputs, to look for further problems.")
-        results.append(_searched(context, repaired, budget))
+        further = _searched(context, repaired, budget)
+        edits = [edit for finding in result.findings for fix in finding.fixes for edit in fix.edits]
+        results.append(dataclasses.replace(further, findings=[_without_edits_of(finding, edits) for finding in further.findings]))
     for each in results:
         for finding in each.findings:
             blocking = finding.blocking and each.finished is None
@@ -129,6 +131,17 @@ def _searched(context: DiagnosticContext, request: Request, budget: Budget) -> _
         findings[0] = dataclasses.replace(findings[0], notes=(*findings[0].notes, behind.unseen))
     findings = _with_limits_as_remarks([*_one_a_cause([*findings, *behind.remarks(findings)])])
     return _Result(findings, search.error, reached=behind.reached)
+
+
+def _without_edits_of(finding: Finding, others: Sequence[Edit]) -> Finding:
+    """`finding` whose fixes have no edits on the lines of `others`, which have to be made first."""
+
+    def clashes(edit: Edit) -> bool:
+        same_file = (other.region for other in others if other.file == edit.file)
+        return any(edit.region.line <= other.last_line and other.line <= edit.region.last_line for other in same_file)
+
+    fixes = (dataclasses.replace(fix, edits=()) if any(map(clashes, fix.edits)) else fix for fix in finding.fixes)
+    return dataclasses.replace(finding, fixes=tuple(fixes))
 
 
 def _with_limits_as_remarks(findings: Sequence[Finding]) -> list[Finding]:
