@@ -171,8 +171,7 @@ def export(
         optimize: Whether the ONNX graph is cleaned up. "memory" also computes large tensors that a reduction soon collapses in chunks, if
             the memory of the example's sizes falls to less than half, or if dynamic dims may make them large.
         verify: Whether the exported model's outputs in ONNX Runtime are compared with those of eager PyTorch: for the example, and, if dims
-            are dynamic, for inputs of a larger and a smaller size, which repeat the example's values. Sizes that the model refuses are
-            passed over. `ONNXProgram.verification` has the outcome.
+            are dynamic, for a larger and a smaller size, with the example's values again. `ONNXProgram.verification` has the outcome.
         try_fixes: Whether a failed export may run copies of the model to explain the failure and to try fixes: at most 12 times, and for
             at most 20 seconds of processor time, or as long as the capture took if that is longer. At most 8 further runs, of at most 20
             seconds in all, compare a copy with rewritten loops and branches. With False only captures run the model, fixes are guesses,
@@ -181,8 +180,7 @@ def export(
         control_flow: What happens to Python loops over sizes and branches on data that torch.export cannot capture. "rewrite" exports a
             copy of the model in which they are operators, if the source shows that the copy computes the same for all inputs, and a trial
             shows it for some; otherwise the export fails with a finding at the line. "report" always fails so, with an edit; "libraries"
-            rewrites the code of installed libraries only, which you cannot edit. Each rewritten line becomes a note with its new code. No
-            file changes.
+            rewrites the code of installed libraries only. Each rewritten line becomes a note with its new code. No file changes.
         functions: "modules" makes each call of a module a call of an ONNX function, with the class as its name and its Python module as its
             domain. Calls that compute the same from other weights share a function. A viewer shows each as a box that opens.
         export_modules_as_functions: True means the same; a set of classes does it for the modules of these classes.
