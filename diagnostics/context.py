@@ -217,6 +217,11 @@ class DiagnosticContext:
         """What the findings of a rule say, in the order of their reports."""
         return tuple(finding.rule for finding in self._findings.values() if isinstance(finding.rule, rule))
 
+    def is_blocked_at(self, place: Location | None) -> bool:
+        """Whether a blocking finding is at the line of `place`."""
+        found = (finding.location for finding in self._findings.values() if finding.blocking)
+        return place is not None and any(each is not None and (each.file, each.line) == (place.file, place.line) for each in found)
+
     def fail(
         self,
         rule: Rule,

@@ -124,13 +124,12 @@ def _decomposition(context: DiagnosticContext, node: torch.fx.Node, wanted: _Wan
     try:
         return _traced(node, function, wanted)
     except (Exception, SystemExit) as error:
-        # NOTE: a decomposition is code of torch or of the user, and may raise anything.
-        context.report(
-            DecompositionFailed(operator=qualified_name(target), error=described_error(error)),
-            at=locations.at_node(node),
-            cause=error,
-            blocking=True,
-        )
+        # NOTE: a decomposition is code of torch or of the user, and may raise anything. Behind a line that fixes a dim, it may only fail
+        # because the dim is still dynamic.
+        at = locations.at_node(node)
+        if not context.is_blocked_at(at.location):
+            rule = DecompositionFailed(operator=qualified_name(target), error=described_error(error))
+            context.report(rule, at=at, cause=error, blocking=True)
         raise context.stop(error) from error
 
 
@@ -154,8 +153,9 @@ def _implementation(context: DiagnosticContext, node: torch.fx.Node, wanted: _Wa
         return None
     if any(each.target is target for each in made.graph.nodes):
         return None
-    if not locations.is_internal(kernel.file) or target.namespace not in ("aten", "prims"):
-        context.report(CustomOperatorInlined(operator=qualified_name(target)), at=locations.at_node(node), fixes=[stubs.skeleton(target)])
+    is_custom = not locations.is_internal(kernel.file) or target.namespace not in ("aten", "prims")
+    if is_custom and not context.is_blocked_at((at := locations.at_node(node)).location):
+        context.report(CustomOperatorInlined(operator=qualified_name(target)), at=at, fixes=[stubs.skeleton(target)])
     return made
 
 

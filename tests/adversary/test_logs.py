@@ -151,19 +151,18 @@ def test_each_part_of_a_log_may_be_anything(tmp_path: pathlib.Path, monkeypatch:
         place: Any = changed
         for each in outer:
             place = place[each]
-        for turn in range(2):
-            place[key] = ODD[(2 * number + turn) % len(ODD)]
-            text = json.dumps(changed)
-            for command in commands:
-                restore(log, text)
-                restore(known, honest)
-                accepted.unlink(missing_ok=True)
-                told = CliRunner().invoke(main, command)
-                codes[told.exit_code] += 1
-                if told.exit_code not in (0, 1, 2) or "unexpected" in told.output:
-                    wrong.append((command, (*outer, key), place[key]))
+        place[key] = ODD[number % len(ODD)]
+        text = json.dumps(changed)
+        for command in commands:
+            restore(log, text)
+            restore(known, honest)
+            accepted.unlink(missing_ok=True)
+            told = CliRunner().invoke(main, command)
+            codes[told.exit_code] += 1
+            if told.exit_code not in (0, 1, 2) or "unexpected" in told.output:
+                wrong.append((command, (*outer, key), place[key]))
     assert wrong == []
-    assert min(codes.values()) > 100
+    assert min(codes.values()) > 50
 
 
 if __name__ == "__main__":

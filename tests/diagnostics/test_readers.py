@@ -155,8 +155,12 @@ def excused(complaint: Complaint, profile: str) -> bool:
 
 def test_viewer(logs: list[pathlib.Path], source: str, profile: str, script: pathlib.Path) -> None:
     shown = {"own": ("o15_batch_norm_training", "o16_three_linalg", "o10_dict_as_last_argument")}
-    pictures = {log: PICTURES / profile / source / f"{log.stem}.png" for log in logs if log.stem in shown.get(source, (log.stem,))}
-    wrong = {log.name: told for log, told in viewer.view(logs, script, pictures) if told}
+    pictures = {log: PICTURES / source / f"{log.stem}.png" for log in logs if log.stem in shown.get(source, (log.stem,))}
+    # NOTE: of a corpus it opens every fourth log of a profile, and others in each. A picture of a log takes as long as all else.
+    opened = logs[SARIF_PROFILES.index(profile) :: 4] if len(logs) > 50 else logs
+    if profile != "full":
+        pictures = {}
+    wrong = {log.name: told for log, told in viewer.view(list(dict.fromkeys([*pictures, *opened])), script, pictures) if told}
     assert not wrong, json.dumps(wrong, indent=1, ensure_ascii=False)
 
 
