@@ -179,10 +179,24 @@ def _without_nan(name: str, a: ir.Value, b: ir.Value) -> Any:
 def clamp(self: ir.Value, min: Any = None, max: Any = None) -> Any:
     """aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor. Where `min` is larger, the result is `max`."""
     if isinstance(min, int | float) and isinstance(max, int | float):
-        return op.Clip(self, min, max)
+        # NOTE: ONNX Runtime 1.31 fails to load a Relu before a Clip in double precision (relu_clip_fusion.cc). Its Clip ignores NaN as a bound.
+        if self.dtype != ir.DataType.DOUBLE and not math.isnan(min) and not math.isnan(max):
+            return op.Clip(self, min, max)
     # NOTE: a Clip with one bound turns infinity into the largest finite number.
     above = self if min is None else op.Max(self, _like(min, self))
     return above if max is None else op.Min(above, _like(max, self))
+
+
+@translates("aten::hardtanh")
+def hardtanh(self: ir.Value, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+    """aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor."""
+    return clamp(self, min_val, max_val)
+
+
+@translates("aten::relu6")
+def relu6(self: ir.Value) -> Any:
+    """aten::relu6(Tensor self) -> Tensor: within 0 and 6."""
+    return clamp(self, 0, 6)
 
 
 @translates("aten::clamp_min", "aten::clamp_min.Tensor")

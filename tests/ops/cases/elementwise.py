@@ -59,6 +59,20 @@ CASES: dict[str, Case] = {
         ),
         X,
     ),
+    "relu-then-bounds": dynamic(
+        lambda x: [
+            bounded(each.relu())
+            for each in (x, x.double(), x.half())
+            for bounded in (
+                functional.relu6,
+                functional.hardtanh,
+                lambda y: y.clamp(0.1, 0.5),
+                lambda y: y.clamp(math.nan, 1),
+                lambda y: y.clamp(0, math.nan),
+            )
+        ],
+        X,
+    ),
     "unary-doubles": dynamic(lambda x: (x.double().erf(), x.double().relu(), x.double().sigmoid(), functional.silu(x.double())), X),
     "ints": dynamic(lambda a, b: (a.relu(), a.abs(), a.sign(), -b, torch.sin(a) + torch.sqrt(torch.abs(b))), INTS),
     "two": dynamic(
