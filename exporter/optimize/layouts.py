@@ -50,7 +50,7 @@ def merge_layouts(model: ir.Model) -> None:
 
     A value that has other uses ends a chain: otherwise it would be rearranged twice. A Reshape to a computed shape gets a constant one.
     """
-    constants = _Constants(model.graph)
+    constants = Constants(model.graph)
     for node in list(model.graph.all_nodes()):
         if not _is_layout(node) or _next(node) is not None:
             continue
@@ -84,7 +84,7 @@ def _has_computed_shape(node: ir.Node) -> bool:
     return node.op_type == "Reshape" and node.inputs[1] is not None and node.inputs[1].const_value is None
 
 
-def _merge(chain: Sequence[ir.Node], constants: _Constants) -> None:
+def _merge(chain: Sequence[ir.Node], constants: Constants) -> None:
     base, result = chain[0].inputs[0], chain[-1].outputs[0]
     if base is None or base.shape is None:
         return
@@ -267,7 +267,7 @@ def _reshape(dims: _Dims, wanted: _Dims) -> list[_Step]:
     return [("Reshape", shape)]
 
 
-class _Constants:
+class Constants:
     """The shapes of new Reshapes as initializers; equal ones are one."""
 
     def __init__(self, graph: ir.Graph) -> None:
@@ -291,7 +291,7 @@ class _Constants:
         return self._known[key]
 
 
-def _replace(chain: Sequence[ir.Node], steps: Sequence[_Step], constants: _Constants) -> None:
+def _replace(chain: Sequence[ir.Node], steps: Sequence[_Step], constants: Constants) -> None:
     value, result, last = chain[0].inputs[0], chain[-1].outputs[0], chain[-1]
     graph = last.graph
     assert isinstance(graph, ir.Graph)

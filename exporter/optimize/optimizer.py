@@ -12,7 +12,7 @@ from onnx_ir.passes import common
 from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.recording import RANDOM
 
-from . import batch_norm, layouts, padding, precompute
+from . import batch_norm, layouts, padding, precompute, reshapes
 
 Step = Callable[[ir.Model], object]
 
@@ -21,6 +21,7 @@ _STEPS: tuple[Step, ...] = (
     padding.pad_into_conv,
     precompute.precompute,
     layouts.merge_layouts,
+    reshapes.known_rest,
 )
 """What clean-up does first, in order."""
 
