@@ -45,7 +45,7 @@ class Verdict:
 
     Attributes:
         kind: `exported`, `refused`, `no kernel` (in ONNX Runtime), `not checked` (other than eager mode where a finding says that the model
-            does not check a condition on sizes from data), `largest of NaN` (a difference that docs/differences.md describes),
+            does not check a condition on sizes from data), `not finite` (a difference that docs/differences.md describes),
             `raw exception`, `no reason` (a refusal) or `silent difference`.
         detail: The rules of a refusal, or what went wrong.
         seconds: The time of the export.
@@ -60,7 +60,7 @@ class Verdict:
     @property
     def is_fault(self) -> bool:
         """Whether the product is at fault."""
-        return self.kind not in ("exported", "refused", "no kernel", "not checked", "largest of NaN")
+        return self.kind not in ("exported", "refused", "no kernel", "not checked", "not finite")
 
 
 def judged(program: Program, folder: pathlib.Path, name: str) -> Verdict:
@@ -95,8 +95,8 @@ def judged(program: Program, folder: pathlib.Path, name: str) -> Verdict:
             return Verdict("not checked", difference, seconds, ran)
         if "NOT_IMPLEMENTED" in difference or " is not supported with " in difference:
             return Verdict("no kernel", difference, seconds, ran)
-        if difference.startswith("output ") and _looks_for_the_largest_of_nan(model, inputs):
-            return Verdict("largest of NaN", difference, seconds, ran)
+        if difference.startswith("output ") and _is_of_kernels(model, inputs):
+            return Verdict("not finite", difference, seconds, ran)
         if difference:
             return Verdict("silent difference", f"{difference}, for inputs of {[list(each) for each in sizes]}", seconds, ran)
         ran += 1
@@ -122,25 +122,27 @@ def _eager(model: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> list[torch
     return [torch.view_as_real(each.resolve_conj()) if each.is_complex() else each for each in tensors]
 
 
-class _Extrema(TorchDispatchMode):
-    """Notices an operator that looks for the largest or smallest of numbers with NaN among them."""
+class _NotFinite(TorchDispatchMode):
+    """Notices an operator whose result for numbers that are not finite is the kernel's, as docs/differences.md says."""
 
-    saw_nan = False
+    met = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func.overloadpacket.__name__
+        tensors = [each for each in pytree.tree_leaves(args) if isinstance(each, torch.Tensor) and each.is_floating_point()]
         if re.fullmatch(r"(arg|a)?(max|min)|aminmax|topk|(adaptive_)?max_pool\w+", name) or (
             name == "linalg_vector_norm" and args[1:2] in ((math.inf,), (-math.inf,))
         ):
-            tensors = [each for each in pytree.tree_leaves(args) if isinstance(each, torch.Tensor) and each.is_floating_point()]
-            self.saw_nan |= any(bool(each.isnan().any()) for each in tensors)
+            self.met |= any(bool(each.isnan().any()) for each in tensors)
+        if re.match("_?upsample_", name):
+            self.met |= not all(bool(each.isfinite().all()) for each in tensors)
         return func(*args, **(kwargs or {}))
 
 
-def _looks_for_the_largest_of_nan(model: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> bool:
-    with _Extrema() as seen:
+def _is_of_kernels(model: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> bool:
+    with _NotFinite() as seen:
         _eager(model, inputs)
-    return seen.saw_nan
+    return seen.met
 
 
 def _others(
