@@ -178,10 +178,10 @@ def _without_nan(name: str, a: ir.Value, b: ir.Value) -> Any:
 @translates("aten::clamp", "aten::clamp.Tensor")
 def clamp(self: ir.Value, min: Any = None, max: Any = None) -> Any:
     """aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor. Where `min` is larger, the result is `max`."""
-    if isinstance(min, int | float) and isinstance(max, int | float):
-        # NOTE: ONNX Runtime 1.31 fails to load a Relu before a Clip in double precision (relu_clip_fusion.cc). Its Clip ignores NaN as a bound.
-        if self.dtype != ir.DataType.DOUBLE and not math.isnan(min) and not math.isnan(max):
-            return op.Clip(self, min, max)
+    # NOTE: ONNX Runtime 1.31 fails to load a Relu before a Clip in double precision (relu_clip_fusion.cc). A Clip ignores NaN as a bound.
+    are_numbers = isinstance(min, int | float) and isinstance(max, int | float) and min == min and max == max
+    if are_numbers and self.dtype != ir.DataType.DOUBLE:
+        return op.Clip(self, min, max)
     # NOTE: a Clip with one bound turns infinity into the largest finite number.
     above = self if min is None else op.Max(self, _like(min, self))
     return above if max is None else op.Min(above, _like(max, self))

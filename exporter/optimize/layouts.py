@@ -281,6 +281,7 @@ class Constants:
                 self._known.setdefault(tuple(array.tolist()), value)
 
     def vector(self, numbers: Sequence[int]) -> ir.Value:
+        """The initializer with these numbers (INT64)."""
         key = tuple(numbers)
         if key not in self._known:
             name = free(f"shape_{'_'.join(map(str, numbers))}".replace("-", "m"), self._names)

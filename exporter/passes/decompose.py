@@ -210,10 +210,10 @@ def _without_decisions() -> Iterator[None]:
         if locations.python_asks(python_frames.outward(python_frames.current())):
             decisions.append(str(relation))
 
-    def observe_number(size: object) -> None:
+    def observe_number(size: object, number: float) -> None:
         # NOTE: the kernels for fake tensors only compute their sizes, and make no nodes.
         if not torch_frames.computes_fake_values(python_frames.outward(python_frames.current())):
-            decisions.append(f"{size} is a number")
+            decisions.append(f"{size} == {number}")
 
     # NOTE: torch's decompositions ask for sizes of fake tensors as well, for example about strides, and the graph keeps the sizes dynamic.
     with shape_env.observed(shape_env.GUARD_MADE, observe), shape_env.fixed(observe_number):

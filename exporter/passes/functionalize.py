@@ -7,6 +7,7 @@ import functools
 import logging
 from collections.abc import Collection, Iterator, Sequence
 
+import sympy
 import torch
 
 from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix
@@ -14,7 +15,7 @@ from onnxplain.registry import qualified_name
 from onnxplain.request import DimNames
 from onnxplain.rules import ConstraintViolated, MutationDropped, MutationNotRemoved, TrainingMode
 from onnxplain.source import locations
-from onnxplain.torch_internals import fake_kernels, functorch, input_free_values, pytree, tracing
+from onnxplain.torch_internals import fake_kernels, functorch, input_free_values, python_frames, pytree, shape_env, torch_frames, tracing
 from onnxplain.torch_internals.operators import OpOverload, failed, schema
 
 from . import aliases, joined_memory, lossy_writes, observers, views
@@ -58,12 +59,23 @@ def functionalize(
         return program, graph_module
     # NOTE: this costs as much as the capture, so it happens only if it must.
     context.event(f"The whole program is functionalized, because of {qualified_name(obstacle.target)} ({obstacle.name}).", logging.DEBUG)
-    functional = _retraced(context, _with_graph(program, _copy(context, program)))
+    fixed: dict[sympy.Basic, float] = {}
+    with shape_env.fixed(functools.partial(_note, fixed)):
+        functional = _retraced(context, _with_graph(program, _copy(context, program)))
+    for size, number in fixed.items():
+        dim = dim_names.text(size)
+        context.report(ConstraintViolated(dim=dim, constraint=f"{dim} == {number}"), at=locations.at_node(obstacle))
     for spec in functional.graph_signature.output_specs:
         if spec.kind in _MUTATED_KINDS and spec.target is not None:
             writer = next((node for node in functional.graph.nodes if node.name == spec.arg.name and node.op == "call_function"), None)
             _report(context, _MUTATED_KINDS[spec.kind], spec.target, None if writer is None else locations.at_node(writer))
     return functional, copy.deepcopy(functional.graph_module)
+
+
+def _note(fixed: dict[sympy.Basic, float], size: sympy.Basic, number: float) -> None:
+    """Notes a size that torch fixes without a guard, as where it undoes an `unfold`, but not for the shape of a fake tensor alone."""
+    if not torch_frames.computes_fake_values(python_frames.outward(python_frames.current())):
+        fixed[size] = number
 
 
 def _report(context: DiagnosticContext, kind: str, name: str, at: Evidence | None) -> None:

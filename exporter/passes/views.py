@@ -147,14 +147,14 @@ class _Back:
             case "permute":
                 dims = [dim % len(self._shape) for dim in given["dims"]]
                 return self._call(aten.permute.default, value, [dims.index(dim) for dim in range(len(dims))])
+            case "unfold":
+                return self._without_windows(value, given["dimension"])
             case "movedim" | "moveaxis":
                 return self._call(maker.target, value, given["destination"], given["source"])
             case _ if name in _OWN_INVERSE:
                 return self._call(maker.target, value, *maker.args[1:])
-            case "view_as_complex":
-                return self._call(aten.view_as_real.default, value)
-            case "view_as_real":
-                return self._call(aten.view_as_complex.default, value)
+            case "view_as_complex" | "view_as_real":
+                return self._call(aten.view_as_real.default if name == "view_as_complex" else aten.view_as_complex.default, value)
         raise Irreplaceable
 
     def _with_piece(self, selection: torch.fx.Node, value: torch.fx.Node) -> torch.fx.Node:
@@ -189,6 +189,13 @@ class _Back:
             if [str(size) for size in part] != ["1"] * longer + [str(size) for size in self._shape]:
                 raise Irreplaceable
         return self._call(aten.reshape.default, value, [self._size(dim) for dim in range(len(self._shape))])
+
+    def _without_windows(self, value: torch.fx.Node, dim: int) -> torch.fx.Node:
+        # NOTE: the windows hold each element once; writes through others are refused.
+        rank = len(self._shape)
+        dim %= max(rank, 1)
+        ordered = self._call(aten.permute.default, value, [*range(dim + 1), rank, *range(dim + 1, rank)]) if rank else value
+        return self._call(aten.reshape.default, ordered, [self._size(axis) for axis in range(rank)])
 
     def _size(self, dim: int) -> Any:
         size = self._shape[dim]

@@ -122,17 +122,19 @@ def observed(method: Symbol, observer: Callable[..., None]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def fixed(observer: Callable[[sympy.Basic], None]) -> Iterator[None]:
-    """Calls `observer` with each dynamic size that is turned into a Python number, in Python or for an argument of an operator."""
+def fixed(observer: Callable[[sympy.Basic, float], None]) -> Iterator[None]:
+    """Calls `observer` with each dynamic size that is turned into a Python number, in Python or for an operator, and with the number."""
     made = [each for each in (NUMBER_MADE, FLOAT_MADE) if each.is_present]
     if not made:
         yield
         return
 
     def observe(original: Any, node: Any, *args: Any) -> Any:
-        if not node.expr.is_number:
-            observer(node.expr)
-        return original(node, *args)
+        size = node.expr
+        number: float = original(node, *args)
+        if not size.is_number:
+            observer(size, number)
+        return number
 
     from torch.fx.experimental.sym_node import SymNode
 

@@ -581,6 +581,37 @@ def test_writes_to_windows_that_hold_each_element_once() -> None:
     torch.testing.assert_close(list(onnxplain.export(forward, (x,))(x)), list(forward(x)))
 
 
+class Windows(torch.nn.Module):
+    """Writes through windows of rows whose number varies."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        y.unfold(-1, 2, 2).mul_(torch.tensor([2.0, 3.0]))
+        y.t().unfold(0, 3, 3)[1] += 5
+        return y
+
+
+class WindowsAndAnotherPlace(Windows):
+    """Torch has to trace this one again, and undoes the windows itself."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return to_another_place(super().forward(x))
+
+
+def test_writes_to_windows_of_varying_tensors() -> None:
+    program = onnxplain.export(Windows(), (torch.randn(3, 6),), dynamic_shapes=({0: torch.export.Dim("rows")},))
+    assert program.diagnostics.findings == ()
+    x = torch.randn(5, 6)
+    torch.testing.assert_close(program(x)[0], Windows()(x))
+
+
+def test_a_size_that_torch_fixes_while_it_traces_again_is_told() -> None:
+    shapes = ({0: torch.export.Dim("rows")},)
+    program = onnxplain.export(WindowsAndAnotherPlace(), (torch.randn(3, 6),), dynamic_shapes=shapes)
+    (finding,) = program.diagnostics.findings
+    assert (finding.rule.id, finding.rule.argument_texts()) == ("OXP1011", ("rows", "rows == 3"))
+
+
 def test_a_custom_operator_that_writes_is_refused_whatever_comments_say(load: Callable[..., ModuleType], marked: Any) -> None:
     module = load("""
         import torch
