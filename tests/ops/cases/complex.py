@@ -182,7 +182,11 @@ CASES: dict[str, Case] = {
     "indexing": dynamic(
         of(
             lambda z: [
-                *(z[..., torch.tensor([0, 3])], z.index_select(-1, torch.tensor([1, 0])), z.index_select(0, torch.tensor(1))),
+                *(
+                    z[..., torch.tensor([0, 3])],
+                    z.index_select(-1, torch.tensor([1, 0])),
+                    *(z.index_select(0, i) for i in (torch.tensor(1), z.abs().argmax() % 2)),
+                ),
                 *(z[POSITIONS], z[:, POSITIONS, POSITIONS]),
                 *(aten._unsafe_index.Tensor(z, [None, POSITIONS]), z.gather(-1, torch.zeros(3, 2, 1, dtype=torch.int64) + 1)),
                 z.sum().gather(0, torch.tensor([0])),
