@@ -221,9 +221,9 @@ def _runner(model: ir.Model, subject: Subject, threads: int) -> Callable[[], obj
 
 
 def peak_memory(name: str, exporter: str, *, save: bool) -> float:
-    """The largest resident memory of an export in a fresh process, in MiB above the memory with the model built.
+    """The largest resident memory of the first export in a fresh process, in MiB above the memory with torch loaded and the model built.
 
-    The exporter's libraries are loaded by then, torchlib included: it has exported a small LSTM before.
+    What an exporter loads counts: one that loads more before it needs it would otherwise look smaller.
     """
     samples, _ = watched(_export_alone, name, exporter, save)
     return float(max(size for _, size in samples)) / _MIB
@@ -258,7 +258,6 @@ def watched(target: Callable[..., None], *args: object) -> tuple[list[tuple[floa
 def _export_alone(name: str, exporter: str, save: bool, pipe: Connection) -> None:
     contenders.hush()
     with _folder(save) as folder:
-        contenders.EXPORTERS[exporter](models.build("lstm"), folder)
         subject = models.build(name)
         gc.collect()
         pipe.send("ready")
