@@ -64,16 +64,17 @@ def _dims(program: ONNXProgram) -> Iterator[str]:
     symbols: dict[sympy.Basic, str] = {}
     limits = program.exported_program.range_constraints
     told: dict[str, list[str]] = {}
+    relations = [*_assumptions(program)]
     for value, fake in zip(program.model.graph.inputs, fake_inputs(program.exported_program), strict=False):
         sizes = fake.shape if isinstance(fake, torch.Tensor) else ()
         for dim, size in zip(value.shape or (), sizes, strict=False):
             if isinstance(size, torch.SymInt) and (name := str(getattr(dim, "value", dim))) not in told:
                 expression = expression_of(size)
-                told[name] = [*_range(limits.get(expression))]
+                told[name] = [*_range(limits.get(expression), [each for each in relations if each.free_symbols == {expression}])]
                 if expression.is_Symbol:
                     symbols[expression] = name
     together: list[str] = []
-    for relation in _assumptions(program):
+    for relation in relations:
         if relation.free_symbols and relation.free_symbols <= symbols.keys():
             (first, *others) = sorted(symbols[each] for each in relation.free_symbols)
             text = _told(relation, symbols, alone=not others)
@@ -87,15 +88,35 @@ def _dims(program: ONNXProgram) -> Iterator[str]:
         yield f"and {len(together) - _TOLD} more"
 
 
-def _range(known: Any) -> Iterator[str]:
-    """The limits of a dim, if it has any."""
-    if known is not None:
-        # NOTE: torch's infinity is no number of Python's.
-        bounded = isinstance(known.upper, int) or known.upper.is_Integer
-        if bounded:
-            yield f"{max(int(known.lower), 1)} to {int(known.upper)}"
-        elif known.lower > 1:
-            yield f"at least {int(known.lower)}"
+def _range(known: Any, relations: Sequence[sympy.Basic]) -> Iterator[str]:
+    """The limits of a dim, if it has any.
+
+    Args:
+        known: The limits that torch knows, which may be wider than its relations say.
+        relations: The relations of the dim alone.
+    """
+    if known is None:
+        return
+    # NOTE: torch's infinity is no number of Python's.
+    lower, upper = max(int(known.lower), 1), int(known.upper) if isinstance(known.upper, int) or known.upper.is_Integer else None
+    for relation in filter(_is_limit, relations):
+        assert isinstance(relation, sympy.Rel)
+        one = relation if relation.lhs.is_Symbol else relation.reversed
+        limit, is_strict = int(one.rhs), isinstance(one, sympy.Lt | sympy.Gt)
+        if isinstance(one, sympy.Lt | sympy.Le):
+            upper = limit - is_strict if upper is None else min(upper, limit - is_strict)
+        else:
+            lower = max(lower, limit + is_strict)
+    if upper is not None:
+        yield f"only {lower}" if lower == upper else f"{lower} to {upper}"
+    elif lower > 1:
+        yield f"at least {lower}"
+
+
+def _is_limit(relation: sympy.Basic) -> bool:
+    """Whether a relation of one dim compares it with a whole number."""
+    is_order = isinstance(relation, sympy.Gt | sympy.Ge | sympy.Lt | sympy.Le)
+    return is_order and all(side.is_Symbol or side.is_Integer for side in relation.args)
 
 
 def _assumptions(program: ONNXProgram) -> Iterator[sympy.Basic]:
@@ -113,8 +134,7 @@ def _told(relation: sympy.Basic, symbols: Mapping[sympy.Basic, str], *, alone: b
         whole, factor = relation.lhs.args
         if whole.is_Symbol and factor.is_Integer:
             return f"multiple of {factor}"
-    order = isinstance(relation, sympy.Gt | sympy.Ge | sympy.Lt | sympy.Le)
-    if alone and order and all(side.is_Symbol or side.is_number for side in relation.args):
+    if alone and _is_limit(relation):
         return ""
     named = relation.xreplace({symbol: sympy.Symbol(name, integer=True) for symbol, name in symbols.items()})
     if isinstance(named, sympy.Rel):

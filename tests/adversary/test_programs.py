@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+import sympy
 import torch
 import torch.utils._pytree as pytree
 from adversary.programs import Program, random_program
@@ -222,15 +223,24 @@ def _is_told(program: Program, findings: Sequence[Diagnostic], sizes: Sequence[S
 
 
 def _is_out_of_range(program: Program, made: onnxplain.ONNXProgram, sizes: Sequence[Sequence[int]]) -> bool:
-    """Whether the signature that an export prints says that a dim without a name cannot have its size."""
+    """Whether the signature that an export prints says that dims without names cannot have their sizes."""
     exported = made.exported_program
     inputs = [node.meta["val"] for node in exported.graph.nodes if node.name in exported.graph_signature.user_inputs]
+    free: dict[sympy.Basic, int] = {}
     for given, value, wanted in zip(program.inputs, inputs, sizes, strict=True):
         for axis, size, number in zip(given.axes, value.shape, wanted, strict=True):
-            limits = None if axis.name or isinstance(size, int) else exported.range_constraints.get(size.node.expr)
-            if limits is not None and not limits.lower <= number <= limits.upper:
-                return True
-    return False
+            if not axis.name and not isinstance(size, int):
+                free[size.node.expr] = number
+    limits = {symbol: exported.range_constraints[symbol] for symbol in free if symbol in exported.range_constraints}
+    relations = [
+        node.args[0].meta["val"].node.expr
+        for node in exported.graph.nodes
+        if str(node.target) == "aten._assert_scalar.default" and isinstance(node.args[0], torch.fx.Node)
+    ]
+    return any(not each.lower <= free[symbol] <= each.upper for symbol, each in limits.items()) or any(
+        each.free_symbols <= free.keys() and each.xreplace(free) == False  # noqa: E712  it may be undecided
+        for each in relations
+    )
 
 
 def _difference(program: Program, made: onnxplain.ONNXProgram, model: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> str:
