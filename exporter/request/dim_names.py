@@ -1,4 +1,4 @@
-"""Names of sizes: the user's names where there are any, torch's symbols elsewhere."""
+"""Names of sizes: the user's names where there are any, names of inputs and axes elsewhere, and torch's symbols for sizes from data."""
 
 from __future__ import annotations
 
@@ -36,10 +36,12 @@ class DimNames:
             program: The program.
             shapes: The dynamic shapes of its inputs, as the user gave them.
         """
-        sizes = list(_sizes(program, shapes))
+        # NOTE: where two dims are equal, the user's name counts.
+        sizes = sorted(_sizes(program, shapes), key=lambda each: each[0].is_nameless)
         self._symbols, self._texts = {}, {}
         for dim, expression in sizes:
-            if expression.is_Symbol and dim.kind is not Kind.DERIVED:
+            is_taken = dim.is_nameless and _symbol(dim.label) in self._symbols.values()
+            if expression.is_Symbol and dim.kind is not Kind.DERIVED and not is_taken:
                 self._symbols.setdefault(expression, _symbol(dim.label))
         for dim, expression in sizes:
             root = dim_entries.root(dim.given) if dim.kind is Kind.DERIVED else None

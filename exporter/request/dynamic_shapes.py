@@ -43,6 +43,7 @@ class Kind(enum.Enum):
 
 _MUST_STAY = frozenset({Kind.NAMED, Kind.DIM, Kind.DERIVED, Kind.DYNAMIC})
 _MAY_STAY = frozenset({Kind.AUTO, Kind.OPEN})
+_WITHOUT_NAME = frozenset({Kind.DYNAMIC, Kind.AUTO, Kind.OPEN})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +58,7 @@ class InputDim:
         size: Its size in the example.
         kind: How the user specifies it.
         given: The user's entry: a string, a `Dim`, a hint, a number or None.
-        label: Its name in the exported model, if the user gave one, or asked for all dims.
+        label: Its name in the exported model; empty for a static dim.
         least: The least size that it may have.
         most: The largest size that it may have.
     """
@@ -76,7 +77,12 @@ class InputDim:
     @property
     def name(self) -> str:
         """The user's name for it; its place if it has none."""
-        return self.label if self.label and self.kind is not Kind.OPEN else self.place
+        return self.place if self.is_nameless or not self.label else self.label
+
+    @property
+    def is_nameless(self) -> bool:
+        """Whether it is dynamic and the user gave it no name."""
+        return self.kind in _WITHOUT_NAME
 
     @property
     def stays(self) -> bool:
@@ -234,11 +240,10 @@ def _dims(shapes: DynamicShapes, leaf: Leaf, flat_index: int) -> Iterator[InputD
     if not is_a(leaf.value, torch.Tensor) or not inputs.is_dense(leaf.value):
         return
     spec = shapes.spec_of(leaf)
-    tensor = re.sub(r"\W+", "_", leaf.path).strip("_")
     for axis, size in enumerate(leaf.value.shape):
         dim = InputDim(flat_index, axis, leaf.way, f"{leaf.path}.shape[{axis}]", size, Kind.STATIC, None, "")
         if shapes.given is True:
-            yield dataclasses.replace(dim, kind=Kind.OPEN, given=Dim.AUTO, label=f"{tensor}_dim_{axis}")
+            yield dataclasses.replace(dim, kind=Kind.OPEN, given=Dim.AUTO, label=_own_label(dim))
         else:
             # NOTE: torch.export also takes axes that count from the end.
             from_the_end = spec.get(axis - leaf.value.dim()) if isinstance(spec, Mapping) else None
@@ -259,6 +264,7 @@ def _said(dim: InputDim, given: Any) -> InputDim:
         kinds = ((Dim.AUTO, Kind.AUTO), (Dim.DYNAMIC, Kind.DYNAMIC))
         kind = next((kind for hint, kind in kinds if dim_entries.is_like(given, hint)), Kind.STATIC)
         least, most = (other if bound is None else bound for bound, other in zip(dim_entries.limits(given), (least, most), strict=True))
+        label = _own_label(dim) if kind in _WITHOUT_NAME else ""
     return dataclasses.replace(dim, kind=kind, given=given, label=label, least=least, most=most)
 
 
@@ -273,3 +279,9 @@ def _for_torch(spec: Any) -> Any:
         # NOTE: a named tuple takes its parts one by one.
         return type(spec)(*parts) if hasattr(spec, "_fields") else type(spec)(parts)
     return spec
+
+
+def _own_label(dim: InputDim) -> str:
+    """The name in the exported model of a dim without one."""
+    tensor = re.sub(r"\W+", "_", dim.place.removesuffix(f".shape[{dim.axis}]")).strip("_")
+    return f"{tensor}_dim_{dim.axis}"

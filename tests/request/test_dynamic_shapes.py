@@ -79,8 +79,8 @@ def test_structures_say_the_same(given: Any) -> None:
         ("rows", Kind.NAMED, "rows", True),
         (BATCH, Kind.DIM, "batch", True),
         (2 * Dim("half"), Kind.DERIVED, "2*half", True),
-        (Dim.DYNAMIC, Kind.DYNAMIC, "", True),
-        (Dim.AUTO, Kind.AUTO, "", False),
+        (Dim.DYNAMIC, Kind.DYNAMIC, "x_dim_0", True),
+        (Dim.AUTO, Kind.AUTO, "x_dim_0", False),
         (Dim.STATIC, Kind.STATIC, "", False),
         (4, Kind.STATIC, "", False),
         (None, Kind.STATIC, "", False),
@@ -189,7 +189,7 @@ def test_entries_for_what_a_star_takes(model: Any, args: Any, given: Any, places
 
 def test_axes_say_the_same_as_shapes() -> None:
     axes = as_shapes(Two(), (X, Y), {}, ["first"], {"first": {0: "batch"}, "y": [1]})
-    assert said(parsed(axes)) == {"x.shape[0]": (Kind.NAMED, "batch"), "y.shape[1]": (Kind.DYNAMIC, "")}
+    assert said(parsed(axes)) == {"x.shape[0]": (Kind.NAMED, "batch"), "y.shape[1]": (Kind.DYNAMIC, "y_dim_1")}
 
 
 def test_names_and_equal_names() -> None:
@@ -202,7 +202,7 @@ def test_names_and_equal_names() -> None:
 def test_a_change_leaves_the_rest() -> None:
     shapes = parsed(({0: "n", 1: "m"}, {0: "n"}))
     changed = shapes.replaced({shapes.dims[1]: None, shapes.dims[3]: Dim.AUTO})
-    assert said(changed) == {"x.shape[0]": (Kind.NAMED, "n"), "y.shape[0]": (Kind.NAMED, "n"), "y.shape[1]": (Kind.AUTO, "")}
+    assert said(changed) == {"x.shape[0]": (Kind.NAMED, "n"), "y.shape[0]": (Kind.NAMED, "n"), "y.shape[1]": (Kind.AUTO, "y_dim_1")}
     assert said(shapes)["x.shape[1]"] == (Kind.NAMED, "m")
     assert said(parsed(changed.given)) == said(changed)
 
