@@ -45,7 +45,9 @@ def release(version: str, folder: pathlib.Path) -> None:
 
 
 def _check_changelog(version: str, changelog: pathlib.Path) -> None:
-    if not re.search(rf"^## {re.escape(version)} \(\d{{4}}-\d\d-\d\d\)\n+-", changelog.read_text(encoding="utf-8"), re.MULTILINE):
+    # NOTE: entries stand under headings of their subjects, such as `Numbers:`.
+    section = rf"^## {re.escape(version)} \(\d{{4}}-\d\d-\d\d\)$(?:\n(?!## ).*)*?\n- "
+    if not re.search(section, changelog.read_text(encoding="utf-8"), re.MULTILINE):
         raise NotReleased(f"{changelog.name} has no section `## {version} (YYYY-MM-DD)` with entries")
 
 

@@ -28,7 +28,7 @@ def rules(tmp_path: pathlib.Path) -> pathlib.Path:
     folder = tmp_path / "rules"
     folder.mkdir()
     (folder / "RELEASES.md").write_text("# Releases\n\nA text.\n\n", encoding="utf-8")
-    (tmp_path / "CHANGELOG.md").write_text(f"# Changelog\n\n## {VERSION} (2026-01-31)\n\n- A change.\n", encoding="utf-8")
+    (tmp_path / "CHANGELOG.md").write_text(f"# Changelog\n\n## {VERSION} (2026-01-31)\n\nNumbers:\n\n- A change.\n", encoding="utf-8")
     assert run(folder).returncode == 0
     git(tmp_path, "init", "-q")
     commit(tmp_path)
@@ -71,6 +71,12 @@ def undated(rules: pathlib.Path) -> None:
     commit(rules.parent)
 
 
+def without_entries(rules: pathlib.Path) -> None:
+    text = f"# Changelog\n\n## {VERSION} (2026-01-31)\n\nNumbers:\n\n## 0.0.1 (2025-01-31)\n\n- A change.\n"
+    (rules.parent / "CHANGELOG.md").write_text(text, encoding="utf-8")
+    commit(rules.parent)
+
+
 def shipped(rules: pathlib.Path) -> None:
     assert run(rules, "--release", VERSION).returncode == 0
     commit(rules.parent)
@@ -106,7 +112,9 @@ def no_checkout(rules: pathlib.Path) -> None:
     (rules.parent / ".git").rename(rules.parent / "git")
 
 
-@pytest.mark.parametrize("unready", [unnamed, undated, shipped, changed, stale_catalog, stale_table, forgotten_event, no_checkout])
+@pytest.mark.parametrize(
+    "unready", [unnamed, undated, without_entries, shipped, changed, stale_catalog, stale_table, forgotten_event, no_checkout]
+)
 def test_what_is_not_ready_is_not_released(rules: pathlib.Path, unready: Callable[[pathlib.Path], None]) -> None:
     unready(rules)
     before = (rules / "RELEASES.md").read_bytes()
