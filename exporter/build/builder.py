@@ -75,7 +75,7 @@ def build(
 def _graph(context: DiagnosticContext, plan: Plan, request: Request, nodes: NodeBuilder, given: Given) -> ir.Graph:
     nodes.values.update(given.values)
     made = nodes.of(plan.prepared.graph_module)
-    outputs, copies = graph_outputs(context, plan, request, nodes)
+    outputs, copies = graph_outputs(context, plan, request, nodes, given.inputs)
     graph = ir.Graph(given.inputs, outputs, nodes=[*made, *copies], name="main_graph", opset_imports={"": 18})
     for value in (*given.weights, *nodes.recorder.constants.values()):
         if value.uses() and value.name is not None:

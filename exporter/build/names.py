@@ -19,16 +19,14 @@ def name_values(context: DiagnosticContext, model: ir.Model, request: Request) -
     Inputs and outputs choose first, then weights. Reports names that the user asked for and that no value got.
     """
     graph = model.graph
-    taken: dict[str, None] = {}
+    taken = dict.fromkeys(name_inputs_and_outputs(graph.inputs, graph.outputs, request))
 
     def name(value: ir.Value, wanted: str) -> None:
         value.name = unused(wanted, taken)
         taken[value.name] = None
 
-    for kind, values, names in (("input", graph.inputs, request.input_names), ("output", graph.outputs, request.output_names)):
-        for index, value in enumerate(values):
-            name(value, (names[index] if index < len(names) else None) or value.name or f"{kind}_{index}")
-        _report_names(context, request, kind, values, names)
+    _report_names(context, request, "input", graph.inputs, request.input_names)
+    _report_names(context, request, "output", graph.outputs, request.output_names)
     initializers = list(graph.initializers.values())
     named = {id(value) for value in (*graph.inputs, *graph.outputs, *initializers)}
     for value in initializers:
@@ -44,6 +42,16 @@ def name_values(context: DiagnosticContext, model: ir.Model, request: Request) -
             if id(value) not in named:
                 name(value, value.name or f"{node.op_type.lower()}_{len(taken)}")
         node.name = f"{node.op_type}_{node.outputs[0].name}"
+
+
+def name_inputs_and_outputs(inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], request: Request) -> list[str]:
+    """Gives every input and output a different name, the user's if there is one, and returns the names."""
+    taken: dict[str, None] = {}
+    for kind, values, names in (("input", inputs, request.input_names), ("output", outputs, request.output_names)):
+        for index, value in enumerate(values):
+            value.name = unused((names[index] if index < len(names) else None) or value.name or f"{kind}_{index}", taken)
+            taken[value.name] = None
+    return list(taken)
 
 
 def unused(wanted: str, taken: Mapping[str, object]) -> str:

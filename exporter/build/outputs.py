@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import onnx_ir as ir
 import torch
 from torch.export.graph_signature import OutputKind
@@ -12,11 +14,14 @@ from onnxplain.request import Request, output_names
 from onnxplain.rules import ComplexAsReal, ConstantOutput, OutputLeftOut
 from onnxplain.source import locations
 
+from .names import name_inputs_and_outputs
 from .nodes import NodeBuilder
 
 
-def graph_outputs(context: DiagnosticContext, plan: Plan, request: Request, nodes: NodeBuilder) -> tuple[list[ir.Value], list[ir.Node]]:
-    """The outputs, and the Identity nodes that some of them need.
+def graph_outputs(
+    context: DiagnosticContext, plan: Plan, request: Request, nodes: NodeBuilder, inputs: Sequence[ir.Value]
+) -> tuple[list[ir.Value], list[ir.Node]]:
+    """The outputs, and the Identity nodes that some of them need. The `inputs` and the outputs have the names of the exported model then.
 
     Reports outputs that ONNX cannot have, complex outputs, and outputs that are the same for all inputs.
 
@@ -38,8 +43,11 @@ def graph_outputs(context: DiagnosticContext, plan: Plan, request: Request, node
         context.report(OutputLeftOut(values=left_out), at=locations.last_return(request.model))
     outputs, copies = nodes.outputs(kept)
     kept_names = [name for name, result in zip(names, wanted, strict=True) if not isinstance(result, str | None)]
-    for result, value, name in zip(kept, outputs, kept_names, strict=True):
+    for value, name in zip(outputs, kept_names, strict=True):
         value.name = name or value.name
+    # NOTE: before the findings, which name the outputs.
+    name_inputs_and_outputs(inputs, outputs, request)
+    for result, value in zip(kept, outputs, strict=True):
         if isinstance(result, torch.fx.Node) and isinstance(known := result.meta.get("val"), torch.Tensor) and known.is_complex():
             context.report(ComplexAsReal(kind="output", name=value.name or ""), at=locations.at_node(result))
         node = value.producer()

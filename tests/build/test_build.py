@@ -261,6 +261,17 @@ def test_an_output_that_is_the_same_for_all_inputs(load: Load, marked: Marked) -
     assert found[0].location.line == marked("returned")[0]
 
 
+def test_findings_name_outputs_as_the_model_does() -> None:
+    def function(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        constant = torch.ones(2) * 3
+        return x + y, constant, constant
+
+    program = export(function, torch.ones(3), torch.ones(3), input_names=["mul", "x"], output_names=["sum", "x"])
+    found = [finding for finding in program.diagnostics.findings if finding.rule.id == "OXP4004"]
+    assert outputs(program)[0] == "sum"
+    assert [facts(finding, "name") for finding in found] == [(outputs(program)[1],), (outputs(program)[2],)]
+
+
 class Weights(nn.Module):
     def __init__(self, **tensors: torch.Tensor) -> None:
         super().__init__()
