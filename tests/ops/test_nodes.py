@@ -34,6 +34,12 @@ NODES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], bool, str]]
     "sum of one": (lambda x: x.sum(), (torch.tensor(2.0),), False, "Identity"),
     "power by products": (lambda x: torch.view_as_real(torch.complex(x, x) ** 1).abs(), (BATCH,), False, "Unsqueeze Concat Abs"),
     "times 1": (lambda x: torch.add(x, x, alpha=1), (BATCH,), False, "Add"),
+    "scatter to as many places": (
+        lambda x, i: x.scatter_reduce(1, i, x, "sum"),
+        (BATCH, torch.zeros(3, 4, 6, dtype=torch.int64)),
+        False,
+        "ScatterElements",
+    ),
     "clamp": (lambda x: x.clamp(0, 1), (BATCH,), False, "Clip"),
     "cast to the same": (lambda x: x.to(torch.float32).abs(), (BATCH,), False, "Abs"),
     "range": (lambda x: torch.arange(x.size(0)), (BATCH,), True, "Shape Squeeze Range"),
