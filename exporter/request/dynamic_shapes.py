@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.export import Dim
 
+from onnxplain.diagnostics import InvalidArgument
 from onnxplain.torch_internals import dim_entries, keyword_inputs
 from onnxplain.torch_internals.python_values import is_a
 
@@ -19,7 +20,7 @@ from . import inputs
 from .binding import signature_of
 from .inputs import Leaf, Path
 from .shapes_mirrored import mirrored, one_for_each, part
-from .shapes_source import code
+from .shapes_source import code, definition
 
 
 class Kind(enum.Enum):
@@ -256,7 +257,9 @@ def _said(dim: InputDim, given: Any) -> InputDim:
     if isinstance(given, str):
         kind, label = Kind.NAMED, given
     elif isinstance(given, Dim):
-        kind = Kind.DIM if dim_entries.root(given) is None else Kind.DERIVED
+        kind = Kind.DIM if (root := dim_entries.root(given)) is None else Kind.DERIVED
+        if root is not None:
+            _check_range(given, root)
         label, least = str(given.__name__), int(given.min)
         # NOTE: torch's infinity is not an int.
         most = given.max if isinstance(given.max, int) else sys.maxsize
@@ -266,6 +269,19 @@ def _said(dim: InputDim, given: Any) -> InputDim:
         least, most = (other if bound is None else bound for bound, other in zip(dim_entries.limits(given), (least, most), strict=True))
         label = _own_label(dim) if kind in _WITHOUT_NAME else ""
     return dataclasses.replace(dim, kind=kind, given=given, label=label, least=least, most=most)
+
+
+def _check_range(given: Dim, root: Dim) -> None:
+    """Refuses a dim such as `length - 1` where `length` may be 0: torch raises an AssertionError for its range."""
+    try:
+        _ = given.min, given.max
+    except AssertionError:
+        # NOTE: a dim that is computed from another dim is a linear function of it (torch 2.11 to 2.15, export/dynamic_shapes.py).
+        function = dim_entries.from_root(given)
+        offset, factor = int(function(0)), int(function(1) - function(0))
+        enough = definition(Dim(root.__name__, min=max(root.min, -((offset - 1) // factor))))
+        message = f"dynamic_shapes: expected bounds of {root.__name__!r} that make {given.__name__!r} a size, such as {enough}"
+        raise InvalidArgument(f"{message}, got {definition(root)}") from None
 
 
 def _for_torch(spec: Any) -> Any:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
 import torch
 from torch.export import Dim
 
+from onnxplain.diagnostics import InvalidArgument
 from onnxplain.request import DynamicShapes, InputDim, Kind, as_shapes
 
 BATCH = Dim("batch", min=2, max=64)
@@ -348,3 +350,11 @@ def test_sizes_that_a_dim_allows() -> None:
     assert opened.name == "x.shape[0]"
     assert opened.may_stay
     assert not opened.stays
+
+
+@pytest.mark.parametrize(("derive", "least"), [(lambda dim: dim - 1, 2), (lambda dim: 2 * dim - 7, 4)])
+def test_a_dim_that_could_be_negative_is_refused(derive: Callable[[Dim], Dim], least: int) -> None:
+    x, length = torch.ones(8), Dim("length")
+    with pytest.raises(InvalidArgument, match=rf"min={least}\b"):
+        DynamicShapes.parse({"x": {0: derive(length)}}, lambda x: x, (x,), {})
+    assert DynamicShapes.parse({"x": {0: derive(Dim("length", min=least))}}, lambda x: x, (x,), {}).dims[0].least == 1
