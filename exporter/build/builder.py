@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import re
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
 
@@ -61,8 +62,7 @@ def build(
     model = ir.Model(graph, ir_version=10, producer_name="onnxplain", producer_version=version("onnxplain"))
     name_values(context, model, request)
     for asked, name in dim_names.dropped.items():
-        one = Fix("Use one name for both dims: they always have the same size.", Confidence.SAFE)
-        context.report(NameChanged(kind="dim", asked=asked, given=name), at=request.caller, fixes=[one])
+        context.report(NameChanged(kind="dim", asked=asked, given=name), at=request.caller, fixes=[_with_name(asked, name)])
     bring_to(context, model, request)
     if context.records(logging.DEBUG):
         made = sum(1 for _ in graph.all_nodes())
@@ -70,6 +70,18 @@ def build(
         text = f"{len(plan.calls)} operators became {made} ONNX nodes, with {values}"
         context.event(f"{text}, opset {model.opset_imports.get('')}.", logging.DEBUG)
     return Built(model, given.values, nodes.origins.of)
+
+
+def _with_name(asked: str, given: str) -> Fix:
+    """The fix for a dim whose size already has the name `given`, which may be an expression such as `n + 1`."""
+    if given.isidentifier():
+        return Fix("Use one name for both dims: they always have the same size.", Confidence.SAFE)
+    if (linear := re.fullmatch(r"(?:(\d+)\*)?(\w+)(?: ([+-]) (\d+))?", given)) is None or not linear[2].isidentifier():
+        return Fix(f"Give the dim '{asked}' no name: its size always follows from others.", Confidence.SAFE)
+    factor, root, sign, offset = linear.groups()
+    expression = f"{f'{factor} * ' if factor else ''}{root}{f' {sign} {offset}' if sign else ''}"
+    snippet = f'{root} = torch.export.Dim("{root}")\n{asked} = {expression}'
+    return Fix(f"State in dynamic_shapes that '{asked}' is always '{given}', with Dims.", Confidence.SAFE, snippet=snippet)
 
 
 def _graph(context: DiagnosticContext, plan: Plan, request: Request, nodes: NodeBuilder, given: Given) -> ir.Graph:

@@ -632,6 +632,15 @@ def test_dims_whose_names_are_not_kept() -> None:
     program = export(lambda x, y: x + y, *torch.ones(2, 3, 2), dynamic_shapes=({0: "rows"}, {0: "lines"}))
     (finding,) = program.diagnostics.findings
     assert (finding.rule.id, *facts(finding, "kind", "asked", "given")) == ("OXP4001", "dim", "lines", "rows")
+    assert finding.fixes[0].snippet == ""
+
+
+def test_a_dim_whose_size_is_another_one_plus_a_number_gets_a_dim() -> None:
+    shapes = ({0: "rows"}, {0: "lines"})
+    program = export(lambda x, y: x[1:] + y, torch.ones(4, 2), torch.ones(3, 2), dynamic_shapes=shapes)
+    (finding,) = program.diagnostics.findings
+    assert (finding.rule.id, *facts(finding, "asked", "given")) == ("OXP4001", "rows", "lines + 1")
+    assert finding.fixes[0].snippet.splitlines() == ['lines = torch.export.Dim("lines")', "rows = lines + 1"]
 
 
 def test_the_model_tells_what_made_it() -> None:

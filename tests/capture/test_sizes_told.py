@@ -552,3 +552,36 @@ def test_a_size_that_is_compared_is_computed(load: Load, size: int) -> None:
     for other in (1, 2, 3, 5):
         x = torch.rand(2, other)
         torch.testing.assert_close(program(x, torch.rand(1, 1))[0], model(x, None))
+
+
+def test_a_dim_that_follows_from_another_one_gets_an_entry(load: Load) -> None:
+    body = "return torch.nn.functional.cross_entropy(x.unsqueeze(-1).expand(-1, -1, 9)[:, :-1].flatten(0, 1), y.long().flatten())"
+    model, program = exported(load, body, [(2, 5), (2, 4)], ({0: "B", 1: "T"}, {0: "B", 1: "short"}))
+    (finding,) = [each for each in program.diagnostics.findings if each.rule.id == "OXP1011"]
+    assert finding.fixes[0].confidence is onnxplain.diagnostics.Confidence.SAFE
+    (edit,) = finding.fixes[0].edits
+    assert 'torch.export.Dim("short") + 1' in edit.replacement
+    # NOTE: for torch, the name S is no symbol.
+    _, unnameable = exported(load, body, [(2, 5), (2, 4)], ({0: "B", 1: "T"}, {0: "B", 1: "S"}))
+    assert len(told(unnameable)) == 1
+    length, batch = Dim("short"), Dim("B")
+    _, stated = exported(load, body, [(2, 5), (2, 4)], ({0: batch, 1: length + 1}, {0: batch, 1: length}))
+    assert told(stated) == []
+    x, y = torch.rand(3, 8), torch.rand(3, 7)
+    torch.testing.assert_close(stated(x, y)[0], model(x, y))
+
+
+def test_what_another_line_fixes_is_told_once(load: Load) -> None:
+    body = "x = x.view(4, -1)\nreturn torch.nn.functional.linear(x, torch.ones(2, 8)) + y.sum()"
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        exported(load, body, [(4, 8), (2,)], ({0: "B"}, None))
+    (finding,) = failed.value.log.findings
+    assert (finding.rule.id, finding.location.line) == ("OXP1003", 8)
+    assert [frame.line for frame in finding.stack[-1:]] == [8]
+
+
+def test_dims_that_a_rewritten_copy_fixes_are_notes(load: Load) -> None:
+    body = "if x.max() > 9:\n    x = x / x.max()\nreturn x.view(4, 3) * y"
+    _, program = exported(load, body, [(4, 3), (4, 3)], True)
+    assert "OXP1037" in {each.rule.id for each in program.diagnostics.findings}
+    assert "OXP1034" in {each.rule.id for each in program.diagnostics.findings}

@@ -8,12 +8,13 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import sympy
 import torch
 from torch.export import Dim
 
 from onnxplain.capture.finding import Finding
 from onnxplain.capture.observe import size_limits
-from onnxplain.capture.observe.guards import Guard, Guards
+from onnxplain.capture.observe.guards import Guard, Guards, is_identity
 from onnxplain.capture.observe.program_sizes import constant_dims, sizes_in
 from onnxplain.capture.rewrite import control_flow, literals, row_loops
 from onnxplain.diagnostics import Confidence, Evidence, Fix, Location
@@ -89,6 +90,10 @@ def undelivered(request: Request, guards: Guards, program: torch.export.Exported
     ]
     subjects = {_subject(finding) for finding in limited}
     others = [*assumptions.ones(request, guards, program), *assumptions.branches(request, guards, program, names, also)]
+    equations = list(_equations(request, guards))
+    exact = {finding.rule: finding.at for finding in equations}
+    # NOTE: of a limit, torch tells no line; the operator that asks for it has one.
+    limited = [dataclasses.replace(finding, at=exact.get(finding.rule, finding.at)) for finding in limited]
     told = [
         *_frozen_dims(request, guards, constants),
         *limited,
@@ -96,7 +101,7 @@ def undelivered(request: Request, guards: Guards, program: torch.export.Exported
         *(finding for finding in decided if _subject(finding) not in subjects),
     ]
     places = {finding.place for finding in told}
-    return [*told, *(finding for finding in _equations(request, guards) if finding.place not in places)]
+    return [*told, *(finding for finding in equations if finding.place not in places)]
 
 
 def _subject(finding: Finding) -> tuple[object, str]:
@@ -273,7 +278,8 @@ def _frozen_dim(request: Request, guard: Guard | None, dim: InputDim, value: int
         computed = guard is None or not guard.asked_by_python
         if not numbers and computed and (before := literals.upstream(place, dim.place, value)) is not None:
             used = place.saying("the dim must have this size here")
-            at, numbers = dataclasses.replace(at, location=before[0], related=(*at.related, used)), before[1]
+            stack = (*at.stack[:-1], before[0])
+            at, numbers = dataclasses.replace(at, location=before[0], stack=stack, related=(*at.related, used)), before[1]
         # NOTE: a library may need the size, and then the finding is at the user's line that calls it.
         inner = None if guard is None or not guard.stack else syntax.without_body(guard.stack[-1])
         loops = control_flow.for_size(inner, guard.site) if inner is not None and guard is not None and guard.site is not None else []
@@ -304,9 +310,12 @@ def _limits(request: Request, guards: Guards) -> Iterator[Finding]:
 def _equations(request: Request, guards: Guards) -> Iterator[Finding]:
     """The findings about equations between sizes that leave few sizes, such as `4 * (h // 4) * (w // 4) == 256`; a line counts once."""
     told: set[Location | None] = set()
+    fixing = {dim: each for dim in request.shapes.dynamic if dim.size > 1 and (each := next(guards.each_fixing(dim), None)) is not None}
     for relation, related, guard in guards.equations(request.shapes.dynamic):
         at = assumptions.evidence_about(request, guard)
-        if at.location in told:
+        # NOTE: where another line fixes a dim, equations that hold for this size follow from it.
+        others = {guards.symbols.of(dim): dim.size for dim, other in fixing.items() if other is not guard}
+        if at.location in told or is_identity(relation.xreplace(others)):
             continue
         told.add(at.location)
         dims = list({dim.name: dim for dim in reversed(related)}.values())[::-1]
@@ -315,16 +324,43 @@ def _equations(request: Request, guards: Guards) -> Iterator[Finding]:
         limit = size_limits.limit_of(relation, symbol, dim.size, dim.least, dim.most) if alone and dim.kind is not Kind.DERIVED else None
         same = [each for dim in dims for each in request.shapes.same_name(dim)]
         advice, specs = "If these sizes never vary, leave the dims out of dynamic_shapes; otherwise rewrite the line.", dict.fromkeys(same)
+        confidence = Confidence.CHANGES_BEHAVIOUR
         if limit is not None and limit.least is not None and limit.most is not None and limit.least < limit.most:
             advice = "State it in dynamic_shapes."
             bounds = {"min": limit.least, "max": limit.most}
             specs = dict.fromkeys(same, Dim.DYNAMIC(**bounds) if dim.kind is Kind.DYNAMIC else Dim(dim.name, **bounds))
+        elif (one_from_other := _one_from_other(request, guards, relation, dims)) is not None:
+            advice, confidence, specs = "State it in dynamic_shapes.", Confidence.SAFE, one_from_other
         names = request.shapes.names()
         constraint = guards.symbols.text(relation, names) if limit is None else limit.of(dim.name)
+        if limit is not None and limit.least is not None and limit.least == limit.most:
+            frozen = _frozen_dim(request, guard, dim, limit.least, _as_static(request, [dim]))
+            rule = ConstraintViolated(dim=dim.name, constraint=f"{dim.name} == {limit.least}")
+            yield Finding(rule, frozen.at, frozen.notes, frozen.fixes, blocking=False)
+            continue
         rule = ConstraintViolated(dim=", ".join(each.name for each in dims), constraint=constraint)
-        fix = shapes_argument.fix(request, advice, Confidence.CHANGES_BEHAVIOUR, request.shapes.by_parameter(specs))
+        fix = shapes_argument.fix(request, advice, confidence, request.shapes.by_parameter(specs))
         notes = tuple(note for each in dims for note in _place_note(each))
         yield Finding(rule, at, notes, (fix,), blocking=False)
+
+
+def _one_from_other(request: Request, guards: Guards, relation: sympy.Basic, dims: Sequence[InputDim]) -> dict[InputDim, Any] | None:
+    """The entries that compute a dim from another one as `relation` asks for, such as `Dim("n") + 1`; None if it asks for more."""
+    stated = guards.symbols.stated(request.shapes.dynamic)
+    symbols = {dim: stated.get(symbol) if (symbol := guards.symbols.of(dim)) is not None else None for dim in dims}
+    if len(dims) != 2 or not all(dim.kind in (Kind.DIM, Kind.NAMED) and dim.name.isidentifier() for dim in dims):
+        return None
+    # NOTE: sympy's solver refuses some equations, so what the example suggests is tried. With a negative number, the other dim is computed.
+    larger, root = sorted(dims, key=lambda dim: dim.size, reverse=True)
+    own, base = symbols[larger], symbols[root]
+    for factor, offset in ((1, larger.size - root.size), (larger.size // max(root.size, 1), 0)):
+        if own is not None and base is not None and is_identity(relation.xreplace(stated).xreplace({own: factor * base + offset})):
+            given = root.given if root.kind is Kind.DIM else Dim(root.name)
+            # NOTE: torch reads names as sympy's expressions, in which S, for example, is no symbol and cannot be added to.
+            with contextlib.suppress(Exception):
+                computed = given + offset if offset else factor * given if factor > 1 else given
+                return dict.fromkeys(request.shapes.same_name(root), given) | dict.fromkeys(request.shapes.same_name(larger), computed)
+    return None
 
 
 def _divisors(request: Request, guards: Guards) -> Iterator[Finding]:

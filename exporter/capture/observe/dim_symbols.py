@@ -9,7 +9,7 @@ from typing import Any
 import sympy
 
 from onnxplain.request import InputDim, Kind
-from onnxplain.torch_internals import shape_env
+from onnxplain.torch_internals import dim_entries, shape_env
 from onnxplain.torch_internals.symbolic_expressions import as_python, is_pythons, remainders
 
 
@@ -59,6 +59,20 @@ class DimSymbols:
         """Those of `dims` on which the expressions of torch's symbols in the graph depend."""
         symbols = {symbol for expression in expressions for symbol in expression.free_symbols}
         return [dim for dim in dims if (symbol := self.of(dim)) is not None and {symbol, *self.expression(symbol).free_symbols} & symbols]
+
+    def stated(self, dims: Iterable[InputDim]) -> dict[sympy.Basic, sympy.Basic]:
+        """What `dynamic_shapes` states of torch's symbols in the graph: one symbol for a name, an expression for a Dim such as `n - 1`."""
+        known = {dim: self.expression(symbol) for dim in dims if (symbol := self.of(dim)) is not None}
+        first: dict[str, sympy.Basic] = {}
+        found: dict[sympy.Basic, sympy.Basic] = {}
+        for dim, symbol in known.items():
+            if dim.kind in (Kind.DIM, Kind.NAMED) and symbol.is_Symbol:
+                found[symbol] = first.setdefault(dim.name, symbol)
+        for dim, symbol in known.items():
+            root = dim_entries.root(dim.given) if dim.kind is Kind.DERIVED else None
+            if root is not None and symbol.is_Symbol and root.__name__ in first:
+                found[symbol] = dim_entries.from_root(dim.given)(first[root.__name__])
+        return found
 
     def expression(self, symbol: sympy.Basic) -> sympy.Basic:
         """A symbol as the graph has it: itself, another symbol, or an expression of one."""

@@ -194,13 +194,14 @@ class Guards:
         """
         sizes, replaced = self.symbols.sizes(dims), self.symbols.replaced()
         allowed = {symbol: dim.allows for dim in dims if (symbol := self.symbols.of(dim)) is not None}
+        stated = self.symbols.stated(dims)
         seen: set[sympy.Basic] = set()
         for guard in self.made:
             relation = guard.relation.xreplace(replaced)
             if guard.operator is None or not guard.stack or relation in seen or not _is_equation(relation):
                 continue
             seen.add(relation)
-            if not relation.free_symbols <= sizes.keys():
+            if not relation.free_symbols <= sizes.keys() or is_identity(relation.xreplace(stated)):
                 continue
             wrong: dict[InputDim, list[Sizes]] = {}
             for dim in self.symbols.places([relation], dims):
@@ -332,6 +333,11 @@ def _grown(symbols: Collection[sympy.Basic], sizes: Sizes) -> Iterator[Sizes]:
 
 def _doubled(symbols: Collection[sympy.Basic], sizes: Sizes) -> Iterator[Sizes]:
     return ({**sizes, **{symbol: sizes[symbol] << times for symbol in symbols}} for times in range(1, _DOUBLINGS))
+
+
+def is_identity(relation: sympy.Basic) -> bool:
+    """Whether `relation` holds for all sizes, such as `n*(m - 1) == m*n - n`."""
+    return relation == sympy.true or (isinstance(relation, sympy.Eq) and sympy.expand(relation.lhs - relation.rhs) == 0)
 
 
 def _is_equation(relation: sympy.Basic) -> bool:
