@@ -83,7 +83,8 @@ def capture(
     for each in results:
         for finding in each.findings:
             blocking = finding.blocking and each.finished is None
-            context.report(finding.rule, at=finding.at, notes=finding.notes, fixes=finding.fixes, cause=each.error, blocking=blocking)
+            cause = each.error if finding.own_cause else None
+            context.report(finding.rule, at=finding.at, notes=finding.notes, fixes=finding.fixes, cause=cause, blocking=blocking)
         if (reached := each.finished or each.reached) is not None:
             dim_names.learn(reached.program, reached.request.shapes)
             look_ahead(reached.program)
@@ -125,11 +126,12 @@ def _searched(context: DiagnosticContext, request: Request, budget: Budget) -> _
     if arguments.repaired(request, findings) is not None:
         return _Result(findings, search.error)
     behind = Behind(context, search)
-    findings += [trials.tested(finding) for finding in behind.findings(findings)]
+    findings += [dataclasses.replace(trials.tested(finding), own_cause=False) for finding in behind.findings(findings)]
     findings = [finding.for_users() for finding in findings]
     if behind.unseen and findings:
         findings[0] = dataclasses.replace(findings[0], notes=(*findings[0].notes, behind.unseen))
-    findings = _with_limits_as_remarks([*_one_a_cause([*findings, *behind.remarks(findings)])])
+    remarks = (dataclasses.replace(finding, own_cause=False) for finding in behind.remarks(findings))
+    findings = _with_limits_as_remarks([*_one_a_cause([*findings, *remarks])])
     return _Result(findings, search.error, reached=behind.reached)
 
 

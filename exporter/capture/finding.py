@@ -25,6 +25,7 @@ class Finding:
         final: True if no other strategy can do better, because the fault is in the model or in the call.
         blocking: False if the export can go on with a program.
         negligible: True if it need not be reported when the export goes on with a program.
+        own_cause: False if another capture than the one that failed made it, so that the exception is not its cause.
     """
 
     rule: Rule
@@ -34,6 +35,7 @@ class Finding:
     final: bool = False
     blocking: bool = True
     negligible: bool = False
+    own_cause: bool = True
 
     def for_users(self) -> Finding:
         """The finding with code to look at instead of edits of files that are not the user's."""

@@ -69,11 +69,12 @@ class RewrittenCopies:
             if copied is None:
                 break
             self._context.event("Capturing a copy of the model with rewritten loops and branches.")
-            request = dataclasses.replace(self._first.request, model=copied)
+            # NOTE: dims that only the capture of the model as it is fixes stay dynamic.
+            request = dataclasses.replace(self._first.asked, model=copied)
             search = Search(self._context, request, self._first.runs.budget)
             finished = search.finished()
             if finished is not None:
-                if not self._equals(edits):
+                if not self._equals(edits, dataclasses.replace(finished.request, model=self._first.asked.model)):
                     break
                 self.search = search
                 counts = collections.Counter(_operator(fix) for _, fix in rewritten)
@@ -91,12 +92,15 @@ class RewrittenCopies:
         fixes = [fix for fix in finding.fixes if everywhere or not any(locations.is_users(edit.file) for edit in fix.edits)]
         return next((fix for fix in fixes if about and self._trials.has_proved(fix)), None)
 
-    def _equals(self, edits: Sequence[Edit]) -> bool:
+    def _equals(self, edits: Sequence[Edit], request: Request) -> bool:
         """Whether a copy with `edits` computes the same as the model for other data and other sizes.
 
         A model that runs with no other size than the example's tells nothing about them, so its copy is not used.
+
+        Args:
+            edits: The edits.
+            request: The export of the model as it is, with the dims that vary in the copy.
         """
-        request = self._first.request
         resized = list(filter(None, (_resized(request, size) for size in (_more, _twice, _less))))
         if (same := self._compared(edits, _negated(resized[0] if resized else request))) is not None:
             return same

@@ -38,6 +38,7 @@ class Search:
     """Tries one strategy after another, and keeps what stopped them.
 
     Attributes:
+        asked: The export as the user asked for it.
         request: The export, with the dims that the model fixes as static dims.
         runs: The eager runs of the model.
         findings: What stopped the strategies; after a success, the findings about its program.
@@ -56,7 +57,7 @@ class Search:
         self.seconds = 0.0
         self.has_surveyed = False
         self._differentiates = False
-        self.request = request
+        self.asked = self.request = request
         self.runs = EagerRuns(context, request, budget)
         self.findings: list[Finding] = []
         self.error: Exception | None = None
@@ -127,7 +128,8 @@ class Search:
             return
         self._keep(made)
         if found:
-            new = found if not self.findings else [finding for finding in found if not isinstance(finding.rule, CaptureFailed)]
+            further = (dataclasses.replace(finding, own_cause=False) for finding in found if not isinstance(finding.rule, CaptureFailed))
+            new = list(further) if self.findings else found
             self.findings = _at_distinct_places([*self.findings, *new])
 
     def _without_fixed_dims(self, strategy: CaptureStrategy) -> tuple[Attempt, list[Finding]]:
