@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import cProfile
+import difflib
 import functools
+import inspect
 import io
 import logging
 import os
@@ -81,6 +83,8 @@ _OLD = {
     "fallback": "there is no second exporter to fall back to",
 }
 """Arguments of `torch.onnx.export` without a meaning here, and what to do instead."""
+_NEAR = 0.5
+"""How much a mistyped argument resembles the one that is offered: `opset` offers `opset_version`."""
 
 
 @contextlib.contextmanager
@@ -229,7 +233,10 @@ def export(
         checked(switch, choice, bool, NoneType)
     unknown = [each for each in old if each not in _OLD]
     if unknown:
-        raise InvalidArgument(f"export() got an unexpected keyword argument {unknown[0]!r}")
+        names = [name for name in inspect.signature(export).parameters if not name.startswith("_") and name != "old"]
+        near = difflib.get_close_matches(unknown[0], names, n=1, cutoff=_NEAR)
+        meant = f". Did you mean {near[0]!r}?" if near else ""
+        raise InvalidArgument(f"export() got an unexpected keyword argument {unknown[0]!r}{meant}")
     options = DiagnosticOptions() if diagnostic_options is None else checked("diagnostic_options", diagnostic_options, DiagnosticOptions)
     positional, keywords = _example(model, args, kwargs, verify=verify)
     check_inputs((positional, keywords))

@@ -12,7 +12,7 @@ from . import export, gate, settings
 from .origins import origin, shown
 
 
-@click.command("config", epilog="Exits with 2 if a setting is not valid.")
+@click.command("config", short_help="Show the settings, and where each comes from.", epilog="Exits with 2 if a setting is not valid.")
 @click.argument("target", required=False, shell_complete=export.complete_files)
 @click.pass_context
 def command(ctx: click.Context, target: str | None) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import sympy
@@ -14,7 +16,7 @@ from onnxplain.diagnostics import Rule
 from onnxplain.registry import qualified_name
 from onnxplain.request import fake_inputs
 from onnxplain.rules import DimsFixed
-from onnxplain.torch_internals.symbolic_expressions import as_python, expression_of, remainders
+from onnxplain.torch_internals.symbolic_expressions import as_python, expression_of, minima, remainders
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -64,59 +66,69 @@ def _dims(program: ONNXProgram) -> Iterator[str]:
     symbols: dict[sympy.Basic, str] = {}
     limits = program.exported_program.range_constraints
     told: dict[str, list[str]] = {}
-    relations = [*_assumptions(program)]
+    least, most, excluded = dict[str, int](), dict[str, float](), dict[str, set[int]]()
     for value, fake in zip(program.model.graph.inputs, fake_inputs(program.exported_program), strict=False):
         sizes = fake.shape if isinstance(fake, torch.Tensor) else ()
         for dim, size in zip(value.shape or (), sizes, strict=False):
             if isinstance(size, torch.SymInt) and (name := str(getattr(dim, "value", dim))) not in told:
                 expression = expression_of(size)
-                told[name] = [*_range(limits.get(expression), [each for each in relations if each.free_symbols == {expression}])]
+                told[name], excluded[name] = [], set()
+                least[name], most[name] = _range(limits.get(expression))
                 if expression.is_Symbol:
                     symbols[expression] = name
     together: list[str] = []
-    for relation in relations:
+    for relation in _assumptions(program):
         if relation.free_symbols and relation.free_symbols <= symbols.keys():
             (first, *others) = sorted(symbols[each] for each in relation.free_symbols)
-            text = _told(relation, symbols, alone=not others)
-            place = together if others else told[first]
-            if text and text not in place:
-                place.append(text)
+            if isinstance(relation, sympy.Ne) and relation.lhs.is_Symbol and relation.rhs.is_Integer:
+                excluded[first].add(int(relation.rhs))
+            elif (bounds := _bounds(relation)) is not None:
+                least[first], most[first] = max(least[first], bounds[0]), min(most[first], bounds[1])
+            else:
+                text = _told(relation, symbols, alone=not others)
+                place = together if others else told[first]
+                if text and text not in place:
+                    place.append(text)
     for name, assumed in told.items():
-        yield f"{name}: {', '.join(assumed) or 'any size'}"
+        yield f"{name}: {', '.join([*_sizes(least[name], most[name], excluded[name]), *assumed]) or 'any size'}"
     yield from sorted(together, key=len)[:_TOLD]
     if len(together) > _TOLD:
         yield f"and {len(together) - _TOLD} more"
 
 
-def _range(known: Any, relations: Sequence[sympy.Basic]) -> Iterator[str]:
-    """The limits of a dim, if it has any.
+def _sizes(least: int, most: float, excluded: Set[int]) -> Iterator[str]:
+    """The sizes of a dim in this range without some; nothing for all sizes."""
+    first = next(size for size in itertools.count(least) if size not in excluded)
+    if most < math.inf:
+        yield f"only {first}" if first == most else f"{first} to {most}"
+    elif first > 1:
+        yield f"at least {first}"
+    yield from (f"not {size}" for size in sorted(excluded) if first < size <= most)
 
-    Args:
-        known: The limits that torch knows, which may be wider than its relations say.
-        relations: The relations of the dim alone.
+
+def _bounds(relation: sympy.Basic) -> tuple[int, float] | None:
+    """The least and the largest size of the only dim in `relation`, such as `n < 8` or `n == min(64, n)`; None for other relations.
+
+    The range that torch knows may be wider. A slice of 64 rows asks for a minimum.
     """
+    if isinstance(relation, sympy.Eq) and relation.lhs.is_Symbol and isinstance(relation.rhs, minima()) and len(relation.rhs.args) == 2:
+        limits = [each for each in relation.rhs.args if each != relation.lhs]
+        return (1, int(limits[0])) if len(limits) == 1 and limits[0].is_Integer else None
+    if isinstance(relation, sympy.Gt | sympy.Ge | sympy.Lt | sympy.Le):
+        one: Any = relation if relation.lhs.is_Symbol else relation.reversed
+        if one.lhs.is_Symbol and one.rhs.is_Integer:
+            is_upper, is_strict = isinstance(one, sympy.Lt | sympy.Le), isinstance(one, sympy.Lt | sympy.Gt)
+            return (1, int(one.rhs) - is_strict) if is_upper else (int(one.rhs) + is_strict, math.inf)
+    return None
+
+
+def _range(known: Any) -> tuple[int, float]:
+    """The least and the largest size of a dim."""
     if known is None:
-        return
+        return 1, math.inf
     # NOTE: torch's infinity is no number of Python's.
-    lower, upper = max(int(known.lower), 1), int(known.upper) if isinstance(known.upper, int) or known.upper.is_Integer else None
-    for relation in filter(_is_limit, relations):
-        assert isinstance(relation, sympy.Rel)
-        one = relation if relation.lhs.is_Symbol else relation.reversed
-        limit, is_strict = int(one.rhs), isinstance(one, sympy.Lt | sympy.Gt)
-        if isinstance(one, sympy.Lt | sympy.Le):
-            upper = limit - is_strict if upper is None else min(upper, limit - is_strict)
-        else:
-            lower = max(lower, limit + is_strict)
-    if upper is not None:
-        yield f"only {lower}" if lower == upper else f"{lower} to {upper}"
-    elif lower > 1:
-        yield f"at least {lower}"
-
-
-def _is_limit(relation: sympy.Basic) -> bool:
-    """Whether a relation of one dim compares it with a whole number."""
-    is_order = isinstance(relation, sympy.Gt | sympy.Ge | sympy.Lt | sympy.Le)
-    return is_order and all(side.is_Symbol or side.is_Integer for side in relation.args)
+    bounded = isinstance(known.upper, int) or known.upper.is_Integer
+    return max(int(known.lower), 1), int(known.upper) if bounded else math.inf
 
 
 def _assumptions(program: ONNXProgram) -> Iterator[sympy.Basic]:
@@ -134,9 +146,8 @@ def _told(relation: sympy.Basic, symbols: Mapping[sympy.Basic, str], *, alone: b
         whole, factor = relation.lhs.args
         if whole.is_Symbol and factor.is_Integer:
             return f"multiple of {factor}"
-    if alone and _is_limit(relation):
-        return ""
-    named = relation.xreplace({symbol: sympy.Symbol(name, integer=True) for symbol, name in symbols.items()})
+    texts = {symbol: name if name.isidentifier() else f"({name})" for symbol, name in symbols.items()}
+    named = relation.xreplace({symbol: sympy.Symbol(text, integer=True) for symbol, text in texts.items()})
     if isinstance(named, sympy.Rel):
         return f"{as_python(named.lhs)} {named.rel_op} {as_python(named.rhs)}"
     return as_python(named)

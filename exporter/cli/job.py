@@ -99,7 +99,8 @@ class Files:
                 raise click.UsageError(f"--{option}: expected a file other than the target's, got {str(path)!r}")
             if real in taken:
                 raise click.UsageError(
-                    f"--{option}: {str(path)!r} belongs to {taken[real]} already. Give one of the two another name, with --name."
+                    f"--{option}: {str(path)!r} belongs to {taken[real]} already. "
+                    "Export one of the two alone with another --name, or give it a name in a profile of pyproject.toml."
                 )
 
     def named(self) -> dict[str, pathlib.Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ def sizes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> 
     return found
 
 
-@click.command("memory")
+@click.command("memory", short_help="Estimate the memory of a model's activations.")
 @click.argument("target", metavar="TARGET|MODEL.onnx", shell_complete=complete_targets)
 @click.option("--size", "given", metavar="NAME=SIZE", multiple=True, callback=sizes, help="The size of a dynamic dim. Repeat for each dim.")
 @click.option(
@@ -127,6 +128,7 @@ def checked_sizes(model: ir.Model, given: Mapping[str, int]) -> Mapping[str, int
 
     dims = dims_of(model)
     if given.keys() != set(dims):
-        told = ", ".join(dims) or "none"
-        raise click.UsageError(f"--size: expected a size for each dynamic dim ({told}), got {', '.join(given) or 'none'}")
+        example = " ".join(shlex.join(["--size", f"{name}={given.get(name, 1)}"]) for name in dims)
+        expected = f"a size for each dynamic dim, such as {example}" if dims else "no size, since the model has no dynamic dims"
+        raise click.UsageError(f"--size: expected {expected}, got {', '.join(given) or 'none'}")
     return given

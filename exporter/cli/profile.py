@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import torch
 
 
-@click.command("profile")
+@click.command("profile", short_help="List where MODEL.onnx spends time and memory.")
 @click.argument("path", metavar="MODEL.onnx", type=click.Path(path_type=pathlib.Path), shell_complete=complete_files)
 @click.option(
     "--inputs",

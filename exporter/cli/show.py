@@ -13,7 +13,7 @@ from .export import complete_files
 from .nearest import Choice
 
 
-@click.command("show")
+@click.command("show", short_help="Draw the modules and shapes of MODEL.onnx.")
 @click.argument("model", metavar="MODEL.onnx", shell_complete=complete_files)
 @click.option(
     "-o",

@@ -59,6 +59,7 @@ def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int 
 
 @click.command(
     "triage",
+    short_help="Export many models, and rank what blocks them.",
     epilog="""\b
     Exit codes:
       0    every model was exported

@@ -47,6 +47,11 @@ def remainders() -> tuple[type[sympy.Basic], ...]:
     return tuple(each.value for each in _REMAINDERS if each.is_present)
 
 
+def minima() -> tuple[type[sympy.Basic], ...]:
+    """The functions for the least of several."""
+    return (sympy.Min, *(each.value for each in _CONVERSIONS if each.is_present and each.name == "Min"))
+
+
 def is_pythons(expression: sympy.Basic) -> bool:
     """Whether Python writes a part of `expression` otherwise than sympy: a remainder, a quotient, the largest and the least, a float."""
     return bool(expression.has(sympy.Float, *(each.value for each in (*_REMAINDERS, *_CONVERSIONS) if each.is_present)))
@@ -79,6 +84,15 @@ def _printer(base: Any) -> Any:
         @override
         def _print_TruncToInt(self, expression: sympy.Basic) -> str:
             return f"int({self._print(expression.args[0])})"
+
+        @override
+        def _print_Add(self, expression: sympy.Add, order: Any = None) -> str:
+            first, *others = sorted(expression.args, key=lambda term: (term.could_extract_minus_sign(), term.is_number, str(term)))
+            text = self.parenthesize(first, sympy.printing.precedence.PRECEDENCE["Add"])
+            for term in others:
+                sign, size = ("-", -term) if term.could_extract_minus_sign() else ("+", term)
+                text += f" {sign} {self.parenthesize(size, sympy.printing.precedence.PRECEDENCE['Mul'])}"
+            return str(text)
 
         @override
         def _print_Float(self, expression: sympy.Float) -> str:

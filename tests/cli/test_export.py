@@ -360,6 +360,27 @@ def fixed():
     return torch.nn.Linear(8, 2), (torch.randn(3, 8),), {}, True
 
 
+class Table(torch.nn.Module):
+    def forward(self, x):
+        return x + torch.zeros(64)[: x.shape[0]], 2 if x.shape[0] == 9 or x.shape[0] == 1 else 3
+
+
+def table():
+    return Table(), (torch.randn(5),), {}, {"x": {0: "rows"}}
+
+
+class Diagonal(torch.nn.Module):
+    def forward(self, x, y):
+        z = x.clone()
+        z.diagonal().copy_(y)
+        return z
+
+
+def diagonal():
+    auto = torch.export.Dim.AUTO
+    return Diagonal(), (torch.randn(4, 2, 1), torch.randn(1, 2)), {}, {"x": dict.fromkeys(range(3), auto), "y": (auto, auto)}
+
+
 def large():
     return torch.nn.Linear(1000, 2000), (torch.randn(1, 1000),), {}, {"input": {0: torch.export.Dim("rows", min=4)}}
 """
@@ -398,9 +419,12 @@ def test_what_was_exported_is_shown(folder: pathlib.Path) -> None:
     assert [text for each, text in many if each == "input"][7:] == ["xs_7: float32[3]", "and 2 more"]
     assert dict(many)["graph"].split(", ")[1] == "opset 18"
     assert dict(many)["checked"].startswith("all ")
+    assert dict(shown("table"))["dims"] == "rows: 2 to 64, not 9"
     large = dict(shown("large"))
     assert large["dims"] == "rows: at least 4"
     assert "8.01 MB of weights" in large["graph"]
+    # NOTE: torch's range has 2 as well, where the program checks that there is less.
+    assert "x_dim_2: only 1;" in dict(shown("diagonal"))["dims"]
     halved = dict(shown("halved"))
     assert halved["dims"] == "height: multiple of 2; width: any size; time: any size; height < width"
     assert dict(shown("fixed"))["fixed"].startswith("input.shape[1]")
