@@ -12,7 +12,8 @@ class DataDependentBranch(Rule, id="OXP1001", level=Level.ERROR, history=[Added(
         A Python `if`, `while`, `assert`, `and` or `or` needs a bool that is computed from a tensor's data. torch.export captures
         one graph for all inputs. It sees shapes and dtypes but no data, so it cannot choose a branch. Where the source and trials show
         that nothing changes, the export rewrites the branch in a copy of the model (OXP1037). Here they do not, or `control_flow` or
-        `try_fixes` forbids it.
+        `try_fixes` forbids it: a branch that prints or calls `.item()`, for example, stays. `onnxplain explain OXP1037` tells which code
+        can be rewritten.
 
     Why it matters:
         Every input may take a different branch. A graph with only the example's branch would be silently wrong for other inputs, so

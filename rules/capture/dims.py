@@ -13,14 +13,15 @@ class SpecializedDynamicDim(Rule, id="OXP1003", level=Level.ERROR, history=[Adde
         as a dict key, or next to a constant such as the `3` in a `view`. Or the example has size 1 there, and the line broadcasts or
         squeezes the dim. The graph then holds only for the example's size. Where the source and trials show that nothing
         changes, the export rewrites a loop over the dim in a copy of the model (OXP1037). Here they do not, or `control_flow` or
-        `try_fixes` forbids it.
+        `try_fixes` forbids it. The constant need not be on this line: a mask of 8 by 8 that an earlier line made fixes the length where
+        it is used.
 
     Why it matters:
         The exported model would reject other sizes, or compute wrong results for them.
 
     How to fix it:
         1. Write the line without the size as a number: replace a `for` over the dim with one operator on the whole tensor, and a
-           constant in `view` or `reshape` with `-1` or `x.shape[i]`.
+           constant in `view` or `reshape`, or in the line that makes a mask, with `-1` or `x.shape[i]`.
         2. If the example has size 1, use an example with another size.
         3. If the size is meant to be fixed, remove the dim from `dynamic_shapes`.
 
@@ -132,7 +133,7 @@ class ConstraintViolated(Rule, id="OXP1011", level=Level.WARNING, history=[Added
 
     How to fix it:
         1. State the condition in `dynamic_shapes`: the same `Dim` for equal sizes, `2 * Dim("half")` for a multiple,
-           `Dim("n", min=2, max=64)` for a range.
+           `Dim("n") + 1` for a dim that is longer by one, `Dim("n", min=2, max=64)` for a range.
         2. Let torch.export find the relation: use `Dim.AUTO` instead of the `Dim`.
         3. Change the line so that it works for all sizes: `torch.where` instead of a branch, `squeeze(1)` instead of `squeeze()`.
 
