@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.process import BudgetSpent, Stopped
 from onnxplain.request import Request
-from onnxplain.rules import ConstraintViolated, ExampleOfSizeOne, FakeKernelMissing, SpecializedDynamicDim
+from onnxplain.rules import ConstraintViolated, ExampleOfSizeOne, FakeKernelMissing, SpecializedDynamicDim, UserCodeRaised
 from onnxplain.torch_internals import shape_env
 
 from . import audit
@@ -183,6 +183,8 @@ def _new(found: Sequence[Finding], known: Sequence[Finding]) -> list[Finding]:
     for finding in found:
         same = [each.rule for each in told if each.place == finding.place]
         fixes_others = isinstance(finding.rule, SpecializedDynamicDim) and finding.rule not in same
-        if not same or (fixes_others and all(isinstance(rule, SpecializedDynamicDim) for rule in same)):
+        # NOTE: where the example itself fails, the dim only seems to have to be its size.
+        fails = isinstance(finding.rule, UserCodeRaised) and not any(isinstance(rule, UserCodeRaised) for rule in same)
+        if not same or fails or (fixes_others and all(isinstance(rule, SpecializedDynamicDim) for rule in same)):
             told.append(finding)
     return told[len(known) :]

@@ -585,3 +585,9 @@ def test_dims_that_a_rewritten_copy_fixes_are_notes(load: Load) -> None:
     _, program = exported(load, body, [(4, 3), (4, 3)], True)
     assert "OXP1037" in {each.rule.id for each in program.diagnostics.findings}
     assert "OXP1034" in {each.rule.id for each in program.diagnostics.findings}
+
+
+def test_a_dim_is_not_all_that_is_told_where_the_example_fails(load: Load) -> None:
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        exported(load, "return (x * 2).view(4, 10)", [(2, 10), (2,)], ({0: "B"}, None))
+    assert {each.rule.id for each in failed.value.log.findings} == {"OXP1003", "OXP1005"}
