@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from .code_flow import GraphText
 from .diagnostic import Diagnostic
+from .display import visible
 from .level import Level
 from .location import Location
 from .options import DiagnosticOptions
@@ -176,6 +177,9 @@ class Log:
         if suppressed:
             told = f"{told or 'no findings'} ({suppressed} suppressed in the source)"
         return f"{told or 'no findings'}."
+
+    def __str__(self) -> str:
+        return "\n\n".join([*map(str, self.findings), visible(f"{self.verdict}: {self.summary}")])
 
     def _repr_html_(self) -> str:
         from .notebook import log_html

@@ -210,3 +210,10 @@ def test_the_exceptions_tell_what_failed(here: pathlib.Path) -> None:
     text = str(LogNotSaved(log, OSError("disk \x1b full")))
     assert "disk \\x1b full" in text.splitlines()[0]
     assert text.endswith(str(log.findings[0]))
+
+
+def test_a_printed_log_has_its_findings_and_outcome(here: pathlib.Path) -> None:
+    log = with_finding(here)
+    *findings, outcome = str(log).split("\n\n")
+    assert "\n\n".join(findings) == "\n\n".join(map(str, log.findings))
+    assert outcome == f"{log.verdict}: {log.summary}"
