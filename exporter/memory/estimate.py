@@ -24,8 +24,8 @@ def estimate(model: ir.Model, sizes: Mapping[str, int]) -> MemoryEstimate:
     return MemoryEstimate(
         peak=plan.peak,
         at=plan.at,
-        tensors=tuple(sorted((_tensor(value, shapes) for value in plan.present()), key=lambda each: -each.size)),
-        steps=tuple(Step(live, origin_of(node)) for live, node in zip(plan.live, model.graph, strict=True)),
+        tensors=tuple(sorted((_tensor(value, node, shapes) for value, node in plan.present()), key=lambda each: -each.size)),
+        steps=tuple(Step(live, origin_of(kernel.node)) for live, kernel in zip(plan.live, plan.kernels, strict=True)),
         sizes=dict(sizes),
         weights=sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value is not None),
         inputs=sum(shapes.bytes_of(value) or 0 for value in given),
@@ -40,9 +40,7 @@ def origin_of(node: ir.Node) -> Origin:
     return Origin(node.op_type, source, module, aten)
 
 
-def _tensor(value: ir.Value, shapes: Shapes) -> TensorSize:
-    node = value.producer()
-    assert node is not None
+def _tensor(value: ir.Value, node: ir.Node, shapes: Shapes) -> TensorSize:
     return TensorSize(
         name=value.name or "",
         dtype="" if value.dtype is None else value.dtype.name,

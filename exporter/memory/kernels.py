@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+
+import onnx_ir as ir
+
+from .execution import Kernel
+from .shapes import Shapes
 
 # NOTE: measured with ONNX Runtime 1.31: each operator after an Exp whose result nothing else reads, with every allocation counted.
 VIEWS = frozenset({"Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"})
 """Their result is their first input with another shape, in the same memory."""
 
-IN_PLACE = frozenset(
+_IN_PLACE = frozenset(
     [
         "Cast",
         "Celu",
@@ -30,5 +37,51 @@ IN_PLACE = frozenset(
 )
 """Their result takes the place of their first input, if nothing else needs it any more and it has as many bytes."""
 
-WORKSPACE: Mapping[str, int] = {"Where": 2, "LSTM": 4, "GRU": 3}
-"""What they allocate while they run, in multiples of their first result."""
+_GATES = {"GRU": 3, "LSTM": 4, "RNN": 1}
+_STATES = {"GRU": 3, "LSTM": 5, "RNN": 0}
+"""What recurrent layers keep for each step, and at a time, in multiples of the hidden state."""
+
+
+def workspace(kernel: Kernel, shapes: Shapes) -> int:
+    """The bytes that a kernel allocates while it runs, beside its results."""
+    if not shapes.bytes_of(kernel.outputs[0]):
+        return 0
+    if kernel.operator in _GATES:
+        return _recurrent(kernel, shapes)
+    if kernel.operator == "Where":
+        # NOTE: it makes a tensor of each choice before it joins them.
+        condition, *choices = (shapes.sizes(value) for value in kernel.inputs)
+        width = shapes.width(kernel.outputs[0])
+        return sum(width * math.prod(_broadcast(condition, each)) for each in choices if condition is not None and each is not None)
+    if kernel.operator == "ConvTranspose":
+        # NOTE: a column for each element of an image, before they are added up.
+        given, weight = (shapes.sizes(value) for value in kernel.inputs[:2])
+        return 0 if given is None or weight is None else shapes.width(kernel.outputs[0]) * math.prod(given[2:]) * math.prod(weight[1:])
+    if kernel.operator == "Softmax" and (sizes := shapes.sizes(kernel.outputs[0])) is not None:
+        # NOTE: it transposes another axis to the end and back.
+        return 0 if kernel.node.attributes.get_int("axis", -1) in {-1, len(sizes) - 1} else 2 * (shapes.bytes_of(kernel.outputs[0]) or 0)
+    return 0
+
+
+def _recurrent(kernel: Kernel, shapes: Shapes) -> int:
+    given, weight = shapes.sizes(kernel.inputs[0]), shapes.sizes(kernel.inputs[2])
+    if given is None or weight is None:
+        return 0
+    steps, batch, width = given
+    directions, _, hidden = weight
+    gates = _GATES[kernel.operator] * (1 if kernel.operator == "RNN" else directions)
+    reversed_too = steps * (width + hidden) if directions > 1 and kernel.operator != "RNN" else 0
+    return shapes.width(kernel.inputs[0]) * batch * (hidden * (steps * gates + directions * _STATES[kernel.operator]) + reversed_too)
+
+
+def _broadcast(first: Sequence[int], second: Sequence[int]) -> Iterator[int]:
+    pairs = itertools.zip_longest(reversed(first), reversed(second), fillvalue=1)
+    return (b if a == 1 else a for a, b in pairs)
+
+
+def in_place(kernel: Kernel) -> Sequence[ir.Value]:
+    """The inputs whose memory the result may take."""
+    if kernel.operator == "SumConv":
+        # NOTE: the last input is added to the result of the convolution.
+        return kernel.inputs[-1:]
+    return kernel.inputs[:1] if kernel.operator in _IN_PLACE else ()

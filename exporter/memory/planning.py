@@ -8,7 +8,10 @@ from collections.abc import Iterable, Iterator
 
 import onnx_ir as ir
 
-from .kernels import IN_PLACE, VIEWS, WORKSPACE
+from .execution import Kernel, Kernels, graphs_of
+from .kernels import VIEWS, in_place, workspace
+from .layouts import block
+from .merging import merge
 from .shapes import Shapes
 
 
@@ -30,31 +33,38 @@ class _Buffer:
 
 
 class Plan:
-    """The memory of a run of a graph, node by node in the order of the graph.
+    """The memory of a run of a graph, kernel by kernel in ONNX Runtime's order.
 
     Args:
         graph: The graph.
         shapes: The shapes of its tensors.
+        constants: Tensors of outer graphs that are known before the run.
 
     Attributes:
-        live: The bytes in memory while each node runs.
+        kernels: The kernels.
+        live: The bytes in memory while each of them runs.
     """
 
     # NOTE: read in ONNX Runtime 1.31, core/framework/allocation_planner.cc: a tensor takes the buffer of its input if the kernel allows it,
     # else that of a tensor of equal shape that nobody needs any more. So a buffer may stay although nothing is in it for a while.
-    def __init__(self, graph: ir.Graph, shapes: Shapes) -> None:
+    def __init__(self, graph: ir.Graph, shapes: Shapes, constants: Iterable[ir.Value] = ()) -> None:
         self._shapes = shapes
         self._outputs = Counter(graph.outputs)
-        self._nodes = list(graph)
+        found = Kernels(graph, shapes, constants)
+        merge(found)
+        block(found)
+        self._constants = found.constants
+        self.kernels = found.in_order()
+        self._readers = Counter(value for kernel in self.kernels for value in kernel.inputs) + self._outputs
         self._buffers: list[_Buffer] = []
         self._held: dict[ir.Value, _Buffer] = {}
         self._free: dict[object, list[_Buffer]] = {}
         self._inner: dict[int, Plan] = {}
-        for index, node in enumerate(self._nodes):
-            self._plan(index, node)
+        for index, kernel in enumerate(self.kernels):
+            self._plan(index, kernel)
         for value in self._outputs:
             if value in self._held:
-                self._held[value].last = len(self._nodes)
+                self._held[value].last = len(self.kernels)
         self.live = self._timeline()
 
     @property
@@ -64,77 +74,60 @@ class Plan:
 
     @property
     def at(self) -> int:
-        """The index of the first node with the most bytes."""
+        """The index of the first kernel with the most bytes."""
         return self.live.index(self.peak) if self.live else 0
 
-    def present(self) -> Iterator[ir.Value]:
-        """The tensors in memory at the peak."""
+    def present(self) -> Iterator[tuple[ir.Value, ir.Node]]:
+        """The tensors in memory at the peak, and the nodes that make them."""
         for buffer in self._buffers:
-            made = [value for step, value in buffer.tensors if step <= self.at]
+            made = [(value, self.kernels[step].node) for step, value in buffer.tensors if step <= self.at]
             if made and self.at <= buffer.last:
                 yield made[-1]
         if self.at in self._inner:
             yield from self._inner[self.at].present()
 
-    def _plan(self, index: int, node: ir.Node) -> None:
-        for value in node.outputs:
-            buffer = None if value in self._outputs else self._reused(node, value)
+    def _plan(self, index: int, kernel: Kernel) -> None:
+        for value in kernel.outputs:
+            buffer = None if value in self._outputs else self._reused(kernel, value)
             if buffer is None:
                 buffer = _Buffer(self._shapes.bytes_of(value) or 0, [], index)
                 self._buffers.append(buffer)
             buffer.tensors.append((index, value))
-            buffer.readers += len(value.uses()) + self._outputs[value]
+            buffer.readers += self._readers[value]
             buffer.last = index
             self._held[value] = buffer
-        for value in (*_read(node), *(each for each in node.outputs if not each.uses() and each not in self._outputs)):
+        for value in (*kernel.inputs, *(each for each in kernel.outputs if not self._readers[each])):
             if (held := self._held.get(value)) is not None:
-                held.readers -= bool(value.uses())
+                held.readers -= bool(self._readers[value])
                 held.last = index
                 key = self._shapes.key(held.tensors[0][1])
                 if held.readers == 0 and key is not None:
                     self._free.setdefault(key, []).append(held)
-        plans = [Plan(graph, self._shapes) for graph in graphs_of(node)]
+        plans = [Plan(graph, self._shapes, self._constants) for graph in graphs_of(kernel.node)]
         if plans:
             self._inner[index] = max(plans, key=lambda plan: plan.peak)
 
-    def _reused(self, node: ir.Node, value: ir.Value) -> _Buffer | None:
-        """The buffer that a result of `node` takes over."""
-        given = node.inputs[0] if node.inputs else None
-        held = None if given is None else self._held.get(given)
-        if node.op_type in VIEWS:
-            return held
+    def _reused(self, kernel: Kernel, value: ir.Value) -> _Buffer | None:
+        """The buffer that a result of `kernel` takes over."""
+        if kernel.operator in VIEWS:
+            return self._held.get(kernel.inputs[0])
         key = self._shapes.key(value)
         if key is None:
             return None
-        if given is not None and held is not None and node.op_type in IN_PLACE and held.readers == 1 and self._shapes.key(given) == key:
-            return held
+        for given in in_place(kernel):
+            held = self._held.get(given)
+            if held is not None and held.readers == 1 and self._shapes.key(given) == key:
+                return held
         free = self._free.get(key)
         return free.pop() if free else None
 
     def _timeline(self) -> list[int]:
-        changes = [0] * (len(self._nodes) + 2)
+        changes = [0] * (len(self.kernels) + 2)
         for buffer in self._buffers:
             changes[buffer.tensors[0][0]] += buffer.size
             changes[buffer.last + 1] -= buffer.size
         live, total = [], 0
-        for index, (node, change) in enumerate(zip(self._nodes, changes, strict=False)):
+        for index, (kernel, change) in enumerate(zip(self.kernels, changes, strict=False)):
             total += change
-            times = WORKSPACE.get(node.op_type, 0)
-            workspace = times * (self._shapes.bytes_of(node.outputs[0]) or 0) if times else 0
-            live.append(total + workspace + (self._inner[index].peak if index in self._inner else 0))
+            live.append(total + workspace(kernel, self._shapes) + (self._inner[index].peak if index in self._inner else 0))
         return live
-
-
-def graphs_of(node: ir.Node) -> Iterator[ir.Graph]:
-    """The graphs among the attributes of a node, such as the body of a loop."""
-    for attribute in node.attributes.values():
-        if attribute.type is ir.AttributeType.GRAPH:
-            yield attribute.as_graph()
-
-
-def _read(node: ir.Node) -> Iterable[ir.Value]:
-    """The values that a node reads, once for each use, with those that its graphs read."""
-    yield from (value for value in node.inputs if value is not None)
-    for graph in graphs_of(node):
-        for inner in graph.all_nodes():
-            yield from (value for value in inner.inputs if value is not None)

@@ -32,8 +32,12 @@ class Shapes:
         self.unknown: dict[ir.Value, None] = {}
         self._model = model
         self._hidden = hidden
+        self._made: set[ir.Value] = set()
         self._is_dynamic = any(isinstance(dim, ir.SymbolicDim) for value in model.graph.inputs for dim in value.shape or ())
         self._found = dict(zip(_values(model), _inferred(model, sizes), strict=True))
+        self._found.update(
+            (value, (value.shape.dims, value.dtype)) for value in model.graph.initializers.values() if value.shape is not None
+        )
 
     def bytes_of(self, value: ir.Value) -> int | None:
         """The bytes of a tensor; None if only a run tells them."""
@@ -45,9 +49,27 @@ class Shapes:
             return None
         return math.ceil(math.prod(size for size in shape if isinstance(size, int)) * dtype.bitwidth / 8)
 
+    def width(self, value: ir.Value) -> int:
+        """The bytes of an element; 0 if the dtype is unknown."""
+        dtype = self._found.get(value, (None, None))[1]
+        return 0 if dtype is None else math.ceil(dtype.bitwidth / 8)
+
+    def sizes(self, value: ir.Value) -> tuple[int, ...] | None:
+        """The shape of a tensor; None if only a run tells it."""
+        shape = self._found.get(value, (None, None))[0]
+        known = None if shape is None else tuple(size for size in shape if isinstance(size, int))
+        return known if shape is not None and known is not None and len(known) == len(shape) else None
+
+    def like(self, value: ir.Value, sizes: Sequence[int]) -> ir.Value:
+        """A tensor with the name, dtype and shape of another, that takes memory for other sizes."""
+        made = ir.Value(name=value.name, type=value.type, shape=value.shape)
+        self._found[made] = (sizes, self._found[value][1])
+        self._made.add(made)
+        return made
+
     def key(self, value: ir.Value) -> tuple[object, ...] | None:
         """What two tensors have in common whose shapes and bytes are equal for all sizes; None if these are not known."""
-        dtype, shape = self._found.get(value, (None, None))[1], self._named(value)
+        dtype, shape = self._found.get(value, (None, None))[1], self.sizes(value) if value in self._made else self._named(value)
         return None if dtype is None or shape is None else (dtype.bitwidth, *map(_plain, shape))
 
     def text(self, value: ir.Value) -> str:
@@ -127,8 +149,8 @@ def _infer(model: ir.Model) -> ir.Model:
 
 
 def _values(model: ir.Model) -> Iterator[ir.Value]:
-    """Every value of the model, always in the same order."""
-    yield from (*model.graph.inputs, *model.graph.initializers.values())
+    """Every value of the model but the weights, always in the same order. An inference changes the order of weights."""
+    yield from model.graph.inputs
     for node in model.graph.all_nodes():
         yield from node.outputs
     for graph in model.graph.subgraphs():

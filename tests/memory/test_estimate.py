@@ -109,7 +109,64 @@ def test_bytes_for_people(count: int, text: str) -> None:
 
 CONV = nn.Sequential(nn.Conv3d(1, 16, 3, padding=1), nn.ReLU(), nn.Conv3d(16, 16, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool3d(1))
 MLP = nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 64))
+
+
+class Residual(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(32, 32, 3, padding=1), nn.Conv2d(32, 32, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (self.second(self.first(x).relu()) + x).relu()
+
+
+class Last(nn.Module):
+    """A normalization of the channels, which it moves to the end for that."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(32)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.norm(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+class First(nn.Module):
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x)[0]
+
+
+IMAGES = (torch.randn(4, 3, 160, 160),)
+
+
+class Parallel(nn.Module):
+    """A late branch that ONNX Runtime runs first, and a sum that nothing else reads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.rows = nn.LayerNorm(64), nn.Linear(64, 64)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        wide = self.rows(x.repeat(1, 8, 1)).exp()
+        return self.norm(x.cos() + wide.reshape(-1, 8, *x.shape[1:]).sum(1))
+
+
 MEASURED = {
+    "copies of images": (nn.Sequential(nn.Conv2d(3, 16, 3), nn.InstanceNorm2d(16), nn.Conv2d(16, 16, 3), nn.InstanceNorm2d(16)), IMAGES),
+    "images in blocks": (nn.Sequential(nn.Conv2d(3, 8, 3), nn.SiLU(), nn.ConvTranspose2d(8, 8, 3)), IMAGES),
+    "sums of images": (nn.Sequential(nn.Conv2d(3, 32, 3), Residual(), Residual(), nn.MaxPool2d(2)), IMAGES),
+    "channels last": (nn.Sequential(nn.Conv2d(3, 32, 2, 2), Last(), nn.Conv2d(32, 32, 3)), IMAGES),
+    "gelu by tanh": (nn.Sequential(nn.Linear(64, 256), nn.GELU("tanh"), nn.Linear(256, 64)), (torch.randn(20_000, 64),)),
+    "swish": (nn.Sequential(nn.Linear(64, 256), nn.SiLU(), nn.Linear(256, 64)), (torch.randn(20_000, 64),)),
+    "branches": (Parallel(), (torch.randn(64, 128, 64),)),
+    "gru": (First(nn.GRU(64, 64, bidirectional=True)), (torch.randn(8, 2000, 64),)),
+    "lstm": (First(nn.LSTM(64, 64)), (torch.randn(8, 2000, 64),)),
+    "softmax of columns": (lambda x: (x.exp() * 2).softmax(1), (torch.randn(64, 128, 512),)),
+    "where": (lambda x: torch.where(x[:, :, :1] > 0, x.exp(), x[:, :1]).sum(-1), (torch.randn(64, 128, 512),)),
     "convolutions": (CONV, (torch.randn(1, 1, 48, 48, 48),)),
     "mlp": (MLP, (torch.randn(20_000, 64),)),
     "attention": (nn.TransformerEncoderLayer(32, 4, 64, batch_first=True), (torch.randn(16, 192, 32),)),
@@ -124,4 +181,4 @@ def test_the_peak_is_near_the_measured_one(name: str, tmp_path: pathlib.Path) ->
     program = onnxplain.export(model.eval() if isinstance(model, nn.Module) else model, args, tmp_path / "model.onnx")
     names = [value.name or "" for value in program.model.graph.inputs]
     peak = measured_memory.peak_of(tmp_path / "model.onnx", {name: arg.numpy() for name, arg in zip(names, args, strict=True)})
-    assert estimate(program.model, {}).peak == pytest.approx(peak, rel=0.2)
+    assert estimate(program.model, {}).peak == pytest.approx(peak, rel=0.15)
