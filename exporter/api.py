@@ -173,7 +173,8 @@ def export(
             the inputs; see `onnxplain.repro`. Placeholders stand for strings of the model, unless it fails alike only with the strings.
             The export runs it, shortens it as long as a budget lasts, and an event in the log tells whether it fails alike.
         optimize: Whether the ONNX graph is cleaned up. "memory" also computes large tensors that a reduction soon collapses in chunks, if
-            the memory of the example's sizes falls to less than half, or if dynamic dims may make them large.
+            the memory of the example's sizes falls to less than half, and the scores of an attention, if it falls by a quarter; or if
+            dynamic dims may make them large.
         verify: Whether the exported model's outputs in ONNX Runtime are compared with those of eager PyTorch: for the example, and, if dims
             are dynamic, for a larger and a smaller size, with the example's values again. `ONNXProgram.verification` has the outcome.
         try_fixes: Whether a failed export may run copies of the model to explain the failure and to try fixes: at most 12 times, and for

@@ -10,10 +10,15 @@ import onnx_ir as ir
 
 from onnxplain.recording import Recorder, Tensor, op, recording
 
+from .attention import Attention
 from .collapse import ARGUMENTS, Collapse
 
 _CHUNK = 2**21
 """Bytes of a chunk of the large tensor: the caches of common processors hold it, and a step takes much longer than to begin one."""
+_ROWS = 2**23
+"""Bytes of a chunk of an attention's scores: each chunk reads all keys and values again."""
+LEAST_ROWS = 128
+"""The rows of such a chunk at least: a product of fewer is slow."""
 _THEN = {"ReduceL1": "ReduceSum", "ReduceSumSquare": "ReduceSum"}
 """What reduces the results of a reduction along another dim, where that is not the same reduction."""
 
@@ -25,7 +30,7 @@ def compute_in_chunks(model: ir.Model, found: Collapse) -> bool:
         return False
     recorder = Recorder(model.opset_imports.get("", 20))
     with recording(recorder, onnxscript=False):
-        result = _Chunks(found, axis, recorder).result()
+        result = (_Rows if isinstance(found, Attention) else _Chunks)(found, axis, recorder).result()
     graph, reduction = model.graph, found.reduction
     made = recorder.take()
     for number, node in enumerate(made):
@@ -40,6 +45,8 @@ def compute_in_chunks(model: ir.Model, found: Collapse) -> bool:
 
 def _axis(found: Collapse) -> int | None:
     """The dim to cut: the largest that the result keeps, or else the first of several that are reduced."""
+    if isinstance(found, Attention):
+        return len(found.shape) - 2
     kept = [axis for axis in range(len(found.shape)) if axis not in found.axes and found.sizes[axis] > 1]
     if kept:
         return max(kept, key=lambda axis: found.sizes[axis])
@@ -55,6 +62,9 @@ class _Chunks:
         recorder: Records them.
     """
 
+    _chunk = _CHUNK
+    _least = 1
+
     def __init__(self, found: Collapse, axis: int, recorder: Recorder) -> None:
         self._found = found
         self._axis = axis
@@ -67,7 +77,7 @@ class _Chunks:
         for each in dynamic:
             row = op.Mul(each, [row] if isinstance(row, int) else row)
         width = found.size // max(1, math.prod(found.sizes))
-        self._size = self._fitting(row, max(1, _CHUNK // max(1, width)))
+        self._size = self._fitting(row, max(1, self._chunk // max(1, width)))
         self._count = op.Max(op.Div(op.Sub(op.Add(self._length, self._size), [1]), self._size), [1])
         self._padded = op.Mul(self._count, self._size)
 
@@ -122,12 +132,12 @@ class _Chunks:
         """The length of a chunk with at most so many elements."""
         if isinstance(row, int) and isinstance(self._found.shape[self._axis], int):
             length = self._found.sizes[self._axis]
-            most = max(1, min(length, elements // max(1, row)))
+            most = max(1, min(length, max(self._least, elements // max(1, row))))
             divisor = next(size for size in range(most, 0, -1) if length % size == 0)
             # NOTE: chunks of equal length need no padding.
             return op.Constant(value_ints=[divisor if 2 * divisor >= most else most])
         row = [row] if isinstance(row, int) else row
-        return op.Max(op.Min(op.Div([elements], op.Max(row, [1])), self._length), [1])
+        return op.Max(op.Min(op.Max(op.Div([elements], op.Max(row, [1])), [self._least]), self._length), [1])
 
     def _dim(self, axis: int) -> Any:
         """A dim of the large tensor, as a vector of one element."""
@@ -140,16 +150,15 @@ class _Chunks:
     def _place(self, leaf: ir.Value, axis: int | None = None) -> int | None:
         """The dim of a leaf that is a dim of the large tensor, not broadcast to it."""
         axis = self._axis if axis is None else axis
-        shape = leaf.shape
-        place = axis - len(self._found.shape) + (0 if shape is None else len(shape))
-        return None if shape is None or place < 0 or shape[place] != self._found.shape[axis] else place
+        shape = self._found.shape_of(leaf)
+        place = axis - len(self._found.shape) + len(shape)
+        return None if place < 0 or shape[place] != self._found.shape[axis] else place
 
     def _in_chunks(self, leaf: ir.Value) -> ir.Value:
         """A leaf with two dims in the place of the one that is cut: chunks, and the elements of each."""
         place = self._place(leaf)
         assert place is not None
-        assert leaf.shape is not None
-        rank = len(leaf.shape)
+        rank = len(self._found.shape_of(leaf))
         none_before = [0] * (rank + place)
         pads = op.Concat(none_before, op.Sub(self._padded, self._length), [0] * (rank - place - 1), axis=0)
         whole = leaf if self._is_whole else op.Pad(leaf, pads)
@@ -176,16 +185,18 @@ class _Chunks:
         values: dict[ir.Value | None, ir.Value | None] = {}
         for number, leaf in enumerate(self._cut):
             place = self._place(leaf)
-            dims = [size if axis == place else dim for axis, dim in enumerate(leaf.shape or ())]
+            dims = [size if axis == place else dim for axis, dim in enumerate(self._found.shape_of(leaf))]
             values[leaf] = Tensor(name=f"{prefix}_in_{number}", type=leaf.type, shape=ir.Shape(dims))
         inputs = [value for value in values.values() if value is not None]
         nodes = []
         for number, node in enumerate((*found.nodes, found.reduction)):
-            given = [values.get(value, value) for value in node.inputs]
+            # NOTE: the second factor of a product of matrices is read as a whole.
+            given = [value if node.op_type == "MatMul" and index else values.get(value, value) for index, value in enumerate(node.inputs)]
             if node is found.reduction and not self._kept:
                 given = [given[0], self._recorder.constant(list(self._first_axes))]
-            sizes = [size if isinstance(size, int) else None for size in found.shape]
-            sizes[self._axis] = self._number(self._size)
+            shape = found.shape if node is found.reduction else found.shape_of(node.outputs[0])
+            sizes = [size if isinstance(size, int) else None for size in shape]
+            sizes[self._axis - len(found.shape)] = self._number(self._size)
             made = Tensor(
                 name=f"{prefix}_{number}",
                 type=node.outputs[0].type,
@@ -197,6 +208,22 @@ class _Chunks:
             _describe(nodes[-1], node, f"{prefix}_{number}")
             values[node.outputs[0]] = made
         return ir.Graph(inputs, list(nodes[-1].outputs), nodes=nodes, name="chunk")
+
+
+class _Rows(_Chunks):
+    """The operators that compute an attention for some rows at a time."""
+
+    _chunk = _ROWS
+    _least = LEAST_ROWS
+
+    def _reduced(self, sizes: Sequence[int | None]) -> list[int | None]:
+        size = self._found.shape_of(self._found.reduction.outputs[0])[-1]
+        return [*sizes[:-1], size if isinstance(size, int) else None]
+
+    def _dim(self, axis: int) -> Any:
+        if axis < len(self._found.shape) - 1 or isinstance(self._found.shape[axis], int):
+            return super()._dim(axis)
+        return op.Shape(self._found.first.inputs[1], start=-1)
 
 
 def _describe(node: ir.Node, origin: ir.Node, name: str) -> None:

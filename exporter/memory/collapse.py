@@ -10,13 +10,13 @@ import onnx_ir as ir
 
 from onnxplain.recording import small_constant
 
-_Shape = tuple[int | ir.SymbolicDim, ...]
+Shape = tuple[int | ir.SymbolicDim, ...]
 
 REDUCTIONS = frozenset(
     {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp"}
 )
 ARGUMENTS = frozenset({"ArgMax", "ArgMin"})
-_ELEMENTWISE = frozenset(
+ELEMENTWISE = frozenset(
     """
     Abs Add And Cast Ceil Clip Cos Div Elu Equal Erf Exp Floor Gelu Greater GreaterOrEqual Identity IsInf IsNaN LeakyRelu Less LessOrEqual
     Log Max Min Mod Mul Neg Not Or Pow Reciprocal Relu Round Sigmoid Sign Sin Softplus Sqrt Sub Sum Tanh Where Xor
@@ -43,7 +43,7 @@ class Collapse:
     nodes: tuple[ir.Node, ...]
     reduction: ir.Node
     leaves: tuple[ir.Value, ...]
-    shape: _Shape
+    shape: Shape
     sizes: tuple[int, ...]
     axes: tuple[int, ...]
 
@@ -58,6 +58,10 @@ class Collapse:
         widths = (node.outputs[0].dtype.bitwidth for node in self.nodes if node.outputs[0].dtype is not None)
         return math.prod(self.sizes) * max(widths, default=8) // 8
 
+    def shape_of(self, value: ir.Value) -> Shape:
+        """The shape of what one of `nodes` reads or makes."""
+        return self.shape if value.shape is None or value not in self.leaves else value.shape.dims
+
 
 def collapses(graph: ir.Graph, sizes: Mapping[str, int]) -> Iterator[Collapse]:
     """The places in a graph where broadcasting makes a tensor that a reduction collapses.
@@ -66,23 +70,23 @@ def collapses(graph: ir.Graph, sizes: Mapping[str, int]) -> Iterator[Collapse]:
         graph: The graph.
         sizes: The size of each dynamic dim.
     """
-    shapes: dict[ir.Value, _Shape | None] = {}
+    shapes: dict[ir.Value, Shape | None] = {}
     order: dict[ir.Node, int] = {}
     for index, node in enumerate(graph):
         order[node] = index
         if node.op_type not in REDUCTIONS | ARGUMENTS or node.domain or node.inputs[0] is None:
             continue
         producer = node.inputs[0].producer()
-        shape = None if producer is None or producer.op_type not in _ELEMENTWISE else _shape_of(node.inputs[0], shapes)
+        shape = None if producer is None or producer.op_type not in ELEMENTWISE else shape_of(node.inputs[0], shapes)
         axes = () if shape is None else _axes(node, len(shape))
         if shape is None or not axes:
             continue
         nodes, leaves = _region(node, shape, shapes)
         # NOTE: most reductions are those of normalizations, whose input is as large as their result's. Numbers cost more than names.
-        given = [None if leaf.shape is None else _shape_of(leaf, shapes) for leaf in leaves]
-        if not nodes or None in given or shape in given or (numbers := _numbers(shape, sizes)) is None:
+        given = [None if leaf.shape is None else shape_of(leaf, shapes) for leaf in leaves]
+        if not nodes or None in given or shape in given or (numbers := in_numbers(shape, sizes)) is None:
             continue
-        small = [_numbers(each or (), sizes) for each in given]
+        small = [in_numbers(each or (), sizes) for each in given]
         kept = math.prod(size for axis, size in enumerate(numbers) if axis not in axes)
         if None not in small and FACTOR * max(kept, *(math.prod(each or ()) for each in small)) <= math.prod(numbers):
             yield Collapse(tuple(sorted(nodes, key=order.__getitem__)), node, leaves, shape, numbers, axes)
@@ -100,7 +104,7 @@ def _axes(node: ir.Node, rank: int) -> tuple[int, ...]:
     return () if found is None else tuple(sorted(int(axis) % rank for axis in found.reshape(-1)))
 
 
-def _region(reduction: ir.Node, shape: _Shape, shapes: dict[ir.Value, _Shape | None]) -> tuple[tuple[ir.Node, ...], tuple[ir.Value, ...]]:
+def _region(reduction: ir.Node, shape: Shape, shapes: dict[ir.Value, Shape | None]) -> tuple[tuple[ir.Node, ...], tuple[ir.Value, ...]]:
     """The elementwise operators whose results only lead to the reduction, and what they read."""
     inside = {reduction: None}
     waiting = [reduction.inputs[0]]
@@ -112,10 +116,10 @@ def _region(reduction: ir.Node, shape: _Shape, shapes: dict[ir.Value, _Shape | N
         node = value.producer()
         if node in inside:
             continue
-        is_inner = node is not None and node.op_type in _ELEMENTWISE and not node.domain and node.graph is reduction.graph
+        is_inner = node is not None and node.op_type in ELEMENTWISE and not node.domain and node.graph is reduction.graph
         if (
             is_inner
-            and _shape_of(value, shapes) == shape
+            and shape_of(value, shapes) == shape
             and all(user in inside for user, _ in value.uses())
             and not value.is_graph_output()
         ):
@@ -129,20 +133,34 @@ def _region(reduction: ir.Node, shape: _Shape, shapes: dict[ir.Value, _Shape | N
     return tuple(inside), tuple(leaves)
 
 
-def _shape_of(value: ir.Value, shapes: dict[ir.Value, _Shape | None]) -> _Shape | None:
-    """The shape of a value; of an elementwise result without one, that of its inputs together."""
+def shape_of(value: ir.Value, shapes: dict[ir.Value, Shape | None]) -> Shape | None:
+    """The shape of a value; of a result without one, what follows from the operator's inputs."""
     if value not in shapes:
         node = value.producer()
         if value.shape is not None:
             shapes[value] = None if value.shape.has_unknown_dim() else value.shape.dims
-        elif node is None or node.op_type not in _ELEMENTWISE or node.domain:
+        elif node is None or node.domain or node.op_type not in ELEMENTWISE | {"MatMul", "Softmax", "Transpose"}:
             shapes[value] = None
         else:
-            shapes[value] = _broadcast([_shape_of(each, shapes) for each in node.inputs if each is not None])
+            given = [shape_of(each, shapes) for each in node.inputs if each is not None]
+            shapes[value] = _followed(node, given)
     return shapes[value]
 
 
-def _broadcast(shapes: list[_Shape | None]) -> _Shape | None:
+def _followed(node: ir.Node, given: list[Shape | None]) -> Shape | None:
+    """The shape of a result by those of the inputs."""
+    if node.op_type not in {"MatMul", "Transpose"}:
+        return _broadcast(given)
+    first, second = given[0], given[-1]
+    if first is None or second is None or min(len(first), len(second)) < 2:
+        return None
+    if node.op_type == "Transpose":
+        return tuple(first[axis] for axis in node.attributes.get_ints("perm", range(len(first))[::-1]))
+    batch = _broadcast([first[:-2], second[:-2]])
+    return None if batch is None else (*batch, first[-2], second[-1])
+
+
+def _broadcast(shapes: list[Shape | None]) -> Shape | None:
     result: list[int | ir.SymbolicDim] = []
     for shape in shapes:
         if shape is None:
@@ -155,7 +173,8 @@ def _broadcast(shapes: list[_Shape | None]) -> _Shape | None:
     return tuple(result)
 
 
-def _numbers(shape: _Shape, sizes: Mapping[str, int]) -> tuple[int, ...] | None:
+def in_numbers(shape: Shape, sizes: Mapping[str, int]) -> tuple[int, ...] | None:
+    """A shape where dynamic dims have these sizes; None if one is unknown."""
     numbers = [dim if isinstance(dim, int) else dim.evaluate(sizes) for dim in shape]
     known = tuple(number for number in numbers if isinstance(number, int))
     return known if len(known) == len(shape) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -44,23 +44,8 @@ _STATES = {"GRU": 3, "LSTM": 5, "RNN": 0}
 
 def workspace(kernel: Kernel, shapes: Shapes) -> int:
     """The bytes that a kernel allocates while it runs, beside its results."""
-    if not shapes.bytes_of(kernel.outputs[0]):
-        return 0
-    if kernel.operator in _GATES:
-        return _recurrent(kernel, shapes)
-    if kernel.operator == "Where":
-        # NOTE: it makes a tensor of each choice before it joins them.
-        condition, *choices = (shapes.sizes(value) for value in kernel.inputs)
-        width = shapes.width(kernel.outputs[0])
-        return sum(width * math.prod(_broadcast(condition, each)) for each in choices if condition is not None and each is not None)
-    if kernel.operator == "ConvTranspose":
-        # NOTE: a column for each element of an image, before they are added up.
-        given, weight = (shapes.sizes(value) for value in kernel.inputs[:2])
-        return 0 if given is None or weight is None else shapes.width(kernel.outputs[0]) * math.prod(given[2:]) * math.prod(weight[1:])
-    if kernel.operator == "Softmax" and (sizes := shapes.sizes(kernel.outputs[0])) is not None:
-        # NOTE: it transposes another axis to the end and back.
-        return 0 if kernel.node.attributes.get_int("axis", -1) in {-1, len(sizes) - 1} else 2 * (shapes.bytes_of(kernel.outputs[0]) or 0)
-    return 0
+    taken = _WORKSPACE.get(kernel.operator)
+    return 0 if taken is None or not shapes.bytes_of(kernel.outputs[0]) else taken(kernel, shapes)
 
 
 def _recurrent(kernel: Kernel, shapes: Shapes) -> int:
@@ -70,13 +55,53 @@ def _recurrent(kernel: Kernel, shapes: Shapes) -> int:
     steps, batch, width = given
     directions, _, hidden = weight
     gates = _GATES[kernel.operator] * (1 if kernel.operator == "RNN" else directions)
-    reversed_too = steps * (width + hidden) if directions > 1 and kernel.operator != "RNN" else 0
-    return shapes.width(kernel.inputs[0]) * batch * (hidden * (steps * gates + directions * _STATES[kernel.operator]) + reversed_too)
+    # NOTE: what runs backwards gets a reversed copy of the input, and makes one of the result.
+    reverse = steps * (width + hidden) if directions > 1 and kernel.operator != "RNN" else 0
+    return shapes.width(kernel.inputs[0]) * batch * (hidden * (steps * gates + directions * _STATES[kernel.operator]) + reverse)
+
+
+def _choices(kernel: Kernel, shapes: Shapes) -> int:
+    # NOTE: a Where makes a tensor of each choice before it joins them.
+    condition, *choices = (shapes.sizes(value) for value in kernel.inputs)
+    width = shapes.width(kernel.outputs[0])
+    return sum(width * math.prod(_broadcast(condition, each)) for each in choices if condition is not None and each is not None)
 
 
 def _broadcast(first: Sequence[int], second: Sequence[int]) -> Iterator[int]:
     pairs = itertools.zip_longest(reversed(first), reversed(second), fillvalue=1)
     return (b if a == 1 else a for a, b in pairs)
+
+
+def _columns(kernel: Kernel, shapes: Shapes) -> int:
+    # NOTE: a column for each element of an image, before they are added up.
+    given, weight = (shapes.sizes(value) for value in kernel.inputs[:2])
+    return 0 if given is None or weight is None else shapes.width(kernel.outputs[0]) * math.prod(given[2:]) * math.prod(weight[1:])
+
+
+def _to_the_end_and_back(kernel: Kernel, shapes: Shapes) -> int:
+    # NOTE: a Softmax along another axis than the last transposes its input, and then its result.
+    rank = len(shapes.sizes(kernel.outputs[0]) or ())
+    return 0 if kernel.node.attributes.get_int("axis", -1) in {-1, rank - 1} else 2 * (shapes.bytes_of(kernel.outputs[0]) or 0)
+
+
+def _transposed(kernel: Kernel, shapes: Shapes) -> int:
+    # NOTE: a Scan transposes what it cuts, or joins, along another axis than the first.
+    inputs, outputs = (kernel.node.attributes.get_ints(f"scan_{end}_axes", ()) for end in ("input", "output"))
+    given = kernel.node.inputs[len(kernel.node.inputs) - len(inputs) :]
+    made = kernel.outputs[len(kernel.outputs) - len(outputs) :]
+    pairs = zip((*inputs, *outputs), (*given, *made), strict=True)
+    return sum(shapes.bytes_of(value) or 0 for axis, value in pairs if axis and value is not None)
+
+
+_WORKSPACE: Mapping[str, Callable[[Kernel, Shapes], int]] = {
+    "ConvTranspose": _columns,
+    "GRU": _recurrent,
+    "LSTM": _recurrent,
+    "RNN": _recurrent,
+    "Scan": _transposed,
+    "Softmax": _to_the_end_and_back,
+    "Where": _choices,
+}
 
 
 def in_place(kernel: Kernel) -> Sequence[ir.Value]:

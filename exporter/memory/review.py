@@ -11,7 +11,8 @@ from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix
 from onnxplain.rules import BroadcastCollapsed, ComputedInChunks
 from onnxplain.source import locations
 
-from .chunks import compute_in_chunks
+from .attention import Attention, attentions
+from .chunks import LEAST_ROWS, compute_in_chunks
 from .collapse import Collapse, collapses
 from .estimate import estimate
 from .planning import Plan
@@ -35,17 +36,18 @@ def review(context: DiagnosticContext, model: ir.Model, shapes: Sequence[Sequenc
         rewrite: Whether to compute these tensors in chunks, and with them those that dynamic dims may make as large.
 
     Returns:
-        Whether there are large tensors that a reduction collapses, which may dominate or not.
+        Whether there are large tensors that a reduction collapses, which may dominate or not, or an attention to rewrite.
     """
     names = (value.name or "" for value in model.graph.inputs)
     sizes = bound(model, dict(zip(names, shapes, strict=False)))
     found = [each for each in collapses(model.graph, sizes) if each.size >= _FLOOR or (rewrite and _is_dynamic(each))]
-    if not found:
+    rows = [each for each in attentions(model.graph, sizes) if _is_long(each)] if rewrite else []
+    if not found and not rows:
         return False
     dominating = [each for each in _dominating(model, sizes, found) if each.size >= _FLOOR]
     if rewrite:
         chosen = [each for each in found if each in dominating or _is_dynamic(each)]
-        dominating = _rewritten(context, model, sizes, chosen)
+        dominating = _rewritten(context, model, sizes, [*chosen, *_saving(model, sizes, rows)])
     for each in dominating:
         peak, growth = readable(estimate(model, sizes).peak), Shapes(model, sizes).growth(each.first.outputs[0])
         notes = [f"It grows with {growth}."] if growth else []
@@ -57,10 +59,22 @@ def review(context: DiagnosticContext, model: ir.Model, shapes: Sequence[Sequenc
 def _dominating(model: ir.Model, sizes: Mapping[str, int], found: Sequence[Collapse]) -> Sequence[Collapse]:
     """All of `found`, if a run without them takes less than half of the memory, weights and inputs included; otherwise none."""
     before = estimate(model, sizes)
-    hidden = {value for each in found for node in each.nodes for value in node.outputs}
-    without = Plan(model.graph, Shapes(model, sizes, hidden)).peak
+    without = _peak_without(model, sizes, found)
     always = before.weights + before.inputs
     return found if 2 * (without + always) <= before.peak + always else ()
+
+
+def _peak_without(model: ir.Model, sizes: Mapping[str, int], found: Sequence[Collapse]) -> int:
+    hidden = {value for each in found for node in each.nodes for value in node.outputs}
+    return Plan(model.graph, Shapes(model, sizes, hidden)).peak
+
+
+def _saving(model: ir.Model, sizes: Mapping[str, int], found: Sequence[Attention]) -> list[Attention]:
+    """Those of `found` without which the peak is lower by a quarter, and those whose lengths are dynamic."""
+    if all(each.is_dynamic for each in found):
+        return list(found)
+    before, without = estimate(model, sizes).peak, _peak_without(model, sizes, found)
+    return [each for each in found if each.is_dynamic or (4 * without <= 3 * before and before - without >= _FLOOR)]
 
 
 def _rewritten(context: DiagnosticContext, model: ir.Model, sizes: Mapping[str, int], found: Sequence[Collapse]) -> list[Collapse]:
@@ -72,6 +86,11 @@ def _rewritten(context: DiagnosticContext, model: ir.Model, sizes: Mapping[str, 
     for each in done:
         context.report(ComputedInChunks(shape=_shape(each), before=before, after=after), at=_place(each))
     return [each for each in found if each not in done]
+
+
+def _is_long(found: Attention) -> bool:
+    """Whether an attention is long enough for chunks, or may be."""
+    return found.is_dynamic or (found.size >= _FLOOR and found.sizes[-2] >= 2 * LEAST_ROWS)
 
 
 def _is_dynamic(found: Collapse) -> bool:

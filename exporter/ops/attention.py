@@ -57,6 +57,8 @@ def scaled_dot_product_attention(
     # NOTE: ONNX Runtime takes a scale before a MatMul, and a transposition of the last two dims, into the MatMul.
     keys = op.Transpose(key, perm=[*range(rank - 2), rank - 1, rank - 2])
     scores = op.MatMul(op.Mul(query, _scale(query, scale)), keys)
+    if key.shape is not None and query.shape[:-2] == key.shape[:-2]:
+        scores.shape = ir.Shape([*query.shape[:-1], key.shape[-2]])
     bias, sees = (_causal(query, key), None) if is_causal else _bias(attn_mask, query)
     weights = op.Softmax(scores if bias is None else op.Add(scores, bias), axis=-1)
     if dropout_p:
@@ -109,8 +111,11 @@ def _bias(mask: ir.Value | None, query: ir.Value) -> tuple[Any, Any]:
 def _causal(query: ir.Value, key: ir.Value) -> Any:
     """What is added to the scores so that position i sees only the positions up to i."""
     assert query.shape is not None
-    rows, columns = (op.Range(0, _length(value), 1) for value in (query, key))
-    seen = op.GreaterOrEqual(op.Unsqueeze(rows, [1]), op.Unsqueeze(columns, [0]))
+    assert key.shape is not None
+    rows, columns = (op.Unsqueeze(op.Range(0, _length(value), 1), [axis]) for value, axis in ((query, 1), (key, 0)))
+    # NOTE: nothing else tells that the dims are those of the scores, which matters for `optimize="memory"`.
+    rows.shape, columns.shape = ir.Shape([query.shape[-2], 1]), ir.Shape([1, key.shape[-2]])
+    seen = op.GreaterOrEqual(rows, columns)
     return op.Where(seen, op.CastLike(0.0, query), op.CastLike(-math.inf, query))
 
 
