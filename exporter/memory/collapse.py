@@ -55,7 +55,8 @@ class Collapse:
     @property
     def size(self) -> int:
         """The bytes of the largest tensor."""
-        widths = (node.outputs[0].dtype.bitwidth for node in self.nodes if node.outputs[0].dtype is not None)
+        made = [node.outputs[0].dtype for node in self.nodes if node.outputs[0].dtype is not None]
+        widths = (dtype.bitwidth for dtype in made or (leaf.dtype for leaf in self.leaves) if dtype is not None)
         return math.prod(self.sizes) * max(widths, default=8) // 8
 
     def shape_of(self, value: ir.Value) -> Shape:
