@@ -23,7 +23,7 @@ def headline(found: MemoryEstimate) -> str:
     if not found.steps:
         return "The model has no operators, so its activations take no memory."
     step = found.steps[found.at]
-    return f"peak {readable(found.peak)}, at node {found.at + 1} of {len(found.steps)}: {_told(step)}"
+    return f"peak {readable(found.peak)}, at operator {found.at + 1} of {len(found.steps)}: {_told(step)}"
 
 
 def _lines(found: MemoryEstimate) -> Iterator[str]:
@@ -44,7 +44,7 @@ def _lines(found: MemoryEstimate) -> Iterator[str]:
         yield f"            and {len(large) - _TENSORS} more"
     if len(found.steps) > 1:
         yield ""
-        yield "timeline:" if len(found.steps) <= _ROWS else f"timeline, the highest of each {_length(found.steps)} nodes:"
+        yield "timeline:" if len(found.steps) <= _ROWS else f"timeline, the highest of each {_length(found.steps)} operators:"
         for step in _rows(found.steps):
             bar = "#" * round(_BAR * step.live / max(1, found.peak))
             yield f"{readable(step.live):>10}  {bar:{_BAR}}  {_told(step)}"

@@ -56,11 +56,11 @@ class TensorSize:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Step:
-    """A node of the main graph, in the order of execution.
+    """An operator of the main graph that ONNX Runtime runs, in its order. It merges some nodes to one operator.
 
     Attributes:
         live: The bytes of all tensors in memory while it runs, without weights and the inputs of the model.
-        origin: The node.
+        origin: The node, or the one of several that the operator is named after.
     """
 
     live: int
@@ -73,9 +73,9 @@ class MemoryEstimate:
 
     Attributes:
         peak: The most bytes at a time, without weights and the inputs of the model.
-        at: The index in `steps` of the node that runs then.
+        at: The index in `steps` of the operator that runs then.
         tensors: The tensors in memory then, the largest first.
-        steps: The nodes in the order of execution.
+        steps: The operators in the order of execution.
         sizes: The sizes of dynamic dims that the bytes are for.
         weights: The bytes of the weights.
         inputs: The bytes of the inputs.

@@ -48,6 +48,7 @@ def test_shapes_follow_by_broadcasting(inputs: str, axes: str, expected: str) ->
         "float[256, 1, d] x, float[256, 256] y",
         "float[256, 1, 255] x, float[256, 255] y",  # below 64 MiB by one column
         "float[256, 1, 256] x, float[256, 256, 256] y",  # an input as large
+        "float[4096, 1, 4] x, float[4096, 4] y",  # a result a quarter as large
     ],
 )
 def test_what_is_not_known_to_be_large_is_left_alone(inputs: str) -> None:
