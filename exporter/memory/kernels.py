@@ -42,10 +42,18 @@ _STATES = {"GRU": 3, "LSTM": 5, "RNN": 0}
 """What recurrent layers keep for each step, and at a time, in multiples of the hidden state."""
 
 
-def workspace(kernel: Kernel, shapes: Shapes) -> int:
-    """The bytes that a kernel allocates while it runs, beside its results."""
+def workspace(kernel: Kernel, shapes: Shapes, inner: int) -> int:
+    """The bytes that a kernel allocates while it runs, beside its results.
+
+    Args:
+        kernel: The kernel.
+        shapes: The shapes of its tensors.
+        inner: What its graphs allocate.
+    """
+    if kernel.operator == "Scan":
+        return _scanned(kernel, shapes, inner)
     taken = _WORKSPACE.get(kernel.operator)
-    return 0 if taken is None or not shapes.bytes_of(kernel.outputs[0]) else taken(kernel, shapes)
+    return inner if taken is None or not shapes.bytes_of(kernel.outputs[0]) else taken(kernel, shapes)
 
 
 def _recurrent(kernel: Kernel, shapes: Shapes) -> int:
@@ -84,13 +92,17 @@ def _to_the_end_and_back(kernel: Kernel, shapes: Shapes) -> int:
     return 0 if kernel.node.attributes.get_int("axis", -1) in {-1, rank - 1} else 2 * (shapes.bytes_of(kernel.outputs[0]) or 0)
 
 
-def _transposed(kernel: Kernel, shapes: Shapes) -> int:
-    # NOTE: a Scan transposes what it cuts, or joins, along another axis than the first.
+def _scanned(kernel: Kernel, shapes: Shapes, inner: int) -> int:
+    """The bytes that a Scan allocates beside its results, of which `inner` for an iteration."""
+    # NOTE: it transposes what it cuts along another axis than the first, and in the end what it joins along one.
     inputs, outputs = (kernel.node.attributes.get_ints(f"scan_{end}_axes", ()) for end in ("input", "output"))
     given = kernel.node.inputs[len(kernel.node.inputs) - len(inputs) :]
     made = kernel.outputs[len(kernel.outputs) - len(outputs) :]
-    pairs = zip((*inputs, *outputs), (*given, *made), strict=True)
-    return sum(shapes.bytes_of(value) or 0 for axis, value in pairs if axis and value is not None)
+    before, after = (
+        sum(shapes.bytes_of(value) or 0 for axis, value in zip(axes, values, strict=True) if axis and value is not None)
+        for axes, values in ((inputs, given), (outputs, made))
+    )
+    return before + max(inner, after)
 
 
 _WORKSPACE: Mapping[str, Callable[[Kernel, Shapes], int]] = {
@@ -98,7 +110,6 @@ _WORKSPACE: Mapping[str, Callable[[Kernel, Shapes], int]] = {
     "GRU": _recurrent,
     "LSTM": _recurrent,
     "RNN": _recurrent,
-    "Scan": _transposed,
     "Softmax": _to_the_end_and_back,
     "Where": _choices,
 }

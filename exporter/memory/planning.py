@@ -129,5 +129,5 @@ class Plan:
         live, total = [], 0
         for index, (kernel, change) in enumerate(zip(self.kernels, changes, strict=False)):
             total += change
-            live.append(total + workspace(kernel, self._shapes) + (self._inner[index].peak if index in self._inner else 0))
+            live.append(total + workspace(kernel, self._shapes, self._inner[index].peak if index in self._inner else 0))
         return live
