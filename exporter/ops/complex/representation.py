@@ -137,14 +137,16 @@ def _broadcast(a: ir.Value, b: ir.Value) -> tuple[Any, Any]:
 
 
 @translates_complex("aten::_to_copy", "aten::to.dtype", "prims::convert_element_type")
-def to_dtype(self: ir.Value, dtype: int = -1) -> Any:
+def to_dtype(self: ir.Value | complex, dtype: int = -1) -> Any:
     """aten::to.dtype(Tensor self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor.
 
-    The same shape in another dtype. A real dtype gets the real part; BOOL is whether the number is not 0.
+    The same shape in another dtype. A real dtype gets the real part; BOOL is whether the number is not 0. torch.vmap converts numbers.
     """
     if dtype in (None, -1):
         return self
     kind = ir.DataType(dtype)
+    if not isinstance(self, ir.Value):
+        return op.Constant(value=ir.tensor(np.array([self.real, self.imag], dtype=REAL_DTYPES[kind].numpy())))
     if kind is ir.DataType.BOOL:
         return op.Not(equal(self, number(0, self)))
     return cast(self, int(REAL_DTYPES[kind])) if kind in REAL_DTYPES else cast(real(self), dtype)

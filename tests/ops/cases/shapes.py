@@ -106,6 +106,7 @@ CASES: dict[str, Case] = {
     "diff": dynamic(lambda x: x.diff(dim=1), X),
     "pads": dynamic(lambda x: (functional.pad(x, (-1, 2)), functional.pad(x, (0, 0, 0, x.size(1) % 2))), X),
     "vmap": static(lambda x: torch.vmap(lambda row: (row @ row.T).softmax(0))(x), X),
+    "vmap-of-complex": static(lambda x: torch.view_as_real(torch.vmap(lambda z: z * 2 + 1)(torch.complex(x, x + 1).flatten())), X),
     "vmap-of-two": static(lambda x: torch.vmap(torch.vmap(lambda a, b: a * b.sum(), in_dims=(0, None)), in_dims=(0, 0))(x, x), X),
     "scalar": static(lambda x: (x.reshape(()), x.expand(3), x.squeeze()), (randn(1),)),
     "at-least": dynamic(
