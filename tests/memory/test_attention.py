@@ -11,6 +11,7 @@ from typing import Any
 import measured_memory
 import pytest
 import torch
+import zoo
 from torch import nn
 from torch.nn import functional
 
@@ -129,6 +130,19 @@ def test_a_layer_of_a_transformer() -> None:
     assert found(program) == [ComputedInChunks.id]
     x = torch.randn(1, 2100, 32)
     torch.testing.assert_close(program(x)[0], layer(x), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["transformer_encoder", "bert", "llama", "t5"])
+def test_attention_of_whole_models(name: str) -> None:
+    case = next(case for case in zoo.CASES if case.name == name)
+    built = case.build()
+    program = onnxplain.export(built.model, built.args, kwargs=built.kwargs, dynamic_shapes=case.dynamic, optimize="memory")
+    assert ComputedInChunks.id in found(program)
+    assert "Softmax" not in {node.op_type for node in program.model.graph}
+    for inputs in (built.other, *built.resized):
+        expected = inputs.outputs_of(built.model)
+        for output, each in zip(program(*inputs.args, **inputs.kwargs), expected, strict=False):
+            torch.testing.assert_close(output, each, rtol=1e-4, atol=1e-5)
 
 
 def of_shared_scores(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
