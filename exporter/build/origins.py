@@ -6,6 +6,7 @@ The entries are those that our own tools read, and those that torch.onnx writes,
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 from collections.abc import Iterable
 
@@ -24,6 +25,16 @@ _TORCH_ONNX = "pkg.torch.onnx"
 """The prefix of torch.onnx's keys."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Calls:
+    """What the entries of all operators in a module call have in common: the module's path, and the beginnings of three entries."""
+
+    path: str
+    namespace: str
+    classes: str
+    paths: str
+
+
 class Origins:
     """Records where ONNX nodes come from.
 
@@ -35,6 +46,7 @@ class Origins:
     def __init__(self, folder: pathlib.Path | None) -> None:
         self._folder = folder
         self._paths: dict[str, str] = {}
+        self._calls: dict[tuple[object, ...], _Calls] = {}
         self._stacks: dict[str, tuple[str, str]] = {}
 
     def add(self, node: torch.fx.Node, made: Iterable[ir.Node]) -> None:
@@ -48,18 +60,31 @@ class Origins:
 
     def of(self, node: torch.fx.Node) -> dict[str, str]:
         """What `metadata_props` of an ONNX node tell of `node`."""
-        calls, name, operator = module_calls(node), node.name, str(node.target)
+        calls, name, operator = self._module_calls(node), node.name, str(node.target)
         facts = {f"{_PREFIX}.fx_node": name, f"{_PREFIX}.operator": qualified_name(node.target)}
         called = node.meta.get("original_aten")
         if isinstance(called, OpOverload) and called is not node.target:
             facts[f"{_PREFIX}.parent"] = qualified_name(called)
         facts[f"{_PREFIX}.source"], stack = self._stack(node.meta.get("stack_trace") or "")
-        facts[f"{_PREFIX}.module"] = calls[-1].path if calls else ""
-        facts["namespace"] = "/".join([*(f"{call.path}: {call.class_name}" for call in calls), f"{name}: {operator}"])
-        facts[f"{_TORCH_ONNX}.class_hierarchy"] = repr([*(call.class_name for call in calls), operator])
-        facts[f"{_TORCH_ONNX}.name_scopes"] = repr([*(call.path for call in calls), name])
+        facts[f"{_PREFIX}.module"] = calls.path
+        facts["namespace"] = f"{calls.namespace}{name}: {operator}"
+        facts[f"{_TORCH_ONNX}.class_hierarchy"] = f"[{calls.classes}{operator!r}]"
+        facts[f"{_TORCH_ONNX}.name_scopes"] = f"[{calls.paths}{name!r}]"
         facts[f"{_TORCH_ONNX}.stack_trace"] = stack
         return {key: text for key, text in facts.items() if text}
+
+    def _module_calls(self, node: torch.fx.Node) -> _Calls:
+        # NOTE: the operators of one module share its texts.
+        key = tuple((node.meta.get("nn_module_stack") or {}).items())
+        if key not in self._calls:
+            calls = module_calls(node)
+            self._calls[key] = _Calls(
+                path=calls[-1].path if calls else "",
+                namespace="".join(f"{call.path}: {call.class_name}/" for call in calls),
+                classes="".join(f"{call.class_name!r}, " for call in calls),
+                paths="".join(f"{call.path!r}, " for call in calls),
+            )
+        return self._calls[key]
 
     def _stack(self, trace: str) -> tuple[str, str]:
         """The file and the line of the user's code in the text of a stack, and the stack without the frames of torch; empty without one."""

@@ -69,6 +69,10 @@ _OURS: Mapping[OpOverload, Callable[..., Tensor]] = {
 }
 
 
+OPERATORS = frozenset(_OURS)
+"""The operators that `decomposition` is about."""
+
+
 def decomposition(node: torch.fx.Node) -> Callable[..., Tensor] | None:
     """The decomposition for a node that Resize does not compute: aligned corners, or factors other than the quotients of the sizes."""
     if node.target not in _OURS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -59,6 +59,18 @@ _OURS: Mapping[OpOverload, Callable[..., Any]] = {
 }
 """Our decompositions by operator. They take precedence over those of torch."""
 
+_IN_PLACE_OF_TRANSLATIONS = (
+    empty_inputs,
+    empty_reductions,
+    empty_normalizations,
+    exact_products,
+    antialiasing,
+    unbound,
+    strides,
+    ellipses,
+)
+"""Files with decompositions for nodes that the translation of their operator does not fit. `double_functions` is about all operators."""
+
 _WAY = "decomposed_from"
 """The key in a node's `meta` for the operators that it was decomposed from. Some operators decompose into each other."""
 
@@ -97,21 +109,15 @@ def _needs_decomposition(node: torch.fx.Node, registry: OnnxRegistry) -> bool:
 
 def _in_place_of_a_translation(node: torch.fx.Node) -> Callable[..., Any] | None:
     """The decomposition for a node that the translation of its operator does not fit."""
-    found = (
-        each.decomposition(node)
-        for each in (
-            empty_inputs,
-            empty_reductions,
-            empty_normalizations,
-            exact_products,
-            antialiasing,
-            double_functions,
-            unbound,
-            strides,
-            ellipses,
-        )
-    )
+    assert isinstance(node.target, OpOverload)
+    found = (each(node) for each in (*_in_place_of(node.target), double_functions.decomposition))
     return next((each for each in found if each is not None), None)
+
+
+@functools.cache
+def _in_place_of(target: OpOverload) -> Sequence[Callable[[torch.fx.Node], Callable[..., Any] | None]]:
+    """The functions that decide about nodes with this operator."""
+    return [each.decomposition for each in _IN_PLACE_OF_TRANSLATIONS if target in each.OPERATORS]
 
 
 def _decomposition(context: DiagnosticContext, node: torch.fx.Node, wanted: _Wanted) -> torch.fx.GraphModule | None:

@@ -14,6 +14,10 @@ from .graphs import arguments
 _EINSUM = torch.ops.aten.einsum.default
 
 
+OPERATORS = frozenset({_EINSUM})
+"""The operators that `decomposition` is about."""
+
+
 def decomposition(node: torch.fx.Node) -> Callable[..., Any] | None:
     """The decomposition of such a node; None for other nodes."""
     if node.target is not _EINSUM:

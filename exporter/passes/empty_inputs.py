@@ -46,6 +46,10 @@ def _mean(pooled: int, self: Tensor, output_size: Sequence[int]) -> Tensor:
     return self.mean(list(range(-pooled, 0)), keepdim=True)
 
 
+OPERATORS = _RUNNING | _MEAN_POOLS | {_aten.einsum.default}
+"""The operators that `decomposition` is about."""
+
+
 def decomposition(node: torch.fx.Node) -> Callable[..., Any] | None:
     """The decomposition for a node of these operators whose input may be empty where it matters; None for others."""
     target = node.target

@@ -34,6 +34,10 @@ def _instance_norm(
     return _group_norm(input, input.shape[1], weight, bias, eps)
 
 
+OPERATORS = frozenset({_aten.group_norm.default, _aten.instance_norm.default})
+"""The operators that `decomposition` is about."""
+
+
 def decomposition(node: torch.fx.Node) -> Callable[..., Any] | None:
     """The decomposition for a normalization of a tensor that may be empty, or is FLOAT64; None for others."""
     if node.target is _aten.group_norm.default:

@@ -90,10 +90,14 @@ _MEANS = frozenset(operator.default for operator in _LOSSES)
 """The losses that torch decomposes into a mean, among others."""
 
 
+OPERATORS = frozenset(_OURS) | _MEANS
+"""The operators that `decomposition` is about."""
+
+
 def decomposition(node: torch.fx.Node) -> Callable[..., Any] | None:
     """The decomposition for a node that reduces dims which may have size 0, or has a size as correction; None for others."""
     target = node.target
-    if target not in _OURS and target not in _MEANS:
+    if target not in OPERATORS:
         return None
     assert isinstance(target, OpOverload)
     given = arguments(node)

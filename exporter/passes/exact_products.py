@@ -28,9 +28,13 @@ def _of_all(self: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
     return _along(self.reshape(-1), 0, dtype=dtype)
 
 
+OPERATORS = frozenset({_aten.prod.default, _aten.prod.dim_int})
+"""The operators that `decomposition` is about."""
+
+
 def decomposition(node: torch.fx.Node) -> Callable[..., Any] | None:
     """The decomposition for a product of whole numbers that is a whole number; None for others."""
-    if node.target not in (_aten.prod.default, _aten.prod.dim_int):
+    if node.target not in OPERATORS:
         return None
     value, result = arguments(node)["self"].meta.get("val"), node.meta.get("val")
     if not isinstance(value, Tensor) or value.dtype is torch.bool or not isinstance(result, Tensor) or result.dtype is not torch.int64:

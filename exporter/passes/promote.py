@@ -76,6 +76,7 @@ def promote_dtypes(context: DiagnosticContext, module: torch.fx.GraphModule, reg
             _cast_operands(module.graph, node, dtype)
 
 
+@functools.cache
 def _promotes(target: OpOverload) -> bool:
     name = schema(target).name
     return name in _COMPUTE_IN_RESULT_DTYPE or name in _COMPARES or (torch.Tag.pointwise in target.tags and name not in _EXEMPT)
@@ -155,11 +156,16 @@ def _cast_operands(graph: torch.fx.Graph, node: torch.fx.Node, dtype: torch.dtyp
         return made
 
     operands = _operands(node.target)
-    node.args = tuple(
+    args = tuple(
         map_aggregate(argument, cast) if expected.name in operands else argument
         for expected, argument in zip(schema(node.target).arguments, node.args, strict=False)
     )
-    node.kwargs = {name: map_aggregate(argument, cast) if name in operands else argument for name, argument in node.kwargs.items()}
+    kwargs = {name: map_aggregate(argument, cast) if name in operands else argument for name, argument in node.kwargs.items()}
+    # NOTE: most operands fit, and an assignment takes longer than the comparison.
+    if args != node.args:
+        node.args = args
+    if kwargs != node.kwargs:
+        node.kwargs = kwargs
 
 
 @functools.cache

@@ -14,9 +14,13 @@ from torch import Tensor
 from .graphs import arguments
 
 
+OPERATORS = frozenset({torch.ops.aten.sym_stride.int})
+"""The operators that `decomposition` is about."""
+
+
 def decomposition(node: torch.fx.Node) -> Callable[..., Any] | None:
     """The decomposition of a symbolic stride that is a product of sizes; None for other nodes."""
-    if node.target is not torch.ops.aten.sym_stride.int:
+    if node.target not in OPERATORS:
         return None
     given = arguments(node)
     value = given["self"].meta["val"]

@@ -11,9 +11,13 @@ from torch import Tensor
 from .graphs import arguments
 
 
+OPERATORS = frozenset({torch.ops.aten.unbind.int})
+"""The operators that `decomposition` is about."""
+
+
 def decomposition(node: torch.fx.Node) -> Callable[..., list[Tensor]] | None:
     """The decomposition of an `unbind` whose dim has a symbolic size; None for other nodes."""
-    if node.target is not torch.ops.aten.unbind.int:
+    if node.target not in OPERATORS:
         return None
     given = arguments(node)
     size = given["self"].meta["val"].shape[given["dim"]]
