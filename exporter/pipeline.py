@@ -131,7 +131,7 @@ def _written(
         if runs and not copy_blocks(context, model, runs, built.values, built.origin):
             return None
         written = functions.outline(context, model, request)
-        if written is not model:
+        if written.functions:
             check(context, written)
         serialize(context, written, staging, request)
     return model, written

@@ -16,7 +16,7 @@ import torch
 from onnxplain.diagnostics import Location, line_text, privacy_of
 from onnxplain.registry import qualified_name
 from onnxplain.source import locations
-from onnxplain.source.module_calls import module_calls
+from onnxplain.source.module_calls import ModuleStack, calls_of, module_stack
 from onnxplain.torch_internals.operators import OpOverload
 
 _PREFIX = "onnxplain"
@@ -46,7 +46,7 @@ class Origins:
     def __init__(self, folder: pathlib.Path | None) -> None:
         self._folder = folder
         self._paths: dict[str, str] = {}
-        self._calls: dict[tuple[object, ...], _Calls] = {}
+        self._calls: dict[ModuleStack, _Calls] = {}
         self._stacks: dict[str, tuple[str, str]] = {}
 
     def add(self, node: torch.fx.Node, made: Iterable[ir.Node]) -> None:
@@ -75,16 +75,16 @@ class Origins:
 
     def _module_calls(self, node: torch.fx.Node) -> _Calls:
         # NOTE: the operators of one module share its texts.
-        key = tuple((node.meta.get("nn_module_stack") or {}).items())
-        if key not in self._calls:
-            calls = module_calls(node)
-            self._calls[key] = _Calls(
+        stack = module_stack(node)
+        if stack not in self._calls:
+            calls = calls_of(stack)
+            self._calls[stack] = _Calls(
                 path=calls[-1].path if calls else "",
                 namespace="".join(f"{call.path}: {call.class_name}/" for call in calls),
                 classes="".join(f"{call.class_name!r}, " for call in calls),
                 paths="".join(f"{call.path!r}, " for call in calls),
             )
-        return self._calls[key]
+        return self._calls[stack]
 
     def _stack(self, trace: str) -> tuple[str, str]:
         """The file and the line of the user's code in the text of a stack, and the stack without the frames of torch; empty without one."""

@@ -33,11 +33,11 @@ def outline(context: DiagnosticContext, model: ir.Model, request: Request) -> ir
 
     Args:
         context: The context.
-        model: A model without functions; it does not change.
+        model: A model without functions.
         request: The export.
 
     Returns:
-        A copy that shares the weights; `model` itself if nothing becomes a function.
+        The model with functions. It is a copy that shares the weights if the export is verified, which needs both.
     """
     asked = request.functions
     if asked is None and not any(locations.FUNCTION in node.meta for node in model.graph):
@@ -46,7 +46,9 @@ def outline(context: DiagnosticContext, model: ir.Model, request: Request) -> ir
         reason = f"functions need opset 15 or newer, and opset_version is {request.opset_version}"
         context.report(ArgumentIgnored(argument="inline" if asked is None else asked.argument, reason=reason), at=request.caller)
         return model
-    model = model.clone()
+    if request.verify:
+        # NOTE: a verification looks for a difference in the model without functions.
+        model = model.clone()
     selected = () if asked is None else asked.classes
     classes = None if selected is None else set(map(class_name, selected))
     root, flat = regions(stacks(model.graph, classes, set(weights.of(model))))

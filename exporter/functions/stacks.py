@@ -60,7 +60,8 @@ def _with_shared_sizes_outside(made: dict[ir.Node, Stack], weights: Collection[i
             if len(shared) >= len(needs[node]) and not any(value.is_graph_output() for value in node.outputs):
                 moved[node] = shared
         for value in reads(node):
-            readers[value] = _common([moved[node], readers.get(value, moved[node])])
+            if value.producer() in needs:
+                readers[value] = _common([moved[node], readers.get(value, moved[node])])
     return moved
 
 
@@ -68,7 +69,9 @@ def _available(node: ir.Node, made: Mapping[ir.Node, Stack], needs: Mapping[ir.N
     """The innermost call that a node has to be in, if it computes something of sizes and constants only; None if it does not."""
     if node.domain or node.op_type in RANDOM:
         return None
-    read = list(reads(node))
+    read = reads(node)
+    if node.op_type != "Shape" and not any(value.producer() in needs for value in read):
+        return None
     if any(value in weights for value in read):
         return None
     sources = [value.producer() for value in read if not value.is_initializer()]

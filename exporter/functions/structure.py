@@ -66,4 +66,4 @@ def _tensor(tensor: ir.TensorProtocol | None) -> Hashable:
 
 
 def _type(value: ir.Value) -> Hashable:
-    return str(value.type), None if value.shape is None else tuple(str(dim) for dim in value.shape)
+    return value.type, None if value.shape is None else tuple([dim if isinstance(dim, int) else str(dim) for dim in value.shape])

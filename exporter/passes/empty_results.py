@@ -18,7 +18,7 @@ def replace_empty_results(context: DiagnosticContext, module: torch.fx.GraphModu
     del context, registry
     for node in module.graph.nodes:
         value = node.meta.get("val")
-        if node.op != "call_function" or node.target is _ZEROS or not isinstance(value, torch.Tensor) or not _is_empty(value.shape):
+        if node.op != "call_function" or not isinstance(value, torch.Tensor) or node.target is _ZEROS or not _is_empty(value.shape):
             continue
         node.target = _ZEROS
         node.args, node.kwargs = (list(value.shape),), {"dtype": value.dtype}
@@ -26,4 +26,5 @@ def replace_empty_results(context: DiagnosticContext, module: torch.fx.GraphModu
 
 def _is_empty(shape: torch.Size) -> bool:
     # NOTE: a comparison of a symbolic size would add a guard.
-    return len(shape) > 0 and all(type(size) is int for size in shape) and 0 in shape
+    sizes = [size for size in shape if type(size) is int]
+    return 0 in sizes and len(sizes) == len(shape)

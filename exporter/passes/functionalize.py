@@ -94,7 +94,8 @@ def _copy(context: DiagnosticContext, program: torch.export.ExportedProgram) -> 
     copied: torch.fx.GraphModule = copy.deepcopy(program.graph_module)
     # NOTE: the copy renames a node `input` to `input_1`, since `input` is a Python function. The signature has the original name.
     for node, original in zip(copied.graph.nodes, program.graph.nodes, strict=True):
-        node.name = original.name
+        if node.name != original.name:
+            node.name = original.name
     observers.remove(context, program, copied)
     for module in list(graph_modules(copied)):
         inline_grad_mode(module)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,7 +34,7 @@ class Keys:
     """
 
     def __init__(self, prepared: Prepared, registry: OnnxRegistry) -> None:
-        self._registry = registry
+        self._is_users = functools.cache(lambda target: registry.is_users(qualified_name(target)))
         program = prepared.program
         placeholders = [node for node in prepared.graph_module.graph.nodes if node.op == "placeholder"]
         specs = dict(zip(placeholders, program.graph_signature.input_specs, strict=True))
@@ -49,7 +50,7 @@ class Keys:
         """The key of an operator, and the nodes among its arguments, in order. They do not belong to the key."""
         arguments: list[torch.fx.Node] = []
         # NOTE: a translation of the user may do something else each time. Graphs, and constants that passes made, are attributes.
-        if node.op == "get_attr" or self._registry.is_users(qualified_name(node.target)):
+        if node.op == "get_attr" or self._is_users(node.target):
             return object(), [*node.all_input_nodes]
         key = node.target, _structure(node.args, arguments), _structure(node.kwargs, arguments), _value(node.meta.get("val"))
         return key, arguments

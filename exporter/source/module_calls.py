@@ -12,6 +12,9 @@ _NONE = "_empty_nn_module_stack_from_metadata_hook"
 """The path that torch.export writes where it knows of no module (read in torch 2.13)."""
 
 
+ModuleStack = tuple[tuple[str, str, str], ...]
+
+
 @dataclasses.dataclass(frozen=True)
 class ModuleCall:
     """A call of a module.
@@ -29,9 +32,20 @@ class ModuleCall:
 
 def module_calls(node: torch.fx.Node) -> tuple[ModuleCall, ...]:
     """The calls in which `node` was made, outermost first."""
+    return calls_of(module_stack(node))
+
+
+def module_stack(node: torch.fx.Node) -> ModuleStack:
+    """The modules in which `node` was made, outermost first, as torch.export records them: keys, paths and classes."""
+    # NOTE: not the classes themselves, which a cache would keep alive.
     stack = node.meta.get("nn_module_stack") or {}
-    known = ((key, path, class_name(cls)) for key, (path, cls) in stack.items() if path != _NONE)
-    return tuple(ModuleCall(f"{key} {path}", _path(path), name) for key, path, name in known)
+    return tuple([(key, path, class_name(cls)) for key, (path, cls) in stack.items() if path != _NONE])
+
+
+@functools.lru_cache(maxsize=4096)
+def calls_of(stack: ModuleStack) -> tuple[ModuleCall, ...]:
+    """The calls in a stack. The operators of one module have equal stacks."""
+    return tuple(ModuleCall(f"{key} {path}", _path(path), name) for key, path, name in stack)
 
 
 def module_path(node: torch.fx.Node) -> str:
