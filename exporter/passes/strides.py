@@ -13,7 +13,6 @@ from torch import Tensor
 
 from .graphs import arguments
 
-
 OPERATORS = frozenset({torch.ops.aten.sym_stride.int})
 """The operators that `decomposition` is about."""
 

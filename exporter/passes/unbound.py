@@ -10,7 +10,6 @@ from torch import Tensor
 
 from .graphs import arguments
 
-
 OPERATORS = frozenset({torch.ops.aten.unbind.int})
 """The operators that `decomposition` is about."""
 
