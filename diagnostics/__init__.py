@@ -36,7 +36,22 @@ from .graph import LEFT_OUT, Graph, Node
 from .json_values import integer, string
 from .level import Level
 from .location import Location, Region
-from .log import ATTACHMENTS, DIFFERENCES, MEMORY, PREPARED_GRAPH, PROFILE, URI, Artifact, Attachment, Event, Log, Stage, Tool
+from .log import (
+    ATTACHMENTS,
+    CHART,
+    DIFFERENCES,
+    MEMORY,
+    PICTURE,
+    PREPARED_GRAPH,
+    PROFILE,
+    URI,
+    Artifact,
+    Attachment,
+    Event,
+    Log,
+    Stage,
+    Tool,
+)
 from .options import SARIF_PROFILES, DiagnosticOptions, SarifProfile
 from .own_process import Forked, OwnProcess
 from .rule import CHAPTERS, Page, Recorded, Rule
@@ -55,11 +70,13 @@ if TYPE_CHECKING:
 __all__ = [
     "ATTACHMENTS",
     "CHAPTERS",
+    "CHART",
     "DIFFERENCES",
     "GATE_FORMATS",
     "GRAPHS",
     "LEFT_OUT",
     "MEMORY",
+    "PICTURE",
     "PREPARED_GRAPH",
     "PROFILE",
     "SARIF_PROFILES",

@@ -10,7 +10,7 @@ from .diagnostic import Diagnostic
 from .display import cell_name
 from .fix import Edit
 from .location import Location, Region
-from .log import DIFFERENCES, MEMORY, PROFILE, Log
+from .log import PREPARED_GRAPH, Log
 from .privacy import privacy_of
 
 EVENT_LIMIT = 100
@@ -39,9 +39,7 @@ class Discloser:
             events=tuple(
                 dataclasses.replace(event, text=text(event.text)) if index >= last else event for index, event in enumerate(log.events)
             ),
-            attachments=tuple(
-                dataclasses.replace(each, text=text(each.text)) for each in log.attachments if each.name in (DIFFERENCES, MEMORY, PROFILE)
-            ),
+            attachments=tuple(dataclasses.replace(each, text=text(each.text)) for each in log.attachments if each.name != PREPARED_GRAPH),
             artifacts=tuple(dataclasses.replace(each, path=pathlib.Path(self._path(str(each.path)))) for each in log.artifacts),
         )
 

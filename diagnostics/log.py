@@ -26,10 +26,13 @@ MEMORY = "memory.txt"
 DIFFERENCES = "differences.csv"
 """Name of the attachment that tells how far the exported model is from eager PyTorch behind each operator, if an output differs."""
 
+PICTURE, CHART = "model.svg", "model.mmd"
+"""Names of the attachments that show the exported model, for a page and for markdown. A log has one of them if a report was asked for."""
+
 PREPARED_GRAPH = "prepared-graph.txt"
 """Name of the attachment with the program after the passes, which a log has at `logging.DEBUG`."""
 
-ATTACHMENTS = (PROFILE, MEMORY, DIFFERENCES, PREPARED_GRAPH)
+ATTACHMENTS = (PROFILE, MEMORY, DIFFERENCES, PICTURE, CHART, PREPARED_GRAPH)
 """Names of all attachments."""
 
 KILLED = "its process was killed, still runs, or could not replace this log"

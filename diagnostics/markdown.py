@@ -22,7 +22,7 @@ from .fix import Edit
 from .graph import LEFT_OUT, Graph, Node
 from .level import Level
 from .location import Location
-from .log import DIFFERENCES, MEMORY, PROFILE, Event, Log
+from .log import CHART, DIFFERENCES, MEMORY, PROFILE, Event, Log
 from .rule import Recorded, Rule
 
 _LIMIT = 65_000
@@ -31,7 +31,7 @@ _TABLE_ROOM = 5_000
 _SUPPRESSED_ROOM = 5_000
 _BRIEF_ROOM = 5_000
 """Room for the rows of a table, for suppressed findings, and the least room for findings with one line each."""
-_BLOCK_LIMIT = 8_000
+BLOCK_LIMIT = 8_000
 _PROSE_LIMIT = 2_000
 _CODE_LIMIT = 500
 _CELL_LIMIT = 200
@@ -85,6 +85,7 @@ def to_markdown(log: Log) -> str:
         suppressed=suppressed,
         accepted=fitting(map(macros.brief, map(public, suppressed)), _SUPPRESSED_ROOM),
         texts=_TEXTS,
+        charts=[each.text for each in log.attachments if each.name == CHART],
         differences=differences_of(next((each.text for each in log.attachments if each.name == DIFFERENCES), "")),
     )
     room = _LIMIT - size(frame(sections=[], brief=[]))
@@ -242,7 +243,7 @@ def cell(text: str, how: Callable[[str], Markdown] = code) -> Markdown:
 
 def fence(text: str, language: str = "text") -> Markdown:
     """`text` as a code block. A long text loses its middle."""
-    text = shortened(text, _BLOCK_LIMIT)
+    text = shortened(text, BLOCK_LIMIT)
     ticks = "`" * max(3, _longest_run(text) + 1)
     return Markdown("\n".join([f"{ticks}{language}", *(visible(line) for line in text.splitlines()), ticks]))
 

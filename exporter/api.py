@@ -298,7 +298,7 @@ def export(
                 outputs.write_repro(context, request, failed, translations, budget)
             failed.log = _told(outputs.write(failed.log), verbose=verbose)
             raise
-        program.diagnostics = _told(outputs.write(outputs.with_memory(program)), verbose=verbose)
+        program.diagnostics = _told(outputs.write(outputs.with_model(program)), verbose=verbose)
         outputs.write_captured(program)
         return program
 

@@ -15,8 +15,10 @@ import torch
 
 from onnxplain.diagnostics import (
     ATTACHMENTS,
+    CHART,
     GRAPHS,
     MEMORY,
+    PICTURE,
     SARIF_PROFILES,
     Attachment,
     DiagnosticContext,
@@ -36,6 +38,7 @@ from onnxplain.diagnostics import (
     sha256,
 )
 
+from . import graph_views
 from . import repro as repro_script
 from .journal import Journal
 from .memory import listing
@@ -49,6 +52,8 @@ from .storage import Staging, checked_folder, checked_path, current_folder_exist
 _Place = bool | str | os.PathLike[str]
 """False or None writes no file, True writes it to the default path, a path writes it there."""
 _GRAPHS = "the graphs of sarif"
+_LARGEST_PICTURE = 100_000
+"""Characters of a picture that a report shows."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,16 +141,29 @@ class Outputs:
         finally:
             context.watcher = None
 
-    def with_memory(self, program: ONNXProgram) -> Log:
-        """The log of a program; if a report is requested, with an estimate of the memory that the program's activations take."""
+    def with_model(self, program: ONNXProgram) -> Log:
+        """The log of a program. If a report is requested, the log has a picture of the model, and the memory of its activations."""
         if self.report is None:
             return program.diagnostics
-        try:
-            text = listing(program.memory())
-        except InvalidArgument:
-            # NOTE: an ExportedProgram may have no example inputs, and then dynamic dims have no sizes.
-            return program.diagnostics
-        return dataclasses.replace(program.diagnostics, attachments=(*program.diagnostics.attachments, Attachment(MEMORY, text)))
+        made = list(self._picture(program))
+        # NOTE: an ExportedProgram may have no example inputs, and then dynamic dims have no sizes.
+        with contextlib.suppress(InvalidArgument):
+            made.append(Attachment(MEMORY, listing(program.memory())))
+        return dataclasses.replace(program.diagnostics, attachments=(*program.diagnostics.attachments, *made))
+
+    def _picture(self, program: ONNXProgram) -> Iterator[Attachment]:
+        """The picture that fits the report; none if it would be too large."""
+        assert self.report is not None
+        found = [each.location.module for each in program.diagnostics.active if each.location and each.location.module]
+        box = graph_views.of_model(program.diagnostics.subject, program.model, by_module=True, found=found)
+        if is_page(self.report):
+            text, name = graph_views.svg(box), PICTURE
+        else:
+            from onnxplain.diagnostics import markdown
+
+            text, name = graph_views.chart(box, markdown.BLOCK_LIMIT), CHART
+        if 0 < len(text) <= _LARGEST_PICTURE:
+            yield Attachment(name, text)
 
     def write(self, log: Log) -> Log:
         """Writes log, report and attachments. Returns the log with an event for what the SARIF log omits.

@@ -33,8 +33,10 @@ def to_html(logs: Iterable[Log], against: Iterable[Log] | None = None) -> str:
     page = page_of(gather(logs, against))
     data = json.dumps(page, default=vars, separators=(",", ":")).translate(_ESCAPES)
     style, script = _asset("page.css"), _asset("page.js")
-    # NOTE: the policy allows this style and this script alone, should text of a log ever become an element.
-    policy = f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'"
+    # NOTE: the policy allows this style and this script alone, should text of a log ever become an element. A picture runs no script.
+    policy = (
+        f"default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'"
+    )
     text = _template().render(title=visible(page.verdict), policy=policy, style=style, script=script, data=data)
     return text.encode("ascii", "xmlcharrefreplace").decode()
 

@@ -14,7 +14,7 @@ from onnxplain.diagnostics.fix import Edit, Fix
 from onnxplain.diagnostics.fleet import Cause, Change, Cluster, Fleet, Model, Outcome
 from onnxplain.diagnostics.graph import Graph
 from onnxplain.diagnostics.location import Location
-from onnxplain.diagnostics.log import DIFFERENCES, PROFILE, Log
+from onnxplain.diagnostics.log import DIFFERENCES, PICTURE, PROFILE, Log
 
 _Value = TypeVar("_Value")
 _TEXT_LIMIT = 8_000
@@ -62,6 +62,7 @@ class ModelData:
     stages: list[tuple[str, float, bool]]
     differences: DifferencesData | None
     folds: list[tuple[str, str]]
+    picture: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -221,6 +222,7 @@ def _model(model: Model, *, family: int, findings: list[int], clusters: list[int
         ],
         differences=_differences(log) if detailed else None,
         folds=folds,
+        picture=next((each.text for each in log.attachments if each.name == PICTURE), "") if detailed else "",
     )
 
 

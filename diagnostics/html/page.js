@@ -169,6 +169,12 @@
     ...model.findings.map((index) => showFinding(data.findings[index])),
     model.files.length ? element("ul", "", ...model.files.map((file) => element("li", "path", file))) : null,
     model.command ? fold("To reproduce", () => block(model.command)) : null,
+    model.picture ? fold("The exported model", () => {
+      const made = element("img", "picture");
+      made.alt = "The modules of the model, and the shapes that flow between them";
+      made.src = `data:image/svg+xml,${encodeURIComponent(model.picture)}`;
+      return made;
+    }) : null,
     model.differences ? fold("Where the numbers part, operator by operator", () => [
       curve(model.differences),
       element("p", "faint", "The largest difference from eager PyTorch behind each operator, and the tolerance (dashed)."),

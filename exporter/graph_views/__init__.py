@@ -3,7 +3,7 @@
 from .excerpts import around
 from .listings import of_fx, of_onnx
 from .modules import Box, of_model
-from .pictures import page, svg
+from .pictures import chart, page, svg
 from .signatures import signature
 
-__all__ = ["Box", "around", "of_fx", "of_model", "of_onnx", "page", "signature", "svg"]
+__all__ = ["Box", "around", "chart", "of_fx", "of_model", "of_onnx", "page", "signature", "svg"]

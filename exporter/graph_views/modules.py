@@ -13,6 +13,7 @@ from onnxplain.diagnostics import visible
 
 _MODULE = "onnxplain.module"
 _CLASS = "onnxplain.class"
+_NAMESPACE = "namespace"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -67,6 +68,7 @@ class Box:
         size: The size of its weights in bytes.
         boxes: The boxes in it, in order.
         edges: What flows between them.
+        findings: How many findings there are at places in it.
     """
 
     name: str
@@ -76,15 +78,17 @@ class Box:
     size: int
     boxes: tuple[Box, ...] = ()
     edges: tuple[Edge, ...] = ()
+    findings: int = 0
 
 
-def of_model(name: str, model: ir.Model, *, by_module: bool) -> Box:
+def of_model(name: str, model: ir.Model, *, by_module: bool, found: Sequence[str] = ()) -> Box:
     """The box of a whole model.
 
     Args:
         name: The name of the model.
         model: The model. Calls of functions are boxes. Other operators are in the boxes of the modules that their metadata name.
         by_module: False shows each operator in a box of its own.
+        found: The paths of the modules with findings, a path for each finding.
     """
     walk = _Walk(model)
     flows = {value: walk.flow(value) for value in (*model.graph.inputs, *model.graph.initializers.values())}
@@ -93,7 +97,15 @@ def of_model(name: str, model: ir.Model, *, by_module: bool) -> Box:
     if not by_module:
         operators = [dataclasses.replace(each, path=(f"{each.kind}{index}",)) for index, each in enumerate(operators)]
         walk.classes = {}
-    return _box(visible(name), (), operators, outside, walk.classes)
+    box = _box(visible(name), (), operators, outside, walk.classes)
+    return _marked(box, (), found) if found else box
+
+
+def _marked(box: Box, path: tuple[str, ...], found: Sequence[str]) -> Box:
+    """The box with the numbers of findings. `path` are the names of the boxes around what is in it."""
+    inside = [each for each in found if not path or f"{each}.".startswith(f"{'.'.join(path)}.")]
+    boxes = tuple(_marked(each, (*path, each.name), inside) if inside else each for each in box.boxes)
+    return dataclasses.replace(box, boxes=boxes, findings=len(inside))
 
 
 class _Walk:
@@ -102,6 +114,7 @@ class _Walk:
     def __init__(self, model: ir.Model) -> None:
         self.classes: dict[tuple[str, ...], str] = {}
         self._functions = model.functions
+        self._namespaces: set[str] = set()
 
     def flow(self, value: ir.Value) -> _Flow:
         """What a value is, seen from outside."""
@@ -130,7 +143,18 @@ class _Walk:
             reads = tuple(flows[value] for value in dict.fromkeys(read) if value is not None and value in flows)
             # NOTE: the metadata of a function's nodes name the module that the function was made from, and not the one that calls it.
             module = node.metadata_props.get(_MODULE, "") if not path else ""
+            if module:
+                self._note_classes(node.metadata_props.get(_NAMESPACE, ""))
             yield _Operator(node.op_type, (*path, *filter(None, module.split("."))), reads, tuple(flows[value] for value in node.outputs))
+
+    def _note_classes(self, namespace: str) -> None:
+        """Notes the classes of the modules around an operator: `encoder: models.Encoder/encoder.layer.0: models.Layer/add: aten.add`."""
+        if namespace in self._namespaces:
+            return
+        self._namespaces.add(namespace)
+        for each in namespace.split("/")[:-1]:
+            module, _, kind = each.partition(": ")
+            self.classes.setdefault(tuple(module.split(".")), kind.rpartition(".")[2])
 
 
 def _graphs(node: ir.Node) -> list[ir.Graph]:
@@ -197,6 +221,13 @@ def _edges(groups: Sequence[Sequence[_Operator]], outside: set[_Flow]) -> Iterat
         for flow in dict.fromkeys(flow for each in group for flow in each.makes if flow in outside):
             pairs.setdefault((index, len(groups)), []).append(flow)
     for (source, target), flows in pairs.items():
-        shapes = list(dict.fromkeys(flow.shape for flow in flows if flow.shape))
-        more = f"{len(flows) - 1} more" if len(flows) > 1 else ""
-        yield Edge(source, target, " and ".join(filter(None, (*shapes[:1], more))))
+        yield Edge(source, target, _label(flows))
+
+
+def _label(flows: Sequence[_Flow]) -> str:
+    """The shape of one value, that of a tensor rather than a scalar, and how many others flow."""
+    shape = next((flow.shape for flow in flows if flow.shape not in ("", "[]")), "")
+    shape = shape or ("scalar" if any(flow.shape for flow in flows) else "")
+    if len(flows) == 1:
+        return shape
+    return f"{shape} and {len(flows) - 1} more" if shape else f"{len(flows)} values"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterator, Sequence
 
 from .modules import Box, Edge
@@ -12,10 +13,12 @@ _FONT, _LINE, _PAD, _GAP, _LANE = 12, 17, 10, 30, 20
 _MOST = 40
 """The most boxes of a picture whose depth nobody chose."""
 _COLORS = ("#ffffff", "#eef3fb", "#dfe9f7", "#d1dff3", "#c3d5ef")
+_UNQUOTED = re.compile(r"[^A-Za-z0-9 .,()\[\]:]")
 _UNITS = ("bytes", "KB", "MB", "GB")
 _STYLE = (
     "text{font:12px sans-serif;fill:#1c2733}.name{font-weight:bold}.fact,.shape{font-size:11px;fill:#52606d}"
     ".shape{paint-order:stroke;stroke:#fff;stroke-width:3px}.edge{fill:none;stroke:#7b8794}rect{stroke:#9aa5b1}"
+    ".found{stroke:#cf222e;stroke-width:2}"
 )
 
 
@@ -44,6 +47,46 @@ def page(box: Box) -> str:
     )
 
 
+def chart(box: Box, most: int) -> str:
+    """A picture of a box as a mermaid flowchart, for markdown, where no SVG can be.
+
+    Args:
+        box: The box.
+        most: How many characters it may have. It has as many levels of boxes as fit; it is empty if one does not.
+    """
+    for depth in range(_depth(box), 0, -1):
+        lines = ["flowchart TD", *_chart(box, "m", depth), "    classDef found stroke:#cf222e,stroke-width:3px"]
+        text = "\n".join(lines)
+        if len(text) <= most:
+            return text
+    return ""
+
+
+def _chart(box: Box, name: str, depth: int) -> Iterator[str]:
+    inner = [f"{name}_{index}" for index in range(len(box.boxes))] if depth else []
+    label = f'["{"<br>".join(_quoted(each) for each in (_shortened(_title(box)), facts(box)))}"]'
+    mark = ":::found" if box.findings else ""
+    if not inner:
+        yield f"    {name}{label}{mark}"
+        return
+    yield f"    subgraph {name}{label}"
+    for each, key in zip(box.boxes, inner, strict=True):
+        yield from _chart(each, key, depth - 1)
+    yield "    end"
+    for edge in box.edges:
+        # NOTE: what comes from outside and what goes there is a line between the boxes around.
+        if 0 <= edge.source < len(inner) and 0 <= edge.target < len(inner):
+            shape = f'|"{_quoted(edge.label)}"|' if edge.label else ""
+            yield f"    {inner[edge.source]} -->{shape} {inner[edge.target]}"
+    if mark:
+        yield f"    class {name} found"
+
+
+def _quoted(text: str) -> str:
+    """A text in which characters with a meaning in mermaid, markdown or HTML are mermaid's `#number;`."""
+    return _UNQUOTED.sub(lambda found: f"#{ord(found[0])};", text)
+
+
 def _details(box: Box, *, is_open: bool = False) -> Iterator[str]:
     summary = f"<b>{html.escape(_title(box))}</b> <small>{html.escape(facts(box))}</small>"
     yield f"<details{' open' if is_open else ''}><summary>{summary}</summary>\n{svg(box, 1)}"
@@ -57,6 +100,8 @@ def facts(box: Box) -> str:
     """How many operators and parameters a box has."""
     count = sum(box.operators.values())
     told = f"{count} operator{'s' if count != 1 else ''}"
+    if box.findings:
+        told = f"{box.findings} finding{'s' if box.findings != 1 else ''}, {told}"
     if not box.parameters:
         return told
     size, unit = float(box.size), 0
@@ -71,14 +116,17 @@ def _title(box: Box) -> str:
 
 def _depth(box: Box) -> int:
     """The largest depth with a legible number of boxes, and at least one."""
-    depth, level = 1, list(box.boxes)
-    total = len(level)
-    while level := [inner for each in level for inner in each.boxes]:
-        total += len(level)
-        if total > _MOST:
-            break
-        depth += 1
-    return depth
+    return next((depth for depth in range(_levels(box), 1, -1) if _count(box, depth) <= _MOST), 1)
+
+
+def _levels(box: Box) -> int:
+    """How many levels of boxes are in a box."""
+    return 1 + max(map(_levels, box.boxes)) if box.boxes else 0
+
+
+def _count(box: Box, depth: int) -> int:
+    """How many boxes a picture of that depth has in the outermost one."""
+    return sum(1 + _count(each, depth - 1) for each in box.boxes) if depth else 0
 
 
 class _Drawn:
@@ -105,7 +153,8 @@ class _Drawn:
     def draw(self, x: int, y: int, width: int, level: int) -> Iterator[str]:
         """The elements of the picture, with the box at `x` and `y`."""
         spare = width - self.width
-        yield f'<rect x="{x}" y="{y}" width="{width}" height="{self.height}" rx="5" fill="{_COLORS[min(level, len(_COLORS) - 1)]}"/>'
+        style, color = ' class="found"' if self._box.findings else "", _COLORS[min(level, len(_COLORS) - 1)]
+        yield f'<rect{style} x="{x}" y="{y}" width="{width}" height="{self.height}" rx="5" fill="{color}"/>'
         yield _text(self._title[0], x + _PAD, y + _LINE, "name") + _text(self._title[1], x + _PAD, y + 2 * _LINE, "fact")
         tops, top = [], y + self._head + _GAP
         for each in self._inner:

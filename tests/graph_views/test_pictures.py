@@ -16,7 +16,7 @@ from torch import nn
 
 import onnxplain
 from onnxplain.cli import main
-from onnxplain.graph_views import Box, of_model, page, svg
+from onnxplain.graph_views import Box, chart, of_model, page, svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -44,7 +44,7 @@ def test_boxes_have_the_operators_and_parameters_of_modules() -> None:
 def test_metadata_tell_the_modules_of_a_model_without_functions() -> None:
     box = box_of(Stack(2), torch.randn(2, 4), "none")
     (layers,) = box.boxes
-    assert [each.name for each in layers.boxes] == ["0", "1"]
+    assert [(each.name, each.kind) for each in layers.boxes] == [("0", "Layer"), ("1", "Layer")]
     assert [each.name for each in layers.boxes[1].boxes] == ["linear", "Relu, Add", "norm"]
     assert box.parameters == 56
 
@@ -66,6 +66,40 @@ def test_a_picture_has_as_many_levels_as_asked() -> None:
     assert texts(svg(box)) == texts(svg(box, 2))
 
 
+def test_findings_mark_the_boxes_around_them() -> None:
+    program = onnxplain.export(Stack(2).eval(), (torch.randn(2, 4),), functions="modules")
+    box = of_model("net", program.model, by_module=True, found=["layers.1.norm", "layers.1", "lay"])
+    assert (box.findings, [each.findings for each in box.boxes]) == (3, [0, 2, 0])
+    assert [each.findings for each in box.boxes[1].boxes if each.name == "norm"] == [1]
+    assert svg(box, 2).count('class="found"') == 3
+    assert chart(box, 8000).count(":::found") == 1
+    assert chart(box, 8000).count(" found\n") == 2
+
+
+def test_a_chart_fits() -> None:
+    box = box_of(Stack(3), torch.randn(2, 4))
+    whole = chart(box, 100_000)
+    assert 0 < len(chart(box, len(whole) - 1)) < len(whole)
+    assert chart(box, 100) == ""
+
+
+@pytest.mark.parametrize(("report", "shown"), [("net.md", "```mermaid\nflowchart"), ("net.html", "svg xmlns=")])
+def test_a_report_shows_the_model(tmp_path: pathlib.Path, report: str, shown: str) -> None:
+    onnxplain.export(Stack(1).eval(), (torch.randn(2, 4),), tmp_path / "net.onnx", report=tmp_path / report)
+    text = (tmp_path / report).read_text()
+    assert shown in text
+    assert "layers" in text
+
+
+@pytest.mark.parametrize("report", ["net.md", "net.html"])
+def test_a_report_leaves_out_a_picture_that_is_too_large(tmp_path: pathlib.Path, report: str) -> None:
+    layers = nn.Sequential(*(nn.Linear(1, 1) for _ in range(700)))
+    onnxplain.export(layers.eval(), (torch.randn(2, 1),), tmp_path / "net.onnx", report=tmp_path / report)
+    text = (tmp_path / report).read_text()
+    assert "flowchart" not in text
+    assert "svg xmlns=" not in text
+
+
 def test_names_are_escaped() -> None:
     odd = '<script>&"\u202e'
     value = ir.Value(name="x", type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([odd]))
@@ -76,6 +110,7 @@ def test_names_are_escaped() -> None:
         assert "<script" not in picture
         assert "\u202e" not in picture
     assert any(text.startswith("<script>") for text in texts(svg(box)))
+    assert not set("<>&\u202e") & set(chart(box, 8000).replace("<br>", "").replace("-->", ""))
     html.parser.HTMLParser().feed(page(box))
 
 
