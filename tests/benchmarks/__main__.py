@@ -16,7 +16,7 @@ from rich.console import Console
 
 import onnxplain
 
-from . import architectures, contenders, graphs, memory, models, sample, show, studies, verdict
+from . import architectures, contenders, functions, graphs, memory, models, sample, show, studies, verdict
 from .measure import measure
 
 _PACKAGES = ("torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime", "transformers", "diffusers", "monai")
@@ -34,6 +34,7 @@ _Path = click.Path(path_type=pathlib.Path)
 @click.option("--json", "json_path", type=_Path, help="Save all measurements.")
 @click.option("--profile", type=click.Choice(show.STAGES), help="Only: the functions that take the time of one of our stages.")
 @click.option("--scaling", is_flag=True, help="Only: how the time after capture grows with the number of layers.")
+@click.option("--functions", "with_functions", is_flag=True, help="Only: nodes and latency with functions, beside the flat model.")
 @click.option("--log-cost", is_flag=True, help="Only: the cost of writing the log as SARIF.")
 @click.option("--large-log", is_flag=True, help="Only: the cost of a log of 10,000 findings.")
 @click.option("--sample", "sampled", is_flag=True, help="Only: first and later exports of a sample of architectures, over bare capture.")
@@ -55,6 +56,7 @@ def main(
     json_path: pathlib.Path | None,
     profile: str | None,
     scaling: bool,
+    with_functions: bool,
     log_cost: bool,
     large_log: bool,
     sampled: bool,
@@ -72,6 +74,8 @@ def main(
         studies.profile(chosen, profile)
     if scaling:
         studies.scaling(console, repeat)
+    if with_functions:
+        functions.compare(console)
     if log_cost:
         studies.log_cost(console, chosen, repeat)
     if large_log:
@@ -86,7 +90,7 @@ def main(
         studies.fake(console)
     if highresnet:
         _highresnet(console, picture, json_path)
-    if profile or scaling or log_cost or large_log or sampled or families or compared or cold or fake or highresnet:
+    if profile or scaling or with_functions or log_cost or large_log or sampled or families or compared or cold or fake or highresnet:
         return
     settings = {"repeat": repeat, "save": save, "latency": not no_latency, "memory": not no_memory, "threads": threads}
     _compare(console, chosen, settings, picture, json_path)

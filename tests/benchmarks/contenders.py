@@ -45,6 +45,11 @@ def theirs(subject: Subject, folder: pathlib.Path | None = None) -> torch.onnx.O
     return program
 
 
+def theirs_after_capture(program: torch.export.ExportedProgram) -> object:
+    """What torch's exporter does after the capture."""
+    return torch.onnx.export(program, dynamo=True, verbose=False, report=False, verify=False)
+
+
 EXPORTERS: dict[str, Callable[[Subject, pathlib.Path | None], onnxplain.ONNXProgram | torch.onnx.ONNXProgram]] = {
     "ours": ours,
     "theirs": theirs,

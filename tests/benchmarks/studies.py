@@ -11,9 +11,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 from rich.console import Console
 from rich.table import Table
 
@@ -44,46 +44,51 @@ _DONE = "\nimport time; print(time.time(), flush=True)"
 
 def scaling(console: Console, repeat: int) -> None:
     """How the CPU time after capture grows with the layers of a small Llama: flat, with functions, and that of torch.onnx.export."""
-    table = Table("layers", "ONNX nodes", "CPU s, flat", "functions", "theirs - bare capture")
-    costs: dict[str, list[float]] = {"flat": [], "functions": [], "theirs": []}
+    table = Table("layers", "ONNX nodes", "ms, flat", "functions", "theirs", "bare copy of the nodes")
+    costs: dict[str, list[float]] = {"flat": [], "functions": [], "theirs": [], "copy": []}
     for layers in LAYERS:
-        subject = models.llama_of(layers, width=64)
-        runs = [_after_capture(subject) for _ in range(repeat + 1)][1:]
-        costs["flat"].append(statistics.median(runs))
-        costs["functions"].append(statistics.median([_after_capture(subject, functions="modules") for _ in range(repeat + 1)][1:]))
-        capture = _processor_seconds(contenders.capture, subject)
-        costs["theirs"].append(_processor_seconds(contenders.theirs, subject) - capture)
-        count = sum(1 for _ in contenders.nodes(contenders.ours(subject).model))
-        table.add_row(str(layers), str(count), *(f"{seconds[-1]:.3f}" for seconds in costs.values()))
+        # NOTE: most of the time would go into captures.
+        program = contenders.capture(models.llama_of(layers, width=64))
+        graph = onnxplain.export(program).model.graph
+        costs["flat"].append(_processor_ms(lambda each=program: onnxplain.export(each), repeat))
+        costs["functions"].append(_processor_ms(lambda each=program: onnxplain.export(each, functions="modules"), repeat))
+        costs["theirs"].append(_processor_ms(lambda each=program: contenders.theirs_after_capture(each), 1))
+        costs["copy"].append(_processor_ms(lambda each=graph: _copy_of_nodes(each), repeat))
+        table.add_row(str(layers), str(len(graph)), *(f"{each[-1]:.0f}" for each in costs.values()))
     console.print(table)
     slope, offset = np.polyfit(LAYERS, costs["flat"], 1)
-    console.print(f"flat: {1000 * slope:.1f} ms a layer and {1000 * offset:.1f} ms beside")
-    grown = {name: seconds[-1] / seconds[0] for name, seconds in costs.items()}
+    console.print(f"flat: {slope:.2f} ms a layer and {offset:.1f} ms beside")
+    grown = {name: ms[-1] / ms[0] for name, ms in costs.items() if name != "copy"}
     shown = ", ".join(f"{name} {growth:.2f}" for name, growth in grown.items())
     claim = f"{LAYERS[-1]} layers / {LAYERS[0]} layers, after capture <= {GROWTH}"
     show.verdict(console, Verdict(claim, shown, max(grown["flat"], grown["functions"]) <= GROWTH))
 
 
-def _after_capture(subject: models.Subject, **options: Any) -> float:
-    """The CPU seconds of an export from the end of the capture on."""
-    began: list[float] = []
+def _copy_of_nodes(graph: ir.Graph) -> None:
+    """Makes all nodes of a graph again, with their outputs and metadata, and does nothing else."""
+    values = {value: value for value in (*graph.inputs, *graph.initializers.values())}
+    copies = []
+    for node in graph:
+        outputs = [ir.Value(name=value.name, shape=value.shape, type=value.type) for value in node.outputs]
+        read = [None if value is None else values[value] for value in node.inputs]
+        facts = dict(node.metadata_props)
+        copies.append(
+            ir.Node(node.domain, node.op_type, read, node.attributes.values(), outputs=outputs, name=node.name, metadata_props=facts)
+        )
+        values.update(zip(node.outputs, outputs, strict=True))
+    ir.Graph([], [], nodes=copies)
+    for node in copies:
+        node.resize_inputs(0)
 
-    def on_stage(name: str) -> None:
-        if name == "passes":
-            began.append(time.process_time())
 
-    contenders.ours(subject, _on_stage=on_stage, **options)
-    return time.process_time() - began[-1]
-
-
-def _processor_seconds(contender: Callable[[models.Subject], object], subject: models.Subject) -> float:
-    """The CPU seconds of the faster of two runs."""
-    seconds = []
-    for _ in range(2):
+def _processor_ms(call: Callable[[], object], repeat: int) -> float:
+    """The CPU milliseconds of a call: the least of `repeat` calls after one that warms up. (Other load only adds time.)"""
+    times = []
+    for _ in range(repeat + 1):
         started = time.process_time()
-        contender(subject)
-        seconds.append(time.process_time() - started)
-    return min(seconds)
+        call()
+        times.append(1000 * (time.process_time() - started))
+    return min(times[1:])
 
 
 def log_cost(console: Console, names: Sequence[str], repeat: int) -> None:

@@ -19,6 +19,7 @@ LARGE_LOG_SECONDS = 2
 LARGE_LOG_MIB = 200
 FAKE_MIB = 3000
 GROWTH = 2
+SLOWER_FUNCTIONS = 1.05
 MORE_MEGABYTES = 10
 SAME_LATENCY = 1.02
 """Two runs of one graph differ by as much."""
