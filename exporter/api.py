@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import cProfile
-import difflib
 import functools
-import inspect
 import io
 import logging
 import os
@@ -69,6 +67,7 @@ from .request import (
     containers,
     fitted,
     misfit,
+    unknown_argument,
 )
 from .signals import orderly_end
 from .source import call_sites, locations
@@ -83,8 +82,6 @@ _OLD = {
     "fallback": "there is no second exporter to fall back to",
 }
 """Arguments of `torch.onnx.export` without a meaning here, and what to do instead."""
-_NEAR = 0.5
-"""How much a mistyped argument resembles the one that is offered: `opset` offers `opset_version`."""
 
 
 @contextlib.contextmanager
@@ -172,9 +169,8 @@ def export(
             Only a failed export writes it. It contains the source and the modules that the failure needs, but no weights and no data of
             the inputs; see `onnxplain.repro`. Placeholders stand for strings of the model, unless it fails alike only with the strings.
             The export runs it, shortens it as long as a budget lasts, and an event in the log tells whether it fails alike.
-        optimize: Whether the ONNX graph is cleaned up. "memory" also computes large tensors that a reduction soon collapses in chunks, if
-            the memory of the example's sizes falls to less than half, and the scores of an attention, if it falls by a quarter; or if
-            dynamic dims may make them large.
+        optimize: Whether the ONNX graph is cleaned up. "memory" also computes large tensors that a reduction soon collapses, and scores of
+            attention, in chunks, if the example shows that it saves much (docs/memory.md), or if dynamic dims may make them large.
         verify: Whether the exported model's outputs in ONNX Runtime are compared with those of eager PyTorch: for the example, and, if dims
             are dynamic, for a larger and a smaller size, with the example's values again. `ONNXProgram.verification` has the outcome.
         try_fixes: Whether a failed export may run copies of the model to explain the failure and to try fixes: at most 12 times, and for
@@ -232,12 +228,8 @@ def export(
         checked(switch, value, bool)
     for switch, choice in {"verbose": verbose, "external_data": external_data}.items():
         checked(switch, choice, bool, NoneType)
-    unknown = [each for each in old if each not in _OLD]
-    if unknown:
-        names = [name for name in inspect.signature(export).parameters if not name.startswith("_") and name != "old"]
-        near = difflib.get_close_matches(unknown[0], names, n=1, cutoff=_NEAR)
-        meant = f". Did you mean {near[0]!r}?" if near else ""
-        raise InvalidArgument(f"export() got an unexpected keyword argument {unknown[0]!r}{meant}")
+    for unknown in (each for each in old if each not in _OLD):
+        raise unknown_argument(export, unknown)
     options = DiagnosticOptions() if diagnostic_options is None else checked("diagnostic_options", diagnostic_options, DiagnosticOptions)
     positional, keywords = _example(model, args, kwargs, verify=verify)
     check_inputs((positional, keywords))

@@ -2,7 +2,16 @@
 
 from . import containers, inputs, shapes_source
 from .binding import constant_of, example_shapes, fake_inputs, fitted, flat_inputs, is_constant, signature_of
-from .checks import check_inputs, checked, checked_choice, checked_model, checked_names, checked_shapes, checked_subject
+from .checks import (
+    check_inputs,
+    checked,
+    checked_choice,
+    checked_model,
+    checked_names,
+    checked_shapes,
+    checked_subject,
+    unknown_argument,
+)
 from .dim_names import DimNames
 from .dynamic_axes import MisfitAxes, WrongEntry, as_shapes, misfit
 from .dynamic_shapes import DynamicShapes, InputDim, Kind
@@ -53,4 +62,5 @@ __all__ = [
     "part",
     "shapes_source",
     "signature_of",
+    "unknown_argument",
 ]

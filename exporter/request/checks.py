@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import difflib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from types import NoneType
 from typing import Any
 
@@ -29,6 +31,15 @@ def checked_choice(argument: str, value: object, choices: Sequence[str]) -> str:
     if value not in choices:
         raise InvalidArgument(f"{argument}: expected {' or '.join(map(repr, choices))}, got {value!r}")
     return str(value)
+
+
+def unknown_argument(function: Callable[..., object], name: str) -> InvalidArgument:
+    """The error about an argument that `function` does not have, with the argument that was perhaps meant."""
+    names = [each.name for each in inspect.signature(function).parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    # NOTE: less alike than usual, so that `opset` offers `opset_version`.
+    near = difflib.get_close_matches(name, [each for each in names if not each.startswith("_")], n=1, cutoff=0.5)
+    meant = f". Did you mean {near[0]!r}?" if near else ""
+    return InvalidArgument(f"{function.__name__}() got an unexpected keyword argument {name!r}{meant}")
 
 
 def checked_names(argument: str, names: Sequence[str] | None) -> list[str]:
