@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -117,5 +118,5 @@ def _weight(
 def _has_nan(tensor: torch.Tensor) -> bool:
     # NOTE: the sum is one number instead of a flag for each element. It is also NaN if the tensor has both infinities, hence the second
     # look. torch cannot add up 8-bit floats.
-    seen = tensor if tensor.dtype.itemsize == 1 else tensor.sum()
-    return bool(seen.isnan().any()) and bool(tensor.isnan().any())
+    suspected = tensor.dtype.itemsize == 1 or math.isnan(tensor.sum().item())
+    return suspected and bool(tensor.isnan().any())

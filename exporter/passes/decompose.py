@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 
 from onnxplain.diagnostics import DiagnosticContext, described_error
-from onnxplain.registry import OnnxRegistry, complex_dtype, qualified_name
+from onnxplain.registry import OnnxRegistry, Translation, complex_dtype, qualified_name
 from onnxplain.rules import CustomOperatorInlined, DecompositionFailed
 from onnxplain.source import locations, stubs
 from onnxplain.torch_internals import python_frames, shape_env, torch_frames
@@ -77,7 +77,7 @@ _WAY = "decomposed_from"
 
 def decompose(context: DiagnosticContext, module: torch.fx.GraphModule, registry: OnnxRegistry) -> None:
     """Replaces each operator without a translation by operators that it decomposes into, if torch knows a decomposition."""
-    needing = [node for node in module.graph.nodes if _needs_decomposition(node, registry)]
+    needing = _needing(module.graph.nodes, registry)
     if not needing:
         return
 
@@ -95,15 +95,25 @@ def decompose(context: DiagnosticContext, module: torch.fx.GraphModule, registry
                 inline(module, node, made, node.all_input_nodes, functools.partial(_mark, node))
                 context.event(f"{qualified_name(node.target)} ({node.name}) was decomposed.", logging.DEBUG)
         # NOTE: an implementation in Python may call another operator that has no translation.
-        needing = [node for node in module.graph.nodes if node not in known and _needs_decomposition(node, registry)]
+        needing = _needing([node for node in module.graph.nodes if node not in known], registry)
         known.update(module.graph.nodes)
 
 
-def _needs_decomposition(node: torch.fx.Node, registry: OnnxRegistry) -> bool:
+def _needing(nodes: Iterable[torch.fx.Node], registry: OnnxRegistry) -> list[torch.fx.Node]:
+    """The nodes that need a decomposition."""
+
+    @functools.cache
+    def translation(target: OpOverload, is_complex: bool) -> Translation | None:
+        return registry.translation(qualified_name(target), is_complex=is_complex)
+
+    return [node for node in nodes if _needs_decomposition(node, translation)]
+
+
+def _needs_decomposition(node: torch.fx.Node, translation_of: Callable[[OpOverload, bool], Translation | None]) -> bool:
     if node.op != "call_function" or not isinstance(node.target, OpOverload) or node.target in node.meta.get(_WAY, ()):
         return False
     # NOTE: an operator with a translation for real tensors only may decompose into operators that have one for complex tensors.
-    translation = registry.translation(qualified_name(node.target), is_complex=complex_dtype(node) is not None)
+    translation = translation_of(node.target, complex_dtype(node) is not None)
     return translation is None or (translation.origin != "user" and _in_place_of_a_translation(node) is not None)
 
 

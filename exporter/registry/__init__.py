@@ -70,7 +70,12 @@ def complex_dtype(node: torch.fx.Node) -> str | None:
     """The dtype, such as `complex64`, of the first complex tensor among the node's inputs and results; None if there is none."""
     for each in (*node.all_input_nodes, node):
         values = each.meta.get("val")
-        for value in values if isinstance(values, list | tuple) else (values,):
+        # NOTE: every export asks this of every operator, several times.
+        if isinstance(values, torch.Tensor):
+            if values.is_complex():
+                return str(values.dtype).removeprefix("torch.")
+            continue
+        for value in values if isinstance(values, list | tuple) else ():
             if isinstance(value, torch.Tensor) and value.is_complex():
                 return str(value.dtype).removeprefix("torch.")
     return None
