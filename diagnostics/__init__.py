@@ -60,6 +60,7 @@ from .source_text import line_text
 from .temporary_files import Temporary, make_folder, remove_abandoned
 
 if TYPE_CHECKING:
+    from .fleet import shared_cause
     from .gate import GATE_FORMATS, Verdict, accept_findings, judge_logs
     from .html import to_html
     from .log_reader import read_log, read_logs
@@ -157,6 +158,7 @@ __all__ = [
     "remove_abandoned",
     "replace_file",
     "sha256",
+    "shared_cause",
     "shown_path",
     "stable_arguments",
     "string",
@@ -181,6 +183,7 @@ _LATE = {
     "privacy_of": "privacy",
     "read_log": "log_reader",
     "read_logs": "log_reader",
+    "shared_cause": "fleet",
     "to_html": "html",
     "whole_words": "privacy",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from .diagnostic import Diagnostic
 from .disclosed import disclosed
@@ -14,7 +14,7 @@ from .level import Level
 from .log import Log
 
 Cause = tuple[str, str]
-"""What findings with one cause share: the id of the rule, and the operator or the line of code, or else the message."""
+"""What findings with one cause share: the id of the rule, and what `shared_cause` tells."""
 
 
 class Outcome(enum.Enum):
@@ -154,16 +154,24 @@ def gather(logs: Iterable[Log], against: Iterable[Log] | None = None) -> Fleet:
 
 def cause_of(finding: Diagnostic) -> Cause:
     """What a finding shares with those of other models that have the same cause."""
-    named = dict(zip(finding.rule.arguments(), finding.rule.argument_texts(), strict=True))
-    if "operator" in named:
-        return finding.rule.id, named["operator"]
-    if "cause" in named and not finding.stack:
-        # NOTE: what ended a process is the cause, unless the log tells which lines ran.
-        return finding.rule.id, named["cause"]
     place = finding.location
-    if place is None or not place.file:
-        return finding.rule.id, finding.message
-    return finding.rule.id, f"{shown_path(place.file)}:{place.line}" if place.line else describe(place)
+    line = "" if place is None or not place.file else f"{shown_path(place.file)}:{place.line}" if place.line else describe(place)
+    arguments = dict(zip(finding.rule.arguments(), finding.rule.argument_texts(), strict=True))
+    return finding.rule.id, shared_cause(arguments, line, finding.message)
+
+
+def shared_cause(arguments: Mapping[str, str], line: str, message: str) -> str:
+    """What findings of one rule share if they have the same cause: an operator, what ended a process and in which stage, or a line.
+
+    Args:
+        arguments: The arguments of the rule, by their names.
+        line: The file and line, if there is one.
+        message: The message, for findings that have nothing else.
+    """
+    if "cause" in arguments:
+        # NOTE: at which line a limit ends a process is chance. The cause of a crash names its function.
+        return ", in the stage ".join(each for each in (arguments["cause"], arguments.get("stage")) if each)
+    return arguments.get("operator") or line or message
 
 
 def _models(logs: Iterable[Log], before: dict[str, Model] | None) -> list[Model]:

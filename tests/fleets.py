@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import pathlib
 import sqlite3
@@ -13,6 +14,10 @@ from click.testing import CliRunner, Result
 import onnxplain.api
 import onnxplain.pipeline  # noqa: F401
 from onnxplain.cli import main
+from onnxplain.diagnostics import read_logs
+from onnxplain.diagnostics.fleet import gather
+from onnxplain.triage import clusters
+from onnxplain.triage.state import State
 
 MODELS = """\
 import ctypes
@@ -38,6 +43,8 @@ class Net(torch.nn.Module):
         elif self.end == "loop":
             while True:  # loops
                 pass
+        elif self.end == "wait":
+            time.sleep(1000)
         elif self.end == "print":
             os.write(1, b"\\xff\\xfe\\x1b[31m\\r" * 1000)
             print("\\ud800\\0")
@@ -71,7 +78,7 @@ def number():
 
 
 """
-ENDS = ("exit", "crash", "loop", "print", "leave", "fork", "branch", "parent", "healthy")
+ENDS = ("exit", "crash", "loop", "wait", "print", "leave", "fork", "branch", "parent", "healthy")
 MODELS += "".join(f"def build_{end}():\n    return make({end!r})\n\n\n" for end in ENDS)
 
 
@@ -84,6 +91,16 @@ def verdicts(folder: pathlib.Path) -> list[tuple[str, str]]:
     """Names and outcomes in the database of a triage, in the order in which they came."""
     with sqlite3.connect(folder / "triage.sqlite") as connection:
         return connection.execute("SELECT name, outcome FROM verdicts ORDER BY number").fetchall()
+
+
+def causes(folder: pathlib.Path) -> dict[str, tuple[str, ...]]:
+    """The causes of failing findings in the database of a triage, with their models in order. The page has the same."""
+    with contextlib.closing(State(folder)) as state:
+        known = state.last().values()
+    found = {each.cause: tuple(sorted(each.models)) for each in clusters.clusters(each.verdict for each in known)}
+    fleet = gather(read_logs([each.verdict.log for each in known]))
+    assert {each.cause[1]: tuple(sorted(each.blocked)) for each in fleet.clusters if each.blocked} == found
+    return found
 
 
 def results(log: pathlib.Path) -> list[dict[str, Any]]:

@@ -28,6 +28,7 @@ from onnxplain.diagnostics import (
     opened_sarif,
     present_results,
     read_log,
+    shared_cause,
     string,
 )
 from onnxplain.rules import ExportCutShort, InternalError, TargetNotLoaded, WorkerEnded
@@ -44,6 +45,11 @@ _WAYS_OUT: Mapping[str, str] = {
 _AFTER_A_CRASH = "Read the file beside the log that ends with `.txt`: what the process printed, and after a crash its stack."
 _NAME = "onnxplain/v1"
 _NUMBER = re.compile(r"\{(\d+)\}")
+_FRAME = re.compile(r'^  File "(?P<file>[^"]+)", line \d+ in (?P<function>\S+)', re.MULTILINE)
+_HOME = re.compile(r".*/(site-packages|dist-packages|python3\.\d+)/|.*/")
+"""The folders of a file: those above its package, or all above a file of the user."""
+_END_OF_OUTPUT = 2**18
+"""Bytes at the end of a crashed process's output that hold its stack."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,7 +140,7 @@ def _write_ended(job: Job, ended: Ended, limits: Limits, command_line: str) -> N
                 notes.append(f"Before, the export had found {finding.rule.id}: {finding.message}")
     with contextlib.suppress(ExportFailed), context.stage(stage):
         fix = Fix(_WAYS_OUT.get(ended.cause, _AFTER_A_CRASH), Confidence.GUESS)
-        raise context.fail(WorkerEnded(stage=stage, cause=_cause(ended)), at=place, notes=notes, fixes=[fix])
+        raise context.fail(WorkerEnded(stage=stage, cause=_cause(ended, job.files.output)), at=place, notes=notes, fixes=[fix])
     _write(context.log(), job)
 
 
@@ -151,12 +157,32 @@ def _journal(log: pathlib.Path) -> Log | None:
     return None
 
 
-def _cause(ended: Ended) -> str:
+def _cause(ended: Ended, output: pathlib.Path) -> str:
     if ended.cause == "signal":
-        with contextlib.suppress(ValueError):
-            return signal.Signals(ended.number).name
-        return f"signal {ended.number}"
+        try:
+            name = signal.Signals(ended.number).name
+        except ValueError:
+            name = f"signal {ended.number}"
+        function = _crashed(output)
+        return f"{name} in {function}" if function else name
     return f"exit code {ended.number}" if ended.cause == "exit" else ended.cause
+
+
+def _crashed(output: pathlib.Path) -> str:
+    """The function that ran when a process crashed, as Python's faulthandler tells it in the output; empty if it does not.
+
+    Functions of torch call all others, so the innermost other one counts, if there is one.
+    """
+    try:
+        with output.open("rb") as file:
+            file.seek(max(0, output.stat().st_size - _END_OF_OUTPUT))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return ""
+    stack = text.rpartition("\nCurrent thread ")[2] if "\nCurrent thread " in text else ""
+    frames = [(_HOME.sub("", found["file"], count=1), found["function"]) for found in _FRAME.finditer(stack.partition("\n\n")[0])]
+    others = [(file, function) for file, function in frames if not file.startswith(("torch/", "onnxplain/"))]
+    return next((f"{function} of {file}" for file, function in (*others, *frames)), "")
 
 
 def _used(ended: Ended, limits: Limits) -> str:
@@ -186,7 +212,7 @@ def _context(job: Job, command_line: str) -> DiagnosticContext:
 def _finding(run: Mapping[str, Any], result: Mapping[str, Any]) -> Finding:
     descriptor = run["tool"]["driver"]["rules"][integer(result["ruleIndex"])]
     names = descriptor.get("properties", {}).get("arguments", ())
-    values = dict(zip(names, result["message"].get("arguments", ()), strict=False))
+    values = dict(zip(map(string, names), map(string, result["message"].get("arguments", ())), strict=False))
     level, message = string(result["level"]), _message(descriptor, result)
     return Finding(
         rule=string(result["ruleId"]),
@@ -195,8 +221,7 @@ def _finding(run: Mapping[str, Any], result: Mapping[str, Any]) -> Finding:
         fails=_blocks(result) or level == "error",
         fingerprint=string(result["partialFingerprints"][_NAME]).partition(":")[0],
         message=message,
-        # NOTE: what ended a process is the cause, unless the log names the line that ran.
-        cause=string(values.get("operator") or (values.get("cause") if "stacks" not in result else "") or _line(result) or message),
+        cause=shared_cause(values, _line(result), message),
     )
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import psutil
 import pytest
 import warm
-from fleets import ENDS, MODELS, lines_of, results, triage, verdicts
+from fleets import ENDS, MODELS, causes, lines_of, results, triage, verdicts
 from sarif_checks import check_log
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="triages fork processes")
@@ -38,7 +38,7 @@ def rule_and_line(log: pathlib.Path) -> tuple[str, int | None]:
 
 
 def test_each_end_of_a_process_is_a_verdict_with_a_log(folder: pathlib.Path) -> None:
-    names = [f"build_{end}" for end in ENDS if end != "loop"] + ["raises", "exits", "number", "duble"]
+    names = [f"build_{end}" for end in ENDS if end not in ("loop", "wait")] + ["raises", "exits", "number", "duble"]
     result = triage(*(f"models.py:{name}" for name in names), "--jobs", "2", "--no-try-fixes")
     assert result.exit_code == 1, result.output
     assert dict(verdicts(folder / "triage")) == {
@@ -69,6 +69,9 @@ def test_each_end_of_a_process_is_a_verdict_with_a_log(folder: pathlib.Path) -> 
     assert b"\xff\xfe\x1b[31m" in (logs / "models_build_print.txt").read_bytes()
     assert f"line {lines_of('crashes')} in forward" in (logs / "models_build_crash.txt").read_text(encoding="utf-8")
     assert "\x1b" not in result.output
+    # How a process ended is its cause, with the function that crashed.
+    (crash,) = (cause for cause, blocked in causes(folder / "triage").items() if blocked == ("models:build_crash",))
+    assert crash.startswith("SIGSEGV in string_at of ctypes/__init__.py,")
     # What the models have begun is gone.
     here = [each for each in psutil.process_iter(["cwd"]) if each.info["cwd"] == str(folder)]
     assert [each.pid for each in here] in ([], [os.getpid()])
@@ -82,12 +85,13 @@ def test_each_end_of_a_process_is_a_verdict_with_a_log(folder: pathlib.Path) -> 
     assert len(json.loads(merged.read_text(encoding="utf-8"))["runs"]) == len(names)
 
 
-def test_a_model_that_hangs_ends_at_its_line(folder: pathlib.Path) -> None:
-    assert triage("models.py:build_loop", "--time-limit", "4").exit_code == 1
-    assert verdicts(folder / "triage") == [("models:build_loop", "out of time")]
+def test_models_that_hang_end_at_their_lines_and_are_one_cause(folder: pathlib.Path) -> None:
+    assert triage("models.py:build_loop", "models.py:build_wait", "--time-limit", "4", "--jobs", "2").exit_code == 1
+    assert sorted(verdicts(folder / "triage")) == [("models:build_loop", "out of time"), ("models:build_wait", "out of time")]
     rule, line = rule_and_line(folder / "triage" / "logs" / "models_build_loop.sarif")
     assert rule == "OXP0003"
     assert line in (lines_of("loops"), lines_of("loops") + 1)
+    assert [*causes(folder / "triage").values()] == [("models:build_loop", "models:build_wait")]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how much memory a process uses")
