@@ -168,7 +168,7 @@ def _box(
     groups = _grouped(operators, len(path))
     weights = dict.fromkeys(flow for each in operators for flow in each.reads if flow.is_stored)
     boxes: tuple[Box, ...] = ()
-    if len(groups) > 1 or groups[0][0]:
+    if len(groups) > 1 or any(key for key, _ in groups):
         readers = Counter(flow for _, group in groups for flow in {flow for each in group for flow in each.reads})
         boxes = tuple(
             _box(visible(key), (*path, key), group, _leaving(group, readers, outside), classes) if key else _plain(group)

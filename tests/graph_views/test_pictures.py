@@ -76,6 +76,13 @@ def test_findings_mark_the_boxes_around_them() -> None:
     assert chart(box, 8000).count(" found\n") == 2
 
 
+def test_a_model_without_operators_is_a_box() -> None:
+    box = of_model("net", ir.Model(ir.Graph([], [], nodes=[], opset_imports={"": 20}), ir_version=10), by_module=True)
+    assert (box.boxes, box.operators) == ((), {})
+    assert ET.fromstring(svg(box)).tag == f"{SVG}svg"
+    assert chart(box, 8000).count("0 operators") == 1
+
+
 def test_a_chart_fits() -> None:
     box = box_of(Stack(3), torch.randn(2, 4))
     whole = chart(box, 100_000)
