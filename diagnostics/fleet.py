@@ -59,7 +59,8 @@ class Cluster:
 
     Attributes:
         cause: What they share.
-        example: The first of them.
+        example: The first of them; with known sizes, that of the smallest model.
+        smallest: The smallest of the models that it blocks, else of those that have it; empty if the sizes are not known.
         blocked: Names of the models whose export fails because of them.
         touched: Names of all models that have them, the blocked ones first.
         new: Whether the earlier run has none of them. False without an earlier run.
@@ -67,6 +68,7 @@ class Cluster:
 
     cause: Cause
     example: Diagnostic
+    smallest: str
     blocked: tuple[str, ...]
     touched: tuple[str, ...]
     new: bool
@@ -136,12 +138,18 @@ class Fleet:
         return f"Since the earlier run: models: {models}; causes: {new:,} new, {len(self.gone):,} gone."
 
 
-def gather(logs: Iterable[Log], against: Iterable[Log] | None = None) -> Fleet:
-    """Groups the findings of `logs` by their causes, and compares with the logs `against` of an earlier run, by the names of the models."""
+def gather(logs: Iterable[Log], against: Iterable[Log] | None = None, sizes: Mapping[str, int] | None = None) -> Fleet:
+    """Groups the findings of `logs` by their causes, and compares with the logs `against` of an earlier run, by the names of the models.
+
+    Args:
+        logs: The logs, each of a model with another name.
+        against: The logs of an earlier run.
+        sizes: The places of the models, by name, in an order from the smallest to the largest.
+    """
     before = {model.log.subject: model for model in _models(against or (), {})}
     models = sorted(_models(logs, None if against is None else before), key=lambda model: model.outcome is not Outcome.FAILED)
     known = {cause for model in before.values() for cause in model.causes}
-    clusters = _clusters(models, known if against is not None else None)
+    clusters = _clusters(models, known if against is not None else None, sizes)
     present, names = {cluster.cause for cluster in clusters}, {model.log.subject for model in models}
     return Fleet(
         tuple(models),
@@ -216,12 +224,12 @@ def _family(name: str, models: Sequence[Model]) -> Family:
     return Family(name, len(models), len(failed), min(causes, key=lambda cause: (-causes[cause], cause), default=None))
 
 
-def _clusters(models: Sequence[Model], known: set[Cause] | None) -> list[Cluster]:
+def _clusters(models: Sequence[Model], known: set[Cause] | None, sizes: Mapping[str, int] | None) -> list[Cluster]:
     """The clusters, those that block the most models first."""
-    examples, touched, blocked = dict[Cause, Diagnostic](), dict[Cause, dict[str, None]](), dict[Cause, dict[str, None]]()
-    for model in models:
+    examples, touched, blocked = dict[Cause, tuple[Diagnostic, str]](), dict[Cause, dict[str, None]](), dict[Cause, dict[str, None]]()
+    for model in sorted(models, key=lambda model: (model.outcome is not Outcome.FAILED, (sizes or {}).get(model.log.subject, 0))):
         for finding, cause in zip(model.findings, model.causes, strict=True):
-            examples.setdefault(cause, finding)
+            examples.setdefault(cause, (finding, model.log.subject))
             touched.setdefault(cause, {})[model.log.subject] = None
             if finding.fails:
                 blocked.setdefault(cause, {})[model.log.subject] = None
@@ -229,10 +237,11 @@ def _clusters(models: Sequence[Model], known: set[Cause] | None) -> list[Cluster
         Cluster(
             cause,
             example,
+            smallest if sizes else "",
             tuple(blocked.get(cause, ())),
             tuple(blocked.get(cause, {}) | touched[cause]),
             known is not None and cause not in known,
         )
-        for cause, example in examples.items()
+        for cause, (example, smallest) in examples.items()
     ]
     return sorted(clusters, key=lambda each: (-len(each.blocked), -len(each.touched), each.cause))

@@ -32,8 +32,11 @@ PICTURE, CHART = "model.svg", "model.mmd"
 PREPARED_GRAPH = "prepared-graph.txt"
 """Name of the attachment with the program after the passes, which a log has at `logging.DEBUG`."""
 
+REPRO = "repro.py"
+"""Name of the attachment with a script that fails like the first failing finding. `onnxplain triage` adds it to logs for its page."""
+
 ATTACHMENTS = (PROFILE, MEMORY, DIFFERENCES, PICTURE, CHART, PREPARED_GRAPH)
-"""Names of all attachments."""
+"""Names of the attachments that an export makes."""
 
 KILLED = "its process was killed, still runs, or could not replace this log"
 """Why a log that is not the last one of its export is unfinished."""

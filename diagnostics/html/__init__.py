@@ -8,7 +8,7 @@ import hashlib
 import importlib.resources
 import json
 import pathlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import jinja2
 
@@ -23,14 +23,15 @@ _ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&"}
 """What could end the data's element, or begin a comment in it. Within JSON these characters occur in strings only."""
 
 
-def to_html(logs: Iterable[Log], against: Iterable[Log] | None = None) -> str:
+def to_html(logs: Iterable[Log], against: Iterable[Log] | None = None, sizes: Mapping[str, int] | None = None) -> str:
     """The page on `logs`, such as those of `read_logs`. It holds only ASCII characters.
 
     Args:
         logs: The logs of one or many exports, each of a model with another name.
         against: The logs of an earlier run, to tell what changed.
+        sizes: The places of the models, by name, in an order from the smallest to the largest, to tell the smallest with each cause.
     """
-    page = page_of(gather(logs, against))
+    page = page_of(gather(logs, against, sizes))
     data = json.dumps(page, default=vars, separators=(",", ":")).translate(_ESCAPES)
     style, script = _asset("page.css"), _asset("page.js")
     # NOTE: the policy allows this style and this script alone, should text of a log ever become an element. A picture runs no script.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from onnxplain.diagnostics import markdown
@@ -14,7 +15,7 @@ from onnxplain.diagnostics.fix import Edit, Fix
 from onnxplain.diagnostics.fleet import Cause, Change, Cluster, Fleet, Model, Outcome
 from onnxplain.diagnostics.graph import Graph
 from onnxplain.diagnostics.location import Location
-from onnxplain.diagnostics.log import DIFFERENCES, PICTURE, PROFILE, Log
+from onnxplain.diagnostics.log import DIFFERENCES, PICTURE, PROFILE, REPRO, Log
 
 _Value = TypeVar("_Value")
 _TEXT_LIMIT = 8_000
@@ -78,12 +79,13 @@ class DifferencesData:
 
 @dataclasses.dataclass(frozen=True)
 class ClusterData:
-    """Findings with one cause: how many models they block and touch, and one of them."""
+    """Findings with one cause: the smallest model if known, how many models they block and touch, and one of them, with a script if any."""
 
     rule: str
     title: str
     level: str
     where: str
+    smallest: str
     blocked: int
     touched: int
     new: bool
@@ -161,22 +163,29 @@ def page_of(fleet: Fleet) -> Page:
     detailed = len(fleet.models) <= _DETAILED
     limit = _TEXT_LIMIT if detailed else _SHORT_TEXT_LIMIT
 
-    def place(finding: Diagnostic, cause: Cause) -> int:
-        index = findings.place(_finding(finding, limit))
-        examples.setdefault(cause, index)
-        return index
+    def placed(model: Model) -> Iterator[int]:
+        script = next((each.text for each in model.log.attachments if each.name == REPRO), "")
+        for finding, cause in zip(model.findings, model.causes, strict=True):
+            reproduced, script = (script, "") if finding.fails else ("", script)
+            index = findings.place(_finding(finding, limit, reproduced))
+            if reproduced:
+                examples.setdefault(cause, index)
+            yield index
 
     models = [
         _model(
             model,
             family=families.get(model.log.family, -1),
-            findings=[place(finding, cause) for finding, cause in zip(model.findings, model.causes, strict=True)],
+            findings=[*placed(model)],
             clusters=list(dict.fromkeys(places[cause] for cause in model.causes)),
             setting=settings.place(visible_lines(markdown.setting(model.log))),
             detailed=detailed,
         )
         for model in fleet.models
     ]
+    for cluster in fleet.clusters:
+        if cluster.cause not in examples:
+            examples[cluster.cause] = findings.place(_finding(cluster.example, limit))
     clusters = [_cluster(cluster, examples[cluster.cause]) for cluster in fleet.clusters]
     return Page(
         verdict=visible(fleet.verdict),
@@ -257,6 +266,7 @@ def _cluster(cluster: Cluster, finding: int) -> ClusterData:
         title=visible(example.rule.title()),
         level=example.level.value,
         where=visible(cluster.cause[1]),
+        smallest=visible(cluster.smallest),
         blocked=len(cluster.blocked),
         touched=len(cluster.touched),
         new=cluster.new,
@@ -264,11 +274,11 @@ def _cluster(cluster: Cluster, finding: int) -> ClusterData:
     )
 
 
-def _finding(finding: Diagnostic, limit: int) -> FindingData:
+def _finding(finding: Diagnostic, limit: int, script: str = "") -> FindingData:
     place = finding.location
     others = [_related(each) for each in (*finding.occurrences[1:], *finding.related)]
     left_out = [f"And at {len(others) - _PLACE_LIMIT:,} more places"] if len(others) > _PLACE_LIMIT else []
-    folds = []
+    folds = [("A script that fails alike", _block(script))] if script else []
     if len(finding.stack) > 1:
         folds.append(("Call stack, innermost last", _block(markdown.stack(finding.stack[-_STACK_LIMIT:]), limit)))
     folds += [(title, _block(text, limit)) for title, text in markdown.causes(finding.cause)]

@@ -275,6 +275,7 @@
         const having = data.models.filter((model) => model.clusters.includes(index));
         const told = `Blocks ${models(cluster.blocked)}, found in ${models(cluster.touched)}: `;
         return [
+          cluster.smallest ? element("p", "", "Smallest model: ", element("strong", "", cluster.smallest)) : "",
           element("p", "", told, having.slice(0, 20).map((model) => model.name).join(", "), having.length > 20 ? ", ..." : ""),
           button(`Show ${having.length === 1 ? "it" : "them"} in the list of models`, null, () => {
             chosen.cluster = index;

@@ -12,7 +12,18 @@ from typing import Any
 
 import click
 
-from onnxplain.diagnostics import SARIF_PROFILES, DiagnosticOptions, Span, shown_path, visible, visible_lines, write_file
+from onnxplain.diagnostics import (
+    REPRO,
+    SARIF_PROFILES,
+    Attachment,
+    DiagnosticOptions,
+    Log,
+    Span,
+    shown_path,
+    visible,
+    visible_lines,
+    write_file,
+)
 from onnxplain.triage import (
     LIBRARIES,
     Cluster,
@@ -32,6 +43,7 @@ from onnxplain.triage import (
     names_in,
     run_here,
     run_on_ray,
+    size,
     to_lines,
     to_markdown,
 )
@@ -96,7 +108,7 @@ def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int 
     # NOTE: the setting `repro` in files is that of `onnxplain export`.
     "scripts",
     default=False,
-    help="Also write a script that fails in the same way for the smallest model of each of the first ten causes, as short as possible.",
+    help="For each of the first ten causes, also write a script that fails in the same way, as short as possible.",
 )
 @click.option(
     "--engine", type=Choice(("local", "ray")), default="local", show_default=True, help="Where to export: on this machine, or on Ray."
@@ -240,13 +252,23 @@ class _Progress:
             yield visible(f"  {failing[0].rule}: {failing[0].message}{more}"), "faint"
 
 
+def _with_script(scripts: Mapping[str, pathlib.Path], log: Log) -> Log:
+    """A log with the script that fails alike, if its model has one."""
+    if log.subject not in scripts:
+        return log
+    text = scripts[log.subject].read_text(encoding="utf-8", errors="replace")
+    return dataclasses.replace(log, attachments=(*log.attachments, Attachment(REPRO, text)))
+
+
 def _finish(triaged: Triaged, folder: pathlib.Path) -> None:
     """Writes the summary and the page on all models, and prints the summary with the files."""
     from onnxplain.diagnostics import read_logs, to_html
     from onnxplain.diagnostics.console import make_console, show_lines
 
     write_file(folder / "summary.md", to_markdown(triaged))
-    write_file(folder / "report.html", to_html(read_logs([verdict.log for verdict in triaged.verdicts])))
+    logs = map(functools.partial(_with_script, triaged.scripts), read_logs([verdict.log for verdict in triaged.verdicts]))
+    sizes = {verdict.name: place for place, verdict in enumerate(sorted(triaged.verdicts, key=size))}
+    write_file(folder / "report.html", to_html(logs, sizes=sizes))
     console = make_console()
     show_lines([[], *to_lines(triaged)], console)
     files = [("report", folder / "report.html"), ("summary", folder / "summary.md"), ("logs", folder / "logs")]

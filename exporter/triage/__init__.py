@@ -1,5 +1,6 @@
 """Exports many models, each in a process of its own, and tells which causes block the most of them."""
 
+from .clusters import size
 from .folder import expanded
 from .jobs import LIBRARIES, Limits, Loaded, Model, Options, TriageError
 from .libraries import load as load_of_library
@@ -35,6 +36,7 @@ __all__ = [
     "names_without_import",
     "run_here",
     "run_on_ray",
+    "size",
     "targets",
     "to_lines",
     "to_markdown",

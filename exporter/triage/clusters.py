@@ -19,6 +19,7 @@ class Cluster:
         models: The models that it blocks, the smallest first.
         alone: How many of them nothing else blocks.
         message: The message for the smallest model.
+        first: The smallest model whose export this finding fails first, which is what a script can show; empty if there is none.
     """
 
     rule: str
@@ -27,6 +28,7 @@ class Cluster:
     models: tuple[str, ...]
     alone: int
     message: str
+    first: str
 
     @property
     def smallest(self) -> str:
@@ -48,9 +50,14 @@ def clusters(verdicts: Iterable[Verdict]) -> list[Cluster]:
     return sorted(made, key=lambda each: (-len(each.models), -each.alone, each.rule, each.cause))
 
 
+def size(verdict: Verdict) -> tuple[bool, int, float, str]:
+    """What orders models from the smallest to the largest: weights, then time. One whose weights are not known did not come far."""
+    return not verdict.weights, verdict.weights, verdict.seconds, verdict.name
+
+
 def _cluster(cause: tuple[str, str], members: list[tuple[Verdict, Finding]], blocked: dict[str, set[tuple[str, str]]]) -> Cluster:
-    # NOTE: a model whose weights are not known did not come far.
-    members = sorted(members, key=lambda each: (not each[0].weights, each[0].weights, each[0].seconds, each[0].name))
+    members = sorted(members, key=lambda each: size(each[0]))
     names = tuple(verdict.name for verdict, _ in members)
-    first = members[0][1]
-    return Cluster(first.rule, first.title, cause[1], names, sum(len(blocked[name]) == 1 for name in names), first.message)
+    example = members[0][1]
+    first = next((verdict.name for verdict, found in members if found is next(each for each in verdict.findings if each.fails)), "")
+    return Cluster(example.rule, example.title, cause[1], names, sum(len(blocked[name]) == 1 for name in names), example.message, first)

@@ -19,7 +19,7 @@ from .state import Known, State
 from .verdicts import Verdict, conclude
 
 SCRIPTS = 10
-"""Causes whose smallest models get scripts."""
+"""Causes that get scripts."""
 
 Engine = Callable[[Sequence[Job], Limits], Iterator[Ended]]
 """Runs jobs, and yields how each ended."""
@@ -36,7 +36,7 @@ class Triaged:
         clusters: The causes, those that block the most models first.
         flaky: The models and fingerprints of failing findings that come and go.
         merged: The files with the logs of all models.
-        scripts: For the smallest models of the first causes, scripts that fail alike, if they are asked for.
+        scripts: For the first causes, scripts that fail alike by their models (`Cluster.first`), if they are asked for.
     """
 
     models: tuple[Model, ...]
@@ -64,7 +64,7 @@ class Triage:
         engine: What runs the exports.
         command_line: The command, for the logs.
         again: Whether models that have not changed are exported as well.
-        repro: Whether the smallest model of each of the first causes gets a script that fails alike.
+        repro: Whether the first causes get scripts that fail alike.
     """
 
     models: Sequence[Model]
@@ -105,9 +105,9 @@ class Triage:
             return Triaged(tuple(self.models), verdicts, len(jobs), found, state.flaky(), files, scripts)
 
     def _scripts(self, folder: Folder, found: Sequence[Cluster]) -> Mapping[str, pathlib.Path]:
-        """The scripts of the smallest models of the first causes. Those that are not there yet take another export of the model each."""
-        smallest = {each.smallest for each in found[:SCRIPTS]}
-        files = {model.name: folder.files(model) for model in self.models if model.name in smallest}
+        """The scripts for the first causes. Those that are not there yet take another export of the model each."""
+        shown = {each.first for each in found[:SCRIPTS]}
+        files = {model.name: folder.files(model) for model in self.models if model.name in shown}
         jobs = []
         for model in self.models:
             if model.name in files and not files[model.name].repro.is_file():

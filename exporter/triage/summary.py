@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import urllib.parse
 from collections.abc import Iterator, Sequence
 
 from onnxplain.diagnostics import Span, shown_path, visible
@@ -53,8 +54,7 @@ def to_markdown(triaged: Triaged) -> str:
         ]
     parts += _by_family(triaged)
     if triaged.scripts:
-        scripts = ((name, f"logs/{path.name}") for name, path in triaged.scripts.items())
-        parts += ["## Scripts that fail alike", "", *_table(("Smallest model", "Script"), scripts)]
+        parts += ["## Scripts that fail alike", "", *_scripts(triaged)]
     failed = [verdict for verdict in triaged.verdicts if verdict.outcome != "exported"]
     if failed:
         rows = (
@@ -73,6 +73,20 @@ def to_markdown(triaged: Triaged) -> str:
         parts += ["## Flaky models", "", "Their findings differ between two exports of the same input.", ""]
         parts += _table(("Model",), ((model,) for model in models))
     return "\n".join(parts)
+
+
+def _scripts(triaged: Triaged) -> list[str]:
+    """A list of links, in the order of the causes."""
+    # NOTE: as in `_table`.
+    from onnxplain.diagnostics import markdown
+
+    links = (
+        f"- {markdown.cell(visible(f'{each.rule} {each.cause}'))}: {markdown.cell(each.first)} in "
+        f"[{path.name}](logs/{urllib.parse.quote(path.name)})"
+        for each in triaged.clusters
+        if (path := triaged.scripts.get(each.first))
+    )
+    return [*links, ""]
 
 
 def _by_family(triaged: Triaged) -> list[str]:

@@ -395,7 +395,12 @@ def shown(target: str, *options: str) -> list[tuple[str, str]]:
 
 def test_artifacts_go_to_their_folder(folder: pathlib.Path) -> None:
     assert run("export", "models.py:double", "--artifacts", "new/kept", "--verbosity", "debug", "--profile").exit_code == 0
-    assert sorted(each.name for each in (folder / "new" / "kept").iterdir()) == ["memory.txt", "model.mmd", "prepared-graph.txt", "profile.txt"]
+    assert sorted(each.name for each in (folder / "new" / "kept").iterdir()) == [
+        "memory.txt",
+        "model.mmd",
+        "prepared-graph.txt",
+        "profile.txt",
+    ]
     assert run("export", "models.py:double", "--artifacts", "models.py").exit_code == 2
 
 

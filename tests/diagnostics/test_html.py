@@ -21,6 +21,8 @@ from readers import node, viewer
 
 from onnxplain.diagnostics import (
     DIFFERENCES,
+    REPRO,
+    Attachment,
     Confidence,
     Difference,
     Edit,
@@ -151,6 +153,21 @@ def test_equal_findings_of_two_models_are_in_the_page_once(source: str) -> None:
     assert data["models"][0]["findings"] == data["models"][1]["findings"]
 
 
+def test_a_cause_has_its_smallest_model_and_a_script_that_fails_alike(source: str) -> None:
+    logs = [broken("Large", source), broken("Small", source, line=8), broken("Tiny", source, "aten::bar")]
+    assert [each["smallest"] for each in content(to_html(logs))["clusters"]] == ["", "", ""]
+    script = "# a script\n" + "x = 1\n" * 5_000
+    logs = [dataclasses.replace(log, attachments=(Attachment(REPRO, script),)) if log.subject == "Small" else log for log in logs]
+    data = content(to_html(logs, sizes={"Tiny": 0, "Small": 1, "Large": 2}))
+    assert [(each["where"], each["smallest"]) for each in data["clusters"]][:2] == [("aten::foo", "Small"), ("aten::bar", "Tiny")]
+    folds = [[text for _, text in data["findings"][each["finding"]]["folds"]] for each in data["clusters"]]
+    ((shown,), others) = folds[0], [*folds[1], *folds[2]]
+    assert shown.startswith("# a script\n")
+    assert 4_000 < len(shown) < 9_000
+    assert not any("# a script" in text for text in others)
+    assert data["findings"][data["clusters"][0]["finding"]]["line"] == 8
+
+
 def test_the_earlier_run_tells_what_changed(source: str) -> None:
     before = [broken("A", source), clean("B"), clean("Gone"), broken("Same", source)]
     data = content(to_html([clean("A"), broken("B", source, "aten::bar"), broken("Same", source), clean("New")], before))
@@ -189,7 +206,7 @@ def nasty(source: str) -> Log:
         edit = Edit(source, Region(6, 1, 6, 9, (BREAKOUT,)), BREAKOUT)
         fixes = [Fix(BREAKOUT, Confidence.SAFE, edits=(edit,)), Fix(BREAKOUT, Confidence.GUESS, snippet=BREAKOUT)]
         raise made.fail(DataDependentBranch(condition=BREAKOUT), at=at, notes=[BREAKOUT], fixes=fixes, cause=RuntimeError(BREAKOUT))
-    return made.log()
+    return dataclasses.replace(made.log(), attachments=(Attachment(REPRO, BREAKOUT),))
 
 
 def test_no_text_of_a_log_becomes_an_element_in_a_browser(source: str, here: pathlib.Path) -> None:

@@ -126,6 +126,17 @@ def test_a_folder_that_is_no_triage_is_refused(tmp_path: pathlib.Path, monkeypat
     assert run_gate("gate", "triage.sqlite").exit_code == 2
 
 
+def test_a_script_shows_the_smallest_model_that_fails_first_for_a_cause() -> None:
+    gelu, line = ("OXP3001", "aten::gelu"), ("OXP1001", "model.py:3")
+    found = clusters.clusters([verdict("large", 100, gelu), verdict("small", 10, line, gelu)])
+    assert [(each.cause, each.smallest, each.first) for each in found] == [
+        ("aten::gelu", "small", "large"),
+        ("model.py:3", "small", "small"),
+    ]
+    (alone, _) = clusters.clusters([verdict("small", 10, line, gelu)])[::-1]
+    assert (alone.cause, alone.first) == ("aten::gelu", "")
+
+
 def test_the_smallest_model_of_a_cause_gets_a_script(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     source = (
@@ -136,5 +147,7 @@ def test_the_smallest_model_of_a_cause_gets_a_script(tmp_path: pathlib.Path, mon
     script = (tmp_path / "triage" / "logs" / "net_build.repro.py").read_text(encoding="utf-8")
     assert "torch.linalg.eigvals(x)" in script
     assert "x.exp()" not in script
-    assert "net_build.repro.py" in (tmp_path / "triage" / "summary.md").read_text(encoding="utf-8")
+    assert "(logs/net_build.repro.py)" in (tmp_path / "triage" / "summary.md").read_text(encoding="utf-8")
+    page = (tmp_path / "triage" / "report.html").read_text(encoding="utf-8")
+    assert page.count("torch.manual_seed(0)") == 1
     assert not [*(tmp_path / "triage" / "logs").glob("*.repro.sarif"), *(tmp_path / "triage" / "logs").glob("*.repro.graphs")]
