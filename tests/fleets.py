@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 import onnxplain.api
 import onnxplain.pipeline  # noqa: F401
 from onnxplain.cli import main
-from onnxplain.diagnostics import read_logs
+from onnxplain.diagnostics import read_log, read_logs
 from onnxplain.diagnostics.fleet import gather
 from onnxplain.triage import clusters
 from onnxplain.triage.state import State
@@ -107,6 +107,11 @@ def results(log: pathlib.Path) -> list[dict[str, Any]]:
     """The results of a log."""
     found: list[dict[str, Any]] = json.loads(log.read_text(encoding="utf-8"))["runs"][0]["results"]
     return found
+
+
+def events(log: pathlib.Path) -> list[str]:
+    """The events of a log."""
+    return [event.text for event in read_log(log).events]
 
 
 def lines_of(mark: str) -> int:

@@ -49,7 +49,7 @@ from onnxplain.triage import (
 )
 from onnxplain.triage import targets as found_targets
 
-from . import rule_ids, settings
+from . import origins, rule_ids, settings
 from .export import complete_files, complete_targets
 from .nearest import Choice
 
@@ -208,7 +208,8 @@ def _engine(params: Mapping[str, Any], workers: Workers, folder: pathlib.Path) -
 
 def _options(ctx: click.Context, target: Target) -> Options:
     """The options for a target: those of the command, and those of the settings around its file."""
-    found = settings.settled(ctx, {} if target.source in LIBRARIES else settings.for_export(target.source))
+    of_file = {} if target.source in LIBRARIES else settings.for_export(target.source)
+    found = settings.settled(ctx, of_file)
     try:
         diagnostics = DiagnosticOptions(
             warnings_as_errors=found["warnings_as_errors"], levels=found["levels"], select=found["select"], ignore=found["ignore"]
@@ -216,7 +217,8 @@ def _options(ctx: click.Context, target: Target) -> Options:
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     names = ("opset", "strategies", "optimize", "verify", "try_fixes", "control_flow", "sarif_profile")
-    return Options(**{name: found[name] for name in names}, diagnostics=diagnostics)
+    told = tuple(origins.told(ctx, of_file, found))
+    return Options(**{name: found[name] for name in names}, diagnostics=diagnostics, settings=told)
 
 
 def _load(source: str, attribute: str, arguments: Mapping[str, Any]) -> Loaded:

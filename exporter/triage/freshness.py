@@ -38,6 +38,8 @@ class Facts:
 def key(model: Model, facts: Facts, limits: Limits | None) -> str:
     """A hash of all that the outcome of a model depends on. The limits count for models that were beyond them."""
     files = {model.source, *facts.files} if model.source.endswith(".py") else {*facts.files}
+    # NOTE: where an option comes from does not matter.
+    model = dataclasses.replace(model, options=dataclasses.replace(model.options, settings=()))
     parts = (
         repr(dataclasses.astuple(model)),
         repr(limits),

@@ -19,7 +19,10 @@ class TriageError(Exception):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """How to export a model. The attributes are arguments of `onnxplain.export`."""
+    """How to export a model. The attributes are arguments of `onnxplain.export`, and `settings` a sentence on each for the log.
+
+    Only those that a file or a variable sets have a sentence, which tells where. The others are in the command line.
+    """
 
     opset: int | None = None
     strategies: tuple[str, ...] = ("non-strict", "strict", "draft")
@@ -30,6 +33,7 @@ class Options:
     sarif_profile: SarifProfile = "full"
     repro: bool = False
     diagnostics: DiagnosticOptions = dataclasses.field(default_factory=DiagnosticOptions)
+    settings: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -198,7 +198,7 @@ def _context(job: Job, command_line: str) -> DiagnosticContext:
     def internal(stage: str, error: BaseException) -> Rule:
         return InternalError(stage=stage, error=str(error))
 
-    return DiagnosticContext(
+    context = DiagnosticContext(
         tool=Tool("onnxplain", importlib.metadata.version("onnxplain"), URI),
         subject=job.model.name,
         options=job.model.options.diagnostics,
@@ -207,6 +207,9 @@ def _context(job: Job, command_line: str) -> DiagnosticContext:
         command_line=command_line,
         family=job.model.family,
     )
+    for setting in job.model.options.settings:
+        context.event(setting)
+    return context
 
 
 def _finding(run: Mapping[str, Any], result: Mapping[str, Any]) -> Finding:

@@ -131,6 +131,7 @@ def _export(job: Job, loader: Loader, command_line: str) -> bool:
             diagnostic_options=options.diagnostics,
             _caller=loaded.definition,
             _command_line=command_line,
+            _settings=options.settings,
             _family=model.family,
         )
         return True

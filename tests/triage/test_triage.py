@@ -16,7 +16,7 @@ from collections.abc import Callable
 import psutil
 import pytest
 import warm
-from fleets import ENDS, MODELS, causes, lines_of, results, triage, verdicts
+from fleets import ENDS, MODELS, causes, events, lines_of, results, triage, verdicts
 from sarif_checks import check_log
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="triages fork processes")
@@ -122,6 +122,25 @@ def test_only_what_has_changed_is_exported_again(folder: pathlib.Path) -> None:
     (folder / "triage" / "logs" / "one_build.sarif").unlink()
     assert exported() == ["one:build"]
     assert sorted(exported("--opset", "18")) == ["one:build", "two:build"]
+
+
+def test_each_log_tells_the_settings_of_files_and_variables(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings, names = folder / "pyproject.toml", ("build_healthy", "build_exit", "raises")
+    settings.write_text("[tool.onnxplain]\ntry-fixes = false\nopset = 19\nrepro = true\n", encoding="utf-8")
+    monkeypatch.setenv("ONNXPLAIN_TRIAGE_TIME_LIMIT", "100")
+    options = (*(f"models.py:{name}" for name in names), "--opset", "18")
+    assert triage(*options).exit_code == 1
+    for name in names:
+        told = events(folder / "triage" / "logs" / f"models_{name}.sarif")
+        places = ("pyproject.toml:2", "pyproject.toml:3", "pyproject.toml:4", "ONNXPLAIN_TRIAGE_TIME_LIMIT")
+        assert [sum(place in text for text in told) for place in places] == [1, 0, 0, 1], name
+    # Where a setting comes from changes no export.
+    settings.write_text("# Settings.\n" + settings.read_text(encoding="utf-8"), encoding="utf-8")
+    assert triage(*options).exit_code == 1
+    assert len(verdicts(folder / "triage")) == len(names)
+    settings.write_text("[tool.onnxplain]\ntry-fixes = true\n", encoding="utf-8")
+    assert triage(*options).exit_code == 1
+    assert len(verdicts(folder / "triage")) == 2 * len(names)
 
 
 SLOW = """\
