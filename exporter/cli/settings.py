@@ -18,6 +18,7 @@ from click.core import ParameterSource
 
 from onnxplain import schemas
 from onnxplain.diagnostics import shown_path
+from onnxplain.triage import LIBRARIES
 
 from .nearest import hint
 
@@ -61,17 +62,21 @@ Settings = Mapping[str, Setting]
 
 
 def for_export(source: str) -> Settings:
-    """The settings for the target in `source`, the path of a Python file or the name of a module.
+    """The settings for the target in `source`, the path of a Python file or the name of a module or a library.
+
+    A library is nobody's project, so the current folder counts for it, and no profile for paths.
 
     Raises:
         SettingsError: The section is not valid.
     """
-    path = _path(source)
-    section = _Section.around(path.parent)
+    path = None if source in LIBRARIES else _path(source)
+    section = _Section.around(pathlib.Path.cwd() if path is None else path.parent)
     if section is None:
         return {}
     found = {key: value for key, value in section.values.items() if key not in ("gate", "profiles")}
     settings = dict(section.settings(found, ()))
+    if path is None:
+        return settings
     relative = pathlib.PurePath(os.path.relpath(path, section.file.parent)).as_posix()
     for index, profile in enumerate(section.values.get("profiles", ())):
         if any(_matches(relative, pattern) for pattern in profile["paths"]):

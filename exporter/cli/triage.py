@@ -25,7 +25,6 @@ from onnxplain.diagnostics import (
     write_file,
 )
 from onnxplain.triage import (
-    LIBRARIES,
     Cluster,
     Engine,
     Limits,
@@ -207,8 +206,8 @@ def _engine(params: Mapping[str, Any], workers: Workers, folder: pathlib.Path) -
 
 
 def _options(ctx: click.Context, target: Target) -> Options:
-    """The options for a target: those of the command, and those of the settings around its file."""
-    of_file = {} if target.source in LIBRARIES else settings.for_export(target.source)
+    """The options for a target: those of the command, and those of the settings around its file, or around the current folder."""
+    of_file = settings.for_export(target.source)
     found = settings.settled(ctx, of_file)
     try:
         diagnostics = DiagnosticOptions(

@@ -8,7 +8,7 @@ import pathlib
 import sys
 
 import pytest
-from fleets import triage, verdicts
+from fleets import events, triage, verdicts
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="triages fork processes")
 
@@ -62,12 +62,32 @@ def list_models():
 """
 
 
-def test_a_worker_that_a_model_has_damaged_is_replaced(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def library(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library in place of timm."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "libraries").mkdir()
     (tmp_path / "libraries" / "timm.py").write_text(LIBRARY, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path / "libraries")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "libraries"))
+
+
+def test_models_of_libraries_take_the_settings_around_the_current_folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "[tool.onnxplain]\nopset = 18\n[[tool.onnxplain.profiles]]\npaths = ['*']\nopset = 19\n"
+    (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
+    below = tmp_path / "work"
+    # A folder with the name of the library is not that library.
+    (below / "timm").mkdir(parents=True)
+    (below / "timm" / "pyproject.toml").write_text("[tool.onnxplain]\nopset = 17\n", encoding="utf-8")
+    monkeypatch.chdir(below)
+    result = triage("timm:a")
+    assert result.exit_code == 0, result.output
+    told = [text for text in events(below / "triage" / "logs" / "timm_a.sarif") if "pyproject.toml" in text]
+    assert len(told) == 1
+    assert "opset is 18" in told[0]
+
+
+def test_a_worker_that_a_model_has_damaged_is_replaced(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = triage("timm:*", "--jobs", "1", "--control-flow", "report", "--no-try-fixes")
     assert result.exit_code == 1, result.output
     outcomes = {name.removeprefix("timm:"): outcome for name, outcome in verdicts(tmp_path / "triage")}
