@@ -14,14 +14,6 @@ _open: set[object] = set()
 _was_enabled = False
 
 
-def _settle() -> None:
-    """Makes all objects old, without a visit: otherwise the first collection would visit all that the export has made."""
-    # NOTE: `gc.unfreeze` would also free those that the user has frozen.
-    if not gc.get_freeze_count():
-        gc.freeze()
-        gc.unfreeze()
-
-
 @contextlib.contextmanager
 def without_collection() -> Iterator[None]:
     """Keeps Python from collecting garbage while it is open: each collection would visit all modules and graphs made so far.
@@ -34,7 +26,6 @@ def without_collection() -> Iterator[None]:
     def undo() -> None:
         with _lock:
             if _open == {own} and _was_enabled:
-                _settle()
                 gc.enable()
             _open.discard(own)
 

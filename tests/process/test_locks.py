@@ -245,18 +245,3 @@ def test_the_last_to_leave_restores_garbage_collection(enabled: bool) -> None:
     with without_collection():
         assert not gc.isenabled()
     assert gc.isenabled() is enabled
-
-
-@pytest.mark.usefixtures("collection")
-@pytest.mark.parametrize("frozen", [True, False])
-def test_what_an_export_made_is_old_and_what_the_user_froze_stays_frozen(frozen: bool) -> None:
-    gc.enable()
-    if frozen:
-        gc.freeze()
-    try:
-        with without_collection():
-            made = [[index] for index in range(100)]
-        assert bool(gc.get_freeze_count()) is frozen
-        assert frozen or any(each is made for each in gc.get_objects(generation=2))
-    finally:
-        gc.unfreeze()
