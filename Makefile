@@ -76,7 +76,6 @@ operators: install
 
 # Builds the documentation site in out/site. Every link is checked.
 docs: install
-	$(BIN)/pip install --quiet --constraint constraints.txt ".[docs]"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "The site begins at out/site/index.html."
 

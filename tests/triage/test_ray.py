@@ -1,4 +1,8 @@
-"""Triages on a Ray cluster on this machine. They need ray, which is no test tool of this project: it is large, and few need it."""
+"""Triages on a Ray cluster on this machine.
+
+They need ray, which is no test tool of this project: it takes 240 MB on the disk, three daemons for each node, and over two minutes of two
+cores for one test, in which its own time limits end others.
+"""
 
 from __future__ import annotations
 
