@@ -73,6 +73,26 @@ def exits():
     sys.exit(0)
 
 
+def interrupts():
+    raise KeyboardInterrupt  # interrupts
+
+
+def folderless():
+    os.mkdir("gone")
+    os.chdir("gone")
+    os.rmdir(os.getcwd())
+    return make()
+
+
+def forks():
+    os.fork()
+    return make()
+
+
+def hangs():
+    time.sleep(1000)  # hangs
+
+
 def number():
     return 3
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib.metadata
+import itertools
 import json
 import pathlib
 import re
 import signal
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from onnxplain.diagnostics import (
@@ -20,7 +21,9 @@ from onnxplain.diagnostics import (
     Evidence,
     ExportFailed,
     Fix,
+    Location,
     Log,
+    Region,
     Rule,
     Tool,
     UnreadableLog,
@@ -45,11 +48,11 @@ _WAYS_OUT: Mapping[str, str] = {
 _AFTER_A_CRASH = "Read the file beside the log that ends with `.txt`: what the process printed, and after a crash its stack."
 _NAME = "onnxplain/v1"
 _NUMBER = re.compile(r"\{(\d+)\}")
-_FRAME = re.compile(r'^  File "(?P<file>[^"]+)", line \d+ in (?P<function>\S+)', re.MULTILINE)
+_FRAME = re.compile(r'^  File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>\S+)', re.MULTILINE)
 _HOME = re.compile(r".*/(site-packages|dist-packages|python3\.\d+)/|.*/")
 """The folders of a file: those above its package, or all above a file of the user."""
 _END_OF_OUTPUT = 2**18
-"""Bytes at the end of a crashed process's output that hold its stack."""
+"""Bytes at the end of the output that hold the stack."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,18 +132,20 @@ def not_loaded(job: Job, error: str, cause: BaseException, place: Evidence, comm
 def _write_ended(job: Job, ended: Ended, limits: Limits, command_line: str) -> None:
     """Writes the log of a model whose process has ended before it wrote the whole log. It tells what the journal holds."""
     context = _context(job, command_line)
-    stage, place, notes = "load", Evidence(), [_used(ended, limits)]
+    lines = _lines(job.files.output) if ended.cause in ("signal", "the time limit") else []
+    ran = [line for line in lines if _users(line)]
+    stage, place, notes = "load", Evidence(ran[0], tuple(reversed(ran))) if ran else Evidence(), [_used(ended, limits)]
     if (journal := _journal(job.files.log)) is not None:
         context.environment.update(journal.environment)
         stage = next((each.name for each in reversed(journal.stages) if not each.completed), "capture")
         for finding in journal.findings:
             if finding.rule.id == ExportCutShort.id:
-                place = Evidence(finding.location, finding.stack)
+                place = Evidence(finding.location, finding.stack) if finding.stack or not ran else place
             else:
                 notes.append(f"Before, the export had found {finding.rule.id}: {finding.message}")
     with contextlib.suppress(ExportFailed), context.stage(stage):
         fix = Fix(_WAYS_OUT.get(ended.cause, _AFTER_A_CRASH), Confidence.GUESS)
-        raise context.fail(WorkerEnded(stage=stage, cause=_cause(ended, job.files.output)), at=place, notes=notes, fixes=[fix])
+        raise context.fail(WorkerEnded(stage=stage, cause=_cause(ended, lines)), at=place, notes=notes, fixes=[fix])
     _write(context.log(), job)
 
 
@@ -157,32 +162,37 @@ def _journal(log: pathlib.Path) -> Log | None:
     return None
 
 
-def _cause(ended: Ended, output: pathlib.Path) -> str:
-    if ended.cause == "signal":
-        try:
-            name = signal.Signals(ended.number).name
-        except ValueError:
-            name = f"signal {ended.number}"
-        function = _crashed(output)
-        return f"{name} in {function}" if function else name
-    return f"exit code {ended.number}" if ended.cause == "exit" else ended.cause
+def _cause(ended: Ended, lines: Sequence[Location]) -> str:
+    """What ended a process. After a signal with the innermost function that is not torch's, whose functions call all others."""
+    if ended.cause != "signal":
+        return f"exit code {ended.number}" if ended.cause == "exit" else ended.cause
+    try:
+        name = signal.Signals(ended.number).name
+    except ValueError:
+        name = f"signal {ended.number}"
+    told = [(_HOME.sub("", line.file, count=1), line.function) for line in lines]
+    others = [(file, function) for file, function in told if not file.startswith(("torch/", "onnxplain/"))]
+    return next((f"{name} in {function} of {file}" for file, function in (*others, *told)), name)
 
 
-def _crashed(output: pathlib.Path) -> str:
-    """The function that ran when a process crashed, as Python's faulthandler tells it in the output; empty if it does not.
-
-    Functions of torch call all others, so the innermost other one counts, if there is one.
-    """
+def _lines(output: pathlib.Path) -> list[Location]:
+    """The lines of Python that ran when a signal ended a process, innermost first, as the faulthandler tells them in the output."""
     try:
         with output.open("rb") as file:
             file.seek(max(0, output.stat().st_size - _END_OF_OUTPUT))
             text = file.read().decode(errors="replace")
     except OSError:
-        return ""
-    stack = text.rpartition("\nCurrent thread ")[2] if "\nCurrent thread " in text else ""
-    frames = [(_HOME.sub("", found["file"], count=1), found["function"]) for found in _FRAME.finditer(stack.partition("\n\n")[0])]
-    others = [(file, function) for file, function in frames if not file.startswith(("torch/", "onnxplain/"))]
-    return next((f"{function} of {file}" for file, function in (*others, *frames)), "")
+        return []
+    stack = f"\n{text}".rpartition("\nCurrent thread ")[2].partition("\n\n")[0] if "Current thread " in text else ""
+    lines = (Location(found["file"], Region(int(found["line"])), found["function"]) for found in _FRAME.finditer(stack))
+    # NOTE: further out, the lines are those of the command and of what has called it.
+    return list(itertools.takewhile(lambda line: not _HOME.sub("", line.file, count=1).startswith("onnxplain/triage/"), lines))
+
+
+def _users(line: Location) -> bool:
+    """Whether a line is in a file of the user, and not in an installed package or in Python."""
+    home = _HOME.match(line.file)
+    return line.file.endswith(".py") and home is not None and home[1] is None
 
 
 def _used(ended: Ended, limits: Limits) -> str:

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from typing import Any, NoReturn
 
-from onnxplain.diagnostics import Evidence, described_error, replace_file
+from onnxplain.diagnostics import Evidence, LogNotSaved, OwnProcess, described_error, replace_file
 
 from . import libraries
 from .host import READY, memory_of
@@ -47,9 +47,8 @@ def run(job: Job, connection: Connection | None, loader: Loader, threads: int, c
 
         torch.set_num_threads(threads)
         before, small = _traces(), memory_of(os.getpid())
-        # NOTE: after a crash, the file with the output tells the lines of Python that ran.
         _redirect(job.files)
-        faulthandler.enable()
+        _tell_lines()
         while _export(job, loader, command_line) and connection is not None and _traces() == before:
             if memory_of(os.getpid()) - small > _LEFT_BEHIND:
                 gc.collect()
@@ -57,6 +56,7 @@ def run(job: Job, connection: Connection | None, loader: Loader, threads: int, c
             os.kill(parent, signal.SIGCHLD)
             job = connection.recv()
             _redirect(job.files)
+            _tell_lines()
         code = 0
     except EOFError:
         code = 0  # There is no further model.
@@ -102,6 +102,14 @@ def _redirect(files: Files) -> None:
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115  as above
 
 
+def _tell_lines() -> None:
+    """Lets the output tell the lines of Python that ran, after a crash and when a limit ends the process while a model loads."""
+    faulthandler.enable()
+    # NOTE: an export has a handler that writes its log. What it puts back afterwards is not this one, so it is registered anew.
+    faulthandler.unregister(signal.SIGTERM)
+    faulthandler.register(signal.SIGTERM, chain=True)
+
+
 def _export(job: Job, loader: Loader, command_line: str) -> bool:
     """Exports a model, and returns whether that succeeded."""
     import onnxplain
@@ -109,9 +117,9 @@ def _export(job: Job, loader: Loader, command_line: str) -> bool:
     _seed()
     here = pathlib.Path.cwd()
     model, files, options = job.model, job.files, job.model.options
-    facts = _Facts(files.facts)
+    facts, process = _Facts(files.facts), OwnProcess()
     try:
-        loaded = _loaded(model, loader)
+        loaded = _loaded(model, loader, process)
         facts.write(loaded.model)
         onnxplain.export(
             loaded.model,
@@ -137,7 +145,9 @@ def _export(job: Job, loader: Loader, command_line: str) -> bool:
         return True
     except onnxplain.ExportFailed:
         return False  # The log says why.
-    except (onnxplain.InvalidArgument, _NotLoaded) as error:
+    except (onnxplain.OnnxExporterError, _NotLoaded) as error:
+        if isinstance(error, LogNotSaved) or not process.is_here:
+            raise  # There can be no log, or it is that of another process.
         from onnxplain.source import locations
 
         cause = error.__cause__ or error
@@ -162,22 +172,26 @@ def _seed() -> None:
 
 def _headline(error: BaseException) -> str:
     """The first line of an error. Those of the command line are sentences already."""
-    return (str(error) or described_error(error)).splitlines()[0]
+    return str(error).splitlines()[0]
 
 
 class _NotLoaded(Exception):
     """There is no model; the cause says why."""
 
 
-def _loaded(model: Model, loader: Loader) -> Loaded:
+def _loaded(model: Model, loader: Loader, process: OwnProcess) -> Loaded:
     try:
         if model.is_of_library:
             return libraries.build(model.source, model.attribute, model.arguments)
         return loader(model.source, model.attribute, model.arguments)
     except BaseException as error:  # noqa: BLE001  whatever the code of the model raises or exits with, there is no model
-        text = str(error) if not model.is_of_library else described_error(error)
+        text = described_error(error) if model.is_of_library or not str(error) else str(error)
         # NOTE: a loader's own error has the user's exception as its cause.
         raise _NotLoaded(text) from (error.__cause__ or error)
+    finally:
+        if not process.is_here:
+            # NOTE: code that forks goes on in both processes. Two exports would write one log.
+            os._exit(0)
 
 
 class _Facts:

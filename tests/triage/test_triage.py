@@ -38,7 +38,15 @@ def rule_and_line(log: pathlib.Path) -> tuple[str, int | None]:
 
 
 def test_each_end_of_a_process_is_a_verdict_with_a_log(folder: pathlib.Path) -> None:
-    names = [f"build_{end}" for end in ENDS if end not in ("loop", "wait")] + ["raises", "exits", "number", "duble"]
+    names = [f"build_{end}" for end in ENDS if end not in ("loop", "wait")] + [
+        "raises",
+        "exits",
+        "interrupts",
+        "folderless",
+        "forks",
+        "number",
+        "duble",
+    ]
     result = triage(*(f"models.py:{name}" for name in names), "--jobs", "2", "--no-try-fixes")
     assert result.exit_code == 1, result.output
     assert dict(verdicts(folder / "triage")) == {
@@ -52,6 +60,9 @@ def test_each_end_of_a_process_is_a_verdict_with_a_log(folder: pathlib.Path) -> 
         "models:build_healthy": "exported",
         "models:raises": "not loaded",
         "models:exits": "not loaded",
+        "models:interrupts": "not loaded",
+        "models:folderless": "not loaded",
+        "models:forks": "exported",
         "models:number": "not loaded",
         "models:duble": "not loaded",
     }
@@ -59,12 +70,15 @@ def test_each_end_of_a_process_is_a_verdict_with_a_log(folder: pathlib.Path) -> 
     assert {log.stem.removeprefix("models_") for log in logs.glob("*.sarif")} == {*names}
     for log in logs.glob("*.sarif"):
         check_log(json.loads(log.read_text(encoding="utf-8")))
-    found = {end: rule_and_line(logs / f"models_{end}.sarif") for end in ("build_exit", "build_crash", "build_branch", "raises")}
+    found = {
+        end: rule_and_line(logs / f"models_{end}.sarif") for end in ("build_exit", "build_crash", "build_branch", "raises", "interrupts")
+    }
     assert found == {
         "build_exit": ("OXP0003", FORWARD),
-        "build_crash": ("OXP0003", FORWARD),
+        "build_crash": ("OXP0003", lines_of("crashes")),
         "build_branch": ("OXP1001", lines_of("branches")),
         "raises": ("OXP0004", lines_of("raises")),
+        "interrupts": ("OXP0004", lines_of("interrupts")),
     }
     assert b"\xff\xfe\x1b[31m" in (logs / "models_build_print.txt").read_bytes()
     assert f"line {lines_of('crashes')} in forward" in (logs / "models_build_crash.txt").read_text(encoding="utf-8")
@@ -86,12 +100,15 @@ def test_each_end_of_a_process_is_a_verdict_with_a_log(folder: pathlib.Path) -> 
 
 
 def test_models_that_hang_end_at_their_lines_and_are_one_cause(folder: pathlib.Path) -> None:
-    assert triage("models.py:build_loop", "models.py:build_wait", "--time-limit", "4", "--jobs", "2").exit_code == 1
-    assert sorted(verdicts(folder / "triage")) == [("models:build_loop", "out of time"), ("models:build_wait", "out of time")]
-    rule, line = rule_and_line(folder / "triage" / "logs" / "models_build_loop.sarif")
+    names = ("build_loop", "build_wait", "hangs")
+    assert triage(*(f"models.py:{name}" for name in names), "--time-limit", "4", "--jobs", "3").exit_code == 1
+    assert sorted(verdicts(folder / "triage")) == [(f"models:{name}", "out of time") for name in names]
+    logs = folder / "triage" / "logs"
+    rule, line = rule_and_line(logs / "models_build_loop.sarif")
     assert rule == "OXP0003"
     assert line in (lines_of("loops"), lines_of("loops") + 1)
-    assert [*causes(folder / "triage").values()] == [("models:build_loop", "models:build_wait")]
+    assert rule_and_line(logs / "models_hangs.sarif") == ("OXP0003", lines_of("hangs"))
+    assert [*causes(folder / "triage").values()] == [("models:build_loop", "models:build_wait"), ("models:hangs",)]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how much memory a process uses")
