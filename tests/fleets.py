@@ -22,6 +22,7 @@ from onnxplain.triage.state import State
 MODELS = """\
 import ctypes
 import os
+import shutil
 import signal
 import sys
 import time
@@ -86,6 +87,11 @@ def folderless():
 
 def forks():
     os.fork()
+    return make()
+
+
+def removes():
+    shutil.rmtree("triage")
     return make()
 
 

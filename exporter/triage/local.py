@@ -130,7 +130,9 @@ def _hosted(jobs: Sequence[Job], limits: Limits, workers: Workers) -> Iterator[B
 def _host(other: Connection, connection: Connection, serve: Callable[[Connection], None]) -> None:
     # NOTE: the fork has copied the end of the command. With the copy open, this process would not see that the command is gone.
     other.close()
-    serve(connection)
+    # NOTE: a command that cannot go on closes its end at any time.
+    with contextlib.suppress(BrokenPipeError):
+        serve(connection)
 
 
 def prepare(used: Collection[str], *, warm: bool) -> None:

@@ -132,4 +132,6 @@ class State:
         try:
             yield
         except (sqlite3.Error, ValueError, TypeError) as error:
+            if not self._path.is_file():
+                raise TriageError(f"{self._path}: the folder of the triage was removed while it ran, perhaps by a model.") from error
             raise TriageError(f"{self._path}: the database of the triage cannot be used: {error}. Give another folder.") from error

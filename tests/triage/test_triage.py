@@ -111,6 +111,14 @@ def test_models_that_hang_end_at_their_lines_and_are_one_cause(folder: pathlib.P
     assert [*causes(folder / "triage").values()] == [("models:build_loop", "models:build_wait"), ("models:hangs",)]
 
 
+@pytest.mark.usefixtures("folder")
+def test_a_triage_whose_folder_a_model_removes_says_so(capfd: pytest.CaptureFixture[str]) -> None:
+    result = triage("models.py:removes", "models.py:build_healthy", "--jobs", "1")
+    assert result.exit_code == 2
+    assert "was removed" in result.output
+    assert "Traceback" not in "".join(capfd.readouterr())
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how much memory a process uses")
 def test_a_model_that_takes_too_much_memory_ends(folder: pathlib.Path) -> None:
     assert triage("models.py:build_loop", "--memory-limit", "10MB").exit_code == 1
