@@ -61,7 +61,7 @@ from .source_text import line_text
 from .temporary_files import Temporary, make_folder, remove_abandoned
 
 if TYPE_CHECKING:
-    from .fleet import shared_cause
+    from .fleet import gather, shared_cause
     from .gate import GATE_FORMATS, Verdict, accept_findings, judge_logs
     from .html import to_html
     from .log_reader import read_log, read_logs
@@ -143,6 +143,7 @@ __all__ = [
     "described_error",
     "differences_text",
     "excerpt",
+    "gather",
     "graphs_folder",
     "integer",
     "interruption",
@@ -179,6 +180,7 @@ _LATE = {
     "Unreachable": "source_tree",
     "Verdict": "gate",
     "accept_findings": "gate",
+    "gather": "fleet",
     "judge_logs": "gate",
     "opened_sarif": "sarif_file",
     "present_results": "sarif_file",

@@ -14,8 +14,7 @@ from click.testing import CliRunner, Result
 import onnxplain.api
 import onnxplain.pipeline  # noqa: F401
 from onnxplain.cli import main
-from onnxplain.diagnostics import read_log, read_logs
-from onnxplain.diagnostics.fleet import gather
+from onnxplain.diagnostics import gather, read_log, read_logs
 from onnxplain.triage import clusters
 from onnxplain.triage.state import State
 

@@ -188,7 +188,7 @@ def clamp(self: ir.Value, min: Any = None, max: Any = None) -> Any:
 
 
 @translates("aten::hardtanh")
-def hardtanh(self: ir.Value, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+def hardtanh(self: ir.Value, min_val: float = -1, max_val: float = 1) -> Any:
     """aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor."""
     return clamp(self, min_val, max_val)
 

@@ -102,7 +102,7 @@ def workplace(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathli
     gate_logs.write(["a  # W"], ".sarif/Model.sarif", model="Model")
     gate_logs.run("baseline", "accept", ".sarif/Model.sarif")
     shutil.copytree(".sarif", "old-logs")
-    program = onnxplain.export(torch.nn.ReLU(), (torch.ones(3),), "model.onnx")
+    program = onnxplain.export(torch.nn.ReLU(), (torch.ones(3),), "model.onnx", dynamic_shapes={"input": {0: "batch"}})
 
     def export(*args: Any, **kwargs: Any) -> onnxplain.ONNXProgram:
         return program

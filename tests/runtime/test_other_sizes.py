@@ -46,7 +46,7 @@ MADE = {
     "refused": (Pooled, (2, 3, 4), (12, 2), {"x": {0: "b", 1: "h", 2: "w"}, "y": None}, []),
     "static": (Seen, (3, 4), (4, 5), None, []),
     "empty": (Seen, (0, 4), (4, 5), None, []),
-    "hints": (Seen, (3, 4), (4, 5), {"x": {0: Dim.DYNAMIC(min=2, max=3)}, "y": None}, [{"s77": 2}]),
+    "hints": (Seen, (3, 4), (4, 5), {"x": {0: Dim.DYNAMIC(min=2, max=3)}, "y": None}, [{"x_dim_0": 2}]),
 }
 
 
@@ -56,13 +56,13 @@ def test_the_sizes(model: type[torch.nn.Module], x: tuple[int, ...], y: tuple[in
     inputs = torch.rand(*x), torch.rand(*y)
     program = onnxplain.export(made, inputs, dynamic_shapes=shapes, verify=True)
     assert program.verification is not None
-    assert [{name if name[0] != "s" else "s77": size for name, size in each.items()} for each in program.verification.sizes] == sizes
+    assert [dict(each) for each in program.verification.sizes] == sizes
     (output,) = program.verification.outputs
     assert output.absolute is not None
     assert output.absolute < 1e-5
     if isinstance(made, Seen):
         b, k, n = x[0], x[1], y[1]
-        others = {(each.get("b", each.get("s77", b)), each.get("k", k), each.get("k", k), each.get("n", n)) for each in sizes}
+        others = {(each.get("b", each.get("x_dim_0", b)), each.get("k", k), each.get("k", k), each.get("n", n)) for each in sizes}
         assert made.sizes == {(*x, *y)} | others
 
 

@@ -142,10 +142,10 @@ def test_numbers_stay_numbers(function: Callable[[Tensor], Any]) -> None:
 @pytest.mark.parametrize(
     "function",
     [
-        lambda x: torch.linspace(0, 10, last(x), dtype=torch.int64) + x.argmax(3),
+        lambda x: torch.linspace(0, 10, last(x), dtype=torch.int64) + x.argmax(2),
         lambda x: F.max_pool2d(x, (high(x), 1), return_indices=True)[1],
         lambda x: F.avg_pool2d(x, (high(x), 1), divisor_override=3),
-        lambda x: torch.logspace(0, 2, last(x), dtype=torch.int64) + x.argmax(3),
+        lambda x: torch.logspace(0, 2, last(x), dtype=torch.int64) + x.argmax(2),
         lambda x: F.max_pool2d(x, (high(x), 1), padding=(1, 0)),
     ],
 )
