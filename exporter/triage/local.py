@@ -9,6 +9,7 @@ import gc
 import multiprocessing
 import os
 import pathlib
+import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from multiprocessing.connection import Connection
 from typing import Any, Literal
@@ -145,15 +146,25 @@ def prepare(used: Collection[str], *, warm: bool) -> None:
     # NOTE: the operators of most models are those of convolutions and of attention.
     attention = torch.nn.TransformerEncoderLayer(4, 2, 4, batch_first=True)
     model = torch.nn.Sequential(torch.nn.Conv1d(4, 4, 1), torch.nn.BatchNorm1d(4), attention).eval()
+
+    class _Fails(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x if x.sum() > 0 else x.median().item() * x
+
     examples = [libraries.Built(model, (torch.ones(2, 4, 4),))] if warm else []
     for name in sorted(used):
         # NOTE: each model of the library tells why it cannot be imported.
         with contextlib.suppress(Exception):
             examples.append(libraries.example(name))
-    for each in examples:
-        for dynamic_shapes in (None, True) if warm else ():
-            with contextlib.suppress(onnxplain.ExportFailed):
-                onnxplain.export(each.model, each.args, kwargs=each.kwargs, dynamic_shapes=dynamic_shapes)
+    if warm:
+        # NOTE: what explains a failure, only a failure imports.
+        examples.append(libraries.Built(_Fails(), (torch.ones(2),)))
+    with tempfile.TemporaryDirectory(prefix="onnxplain-triage-") as folder:
+        log = pathlib.Path(folder, "warm.sarif")
+        for each in examples if warm else ():
+            for dynamic_shapes in (None, True):
+                with contextlib.suppress(onnxplain.ExportFailed):
+                    onnxplain.export(each.model, each.args, kwargs=each.kwargs, dynamic_shapes=dynamic_shapes, sarif=log)
     worker.homes()
     # NOTE: a collection in a worker would copy the memory that it shares with the host.
     gc.freeze()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -105,3 +106,25 @@ def test_a_worker_that_a_model_has_damaged_is_replaced(tmp_path: pathlib.Path, m
     for name in names:
         log = json.loads((tmp_path / "triage" / "logs" / f"timm_{name}.sarif").read_text(encoding="utf-8"))
         assert log["runs"][0]["properties"]["onnxplain/subject"] == f"timm:{name}"
+
+
+WARM = """\
+import contextlib, sys
+
+from onnxplain.triage import local
+
+local.prepare((), warm=True)
+import onnxplain, torch
+
+before = {*sys.modules}
+for model in (lambda x: x * 2, lambda x: x if x.sum() > 0 else -x, lambda x: torch.linalg.eigvals(x)):
+    with contextlib.suppress(onnxplain.ExportFailed):
+        onnxplain.export(model, (torch.ones(3, 3),), sarif="log.sarif", control_flow="report")
+print(*sorted({*sys.modules} - before))
+"""
+
+
+def test_workers_of_many_models_import_nothing_of_ours_anew(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "warm_host.py").write_text(WARM, encoding="utf-8")
+    done = subprocess.run([sys.executable, "warm_host.py"], capture_output=True, text=True, check=True)
+    assert [name for name in done.stdout.split() if name.partition(".")[0] in ("onnxplain", "sarif_om", "onnxscript", "onnx_ir")] == []
