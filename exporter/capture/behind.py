@@ -184,7 +184,7 @@ def _new(found: Sequence[Finding], known: Sequence[Finding]) -> list[Finding]:
         same = [each.rule for each in told if each.place == finding.place]
         fixes_others = isinstance(finding.rule, SpecializedDynamicDim) and finding.rule not in same
         # NOTE: where the example itself fails, the dim only seems to have to be its size.
-        fails = isinstance(finding.rule, UserCodeRaised) and not any(isinstance(rule, UserCodeRaised) for rule in same)
+        fails = isinstance(finding.rule, UserCodeRaised) and all(isinstance(rule, SpecializedDynamicDim) for rule in same)
         if not same or fails or (fixes_others and all(isinstance(rule, SpecializedDynamicDim) for rule in same)):
             told.append(finding)
     return told[len(known) :]
