@@ -54,6 +54,8 @@ def test_the_largest_of_several_sizes_is_computed(load: Load, size: str) -> None
         ("try:\n    return x @ x\nexcept (ValueError, Exception):\n    return x", ["T == B and B == T"]),
         ("try:\n    return x @ x\nexcept ImportError:\n    return x", []),
         ("return x.unfold(1, x.shape[1] // 2, 1)", ["(T//2) == 2"]),
+        ("return -x if x.numel() == 1 else x", ["B*T != 1"]),
+        ("return -x if x.shape[0] + x.shape[1] == 2 else x", ["B + T != 2"]),
     ],
 )
 def test_a_decision_by_sizes_is_told(load: Load, body: str, constraints: list[str]) -> None:

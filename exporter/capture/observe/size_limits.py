@@ -10,7 +10,8 @@ import sympy
 from onnxplain.torch_internals.symbolic_expressions import remainders
 
 _SMALL = range(34)
-_OTHERS = (3, 4)
+_OTHERS = range(1, 5)
+"""The sizes of the other dims: a product or a sum of sizes may equal a small number only where all of them are small."""
 _LARGEST = 2**20
 _FEW = 5
 
@@ -90,10 +91,10 @@ def excludes(relation: sympy.Basic, least: int) -> bool:
     symbols = relation.free_symbols
     tried = (
         {**dict.fromkeys(symbols, other), symbol: size}
-        for other in _OTHERS[: len(symbols)]
+        for other in (_OTHERS if len(symbols) > 1 else _OTHERS[:1])
         for symbol in symbols
         for size in _worth_trying(relation, least)
-        if least <= size <= _LARGEST
+        if least <= size <= _LARGEST and (other >= least or len(symbols) == 1)
     )
     return any(holds(relation, sizes) is False for sizes in tried)
 
