@@ -284,12 +284,16 @@ class Constants:
         """The initializer with these numbers (INT64)."""
         key = tuple(numbers)
         if key not in self._known:
-            name = free(f"shape_{'_'.join(map(str, numbers))}".replace("-", "m"), self._names)
+            name = self.free(f"shape_{'_'.join(map(str, numbers))}".replace("-", "m"))
             tensor = ir.tensor(list(numbers), dtype=ir.DataType.INT64, name=name)
             value = ir.Value(name=name, shape=ir.Shape([len(numbers)]), type=ir.TensorType(tensor.dtype), const_value=tensor)
             self._graph.register_initializer(value)
             self._known[key] = value
         return self._known[key]
+
+    def free(self, wanted: str) -> str:
+        """A name that no value has, like `wanted`."""
+        return free(wanted, self._names)
 
 
 def _replace(chain: Sequence[ir.Node], steps: Sequence[_Step], constants: Constants) -> None:
@@ -302,7 +306,8 @@ def _replace(chain: Sequence[ir.Node], steps: Sequence[_Step], constants: Consta
         name = result.name if is_last else f"{result.name}.layout{index}"
         inputs = [value] if op_type == "Transpose" else [value, constants.vector(numbers)]
         attributes = [ir.AttrInt64s("perm", numbers)] if op_type == "Transpose" else []
-        output = ir.Value(name=name, type=result.type, shape=result.shape if is_last else None)
+        shape = result.shape if is_last else ir.Shape([None] * len(numbers))
+        output = ir.Value(name=name, type=result.type, shape=shape)
         node = ir.Node(
             "", op_type, inputs, attributes, outputs=[output], name=f"{op_type}_{name}", metadata_props=dict(last.metadata_props)
         )

@@ -19,6 +19,8 @@ MODELS: dict[str, Callable[[torch.Tensor], object]] = {
     "contraction of nothing": lambda x: torch.einsum("ij,kj->ik", x, x),
     "contraction to nothing": lambda x: torch.einsum("ij,ik->jk", x, x),
     "median of integers": lambda x: (x.int().median(), x.int().nanmedian(), x.to(torch.uint8).median()),
+    "shuffle": lambda x: functional.channel_shuffle(x.T[:, None, :, None].repeat(1, 4, 1, 1), 2),
+    "flattened columns": lambda x: x.T[:, :, None, None].repeat(1, 1, 2, 2).transpose(1, 2).flatten(2),
     "pool": lambda x: functional.adaptive_avg_pool1d(x[None], 1),
     "pool of two dims": lambda x: functional.adaptive_avg_pool2d(x[None, None], 1),
 }
