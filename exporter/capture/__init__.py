@@ -10,7 +10,7 @@ import torch
 from onnxplain.diagnostics import DiagnosticContext, Edit
 from onnxplain.process import Budget
 from onnxplain.request import DimNames, DynamicShapes, Request, inputs
-from onnxplain.rules import CheckLeftOut, ConstraintViolated
+from onnxplain.rules import CheckLeftOut, ConstraintViolated, SpecializedDynamicDim, UserCodeRaised
 
 from . import audit
 from .audit import Finished
@@ -131,7 +131,7 @@ def _searched(context: DiagnosticContext, request: Request, budget: Budget) -> _
     if behind.unseen and findings:
         findings[0] = dataclasses.replace(findings[0], notes=(*findings[0].notes, behind.unseen))
     remarks = (dataclasses.replace(finding, own_cause=False) for finding in behind.remarks(findings))
-    findings = _with_limits_as_remarks([*_one_a_cause([*findings, *remarks])])
+    findings = _with_limits_as_remarks([*_one_a_cause(_without_seeming_dims([*findings, *remarks]))])
     return _Result(findings, search.error, reached=behind.reached)
 
 
@@ -144,6 +144,12 @@ def _without_edits_of(finding: Finding, others: Sequence[Edit]) -> Finding:
 
     fixes = (dataclasses.replace(fix, edits=()) if any(map(clashes, fix.edits)) else fix for fix in finding.fixes)
     return dataclasses.replace(finding, fixes=tuple(fixes))
+
+
+def _without_seeming_dims(findings: Sequence[Finding]) -> list[Finding]:
+    """`findings` without dims that only seem to have to be the example's size, at lines where the example itself fails."""
+    failing = {finding.place for finding in findings if isinstance(finding.rule, UserCodeRaised)}
+    return [each for each in findings if not (isinstance(each.rule, SpecializedDynamicDim) and each.place in failing)]
 
 
 def _with_limits_as_remarks(findings: Sequence[Finding]) -> list[Finding]:
