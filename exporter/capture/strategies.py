@@ -41,6 +41,7 @@ from onnxplain.torch_internals import (
     size_conversions,
     size_numbers,
     size_texts,
+    tensor_data,
     tracing,
 )
 
@@ -222,6 +223,7 @@ def _for_python(model: torch.nn.Module) -> Iterator[None]:
         input_free_values.known(),
         min_max.of_several_sizes(),
         ctc_loss.made_of_others(),
+        tensor_data.followed(),
         size_arguments.taken(),
         size_numbers.kept(),
         size_texts.comparisons_equal_truths(),

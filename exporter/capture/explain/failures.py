@@ -17,6 +17,7 @@ from onnxplain.request import Request
 from onnxplain.rules import CaptureFailed, GraphBreak, PackedSequenceUsed, QuantizedWeights, ScriptedModel
 from onnxplain.source import call_sites, locations, syntax
 from onnxplain.torch_internals import dynamo, functorch
+from onnxplain.torch_internals.fake_tensors import has_no_data
 from onnxplain.torch_internals.modules import named_modules
 
 from . import arguments, data_dependence, dims, eager_failures, fake_kernels, known_causes, observers, remedies, set_up
@@ -25,6 +26,11 @@ _OWN = Fix(
     "Repair your strategy, or list one of onnxplain's strategies after it, which the export then tries.",
     Confidence.GUESS,
     snippet='strategies=[own, "non-strict"]',
+)
+
+_GRADIENT = Fix("Differentiate with torch.autograd.grad, which torch.export traces.", Confidence.GUESS, snippet=remedies.GRADIENT)
+_UNFOLLOWED = Fix(
+    "Compute the tensor of others with functions of torch, in `forward`: torch.export does not see where it comes from.", Confidence.GUESS
 )
 
 
@@ -64,15 +70,22 @@ def recognised(request: Request, error: Exception, guards: Guards, runs: EagerRu
 def lost(request: Request, program: torch.export.ExportedProgram) -> list[Finding]:
     """The findings about tensors without data that torch.export took for constants, for example within torch.func.grad."""
     # NOTE: seen in torch 2.13, in both strategies: the program then lacks what the model computes from them.
-    names = {name for name, value in program.constants.items() if isinstance(value, torch.Tensor) and functorch.is_wrapped(value)}
-    specs = [spec.arg.name for spec in program.graph_signature.input_specs if spec.target in names]
-    uses = [user for node in program.graph.nodes if node.name in specs for user in node.users]
-    if not uses:
-        return []
-    fix = Fix("Differentiate with torch.autograd.grad, which torch.export traces.", Confidence.GUESS, snippet=remedies.GRADIENT)
-    rule = CaptureFailed(error="torch.export takes the argument of a function of torch.func for a constant")
-    at = locations.at_node(uses[0])
-    return [Finding(rule, at if at.location else fallback(request), fixes=(fix,))]
+    constants = {name: value for name, value in program.constants.items() if isinstance(value, torch.Tensor)}
+    differentiated = {name for name, value in constants.items() if functorch.is_wrapped(value)}
+    is_fake = any(map(has_no_data, program.state_dict.values()))
+    unfollowed = set() if is_fake else {name for name, value in constants.items() if has_no_data(value)} - differentiated
+    found = []
+    for names, text, fix in (
+        (differentiated, "the argument of a function of torch.func", _GRADIENT),
+        (unfollowed, "a tensor", _UNFOLLOWED),
+    ):
+        specs = [spec.arg.name for spec in program.graph_signature.input_specs if spec.target in names]
+        uses = [user for node in program.graph.nodes if node.name in specs for user in node.users]
+        if uses:
+            at = locations.at_node(uses[0])
+            rule = CaptureFailed(error=f"torch.export takes {text} for a constant")
+            found.append(Finding(rule, at if at.location else fallback(request), fixes=(fix,)))
+    return found
 
 
 def _packed_sequence(request: Request, error: Exception) -> Iterator[Finding]:
