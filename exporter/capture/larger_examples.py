@@ -24,6 +24,11 @@ def without_ones(request: Request, findings: Sequence[Finding]) -> Request | Non
     """
     if not any(isinstance(finding.rule, SpecializedDynamicDim) and finding.rule.value == 1 for finding in findings):
         return None
+    return doubled(request)
+
+
+def doubled(request: Request) -> Request | None:
+    """`request` with size 2 instead of 1 for each dim that must stay dynamic; None if there is no such dim."""
     ones = [dim for dim in request.shapes.dynamic if dim.size == 1 and dim.allows(_SIZE)]
     if not ones:
         return None

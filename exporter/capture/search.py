@@ -15,8 +15,9 @@ from onnxplain.process import Budget, Stopped, Stopwatch
 from onnxplain.request import InputDim, Request
 from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue, NumpyUsed, SpecializedDynamicDim
 from onnxplain.source import syntax
-from onnxplain.torch_internals import gradients, pytree, size_conversions, size_texts
+from onnxplain.torch_internals import config, gradients, pytree, size_conversions, size_texts
 from onnxplain.torch_internals.size_texts import Spelling
+from onnxplain.torch_internals.symbolic_expressions import divides_to_int
 
 from . import larger_examples
 from .attempts import Attempt, Setting, attempt
@@ -212,6 +213,8 @@ class Search:
             left = self.found(again)
             if again.program is not None and not any(finding.blocking for finding in left) and self._equals_eager(again.program):
                 return again, left
+        if (by_example := self._with_sizes_of_example(made, found)) is not None:
+            return by_example
         narrowed = dims.narrowed(self.request, made.error, made.guards)
         known = [finding for finding in found if not (dims.unsolved(made.error) and isinstance(finding.rule, CaptureFailed))]
         if narrowed is None or not all(finding.negligible or isinstance(finding.rule, ConstraintViolated) for finding in known):
@@ -225,6 +228,25 @@ class Search:
         told = [dataclasses.replace(finding, blocking=False) for finding in known if not finding.negligible]
         # NOTE: to torch, a check that the narrower dims imply is always true.
         return again, _at_distinct_places([*told, *left, *checks_of_sizes(made.guards)])
+
+    def _with_sizes_of_example(self, made: Attempt, found: list[Finding]) -> tuple[Attempt, list[Finding]] | None:
+        """An attempt in which the example tells torch which computed sizes are 1, where it could not decide; None if it is no help.
+
+        For example, it cannot know whether n // m is 1 for a mask of n and a batch of m, and so whether the mask is broadcast.
+        """
+        undecided = bool(found) and all(isinstance(finding.rule, CaptureFailed | SpecializedDynamicDim) for finding in found)
+        divides = any(divides_to_int(guard.relation) for guard in made.guards.made)
+        if not (undecided and divides and made.strategy.name == "non-strict" and self.runs.budget.has(self.seconds)):
+            return None
+        self._context.event("In another capture, the example tells which sizes are 1.")
+        setting = functools.partial(config.left_alone, config.SIZE_ONE)
+        larger = larger_examples.doubled(self.request)
+        with setting():
+            again = self.attempt(made.strategy, larger or self.request)
+        left = self.found(again)
+        if again.program is None or any(finding.blocking for finding in left):
+            return None
+        return (dataclasses.replace(again, setting=setting), left) if larger is None or self._equals_eager(again.program) else None
 
     def _equals_eager(self, program: torch.export.ExportedProgram) -> bool:
         """Whether `program`, captured with other sizes, computes the same as the model for the example."""

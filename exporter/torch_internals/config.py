@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import importlib
 from collections.abc import Iterator
 from typing import Any
@@ -22,6 +23,18 @@ FAKE_RESULTS_KEPT = Symbol(
     without="a failed export shows only the first of several equal calls that fix a dim",
 )
 
+_left_alone: contextvars.ContextVar[Symbol | None] = contextvars.ContextVar("the option that is left as it is", default=None)
+
+
+@contextlib.contextmanager
+def left_alone(option: Symbol) -> Iterator[None]:
+    """While it is open, nothing below switches an option: it stays as torch or the user has it."""
+    before = _left_alone.set(option)
+    try:
+        yield
+    finally:
+        _left_alone.reset(before)
+
 
 def switched_on(option: Symbol) -> contextlib.AbstractContextManager[None]:
     """While it is open, an option is True, if the installed torch has it."""
@@ -36,7 +49,7 @@ def switched_off(option: Symbol) -> contextlib.AbstractContextManager[None]:
 @contextlib.contextmanager
 def _switched(option: Symbol, value: bool) -> Iterator[None]:
     # NOTE: read in torch 2.11, 2.13 and 2.15, utils/_config_module.py: values belong to a context from 2.12 on.
-    if not option.is_present:
+    if not option.is_present or _left_alone.get() is option:
         yield
         return
     module, _, name = option.path.partition(":")

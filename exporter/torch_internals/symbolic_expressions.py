@@ -18,6 +18,10 @@ _FUNCTIONS = "torch.utils._sympy.functions"
 _REMAINDERS = [Symbol(f"{_FUNCTIONS}:{name}", without="findings may miss that a size must be a multiple") for name in ("Mod", "PythonMod")]
 _WITHOUT = "findings about dims may name a function of torch in place of Python's"
 _CONVERSIONS = [Symbol(f"{_FUNCTIONS}:{name}", without=_WITHOUT) for name in ("IntTrueDiv", "Max", "Min", "ToFloat", "TruncToInt")]
+_QUOTIENTS = [
+    Symbol(f"{_FUNCTIONS}:{name}", without="a model whose example tells that a quotient of sizes is 1 may be refused")
+    for name in ("FloorDiv", "CleanDiv")
+]
 _PRINTER = Symbol("torch.utils._sympy.printers:PythonPrinter", without=_WITHOUT, otherwise=sympy.StrPrinter)
 
 
@@ -65,6 +69,11 @@ def rounds_toward_zero(expression: sympy.Basic) -> bool:
 def divides_to_float(expression: sympy.Basic) -> bool:
     """Whether a part of `expression` is Python's `/` of two ints."""
     return bool(expression.has(*(each.value for each in _CONVERSIONS if each.is_present and each.name == "IntTrueDiv")))
+
+
+def divides_to_int(expression: sympy.Basic) -> bool:
+    """Whether a part of `expression` is Python's `//` of two ints."""
+    return bool(expression.has(*(each.value for each in _QUOTIENTS if each.is_present)))
 
 
 def as_python(expression: sympy.Basic) -> str:

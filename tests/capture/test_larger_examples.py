@@ -49,3 +49,20 @@ def test_only_dims_of_size_one_get_another_size() -> None:
     for sizes in ((1, 3), (5, 4)):
         x = torch.rand(sizes)
         torch.testing.assert_close(program(x)[0], x * 2)
+
+
+class ByBatch(torch.nn.Module):
+    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        # The mask of each row has one row itself, which torch cannot know: its batch is another size.
+        return x @ x.mT + mask.view(x.shape[0], -1, mask.shape[-1])
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("batch", [1, 2])
+def test_the_example_tells_which_computed_sizes_are_one(batch: int, named: bool) -> None:
+    model, dims = ByBatch(), {0: BATCH, 1: torch.export.Dim("length")} if named else dict.fromkeys((0, 1), torch.export.Dim.DYNAMIC)
+    program = onnxplain.export(model, (torch.rand(batch, 5, 4), torch.rand(batch, 5)), dynamic_shapes=(dims, dims))
+    assert not any(finding.fails for finding in program.diagnostics.findings)
+    for size in (1, 3):
+        given = torch.rand(size, 7, 4), torch.rand(size, 7)
+        torch.testing.assert_close(program(*given)[0], model(*given))
