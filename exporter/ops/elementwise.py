@@ -248,6 +248,12 @@ def sub(self: Any, other: Any, alpha: float = 1) -> Any:
     return op.Sub(self, _scaled(other, alpha))
 
 
+@translates("aten::rsub.Tensor", "aten::rsub.Scalar")
+def rsub(self: Any, other: Any, alpha: float = 1) -> Any:
+    """aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor: other - alpha * self."""
+    return sub(other, self, alpha)
+
+
 @translates("aten::mul.Tensor", "aten::mul.Scalar")
 def mul(self: Any, other: Any) -> Any:
     """aten::mul.Tensor(Tensor self, Tensor other) -> Tensor; for BOOL, and."""

@@ -215,9 +215,9 @@ def rshift(a: Any, b: Any) -> Any:
     return floordiv(a, _power_of_two(b))
 
 
-@translates("aten::_local_scalar_dense")
+@translates("aten::item", "aten::_local_scalar_dense")
 def local_scalar_dense(self: ir.Value) -> Any:
-    """aten::_local_scalar_dense(Tensor self) -> Scalar. The number in a tensor with one element: an int, float or bool of Python."""
+    """aten::item(Tensor self) -> Scalar. The number in a tensor with one element: an int, float or bool of Python."""
     assert self.dtype is not None
     number: Any = op.Reshape(self, op.Constant(value=ir.tensor([], dtype=_INT64)))
     if self.dtype.is_floating_point():

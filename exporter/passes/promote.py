@@ -21,7 +21,7 @@ _COMPUTE_IN_RESULT_DTYPE = frozenset(
         *("aten::einsum", "aten::outer", "aten::ger", "aten::kron", "aten::cross", "aten::linalg_cross", "aten::linalg_vecdot"),
         *("aten::sum", "aten::prod", "aten::cumsum", "aten::cumprod", "aten::mean"),
         # NOTE: torch does not tag its other names of pointwise operators.
-        *("aten::divide", "aten::multiply", "aten::subtract"),
+        *("aten::divide", "aten::multiply", "aten::subtract", "aten::rsub"),
         *("aten::floor_divide", "aten::logsumexp", "aten::__and__", "aten::__or__", "aten::__xor__"),
         *("aten::__lshift__", "aten::__rshift__"),
         *("aten::mse_loss", "aten::l1_loss", "aten::smooth_l1_loss", "aten::huber_loss", "aten::soft_margin_loss"),

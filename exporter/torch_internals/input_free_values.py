@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 
-from . import pytree, shape_env, tracing
+from . import known_weights, numbers_of_sizes, pytree, shape_env, tracing
 from .fake_kernels import TABLE, KernelSlot
 from .fake_tensors import FakeTensor, share_memory
-from .operators import OpOverload, OpOverloadPacket, overloads, schema
+from .operators import ITEMS, OpOverload, OpOverloadPacket, overloads, schema
 from .patching import all_wrapped
 from .symbols import Attribute, Symbol
 
@@ -27,12 +27,6 @@ shape_env.leave_out(__file__)
 # fake kernel runs.
 _WITHOUT = "code that branches on a value that no input decides cannot be captured"
 _ROOT = Attribute("torch.fx.experimental.proxy_tensor:PythonKeyTracer.root", without=_WITHOUT)
-_IS_TRUE = Symbol(
-    "torch.fx.experimental.symbolic_shapes:statically_known_true",
-    without="code that branches on the largest of equal values may not be captured",
-    otherwise=lambda _: False,
-)
-
 _LARGEST = 1 << 20
 """The most elements of a tensor whose values are computed."""
 
@@ -55,7 +49,6 @@ _FILLED: dict[OpOverloadPacket, int | float | str] = {
 }
 """The operators that fill a new tensor: with which number, or with which argument."""
 
-_ITEMS = (_ATEN.item.default, _ATEN._local_scalar_dense.default)
 _EQUAL = _ATEN.equal.default
 _OF_ANY_SIZE = (
     _ATEN.bincount.default,
@@ -231,6 +224,10 @@ class _Graph:
         raise _Unknown
 
 
+def _data(value: Any) -> torch.Tensor | None:
+    return value.data if isinstance(value, _Value) and value.is_whole else None
+
+
 def _constant(value: Any) -> _Value:
     if type(value) is not torch.Tensor or isinstance(value, FakeTensor) or value.device.type != "cpu" or value.numel() > _LARGEST:
         raise _Unknown
@@ -259,7 +256,7 @@ def _reduced(packet: OpOverloadPacket, element: torch.Tensor, source: torch.Tens
     truth = bool(element.item())
     # NOTE: these results are those of no elements as well.
     is_any_size = (packet is _ATEN.any and not truth) or (packet is _ATEN.all and truth) or (packet is _ATEN.sum and not truth)
-    if not is_any_size and (packet is _ATEN.sum or not all(_IS_TRUE.value(size > 0) for size in source.shape)):
+    if not is_any_size and (packet is _ATEN.sum or not all(shape_env.is_true(size > 0) for size in source.shape)):
         raise _Unknown
     return result
 
@@ -291,7 +288,7 @@ class _Kernels:
     def _running(self, target: OpOverload, *given: Any) -> tuple[torch.fx.Node, Callable[[Any], Any]] | None:
         """The node of the operator that runs now with the arguments `given`, and what tells the values of nodes; None if there is none."""
         newest = tracing.newest_node()
-        if newest is None or newest[1].target not in (_ITEMS if target in _ITEMS else (target,)):
+        if newest is None or newest[1].target not in (ITEMS if target in ITEMS else (target,)):
             return None
         tracer, node = newest
         metas = [each.meta.get("val") for each in pytree.tree_leaves((node.args, node.kwargs)) if isinstance(each, torch.fx.Node)]
@@ -308,8 +305,18 @@ class _Kernels:
     def item(self, original: Callable[..., Any], mode: Any, target: OpOverload, tensor: torch.Tensor) -> Any:
         """The element of a tensor as a number."""
         found = self._running(target, tensor)
-        value = found[1](found[0].args[0]) if found is not None else None
-        return value.data.item() if isinstance(value, _Value) else original(mode, target, tensor)
+        newest = tracing.newest_node()
+        if found is None or newest is None:
+            return original(mode, target, tensor)
+        (node, value), (tracer, _) = found, newest
+        source = node.args[0]
+        if isinstance(known := value(source), _Value):
+            return known.data.item()
+        assert isinstance(source, torch.fx.Node)
+        size = numbers_of_sizes.number(
+            source, lambda each: known_weights.data_of(each, tracer) if each.op == "placeholder" else _data(value(each))
+        )
+        return original(mode, target, tensor) if size is None else size
 
     def equal(self, original: Callable[..., Any], mode: Any, target: OpOverload, *tensors: torch.Tensor) -> Any:
         """Whether tensors are equal."""
@@ -350,6 +357,6 @@ def known() -> Iterator[None]:
         return
     kernels = _Kernels()
     of_any_size = (*_OF_ANY_SIZE, *([_DISTINCT.value] if _DISTINCT.is_present else []))
-    ours = ((kernels.item, _ITEMS), (kernels.equal, (_EQUAL,)), (kernels.sized, of_any_size))
+    ours = ((kernels.item, ITEMS), (kernels.equal, (_EQUAL,)), (kernels.sized, of_any_size))
     with all_wrapped((KernelSlot(TABLE.value, target), kernel) for kernel, targets in ours for target in targets):
         yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,7 +23,17 @@ _WITHOUT = "code that branches on the value of a buffer cannot be captured"
 _CONVERT = Symbol("torch._subclasses.fake_tensor:FakeTensorConverter.from_real_tensor", without=_WITHOUT)
 _MAY_STAY = Symbol("torch._subclasses.fake_tensor:FakeTensorMode.may_turn_const", without=_WITHOUT)
 _CONSTANT = Attribute("torch._subclasses.fake_tensor:FakeTensor.constant", without=_WITHOUT)
+# NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/proxy_tensor.py: what it returns for a tensor has the `proxy` of its node.
+_TRACKED = Symbol("torch.fx.experimental.proxy_tensor:get_proxy_slot", without="sizes computed with buffers may not stay dynamic")
 _WRITTEN = Symbol("torch._subclasses.fake_tensor:FakeTensorConverter.add_constant_storage_mapping", without=_WITHOUT)
+
+_fakes: contextvars.ContextVar[list[FakeTensor] | None] = contextvars.ContextVar("the fake tensors with known values", default=None)
+
+
+def data_of(node: torch.fx.Node, tracer: Any) -> torch.Tensor | None:
+    """The values of the tensor of the model that an input of the graph of `tracer` stands for; None if they are not known."""
+    slots = ((each, _TRACKED.value(each, tracer, None)) for each in _fakes.get() or () if _TRACKED.is_present)
+    return next((_CONSTANT.of(each) for each, slot in slots if slot is not None and slot.proxy.node is node), None)
 
 
 @contextlib.contextmanager
@@ -42,19 +53,26 @@ def known(model: torch.nn.Module) -> Iterator[None]:
 
     from torch._subclasses.fake_tensor import FakeTensorConverter
 
+    fakes: list[FakeTensor] = []
+
     def convert(original: Any, self: Any, mode: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
         fake = original(self, mode, tensor, *args, **kwargs)
         if id(tensor) in small and isinstance(fake, FakeTensor) and fake.constant is None:
             # NOTE: a copy, because torch runs operators that write on it as well.
             fake.constant = tensor.detach().clone()
             self.add_constant_storage_mapping(fake)
+            fakes.append(fake)
         return fake
 
     def may_stay(original: Any, self: Any, tensor: torch.Tensor) -> bool:
         return original(self, tensor) or _is_small(tensor)
 
-    with wrapped(Slot(FakeTensorConverter, "from_real_tensor"), convert), wrapped(Slot(FakeTensorMode, "may_turn_const"), may_stay):
-        yield
+    before = _fakes.set(fakes)
+    try:
+        with wrapped(Slot(FakeTensorConverter, "from_real_tensor"), convert), wrapped(Slot(FakeTensorMode, "may_turn_const"), may_stay):
+            yield
+    finally:
+        _fakes.reset(before)
 
 
 def _tensors(model: torch.nn.Module) -> Iterator[torch.Tensor]:

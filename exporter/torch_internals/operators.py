@@ -21,6 +21,7 @@ __all__ = [
     "FFT_C2C",
     "FFT_C2R",
     "FFT_R2C",
+    "ITEMS",
     "SQUEEZES",
     "TO_COPY",
     "HigherOrderOperator",
@@ -37,6 +38,8 @@ SQUEEZES = frozenset({torch.ops.aten.squeeze.default, torch.ops.aten.squeeze.dim
 """The operators that drop dims of size 1."""
 FFT_C2C, FFT_C2R, FFT_R2C = (each.default for each in (torch.ops.aten._fft_c2c, torch.ops.aten._fft_c2r, torch.ops.aten._fft_r2c))
 """The operators of all Fourier transforms, from complex (C) or real (R) numbers to such. The last two are core ATen."""
+ITEMS = (torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default)
+"""The operators that make a Python number of a tensor."""
 TO_COPY = torch.ops.aten._to_copy.default
 """The operator of `Tensor.to` for another dtype, one of core ATen."""
 

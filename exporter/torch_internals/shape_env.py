@@ -99,6 +99,11 @@ _ASSERTIONS = Attribute(
     otherwise={},
 )
 _ASSERTED = Attribute("torch.fx.experimental.symbolic_shapes:RuntimeAssert.expr", without=_ASSERTIONS.without)
+_KNOWN_TRUE = Symbol(
+    "torch.fx.experimental.symbolic_shapes:statically_known_true",
+    without="code that branches on the largest of equal values may not be captured, and quotients of sizes may be long expressions",
+    otherwise=lambda _: False,
+)
 _SUPPRESS = Symbol(f"{_SHAPE_ENVIRONMENT}.suppress_guards", without="findings may name a condition on sizes that the graph does not have")
 
 
@@ -287,6 +292,11 @@ def may_be_zero(size: int | torch.SymInt) -> bool:
         symbol: ranges[symbol] & _RANGE.value(1, sympy.oo) if symbol in backed else ranges[symbol] for symbol in expression.free_symbols
     }
     return not bool(_BOUNDS.value(expression, assumed).lower > 0)
+
+
+def is_true(condition: bool | torch.SymBool) -> bool:
+    """Whether a condition on sizes holds for all of them, as far as torch knows without a guard."""
+    return bool(_KNOWN_TRUE.value(condition))
 
 
 def of(size: torch.SymInt) -> Any:

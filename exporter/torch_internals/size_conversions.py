@@ -34,6 +34,8 @@ class _Conversion(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         value: Any = args[0] if len(args) == 1 and not kwargs else None
+        if type(value) is FakeTensor and value.numel() == 1:
+            value = value.item()
         if type(value) is torch.SymBool:
             value = torch.sym_ite(value, 1, 0)
         if type(value) not in (torch.SymInt, torch.SymFloat):

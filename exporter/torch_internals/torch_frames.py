@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from . import python_frames, shape_env, size_conversions, size_texts
 from .fake_tensors import UNSUPPORTED
@@ -67,8 +68,12 @@ def records(frame: types.FrameType) -> bool:
 
 
 def asks_for_number(frame: types.FrameType) -> bool:
-    """Whether code asks a symbolic size for its value as a Python number or bool."""
-    return is_a(python_frames.variables(frame).get("self"), torch.SymInt, torch.SymFloat, torch.SymBool)
+    """Whether code asks a symbolic size, or a tensor that may hold one, for its value as a Python number or bool."""
+    known = python_frames.variables(frame)
+    # NOTE: torch calls a function mode (torch/overrides.py) with the function that Python called.
+    if any(known.get("func") is each for each in (Tensor.__bool__, Tensor.__int__, Tensor.__index__, Tensor.__float__)):
+        return True
+    return is_a(known.get("self"), torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 def stands_for_python(frame: types.FrameType) -> bool:
@@ -84,8 +89,7 @@ def computes_fake_values(frames: Iterable[types.FrameType]) -> bool:
 
 def asks_for_truth(frame: types.FrameType) -> bool:
     """Whether code asks a tensor for its truth value."""
-    # NOTE: torch calls a function mode (torch/overrides.py) with the function that Python called.
-    return python_frames.variables(frame).get("func") is torch.Tensor.__bool__
+    return python_frames.variables(frame).get("func") is Tensor.__bool__
 
 
 def operator_at_work(frame: types.FrameType) -> Calling | None:

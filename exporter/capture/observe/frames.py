@@ -18,7 +18,7 @@ from onnxplain.diagnostics import Location, line_text
 from onnxplain.process import Stopped, Stopwatch
 from onnxplain.source import locations
 from onnxplain.torch_internals import python_frames, torch_frames, tracing
-from onnxplain.torch_internals.operators import OpOverload
+from onnxplain.torch_internals.operators import ITEMS, OpOverload
 from onnxplain.torch_internals.python_frames import Entry
 from onnxplain.torch_internals.python_values import is_a
 
@@ -80,7 +80,7 @@ class Frames:
         return locations.python_asks(python_frames.stack(self._boundary))
 
     def operator(self) -> Call | None:
-        """The operator that Python called and torch is running, with its arguments; None if Python asks."""
+        """The operator that Python called and torch is running, with its arguments; None if Python asks, for example with `.item()`."""
         outermost: torch_frames.Calling | None = None
         for frame in python_frames.outward(python_frames.current()):
             if not _is_internal(frame):
@@ -89,7 +89,7 @@ class Frames:
             # NOTE: an operator calls the operators that it consists of; the graph may have only the outermost one.
             if calling is not None and (outermost is None or isinstance(calling[0], OpOverload)):
                 outermost = calling
-        return None if outermost is None else Call(*outermost)
+        return None if outermost is None or outermost[0] in ITEMS else Call(*outermost)
 
     def operator_makes_number(self) -> bool:
         """Whether the operator that Python called makes a Python number of a size, which then is in the graph."""

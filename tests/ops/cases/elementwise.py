@@ -78,12 +78,16 @@ CASES: dict[str, Case] = {
     "two": dynamic(
         lambda a, b: [
             *(a + b, a - b, a * b, a / b, torch.add(a, b, alpha=2), torch.sub(a, b, alpha=0.5), 2 - a),
+            *(torch.rsub(a, b), torch.rsub(a, b, alpha=2), aten.rsub.Scalar(a, 2, 3)),
             *(aten.add.Scalar(a, 2, 3), aten.sub.Scalar(a, 2, 3), aten.mul.Scalar(a, 1.5), aten.div.Scalar(a, 4)),
             *(torch.hypot(a, b), a**2, a.abs() ** 0.5, a.abs() ** b),
         ],
         PAIR,
     ),
-    "two-ints": dynamic(lambda a, b: (a + b, a * 3 - b, torch.add(a, b, alpha=-2), a / b, a // b, a % b, a**2, a.min(b), a.max(b)), INTS),
+    "two-ints": dynamic(
+        lambda a, b: (a + b, a * 3 - b, torch.add(a, b, alpha=-2), torch.rsub(a, b), 3 - a, a / b, a // b, a % b, a**2, a.min(b), a.max(b)),
+        INTS,
+    ),
     "rounding": dynamic(
         lambda a, b: [each(2 * x) for each in (torch.ceil, torch.floor, torch.round, torch.trunc, torch.fix) for x in (a, b)], MIXED
     ),
