@@ -18,7 +18,8 @@ from .patching import Slot, all_wrapped
 shape_env.leave_out(__file__)
 
 # NOTE: read in torch 2.11, 2.13 and 2.15: the attribute is that of a base class in C++, and torch reads it in many places.
-_PLAIN: dict[str, Any] = {"fget": Tensor.data.__get__, "fset": Tensor.data.__set__}
+_ATTRIBUTE: Any = Tensor.data
+_PLAIN: dict[str, Any] = {"fget": _ATTRIBUTE.__get__, "fset": _ATTRIBUTE.__set__}
 
 
 class _Accessor(Slot):
