@@ -22,6 +22,8 @@ from .symbolic_expressions import expression_of
 for _file in (__file__, patching.__file__):
     shape_env.leave_out(_file)
 
+_IF_NECESSARY = "use_mm_for_euclid_dist_if_necessary"
+
 
 def taken() -> contextlib.AbstractContextManager[None]:
     """While it is open, these functions take sizes."""
@@ -37,6 +39,9 @@ def _replacements() -> Iterator[tuple[Slot, Callable[..., Any]]]:
     yield Slot(F, "scaled_dot_product_attention"), _attention
     yield Slot(Tensor, "fill_diagonal_"), _fill_diagonal
     yield Slot(torch, "kron"), _kronecker
+    yield Slot(torch, "cdist"), _distances
+    yield Slot(torch, "take_along_dim"), _take_along_dim
+    yield Slot(Tensor, "take_along_dim"), _take_along_dim
     yield Slot(torch, "max_pool1d"), _max_pool1d
     for name in ("rand", "randint", "randn", "randperm"):
         yield Slot(torch, name), _without_generator
@@ -129,6 +134,22 @@ def _kronecker(original: Callable[..., Any], input: Tensor, other: Tensor, **kwa
     first, second = ((1,) * (rank - each.ndim) + tuple(each.shape) for each in (input, other))
     spread = input.reshape([size for each in first for size in (each, 1)]) * other.reshape([size for each in second for size in (1, each)])
     return spread.reshape([a * b for a, b in zip(first, second, strict=True)])
+
+
+def _distances(original: Callable[..., Any], x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = _IF_NECESSARY) -> Any:
+    """For more than 25 rows, PyTorch computes the distances by a product of matrices: faster, and the same but for rounding."""
+    has_size = any(map(_is_size, (*x1.shape, *x2.shape)))
+    return original(x1, x2, p, "donot_use_mm_for_euclid_dist" if has_size and compute_mode == _IF_NECESSARY else compute_mode)
+
+
+def _take_along_dim(original: Callable[..., Any], input: Tensor, indices: Tensor, dim: int | None = None, **kwargs: Any) -> Any:
+    if dim is None or kwargs or input.ndim != indices.ndim or not any(map(_is_size, (*input.shape, *indices.shape))):
+        return original(input, indices, dim, **kwargs)
+    axis = dim % input.ndim
+    one, other = ([1 if at == axis else size for at, size in enumerate(each.shape)] for each in (input, indices))
+    common = torch.broadcast_shapes(one, other)
+    first, second = ([each.shape[axis] if at == axis else size for at, size in enumerate(common)] for each in (input, indices))
+    return input.expand(first).gather(axis, indices.expand(second))
 
 
 def _max_pool1d(original: Callable[..., Any], input: Tensor, *args: Any, **kwargs: Any) -> Any:

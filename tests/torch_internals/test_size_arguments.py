@@ -55,6 +55,9 @@ FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
     "attention with a mask that a size makes causal": lambda x: F.scaled_dot_product_attention(
         x, x, x, x.new_ones(high(x), high(x)).tril(), is_causal=high(x) < 1 and True
     ),
+    "distances": lambda x: torch.cdist(x[0], x[0]),
+    "elements along a dim": lambda x: torch.take_along_dim(x, x.argsort(2), 2) + x.take_along_dim(x.argmax(3, keepdim=True), dim=-1),
+    "elements of one for all": lambda x: torch.take_along_dim(x[:, :1], x.argsort(3)[..., :2], 3),
     "Kronecker product": lambda x: torch.kron(x[0, 0], x[0]),
     "Kronecker product with a vector": lambda x: torch.kron(x[0], torch.tensor([1.0, 2.0])),
     "linspace of one": lambda x: torch.linspace(2, 5, high(x) // high(x)) * x.sum(),

@@ -12,7 +12,8 @@ from onnxplain.torch_internals.symbolic_expressions import remainders
 _SMALL = range(34)
 _OTHERS = range(1, 5)
 """The sizes of the other dims: a product or a sum of sizes may equal a small number only where all of them are small."""
-_LARGEST = 2**20
+LARGEST = 2**20
+"""The most elements along a dim of real data, as far as findings are concerned."""
 _FEW = 5
 
 
@@ -51,8 +52,8 @@ def limit_of(relation: sympy.Basic, symbol: sympy.Symbol, example: int, least: i
     if not holding or not any(size > example for size in failing):
         return None
     above = min((size for size in failing if size > min(holding)), default=None)
-    if above is None:
-        # NOTE: a single size that fails, of an example of size 1, which the capture took for a larger one.
+    # NOTE: a single size that fails, of an example of size 1, which the capture took for a larger one; or more than real data have.
+    if above is None or above > LARGEST:
         return None
     if max(holding) < above:
         smaller = [size for size in {1, *tried} if least <= size < min(holding)] if isinstance(relation, sympy.Eq) else []
@@ -94,7 +95,7 @@ def excludes(relation: sympy.Basic, least: int) -> bool:
         for other in (_OTHERS if len(symbols) > 1 else _OTHERS[:1])
         for symbol in symbols
         for size in _worth_trying(relation, least)
-        if least <= size <= _LARGEST and (other >= least or len(symbols) == 1)
+        if least <= size <= LARGEST and (other >= least or len(symbols) == 1)
     )
     return any(holds(relation, sizes) is False for sizes in tried)
 
