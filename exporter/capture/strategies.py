@@ -42,6 +42,7 @@ from onnxplain.torch_internals import (
     size_numbers,
     size_texts,
     tensor_data,
+    torchvision_boxes,
     tracing,
 )
 
@@ -224,6 +225,7 @@ def _for_python(model: torch.nn.Module) -> Iterator[None]:
         min_max.of_several_sizes(),
         ctc_loss.made_of_others(),
         tensor_data.followed(),
+        torchvision_boxes.at_once(),
         size_arguments.taken(),
         size_numbers.kept(),
         size_texts.comparisons_equal_truths(),
