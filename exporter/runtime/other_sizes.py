@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import sympy
 import torch
 
 from onnxplain.process import random_numbers_kept
-from onnxplain.request import Request, copied, fake_inputs, flat_inputs, signature_of
+from onnxplain.request import DimNames, Request, copied, fake_inputs, flat_inputs, signature_of
 from onnxplain.torch_internals import pytree
 from onnxplain.torch_internals.python_values import is_a
 from onnxplain.torch_internals.symbolic_expressions import expression_of
@@ -36,7 +36,17 @@ class Resized:
     is_taken: bool
 
 
-def requests(program: torch.export.ExportedProgram, request: Request) -> Iterator[Resized]:
+@dataclasses.dataclass(frozen=True)
+class _Dim:
+    """A dim of the exported model: the symbols that stand for it, its size in the example, and its range."""
+
+    symbols: tuple[sympy.Symbol, ...]
+    size: int
+    least: int
+    most: int
+
+
+def requests(program: torch.export.ExportedProgram, request: Request, dim_names: DimNames) -> Iterator[Resized]:
     """Requests with larger and with smaller inputs, of each some that the program refuses, and at most one that it takes.
 
     Every dynamic dim gets another size, within its range: a little larger, or the least. The values along it are repeated or cut off, so
@@ -45,6 +55,7 @@ def requests(program: torch.export.ExportedProgram, request: Request) -> Iterato
     Args:
         program: The program.
         request: The export.
+        dim_names: The names of dims. Dims with one name keep one size: the exported model says that they are equal.
     """
     flat = flat_inputs(program, request.args, request.kwargs, signature_of(request.model))
     sizes = {(id(tensor), axis): size for tensor, fake in zip(flat, fake_inputs(program), strict=True) for axis, size in _dynamic(fake)}
@@ -52,8 +63,10 @@ def requests(program: torch.export.ExportedProgram, request: Request) -> Iterato
     example = _example(sizes, tensors)
     if not example:
         return
-    for tries in (_larger(program, example), _smaller(program, example)):
-        for tried in itertools.islice(tries, _TRIES):
+    named = _by_name(program, example, dim_names)
+    for tries in (_larger(named), _smaller(named)):
+        for chosen in itertools.islice(tries, _TRIES):
+            tried = {symbol: size for dim, size in zip(named, chosen, strict=True) for symbol in dim.symbols}
             other = _resized(request, tensors, sizes, tried)
             if other is None:
                 continue
@@ -91,19 +104,32 @@ def _example(sizes: Mapping[tuple[int, int], sympy.Expr], tensors: Mapping[int, 
     return found
 
 
-def _larger(program: torch.export.ExportedProgram, example: _Sizes) -> Iterator[_Sizes]:
+def _by_name(program: torch.export.ExportedProgram, example: _Sizes, dim_names: DimNames) -> list[_Dim]:
+    """The dims by their names in the exported model, each with the symbols that stand for it."""
+    groups: dict[tuple[str, int], list[sympy.Symbol]] = {}
+    for symbol, size in example.items():
+        groups.setdefault((dim_names.text(symbol), size), []).append(symbol)
+    ranges = ([_range(program, symbol) for symbol in symbols] for symbols in groups.values())
+    return [
+        _Dim(tuple(symbols), size, max(lower for lower, _ in each), min(upper for _, upper in each))
+        for ((_, size), symbols), each in zip(groups.items(), ranges, strict=True)
+    ]
+
+
+def _larger(dims: Sequence[_Dim]) -> Iterator[Sequence[int]]:
     # NOTE: dims get sizes that differ from each other, so that one is not taken for another; then equal steps, which keep differences.
-    for step, more in itertools.chain(((1, number) for number in range(1, 3)), ((0, number) for number in (1, *example.values()))):
-        tried = {symbol: size + more + step * index for index, (symbol, size) in enumerate(example.items())}
-        if all(_range(program, symbol)[1] >= size for symbol, size in tried.items()):
+    for step, more in itertools.chain(((1, number) for number in range(1, 3)), ((0, number) for number in (1, *(dim.size for dim in dims)))):
+        tried = [dim.size + more + step * index for index, dim in enumerate(dims)]
+        if all(dim.most >= size for dim, size in zip(dims, tried, strict=True)):
             yield tried
 
 
-def _smaller(program: torch.export.ExportedProgram, example: _Sizes) -> Iterator[_Sizes]:
-    least = {symbol: max(1, _range(program, symbol)[0]) for symbol in example}
-    tries = [least, {symbol: max(2, least[symbol]) for symbol in example}]
-    tries += [{symbol: max(least[symbol], size - less) for symbol, size in example.items()} for less in (1, 2)]
-    tries += [{symbol: max(least[symbol], size // 2) for symbol, size in example.items()}]
+def _smaller(dims: Sequence[_Dim]) -> Iterator[Sequence[int]]:
+    least = [max(1, dim.least) for dim in dims]
+    tries = [least, [max(2, each) for each in least]]
+    tries += [[max(each, dim.size - less) for each, dim in zip(least, dims, strict=True)] for less in (1, 2)]
+    tries += [[max(each, dim.size // 2) for each, dim in zip(least, dims, strict=True)]]
+    example = [dim.size for dim in dims]
     yield from (each for index, each in enumerate(tries) if each != example and each not in tries[:index])
 
 

@@ -216,7 +216,7 @@ def verify(
         return _without_outcome(verifier, "ONNX Runtime cannot run the model")
     outcomes, told = [first], []
     if not any(each.is_wrong for each in first):
-        for other in other_sizes.requests(prepared.program, request):
+        for other in other_sizes.requests(prepared.program, request, dim_names):
             named = {dim_names.text(symbol): size for symbol, size in other.sizes.items()}
             listed = ", ".join(f"{name} = {size}" for name, size in named.items())
             notes, more = (f"The sizes of the inputs were {listed}.",), None

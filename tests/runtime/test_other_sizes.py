@@ -37,12 +37,18 @@ class Pooled(torch.nn.Module):
         return x.flatten(1) @ y
 
 
+class Apart(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x.mean(0).remainder(-2.5) + (2 ** y.abs()).mean(0)
+
+
 HALF = Dim("half", min=1, max=9)
 MADE = {
     "names": (Seen, (3, 4), (4, 5), {"x": {0: "b", 1: "k"}, "y": {0: "k", 1: "n"}}, [{"b": 4, "k": 6, "n": 8}, {"b": 1, "k": 1, "n": 1}]),
     "range": (Seen, (3, 4), (4, 5), {"x": {0: Dim("b", min=3, max=4)}, "y": None}, [{"b": 4}]),
     "least": (Seen, (4, 4), (4, 5), {"x": {0: Dim("b", min=3, max=4)}, "y": None}, [{"b": 3}]),
     "derived": (Halves, (6,), (3,), {"x": {0: 2 * HALF}, "y": {0: HALF}}, [{"half": 4}, {"half": 1}]),
+    "one name": (Apart, (3, 4), (3, 4), {"x": {0: "b", 1: "k"}, "y": {0: "b", 1: "k"}}, [{"b": 4, "k": 6}, {"b": 1, "k": 1}]),
     "refused": (Pooled, (2, 3, 4), (12, 2), {"x": {0: "b", 1: "h", 2: "w"}, "y": None}, []),
     "static": (Seen, (3, 4), (4, 5), None, []),
     "empty": (Seen, (0, 4), (4, 5), None, []),
@@ -64,6 +70,17 @@ def test_the_sizes(model: type[torch.nn.Module], x: tuple[int, ...], y: tuple[in
         b, k, n = x[0], x[1], y[1]
         others = {(each.get("b", each.get("x_dim_0", b)), each.get("k", k), each.get("k", k), each.get("n", n)) for each in sizes}
         assert made.sizes == {(*x, *y)} | others
+
+
+def test_inputs_that_share_a_name_share_their_sizes() -> None:
+    def apart(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x.remainder(-2.5), 2 ** y.abs()
+
+    # NOTE: ONNX Runtime gives one buffer to values whose dims have one name.
+    program = onnxplain.export(apart, (torch.randn(20), torch.arange(20)), dynamic_shapes=({0: "n"}, {0: "n"}), verify=True)
+    assert program.diagnostics.findings == ()
+    assert program.verification is not None
+    assert [dict(each) for each in program.verification.sizes] == [{"n": 21}, {"n": 1}]
 
 
 def cut(x: Any) -> Any:
