@@ -7,8 +7,9 @@ While a capture runs, such a call is made of other functions, which take sizes: 
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import torch
@@ -43,6 +44,7 @@ def _replacements() -> Iterator[tuple[Slot, Callable[..., Any]]]:
     yield Slot(torch, "take_along_dim"), _take_along_dim
     yield Slot(Tensor, "take_along_dim"), _take_along_dim
     yield Slot(torch, "max_pool1d"), _max_pool1d
+    yield Slot(torch.nn.utils.rnn, "pad_sequence"), _pad_sequence
     for name in ("rand", "randint", "randn", "randperm"):
         yield Slot(torch, name), _without_generator
     for name, weights in _WINDOWS.items():
@@ -69,12 +71,21 @@ def _without_generator(original: Callable[..., Any], *args: Any, generator: obje
 
 
 def _as_tensor(original: Callable[..., Any], data: Any, *args: Any, **kwargs: Any) -> Any:
-    given = list(data) if isinstance(data, list | tuple) else data
-    sizes = [each for each in (given if isinstance(given, list) else [given]) if isinstance(each, torch.SymInt)]
     # NOTE: numbers from data have no example. With them, a packed sequence would fail later, and elsewhere.
+    sizes = [each for each in _numbers(data) if isinstance(each, torch.SymInt)]
     if not sizes or not all(each.node.has_hint() for each in sizes):
         return original(data, *args, **kwargs)
+    given = list(data) if isinstance(data, list | tuple) else data
     return torch.tensor(given, **{**dict(zip(("dtype", "device"), args, strict=False)), **kwargs})
+
+
+def _numbers(data: Any) -> Iterator[Any]:
+    """What nested lists and tuples, such as the heights and widths of several images, hold."""
+    if isinstance(data, list | tuple):
+        for each in data:
+            yield from _numbers(each)
+    else:
+        yield data
 
 
 def _linspace(original: Callable[..., Any], start: Any, end: Any, *args: Any, **kwargs: Any) -> Any:
@@ -150,6 +161,23 @@ def _take_along_dim(original: Callable[..., Any], input: Tensor, indices: Tensor
     common = torch.broadcast_shapes(one, other)
     first, second = ([each.shape[axis] if at == axis else size for at, size in enumerate(common)] for each in (input, indices))
     return input.expand(first).gather(axis, indices.expand(second))
+
+
+def _pad_sequence(
+    original: Callable[..., Any], sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+) -> Any:
+    """A batch of sequences, each padded at one side to the length of the longest. The function in C++ fixes their lengths."""
+    given = list(sequences) if isinstance(sequences, Iterable) else []
+    if not all(isinstance(each, Tensor) and each.ndim for each in given) or not any(_is_size(each.shape[0]) for each in given):
+        return original(given or sequences, batch_first, padding_value, padding_side)
+    longest = functools.reduce(torch.sym_max, [each.shape[0] for each in given])
+    rows = []
+    for each in given:
+        # NOTE: the first sequence decides the dtype.
+        known = each.type_as(given[0])
+        padding = known.new_full((longest - each.shape[0], *given[0].shape[1:]), padding_value)
+        rows.append(torch.cat([known, padding] if padding_side == "right" else [padding, known]))
+    return torch.stack(rows, 0 if batch_first else 1)
 
 
 def _max_pool1d(original: Callable[..., Any], input: Tensor, *args: Any, **kwargs: Any) -> Any:

@@ -83,7 +83,12 @@ FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
         x, F.affine_grid(torch.eye(2, 3)[None].expand(x.shape[0], -1, -1), list(x.shape), align_corners=False), align_corners=False
     ),
     "sizes as a tensor": lambda x: x * torch.as_tensor(x.shape[2:], dtype=x.dtype).sum(),
+    "sizes of several images as a tensor": lambda x: x * torch.as_tensor([(high(x), last(x)), [2, high(x) // 2]], dtype=x.dtype).sum(),
     "a size as a tensor": lambda x: x * torch.as_tensor(high(x)),
+    "sequences padded": lambda x: nn.utils.rnn.pad_sequence([x[0, 0], x[0, 1, 2:], x[0, 2, :, :1].expand(-1, last(x))]),
+    "sequences padded with a number": lambda x: nn.utils.rnn.pad_sequence([x[0, 0, 0, 2:], x[0, 0, :, 0]], True, -1.0),
+    "sequences padded at the left": lambda x: nn.utils.rnn.pad_sequence(tuple(x[0, 0, : high(x) - k] for k in range(3)), True, 0.5, "left"),
+    "sequences of numbers padded": lambda x: nn.utils.rnn.pad_sequence([x[0, 0, 0, 2:].argsort(), x[0, 0, :, 0]], padding_value=7),
     "transforms": lambda x: torch.fft.irfft2(torch.fft.rfft2(x) * 2, s=x.shape[2:]),
     "angles of pairs": lambda x: F.cosine_similarity(x[:, :, None], x[:, :, :, None], dim=1),
     "transposed convolution to a size": lambda x: F.conv_transpose2d(
@@ -170,6 +175,7 @@ PLAIN: dict[str, Callable[[], Any]] = {
     "logspace in integers": lambda: torch.logspace(0, 3, 4, 3.0, dtype=torch.int64),
     "logspace of rounded integers": lambda: torch.logspace(0.5, 2.5, 3, dtype=torch.int64),
     "logspace into another": lambda: torch.logspace(0, 1, 5, base=2.0, out=torch.empty(5, dtype=torch.float64)),
+    "pad_sequence": lambda: nn.utils.rnn.pad_sequence([torch.ones(2), torch.ones(3)], padding_value=2),
     "one_hot": lambda: F.one_hot(torch.tensor([0, 2])),
     "one_hot of five": lambda: F.one_hot(torch.tensor([0, 2]), 5),
     **{
