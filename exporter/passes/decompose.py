@@ -16,7 +16,7 @@ from onnxplain.rules import CustomOperatorInlined, DecompositionFailed
 from onnxplain.source import locations, stubs
 from onnxplain.torch_internals import python_frames, shape_env, torch_frames
 from onnxplain.torch_internals.decompositions import Decomposition, decomposition_of, traced
-from onnxplain.torch_internals.fake_tensors import mode_of
+from onnxplain.torch_internals.fake_tensors import mode_of, without_data
 from onnxplain.torch_internals.operators import OpOverload, schema
 from onnxplain.torch_internals.python_kernels import WithoutData, python_kernel
 
@@ -207,7 +207,7 @@ def _traced(node: torch.fx.Node, function: Callable[..., Any], wanted: _Wanted) 
         # NOTE: a named tuple, such as that of aminmax, would become a call that makes one.
         return tuple(result) if isinstance(result, tuple) else result
 
-    with _fake_mode(node), _without_decisions():
+    with without_data(_fake_mode(node)), _without_decisions():
         made = traced(call, values, wanted)
         if any(isinstance(each.target, OpOverload) and schema(each.target).is_mutable for each in made.graph.nodes):
             # NOTE: decompositions in C++ write to tensors where `functionalize` does not see it; in the graph it does (read in torch 2.13).

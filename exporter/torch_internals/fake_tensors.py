@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeGuard
 
 import torch
@@ -11,6 +12,7 @@ import torch
 # tensor: torch.export itself is built on them.
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from .put_back import put_back
 from .symbols import Attribute, Symbol
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "needs_data",
     "real_of",
     "sizes_like",
+    "without_data",
 ]
 
 _CONVERTER = Attribute(
@@ -52,6 +55,10 @@ UNSUPPORTED = Attribute(
     without="an operator without a fake kernel looks like other failures",
 )
 
+_KEEPS_DATA = Attribute(
+    "torch._subclasses.fake_tensor:FakeTensorMode.propagate_real_tensors",
+    without="a failed export may call it a decomposition's fault that the example's data are gone",
+)
 _REAL = Attribute(
     "torch._subclasses.fake_tensor:FakeTensor.real_tensor",
     without="a failed export does not list the problems after a line that calls numpy",
@@ -76,6 +83,21 @@ def real_of(value: object) -> torch.Tensor | None:
     """The example's data for a fake tensor, if the capture has them."""
     found: torch.Tensor | None = _REAL.of(value) if is_fake(value) else None
     return found
+
+
+@contextlib.contextmanager
+def without_data(mode: FakeTensorMode) -> Iterator[None]:
+    """Enters `mode`. While it is open, operators do not compute with the example's data, which a capture may have changed since."""
+    kept = _KEEPS_DATA.of(mode)
+
+    def put() -> None:
+        if kept:
+            setattr(mode, _KEEPS_DATA.name, kept)
+
+    with put_back(put), mode:
+        if kept:
+            setattr(mode, _KEEPS_DATA.name, False)
+        yield
 
 
 def sizes_like(result: torch.Tensor, given: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> list[int | torch.SymInt]:

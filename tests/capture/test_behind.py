@@ -115,3 +115,20 @@ def test_what_was_not_looked_at(load: Callable[..., ModuleType]) -> None:
     options = {"dynamic_shapes": {"data": {"x": {0: N}}}, "strategies": ["non-strict"], "try_fixes": False}
     log, _ = found(load(source).Net(), ({"x": torch.rand(4, 8)},), **options)
     assert any("draft" in event.text for event in log.events)
+
+
+def test_a_decomposition_that_looks_at_the_data_of_the_example(load: Callable[..., ModuleType]) -> None:
+    """`one_hot` checks its data in C++ where there are any."""
+    source = """
+        import torch
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                chosen = torch.nn.functional.one_hot(x.long().abs() % 4, num_classes=4)
+                if int(chosen.sum()) > 3:  # OXP1002
+                    x = x + 1
+                return x.unsqueeze(-1) * chosen
+    """
+    _, told = found(load(source).Net(), (torch.randn(5, 8) * 3,), dynamic_shapes={"x": {0: N}}, control_flow="report")
+    assert {rule for rule, _ in told} <= {"OXP1001", "OXP1002"}
+    assert {line for _, line in told} == {7}
