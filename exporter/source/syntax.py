@@ -148,6 +148,15 @@ def is_plain_assert(location: Location) -> bool:
     return not is_chain and not isinstance(test, ast.BoolOp | ast.UnaryOp | ast.IfExp)
 
 
+def refuses(location: Location) -> bool:
+    """Whether the test at `location` is a check: an `assert`, or an `if` that only raises an exception."""
+    test = test_at(location)
+    if test is None or location.region is None:
+        return False
+    owners = (each for each in around(location.file, location.region) if isinstance(each, ast.Assert | ast.If) and each.test is test)
+    return any(isinstance(owner, ast.Assert) or (isinstance(owner.body[-1], ast.Raise) and not owner.orelse) for owner in owners)
+
+
 def counts_truth(location: Location) -> bool:
     """Whether `location` turns a comparison into a number, as in `int(len(x) > 2)`."""
     return location.region is not None and any(

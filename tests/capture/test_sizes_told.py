@@ -14,6 +14,7 @@ from packaging.version import Version
 from torch.export import Dim
 
 import onnxplain
+from onnxplain.diagnostics import Confidence
 
 Load = Callable[..., types.ModuleType]
 
@@ -62,6 +63,28 @@ def test_a_decision_by_sizes_is_told(load: Load, body: str, constraints: list[st
     size = (1, 4) if "view" in body else (4, 4) if "@" in body else (3, 5)
     _, program = exported(load, body, [size, (1,)], (("B", "T"), None))
     assert told(program) == constraints
+
+
+CHECKED = {
+    "assert": ("assert x.shape[1] + 3 <= 64\nreturn x", "T <= 61"),
+    "assert of a part": ("part = torch.zeros(64)[3 : 3 + x.shape[1]]\nassert part.shape[0] == x.shape[1]\nreturn x + part", "T <= 61"),
+    "raise": ("if 2 * x.shape[1] > 65:\n    raise ValueError\nreturn x", "T <= 32"),
+    "both": ("assert 3 < x.shape[1] <= 20\nreturn x", "T >= 4 and T <= 20"),
+    "branch": ("return x if x.shape[1] <= 20 else -x", "T <= 20"),
+}
+
+
+@pytest.mark.parametrize(("body", "constraint"), CHECKED.values(), ids=CHECKED)
+def test_a_limit_of_a_name_is_stated_in_dynamic_shapes(load: Load, body: str, constraint: str) -> None:
+    for name in "T", Dim("T"):
+        _, program = exported(load, body, [(3, 5), (1,)], ({0: "B", 1: name}, None))
+        (finding,) = (each for each in program.diagnostics.findings if each.rule.id == "OXP1011")
+        assert told(program) == [constraint]
+        fix = finding.fixes[-1]
+        assert (fix.confidence is Confidence.SAFE) == ("if x.shape" not in body or "raise" in body or name != "T")
+        (edit,) = fix.edits
+        _, stated = exported(load, body, [(3, 5), (1,)], eval(edit.replacement))
+        assert told(stated) == []
 
 
 def test_a_loop_on_a_size_tells_the_least_size_as_well(load: Load) -> None:
@@ -194,7 +217,8 @@ def test_the_truth_about_a_size_as_a_number(load: Load, body: str) -> None:
     program = onnxplain.export(model, (torch.rand(3), torch.rand(1)), dynamic_shapes=({0: "B"}, None), strategies=["strict"])
     assert told(program) == ["B > 2"]
     # Without `int`, `+ 3` would belong to the comparison.
-    assert [edit for finding in program.diagnostics.findings for fix in finding.fixes for edit in fix.edits] == []
+    edits = [edit for finding in program.diagnostics.findings for fix in finding.fixes for edit in fix.edits]
+    assert {edit.file for edit in edits} <= {__file__}
 
 
 @pytest.mark.parametrize("dim", [None, Dim.AUTO, Dim.DYNAMIC, "B", Dim("B")])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 import sympy
 import torch
+from torch.export import Dim
 
 from onnxplain.capture.finding import Finding, fallback
 from onnxplain.capture.observe import replays, size_limits
@@ -14,16 +16,19 @@ from onnxplain.capture.observe.guards import Guard, Guards, larger, smaller
 from onnxplain.capture.observe.replays import Call
 from onnxplain.capture.rewrite import control_flow
 from onnxplain.diagnostics import Confidence, Evidence, Fix, Location
-from onnxplain.request import InputDim, Request
+from onnxplain.request import InputDim, Kind, Request
 from onnxplain.rules import ConstraintViolated, SpecializedDynamicDim
 from onnxplain.source import locations, syntax
 from onnxplain.torch_internals.operators import failed
+
+from . import shapes_argument
 
 _EXAMPLE = "Name the dims to drop, such as squeeze(2); or pass an example of another size; or leave the dim out of dynamic_shapes."
 _ONE = "Name the dims to drop, such as squeeze(2); or exclude size 1 in dynamic_shapes, with a Dim whose min is 2."
 _COMPUTED = "Squeeze only dims that always have size 1, such as squeeze(2); or exclude these sizes in dynamic_shapes."
 _PARTS = "Rewrite the line so that the number of parts does not depend on the size, or always use this size."
 _NUMBER = "Pass a number that does not depend on the size; or exclude the other sizes in dynamic_shapes, with bounds or a multiple."
+_STATE = "State it in dynamic_shapes."
 _REWRITE = "Rewrite the line so that it is right for all sizes, for example with torch.where instead of the branch."
 
 MORE_THAN_ONE = ">= 2"
@@ -91,14 +96,41 @@ def branches(
     for taken in by_place.values():
         dims = guards.symbols.places([guard.relation for _, guard in taken], known)
         constraint = " and ".join(dict.fromkeys(relation for relation, _ in taken))
-        rule = ConstraintViolated(dim=", ".join(dict.fromkeys(known[dim] for dim in dims)), constraint=constraint)
+        interval, stated = _stated(request, guards, [guard for _, guard in taken])
         at = evidence_about(request, taken[0][1])
         # NOTE: the export goes on, so nothing tries the edits.
         edits = control_flow.for_int_of_size(at.location) if at.location is not None else []
         guesses = [dataclasses.replace(each, confidence=Confidence.GUESS) for each in edits]
         advice = _NUMBER if all(guard.makes_number and not is_branch(guard) for _, guard in taken) else _REWRITE
-        found.append(Finding(rule, at, fixes=(*guesses, Fix(advice, Confidence.CHANGES_BEHAVIOUR)), blocking=False))
+        rewrite = Fix(advice, Confidence.CHANGES_BEHAVIOUR)
+        if stated and all(syntax.refuses(guard.stack[-1]) for _, guard in taken):
+            # NOTE: eager mode refuses the other sizes as well.
+            constraint, rewrite, stated = interval, dataclasses.replace(stated[0], confidence=Confidence.SAFE), []
+        rule = ConstraintViolated(dim=", ".join(dict.fromkeys(known[dim] for dim in dims)), constraint=constraint)
+        found.append(Finding(rule, at, fixes=(*guesses, rewrite, *stated), blocking=False))
     return found
+
+
+def _stated(request: Request, guards: Guards, taken: Sequence[Guard]) -> tuple[str, list[Fix]]:
+    """The sizes of a named dim for which all these decisions are right, as a relation of its name, and the fix that states them."""
+    symbols = {symbol for guard in taken for symbol in guard.relation.free_symbols}
+    dims = [dim for dim in request.shapes.dynamic if guards.symbols.of(dim) in symbols]
+    names = {dim.name for dim in dims if dim.kind in (Kind.NAMED, Kind.DIM)}
+    if len(symbols) != 1 or len(names) != 1 or not all(dim.name in names and dim.name.isidentifier() for dim in dims):
+        return "", []
+    name, example, (symbol,) = dims[0].name, dims[0].size, symbols
+    least, most = max(1, *(dim.least for dim in dims)), min(dim.most for dim in dims)
+    intervals = [size_limits.interval_of(guard.relation, symbol, example, least, most) for guard in taken]
+    known = [each for each in intervals if each is not None]
+    first, last = max((each for each, _ in known), default=0), min((each for _, each in known), default=0)
+    if len(known) < len(intervals) or first >= last:
+        return "", []
+    bounds = {"min": first} if first > least or any(dim.least > 1 for dim in dims) else {}
+    bounds |= {"max": last} if last < sys.maxsize else {}
+    texts = [*([f"{name} >= {first}"] if first > least else []), *([f"{name} <= {last}"] if last < most else [])]
+    same = [each for dim in dims for each in request.shapes.same_name(dim)]
+    structure = request.shapes.by_parameter(dict.fromkeys(same, Dim(name, **bounds)))
+    return " and ".join(texts), [shapes_argument.fix(request, _STATE, Confidence.CHANGES_BEHAVIOUR, structure)]
 
 
 def _belong_together(relation: sympy.Basic, sizes: Mapping[sympy.Basic, int]) -> bool:

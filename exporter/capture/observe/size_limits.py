@@ -66,6 +66,21 @@ def limit_of(relation: sympy.Basic, symbol: sympy.Symbol, example: int, least: i
     return None if any(size % factor == 0 for size in failing) else Limit(factor=factor)
 
 
+def interval_of(relation: sympy.Basic, symbol: sympy.Symbol, example: int, least: int, most: int) -> tuple[int, int] | None:
+    """The sizes around `example`, from `least` to `most`, for which `relation` holds; None if it holds for others as well, or for one only.
+
+    The function tries sizes.
+    """
+    tried = {size: holds(relation, {symbol: size}) for size in {*_worth_trying(relation, example), least} if least <= size <= most}
+    failing = [size for size, outcome in tried.items() if outcome is False]
+    below = max((size for size in failing if size < example), default=None)
+    above = min((size for size in failing if size > example), default=None)
+    first = least if below is None else _last(relation, symbol, example, below)
+    last = most if above is None else _last(relation, symbol, example, above)
+    apart = any(outcome is not False for size, outcome in tried.items() if not first <= size <= last)
+    return None if apart or first >= last or tried.get(example) is not True else (first, last)
+
+
 def _last(relation: sympy.Basic, symbol: sympy.Symbol, right: int, wrong: int) -> int:
     """The last size from `right` on, in the direction of `wrong`, for which `relation` holds. It does not hold for `wrong`."""
     while abs(wrong - right) > 1:
