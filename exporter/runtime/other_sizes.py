@@ -118,7 +118,7 @@ def _by_name(program: torch.export.ExportedProgram, example: _Sizes, dim_names: 
 
 def _larger(dims: Sequence[_Dim]) -> Iterator[Sequence[int]]:
     # NOTE: dims get sizes that differ from each other, so that one is not taken for another; then equal steps, which keep differences.
-    for step, more in itertools.chain(((1, number) for number in range(1, 3)), ((0, number) for number in (1, *(dim.size for dim in dims)))):
+    for step, more in ((1, 1), (1, 2), (0, 1), *((0, dim.size) for dim in dims)):
         tried = [dim.size + more + step * index for index, dim in enumerate(dims)]
         if all(dim.most >= size for dim, size in zip(dims, tried, strict=True)):
             yield tried

@@ -25,8 +25,8 @@ shape_env.leave_out(__file__)
 def left_out() -> Iterator[None]:
     """While it is open, torch does not look at data that the exported model does not depend on.
 
-    Distributions do not validate their arguments, `copy.deepcopy` of a tensor without data is a `clone`, and transformers do not ask whether
-    a mask is causal.
+    Distributions do not validate their arguments, `copy.deepcopy` of a tensor without data is a `clone`, and transformers do not ask
+    whether a mask is causal.
     """
     transformers = [(Slot(torch.nn.modules.transformer, _IS_CAUSAL.name), _is_said_to_be_causal)] if _IS_CAUSAL.is_present else []
     with all_wrapped(

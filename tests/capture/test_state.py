@@ -147,6 +147,25 @@ def test_a_cache_and_constants_are_no_state(load: Load, body: str) -> None:
     assert module.CACHE is None
 
 
+MEMOS = {
+    "by number": ("if 3 not in self._memo:\n    self._memo[3] = torch.arange(3.0)\nreturn x + self._memo[3]", 0),
+    "by size": ("key = x.ndim, 'rows'\nif key not in self._memo:\n    self._memo[key] = (0, 1)\nreturn x.permute(self._memo[key])", 0),
+    "of layers": ("self._memo.setdefault('first', torch.ones(3))\nreturn x + self._memo['first']", 0),
+    "every time": ("self._memo['last'] = x\nreturn x + 1", 1),
+    "counted": ("self._memo['calls'] = self._memo.get('calls', 0) + 1\nreturn x + 1", 1),
+    "offered to others": ("if 3 not in self.memo:\n    self.memo[3] = x * 2\nreturn x + 1", 1),
+}
+
+
+@pytest.mark.parametrize(("body", "count"), MEMOS.values(), ids=MEMOS)
+def test_a_dict_that_only_the_first_call_fills_is_no_state(load: Load, body: str, count: int) -> None:
+    source = program("", body).replace("self._total, ", "self._memo, self.memo = {}, {}\n            self._total, ")
+    model = load(source).make()()
+    exported = onnxplain.export(torch.nn.Sequential(model), (torch.ones(4, 3),))
+    assert [each.rule.id for each in exported.diagnostics.findings] == ["OXP1018"] * count
+    assert (model._memo, model.memo) == ({}, {})
+
+
 def test_what_the_model_does_not_reach_stays_as_other_code_leaves_it(load: Load) -> None:
     # As another thread of the program might, `forward` calls a function that the exporter cannot know from its names.
     module = load(program("", "globals()['tr' + 'ain']()\nreturn x + 1"))

@@ -6,12 +6,13 @@ import collections
 import enum
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 
 from onnxplain.diagnostics import Location
+from onnxplain.process import BudgetSpent, Stopped
 from onnxplain.source import locations
 from onnxplain.torch_internals import pytree
 from onnxplain.torch_internals.code_objects import code_of, stored_attributes
@@ -83,11 +84,18 @@ class Attributes:
         if not changed:
             return
 
+        filled: dict[str, dict[Any, Any]] = {}
+
         def states() -> Mapping[str, object]:
             now = self._state()
+            for name, value in self._private_dicts(changed).items():
+                # NOTE: torch.export empties them again at the end.
+                if len(value) >= len(filled.get(name, ())):
+                    filled[name] = value.copy()
             return {name: now.get(name) for name in changed}
 
         seen = line_watch.changes(again, states)
+        by_key = self._filled_once(filled, again, states)
         self.put_back()
         times = collections.Counter(name for name, _ in seen)
         outside = {f"{each.holder}.{name}" for each, _ in self._outside for name in each.values()}
@@ -95,10 +103,33 @@ class Attributes:
         caches = {
             name
             for name, count in times.items()
-            if count == 1 and (name not in self._before or name in self._empty) and (name in outside or name.rpartition(".")[2][0] == "_")
+            if count == 1 and (name not in self._before or name in self._empty) and (name in outside or _is_private(name))
         }
+        caches |= by_key
         # NOTE: a line that many layers run is reported once.
         yield from dict.fromkeys((name.rpartition(".")[2], place) for name, place in seen if name not in caches)
+
+    def _private_dicts(self, names: Collection[str]) -> dict[str, dict[Any, Any]]:
+        return {name: value for name, value in self._named() if name in names and type(value) is dict and _is_private(name)}
+
+    def _filled_once(
+        self, filled: Mapping[str, dict[Any, Any]], again: Callable[[], object], states: Callable[[], Mapping[str, object]]
+    ) -> set[str]:
+        """The dicts that a further run leaves alone if they hold what they held at the end of the last one: caches by key."""
+        ran = False
+
+        def further() -> None:
+            nonlocal ran
+            ran = True
+            try:
+                again()
+            except (BudgetSpent, Stopped):
+                ran = False
+
+        for name, value in self._private_dicts(filled).items():
+            value.update(filled[name])
+        repeated = {name for name, _ in line_watch.changes(further, states)} if filled else set()
+        return filled.keys() - repeated if ran else set()
 
     def undo(self) -> None:
         """Restores all attributes. `changes` still tells what had changed."""
@@ -141,6 +172,10 @@ class Attributes:
         for value, content in self._contents.values():
             if [*map(id, _items(value))] != [*map(id, _items(content))]:
                 _restore(value, content)
+
+
+def _is_private(name: str) -> bool:
+    return name.rpartition(".")[2][0] == "_"
 
 
 def _users_classes(known: Mapping[type, bool]) -> list[type]:
