@@ -160,8 +160,8 @@ class MutationDropped(Rule, id="OXP2003", level=Level.WARNING, history=[Added("0
     """The model updates an input or a buffer in place; the exported model does not.
 
     What happened:
-        `forward` writes into a tensor that outlives the call: an input or a buffer. The exported model computes with the new data
-        but does not change the tensor.
+        `forward` writes into a tensor that outlives the call: an input, a buffer, or a tensor that is an attribute of a module. The
+        exported model computes with the new data but does not change the tensor.
 
     Why it matters:
         A buffer has the same data at the start of every run: counters, caches and running statistics never change. A caller who

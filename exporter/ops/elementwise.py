@@ -254,7 +254,7 @@ def rsub(self: Any, other: Any, alpha: float = 1) -> Any:
     return sub(other, self, alpha)
 
 
-@translates("aten::mul.Tensor", "aten::mul.Scalar")
+@translates("aten::mul.Tensor", "aten::mul.Scalar", "aten::multiply.Tensor")
 def mul(self: Any, other: Any) -> Any:
     """aten::mul.Tensor(Tensor self, Tensor other) -> Tensor; for BOOL, and."""
     return op.And(self, other) if _dtype(self, other) is _BOOL else op.Mul(self, other)

@@ -114,7 +114,8 @@ def _copy(context: DiagnosticContext, program: torch.export.ExportedProgram) -> 
 
 def _lasting(program: torch.export.ExportedProgram, graph: torch.fx.Graph) -> dict[torch.fx.Node, tuple[str, str]]:
     """The inputs of `graph` that the model may write: the kind and the name of each."""
-    kinds = {torch.export.graph_signature.InputKind.BUFFER: "buffer", torch.export.graph_signature.InputKind.USER_INPUT: "input"}
+    inputs = torch.export.graph_signature.InputKind
+    kinds = {inputs.BUFFER: "buffer", inputs.USER_INPUT: "input", inputs.CONSTANT_TENSOR: "attribute"}
     nodes = {node.name: node for node in graph.nodes if node.op == "placeholder"}
     return {
         nodes[spec.arg.name]: (kinds[spec.kind], spec.target or spec.arg.name)

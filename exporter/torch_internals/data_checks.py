@@ -16,6 +16,7 @@ from torch import Tensor
 
 from . import shape_env
 from .patching import Slot, all_wrapped, wrapped
+from .resizing import CHECK
 from .symbols import Symbol
 
 # NOTE: read in torch 2.11, 2.13 and 2.15, native_functions.yaml.
@@ -25,6 +26,12 @@ _ASSERT = Symbol(
     otherwise=lambda *_: None,
 )
 
+# NOTE: seen in torch 2.13, nn/modules/transformer.py.
+_IS_CAUSAL = Symbol(
+    "torch.nn.modules.transformer:_detect_is_causal_mask",
+    without="torch.nn.TransformerEncoder and TransformerDecoder cannot be captured with a mask, unless the call says whether it is causal",
+    names=("mask", "is_causal", "size"),
+)
 _ASSERT_OF = Symbol("torch:_assert", without="a model that calls torch._assert on a tensor cannot be captured")
 
 shape_env.leave_out(__file__)
@@ -34,6 +41,7 @@ _in_loss = ContextVar("_in_loss", default=False)
 def left_out() -> contextlib.AbstractContextManager[None]:
     """While it is open, these functions do not look at data. A check whose failure would be an error becomes an operator."""
     checks = [(Slot(torch, _ASSERT_OF.name), _assert)] if _ASSERT_OF.is_present else []
+    checks += [(Slot(torch.nn.modules.transformer, _IS_CAUSAL.name), _is_said_to_be_causal)] if _IS_CAUSAL.is_present else []
     return all_wrapped(
         (
             *checks,
@@ -44,6 +52,9 @@ def left_out() -> contextlib.AbstractContextManager[None]:
             (Slot(torch, "combinations"), _combinations),
             (Slot(F, "gaussian_nll_loss"), _gaussian_nll_loss),
             (Slot(torch.linalg, "lstsq"), _lstsq),
+            (Slot(Tensor, "view"), _reshaped),
+            (Slot(Tensor, "reshape"), _reshaped),
+            (Slot(torch, "reshape"), _reshaped),
         )
     )
 
@@ -54,6 +65,26 @@ def _assert(original: Callable[..., Any], condition: Any, message: str) -> None:
         _ASSERT.value(condition, message)
     else:
         original(condition, message)
+
+
+def _is_said_to_be_causal(original: Any, mask: Any, is_causal: bool | None = None, size: int | None = None) -> bool:
+    """Whether attention may be causal instead of adding its mask. To add the mask is right for all masks, and only takes longer."""
+    del original, mask, size
+    return bool(is_causal)
+
+
+def _reshaped(original: Callable[..., Any], tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+    """Tensor.view and reshape. For a size of -1, they refuse other sizes whose product is 0, and so ask for sizes that data decide."""
+    given = args[0] if len(args) == 1 and isinstance(args[0], list | tuple) else args
+    has_rest = any(type(each) is int and each == -1 for each in given)
+    if kwargs or not has_rest or not any(isinstance(each, torch.SymInt | Tensor) for each in given):
+        return original(tensor, *args, **kwargs)
+    sizes = [each.item() if isinstance(each, Tensor) else each for each in given]
+    known = functools.reduce(operator.mul, (each for each in sizes if type(each) is not int or each != -1), 1)
+    if isinstance(known, torch.SymInt) and not known.node.has_hint():
+        # NOTE: seen in torch 2.13, ATen/InferSize.h.
+        CHECK.value(known > 0)
+    return original(tensor, sizes)
 
 
 def _cov(original: Callable[..., Any], input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:

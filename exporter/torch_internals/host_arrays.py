@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from . import shape_env
+from . import shape_env, tensor_lists
 from .fake_tensors import real_of, sizes_like
 from .patching import Slot, all_wrapped
 from .python_values import is_a
@@ -46,7 +46,7 @@ def from_example(noted: Callable[[], object]) -> Iterator[None]:
             return original(real.detach(), *args, **kwargs)
 
     def of_array(original: Callable[..., torch.Tensor], array: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
-        made = original(array, *args, **kwargs)
+        made = original(array, *args, **kwargs) if args else tensor_lists.made(original, array, **kwargs)
         sizes = sizes_like(made, given) if given and is_a(array, np.ndarray) else made.shape
         symbolic = next((size for size in sizes if isinstance(size, torch.SymInt)), None)
         if symbolic is None:

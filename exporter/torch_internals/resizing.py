@@ -17,7 +17,7 @@ _SCALE = Symbol(
 )
 _WITHOUT = "resizing with antialiasing takes no sizes from data"
 _COMMON = Symbol("torch._meta_registrations:upsample_common_check", without=_WITHOUT)
-_CHECK = Symbol("torch:_check", without=_WITHOUT, otherwise=lambda _: None)
+CHECK = Symbol("torch:_check", without=f"{_WITHOUT}, and reshapes take none beside -1", otherwise=lambda _: None)
 
 
 def to_any_size() -> contextlib.AbstractContextManager[None]:
@@ -44,7 +44,7 @@ def _shape(original: Callable[..., Any], input_size: Sequence[Any], output_size:
     for size in output_size:
         # NOTE: one by one, since `and` would ask for a truth.
         if isinstance(size, torch.SymInt):
-            _CHECK.value(size > 0)
+            CHECK.value(size > 0)
     # NOTE: 1 stands for a size that is not known.
     original(input_size, [1 if isinstance(size, torch.SymInt) else size for size in output_size], num_spatial_dims)
     return (*input_size[:2], *output_size)

@@ -16,11 +16,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from . import patching, shape_env
+from . import patching, shape_env, tensor_lists
 from .patching import Slot, all_wrapped
 from .symbolic_expressions import expression_of
 
-for _file in (__file__, patching.__file__):
+for _file in (__file__, patching.__file__, tensor_lists.__file__):
     shape_env.leave_out(_file)
 
 _IF_NECESSARY = "use_mm_for_euclid_dist_if_necessary"
@@ -34,6 +34,8 @@ def taken() -> contextlib.AbstractContextManager[None]:
 # NOTE: read in torch 2.11, 2.13 and 2.15: the parameters of these public functions, and `has_hint` (fx/experimental/sym_node.py).
 def _replacements() -> Iterator[tuple[Slot, Callable[..., Any]]]:
     yield Slot(torch, "as_tensor"), _as_tensor
+    yield Slot(torch, "tensor"), tensor_lists.made
+    yield Slot(Tensor, "new_tensor"), _new_tensor
     yield Slot(torch, "linspace"), _linspace
     yield Slot(torch, "logspace"), _logspace
     yield Slot(F, "one_hot"), _one_hot
@@ -60,6 +62,12 @@ def _is_size(value: object) -> bool:
     return isinstance(value, torch.SymInt)
 
 
+def _number(value: Any) -> Any:
+    """`value`; the number that a tensor of one integer holds, of which torch takes no number here."""
+    is_number = isinstance(value, Tensor) and value.ndim == 0 and not value.is_floating_point()
+    return value.item() if is_number else value
+
+
 def _is_same(size: object, other: object) -> bool:
     """Whether two sizes are the same expression."""
     return isinstance(size, torch.SymInt) and isinstance(other, torch.SymInt) and bool(expression_of(size) == expression_of(other))
@@ -71,27 +79,24 @@ def _without_generator(original: Callable[..., Any], *args: Any, generator: obje
 
 
 def _as_tensor(original: Callable[..., Any], data: Any, *args: Any, **kwargs: Any) -> Any:
+    options = {**dict(zip(("dtype", "device"), args, strict=False)), **kwargs}
+    if tensor_lists.holds_tensors(data):
+        return tensor_lists.made(original, data, **options)
     # NOTE: numbers from data have no example. With them, a packed sequence would fail later, and elsewhere.
-    sizes = [each for each in _numbers(data) if isinstance(each, torch.SymInt)]
+    sizes = [each for each in tensor_lists.leaves(data) if isinstance(each, torch.SymInt)]
     if not sizes or not all(each.node.has_hint() for each in sizes):
         return original(data, *args, **kwargs)
-    given = list(data) if isinstance(data, list | tuple) else data
-    return torch.tensor(given, **{**dict(zip(("dtype", "device"), args, strict=False)), **kwargs})
+    return torch.tensor(list(data) if isinstance(data, list | tuple) else data, **options)
 
 
-def _numbers(data: Any) -> Iterator[Any]:
-    """What nested lists and tuples, such as the heights and widths of several images, hold."""
-    if isinstance(data, list | tuple):
-        for each in data:
-            yield from _numbers(each)
-    else:
-        yield data
+def _new_tensor(original: Callable[..., Any], self: Tensor, data: Any, **options: Any) -> Any:
+    return tensor_lists.made(functools.partial(original, self), data, **{"dtype": self.dtype, "device": self.device, **options})
 
 
 def _linspace(original: Callable[..., Any], start: Any, end: Any, *args: Any, **kwargs: Any) -> Any:
     """`steps` numbers from `start` to `end`. The second half counts down from the end, as PyTorch's kernels do."""
     given = {**dict(zip(("steps",), args, strict=False)), **kwargs}
-    steps, dtype = given.pop("steps", None), given.get("dtype") or torch.get_default_dtype()
+    steps, dtype = _number(given.pop("steps", None)), given.get("dtype") or torch.get_default_dtype()
     if not _is_size(steps) or "out" in given or not dtype.is_floating_point:
         return original(start, end, *args, **kwargs)
     index = torch.arange(steps, **{**given, "dtype": dtype})
@@ -102,6 +107,7 @@ def _linspace(original: Callable[..., Any], start: Any, end: Any, *args: Any, **
 
 def _logspace(original: Callable[..., Any], start: Any, end: Any, *args: Any, **kwargs: Any) -> Any:
     given = {**dict(zip(("steps", "base"), args, strict=False)), **kwargs}
+    given["steps"] = _number(given.get("steps"))
     if not _is_size(given.get("steps")) or "out" in given or not (given.get("dtype") or torch.get_default_dtype()).is_floating_point:
         return original(start, end, *args, **kwargs)
     base = given.pop("base", 10.0)
@@ -109,6 +115,7 @@ def _logspace(original: Callable[..., Any], start: Any, end: Any, *args: Any, **
 
 
 def _one_hot(original: Callable[..., Any], tensor: Tensor, num_classes: int = -1) -> Any:
+    num_classes = _number(num_classes)
     if not _is_size(num_classes):
         return original(tensor, num_classes)
     return (tensor.unsqueeze(-1) == torch.arange(num_classes, device=tensor.device)).to(torch.int64)

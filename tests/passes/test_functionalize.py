@@ -448,8 +448,23 @@ def test_an_operator_with_a_view_and_a_new_tensor() -> None:
         torch.testing.assert_close(got, want)
 
 
+class Cache(torch.nn.Module):
+    """Keeps a tensor that is no buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept = torch.zeros(5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        kept = self.kept.to(x)
+        kept[1:4].add_(1)
+        return x + self.kept[:3]
+
+
 @pytest.mark.parametrize(
-    ("model", "kind"), [(Counter(), "buffer"), (ThroughViews(), "buffer"), (Writer(), "input")], ids=["buffer", "views", "input"]
+    ("model", "kind"),
+    [(Counter(), "buffer"), (ThroughViews(), "buffer"), (Writer(), "input"), (Cache(), "attribute")],
+    ids=["buffer", "views", "input", "attribute"],
 )
 def test_dropped_mutation_is_said_at_its_line(model: torch.nn.Module, kind: str) -> None:
     x = torch.ones(3)

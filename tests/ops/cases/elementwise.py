@@ -28,6 +28,7 @@ CASES: dict[str, Case] = {
         X,
     ),
     "other-names": dynamic(lambda a, b: [result for each in OTHER_NAMES for result in (each(a, b + 20), each(b + 20, a))], MIXED),
+    "number-multiplied": dynamic(lambda x: (torch.multiply(2, x), torch.multiply(x.shape[0], x), torch.multiply(0.5, x > 0)), X),
     "unary": dynamic(
         lambda x: [
             *(x.abs(), x.ceil(), x.cos(), x.exp(), x.floor(), (-x), x.reciprocal(), x.sigmoid(), x.sign(), x.sin(), x.tanh()),

@@ -1,4 +1,4 @@
-"""Python code of torch that looks at data on which the exported model does not depend: captured without the look."""
+"""Transformers of torch ask by data whether a mask is causal: captured without the question."""
 
 from __future__ import annotations
 
