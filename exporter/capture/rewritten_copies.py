@@ -10,12 +10,13 @@ from typing import Any
 
 import torch
 
-from onnxplain.diagnostics import DiagnosticContext, Edit, Fix
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Edit, Fix
 from onnxplain.process import Budget
 from onnxplain.request import Kind, Request
 from onnxplain.rules import ControlFlowRewritten, DataDependentBranch, DataDependentValue, SpecializedDynamicDim
 from onnxplain.source import locations, syntax
-from onnxplain.torch_internals import pytree
+from onnxplain.torch_internals import modules, pytree
+from onnxplain.torch_internals.python_values import is_a
 
 from .audit import Finished
 from .eager import EagerRuns, same_results
@@ -28,6 +29,9 @@ _ROUNDS = 6
 _COMPARISONS = 8
 """How many runs may compare the copies with the model, beside those that try fixes."""
 _REWRITTEN = "The exported model was captured with this code. Write it so to see what is exported."
+
+
+_NO_GRADIENT = "Where PyTorch records gradients, as in training, it does not run this torch.while_loop."
 
 
 class RewrittenCopies:
@@ -80,7 +84,9 @@ class RewrittenCopies:
                 counts = collections.Counter(_operator(fix) for _, fix in rewritten)
                 told = ", ".join(f"{count} as {operator}" for operator, count in counts.items())
                 self._context.event(f"Loops and branches that were rewritten: {told}.")
-                return finished, [_note(finding, fix) for finding, fix in rewritten]
+                model = self._first.request.model
+                trains = is_a(model, torch.nn.Module) and any(each.requires_grad for _, each in modules.named_tensors(model))
+                return finished, [_note(finding, fix, trains=trains) for finding, fix in rewritten]
             self._trials = Trials(self._context, self._first.request, self._first.runs, before=edits)
             left = list(map(self._trials.tested, search.findings))
             known += left
@@ -175,9 +181,13 @@ def _operator(fix: Fix) -> str:
     return next((name for name in ("while_loop", "scan", "cond") if f".{name}(" in code), "tensors")
 
 
-def _note(finding: Finding, fix: Fix) -> Finding:
+def _note(finding: Finding, fix: Fix, *, trains: bool) -> Finding:
     rule = ControlFlowRewritten(operator=_operator(fix))
-    return Finding(rule, finding.at, fixes=(dataclasses.replace(fix, description=_REWRITTEN),))
+    # NOTE: the variables of these loops include a number, of which torch takes no gradient (seen in 2.13).
+    is_lossy = trains and rule.operator == "while_loop"
+    confidence = Confidence.CHANGES_BEHAVIOUR if is_lossy else fix.confidence
+    shown = dataclasses.replace(fix, description=_REWRITTEN, confidence=confidence)
+    return Finding(rule, finding.at, notes=(_NO_GRADIENT,) if is_lossy else (), fixes=(shown,))
 
 
 def _negated(request: Request) -> Request:

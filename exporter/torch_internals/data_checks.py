@@ -40,7 +40,7 @@ _in_loss = ContextVar("_in_loss", default=False)
 
 def left_out() -> contextlib.AbstractContextManager[None]:
     """While it is open, these functions do not look at data. A check whose failure would be an error becomes an operator."""
-    checks = [(Slot(torch, _ASSERT_OF.name), _assert)] if _ASSERT_OF.is_present else []
+    checks: list[tuple[Slot, Callable[..., Any]]] = [(Slot(torch, _ASSERT_OF.name), _assert)] if _ASSERT_OF.is_present else []
     checks += [(Slot(torch.nn.modules.transformer, _IS_CAUSAL.name), _is_said_to_be_causal)] if _IS_CAUSAL.is_present else []
     return all_wrapped(
         (

@@ -467,6 +467,18 @@ def test_a_tensor_that_changes_after_a_branch_has_no_other_name(load: Load, chan
         torch.testing.assert_close(exported(model)(x)[0], model(x))
 
 
+@pytest.mark.parametrize("trains", [True, False])
+def test_the_code_of_a_loop_without_gradients_is_no_safe_edit(trains: bool, load: Load) -> None:
+    body = (
+        "y = self.linear(x)\n            for i in range(1, x.shape[0]):\n                y[i] = torch.sin(y[i - 1])\n            return y"
+    )
+    model = load(NET.format(body)).Net().requires_grad_(trains)
+    (note,) = exported(model).diagnostics.findings
+    assert note.rule.operator == "while_loop"
+    (fix,) = note.fixes
+    assert (fix.confidence is Confidence.SAFE) == (not trains)
+
+
 def test_only_if_wanted_and_if_the_model_may_be_run(load: Load) -> None:
     model = load(NET.format(SUM)).Net()
     for options in ({"control_flow": "report"}, {"control_flow": "libraries"}, {"try_fixes": False}):
