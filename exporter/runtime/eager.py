@@ -93,15 +93,12 @@ def _can_be_compared(buffer: torch.Tensor) -> bool:
 
 @contextlib.contextmanager
 def _restored(model: Any) -> Iterator[None]:
-    """Puts back what a run writes to buffers."""
+    """Puts back what a run writes to buffers, and to other tensors that are attributes of modules."""
     owners = [module for _, module in named_modules(model)] if isinstance(model, torch.nn.Module) else []
     before = [(buffers(owner), dict(buffers(owner))) for owner in owners]
-    copies = [
-        (each, each.detach().clone())
-        for _, registered in before
-        for each in registered.values()
-        if each is not None and _can_be_compared(each)
-    ]
+    others = [value for owner in owners for value in vars(owner).values() if type(value) is torch.Tensor]
+    kept = [*others, *(each for _, registered in before for each in registered.values() if each is not None)]
+    copies = [(each, each.detach().clone()) for each in kept if _can_be_compared(each)]
     try:
         yield
     finally:

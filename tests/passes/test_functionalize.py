@@ -478,6 +478,26 @@ def test_dropped_mutation_is_said_at_its_line(model: torch.nn.Module, kind: str)
     torch.testing.assert_close(program(x)[0], type(model)()(x.clone()))
 
 
+@pytest.mark.parametrize("verify", [False, True])
+@pytest.mark.parametrize("write", [lambda kept, x: kept.add_(1), lambda kept, x: kept[1:3].copy_(x[:2])], ids=["all", "part"])
+def test_an_attribute_that_is_written_keeps_its_data(write: Callable[..., Any], verify: bool) -> None:
+    class Written(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.kept = torch.zeros(4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            write(self.kept, x)
+            return self.kept * x
+
+    model, x = Written(), torch.ones(4)
+    program = onnxplain.export(model, (x,), verify=verify)
+    assert [finding.rule.id for finding in program.diagnostics.findings] == ["OXP2003"]
+    assert model.kept.tolist() == [0, 0, 0, 0]
+    for _ in range(2):
+        torch.testing.assert_close(program(x)[0], Written()(x))
+
+
 WHOLE_VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "all": lambda y: y[:],
     "from-the-first": lambda y: y[0:],

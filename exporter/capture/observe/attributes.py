@@ -60,6 +60,9 @@ class Attributes:
             if classes[cls]:
                 self._modules.append((path, module))
         self._values = [dict(vars(module)) for _, module in self._modules]
+        # NOTE: a capture writes to tensors that are no buffers (seen in torch 2.13).
+        tensors = {id(value): value for values in self._values for value in values.values() if type(value) is torch.Tensor}
+        self._data = [(each, each.detach().clone()) for each in tensors.values() if _has_data(each)]
         self._globals = {name: value for namespace in namespaces.values() for name, value in _containers(namespace)}
         self._outside = [(each, dict(each.values())) for each in outer_variables.reached_from(_users_classes(classes))]
         held = [*(values for _, values in self._outside), *map(_own, self._values)]
@@ -163,6 +166,10 @@ class Attributes:
                 variables.drop(name)
             for name in [name for name, value in before.items() if name not in outer or outer[name] is not value]:
                 variables.put(name, before[name])
+        with torch.no_grad():
+            for tensor, data in self._data:
+                if not torch.equal(tensor, data):
+                    tensor.copy_(data)
         for value, content in self._cached.values():
             known = {*map(id, _items(content))}
             # NOTE: what a helper caches during a capture, such as a table of positions, has no data. Its other changes stay: for example,
@@ -172,6 +179,10 @@ class Attributes:
         for value, content in self._contents.values():
             if [*map(id, _items(value))] != [*map(id, _items(content))]:
                 _restore(value, content)
+
+
+def _has_data(tensor: torch.Tensor) -> bool:
+    return not tensor.is_meta and tensor.layout is torch.strided and not tensor.is_quantized
 
 
 def _is_private(name: str) -> bool:
