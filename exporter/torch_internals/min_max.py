@@ -1,4 +1,4 @@
-"""Python's `max` and `min` of three or more sizes: torch.export keeps two of them symbolic, and compares more of them as numbers."""
+"""Python's `max` and `min` of sizes: torch.export keeps two of them symbolic, and compares more of them, or fractions, as numbers."""
 
 from __future__ import annotations
 
@@ -16,24 +16,23 @@ from .symbols import Symbol
 # NOTE: read in torch 2.11, 2.13 and 2.15: while torch.export captures without TorchDynamo, this function replaces both.
 _MIN_MAX = Symbol(
     "torch._export.non_strict_utils:_tensor_min_max",
-    without="`max` and `min` of three or more sizes choose one of them during the capture",
+    without="`max` and `min` of three or more sizes, or of fractions of them, choose one of them during the capture",
     names=("real_callable", "tensor_callable"),
 )
 
 
 @contextmanager
 def of_several_sizes() -> Iterator[None]:
-    """While it is open, `max` and `min` of several integers stay symbolic if one of them is."""
+    """While it is open, `max` and `min` of several numbers stay symbolic if one of them is."""
     if not _MIN_MAX.is_present:
         yield
         return
 
     def min_max(original: Callable[..., Any], *args: Any, real_callable: Any, tensor_callable: Any, **kwargs: Any) -> Any:
-        call = functools.partial(original, real_callable=real_callable, tensor_callable=tensor_callable)
-        several = len(args) > 2 and not kwargs and any(isinstance(each, torch.SymInt) for each in args)
-        if several and all(isinstance(each, int | torch.SymInt) for each in args):
-            return functools.reduce(call, args)
-        return call(*args, **kwargs)
+        numbers = all(isinstance(each, int | float | torch.SymInt | torch.SymFloat) for each in args)
+        if kwargs or len(args) < 2 or not numbers or not any(isinstance(each, torch.SymInt | torch.SymFloat) for each in args):
+            return original(*args, real_callable=real_callable, tensor_callable=tensor_callable, **kwargs)
+        return functools.reduce(torch.sym_max if tensor_callable is torch.maximum else torch.sym_min, args)
 
     with wrapped(Slot(sys.modules["torch._export.non_strict_utils"], _MIN_MAX.name), min_max):
         yield

@@ -38,7 +38,17 @@ def told(program: onnxplain.ONNXProgram) -> list[str]:
     return [dict(zip(each.rule.arguments(), each.rule.argument_texts(), strict=True))["constraint"] for each in findings]
 
 
-@pytest.mark.parametrize("size", ["max(x.shape[1] - 1, min(x.shape[0], 3), 2)", "min(x.shape[0], 3, x.shape[1])", "max(*x.shape, 4)"])
+@pytest.mark.parametrize(
+    "size",
+    [
+        "max(x.shape[1] - 1, min(x.shape[0], 3), 2)",
+        "min(x.shape[0], 3, x.shape[1])",
+        "max(*x.shape, 4)",
+        "max(x.shape[1] / 4, 1.0)",
+        "min(4 / x.shape[0], 9 / float(x.shape[1]), 2.5)",
+        "int(8 * min(4 / min(*x.shape), 9 / max(*x.shape)))",
+    ],
+)
 def test_the_largest_of_several_sizes_is_computed(load: Load, size: str) -> None:
     model, program = exported(load, f"return x * {size} + y", [(4, 3), (4, 3)], True)
     assert told(program) == []
