@@ -301,12 +301,18 @@ def _replace(chain: Sequence[ir.Node], steps: Sequence[_Step], constants: Consta
     graph = last.graph
     assert isinstance(graph, ir.Graph)
     assert value is not None
+    assert value.shape is not None
+    sizes: list[int | ir.SymbolicDim | None] = list(value.shape)
     for index, (op_type, numbers) in enumerate(steps):
         is_last = index == len(steps) - 1
         name = result.name if is_last else f"{result.name}.layout{index}"
         inputs = [value] if op_type == "Transpose" else [value, constants.vector(numbers)]
         attributes = [ir.AttrInt64s("perm", numbers)] if op_type == "Transpose" else []
-        shape = result.shape if is_last else ir.Shape([None] * len(numbers))
+        if op_type == "Transpose":
+            sizes = [sizes[axis] for axis in numbers]
+        else:
+            sizes = [sizes[axis] if number == 0 else None if number == -1 else number for axis, number in enumerate(numbers)]
+        shape = result.shape if is_last else ir.Shape(sizes)
         output = ir.Value(name=name, type=result.type, shape=shape)
         node = ir.Node(
             "", op_type, inputs, attributes, outputs=[output], name=f"{op_type}_{name}", metadata_props=dict(last.metadata_props)
