@@ -51,6 +51,8 @@ _BECOMES_COMPLEX = frozenset(
 )
 """Operators that make a complex tensor from a real one. The real one is cast before, so that a translation for complex tensors never
 gets a real one."""
+_INDEXED = frozenset({"aten::index", "aten::_unsafe_index", "aten::index_put", "aten::_unsafe_index_put"})
+"""Operators with several indices, of which some may be INT32 and others INT64."""
 _WRAP = frozenset({"aten::div", "aten::divide", "aten::floor_divide"})
 """Operators that convert a Python number to the integer dtype of their result, and drop the bits that do not fit."""
 _INTEGERS = frozenset({torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64})
@@ -67,7 +69,11 @@ def promote_dtypes(context: DiagnosticContext, module: torch.fx.GraphModule, reg
     del context, registry
     for node in list(module.graph.nodes):
         target = node.target
-        if not isinstance(target, OpOverload) or not (_promotes(target) or _makes_complex(node)):
+        if not isinstance(target, OpOverload):
+            continue
+        if schema(target).name in _INDEXED:
+            _widen_indices(module.graph, node)
+        if not (_promotes(target) or _makes_complex(node)):
             continue
         dtype = _compute_dtype(node)
         if target is aten.stft.default:
@@ -126,6 +132,29 @@ def _value(argument: Any) -> Any:
     return argument.meta.get("val") if isinstance(argument, torch.fx.Node) else argument
 
 
+def _insert(
+    graph: torch.fx.Graph, node: torch.fx.Node, target: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], value: torch.Tensor
+) -> torch.fx.Node:
+    """A new node before `node`, with its origin."""
+    with graph.inserting_before(node):
+        made = graph.call_function(target, args, kwargs)
+    made.meta.update({key: entry for key, entry in node.meta.items() if key not in ("val", "tensor_meta")})
+    made.meta["val"] = value
+    return made
+
+
+def _widen_indices(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
+    def widened(index: Any) -> Any:
+        value = _value(index)
+        if not isinstance(value, torch.Tensor) or value.dtype is not torch.int32:
+            return index
+        return _insert(graph, node, TO_COPY, (index,), {"dtype": torch.int64}, value.to(torch.int64))
+
+    indices = node.args[1]
+    if isinstance(indices, list | tuple) and sum(each is not None for each in indices) > 1:
+        node.update_arg(1, [widened(each) for each in indices])
+
+
 def _cast_operands(graph: torch.fx.Graph, node: torch.fx.Node, dtype: torch.dtype) -> None:
     assert isinstance(node.target, OpOverload)
     wraps = schema(node.target).name in _WRAP and dtype in _INTEGERS
@@ -148,13 +177,7 @@ def _cast_operands(graph: torch.fx.Graph, node: torch.fx.Node, dtype: torch.dtyp
         imaginary = insert(aten.zeros_like.default, (argument,), {}, real)
         return insert(aten.complex.default, (argument, imaginary), {}, value.to(dtype))
 
-    def insert(target: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], value: torch.Tensor) -> torch.fx.Node:
-        with graph.inserting_before(node):
-            made = graph.call_function(target, args, kwargs)
-        made.meta.update({key: entry for key, entry in node.meta.items() if key not in ("val", "tensor_meta")})
-        made.meta["val"] = value
-        return made
-
+    insert = functools.partial(_insert, graph, node)
     operands = _operands(node.target)
     args = tuple(
         map_aggregate(argument, cast) if expected.name in operands else argument

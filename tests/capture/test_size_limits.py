@@ -6,7 +6,7 @@ import pytest
 import sympy
 from torch.utils._sympy.functions import Mod
 
-from onnxplain.capture.observe.size_limits import Limit, excludes, is_bound, limit_of
+from onnxplain.capture.observe.size_limits import Limit, excludes, is_bound, limit_of, may_fail
 
 SIZE, OTHER = sympy.symbols("size other", integer=True, positive=True)
 
@@ -104,3 +104,20 @@ def test_bound_of_a_relation(relation: sympy.Basic, most: int, expected: bool) -
 )
 def test_sizes_that_a_relation_excludes(relation: sympy.Basic, least: int, expected: bool) -> None:
     assert excludes(relation, least) is expected
+
+
+@pytest.mark.parametrize(
+    ("relation", "expected"),
+    [
+        (sympy.Min(1000, SIZE) <= SIZE, False),
+        (sympy.Min(7, SIZE) <= 7, False),
+        (SIZE <= 1000, True),
+        (sympy.Ne(SIZE, 2500), True),
+        (SIZE <= OTHER, True),
+        (SIZE * OTHER >= 0, False),
+        (SIZE < 2**31, True),
+    ],
+    ids=str,
+)
+def test_checks_that_never_fail(relation: sympy.Basic, expected: bool) -> None:
+    assert may_fail(relation) is expected

@@ -12,6 +12,7 @@ from onnxplain.diagnostics import Location
 from onnxplain.request import InputDim, Kind
 from onnxplain.torch_internals.operators import OpOverload
 
+from . import size_limits
 from .dim_symbols import DimSymbols, as_text
 from .frames import Site
 from .replays import Call, Sizes
@@ -242,6 +243,7 @@ class Guards:
                 and relation.free_symbols & own.keys()
                 and relation.free_symbols <= known.keys()
                 and relation.xreplace(derived) != sympy.true
+                and relation.xreplace(known) != sympy.true
             ):
                 seen.add(relation)
                 yield as_text(relation.xreplace(known)), guard
@@ -280,7 +282,7 @@ class Guards:
         for relation in self.symbols.asserted():
             # NOTE: beside an input's size, a number from data is an index or a part of a shape, unless it equals the size.
             equals = isinstance(relation, sympy.Eq) and any(side.is_Symbol and side not in sizes for side in relation.args)
-            if relation.free_symbols - sizes and (equals or not relation.free_symbols & sizes):
+            if size_limits.may_fail(relation) and relation.free_symbols - sizes and (equals or not relation.free_symbols & sizes):
                 yield from ((relation, guard.stack) for guard in self.made if guard.relation == relation and guard.stack)
 
 

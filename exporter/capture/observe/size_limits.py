@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Mapping
 
 import sympy
@@ -15,6 +16,8 @@ _OTHERS = range(1, 5)
 LARGEST = 2**20
 """The most elements along a dim of real data, as far as findings are concerned."""
 _FEW = 5
+_TRIED = (0, 1, 2, 3, 5, 8, 100, 2**31 + 7)
+_MOST_TRIED = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,6 +116,16 @@ def excludes(relation: sympy.Basic, least: int) -> bool:
         if least <= size <= LARGEST and (other >= least or len(symbols) == 1)
     )
     return any(holds(relation, sizes) is False for sizes in tried)
+
+
+def may_fail(relation: sympy.Basic) -> bool:
+    """Whether `relation` is false, or not known to be true, for some numbers: not so for `Min(1000, n) <= n`. The function tries numbers."""
+    symbols = sorted(relation.free_symbols, key=str)
+    if len(symbols) > _MOST_TRIED:
+        return True
+    numbers = sorted({*_TRIED, *(int(number) + more for number in relation.atoms(sympy.Integer) for more in (-1, 0, 1))} - {-1})
+    tried = (dict(zip(symbols, each, strict=True)) for each in itertools.product(numbers, repeat=len(symbols)))
+    return any(holds(relation, each) is not True for each in tried)
 
 
 def holds(relation: sympy.Basic, sizes: Mapping[sympy.Basic, int]) -> bool | None:
