@@ -21,6 +21,9 @@ from .operators import OpOverload, OpOverloadPacket, schema
 shape_env.leave_out(__file__)
 
 # NOTE: read in torch 2.11, 2.13 and 2.15: the operators of the graphs that torch.export records, and their arguments.
+# NOTE: torch 2.11 makes a plain number of a size that a tensor holds where code slices with it, and takes an unknown number as it is.
+_NUMBERS = (torch.SymBool, *((torch.SymInt, torch.SymFloat) if torch.__version__ >= (2, 13) else ()))
+"""The numbers that are made for Python."""
 _LARGEST = 64
 """The most elements of a tensor with sizes."""
 
@@ -45,7 +48,7 @@ def number(node: torch.fx.Node, known: Callable[[torch.fx.Node], torch.Tensor | 
         return None
     (element,) = found.reshape(-1).tolist() if found.size == 1 else (None,)
     # NOTE: what has no size in it is a matter of constants.
-    return element if isinstance(element, torch.SymInt | torch.SymFloat | torch.SymBool) else None
+    return element if isinstance(element, _NUMBERS) else None
 
 
 class _Numbers:

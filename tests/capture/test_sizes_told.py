@@ -86,6 +86,8 @@ CHECKED = {
 
 @pytest.mark.parametrize(("body", "constraint"), CHECKED.values(), ids=CHECKED)
 def test_a_limit_of_a_name_is_stated_in_dynamic_shapes(load: Load, body: str, constraint: str) -> None:
+    if "part" in body and Version(torch.__version__) < Version("2.12"):
+        pytest.skip("torch 2.11 does not relate the size of a part to that of the whole")
     for name in "T", Dim("T"):
         _, program = exported(load, body, [(3, 5), (1,)], ({0: "B", 1: name}, None))
         (finding,) = (each for each in program.diagnostics.findings if each.rule.id == "OXP1011")

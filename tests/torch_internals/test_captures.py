@@ -518,7 +518,8 @@ def test_what_code_asks() -> None:
     exported(ask, dynamic_shapes={"x": {0: Dim("batch")}})
     assert sizes[0]
     assert answer(3) == (False, False)
-    assert answer(func=torch.Tensor.__bool__) == (False, True)
+    assert answer(func=torch.Tensor.__bool__) == (True, True)
+    assert answer(func=torch.Tensor.__int__) == (True, False)
 
 
 def test_what_torchdynamo_says_of_itself() -> None:

@@ -119,7 +119,7 @@ def excludes(relation: sympy.Basic, least: int) -> bool:
 
 
 def may_fail(relation: sympy.Basic) -> bool:
-    """Whether `relation` is false, or not known to be true, for some numbers. `Min(1000, n) <= n` is always true. The function tries some."""
+    """Whether `relation` is false, or not known to be true, for some numbers: not so for `Min(9, n) <= n`. The function tries some."""
     symbols = sorted(relation.free_symbols, key=str)
     if len(symbols) > _MOST_TRIED:
         return True
