@@ -22,7 +22,7 @@ shape_env.leave_out(__file__)
 
 # NOTE: read in torch 2.11, 2.13 and 2.15: the operators of the graphs that torch.export records, and their arguments.
 # NOTE: torch 2.11 makes a plain number of a size that a tensor holds where code slices with it, and takes an unknown number as it is.
-_NUMBERS = (torch.SymBool, *((torch.SymInt, torch.SymFloat) if torch.__version__ >= (2, 13) else ()))
+_NUMBERS = (torch.SymBool, *((torch.SymInt, torch.SymFloat) if tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 13) else ()))
 """The numbers that are made for Python."""
 _LARGEST = 64
 """The most elements of a tensor with sizes."""

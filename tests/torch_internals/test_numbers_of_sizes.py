@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from packaging.version import Version
 from torch import nn
 from torch.nn import functional
 
@@ -51,8 +52,11 @@ def _written(sizes: torch.Tensor) -> torch.Tensor:
     return length
 
 
-@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
-def test_a_number_stays_dynamic(body: Callable[[torch.Tensor], torch.Tensor]) -> None:
+@pytest.mark.parametrize("name", BODIES)
+def test_a_number_stays_dynamic(name: str) -> None:
+    if name in ("quotient", "least") and Version(torch.__version__) < Version("2.13"):
+        pytest.skip("such a number is one from data with torch before 2.13")
+    body = BODIES[name]
     program = onnxplain.export(body, (torch.randn(3, 8),), dynamic_shapes=DIMS)
     assert not any(finding.fails for finding in program.diagnostics.findings)
     for sizes in ((3, 8), (2, 11), (5, 6)):
