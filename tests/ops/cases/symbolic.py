@@ -67,6 +67,9 @@ CASES: dict[str, Case] = {
         ),
         (randn(100),),
     ),
+    "local-scalar": dynamic(
+        lambda x: x * (x > 0).sum().item(), (randn(9),), replaced={aten.item.default: aten._local_scalar_dense.default}
+    ),
     "rounded": dynamic(rounded, (randn(2, 100),)),
     "compared": dynamic(compared, (randn(3), torch.tensor([0, 1, 1, 0, 1]))),
     "bits": dynamic(
