@@ -34,6 +34,9 @@ _SURVEY = 3.0
 _PART = 0.25
 """Which part of the seconds of the budget a survey may take in any case."""
 
+_ASKING = functools.partial(config.left_alone, config.SIZE_ONE)
+"""While it is open, torch asks the example about sizes that it cannot decide about."""
+
 
 class Search:
     """Tries one strategy after another, and keeps what stopped them.
@@ -205,6 +208,11 @@ class Search:
     def _tried(self, strategy: CaptureStrategy) -> tuple[Attempt, list[Finding]]:
         """One attempt with `strategy` and its findings; a second one if another example, or narrower dims that torch asks for, help."""
         made = self.attempt(strategy, self.request)
+        if made.program is not None and made.guards.contradict(self.request.shapes.dims):
+            # NOTE: it may be right for other sizes, but the model refuses the example, or catches that an operator does.
+            self._context.event("The capture does not hold for the example; another one asks the example.")
+            with _ASKING():
+                made = dataclasses.replace(self.attempt(strategy, self.request), setting=_ASKING)
         found = self.found(made)
         larger = larger_examples.without_ones(self.request, found)
         if larger is not None:
@@ -222,7 +230,7 @@ class Search:
         self._context.event("torch.export asks for narrower dynamic_shapes.")
         again = self.attempt(strategy, narrowed)
         left = self.found(again)
-        if again.program is None or any(finding.blocking for finding in left):
+        if again.program is None or any(finding.blocking for finding in left) or again.guards.contradict(narrowed.shapes.dims):
             return made, found
         # NOTE: the rule's level decides whether a promise that the model cannot keep fails the export.
         told = [dataclasses.replace(finding, blocking=False) for finding in known if not finding.negligible]
@@ -239,14 +247,13 @@ class Search:
         if not (undecided and divides and made.strategy.name == "non-strict" and self.runs.budget.has(self.seconds)):
             return None
         self._context.event("In another capture, the example tells which sizes are 1.")
-        setting = functools.partial(config.left_alone, config.SIZE_ONE)
         larger = larger_examples.doubled(self.request)
-        with setting():
+        with _ASKING():
             again = self.attempt(made.strategy, larger or self.request)
         left = self.found(again)
         if again.program is None or any(finding.blocking for finding in left):
             return None
-        return (dataclasses.replace(again, setting=setting), left) if larger is None or self._equals_eager(again.program) else None
+        return (dataclasses.replace(again, setting=_ASKING), left) if larger is None or self._equals_eager(again.program) else None
 
     def _equals_eager(self, program: torch.export.ExportedProgram) -> bool:
         """Whether `program`, captured with other sizes, computes the same as the model for the example."""

@@ -625,6 +625,13 @@ def test_dims_that_a_rewritten_copy_fixes_are_notes(load: Load) -> None:
     assert "OXP1034" in {each.rule.id for each in program.diagnostics.findings}
 
 
+def test_what_an_operator_refuses_for_the_example_is_caught(load: Load) -> None:
+    body = "y = x.flatten()\ntry:\n    return y.view(x.shape[0] + 1)\nexcept RuntimeError:\n    return y * 2"
+    model, program = exported(load, body, [(4, 3), (1,)], ({0: "B"}, None))
+    x = torch.rand(4, 3)
+    torch.testing.assert_close(program(x, torch.rand(1))[0], model(x, None))
+
+
 @pytest.mark.parametrize("body", ["return (x * 2).view(4, 10)", "return x.narrow(0, 0, 3)"])
 def test_where_the_example_fails_no_dim_is_told(load: Load, body: str) -> None:
     with pytest.raises(onnxplain.ExportFailed) as failed:

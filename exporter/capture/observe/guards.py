@@ -144,6 +144,13 @@ class Guards:
                     found.setdefault(dim, guard)
         return found
 
+    def contradict(self, dims: Sequence[InputDim]) -> bool:
+        """Whether a guard is false for the example's sizes, those of 1 aside: torch did not ask the example."""
+        own = {symbol: dim.size for dim in dims if (symbol := self.symbols.of(dim)) is not None}
+        sizes = {**self.symbols.sizes(dims), **own}
+        about = (guard.relation for guard in self.made if guard.relation.free_symbols <= sizes.keys())
+        return any(all(sizes[symbol] > 1 for symbol in each.free_symbols) and holds(each, sizes) is False for each in about)
+
     def decided(self, guard: Guard, dims: Sequence[InputDim], counted: Container[object]) -> bool:
         """Whether the operator that made `guard` also takes other sizes of `dims`, and then returns what the graph does not.
 
