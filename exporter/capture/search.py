@@ -233,7 +233,8 @@ class Search:
         if again.program is None or any(finding.blocking for finding in left) or again.guards.contradict(narrowed.shapes.dims):
             return made, found
         # NOTE: the rule's level decides whether a promise that the model cannot keep fails the export.
-        told = [dataclasses.replace(finding, blocking=False) for finding in known if not finding.negligible]
+        known = [finding for finding in known if not finding.negligible] or list(dims.made_equal(self.request, again.guards))
+        told = [dataclasses.replace(finding, blocking=False) for finding in known]
         # NOTE: to torch, a check that the narrower dims imply is always true.
         return again, _at_distinct_places([*told, *left, *checks_of_sizes(made.guards)])
 
@@ -242,7 +243,8 @@ class Search:
 
         For example, it cannot know whether n // m is 1 for a mask of n and a batch of m, and so whether the mask is broadcast.
         """
-        undecided = bool(found) and all(isinstance(finding.rule, CaptureFailed | SpecializedDynamicDim) for finding in found)
+        serious = [finding.rule for finding in found if not finding.negligible]
+        undecided = bool(serious) and all(isinstance(rule, CaptureFailed | SpecializedDynamicDim) for rule in serious)
         divides = any(divides_to_int(guard.relation) for guard in made.guards.made)
         if not (undecided and divides and made.strategy.name == "non-strict" and self.runs.budget.has(self.seconds)):
             return None

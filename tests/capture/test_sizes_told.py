@@ -625,6 +625,12 @@ def test_dims_that_a_rewritten_copy_fixes_are_notes(load: Load) -> None:
     assert "OXP1034" in {each.rule.id for each in program.diagnostics.findings}
 
 
+def test_a_dim_that_becomes_another_one_is_told(load: Load) -> None:
+    body = "whole = sum(x.chunk(1, 0))\nreturn x / ((x @ x.mT).abs() + 1) + whole"
+    _, program = exported(load, body, [(3, 3), (1,)], ({0: Dim("B"), 1: Dim("T")}, None))
+    assert told(program) == ["T == B"]
+
+
 def test_what_an_operator_refuses_for_the_example_is_caught(load: Load) -> None:
     body = "y = x.flatten()\ntry:\n    return y.view(x.shape[0] + 1)\nexcept RuntimeError:\n    return y * 2"
     model, program = exported(load, body, [(4, 3), (1,)], ({0: "B"}, None))

@@ -392,6 +392,18 @@ def _violated(request: Request, guards: Guards, dim: InputDim, relation: str, st
     return Finding(ConstraintViolated(dim=dim.name, constraint=relation), at, _place_note(dim), (fix,))
 
 
+def made_equal(request: Request, guards: Guards) -> Iterator[Finding]:
+    """A finding for each dim that has the size of a dim of another name in the program, which an operator took to be equal."""
+    replaced = guards.symbols.replaced()
+    first: dict[object, InputDim] = {}
+    for dim in request.shapes.dynamic:
+        symbol = guards.symbols.of(dim)
+        other = first.setdefault(replaced.get(symbol, symbol) if symbol is not None else dim, dim)
+        if dim.name != other.name and {dim.kind, other.kind} <= {Kind.DIM, Kind.NAMED}:
+            stated = request.shapes.by_parameter(dict.fromkeys(request.shapes.same_name(dim), other.given))
+            yield _violated(request, guards, dim, f"{dim.name} == {other.name}", stated)
+
+
 def _relation(before: Dim, after: Dim) -> str:
     if before.__name__ != after.__name__:
         return f"{before.__name__} == {after.__name__}"
