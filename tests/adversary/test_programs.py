@@ -131,7 +131,7 @@ class _NotFinite(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func.overloadpacket.__name__
         tensors = [each for each in pytree.tree_leaves(args) if isinstance(each, torch.Tensor) and each.is_floating_point()]
-        if re.fullmatch(r"(arg|a)?(max|min)|aminmax|topk|(adaptive_)?max_pool\w+", name) or (
+        if re.fullmatch(r"(arg|a)?(max|min)|aminmax|logsumexp|topk|(adaptive_)?max_pool\w+", name) or (
             name == "linalg_vector_norm" and args[1:2] in ((math.inf,), (-math.inf,))
         ):
             self.met |= any(bool(each.isnan().any()) for each in tensors)

@@ -465,6 +465,12 @@ def test_a_squeeze_of_a_computed_size(load: Load, part: str, shape: Any, constra
         torch.testing.assert_close(program(x, torch.rand(1))[0], model(x, x))
 
 
+def test_a_squeeze_whose_computed_size_is_1_in_the_example(load: Load) -> None:
+    body = "return x.narrow(0, 0, min(x.shape[1] // 3, x.shape[0])).squeeze()"
+    _, program = exported(load, body, [(7, 5), (1,)], ({0: Dim("A"), 1: Dim("B")}, None))
+    assert told(program) == ["min(A, B // 3) != 1", "B != 1"]
+
+
 @pytest.mark.parametrize(
     ("test", "sizes", "constraints"),
     [

@@ -229,13 +229,13 @@ def other_sizes(
             continue
         for symbol in sorted(call.symbols() & own, key=str):
             dim = next(iter(guards.symbols.places([symbol], dims)), None)
-            # NOTE: a graph that fixed a dim of size 1 was captured again with size 2.
-            tried = (sizes, {each: max(size, 2) for each, size in sizes.items()}) if call.counts else (sizes,)
+            # NOTE: a graph that fixed a dim of size 1 was captured again with size 2, and a squeeze keeps computed sizes that are 1.
+            tried = (sizes, {each: max(size, 2) if call.counts else size + 2 for each, size in sizes.items()})
             example = next((each for each in tried if _is_predicted(node, call, each)), None)
             if dim is None or example is None:
                 continue
-            one = {**sizes, symbol: 1}
-            if call.squeezes and dim.allows(1) and call.differs(node.meta.get("val"), one):
+            one = {**example, symbol: 1}
+            if call.squeezes and dim.allows(1) and symbol in call.ones(one) and call.differs(node.meta.get("val"), one):
                 yield node, call, dim, []
             # NOTE: an operator that changes its argument's shape in place is no use to `branches`, which asks it about other sizes.
             limits = list(_limits(guards, node, call, symbol, example, dim)) if call.counts or call.squeezes_in_place else []
