@@ -18,8 +18,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import onnx_ir as ir
+import torch
 
 from onnxplain.recording import op, uniform_number
+from onnxplain.source import locations
+from onnxplain.torch_internals import shape_env
 
 from . import cells, emit, random, translates
 from .loops import scan
@@ -145,6 +148,12 @@ def _layers(
     directions = 2 if bidirectional else 1
     if input.dtype is ir.DataType.DOUBLE:
         return _by_steps(kind, input, states, params, has_biases, num_layers, dropout, directions, batch_first)
+    axis = 0 if batch_first else 1
+    if kind in (_LSTM, _GRU) and _may_be_zero(input, axis):
+        longer = [each if uniform_number(each) == 0 else _longer(each, 1) for each in states]
+        rest = (params, has_biases, num_layers, dropout, bidirectional, batch_first)
+        output, *last = _layers(kind, _longer(input, axis), longer, *rest)
+        return [_shorter(output, axis), *(_shorter(each, 1) for each in last)]
     width = directions * _fixed(states[0].shape[-1])
     per_direction = len(params) // (num_layers * directions)
     first_states = [_of_layers(state, num_layers, directions) for state in states]
@@ -164,6 +173,25 @@ def _layers(
         # NOTE: ONNX's own attribute for a batch in front has no kernel in ONNX Runtime (read in 1.31).
         value = _joined(output, width, bidirectional, batch_first and layer == num_layers - 1)
     return [value, *(_concatenated(each) for each in zip(*last_states, strict=True))]
+
+
+def _may_be_zero(value: ir.Value, axis: int) -> bool:
+    """Whether a dim of the batch may be 0, as in `x[3:]`. ONNX Runtime's LSTM and GRU end the process then (seen in 1.31)."""
+    node = value.meta.get(locations.FX_NODE)
+    computed = node.meta.get("val") if node is not None else None
+    return isinstance(computed, torch.Tensor) and shape_env.may_be_zero(computed.shape[axis])
+
+
+def _longer(value: ir.Value, axis: int) -> Any:
+    """`value` with zeros behind its last element along a dim."""
+    rank = 3
+    longer = op.Pad(value, [0] * rank + [int(each == axis) for each in range(rank)])
+    longer.type, longer.shape = value.type, ir.Shape([None if each == axis else size for each, size in enumerate(value.shape or ())])
+    return longer
+
+
+def _shorter(value: Any, axis: int) -> Any:
+    return op.Slice(value, [0], [-1], [axis])
 
 
 def _of_layers(state: ir.Value, layers: int, directions: int) -> Sequence[Any]:
