@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import torch
 
-from onnxplain.diagnostics import DiagnosticContext, Evidence, Location
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Location
 from onnxplain.process import Budget, Stopped, Stopwatch
 from onnxplain.request import InputDim, Request
 from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue, NumpyUsed, SpecializedDynamicDim
@@ -29,6 +29,8 @@ from .strategies import ALL, CaptureStrategy, as_module, of
 
 _SLOWER = 2.0
 """How many times longer than the first strategy another strategy may take."""
+_REWRITES = 2.0
+"""How many times as long as the first strategy a rewritten copy takes: it is tried, and then captured."""
 _SURVEY = 3.0
 """After how many times the seconds of the first strategy a survey is stopped."""
 _PART = 0.25
@@ -107,9 +109,15 @@ class Search:
             self.partial = self.partial or made
 
     def _is_worthwhile(self, strategy: CaptureStrategy) -> bool:
-        """Whether to try a strategy. Sizes and data stop all strategies alike, so after such a failure another one must be cheap."""
+        """Whether to try a strategy. Sizes and data stop all strategies alike, so after such a failure another one must be cheap.
+
+        Enough must remain for a copy in which the lines that stopped the first one are rewritten, which is more likely to succeed.
+        """
         alike = (SpecializedDynamicDim, ConstraintViolated, DataDependentBranch, DataDependentValue)
-        if not self.findings or not isinstance(self.findings[0].rule, alike) or self.runs.budget.has(_SLOWER * self.seconds):
+        fixes = [fix for finding in self.findings if finding.blocking for fix in finding.fixes if fix.confidence is Confidence.SAFE]
+        rewrites = self.request.control_flow != "report" and any(fix.edits for fix in fixes)
+        times = _SLOWER + (_REWRITES if rewrites else 0)
+        if not self.findings or not isinstance(self.findings[0].rule, alike) or self.runs.budget.has(times * self.seconds):
             return True
         self._context.event(
             f"The strategy {strategy.name} was not tried: the problem that stopped the first one ({self.seconds:.0f} s) stops it as well."
