@@ -103,6 +103,24 @@ FORWARDS = {
             parts.append(row[None] * 2)
         return torch.cat(parts, 0) + torch.cat(parts)
     """,
+    "a-list-that-gives-its-name-away": """
+        parts = []
+        for row in x:  # HERE
+            parts.append(row * 2)
+        parts = torch.stack(parts)
+        return parts + 1
+    """,
+    "a-comprehension": """
+        y = x.flip(0)
+        parts = [self.linear(a) + b * i for i, (a, b) in enumerate(zip(x, y))]  # HERE
+        parts = torch.stack(parts)
+        return torch.cat([x[i][None] * i for i in range(x.shape[0])], dim=1) + parts.sum()  # HERE
+    """,
+    "an-item-repeated-in-a-list": """
+        numbers = torch.tensor([3] * len(x))  # HERE
+        rows = torch.stack([x.mean(0)] * x.shape[0])  # HERE
+        return rows + torch.cat([x[:1] for _ in range(x.size(0))]) * numbers[:, None]  # HERE
+    """,
     "numbers-and-rows": """
         state = torch.zeros(x.shape[0])
         out = torch.empty_like(x.T)

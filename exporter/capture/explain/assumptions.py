@@ -235,7 +235,7 @@ def other_sizes(
             if dim is None or example is None:
                 continue
             one = {**example, symbol: 1}
-            if call.squeezes and dim.allows(1) and symbol in call.ones(one) and call.differs(node.meta.get("val"), one):
+            if call.squeezes and dim.allows(1) and symbol in call.ones(one) - call.ones(sizes) and call.differs(node.meta.get("val"), one):
                 yield node, call, dim, []
             # NOTE: an operator that changes its argument's shape in place is no use to `branches`, which asks it about other sizes.
             limits = list(_limits(guards, node, call, symbol, example, dim)) if call.counts or call.squeezes_in_place else []

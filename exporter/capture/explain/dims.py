@@ -284,7 +284,7 @@ def _frozen_dim(request: Request, guard: Guard | None, dim: InputDim, value: int
         # NOTE: a library may need the size, and then the finding is at the user's line that calls it.
         inner = None if guard is None or not guard.stack else syntax.without_body(guard.stack[-1])
         loops = control_flow.for_size(inner, guard.site) if inner is not None and guard is not None and guard.site is not None else []
-        remedies = [*control_flow.for_int_of_size(place), *numbers, *loops, *row_loops.fixes(place)]
+        remedies = [*control_flow.for_int_of_size(place), *numbers, *row_loops.fixes(place), *loops]
     return Finding(SpecializedDynamicDim(dim=dim.name, value=value), at, _place_note(dim), (*remedies, static))
 
 

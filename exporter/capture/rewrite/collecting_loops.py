@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import TypeGuard
 
 from onnxplain.diagnostics import Region
 
-from . import blocks
+from . import blocks, scope
 from .blocks import Rewrite
 from .iterations import Loop
 from .scope import Scope
@@ -55,26 +56,56 @@ def of(where: Scope, loop: ast.For | ast.While, statements: Sequence[ast.stmt]) 
 
 def _uses(where: Scope, loop: ast.For | ast.While, name: str) -> list[Rewrite] | None:
     """What the calls of torch.stack and torch.cat with the list `name` become; None if the list is used in another way."""
-    inside = {id(node) for node in ast.walk(loop)}
-    made, calls, known = 0, [], 0
-    for node in ast.walk(where.function):
-        match node:
-            case ast.Assign(targets=[ast.Name(id=target)], value=ast.List(elts=[])) if target == name and node.lineno < loop.lineno:
-                made += 1
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=where.torch), attr="stack" | "cat"), args=[ast.Name(id=given), *_]):
-                if given == name and id(node) not in inside and node.lineno > loop.lineno:
-                    calls.append(node)
-            case ast.Name(id=other) if other == name:
-                known += 1
-    # NOTE: where it is made, where an iteration appends to it, and the calls.
-    if made != 1 or not calls or known != 2 + len(calls):
+    made = [node for node in ast.walk(where.function) if _is_empty_list(node, name) and node.lineno < loop.lineno]
+    # NOTE: it is named where it is made, where an iteration appends to it, and in the calls.
+    return uses_after(where, loop, name, others=2) if len(made) == 1 else None
+
+
+def _is_empty_list(node: ast.AST, name: str) -> TypeGuard[ast.Assign]:
+    match node:
+        case ast.Assign(targets=[ast.Name(id=target)], value=ast.List(elts=[])):
+            return target == name
+    return False
+
+
+def uses_after(where: Scope, statement: ast.stmt, name: str, others: int) -> list[Rewrite] | None:
+    """What the calls of torch.stack and torch.cat with a list become after the statement that makes it.
+
+    None if the function has the name elsewhere than in these calls and in `others` other places, before it gives the name to such a tensor.
+    """
+    inside = {id(node) for node in ast.walk(statement)}
+    renamed = _renamed(where, statement, name)
+    end = None if renamed is None else renamed.end_lineno
+    nodes = [node for node in ast.walk(where.function) if isinstance(node, ast.expr) and (end is None or node.lineno <= end)]
+    calls = [node for node in nodes if id(node) not in inside and makes_tensor(node, where) and node.lineno > statement.lineno]
+    calls = [call for call in calls if isinstance(given := call.args[0], ast.Name) and given.id == name]
+    known = sum(isinstance(node, ast.Name) and node.id == name for node in nodes)
+    if not calls or known != others + len(calls) + (renamed is not None):
         return None
-    texts = [_as_tensor(name, call) for call in calls]
+    texts = [as_tensor(name, call) for call in calls]
     rewrites = [Rewrite(where.region(call), text) for call, text in zip(calls, texts, strict=True) if text is not None]
     return rewrites if len(rewrites) == len(calls) else None
 
 
-def _as_tensor(name: str, call: ast.Call) -> str | None:
+def _renamed(where: Scope, statement: ast.stmt, name: str) -> ast.Assign | None:
+    """The statement behind `statement`, in the same block, that gives `name` to something else, as in `parts = torch.cat(parts)`."""
+    blocks_around = (block for node in ast.walk(where.function) for block in scope.bodies(node) if statement in block)
+    for each in (each for block in blocks_around for each in block[block.index(statement) + 1 :]):
+        match each:
+            case ast.Assign(targets=[ast.Name(id=target)]) if target == name:
+                return each
+    return None
+
+
+def makes_tensor(node: ast.AST, where: Scope) -> TypeGuard[ast.Call]:
+    """Whether it is a call of torch.stack or torch.cat."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=where.torch), attr="stack" | "cat" | "concat" | "concatenate"), args=[_, *_]):
+            return True
+    return False
+
+
+def as_tensor(name: str, call: ast.Call) -> str | None:
     """What torch.stack or torch.cat makes of the list, from the tensor whose first dim counts the iterations."""
     dims = [*call.args[1:], *(each.value for each in call.keywords if each.arg in ("dim", "axis"))]
     if len(dims) > 1 or len(call.args) - 1 + len(call.keywords) != len(dims):

@@ -11,7 +11,7 @@ from onnxplain.capture.observe.frames import Site
 from onnxplain.diagnostics import Confidence, Edit, Fix, Location, Region, line_text
 from onnxplain.source import locations, syntax
 
-from . import branches, chosen_places, loops, rows_at_once
+from . import branches, chosen_places, comprehensions, loops, repeated_items, rows_at_once
 from .blocks import Rewrite
 from .scope import Scope
 
@@ -20,6 +20,7 @@ _COND = "Keep both branches in the graph with torch.cond, which becomes an ONNX 
 _LOOP = "Keep the loop in the graph with torch.while_loop, which becomes an ONNX Loop."
 _SCAN = "Keep the loop in the graph with a scan, which becomes an ONNX Scan."
 _ROWS = "Compute all rows at once."
+_REPEATED = "Repeat the tensor instead of the item of the list."
 _THROUGH = "Run all iterations, and keep the results of the one that ends the loop."
 _PLACES = "Run the iterations of all places, and keep the results of those that the mask chooses."
 _LOGS = re.compile(r"\b(log|logger|logging|warnings|writer)\b")
@@ -233,7 +234,7 @@ def _for_use(place: Location, scope: Scope | None) -> list[Fix]:
     if message := for_message(place):
         return message
     if scope is not None and place.region is not None:
-        if ways := _of_iterations(scope, place):
+        if ways := [*_of_iterations(scope, place), *_of_list(scope, place)]:
             return ways
         around = reversed(syntax.around(place.file, place.region))
         match next((node for node in around if isinstance(node, ast.Call | ast.Subscript)), None):
@@ -337,7 +338,19 @@ def for_size(place: Location, site: Site) -> list[Fix]:
     at_once = next(filter(None, (rows_at_once.rewritten(scope, node) for node in _loops_over(scope, place))), None)
     ways = [] if at_once is None else [_fix(place.file, _ROWS, at_once)]
     found = [_loop_over(scope, place), *(loops.rewritten(scope, node, inner=True) for node in _loops_over(scope, place))]
-    return [*ways, *(_of_loop(place.file, loop) for loop in found if loop is not None)]
+    return [*ways, *(_of_loop(place.file, loop) for loop in found if loop is not None), *_of_list(scope, place)]
+
+
+def _of_list(scope: Scope, place: Location) -> list[Fix]:
+    """Fixes for a tensor that is made of a list whose length `place` needs."""
+    around = [] if place.region is None else syntax.around(place.file, place.region)[::-1]
+    calls = (repeated_items.rewritten(scope, node) for node in around if isinstance(node, ast.Call))
+    lists = (comprehensions.rewritten(scope, node) for node in around if isinstance(node, ast.ListComp))
+    repeated, collected = next(filter(None, calls), None), next(filter(None, lists), None)
+    return [
+        *([] if repeated is None else [_fix(place.file, _REPEATED, repeated)]),
+        *([] if collected is None else [_of_loop(place.file, collected)]),
+    ]
 
 
 def for_int_of_size(place: Location) -> list[Fix]:

@@ -75,6 +75,16 @@ def of_for(where: Scope, statement: ast.For) -> Loop | None:
     targets = scope.stored([statement.target])
     if statement.orelse or any(blocks.target_outlives(where, statement, name) for name in targets):
         return None
+    return _over(where, statement)
+
+
+def of_comprehension(where: Scope, generator: ast.comprehension, value: ast.expr) -> Loop | None:
+    """The parts of a comprehension, whose body is the expression `value`; None if the source does not tell over what it iterates."""
+    body = ast.Assign([ast.Name("_", ast.Store())], value)
+    return _over(where, ast.For(generator.target, generator.iter, [ast.fix_missing_locations(ast.copy_location(body, value))], []))
+
+
+def _over(where: Scope, statement: ast.For) -> Loop | None:
     match statement.iter:
         case ast.Call(func=ast.Name(id="range"), args=bounds, keywords=[]) if isinstance(statement.target, ast.Name):
             return _range(where, statement, statement.target.id, bounds)

@@ -1,0 +1,82 @@
+"""Rewrites a tensor of as many results as a size, such as `torch.stack([f(x[i]) for i in range(n)])`, as a scan."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Sequence
+
+from onnxplain.diagnostics import Region, line_text
+from onnxplain.source import syntax
+
+from . import blocks, collecting_loops, iterations, scope
+from .blocks import Rewrite
+from .collecting_loops import Collected
+from .scope import Scope
+
+_ONCE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
+"""Statements whose expressions Python evaluates once, before anything else happens."""
+_MAYBE = (ast.Lambda, ast.IfExp, ast.BoolOp, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+"""Expressions whose parts Python may evaluate never, or several times."""
+
+
+def rewritten(where: Scope, listed: ast.ListComp) -> list[Rewrite] | None:
+    """The list as a scan, and the calls of torch.stack and torch.cat without it; None if the source does not tell how."""
+    around = syntax.around(where.file, where.region(listed))
+    statement = next((node for node in reversed(around) if isinstance(node, ast.stmt)), None)
+    match listed.generators:
+        case [ast.comprehension(ifs=[], is_async=0) as generator] if isinstance(statement, _ONCE):
+            loop = iterations.of_comprehension(where, generator, listed.elt)
+        case _:
+            return None
+    if loop is None or where.tensors is None or scope.stored([listed.elt]) or not scope.is_plain(loop.statements):
+        return None
+    within = around[around.index(statement) : around.index(listed)]
+    inside = dataclasses.replace(where, tensors=where.tensors | loop.rows.keys())
+    selected = iterations.selected(inside, loop, scans=True)
+    found = _used(where, listed, statement, within)
+    if selected is None or found is None or blocks.changes_others(where, loop.statements):
+        return None
+    text = blocks.spliced(syntax.source(where.file), where.region(listed.elt), selected)
+    result = f"({text})" if "\n" in text else text
+    lines = [*(f"{name} = {row.read(scans=True)}" for name, row in loop.rows.items()), f"{found.item} = {result}"]
+    region = where.region(statement)
+    code = collecting_loops.scan(where, loop, [found], {}, [], lines, region.offset)
+    if code is None:
+        return None
+    indent = "\n" + " " * region.offset
+    code = "".join(f"{line}{indent}" for line in loop.before) + code
+    if _name(statement, listed) is None:
+        region, code = Region(region.line, region.column, region.line, region.column), code + indent
+    return [Rewrite(region, code), *found.uses]
+
+
+def _name(statement: ast.stmt, listed: ast.ListComp) -> str | None:
+    """The name that a statement gives to the list; None if it does something else with it."""
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is listed:
+            return name
+    return None
+
+
+def _used(where: Scope, listed: ast.ListComp, statement: ast.stmt, within: Sequence[ast.AST]) -> Collected | None:
+    """The list, with the calls that make one tensor of it; None if it is used in another way.
+
+    Args:
+        where: The function around it.
+        listed: The list.
+        statement: The statement that it is a part of.
+        within: The nodes from the statement to the list.
+    """
+    item, region = where.unused("result"), where.region(statement)
+    own_line = not line_text(where.file, region.line)[: region.offset].strip()
+    if not own_line or any(isinstance(node, _MAYBE) for node in within):
+        return None
+    if (name := _name(statement, listed)) is not None:
+        uses = collecting_loops.uses_after(where, statement, name, others=1)
+        return None if uses is None else Collected(name, item, statement, listed.elt, tuple(uses))
+    call, name = within[-1], where.unused("results")
+    if not collecting_loops.makes_tensor(call, where) or call.args[0] is not listed:
+        return None
+    use = collecting_loops.as_tensor(name, call)
+    return None if use is None else Collected(name, item, statement, listed.elt, (Rewrite(where.region(call), use),))
