@@ -18,6 +18,7 @@ from onnxplain.diagnostics import (
     ExportFailed,
     Level,
     Location,
+    Region,
     Tool,
     markdown,
     visible,
@@ -151,6 +152,15 @@ def test_the_first_cause_of_blocking_findings_is_the_cause() -> None:
     assert stopped.value.cause is first
     with pytest.raises(AssertionError):
         context().stop()
+
+
+def test_a_line_is_blocked_by_a_blocking_finding_there() -> None:
+    made, blocked, other = context(), Location("model.py", Region(3, 1)), Location("model.py", Region(4, 1))
+    made.report(TrainingMode(layers=("a",)), at=other)
+    made.report(DataDependentBranch(condition="x"), at=blocked, blocking=True)
+    made.report(DataDependentBranch(condition="y"), blocking=True)
+    assert made.is_blocked_at(Location("model.py", Region(3, 9)))
+    assert not any(map(made.is_blocked_at, (other, Location("other.py", Region(3, 1)), None)))
 
 
 @pytest.mark.parametrize(("level", "kept"), [(logging.DEBUG, 3), (logging.INFO, 2), (logging.WARNING, 1), (logging.ERROR, 0)])

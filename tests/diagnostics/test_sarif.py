@@ -141,6 +141,16 @@ def test_links_in_the_message(tmp_path: pathlib.Path, read: Read) -> None:
     assert "[0]" in re.sub(r"\[[^\]]*\]\([^)]+\)", "", message["text"])
 
 
+def test_as_many_links_as_places_leave_none_to_count(tmp_path: pathlib.Path, read: Read) -> None:
+    file = source(tmp_path, "y = x\n" * 6)
+    context = make_context()
+    for number in range(6):
+        context.report(UnsupportedOperator(operator="my::op"), at=Location(file, Region(number + 1)))
+    (result,) = results(read(context.log()))
+    text = re.sub(r"\[[^\]]*\]\(\d+\)", "", result["message"]["text"])
+    assert re.findall(r"\d+", text) == ["6"]
+
+
 def test_fixes(tmp_path: pathlib.Path, read: Read) -> None:
     file = source(tmp_path)
     whole = Edit(file, Region(8), "        return x.clone()")
