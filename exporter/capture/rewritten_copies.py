@@ -12,7 +12,7 @@ import torch
 
 from onnxplain.diagnostics import Confidence, DiagnosticContext, Edit, Fix
 from onnxplain.process import Budget
-from onnxplain.request import Kind, Request
+from onnxplain.request import FXGraphExtractor, Kind, Request
 from onnxplain.rules import ControlFlowRewritten, DataDependentBranch, DataDependentValue, SpecializedDynamicDim
 from onnxplain.source import locations, syntax
 from onnxplain.torch_internals import modules, pytree
@@ -74,7 +74,7 @@ class RewrittenCopies:
                 break
             self._context.event("Capturing a copy of the model with rewritten loops and branches.")
             # NOTE: dims that only the capture of the model as it is fixes stay dynamic.
-            request = dataclasses.replace(self._first.asked, model=copied)
+            request = dataclasses.replace(self._first.asked, model=copied, strategies=_without_strict(self._first.asked.strategies))
             search = Search(self._context, request, self._first.runs.budget)
             finished = search.finished()
             if finished is not None:
@@ -131,6 +131,11 @@ class RewrittenCopies:
         if not same:
             self._context.event("The rewritten copy computes something else for other inputs, so it is not exported.")
         return same
+
+
+def _without_strict(strategies: tuple[str | FXGraphExtractor, ...]) -> tuple[str | FXGraphExtractor, ...]:
+    """`strategies` for a copy: what stops one of torch's own stops the other, and each further line to rewrite needs another capture."""
+    return tuple(each for each in strategies if each != "strict") or strategies
 
 
 def _is_covered(finding: Finding, ways: Sequence[tuple[Finding, Fix]]) -> bool:

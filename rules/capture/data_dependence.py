@@ -291,15 +291,16 @@ class ControlFlowRewritten(Rule, id="OXP1037", level=Level.NOTE, history=[Added(
         torch.export cannot keep a Python loop over a size, or a branch on data, in a graph. So the export rewrote the lines in a copy of
         the function, as `torch.while_loop`, a scan, `torch.cond`, or operators on all rows at once. No file changed.
 
-        The export rewrites only what it can follow in the source: loops over `range`, over the rows of tensors, over `enumerate` and
-        `zip` of these, one within another, and `while`, `if` and conditional expressions on tensors. Their statements set local variables
-        and items of local tensors, or append to a list that becomes a tensor by `torch.stack` or `torch.cat`; such a list may be a
-        comprehension as well. A list that repeats one item, as in `torch.stack([x] * n)`, becomes a repeated tensor. A loop over numbers
-        that only sets rows of tensors, such as `y[i] += y[i].sin()`, becomes operators on all rows if each element depends on no other. A
-        loop with `return`, with a `break` elsewhere than at the end of the body, or with another call for its effect is not rewritten,
-        and neither is one that sets a variable to None or to a tensor of another shape in each iteration. A loop over the places where a
-        mask is true, `for expert in hit.nonzero():`, becomes a loop over all places that keeps the results of the chosen ones; it may
-        begin with `if ...: continue`.
+        The export rewrites only what it can follow in the source: loops over `range`, over the rows of tensors, over `enumerate` and `zip`
+        of these, one within another, and `while`, `if` and conditional expressions on tensors. Their statements set local variables and
+        items of local tensors, or append to a list that becomes a tensor by `torch.stack`, `torch.cat` or `sum`; such a list may be a
+        comprehension as well. A list that repeats one item, as in `torch.stack([x] * n)`, becomes a repeated tensor, and a list of rows or
+        of a `range`, as in `sum(x)` and `torch.tensor(range(n))`, the tensor itself or `torch.arange(n)`. A loop over numbers that only
+        sets rows of tensors, such as `y[i] += y[i].sin()`, becomes operators on all rows if each element depends on no other. A loop with
+        `return`, with a `break` elsewhere than at the end of the body, or with another call for its effect is not rewritten, and neither is
+        one that sets a variable to None or to a tensor of another shape in each iteration. A loop over the places where a mask is true,
+        `for expert in hit.nonzero():`, becomes a loop over all places that keeps the results of the chosen ones; it may begin with `if ...:
+        continue`.
 
     Why it matters:
         The source shows that the copy computes the same as your model. It did so for the example, and for negated data with other sizes

@@ -116,6 +116,21 @@ FORWARDS = {
         parts = torch.stack(parts)
         return torch.cat([x[i][None] * i for i in range(x.shape[0])], dim=1) + parts.sum()  # HERE
     """,
+    "lists-of-rows": """
+        x = torch.stack(list(x)) * 2  # HERE
+        total = sum(x)  # HERE
+        order = torch.tensor(range(x.shape[0]))  # HERE
+        return x[list(range(len(x)))[::-1]] * order[:, None] + total  # HERE
+    """,
+    "windows": """
+        h, t = torch.zeros(3), 0
+        while t < x.shape[0]:  # HERE
+            h = torch.tanh(h * 0.5 + x[t])
+            t += 1
+        y = torch.cat([x, x])
+        pairs = [y[i : i + 2] - x[i] for i in range(x.shape[0])]  # HERE
+        return torch.cat([h[None], *([x[:1]] * x.shape[0])]) + sum(pairs).sum()  # HERE
+    """,
     "an-item-repeated-in-a-list": """
         numbers = torch.tensor([3] * len(x))  # HERE
         rows = torch.stack([x.mean(0)] * x.shape[0])  # HERE
@@ -367,6 +382,7 @@ def test_a_loop_with_a_branch_that_was_rewritten_before(load: Load, marked: Mark
 
 NOT_REWRITTEN = {
     "nested": "out = torch.zeros_like(x)\nfor i in range(x.shape[0]):\n    for j in range(x.shape[0]):\n        out[i] = x[j]\nreturn out",
+    "windows-that-end-early": "parts = []\nfor i in range(x.shape[0]):\n    parts.append(x[i : i + 2].mean(0))\nreturn torch.stack(parts)",
     "a-call-for-its-effect": "for row in x:\n    print(row.shape)\nreturn x",
     "a-list-that-is-read": "parts = []\nfor row in x:\n    parts.append(row)\nreturn torch.stack(parts) + len(parts)",
     "a-view-that-is-changed": "y = x[:]\nfor i in range(len(x)):\n    y[i] += 1\nreturn y",

@@ -9,7 +9,7 @@ from typing import TypeGuard
 
 from onnxplain.diagnostics import Region
 
-from . import blocks, scope
+from . import blocks, scope, tensors_of_lists
 from .blocks import Rewrite
 from .iterations import Loop
 from .scope import Scope
@@ -55,7 +55,7 @@ def of(where: Scope, loop: ast.For | ast.While, statements: Sequence[ast.stmt]) 
 
 
 def _uses(where: Scope, loop: ast.For | ast.While, name: str) -> list[Rewrite] | None:
-    """What the calls of torch.stack and torch.cat with the list `name` become; None if the list is used in another way."""
+    """What the calls that make one tensor of the list `name` become; None if the list is used in another way."""
     made = [node for node in ast.walk(where.function) if _is_empty_list(node, name) and node.lineno < loop.lineno]
     # NOTE: it is named where it is made, where an iteration appends to it, and in the calls.
     return uses_after(where, loop, name, others=2) if len(made) == 1 else None
@@ -65,11 +65,13 @@ def _is_empty_list(node: ast.AST, name: str) -> TypeGuard[ast.Assign]:
     match node:
         case ast.Assign(targets=[ast.Name(id=target)], value=ast.List(elts=[])):
             return target == name
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if len(targets) == len(values):
+            return any(_is_empty_list(ast.Assign([one], value), name) for one, value in zip(targets, values, strict=True))
     return False
 
 
 def uses_after(where: Scope, statement: ast.stmt, name: str, others: int) -> list[Rewrite] | None:
-    """What the calls of torch.stack and torch.cat with a list become after the statement that makes it.
+    """What the calls that make one tensor of a list become after the statement that makes it.
 
     None if the function has the name elsewhere than in these calls and in `others` other places, before it gives the name to such a tensor.
     """
@@ -77,12 +79,14 @@ def uses_after(where: Scope, statement: ast.stmt, name: str, others: int) -> lis
     renamed = _renamed(where, statement, name)
     end = None if renamed is None else renamed.end_lineno
     nodes = [node for node in ast.walk(where.function) if isinstance(node, ast.expr) and (end is None or node.lineno <= end)]
-    calls = [node for node in nodes if id(node) not in inside and makes_tensor(node, where) and node.lineno > statement.lineno]
-    calls = [call for call in calls if isinstance(given := call.args[0], ast.Name) and given.id == name]
+    calls = [
+        node for node in nodes if id(node) not in inside and tensors_of_lists.makes_tensor(node, where) and node.lineno > statement.lineno
+    ]
+    calls = [call for call in calls if isinstance(given := tensors_of_lists.listed(call.args[0]), ast.Name) and given.id == name]
     known = sum(isinstance(node, ast.Name) and node.id == name for node in nodes)
     if not calls or known != others + len(calls) + (renamed is not None):
         return None
-    texts = [as_tensor(name, call) for call in calls]
+    texts = [tensors_of_lists.as_tensor(name, call) for call in calls]
     rewrites = [Rewrite(where.region(call), text) for call, text in zip(calls, texts, strict=True) if text is not None]
     return rewrites if len(rewrites) == len(calls) else None
 
@@ -95,32 +99,6 @@ def _renamed(where: Scope, statement: ast.stmt, name: str) -> ast.Assign | None:
             case ast.Assign(targets=[ast.Name(id=target)]) if target == name:
                 return each
     return None
-
-
-def makes_tensor(node: ast.AST, where: Scope) -> TypeGuard[ast.Call]:
-    """Whether it is a call of torch.stack or torch.cat."""
-    match node:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=where.torch), attr="stack" | "cat" | "concat" | "concatenate"), args=[_, *_]):
-            return True
-    return False
-
-
-def as_tensor(name: str, call: ast.Call) -> str | None:
-    """What torch.stack or torch.cat makes of the list, from the tensor whose first dim counts the iterations."""
-    dims = [*call.args[1:], *(each.value for each in call.keywords if each.arg in ("dim", "axis"))]
-    if len(dims) > 1 or len(call.args) - 1 + len(call.keywords) != len(dims):
-        return None
-    try:
-        dim = ast.literal_eval(dims[0]) if dims else 0
-    except ValueError:
-        return None
-    if type(dim) is not int:
-        return None
-    if isinstance(call.func, ast.Attribute) and call.func.attr == "stack":
-        return f"{name}.movedim(0, {dim})" if dim else name
-    first = dim if dim >= 0 else dim - 1
-    moved = f"{name}.movedim(0, {first})" if dim else name
-    return f"{moved}.flatten({first}, {first + 1})"
 
 
 def scan(

@@ -9,19 +9,20 @@ from collections.abc import Sequence
 from onnxplain.diagnostics import Region, line_text
 from onnxplain.source import syntax
 
-from . import blocks, collecting_loops, iterations, scope
+from . import blocks, collecting_loops, iterations, scope, tensors_of_lists
 from .blocks import Rewrite
 from .collecting_loops import Collected
 from .scope import Scope
 
 _ONCE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
 """Statements whose expressions Python evaluates once, before anything else happens."""
+_LISTS = ("list", "tuple")
 _MAYBE = (ast.Lambda, ast.IfExp, ast.BoolOp, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 """Expressions whose parts Python may evaluate never, or several times."""
 
 
-def rewritten(where: Scope, listed: ast.ListComp) -> list[Rewrite] | None:
-    """The list as a scan, and the calls of torch.stack and torch.cat without it; None if the source does not tell how."""
+def rewritten(where: Scope, listed: ast.ListComp | ast.GeneratorExp) -> list[Rewrite] | None:
+    """The list as a scan, and the calls that make one tensor of it; None if the source does not tell how."""
     around = syntax.around(where.file, where.region(listed))
     statement = next((node for node in reversed(around) if isinstance(node, ast.stmt)), None)
     match listed.generators:
@@ -51,7 +52,7 @@ def rewritten(where: Scope, listed: ast.ListComp) -> list[Rewrite] | None:
     return [Rewrite(region, code), *found.uses]
 
 
-def _name(statement: ast.stmt, listed: ast.ListComp) -> str | None:
+def _name(statement: ast.stmt, listed: ast.ListComp | ast.GeneratorExp) -> str | None:
     """The name that a statement gives to the list; None if it does something else with it."""
     match statement:
         case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is listed:
@@ -59,7 +60,7 @@ def _name(statement: ast.stmt, listed: ast.ListComp) -> str | None:
     return None
 
 
-def _used(where: Scope, listed: ast.ListComp, statement: ast.stmt, within: Sequence[ast.AST]) -> Collected | None:
+def _used(where: Scope, listed: ast.ListComp | ast.GeneratorExp, statement: ast.stmt, within: Sequence[ast.AST]) -> Collected | None:
     """The list, with the calls that make one tensor of it; None if it is used in another way.
 
     Args:
@@ -75,8 +76,9 @@ def _used(where: Scope, listed: ast.ListComp, statement: ast.stmt, within: Seque
     if (name := _name(statement, listed)) is not None:
         uses = collecting_loops.uses_after(where, statement, name, others=1)
         return None if uses is None else Collected(name, item, statement, listed.elt, tuple(uses))
-    call, name = within[-1], where.unused("results")
-    if not collecting_loops.makes_tensor(call, where) or call.args[0] is not listed:
+    call = next((node for node in reversed(within) if isinstance(node, ast.Call) and syntax.last_name(node.func) not in _LISTS), None)
+    if call is None or not tensors_of_lists.makes_tensor(call, where) or tensors_of_lists.listed(call.args[0]) is not listed:
         return None
-    use = collecting_loops.as_tensor(name, call)
+    name = where.unused("results")
+    use = tensors_of_lists.as_tensor(name, call)
     return None if use is None else Collected(name, item, statement, listed.elt, (Rewrite(where.region(call), use),))

@@ -11,7 +11,7 @@ from onnxplain.capture.observe.frames import Site
 from onnxplain.diagnostics import Confidence, Edit, Fix, Location, Region, line_text
 from onnxplain.source import locations, syntax
 
-from . import branches, chosen_places, comprehensions, loops, repeated_items, rows_at_once
+from . import branches, chosen_places, comprehensions, loops, repeated_items, rows_at_once, tensors_of_lists
 from .blocks import Rewrite
 from .scope import Scope
 
@@ -21,6 +21,8 @@ _LOOP = "Keep the loop in the graph with torch.while_loop, which becomes an ONNX
 _SCAN = "Keep the loop in the graph with a scan, which becomes an ONNX Scan."
 _ROWS = "Compute all rows at once."
 _REPEATED = "Repeat the tensor instead of the item of the list."
+_WHOLE = "Use the tensor instead of the list of its rows."
+_NUMBERS = "Count with torch.arange instead of a range."
 _THROUGH = "Run all iterations, and keep the results of the one that ends the loop."
 _PLACES = "Run the iterations of all places, and keep the results of those that the mask chooses."
 _LOGS = re.compile(r"\b(log|logger|logging|warnings|writer)\b")
@@ -335,6 +337,11 @@ def for_size(place: Location, site: Site) -> list[Fix]:
     scope = _scope(place, site)
     if scope is None:
         return []
+    test = syntax.test_at(place)
+    owner = None if test is None or (module := syntax.tree(place.file)) is None else _owner(module, test)
+    if isinstance(owner, ast.While):
+        loop = loops.rewritten(scope, owner)
+        return [] if loop is None else [_of_loop(place.file, loop)]
     at_once = next(filter(None, (rows_at_once.rewritten(scope, node) for node in _loops_over(scope, place))), None)
     ways = [] if at_once is None else [_fix(place.file, _ROWS, at_once)]
     found = [_loop_over(scope, place), *(loops.rewritten(scope, node, inner=True) for node in _loops_over(scope, place))]
@@ -344,11 +351,17 @@ def for_size(place: Location, site: Site) -> list[Fix]:
 def _of_list(scope: Scope, place: Location) -> list[Fix]:
     """Fixes for a tensor that is made of a list whose length `place` needs."""
     around = [] if place.region is None else syntax.around(place.file, place.region)[::-1]
-    calls = (repeated_items.rewritten(scope, node) for node in around if isinstance(node, ast.Call))
-    lists = (comprehensions.rewritten(scope, node) for node in around if isinstance(node, ast.ListComp))
-    repeated, collected = next(filter(None, calls), None), next(filter(None, lists), None)
+    calls = [node for node in around if isinstance(node, ast.Call)]
+    repeated = next(filter(None, (repeated_items.rewritten(scope, call) for call in calls)), None)
+    rows = next(filter(None, (tensors_of_lists.of_rows(scope, call) for call in calls)), None)
+    numbered = (node for node in around if isinstance(node, ast.Call | ast.Subscript))
+    numbers = next(filter(None, (tensors_of_lists.of_numbers(scope, node) for node in numbered)), None)
+    lists = (node for node in around if isinstance(node, ast.ListComp | ast.GeneratorExp))
+    collected = next(filter(None, (comprehensions.rewritten(scope, node) for node in lists)), None)
     return [
-        *([] if repeated is None else [_fix(place.file, _REPEATED, repeated)]),
+        *([] if repeated is None else [_fix(place.file, _REPEATED, *repeated)]),
+        *([] if rows is None else [_fix(place.file, _WHOLE, rows)]),
+        *([] if numbers is None else [_fix(place.file, _NUMBERS, numbers)]),
         *([] if collected is None else [_of_loop(place.file, collected)]),
     ]
 

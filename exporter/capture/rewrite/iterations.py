@@ -22,15 +22,19 @@ class Item:
         axis: The dim along which it is taken.
         number: The position along it.
         index: The rest of the index, for the part; empty if there is none.
+        positions: For a window that begins at an iteration's number, the positions that it covers; empty for a single position.
     """
 
     owner: str
     axis: int | str
     number: str
     index: str = ""
+    positions: str = ""
 
     def read(self, *, scans: bool) -> str:
         """The part, without the rest of the index. In a scan, the number is a tensor."""
+        if self.positions:
+            return f"{self.owner}.index_select({self.axis}, {self.positions})"
         if scans:
             return f"{self.owner}.index_select({self.axis}, {self.number}).squeeze({self.axis})"
         return f"{self.owner}.select({self.axis}, {self.number})"
@@ -228,7 +232,7 @@ def written_otherwise(loop: Loop) -> dict[str, None]:
 def _changed(where: Scope, statement: ast.Assign | ast.AugAssign, target: ast.Subscript, counter: str, *, scans: bool) -> list[Rewrite]:
     """The statement as a change of a copy of the item, which then takes the item's place."""
     item = _item(where, target.value, _parts(target.slice), counter)
-    if item is None:
+    if item is None or item.positions:
         return []
     name, place, whole = where.unused("item"), where.region(target), where.region(statement)
     indent = "\n" + " " * whole.offset
@@ -244,16 +248,28 @@ def _changed(where: Scope, statement: ast.Assign | ast.AugAssign, target: ast.Su
 def _item(where: Scope, owner: ast.expr, parts: Sequence[ast.expr], counter: str) -> Item | None:
     """The item; None if its index has another form."""
     numbered = [number for number, part in enumerate(parts) if counter in scope.loaded([part])]
-    if len(numbered) != 1 or isinstance(parts[numbered[0]], ast.Slice):
+    if len(numbered) != 1:
         return None
     (place,) = numbered
+    positions = _window(where, part, counter) if isinstance(part := parts[place], ast.Slice) else ""
+    if positions is None:
+        return None
     before, after = parts[:place], parts[place + 1 :]
     axis, known = (-1 - len(after), after) if any(map(_is_ellipsis, before)) else (place, before)
     if not all(isinstance(part, ast.Slice) for part in known):
         return None
     rest = [*before, *after]
     index = "" if all(_is_ellipsis(part) or _is_whole(part) for part in rest) else f"[{', '.join(map(where.text, rest))}]"
-    return Item(where.text(owner), axis, where.text(parts[place]), index)
+    return Item(where.text(owner), axis, where.text(part), index, positions)
+
+
+def _window(where: Scope, part: ast.Slice, counter: str) -> str | None:
+    """The positions of a slice such as `[i : i + 3]`, whose length is the same for all numbers; None for other slices."""
+    match part:
+        case ast.Slice(lower=ast.expr() as first, upper=ast.BinOp(left=left, op=ast.Add(), right=length), step=None):
+            if ast.dump(first) == ast.dump(left) and counter not in scope.loaded([length]):
+                return f"{where.text(first)} + {where.torch}.arange({where.text(length)})"
+    return None
 
 
 def _is_ellipsis(part: ast.expr) -> bool:
