@@ -131,6 +131,15 @@ FORWARDS = {
         pairs = [y[i : i + 2] - x[i] for i in range(x.shape[0])]  # HERE
         return torch.cat([h[None], *([x[:1]] * x.shape[0])]) + sum(pairs).sum()  # HERE
     """,
+    "branches-on-the-number": """
+        h = x[0] * 0
+        for i in range(x.shape[0]):  # HERE
+            if i % 2 == 0:
+                h = h + x[i]
+            else:
+                h = h * 0.5 - x[i]
+        return h
+    """,
     "an-item-repeated-in-a-list": """
         numbers = torch.tensor([3] * len(x))  # HERE
         rows = torch.stack([x.mean(0)] * x.shape[0])  # HERE

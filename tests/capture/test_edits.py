@@ -260,6 +260,9 @@ SIZES = {
     "windows that are set": "for n in «range(len(x))»:\n    y[n : n + 1] = x[n : n + 1]\nreturn y",
     "while": "n = 0\nwhile «n < x.shape[0]»:\n    y = y + x[n]\n    n = n + 1\nreturn y",
     "two lists": ("p, q = [], []\nfor v in «x»:\n    p.append(v * 2)\n    q.append(v + 1)\nreturn torch.stack(p) + torch.stack(q)"),
+    "branch on the number": "for n in «range(len(x))»:\n    if n % 2 == 0:\n        y = y + x[n]\nreturn y",
+    "choice in a list": "return torch.stack([v * 2 if v.sum() > 0 else v - 1 for v in «x»])",
+    "choice of items in a list": "return torch.stack([x[n] if n > 0 else -x[n] for n in «range(len(x))»])",
     "loop that gives its name away": "y = []\nfor v in «x»:\n    y.append(v + 1)\ny = torch.stack(y)\nreturn y + 1",
 }
 

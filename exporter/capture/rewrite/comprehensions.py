@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from onnxplain.diagnostics import Region, line_text
 from onnxplain.source import syntax
 
-from . import blocks, collecting_loops, iterations, scope, tensors_of_lists
+from . import blocks, branches, collecting_loops, iterations, scope, tensors_of_lists
 from .blocks import Rewrite
 from .collecting_loops import Collected
 from .scope import Scope
@@ -33,12 +33,15 @@ def rewritten(where: Scope, listed: ast.ListComp | ast.GeneratorExp) -> list[Rew
     if loop is None or where.tensors is None or scope.stored([listed.elt]) or not scope.is_plain(loop.statements):
         return None
     within = around[around.index(statement) : around.index(listed)]
-    inside = dataclasses.replace(where, tensors=where.tensors | loop.rows.keys())
-    selected = iterations.selected(inside, loop, scans=True)
+    known = where.tensors | loop.rows.keys()
+    selected = iterations.selected(dataclasses.replace(where, tensors=known), loop, scans=True)
+    chosen = branches.nested(dataclasses.replace(where, tensors=known | {loop.number}), loop.statements)
     found = _used(where, listed, statement, within)
-    if selected is None or found is None or blocks.changes_others(where, loop.statements):
+    if selected is None or chosen is None or found is None or blocks.changes_others(where, loop.statements):
         return None
-    text = blocks.spliced(syntax.source(where.file), where.region(listed.elt), selected)
+    if any(syntax.covers(branch.region, item.region) for branch in chosen for item in selected):
+        return None
+    text = blocks.spliced(syntax.source(where.file), where.region(listed.elt), [*selected, *chosen])
     result = f"({text})" if "\n" in text else text
     lines = [*(f"{name} = {row.read(scans=True)}" for name, row in loop.rows.items()), f"{found.item} = {result}"]
     region = where.region(statement)

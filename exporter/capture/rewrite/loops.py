@@ -38,14 +38,18 @@ def rewritten(where: Scope, statement: ast.For | ast.While, *, inner: bool = Fal
     written = scope.written(loop.statements)
     if not scope.is_plain([each for each in loop.statements if each not in appending], items=True) or not written.keys() <= where.tensors:
         return None
-    inside = dataclasses.replace(where, tensors=where.tensors | loop.rows.keys())
+    known = where.tensors | loop.rows.keys()
+    inside = dataclasses.replace(where, tensors=known)
     carried = _carried(where, statement, loop, end)
-    replaced = branches.nested(inside, loop.statements)
+    # NOTE: torch.cond also takes a comparison of numbers.
+    replaced = branches.nested(dataclasses.replace(where, tensors=known | {loop.number} - {""}), loop.statements)
     selected = iterations.selected(inside, loop, scans=bool(lists))
     if inner and replaced is not None and selected is not None:
         replaced = None if lists else _with_inner(inside, loop, replaced, selected)
     stop = None if end is None else _stopping(inside, loop, end)
     if carried is None or replaced is None or selected is None or loop.number in carried or (end is not None and stop is None):
+        return None
+    if any(syntax.covers(branch.region, item.region) for branch in replaced for item in selected):
         return None
     in_place = iterations.written_otherwise(loop)
     own = [
