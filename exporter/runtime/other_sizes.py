@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import sympy
@@ -50,7 +50,7 @@ def requests(program: torch.export.ExportedProgram, request: Request, dim_names:
     """Requests with larger and with smaller inputs, of each some that the program refuses, and at most one that it takes.
 
     Every dynamic dim gets another size, within its range: a little larger, or the least. The values along it are repeated or cut off, so
-    that dtypes and ranges of values stay.
+    that dtypes and ranges of values stay. Offsets still rise, and end with the other size of the dim with whose size they ended.
 
     Args:
         program: The program.
@@ -146,13 +146,37 @@ def _resized(
     """`request` with inputs of other sizes; None if a dim cannot have its size."""
     values = {symbol: sympy.Integer(size) for symbol, size in tried.items()}
     other = dict(tensors)
+    offsets = {key for key, tensor in tensors.items() if _are_offsets(tensor)}
+    ends: dict[int, set[int]] = {}
     for (key, axis), expression in sizes.items():
         size, tensor = expression.xreplace(values), other[key]
         if not size.is_Integer or size < 0 or not tensor.shape[axis]:
             return None
-        other[key] = tensor.detach().index_select(axis, torch.arange(int(size), device=tensor.device) % tensor.shape[axis])
+        ends.setdefault(tensor.shape[axis], set()).add(int(size))
+        chosen, last = torch.arange(int(size), device=tensor.device), tensor.shape[axis] - 1
+        other[key] = tensor.detach().index_select(axis, chosen.clamp(max=last) if key in offsets else chosen % (last + 1))
+    for key in offsets:
+        other[key] = _ending(other[key], ends.get(int(tensors[key][-1]), ()))
     args, kwargs = pytree.tree_map(lambda each: other.get(id(each), each), (request.args, dict(request.kwargs)))
     return dataclasses.replace(request, args=args, kwargs=kwargs)
+
+
+def _are_offsets(tensor: torch.Tensor) -> bool:
+    """Whether the values may tell where the rows of a ragged batch begin: numbers from 0 that never fall."""
+    if tensor.ndim != 1 or tensor.numel() < 2 or tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
+        return False
+    return not bool(tensor[0]) and bool((tensor[1:] >= tensor[:-1]).all())
+
+
+def _ending(offsets: torch.Tensor, ends: Collection[int]) -> torch.Tensor:
+    """`offsets` that end with the size of a dim which has another size now, one of `ends`."""
+    # NOTE: with offsets that end elsewhere, the result of operators such as embedding_bag is undefined.
+    if len(ends) != 1 or not offsets.numel():
+        return offsets
+    (end,) = ends
+    ended = offsets.clamp(max=end)
+    ended[-1] = end
+    return ended
 
 
 def _takes(program: torch.export.ExportedProgram, request: Request) -> bool:

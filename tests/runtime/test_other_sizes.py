@@ -164,3 +164,35 @@ def test_dims_of_all_inputs() -> None:
     program = onnxplain.export(model, (torch.rand(3, 4),), dynamic_shapes=True, verify=True)
     assert program.verification is not None
     assert [list(each.values()) for each in program.verification.sizes] == [[4], [1]]
+
+
+OFFSETS = {
+    "starts": (lambda rows, i, o: torch.nn.functional.embedding_bag(i, rows, o, mode="mean", padding_idx=0), [0, 3, 3, 6]),
+    "with the end": (lambda rows, i, o: torch.nn.functional.embedding_bag(i, rows, o, mode="mean", include_last_offset=True), [0, 3, 3, 8]),
+    "lengths": (lambda rows, i, o: rows[i].repeat_interleave(2, 0).sum() + (o[1:] - o[:-1]).sqrt(), [0, 1, 1, 8]),
+}
+
+
+@pytest.mark.parametrize(("function", "offsets"), OFFSETS.values(), ids=OFFSETS)
+def test_offsets_of_other_sizes_rise_to_the_same_end(function: Callable[..., Any], offsets: list[int]) -> None:
+    class Bags(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.seen: list[tuple[int, list[int]]] = []
+
+        def forward(self, rows: torch.Tensor, i: torch.Tensor, o: torch.Tensor) -> torch.Tensor:
+            if not torch.compiler.is_exporting():
+                self.seen.append((len(i), o.tolist()))
+            result: torch.Tensor = function(rows, i, o)
+            return result
+
+    model = Bags()
+    inputs = torch.randn(20, 4), torch.randint(20, (8,)), torch.tensor(offsets)
+    program = onnxplain.export(model, inputs, dynamic_shapes=(None, {0: "n"}, {0: "o"}), verify=True)
+    assert {each.rule.id for each in program.diagnostics.findings} == {"OXP1021"}
+    assert program.verification is not None
+    assert len(program.verification.sizes) == 2
+    assert len(model.seen) > 1
+    for size, each in model.seen:
+        assert each == sorted(each)
+        assert each[-1] == size or offsets[-1] != 8
