@@ -12,7 +12,7 @@ import torch
 # NOTE: read in torch 2.11, 2.13 and 2.15; no public function replaces it, and torch.export traces with it as well (_export/__init__.py).
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from . import resizing
+from . import fourier_shapes, resizing
 from .operators import OpOverload
 from .symbols import Symbol
 
@@ -101,7 +101,7 @@ def traced(
     functional = torch.func.functionalize(function) if writes else function
 
     def call(*inputs: Any) -> Any:
-        with _DECOMPOSING.value(_Wanted(find)), resizing.to_any_size():
+        with _DECOMPOSING.value(_Wanted(find)), resizing.to_any_size(), fourier_shapes.of_any_size():
             return functional(*inputs)
 
     made: torch.fx.GraphModule = make_fx(call)(*inputs)
