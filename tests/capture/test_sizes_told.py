@@ -649,3 +649,13 @@ def test_where_the_example_fails_no_dim_is_told(load: Load, body: str) -> None:
     with pytest.raises(onnxplain.ExportFailed) as failed:
         exported(load, body, [(2, 10), (2,)], ({0: Dim("B"), 1: Dim("T")}, None))
     assert [(each.rule.id, each.location.line) for each in failed.value.log.findings] == [("OXP1005", 7)]
+
+
+def test_dims_of_one_name_have_one_size_in_computed_sizes(load: Load) -> None:
+    chunks = "x, y = (torch.nn.functional.pad(each, (0, 0, 0, -each.shape[1] % 4)) for each in (x, y))"
+    body = f"{chunks}\nx, y = (each.reshape(each.shape[0], -1, 4, 6) for each in (x, y))\nreturn x @ y.transpose(-1, -2)"
+    model, program = exported(load, body, [(2, 10, 6), (2, 10, 6)], ({0: "B", 1: "T"}, {0: "B", 1: "T"}))
+    assert told(program) == []
+    for shape in ((3, 8, 6), (1, 3, 6), (2, 1, 6)):
+        x, y = torch.rand(shape), torch.rand(shape)
+        torch.testing.assert_close(program(x, y)[0], model(x, y))

@@ -169,7 +169,7 @@ class Guards:
         symbols = relation.free_symbols & sizes.keys()
         if guard.makes_number:
             return any(map(guard.operator.may_take, self._allowed(relation, sizes, dims)))
-        excluded = _excluded(relation, sizes)
+        excluded = _excluded(relation, sizes, self._alike(dims))
         if not excluded:
             return False
         # NOTE: `other_sizes` tells limits of single dims.
@@ -178,6 +178,14 @@ class Guards:
             excluded = [each for each in excluded if guard.operator.parts(each) == parts]
         returned = guard.operator.symbolic()
         return any(guard.operator.differs(returned, each) for each in excluded)
+
+    def _alike(self, dims: Sequence[InputDim]) -> dict[sympy.Basic, set[sympy.Basic]]:
+        """For each symbol of the graph, those of the dims with the same name, which have one size."""
+        named: dict[str, set[sympy.Basic]] = {}
+        for dim in dims:
+            if len(own := self._symbols_of(dim)) == 1:
+                named.setdefault(dim.name, set()).update(own)
+        return {symbol: symbols for symbols in named.values() for symbol in symbols}
 
     def _allowed(self, relation: sympy.Basic, sizes: Sizes, dims: Sequence[InputDim]) -> Iterator[Sizes]:
         """Sizes that `dims` may have and for which `relation` is false."""
@@ -314,10 +322,14 @@ def _fixed(relation: sympy.Basic, symbol: sympy.Basic | None) -> sympy.Integer |
     return None
 
 
-def _excluded(relation: sympy.Basic, sizes: Sizes) -> list[Sizes]:
-    """Sizes for which `relation` is false, near those of the example."""
+def _excluded(relation: sympy.Basic, sizes: Sizes, alike: Mapping[sympy.Basic, Collection[sympy.Basic]]) -> list[Sizes]:
+    """Sizes for which `relation` is false, near those of the example; one name's symbols, which `alike` lists for each, have one size."""
     symbols = relation.free_symbols & sizes.keys()
-    alone = (each for symbol in symbols for each in (*larger(symbol, sizes), *smaller(symbol, sizes)))
+    alone = (
+        {**each, **dict.fromkeys(alike.get(symbol, ()), each[symbol])}
+        for symbol in symbols
+        for each in (*larger(symbol, sizes), *smaller(symbol, sizes))
+    )
     # NOTE: a product of sizes may stay even whichever of them varies alone.
     together = ({**sizes, **{symbol: sizes[symbol] + more for symbol in symbols}} for more in range(1, _NEAR))
     others = itertools.chain(alone, together if len(symbols) > 1 else ())
