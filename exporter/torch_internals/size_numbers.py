@@ -70,11 +70,19 @@ def _log(value: Any, base: float = math.e) -> Any:
 
 
 def _log2(value: Any) -> Any:
-    return _log(value, 2)
+    return _log_exact_for_powers(value, 2)
 
 
 def _log10(value: Any) -> Any:
-    return _log(value, 10)
+    return _log_exact_for_powers(value, 10)
+
+
+def _log_exact_for_powers(value: Any, base: int) -> Any:
+    number = torch.scalar_tensor(value, dtype=torch.float64)
+    log = number.log() / math.log(base)
+    # NOTE: the quotient for 1000 is less than 3, unlike math.log10(1000).
+    whole = log.round()
+    return torch.where(base**whole == number, whole, log).item()
 
 
 def _ceil(value: Any) -> Any:

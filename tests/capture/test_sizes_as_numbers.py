@@ -83,6 +83,16 @@ def test_the_dim_stays_dynamic(body: str, form: str, load: Load) -> None:
         torch.testing.assert_close(program(x)[0], model(x), rtol=1e-4, atol=1e-5)
 
 
+def test_logarithms_of_powers_are_whole(load: Load) -> None:
+    model = (
+        load(SOURCE.format("torch.arange(math.floor(math.log10(x.shape[0])) + math.ceil(math.log2(x.shape[0]))) + x.sum()")).Net().eval()
+    )
+    program = onnxplain.export(model, (torch.randn(20, 3, 4),), dynamic_shapes={"x": {0: "n"}})
+    for size in (64, 999, 1000, 1001, 8192):
+        x = torch.randn(size, 3, 4) / size
+        torch.testing.assert_close(program(x)[0], model(x), rtol=1e-4, atol=1e-4)
+
+
 CLOCK = "\n\nimport time\n\ndef seconds(self):\n    return time.time()\n"
 SEEN = {
     "x * float(x.shape[0])": {"named": set(), "Dim": set(), "all": set()},
