@@ -37,7 +37,7 @@ MODELS = """
         def forward(self, x):
             if x.shape[0] == 5:  # Numbers
                 x = x + 1
-            weights = torch.tensor(list(range(x.shape[0])))  # Numbers
+            weights = torch.tensor([i * 0.5 for i in range(x.shape[0])])  # Numbers
             return x * weights[:, None]
 
     class Between(torch.nn.Module):
@@ -45,11 +45,11 @@ MODELS = """
             a = x.view(5, 4)  # Between
             if x.shape[0] == 5:  # Between
                 a = a + 1
-            return a * torch.tensor(list(range(x.shape[0])))[:, None]  # Between
+            return a * torch.tensor([i * 0.5 for i in range(x.shape[0])])[:, None]  # Between
 
     class Following(torch.nn.Module):
         def forward(self, x):
-            weights = torch.tensor(list(range(x.shape[0])))  # Following
+            weights = torch.tensor([i * 0.5 for i in range(x.shape[0])])  # Following
             x = x * weights[:, None]
             count = len(weights)
             if x.shape[0] == count:
