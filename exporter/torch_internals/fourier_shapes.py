@@ -13,7 +13,7 @@ from .patching import Slot, all_wrapped
 from .symbols import Symbol
 
 _WITHOUT = "inverse Fourier transforms of dynamic sizes behind trained weights may have no decomposition"
-# NOTE: read in torch 2.13, _meta_registrations.py and _dispatch/python.py.
+# NOTE: read in torch 2.11, 2.13 and 2.15, _meta_registrations.py and _dispatch/python.py.
 _RESIZED = Symbol("torch._meta_registrations:_exec_fft", without=_WITHOUT)
 _IN_PYTHON = Symbol("torch._dispatch.python:enable_python_dispatcher", without=_WITHOUT)
 
