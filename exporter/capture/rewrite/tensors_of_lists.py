@@ -75,7 +75,9 @@ def of_rows(where: Scope, call: ast.Call) -> Rewrite | None:
             pass
     if not isinstance(rows, ast.Name | ast.Attribute | ast.Subscript | ast.Call) or not where.is_tensor(rows):
         return None
-    code = as_tensor(where.text(rows), call)
+    # NOTE: the tensor must not share its data with the rows.
+    copied = where.text(rows) + ("" if isinstance(call.func, ast.Name) else ".clone()")
+    code = as_tensor(copied, call)
     return None if code is None else Rewrite(where.region(call), code)
 
 
