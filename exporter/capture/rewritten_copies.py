@@ -13,7 +13,7 @@ import torch
 from onnxplain.diagnostics import Confidence, DiagnosticContext, Edit, Fix
 from onnxplain.process import Budget
 from onnxplain.request import FXGraphExtractor, Kind, Request
-from onnxplain.rules import ControlFlowRewritten, DataDependentBranch, DataDependentValue, SpecializedDynamicDim
+from onnxplain.rules import ConstraintViolated, ControlFlowRewritten, DataDependentBranch, DataDependentValue, SpecializedDynamicDim
 from onnxplain.source import locations, syntax
 from onnxplain.torch_internals import modules, pytree
 from onnxplain.torch_internals.python_values import is_a
@@ -93,7 +93,7 @@ class RewrittenCopies:
         return None, known
 
     def _proved(self, finding: Finding) -> Fix | None:
-        about = isinstance(finding.rule, DataDependentBranch | DataDependentValue | SpecializedDynamicDim)
+        about = isinstance(finding.rule, DataDependentBranch | DataDependentValue | SpecializedDynamicDim | ConstraintViolated)
         everywhere = self._first.request.control_flow == "rewrite"
         fixes = [fix for fix in finding.fixes if everywhere or not any(locations.is_users(edit.file) for edit in fix.edits)]
         return next((fix for fix in fixes if about and self._trials.has_proved(fix)), None)
@@ -147,7 +147,14 @@ def _is_covered(finding: Finding, ways: Sequence[tuple[Finding, Fix]]) -> bool:
 
 
 def _may_follow(finding: Finding, ways: Sequence[tuple[Finding, Fix]]) -> bool:
-    """Whether a line may fix a dim only because another line, which has a fix, fixes one of equal size."""
+    """Whether a line may stop a capture only because another line does, which has a fix: the next capture tells.
+
+    It may fix a dim of equal size, or make the number on which the other line branches.
+    """
+    if isinstance(finding.rule, DataDependentValue):
+        file, line = finding.place
+        about = [other.place for other, _ in ways if isinstance(other.rule, DataDependentBranch | DataDependentValue)]
+        return any(place[0] == file and (line or 0) < (place[1] or 0) for place in about)
     rules = (finding.rule, *(other.rule for other, _ in ways))
     sizes = [rule.value for rule in rules if isinstance(rule, SpecializedDynamicDim)]
     return isinstance(finding.rule, SpecializedDynamicDim) and finding.rule.value in sizes[1:]

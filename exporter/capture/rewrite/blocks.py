@@ -102,7 +102,7 @@ def is_changed_later(scope: Scope, region: Region, names: Collection[str]) -> bo
     """
     loops = [each for each in ast.walk(scope.function) if isinstance(each, ast.For | ast.While)]
     around = [each for each in loops if scope.region(each) != region and syntax.covers(scope.region(each), region)]
-    changed = _changed_in_place(scope, [*around, *_following(scope, region)])
+    changed = _changed_in_place(scope, [*around, *following(scope, region)])
     named = [node for node in ast.walk(scope.function) if _gives_another_name(scope, node)]
     together = [set(scopes.stored([node])) | set(scopes.loaded([node])) for node in named]
     shared, rest = set(names), together
@@ -228,17 +228,19 @@ def target_outlives(scope: Scope, loop: ast.For, name: str) -> bool:
     region, own = scope.region(loop), {id(node) for node in ast.walk(loop)}
     around = [each for each in ast.walk(scope.function) if isinstance(each, ast.For | ast.While) and loop in ast.walk(each)]
     names = (node for each in around for node in ast.walk(each) if isinstance(node, ast.Name) and id(node) not in own)
-    return any(node.id == name for node in names) or scopes.read_first(_following(scope, region), name)
+    return any(node.id == name for node in names) or scopes.read_first(following(scope, region), name)
 
 
 def read_after(scope: Scope, region: Region, name: str) -> bool:
-    """Whether the function may read `name` after the statement at `region`."""
+    """Whether the function may read what `name` holds at the end of the statement at `region`."""
     loops = [each for each in ast.walk(scope.function) if isinstance(each, ast.For | ast.While)]
     around = [each for each in loops if scope.region(each) != region and syntax.covers(scope.region(each), region)]
-    return name in scopes.loaded(around) or scopes.read_first(_following(scope, region), name)
+    # NOTE: the next iteration may read it before it sets it.
+    next_steps = [[*([ast.Expr(each.test)] if isinstance(each, ast.While) else []), *each.body] for each in around]
+    return any(scopes.read_first(steps, name) for steps in [*next_steps, following(scope, region)])
 
 
-def _following(scope: Scope, region: Region) -> list[ast.stmt]:
+def following(scope: Scope, region: Region) -> list[ast.stmt]:
     """The statements that come after `region`, in its block and then in the blocks around it."""
     blocks = [
         (block, number)

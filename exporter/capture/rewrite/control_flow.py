@@ -11,7 +11,7 @@ from onnxplain.capture.observe.frames import Site
 from onnxplain.diagnostics import Confidence, Edit, Fix, Location, Region, line_text
 from onnxplain.source import locations, syntax
 
-from . import branches, chosen_places, comprehensions, loops, repeated_items, rows_at_once, tensors_of_lists
+from . import branches, chosen_places, comprehensions, loops, repeated_items, rows_at_once, shortcuts, tensors_of_lists
 from .blocks import Rewrite
 from .scope import Scope
 
@@ -24,6 +24,7 @@ _REPEATED = "Repeat the tensor instead of the item of the list."
 _WHOLE = "Use the tensor instead of the list of its rows."
 _NUMBERS = "Count with torch.arange instead of a range."
 _THROUGH = "Run all iterations, and keep the results of the one that ends the loop."
+_SPARED = "Run the code where nothing is selected as well, and keep its results where something is."
 _PLACES = "Run the iterations of all places, and keep the results of those that the mask chooses."
 _LOGS = re.compile(r"\b(log|logger|logging|warnings|writer)\b")
 _ONE_STEP = Fix(
@@ -57,14 +58,15 @@ def for_branch(place: Location, site: Site) -> list[Fix]:
         return [_of_loop(place.file, loop)] if loop is not None else [_advice(place.file, module, test)]
     predicate = scope.predicate(test)
     cond = branches.rewritten(scope, test, predicate)
+    spared = _of_spared(scope, owner, around)
     if isinstance(owner, ast.If) and around is not None and cond is None:
-        return [*_of_early_end(scope, owner, around), *_of_shortcut(place.file, owner, around)]
+        return [*spared, *_of_early_end(scope, owner, around), *_of_shortcut(place.file, owner, around)]
     if cond is None or predicate is None:
-        return [_advice(place.file, module, test, predicate)]
+        return spared or [_advice(place.file, module, test, predicate)]
     if any(isinstance(node, ast.Attribute) and node.attr == "equal" for node in ast.walk(test)):
         # NOTE: torch.equal also takes tensors of different shapes, and returns False for them.
         cond = dataclasses.replace(cond, exact=False)
-    ways = [_fix(place.file, _COND, cond)]
+    ways = [_fix(place.file, _COND, cond), *spared]
     if (elementwise := branches.by_element(scope, test, predicate)) is not None:
         ways.append(Fix("Compute both and choose by element, if they have the same shape.", Confidence.GUESS, snippet=elementwise))
     return ways
@@ -143,6 +145,12 @@ def _of_early_end(scope: Scope, branch: ast.If, loop: ast.For | ast.While) -> li
     return [] if through is None else [_fix(scope.file, _THROUGH, *through)]
 
 
+def _of_spared(scope: Scope, owner: ast.AST | None, loop: ast.For | ast.While | None) -> list[Fix]:
+    """The fix for a branch that spares work where nothing is selected."""
+    without = shortcuts.rewritten(scope, owner, loop) if isinstance(owner, ast.If) else None
+    return [] if without is None else [_fix(scope.file, _SPARED, *without)]
+
+
 def _of_shortcut(file: str, branch: ast.If, loop: ast.For | ast.While) -> list[Fix]:
     """Fixes for a branch that ends a loop or an iteration early."""
     torch = syntax.name_of_torch(file)
@@ -196,7 +204,8 @@ def for_value(place: Location, site: Site, truth_of: Callable[[str, int, str], b
         # NOTE: torch.cond also takes a comparison of numbers.
         comparison = scope.text(test) if isinstance(test, ast.Compare) else None
         cond = branches.rewritten(scope, test, comparison)
-        ways = [] if cond is None else [_fix(place.file, _COND, cond)]
+        around = loops.left_by(module, owner) if isinstance(owner, ast.If) else None
+        ways = [*([] if cond is None else [_fix(place.file, _COND, cond)]), *_of_spared(scope, owner, around)]
     if isinstance(owner, ast.If) and (around := loops.left_by(module, owner)) is not None:
         # NOTE: nothing may state that the branch is never taken: the exported loop would lack its end.
         return ways or _of_shortcut(place.file, owner, around)

@@ -24,6 +24,8 @@ _SELVES = frozenset(
 """Methods whose result may be the tensor itself, or parts of it."""
 _TENSORS = frozenset({"T", "H", "mT", "mH", "real", "imag", "data"})
 """Attributes of a tensor that are tensors."""
+_MODES = frozenset({"no_grad", "enable_grad", "inference_mode", "autocast"})
+"""Context managers that change how operators run, and nothing else."""
 _UNSUPPORTED = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 
 
@@ -249,12 +251,22 @@ def is_plain(statements: Iterable[ast.stmt], *, items: bool = False) -> bool:
                 pass
             case ast.For(target=target, body=body, orelse=[]) if _is_name(target) and is_plain(body, items=items):
                 pass
+            case ast.With(items=managers, body=body) if all(map(_is_mode, managers)) and is_plain(body, items=items):
+                pass
             case _:
                 return False
         for node in ast.walk(statement):
             if isinstance(node, _UNSUPPORTED) or (isinstance(node, ast.Constant | ast.JoinedStr) and node.end_lineno != node.lineno):
                 return False
     return True
+
+
+def _is_mode(manager: ast.withitem) -> bool:
+    """Whether it is one of torch's modes, such as `torch.no_grad()`."""
+    match manager:
+        case ast.withitem(context_expr=ast.Call(func=ast.Attribute(attr=name)), optional_vars=None):
+            return name in _MODES
+    return False
 
 
 def returns(statements: Sequence[ast.stmt]) -> bool:
@@ -277,7 +289,7 @@ def read_first(statements: Sequence[ast.stmt], name: str) -> bool:
     for statement in statements:
         if _reads(statement, name):
             return True
-        if isinstance(statement, ast.Assign | ast.AnnAssign | ast.If) and sets([statement], name):
+        if isinstance(statement, ast.Assign | ast.AnnAssign | ast.If | ast.With) and sets([statement], name):
             return False
     return False
 
@@ -289,6 +301,8 @@ def _reads(statement: ast.stmt, name: str) -> bool:
             return name == target or name in loaded([value])
         case ast.If(test=test, body=body, orelse=orelse):
             return name in loaded([test]) or read_first(body, name) or read_first(orelse, name)
+        case ast.With(items=managers, body=body):
+            return name in loaded(managers) or read_first(body, name)
         case ast.For(target=target, iter=values, body=body, orelse=[]):
             return name in loaded([values]) or (name not in stored([target]) and read_first(body, name))
     return name in loaded([statement])
@@ -297,7 +311,9 @@ def _reads(statement: ast.stmt, name: str) -> bool:
 def sets(statements: Sequence[ast.stmt], name: str) -> bool:
     """Whether the statements certainly set `name`."""
     return any(
-        sets(each.body, name) and sets(each.orelse, name) if isinstance(each, ast.If) else name in stored([each])
+        sets(each.body, name) and (isinstance(each, ast.With) or sets(each.orelse, name))
+        if isinstance(each, ast.If | ast.With)
+        else name in stored([each])
         for each in statements
         if not isinstance(each, ast.For)
     )

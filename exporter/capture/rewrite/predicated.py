@@ -1,0 +1,88 @@
+"""Runs statements whether or not they are chosen, and keeps what they change only if they are."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from onnxplain.diagnostics import Region
+from onnxplain.source import syntax
+
+from . import blocks, scope
+from .blocks import Rewrite
+from .scope import Scope
+
+_PARTIAL = frozenset({"out", "inplace"})
+"""Keywords by which a function changes what it is given."""
+_OF_SOME = frozenset({"amax", "amin", "aminmax", "argmax", "argmin", "kthvalue", "max", "median", "min", "mode", "quantile", "topk"})
+"""Functions that refuse tensors without elements."""
+
+
+def changed(where: Scope, region: Region, statements: Sequence[ast.stmt]) -> list[str] | None:
+    """The variables by which statements tell later code something; None if there may be other ways, or if one may hold no tensor before.
+
+    Args:
+        where: The function around them.
+        region: The branch that they belong to, or the loop whose iteration they end.
+        statements: The statements.
+    """
+    names = list(_written(statements))
+    if None in names or not _is_plain(statements) or blocks.changes_others(where, statements):
+        return None
+    outer = [
+        name
+        for name in dict.fromkeys((*scope.stored(statements), *filter(None, names)))
+        if name in names or scope.read_first(statements, name) or blocks.read_after(where, region, name)
+    ]
+    return outer if outer and set(outer) <= (where.tensors or frozenset()) else None
+
+
+def takes_empty(statements: Sequence[ast.stmt], numbers: str = "") -> bool:
+    """Whether no statement is known to raise an error for tensors without elements. `numbers` is the name of a list of numbers."""
+    nodes = [node for each in statements for node in ast.walk(each)]
+    called = (syntax.last_name(node.func) for node in nodes if isinstance(node, ast.Call))
+    items = [node for node in nodes if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant | ast.UnaryOp)]
+    single = any(not (isinstance(node.value, ast.Name) and node.value.id == numbers) for node in items)
+    return not single and not any(name in _OF_SOME for name in called) and not any(isinstance(node, ast.Assert) for node in nodes)
+
+
+def around(where: Scope, statements: Sequence[ast.stmt], chosen: str, kept: dict[str, str]) -> list[Rewrite]:
+    """The code before and after statements that keeps what they change only if `chosen` holds.
+
+    Args:
+        where: The function around them.
+        statements: The statements, which begin a line.
+        chosen: The name of a tensor of dtype bool.
+        kept: The variables that they change, with names for what these hold before.
+    """
+    first, last = where.region(statements[0]), where.region(statements[-1])
+    indent = "\n" + " " * first.offset
+    before = "".join(f"{old} = {name}.clone(){indent}" for name, old in kept.items())
+    after = "".join(f"{indent}{name} = {where.torch}.where({chosen}, {name}, {old})" for name, old in kept.items())
+    return [
+        Rewrite(Region(first.line, first.column, first.line, first.column), before),
+        Rewrite(Region(last.last_line, last.end_column, last.last_line, last.end_column), after),
+    ]
+
+
+def _is_plain(statements: Sequence[ast.stmt]) -> bool:
+    """Whether all statements set local variables or change tensors in place."""
+    calls = [node for each in statements for node in ast.walk(each) if isinstance(node, ast.Call)]
+    silent = not any(argument.arg in _PARTIAL or argument.arg is None for call in calls for argument in call.keywords)
+    plain = [each for each in statements if not (isinstance(each, ast.Expr) and _in_place(each.value))]
+    return silent and scope.is_plain(plain, items=True) and not scope.has_return(plain)
+
+
+def _written(statements: Sequence[ast.stmt]) -> Iterator[str | None]:
+    """The names of tensors that change in place; None for other tensors, and for parts of them."""
+    for node in (each for statement in statements for each in ast.walk(statement)):
+        match node:
+            case ast.Call(func=ast.Attribute(value=owner)) if _in_place(node):
+                yield owner.id if isinstance(owner, ast.Name) else None
+            case ast.Subscript(value=owner, ctx=ast.Store()):
+                yield owner.id if isinstance(owner, ast.Name) else None
+
+
+def _in_place(node: ast.AST) -> bool:
+    """Whether `node` is a call of a method that changes its tensor, such as `index_add_`."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and blocks.is_in_place(node.func.attr)
