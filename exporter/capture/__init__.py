@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
-from onnxplain.diagnostics import DiagnosticContext, Edit
+from onnxplain.diagnostics import Confidence, DiagnosticContext, Edit
 from onnxplain.process import Budget
 from onnxplain.request import DimNames, DynamicShapes, Request, inputs
 from onnxplain.rules import CheckLeftOut, ConstraintViolated, SpecializedDynamicDim, UserCodeRaised
@@ -15,11 +15,14 @@ from onnxplain.rules import CheckLeftOut, ConstraintViolated, SpecializedDynamic
 from . import audit
 from .audit import Finished
 from .behind import Behind
-from .explain import arguments, axes_argument
+from .explain import arguments, axes_argument, dims
 from .finding import Finding
 from .rewritten_copies import RewrittenCopies
 from .search import Search
 from .trials import Trials
+
+_REWRITES = 3.0
+"""How many times as long as the first capture it may take to try a rewritten copy: it runs, and is captured."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,9 +115,16 @@ def _searched(context: DiagnosticContext, request: Request, budget: Budget) -> _
     """Tries all strategies, then rewritten copies of the model, and if neither succeeds, looks for all problems."""
     search = Search(context, request, budget)
     finished, findings = search.finished(), list[Finding]()
+    trials = Trials(context, search.request, search.runs)
+    rewrites = request.control_flow != "report" and budget.is_open
+    if finished is not None and rewrites and (counted := dims.counted_by_loops(request, finished.attempt.guards, search.findings)):
+        copies = RewrittenCopies(context, search, trials)
+        copied, notes = copies.finished([trials.tested(finding) for finding in counted])
+        if copied is not None and len(_limits(copies.search)) < len(_limits(search)):
+            finished, findings, search = copied, notes, copies.search
     if finished is None:
-        trials = Trials(context, search.request, search.runs)
-        rewrites = request.control_flow != "report" and budget.is_open
+        if rewrites and any(fix.edits and fix.confidence is Confidence.SAFE for finding in search.findings for fix in finding.fixes):
+            budget.grow(_REWRITES * search.seconds)
         findings = [trials.tested(finding if rewrites else finding.for_users()) for finding in search.findings]
         if rewrites:
             copies = RewrittenCopies(context, search, trials)
@@ -133,6 +143,10 @@ def _searched(context: DiagnosticContext, request: Request, budget: Budget) -> _
     remarks = (dataclasses.replace(finding, own_cause=False) for finding in behind.remarks(findings))
     findings = _with_limits_as_remarks([*_one_a_cause(_without_seeming_dims([*findings, *remarks]))])
     return _Result(findings, search.error, reached=behind.reached)
+
+
+def _limits(search: Search) -> list[Finding]:
+    return [finding for finding in search.findings if isinstance(finding.rule, ConstraintViolated)]
 
 
 def _without_edits_of(finding: Finding, others: Sequence[Edit]) -> Finding:

@@ -10,6 +10,8 @@ import torch
 
 from onnxplain.recording import Recorder, Tensor, op
 
+from .shapes import may_be_empty
+
 Graph = torch.fx.GraphModule
 
 
@@ -61,15 +63,34 @@ def while_loop(builder: Builder, test: Graph, body: Graph, carried: Sequence[Any
 
 
 def scan(builder: Builder, step: Graph, init: Sequence[Any], xs: Sequence[Any], additional: Sequence[Any]) -> list[ir.Value]:
-    """higher_order::scan(combine_fn, init, xs, additional_inputs) as an ONNX Scan. Both go along the first dim.
+    """higher_order::scan(combine_fn, init, xs, additional_inputs) as an ONNX Scan, or as a Loop if there may be no step.
+
+    Both go along the first dim. NOTE: ONNX Runtime refuses a Scan without steps (seen in 1.31).
 
     Returns:
         The carried values after the last step, then the outputs of all steps, with a first dim for the steps.
     """
     inputs = builder.inputs(step, len(init) + len(xs))
+    # NOTE: torch's scan needs a step, and takes it that there is one.
+    if any(may_be_empty(builder.value(x), 0, whatever_torch_found=True) for x in xs):
+        return _loop_over(builder, step, inputs, init, xs, additional)
     nodes, results = builder.run(step, [*inputs, *additional])
     graph = builder.graph_of(inputs, nodes, results, "body")
     return _recorded(builder, "Scan", [*map(builder.value, (*init, *xs))], {"body": graph}, len(results), num_scan_inputs=len(xs))
+
+
+def _loop_over(
+    builder: Builder, step: Graph, inputs: Sequence[ir.Value], init: Sequence[Any], xs: Sequence[Any], additional: Sequence[Any]
+) -> list[ir.Value]:
+    """A scan as an ONNX Loop that takes the slices of `xs` by the number of the iteration. `inputs` are new values for those of a step."""
+    number, goes_on = _scalar("iteration", ir.DataType.INT64), _scalar("goes_on", ir.DataType.BOOL)
+    states, slices = inputs[: len(init)], inputs[len(init) :]
+    whole = [builder.value(x) for x in xs]
+    taken = [ir.Node("", "Gather", [x, number], [ir.AttrInt64("axis", 0)], outputs=[each]) for x, each in zip(whole, slices, strict=True)]
+    nodes, results = builder.run(step, [*inputs, *additional])
+    graph = builder.graph_of([number, goes_on, *states], [*taken, *nodes], [True, *results], "body")
+    steps = op.Squeeze(op.Shape(whole[0], start=0, end=1))
+    return _recorded(builder, "Loop", [steps, None, *map(builder.value, init)], {"body": graph}, len(results))
 
 
 def map_impl(builder: Builder, function: Graph, xs: Sequence[Any], additional: Sequence[Any]) -> list[ir.Value]:

@@ -18,14 +18,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import onnx_ir as ir
-import torch
 
 from onnxplain.recording import op, uniform_number
-from onnxplain.source import locations
-from onnxplain.torch_internals import shape_env
 
 from . import cells, emit, random, translates
 from .loops import scan
+from .shapes import may_be_empty
 
 
 @dataclass(frozen=True)
@@ -149,7 +147,8 @@ def _layers(
     if input.dtype is ir.DataType.DOUBLE:
         return _by_steps(kind, input, states, params, has_biases, num_layers, dropout, directions, batch_first)
     axis = 0 if batch_first else 1
-    if kind in (_LSTM, _GRU) and _may_be_zero(input, axis):
+    # NOTE: ONNX Runtime's LSTM and GRU end the process where the batch is 0 (seen in 1.31).
+    if kind in (_LSTM, _GRU) and may_be_empty(input, axis):
         longer = [each if uniform_number(each) == 0 else _longer(each, 1) for each in states]
         rest = (params, has_biases, num_layers, dropout, bidirectional, batch_first)
         output, *last = _layers(kind, _longer(input, axis), longer, *rest)
@@ -173,13 +172,6 @@ def _layers(
         # NOTE: ONNX's own attribute for a batch in front has no kernel in ONNX Runtime (read in 1.31).
         value = _joined(output, width, bidirectional, batch_first and layer == num_layers - 1)
     return [value, *(_concatenated(each) for each in zip(*last_states, strict=True))]
-
-
-def _may_be_zero(value: ir.Value, axis: int) -> bool:
-    """Whether a dim of the batch may be 0, as in `x[3:]`. ONNX Runtime's LSTM and GRU end the process then (seen in 1.31)."""
-    node = value.meta.get(locations.FX_NODE)
-    computed = node.meta.get("val") if node is not None else None
-    return isinstance(computed, torch.Tensor) and shape_env.may_be_zero(computed.shape[axis])
 
 
 def _longer(value: ir.Value, axis: int) -> Any:

@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import onnx_ir as ir
+import torch
 
 from onnxplain.recording import SIZE, op
+from onnxplain.source import locations
 from onnxplain.torch_internals import shape_env
 
 from . import emit, translates
@@ -30,6 +32,13 @@ def view(self: ir.Value, size: Sequence[Any]) -> Any:
     # NOTE: without `allowzero`, a size that turns out to be 0 would be that of the input there.
     zero = 0 in known or (len(symbolic) > 1 and any(_may_be_zero(size[position]) for position in symbolic))
     return op.Reshape(self, size, allowzero=1 if zero else None)
+
+
+def may_be_empty(value: ir.Value, axis: int, *, whatever_torch_found: bool = False) -> bool:
+    """Whether a dim of a result may be 0 where all dims of the inputs are at least 1, as in `x[3:]`. See `shape_env.may_be_zero`."""
+    node = value.meta.get(locations.FX_NODE)
+    computed = node.meta.get("val") if node is not None else None
+    return isinstance(computed, torch.Tensor) and shape_env.may_be_zero(computed.shape[axis], whatever_torch_found=whatever_torch_found)
 
 
 def _may_be_zero(size: ir.Value) -> bool:

@@ -278,8 +278,13 @@ def range_of(environment: Any, symbol: sympy.Basic | None) -> tuple[sympy.Basic,
     return (found.lower, found.upper) if found is not None and _LEAST.is_present and _MOST.is_present else None
 
 
-def may_be_zero(size: int | torch.SymInt) -> bool:
-    """Whether a size may be 0 where all dims of the inputs are at least 1. False for a symbolic size if its bounds are not known."""
+def may_be_zero(size: int | torch.SymInt, *, whatever_torch_found: bool = False) -> bool:
+    """Whether a size may be 0 where all dims of the inputs are at least 1. False for a symbolic size if its bounds are not known.
+
+    Args:
+        size: The size.
+        whatever_torch_found: Whether the dims of the inputs may have all sizes from 1, also where torch found that it needs larger ones.
+    """
     if isinstance(size, int):
         return size == 0
     environment, expression = size.node.shape_env, size.node.expr
@@ -288,8 +293,10 @@ def may_be_zero(size: int | torch.SymInt) -> bool:
         return False
     if not (_BOUNDS.is_present and _RANGE.is_present and _LEAST.is_present) or not expression.free_symbols <= ranges.keys():
         return False
+    any_size = _RANGE.value(1, sympy.oo)
     assumed = {
-        symbol: ranges[symbol] & _RANGE.value(1, sympy.oo) if symbol in backed else ranges[symbol] for symbol in expression.free_symbols
+        symbol: (any_size if whatever_torch_found else ranges[symbol] & any_size) if symbol in backed else ranges[symbol]
+        for symbol in expression.free_symbols
     }
     return not bool(_BOUNDS.value(expression, assumed).lower > 0)
 

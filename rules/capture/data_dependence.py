@@ -300,7 +300,12 @@ class ControlFlowRewritten(Rule, id="OXP1037", level=Level.NOTE, history=[Added(
         `return`, with a `break` elsewhere than at the end of the body, or with another call for its effect is not rewritten, and neither is
         one that sets a variable to None or to a tensor of another shape in each iteration. A loop over the places where a mask is true,
         `for expert in hit.nonzero():`, becomes a loop over all places that keeps the results of the chosen ones; it may begin with `if ...:
-        continue`.
+        continue`. So does code that a branch skips where nothing is selected, as in `if not mask.any(): continue` and `if len(rows) > 0:`:
+        it runs, and its results are kept where something is selected.
+
+        A loop over blocks of a dim, of which the last one may be shorter, becomes a loop over the other blocks, and the last one follows:
+        `for i in range(0, n, 4):` with parts such as `x[i : i + 4]` or `x[i : min(i + 4, n)]`, a count of the blocks such as
+        `range((n + 3) // 4)`, and `for part in x.split(4):`. Its results have to go into a list, or into the same part of a tensor.
 
     Why it matters:
         The source shows that the copy computes the same as your model. It did so for the example, and for negated data with other sizes

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import sympy
@@ -25,6 +26,8 @@ _UNTAGGED = frozenset(
     {_ATEN.repeat_interleave.self_Tensor, _ATEN.where.default, _ATEN.nonzero_numpy.default, _ATEN.tensor_split.tensor_indices_or_sections}
 )
 """Operators that make sizes from data by operators that torch tags so."""
+_TRIED = range(1, 100)
+"""Sizes of dims for which a check is computed."""
 
 
 def findings(finished: Finished) -> Iterator[Finding]:
@@ -39,11 +42,12 @@ def findings(finished: Finished) -> Iterator[Finding]:
     # NOTE: torch 2.11 takes the sizes of slices for sizes from data at first.
     known_from_data = {symbol for node in finished.nodes for symbol in node.meta.get("unbacked_bindings") or ()}
     some_from_data = any(map(_makes_sizes, finished.nodes))
+    slices = _Slices(finished.nodes)
     for relation, stack in guards.checks():
         if written_check(stack) is not None:
             continue
         is_from_data = some_from_data or bool(relation.free_symbols & known_from_data)
-        if is_from_data and not _is_range(relation) and stack[-1] not in first and not _holds_always(relation):
+        if is_from_data and not _is_range(relation) and stack[-1] not in first and not (_holds_always(relation) or slices.imply(relation)):
             first[stack[-1]] = relation
             names = {dim: dim.name for dim in guards.symbols.places([relation], dims)}
             yield Finding(CheckDropped(check=guards.symbols.text(relation, names)), locations.at_stack(stack))
@@ -60,8 +64,7 @@ def _squeezed(node: torch.fx.Node) -> Iterator[tuple[int, sympy.Basic]]:
     """The dims, with their sizes, that a squeeze drops where they are 1, and that the graph keeps."""
     if node.target not in SQUEEZES:
         return
-    arguments: list[Any] = [each.meta.get("val") if isinstance(each, torch.fx.Node) else each for each in node.args]
-    value, *dims = arguments
+    value, *dims = map(_value, node.args)
     if isinstance(value, torch.Tensor):
         named = range(value.dim()) if not dims else dims if isinstance(dims[0], int) else dims[0]
         for dim in named if value.dim() else ():
@@ -87,6 +90,47 @@ def _holds_always(relation: sympy.Basic) -> bool:
     whole, factor = relation.lhs.args
     ratio = sympy.cancel(whole / factor)
     return bool(ratio.is_polynomial() and all(each.is_Integer for each in ratio.as_coefficients_dict().values()))
+
+
+class _Slices:
+    """The sizes of slices for which torch makes symbols of their own, as for `w[:n]` where `w` has 4 rows.
+
+    Args:
+        nodes: The operators of the graph.
+    """
+
+    def __init__(self, nodes: Iterable[torch.fx.Node]) -> None:
+        self._sizes: dict[sympy.Basic, list[sympy.Basic]] = {}
+        for node in nodes:
+            value = node.meta.get("val")
+            if node.target is not _ATEN.slice.Tensor or not isinstance(value, torch.Tensor):
+                continue
+            whole, dim, start, end, *step = [*(_value(each) for each in node.args), *(0, None, None)[len(node.args) - 1 :]]
+            size = value.shape[dim]
+            if isinstance(size, torch.SymInt) and expression_of(size).is_Symbol and not step:
+                ends = whole.shape[dim], 0 if start is None else start, whole.shape[dim] if end is None else end
+                self._sizes[expression_of(size)] = [sympy.Integer(each) if isinstance(each, int) else expression_of(each) for each in ends]
+
+    def imply(self, relation: sympy.Basic) -> bool:
+        """Whether `relation` holds for each of many sizes of the dims that the slices are cut by."""
+        if not relation.free_symbols & self._sizes.keys():
+            return False
+        free = {symbol for each in (relation, *itertools.chain(*self._sizes.values())) for symbol in each.free_symbols} - self._sizes.keys()
+        ordered = sorted(free, key=str)
+        return all(self._is_true(relation, {each: size + place for place, each in enumerate(ordered)}) for size in _TRIED)
+
+    def _is_true(self, relation: sympy.Basic, sizes: dict[sympy.Basic, int]) -> bool:
+        known: dict[sympy.Basic, int] = dict(sizes)
+        for symbol, ends in self._sizes.items():
+            whole, start, end = (each.xreplace(known) for each in ends)
+            if not all(each.is_Integer for each in (whole, start, end)):
+                return False
+            known[symbol] = len(range(int(whole))[int(start) : int(end)])
+        return bool(relation.xreplace(known) == sympy.true)
+
+
+def _value(argument: Any) -> Any:
+    return argument.meta.get("val") if isinstance(argument, torch.fx.Node) else argument
 
 
 def _is_range(relation: sympy.Basic) -> bool:

@@ -270,6 +270,28 @@ def also_frozen(request: Request, guards: Guards, told: Sequence[Finding]) -> li
     return list(found.values())[len(known) :]
 
 
+def counted_by_loops(request: Request, guards: Guards, findings: Sequence[Finding]) -> list[Finding]:
+    """The limits among `findings` that come from a loop, unrolled as often as it ran for the example, with the fixes that keep the loop.
+
+    Args:
+        request: The export.
+        guards: torch's decisions during the capture.
+        findings: The findings about it.
+    """
+    limits = {finding.place: finding for finding in findings if isinstance(finding.rule, ConstraintViolated)}
+    found: dict[tuple[str, int | None], Finding] = {}
+    for guard in guards.made if limits else ():
+        if guard.site is None or not guard.stack:
+            continue
+        location = assumptions.evidence_about(request, guard).location
+        limit = None if location is None else limits.get((location.file, location.line))
+        if limit is None or limit.place in found:
+            continue
+        if fixes := control_flow.for_size(syntax.without_body(guard.stack[-1]), guard.site):
+            found[limit.place] = dataclasses.replace(limit, fixes=tuple(fixes), blocking=True)
+    return list(found.values())
+
+
 def _frozen_dim(request: Request, guard: Guard | None, dim: InputDim, value: int, static: Fix) -> Finding:
     at = assumptions.evidence_about(request, guard)
     remedies = []

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from onnxplain.diagnostics import Region
 
-from . import blocks, scope
+from . import block_loops, blocks, scope
+from .block_loops import Blocks
 from .blocks import Rewrite
 from .scope import Scope
 
@@ -41,6 +42,8 @@ class Item:
 
     def put_back(self, name: str, *, scans: bool) -> str:
         """The tensor with `name` as its part."""
+        if self.positions:
+            return f"{self.owner}.index_copy({self.axis}, {self.positions}, {name})"
         if scans:
             return f"{self.owner}.index_copy({self.axis}, ({self.number}).reshape(1), {name}.unsqueeze({self.axis}))"
         return f"{self.owner}.select_scatter({name}, {self.axis}, {self.number})"
@@ -58,6 +61,9 @@ class Loop:
         left: How many iterations are left, or a number of the same sign; empty for a `while`.
         numbers: The arguments of `range` or torch.arange; empty for a `while`.
         rows: The other variables that an iteration sets to parts of tensors, with their values.
+        last: The number of a last iteration that comes after these, and takes a block that may be shorter; empty if there is none.
+        ends: What the variables in `rows` are in that iteration.
+        blocks: The blocks that the iterations take; None if they take none.
     """
 
     test: str
@@ -67,6 +73,9 @@ class Loop:
     left: str = ""
     numbers: str = ""
     rows: Mapping[str, Item] = dataclasses.field(default_factory=dict)
+    last: str = ""
+    ends: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    blocks: Blocks | None = None
 
     @property
     def number(self) -> str:
@@ -102,6 +111,8 @@ def _over(where: Scope, statement: ast.For) -> Loop | None:
 def _range(where: Scope, statement: ast.For, target: str, bounds: Sequence[ast.expr]) -> Loop | None:
     if any(isinstance(each, ast.Starred) for each in bounds):
         return None
+    if (taken := block_loops.of(where, statement, bounds)) is not None:
+        return _blocks(where, statement, taken, bounds)
     used = target in scope.loaded(statement.body)
     counter = target if used or target != "_" else where.unused("i")
     step = int(ast.literal_eval(bounds[2])) if len(bounds) == 3 and _is_int(bounds[2]) else 1
@@ -117,6 +128,21 @@ def _range(where: Scope, statement: ast.For, target: str, bounds: Sequence[ast.e
     test = f"{counter} {'<' if step > 0 else '>'} {limit}"
     left = f"{limit} - {counter}" if step > 0 else f"{counter} - {limit}"
     return Loop(test, statement.body, (before,) if before else (), (counter, start, following), left, f"{start}, {limit}, {step}")
+
+
+def _blocks(where: Scope, statement: ast.For, taken: Blocks, bounds: Sequence[ast.expr]) -> Loop:
+    """The iterations that take whole blocks, and the last one, which may take a shorter one."""
+    last, number = where.unused("last"), taken.number
+    start = "0" if len(bounds) == 1 else where.text(_number(bounds[0]))
+    step = "1" if taken.counts else where.text(taken.step)
+    stop = count(where, _number(bounds[0] if len(bounds) == 1 else bounds[1]))
+    before = f"{last} = {stop} - 1"
+    if not taken.counts:
+        length = f"({stop} - 1)" if start == "0" else f"({stop} - {start} - 1)"
+        before = f"{last} = {length} // {step} * {step}" + ("" if start == "0" else f" + {start}")
+    counter = (number, start, f"{number} + {step}")
+    numbers = f"{start}, {last}, {step}"
+    return Loop(f"{number} < {last}", statement.body, (before,), counter, f"{last} - {number}", numbers, last=last, blocks=taken)
 
 
 def count(where: Scope, node: ast.expr) -> str:
@@ -140,6 +166,8 @@ def _rows(where: Scope, statement: ast.For) -> Loop | None:
         case _:
             pairs = [(iterable, target)]
     counter = counter or where.unused("i")
+    if (split := _split(where, statement, pairs, counter)) is not None:
+        return split
     changed = {*scope.stored(statement.body), *scope.written(statement.body)}
     rows: dict[str, Item] = {}
     before, sizes = [], []
@@ -169,6 +197,39 @@ def _rows(where: Scope, statement: ast.For) -> Loop | None:
     )
 
 
+def _split(where: Scope, statement: ast.For, pairs: Sequence[tuple[ast.expr, ast.expr]], counter: str) -> Loop | None:
+    """A loop over the parts into which `split` divides a tensor, all of one length but the last."""
+    match pairs:
+        case [
+            (
+                ast.Call(func=ast.Attribute(value=ast.Name(id=where.torch), attr="split"), args=[tensor, *given], keywords=keywords)
+                | ast.Call(func=ast.Attribute(value=tensor, attr="split"), args=given, keywords=keywords),
+                ast.Name(id=part),
+            )
+        ] if where.is_tensor(tensor):
+            pass
+        case _:
+            return None
+    named = {each.arg: each.value for each in keywords}
+    sizes = [*given, *(named[name] for name in ("split_size_or_sections", "split_size", "dim") if name in named)]
+    match sizes:
+        case [ast.Constant(value=int()) | ast.Name() | ast.Attribute() as length] | [
+            ast.Constant(value=int()) | ast.Name() | ast.Attribute() as length,
+            ast.Constant() | ast.UnaryOp(),
+        ]:
+            pass
+        case _:
+            return None
+    axis, step = where.text(sizes[1]) if len(sizes) > 1 else "0", where.text(length)
+    whole, last = where.unused("whole"), where.unused("last")
+    size = f"{whole}.shape[{axis}]"
+    before = (f"{whole} = {where.text(tensor)}", f"{last} = ({size} - 1) // {step}")
+    row = Item(whole, axis, counter, positions=f"{counter} * {step} + {where.torch}.arange({step})")
+    end = f"{whole}.narrow({axis}, {last} * {step}, {size} - {last} * {step})"
+    test, left = f"{counter} < {last}", f"{last} - {counter}"
+    return Loop(test, statement.body, before, (counter, "0", f"{counter} + 1"), left, last, {part: row}, last=last, ends={part: end})
+
+
 def _unbound(where: Scope, source: ast.expr) -> tuple[ast.expr, str]:
     """The tensor whose parts `source` has, and the dim along which it is taken apart."""
     match source:
@@ -188,19 +249,18 @@ def selected(where: Scope, loop: Loop, *, scans: bool) -> list[Rewrite] | None:
     Among slices, torch takes such a number in `select` only. Where a gradient is recorded, it does not change an item in place. In a scan
     the number is a tensor, with which torch cannot index.
     """
-    counter = loop.number
     found: list[Rewrite] = []
     for node in (each for statement in loop.statements for each in ast.walk(statement)):
         match node:
             case ast.Assign(targets=[ast.Subscript() as target]) | ast.AugAssign(target=ast.Subscript() as target):
-                if counter in scope.loaded([target.slice]):
-                    changed = _changed(where, node, target, counter, scans=scans)
-                    if not changed or _has_item(target.slice, counter, scans=scans):
+                if any(_is_numbered(part, loop) for part in _parts(target.slice)):
+                    changed = _changed(where, node, target, loop, scans=scans)
+                    if not changed or _has_item(target.slice, loop, scans=scans):
                         return None
                     found += changed
-            case ast.Subscript(value=owner, slice=index, ctx=ast.Load()) if _is_item(node, counter, scans=scans):
-                item = _item(where, owner, _parts(index), counter)
-                if item is None or any(_has_item(part, counter, scans=scans) for part in (owner, *_parts(index))):
+            case ast.Subscript(value=owner, slice=index, ctx=ast.Load()) if _is_item(node, loop, scans=scans):
+                item = _item(where, owner, _parts(index), loop)
+                if item is None or any(_has_item(part, loop, scans=scans) for part in (owner, *_parts(index))):
                     return None
                 if scans and not where.is_tensor(owner):
                     return None
@@ -208,31 +268,33 @@ def selected(where: Scope, loop: Loop, *, scans: bool) -> list[Rewrite] | None:
     return found
 
 
-def _is_item(node: ast.Subscript, counter: str, *, scans: bool) -> bool:
+def _is_item(node: ast.Subscript, loop: Loop, *, scans: bool) -> bool:
     """Whether the item is written in another way. Outside of a scan, torch takes a single number as it is."""
-    return (scans or isinstance(node.slice, ast.Tuple)) and counter in scope.loaded([node.slice])
+    # NOTE: torch takes no symbolic number in a slice.
+    otherwise = scans or isinstance(node.slice, ast.Tuple) or loop.blocks is not None or _length(node.slice, loop.number) is not None
+    return otherwise and any(_is_numbered(part, loop) for part in _parts(node.slice))
 
 
 def _parts(index: ast.expr) -> Sequence[ast.expr]:
     return index.elts if isinstance(index, ast.Tuple) else [index]
 
 
-def _has_item(node: ast.AST, counter: str, *, scans: bool) -> bool:
+def _has_item(node: ast.AST, loop: Loop, *, scans: bool) -> bool:
     """Whether `node` contains an item that is rewritten as well, for example within the index of another one."""
-    return any(isinstance(each, ast.Subscript) and _is_item(each, counter, scans=scans) for each in ast.walk(node))
+    return any(isinstance(each, ast.Subscript) and _is_item(each, loop, scans=scans) for each in ast.walk(node))
 
 
 def written_otherwise(loop: Loop) -> dict[str, None]:
     """The names with items that the loop sets, and not by the iteration's number."""
     nodes = [each for statement in loop.statements for each in ast.walk(statement)]
     items = [node for node in nodes if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)]
-    return scope.written(node for node in items if loop.number not in scope.loaded([node.slice]))
+    return scope.written(node for node in items if not any(_is_numbered(part, loop) for part in _parts(node.slice)))
 
 
-def _changed(where: Scope, statement: ast.Assign | ast.AugAssign, target: ast.Subscript, counter: str, *, scans: bool) -> list[Rewrite]:
+def _changed(where: Scope, statement: ast.Assign | ast.AugAssign, target: ast.Subscript, loop: Loop, *, scans: bool) -> list[Rewrite]:
     """The statement as a change of a copy of the item, which then takes the item's place."""
-    item = _item(where, target.value, _parts(target.slice), counter)
-    if item is None or item.positions:
+    item = _item(where, target.value, _parts(target.slice), loop)
+    if item is None:
         return []
     name, place, whole = where.unused("item"), where.region(target), where.region(statement)
     indent = "\n" + " " * whole.offset
@@ -245,13 +307,13 @@ def _changed(where: Scope, statement: ast.Assign | ast.AugAssign, target: ast.Su
     ]
 
 
-def _item(where: Scope, owner: ast.expr, parts: Sequence[ast.expr], counter: str) -> Item | None:
+def _item(where: Scope, owner: ast.expr, parts: Sequence[ast.expr], loop: Loop) -> Item | None:
     """The item; None if its index has another form."""
-    numbered = [number for number, part in enumerate(parts) if counter in scope.loaded([part])]
+    numbered = [number for number, part in enumerate(parts) if _is_numbered(part, loop)]
     if len(numbered) != 1:
         return None
     (place,) = numbered
-    positions = _window(where, part, counter) if isinstance(part := parts[place], ast.Slice) else ""
+    positions = _window(where, part, loop) if isinstance(part := parts[place], ast.Slice) else ""
     if positions is None:
         return None
     before, after = parts[:place], parts[place + 1 :]
@@ -263,12 +325,27 @@ def _item(where: Scope, owner: ast.expr, parts: Sequence[ast.expr], counter: str
     return Item(where.text(owner), axis, where.text(part), index, positions)
 
 
-def _window(where: Scope, part: ast.Slice, counter: str) -> str | None:
+def _is_numbered(part: ast.expr, loop: Loop) -> bool:
+    """Whether a part of an index depends on the iteration's number."""
+    is_block = loop.blocks is not None and isinstance(part, ast.Slice) and loop.blocks.length(part) is not None
+    return is_block or loop.number in scope.loaded([part])
+
+
+def _window(where: Scope, part: ast.Slice, loop: Loop) -> str | None:
     """The positions of a slice such as `[i : i + 3]`, whose length is the same for all numbers; None for other slices."""
+    if loop.blocks is not None:
+        block = loop.blocks.length(part)
+        return None if block is None or part.lower is None else f"{where.text(part.lower)} + {where.torch}.arange({block})"
+    if (window := _length(part, loop.number)) is None or part.lower is None:
+        return None
+    return f"{where.text(part.lower)} + {where.torch}.arange({where.text(window)})"
+
+
+def _length(part: ast.expr, counter: str) -> ast.expr | None:
+    """The length of a slice such as `[i : i + 3]`; None for other parts of an index."""
     match part:
         case ast.Slice(lower=ast.expr() as first, upper=ast.BinOp(left=left, op=ast.Add(), right=length), step=None):
-            if ast.dump(first) == ast.dump(left) and counter not in scope.loaded([length]):
-                return f"{where.text(first)} + {where.torch}.arange({where.text(length)})"
+            return length if ast.dump(first) == ast.dump(left) and counter not in scope.loaded([length]) else None
     return None
 
 

@@ -11,6 +11,7 @@ from onnxplain.source import syntax
 
 from . import blocks, branches, collecting_loops, iterations, scope
 from .blocks import Rewrite
+from .collecting_loops import Collected
 from .iterations import Loop
 from .scope import Scope
 
@@ -31,8 +32,8 @@ def rewritten(where: Scope, statement: ast.For | ast.While, *, inner: bool = Fal
     end = early_end(loop.statements)
     if end is not None:
         loop = dataclasses.replace(loop, statements=loop.statements[:-1])
-    lists = collecting_loops.of(where, statement, loop.statements)
-    if lists is None or (lists and end is not None) or scope.has_return(loop.statements):
+    lists = collecting_loops.of(where, statement, loop.statements, has_last=bool(loop.last))
+    if lists is None or ((lists or loop.last) and end is not None) or scope.has_return(loop.statements):
         return None
     appending = [each.statement for each in lists]
     written = scope.written(loop.statements)
@@ -40,7 +41,7 @@ def rewritten(where: Scope, statement: ast.For | ast.While, *, inner: bool = Fal
         return None
     known = where.tensors | loop.rows.keys()
     inside = dataclasses.replace(where, tensors=known)
-    carried = _carried(where, statement, loop, end)
+    carried = _carried(where, statement, loop, end, [each.name for each in lists])
     # NOTE: torch.cond also takes a comparison of numbers.
     replaced = branches.nested(dataclasses.replace(where, tensors=known | {loop.number} - {""}), loop.statements)
     selected = iterations.selected(inside, loop, scans=bool(lists))
@@ -52,22 +53,49 @@ def rewritten(where: Scope, statement: ast.For | ast.While, *, inner: bool = Fal
     if any(syntax.covers(branch.region, item.region) for branch in replaced for item in selected):
         return None
     in_place = iterations.written_otherwise(loop)
+    after = _last(where, loop, lists, replaced, indent) if loop.last else ""
+    if loop.last and not lists and not carried.keys() <= written.keys() - in_place.keys():
+        # NOTE: without any iteration, they stay what they are.
+        return None
+    if loop.blocks is not None:
+        selected += loop.blocks.in_whole_blocks(loop.statements)
     own = [
         *(f"{name} = {name}.clone()" for name in in_place),
         *(f"{name} = {row.read(scans=bool(lists))}" for name, row in loop.rows.items()),
     ]
-    replaced += [*selected, *(rewrite for each in lists for rewrite in each.rewrites(where))]
+    replaced += [*selected, *(rewrite for each in lists for rewrite in each.rewrites(where, each.item))]
     lines = [*own, blocks.body(where, loop.statements, indent + 4, replaced)]
     starts = {name: name if name in where.numbers else f"{name}.clone()" for name in carried}
-    before = "".join(line + "\n" + " " * indent for line in loop.before)
-    exact = not blocks.changes_others(where, loop.statements) and not blocks.is_changed_later(where, region, carried)
+    copied = _sharing(where, loop, carried)
+    before = "".join(line + "\n" + " " * indent for line in (*loop.before, *(f"{name} = {name}.clone()" for name in copied)))
+    exact = not blocks.changes_others(where, loop.statements) and not blocks.is_changed_later(where, region, [*carried, *copied])
     if lists:
         code = collecting_loops.scan(where, loop, lists, carried, list(starts.values()), lines, indent)
-        return None if code is None else [Rewrite(region, before + code, exact), *(use for each in lists for use in each.uses)]
+        return None if code is None else [Rewrite(region, before + code + after, exact), *(use for each in lists for use in each.uses)]
     if not carried:
         return None
     code = _while_loop(where, loop, carried, starts, lines, stop, indent)
-    return [Rewrite(region, before + code, exact)]
+    return [Rewrite(region, before + code + after, exact)]
+
+
+def _sharing(where: Scope, loop: Loop, carried: Mapping[str, str]) -> list[str]:
+    """The tensors that an iteration reads and that may share their data: torch refuses several of them in a loop (seen in 2.13)."""
+    own = {*scope.stored(loop.statements), *carried, *loop.rows}
+    read = [name for name in scope.loaded(loop.statements) if name in (where.tensors or ()) and name not in own]
+    made = [node for node in ast.walk(where.function) if isinstance(node, ast.Assign | ast.AnnAssign)]
+    shared = {name for node in made if scope.shares(node.value) for name in scope.stored([node])}
+    may_share = [name for name in read if name in shared or name in scope.parameters([where.function])]
+    return may_share if len(may_share) > 1 else []
+
+
+def _last(where: Scope, loop: Loop, lists: Sequence[Collected], replaced: Sequence[Rewrite], indent: int) -> str:
+    """The code of the last iteration, after the loop over the others. `replaced` are its branches."""
+    assert loop.counter is not None
+    last = [*replaced, *(rewrite for each in lists for rewrite in each.rewrites(where, each.last))]
+    if loop.blocks is not None:
+        last += loop.blocks.in_last_block(loop.statements)
+    sets = [f"{loop.counter[0]} = {loop.last}", *(f"{name} = {end}" for name, end in loop.ends.items())]
+    return "".join("\n" + " " * indent + line for line in [*sets, blocks.body(where, loop.statements, indent, last)])
 
 
 def _while_loop(
@@ -167,8 +195,13 @@ def run_through(where: Scope, statement: ast.For, end: ast.If) -> list[Rewrite] 
     ]
 
 
-def _carried(where: Scope, statement: ast.For | ast.While, loop: Loop, end: ast.If | None) -> dict[str, str] | None:
-    """The variables that an iteration takes from the one before or that outlive the loop, with their values after an iteration."""
+def _carried(
+    where: Scope, statement: ast.For | ast.While, loop: Loop, end: ast.If | None, lists: Sequence[str] = ()
+) -> dict[str, str] | None:
+    """The variables that an iteration takes from the one before or that outlive the loop, with their values after an iteration.
+
+    Without `lists`, which the loop fills.
+    """
     region = where.region(statement)
     written = scope.written(loop.statements)
     # NOTE: the test comes first: it must read the values that the previous iteration has set.
@@ -176,6 +209,8 @@ def _carried(where: Scope, statement: ast.For | ast.While, loop: Loop, end: ast.
     steps = [*asked, *loop.statements, *([] if end is None else [ast.Expr(end.test)])]
     carried: dict[str, str] = {}
     for name in dict.fromkeys((*scope.stored(loop.statements), *written)):
+        if name in lists:
+            continue
         before = name in written or scope.read_first(steps, name)
         if not before and not blocks.read_after(where, region, name):
             continue

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TypeGuard
 
+from onnxplain.source import syntax
+
 from . import iterations
 from .blocks import Rewrite
 from .scope import Scope
@@ -35,6 +37,19 @@ def listed(argument: ast.expr) -> ast.expr:
         case ast.List(elts=[ast.Starred(value=inner)]) | ast.Tuple(elts=[ast.Starred(value=inner)]):
             return listed(inner)
     return argument
+
+
+def with_last(where: Scope, name: str, last: str, call: ast.Call) -> str | None:
+    """As `as_tensor`, for a list that also has the item `last`, whose shape may differ from that of the others."""
+    all_others, alone = as_tensor(name, call), as_tensor(f"{last}.unsqueeze(0)", call)
+    if all_others is None or alone is None:
+        return None
+    if isinstance(call.func, ast.Name):
+        return f"({all_others} + {alone})"
+    dims = [*call.args[1:], *(each.value for each in call.keywords)]
+    name_of = syntax.last_name(call.func)
+    dim = "-1" if name_of == "hstack" else where.text(dims[0]) if dims else "0"
+    return f"{where.torch}.cat([{all_others}, {alone}], {dim})"
 
 
 def as_tensor(name: str, call: ast.Call) -> str | None:

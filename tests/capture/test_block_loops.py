@@ -1,0 +1,196 @@
+"""Loops over blocks of a dynamic dim, of which the last one may be shorter: an export keeps them as loops."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import onnxplain
+
+Load = Callable[..., types.ModuleType]
+Marked = Callable[..., list[int]]
+
+NET = """
+    import math
+
+    import torch
+
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(3, 3)
+            self.mixed = torch.nn.Linear(3, 9)
+            self.length = 4
+            self.register_buffer("decay", torch.linspace(0.5, 1.0, 4))
+
+        def forward(self, x):
+            {}
+"""
+
+FORWARDS = {
+    "slices": """
+        parts = []
+        for i in range(0, x.shape[0], 4):  # HERE
+            parts.append(self.linear(x[i : i + 4]) - x[i : i + 4].mean(0))
+        return torch.cat(parts)
+    """,
+    "slices that end at the size": """
+        n = x.shape[0]
+        parts = []
+        for i in range(0, n, self.length):  # HERE
+            end = min(i + self.length, n)
+            part = x[i:end]
+            parts += [part.softmax(0)]
+        return torch.cat(parts, dim=0)
+    """,
+    "blocks with numbers": """
+        n = x.shape[0]
+        state = torch.zeros(3, 3)
+        parts = []
+        for i in range((n + 3) // 4):  # HERE
+            start = i * 4
+            end = min(start + 4, n)
+            part = x[start:end]
+            parts.append(part @ state + (part @ part.T) @ part)
+            state = state * 0.5 + part.T @ part
+        return torch.cat(parts, 0), state
+    """,
+    "parts of one tensor, in one way of a branch": """
+        q, k, v = self.mixed(x).chunk(3, dim=-1)
+        if self.length:
+            n = x.shape[0]
+            state = torch.zeros(3, 3)
+            parts = []
+            for i in range(math.ceil(n / self.length)):  # HERE
+                start = i * self.length
+                end = min(start + self.length, n)
+                rows = end - start
+                q_i, k_i, v_i = q[start:end], k[start:end], v[start:end]
+                decay = self.decay[:rows, None]
+                parts.append((q_i * decay) @ state + q_i @ k_i.T @ v_i)
+                state = state * self.decay[0] + (k_i * decay).T @ v_i
+        else:
+            parts = []
+            for i in range(n):
+                parts.append(q[i : i + 1])
+        parts = torch.cat(parts, dim=-2)
+        return parts
+    """,
+    "a comprehension": """
+        return torch.cat([self.linear(x[i : i + 4]) for i in range(0, len(x), 4)], 0)
+    """,
+    "one result for each block": """
+        sums = [x[i : i + 4].sum(0) for i in range(0, x.shape[0], 4)]
+        return torch.stack(sums, dim=1)
+    """,
+    "columns": """
+        y = x.T.unsqueeze(0)
+        parts = []
+        for i in range(0, y.size(-1), 4):  # HERE
+            parts.append(y[:, :, i : i + 4].cumsum(-1))
+        return torch.cat(parts, -1)
+    """,
+    "parts of a split": """
+        parts = []
+        for number, part in enumerate(x.split(4)):  # HERE
+            parts.append(part.cumsum(0) * number)
+        return torch.cat(parts)
+    """,
+    "a sum over the parts of a split": """
+        return sum(self.linear(part).sum(0) for part in torch.split(x, self.length, dim=0))
+    """,
+    "items that are set": """
+        y = torch.zeros_like(x)
+        for i in range(0, x.shape[0], 4):  # HERE
+            y[i : i + 4] = x[i : i + 4].softmax(0)
+        return y
+    """,
+}
+"""Bodies of `forward`, with the lines of statements that are rewritten."""
+
+
+def exported(model: torch.nn.Module, rows: int = 6) -> onnxplain.ONNXProgram:
+    torch.manual_seed(0)
+    return onnxplain.export(model, (torch.randn(rows, 3),), dynamic_shapes=({0: "n"},))
+
+
+def written(body: str) -> str:
+    lines = body.strip("\n").splitlines()
+    return "\n".join(line[8:] for line in lines).strip().replace("\n", "\n            ")
+
+
+@pytest.mark.parametrize("forward", FORWARDS)
+def test_blocks_of_all_sizes(forward: str, load: Load, marked: Marked) -> None:
+    """Also for fewer rows than a block has, where the loop over whole blocks does not run at all."""
+    model = load(NET.format(written(FORWARDS[forward]))).Net().eval()
+    program = exported(model)
+    findings = program.diagnostics.findings
+    assert {each.rule.id for each in findings} == {"OXP1037"}
+    assert {each.location.line for each in findings} >= set(marked("HERE"))
+    for rows in (1, 2, 4, 5, 8, 9, 15):
+        x = torch.randn(rows, 3)
+        with torch.no_grad():
+            expected = model(x)
+        expected = expected if isinstance(expected, tuple) else (expected,)
+        torch.testing.assert_close(tuple(program(x)), tuple(expected), rtol=1e-4, atol=1e-5)
+
+
+def test_beside_another_dynamic_dim(load: Load) -> None:
+    """What no iteration makes has the sizes of the other dims all the same."""
+    body = """
+        parts, state = [], x.sum(1)
+        for i in range(0, x.shape[1], 4):
+            part = x[:, i : i + 4]
+            state = state * 0.5 + part.mean(1)
+            parts.append(part * state[:, None])
+        return torch.cat(parts, dim=1), state
+    """
+    model = load(NET.format(written(body))).Net()
+    program = onnxplain.export(model, (torch.randn(3, 6),), dynamic_shapes=({0: "b", 1: "n"},))
+    for shape in ((3, 6), (5, 2), (1, 4), (2, 9), (1, 1)):
+        x = torch.randn(shape)
+        torch.testing.assert_close(tuple(program(x)), model(x), rtol=1e-4, atol=1e-5)
+
+
+OTHERS = {
+    "a state that no iteration leaves as it is": """
+        total = x.sum(0)
+        for i in range(0, x.shape[0], 4):
+            total = total * 0.5 + x[i : i + 4].sum(0)
+        return x + total
+    """,
+    "parts that overlap": """
+        parts = []
+        for i in range(0, x.shape[0], 4):
+            parts.append(x[i : i + 6].sum(0))
+        return torch.stack(parts)
+    """,
+    "a variable that the comprehension would change": """
+        i = 2
+        y = torch.cat([x[i : i + 4] * 2 for i in range(0, x.shape[0], 4)])
+        return y * i
+    """,
+    "whole blocks only": """
+        parts = []
+        for i in range(x.shape[0] // 4):
+            start = i * 4
+            end = min(start + 4, x.shape[0])
+            parts.append(x[start:end])
+        return torch.cat(parts)
+    """,
+}
+
+
+@pytest.mark.parametrize("body", OTHERS)
+def test_other_loops_are_not_taken_for_such(body: str, load: Load) -> None:
+    model = load(NET.format(written(OTHERS[body]))).Net()
+    try:
+        findings = exported(model).diagnostics.findings
+    except onnxplain.ExportFailed as failed:
+        findings = failed.findings
+    assert {each.rule.id for each in findings} & {"OXP1003", "OXP1011"}
+    assert "OXP1037" not in {each.rule.id for each in findings}
