@@ -15,6 +15,8 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import torch
+
 from . import module_names
 from .put_back import put_back
 
@@ -61,6 +63,9 @@ class _Patch:
 
         @functools.wraps(self.original)
         def dispatch(*args: Any, **kwargs: Any) -> Any:
+            if torch.compiler.is_dynamo_compiling():
+                # NOTE: TorchDynamo traces the bodies of loops and branches, and cannot read the context of a thread.
+                return self.original(*args, **kwargs)
             for wrapper in reversed(self.wrappers.get()):
                 if wrapper in self.users:
                     return wrapper(self.original, *args, **kwargs)

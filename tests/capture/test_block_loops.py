@@ -103,6 +103,19 @@ FORWARDS = {
     "a sum over the parts of a split": """
         return sum(self.linear(part).sum(0) for part in torch.split(x, self.length, dim=0))
     """,
+    "parts with a name": """
+        parts = list(x.split(4))  # HERE
+        return torch.cat([self.linear(part).softmax(0) for part in parts])
+    """,
+    "attention": """
+        q = self.linear(x)
+        parts = []
+        for i in range(0, q.size(0), 4):  # HERE
+            scores = (q[i : i + 4] @ x.T).softmax(-1)
+            fused = torch.nn.functional.scaled_dot_product_attention(q[i : i + 4][None], x[None], x[None])
+            parts.append(scores @ x + fused[0] * torch.tensor(0.5))
+        return torch.cat(parts)
+    """,
     "items that are set": """
         y = torch.zeros_like(x)
         for i in range(0, x.shape[0], 4):  # HERE

@@ -219,6 +219,23 @@ FORWARDS = {
             return y - 3
         return y
     """,
+    "appended-in-both-ways": """
+        parts = []
+        for i in range(3):
+            mask = x[:, i] > 0
+            if mask.any():  # HERE
+                rows = x[mask]
+                parts.append(rows.mean(0))
+            else:
+                parts.append(torch.zeros(3))
+        return torch.stack(parts)
+    """,
+    "functions-that-a-capture-replaces": """
+        total = torch.zeros(3)
+        for row in x:  # HERE
+            total = total * torch.tensor(0.5) + torch.nn.functional.one_hot(row.argmax(), 3) * torch.linspace(0, 1, 3)
+        return total
+    """,
     "changes-what-it-iterates-over": """
         for row in x:  # HERE
             x = x + row

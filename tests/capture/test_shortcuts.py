@@ -65,6 +65,13 @@ LOOPS = {
                 continue
             total = total.index_add(0, token, self.experts[number](x[token]) * weights[token, way, None])
     """,
+    "another tensor of that name": """
+        for number in range(4):
+            mask = (chosen == number).any(-1)
+            if mask.any():  # HERE
+                total = total.clone()
+                total[mask] = total[mask] + self.experts[number](x[mask])
+    """,
     "places that data choose": """
         mask = F.one_hot(chosen, 4).permute(2, 1, 0)
         with torch.no_grad():

@@ -105,9 +105,10 @@ class _Slices:
             value = node.meta.get("val")
             if node.target is not _ATEN.slice.Tensor or not isinstance(value, torch.Tensor):
                 continue
-            whole, dim, start, end, *step = [*(_value(each) for each in node.args), *(0, None, None)[len(node.args) - 1 :]]
+            given = list(map(_value, node.args))
+            whole, dim, start, end = [*given, *[0, None, None][len(given) - 1 :]][:4]
             size = value.shape[dim]
-            if isinstance(size, torch.SymInt) and expression_of(size).is_Symbol and not step:
+            if isinstance(size, torch.SymInt) and expression_of(size).is_Symbol and len(given) < 5:
                 ends = whole.shape[dim], 0 if start is None else start, whole.shape[dim] if end is None else end
                 self._sizes[expression_of(size)] = [sympy.Integer(each) if isinstance(each, int) else expression_of(each) for each in ends]
 

@@ -118,6 +118,32 @@ def of(where: Scope, statement: ast.For, bounds: Sequence[ast.expr]) -> Blocks |
     return found if any(map(found.length, slices)) else None
 
 
+def made_for(where: Scope, name: str) -> ast.Assign | None:
+    """The statement that makes a variable which the function reads in one place; None if there is no such statement."""
+    uses = [node for node in ast.walk(where.function) if isinstance(node, ast.Name) and node.id == name]
+    made = [node for node in ast.walk(where.function) if isinstance(node, ast.Assign) and name in scope.stored([node])]
+    return made[0] if len(uses) == 2 and len(made) == 1 and isinstance(made[0].targets[0], ast.Name) else None
+
+
+def divided(where: Scope, source: ast.expr) -> tuple[ast.expr, ast.expr, ast.expr | None] | None:
+    """The tensor that a call of `split` divides, the length of the parts, and the dim; None if `source` is something else."""
+    if isinstance(source, ast.Name) and (made := made_for(where, source.id)) is not None:
+        return divided(where, made.value)
+    match scope.listed(source):
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=where.torch), attr="split"), args=[tensor, *given], keywords=keywords):
+            pass
+        case ast.Call(func=ast.Attribute(value=tensor, attr="split"), args=given, keywords=keywords):
+            pass
+        case _:
+            return None
+    named = {each.arg: each.value for each in keywords}
+    sizes = [*given, *(named[name] for name in ("split_size_or_sections", "split_size", "dim") if name in named)]
+    match sizes:
+        case [ast.Constant(value=int()) | ast.Name() | ast.Attribute() as length, *dim] if where.is_tensor(tensor) and len(dim) < 2:
+            return tensor, length, dim[0] if dim else None
+    return None
+
+
 def _depends(node: ast.AST, names: set[str]) -> bool:
     return bool(scope.loaded([node]).keys() & names)
 
@@ -167,14 +193,17 @@ def _number(node: ast.expr, sizes: Mapping[str, int], length: str, step: int) ->
         return _number(inner, sizes, length, step)
 
     match node:
-        case ast.Constant(value=int(value)):
-            return value
-        case ast.UnaryOp(op=ast.USub(), operand=operand) if (value := of(operand)) is not None:
-            return -value
-        case ast.Call(func=ast.Attribute(attr="ceil"), args=[inner], keywords=[]) if (value := of(inner)) is not None:
-            return math.ceil(value)
-        case ast.Call(func=ast.Name(id="int"), args=[inner], keywords=[]) if (value := of(inner)) is not None:
-            return int(value)
+        case ast.Constant(value=int(number)):
+            return number
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            value = of(inner)
+            return None if value is None else -value
+        case ast.Call(func=ast.Attribute(attr="ceil"), args=[inner], keywords=[]):
+            value = of(inner)
+            return None if value is None else math.ceil(value)
+        case ast.Call(func=ast.Name(id="int"), args=[inner], keywords=[]):
+            value = of(inner)
+            return None if value is None else int(value)
         case ast.BinOp(left=left, op=operator, right=right) if (one := of(left)) is not None and (other := of(right)) is not None:
             return _computed(operator, one, other)
     return None

@@ -84,7 +84,11 @@ def is_in_place(method: str) -> bool:
 
 def changes_others(scope: Scope, statements: Sequence[ast.stmt]) -> bool:
     """Whether a change in place in `statements` may be of a tensor that the function did not make, or that has another name."""
-    targets = _changed_in_place(scope, statements)
+    targets, renewed = set[str](), set[str]()
+    for statement in statements:
+        targets |= _changed_in_place(scope, [statement]) - renewed
+        if isinstance(statement, ast.Assign) and not scopes.shares(statement.value):
+            renewed |= {each.id for each in statement.targets if isinstance(each, ast.Name)}
     made = [node for node in ast.walk(scope.function) if isinstance(node, ast.Assign | ast.AnnAssign) and not _copies(scope, node)]
     shared = {name for node in made if scopes.shares(node.value) for name in scopes.stored([node])}
     # NOTE: another name, or an item of a container, may stand for the same tensor.

@@ -38,6 +38,7 @@ class _Branch:
     exact: bool = True
     is_elif: bool = False
     names: tuple[str, ...] = ()
+    after: str = ""
 
 
 def rewritten(where: Scope, test: ast.expr, predicate: str | None) -> Rewrite | None:
@@ -62,6 +63,7 @@ def rewritten(where: Scope, test: ast.expr, predicate: str | None) -> Rewrite | 
         functions.append(where.unused(name))
         before += blocks.function(functions[-1], operands, lines, indent)
     code = before + blocks.call(branch.head, f"{where.torch}.cond", [predicate, *functions, blocks.tuple_of(operands)], indent)
+    code += "\n" + " " * indent + branch.after if branch.after else ""
     if within_else:
         code = "else:\n" + " " * indent + code
     return Rewrite(branch.region, code, branch.exact)
@@ -91,7 +93,7 @@ def _branch(where: Scope, test: ast.expr) -> _Branch | None:
             for number, statement in enumerate(statements):
                 if isinstance(statement, ast.If) and statement.test is test:
                     following = statements[number + 1 :]
-                    return _returning(where, statement, following) or _assigning(where, statement)
+                    return _returning(where, statement, following) or _assigning(where, statement) or _appending(where, statement)
     return None
 
 
@@ -146,6 +148,28 @@ def _assigning(where: Scope, branch: ast.If) -> _Branch | None:
     return _Branch(region, head, (arms[0], arms[1]), exact, is_elif(where.file, branch), tuple(names))
 
 
+def _appending(where: Scope, branch: ast.If) -> _Branch | None:
+    """An `if` of which both ways end with a tensor that they append to the same list."""
+    arms: list[_Arm] = []
+    lists: set[str] = set()
+    for statements in (branch.body, branch.orelse):
+        match statements:
+            case [*first, ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value], keywords=[]))]:
+                lists.add(name)
+                arms.append(_Arm(first, scope.fresh(where.file, value), value))
+    rest = [each for arm in arms for each in arm.statements]
+    region = where.region(branch)
+    outlive = any(blocks.read_after(where, region, name) for name in scope.stored(rest))
+    if len(arms) != 2 or len(lists) != 1 or not scope.is_plain(rest) or scope.has_return(rest) or outlive:
+        return None
+    if any(arm.result is None or nested(where, [ast.Expr(arm.value)] if arm.value is not None else []) != [] for arm in arms):
+        return None
+    (name,) = lists
+    item = where.unused(f"{name}_item")
+    exact = not blocks.changes_others(where, rest)
+    return _Branch(region, f"{item} = ", (arms[0], arms[1]), exact, is_elif(where.file, branch), after=f"{name}.append({item})")
+
+
 def _assigned(where: Scope, statements: Sequence[ast.stmt], names: Sequence[str]) -> _Arm | None:
     match statements:
         case [] if len(names) == 1:
@@ -172,7 +196,7 @@ def _operands(where: Scope, branch: _Branch) -> list[str] | None:
     parts: list[ast.expr | ast.stmt] = []
     needed: set[str] = set()
     for arm in branch.arms:
-        inside: list[ast.expr | ast.stmt] = [*arm.statements] if arm.statements else [arm.value] if arm.value is not None else []
+        inside: list[ast.expr | ast.stmt] = [*arm.statements, *([] if arm.value is None else [arm.value])]
         if not inside and arm.result is not None:
             inside = [ast.parse(arm.result, mode="eval").body]
         parts += inside

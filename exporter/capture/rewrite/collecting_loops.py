@@ -9,7 +9,7 @@ from typing import TypeGuard
 
 from onnxplain.diagnostics import Region
 
-from . import blocks, tensors_of_lists
+from . import blocks, scope, tensors_of_lists
 from .blocks import Rewrite
 from .iterations import Loop
 from .scope import Scope
@@ -102,7 +102,7 @@ def uses_after(where: Scope, statement: ast.stmt, name: str, others: int, last: 
     calls = [
         node for node in nodes if id(node) not in inside and tensors_of_lists.makes_tensor(node, where) and node.lineno > statement.lineno
     ]
-    calls = [call for call in calls if isinstance(given := tensors_of_lists.listed(call.args[0]), ast.Name) and given.id == name]
+    calls = [call for call in calls if isinstance(given := scope.listed(call.args[0]), ast.Name) and given.id == name]
     known = sum(isinstance(node, ast.Name) and node.id == name for node in nodes)
     if not calls or known != others + len(calls) + (renamed is not None):
         return None

@@ -44,6 +44,7 @@ def rewritten(where: Scope, listed: ast.ListComp | ast.GeneratorExp) -> list[Rew
         return None
     if any(syntax.covers(branch.region, item.region) for branch in chosen for item in selected):
         return None
+    selected += iterations.transposed(where, loop)
     if loop.blocks is not None:
         selected += loop.blocks.in_whole_blocks(loop.statements)
     result = _text(where, listed.elt, [*selected, *chosen])
@@ -60,7 +61,7 @@ def rewritten(where: Scope, listed: ast.ListComp | ast.GeneratorExp) -> list[Rew
     code = "".join(f"{line}{indent}" for line in loop.before) + code
     if _name(statement, listed) is None:
         region, code = Region(region.line, region.column, region.line, region.column), code + indent
-    return [Rewrite(region, code), *found.uses]
+    return [Rewrite(region, code), *found.uses, *loop.parts]
 
 
 def _text(where: Scope, value: ast.expr, changes: Sequence[Rewrite]) -> str:
@@ -97,7 +98,7 @@ def _used(
         uses = collecting_loops.uses_after(where, statement, name, others=1, last=last)
         return None if uses is None else Collected(name, item, statement, listed.elt, tuple(uses), last)
     call = next((node for node in reversed(within) if isinstance(node, ast.Call) and syntax.last_name(node.func) not in _LISTS), None)
-    if call is None or not tensors_of_lists.makes_tensor(call, where) or tensors_of_lists.listed(call.args[0]) is not listed:
+    if call is None or not tensors_of_lists.makes_tensor(call, where) or scope.listed(call.args[0]) is not listed:
         return None
     name = where.unused("results")
     use = tensors_of_lists.with_last(where, name, last, call) if last else tensors_of_lists.as_tensor(name, call)

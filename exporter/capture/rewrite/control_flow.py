@@ -11,7 +11,7 @@ from onnxplain.capture.observe.frames import Site
 from onnxplain.diagnostics import Confidence, Edit, Fix, Location, Region, line_text
 from onnxplain.source import locations, syntax
 
-from . import branches, chosen_places, comprehensions, loops, repeated_items, rows_at_once, shortcuts, tensors_of_lists
+from . import block_loops, branches, chosen_places, comprehensions, loops, repeated_items, rows_at_once, shortcuts, tensors_of_lists
 from .blocks import Rewrite
 from .scope import Scope
 
@@ -280,9 +280,18 @@ def _loop_over(scope: Scope, place: Location) -> list[Rewrite] | None:
 
 def _loops_over(scope: Scope, place: Location) -> list[ast.For]:
     """The loops that iterate over what `place` needs, the innermost first."""
-    around = reversed(syntax.around(place.file, place.region)) if place.region is not None else ()
-    loops_around = (node for node in around if isinstance(node, ast.For))
-    return [node for node in loops_around if place.region is not None and syntax.covers(scope.region(node.iter), place.region)]
+    if place.region is None:
+        return []
+    around = [node for node in reversed(syntax.around(place.file, place.region)) if isinstance(node, ast.For)]
+    own = [node for node in around if syntax.covers(scope.region(node.iter), place.region)]
+    return own or [node for node in ast.walk(scope.function) if isinstance(node, ast.For) and _takes_parts(scope, node.iter, place)]
+
+
+def _takes_parts(scope: Scope, iterable: ast.expr, place: Location) -> bool:
+    """Whether the statement at `place` makes the list of parts that `iterable` takes."""
+    names = [node for node in ast.walk(iterable) if isinstance(node, ast.Name) and block_loops.divided(scope, node) is not None]
+    made = [block_loops.made_for(scope, each.id) for each in names]
+    return place.region is not None and any(each is not None and syntax.covers(scope.region(each), place.region) for each in made)
 
 
 def _all_of(scope: Scope, call: ast.Call, modules: ast.expr, index: ast.expr, arguments: Sequence[ast.expr]) -> Fix:
@@ -365,7 +374,8 @@ def _of_list(scope: Scope, place: Location) -> list[Fix]:
     rows = next(filter(None, (tensors_of_lists.of_rows(scope, call) for call in calls)), None)
     numbered = (node for node in around if isinstance(node, ast.Call | ast.Subscript))
     numbers = next(filter(None, (tensors_of_lists.of_numbers(scope, node) for node in numbered)), None)
-    lists = (node for node in around if isinstance(node, ast.ListComp | ast.GeneratorExp))
+    listed = [node for node in ast.walk(scope.function) if isinstance(node, ast.ListComp | ast.GeneratorExp)]
+    lists = [node for node in listed if node in around or _takes_parts(scope, node.generators[0].iter, place)]
     collected = next(filter(None, (comprehensions.rewritten(scope, node) for node in lists)), None)
     return [
         *([] if repeated is None else [_fix(place.file, _REPEATED, *repeated)]),

@@ -64,6 +64,7 @@ class Loop:
         last: The number of a last iteration that comes after these, and takes a block that may be shorter; empty if there is none.
         ends: What the variables in `rows` are in that iteration.
         blocks: The blocks that the iterations take; None if they take none.
+        parts: The statements before that made lists of parts, which make the whole tensors instead.
     """
 
     test: str
@@ -76,6 +77,7 @@ class Loop:
     last: str = ""
     ends: Mapping[str, str] = dataclasses.field(default_factory=dict)
     blocks: Blocks | None = None
+    parts: tuple[Rewrite, ...] = ()
 
     @property
     def number(self) -> str:
@@ -198,36 +200,34 @@ def _rows(where: Scope, statement: ast.For) -> Loop | None:
 
 
 def _split(where: Scope, statement: ast.For, pairs: Sequence[tuple[ast.expr, ast.expr]], counter: str) -> Loop | None:
-    """A loop over the parts into which `split` divides a tensor, all of one length but the last."""
-    match pairs:
-        case [
-            (
-                ast.Call(func=ast.Attribute(value=ast.Name(id=where.torch), attr="split"), args=[tensor, *given], keywords=keywords)
-                | ast.Call(func=ast.Attribute(value=tensor, attr="split"), args=given, keywords=keywords),
-                ast.Name(id=part),
-            )
-        ] if where.is_tensor(tensor):
-            pass
-        case _:
+    """A loop over the parts into which `split` divides tensors, all of one length but the last."""
+    before: list[str] = []
+    rows: dict[str, Item] = {}
+    ends: dict[str, str] = {}
+    parts: list[Rewrite] = []
+    last = where.unused("last")
+    for source, target in pairs:
+        divided = block_loops.divided(where, source)
+        if divided is None or not isinstance(target, ast.Name):
             return None
-    named = {each.arg: each.value for each in keywords}
-    sizes = [*given, *(named[name] for name in ("split_size_or_sections", "split_size", "dim") if name in named)]
-    match sizes:
-        case [ast.Constant(value=int()) | ast.Name() | ast.Attribute() as length] | [
-            ast.Constant(value=int()) | ast.Name() | ast.Attribute() as length,
-            ast.Constant() | ast.UnaryOp(),
-        ]:
-            pass
-        case _:
-            return None
-    axis, step = where.text(sizes[1]) if len(sizes) > 1 else "0", where.text(length)
-    whole, last = where.unused("whole"), where.unused("last")
-    size = f"{whole}.shape[{axis}]"
-    before = (f"{whole} = {where.text(tensor)}", f"{last} = ({size} - 1) // {step}")
-    row = Item(whole, axis, counter, positions=f"{counter} * {step} + {where.torch}.arange({step})")
-    end = f"{whole}.narrow({axis}, {last} * {step}, {size} - {last} * {step})"
+        tensor, length, dim = divided
+        axis, step, whole = where.text(dim) if dim is not None else "0", where.text(length), where.unused("whole")
+        whole += f"_{len(rows) + 1}" if len(pairs) > 1 else ""
+        size = f"{whole}.shape[{axis}]"
+        text = where.text(tensor)
+        if isinstance(source, ast.Name) and (made := block_loops.made_for(where, source.id)) is not None:
+            # NOTE: the tensor may have another name by now.
+            parts.append(Rewrite(where.region(made.value), text))
+            text = source.id
+        before.append(f"{whole} = {text}")
+        if not rows:
+            before.append(f"{last} = ({size} - 1) // {step}")
+        rows[target.id] = Item(whole, axis, counter, positions=f"{counter} * {step} + {where.torch}.arange({step})")
+        ends[target.id] = f"{whole}.narrow({axis}, {last} * {step}, {size} - {last} * {step})"
     test, left = f"{counter} < {last}", f"{last} - {counter}"
-    return Loop(test, statement.body, before, (counter, "0", f"{counter} + 1"), left, last, {part: row}, last=last, ends={part: end})
+    return Loop(
+        test, statement.body, tuple(before), (counter, "0", f"{counter} + 1"), left, last, rows, last=last, ends=ends, parts=tuple(parts)
+    )
 
 
 def _unbound(where: Scope, source: ast.expr) -> tuple[ast.expr, str]:
@@ -266,6 +266,17 @@ def selected(where: Scope, loop: Loop, *, scans: bool) -> list[Rewrite] | None:
                     return None
                 found.append(Rewrite(where.region(node), item.read(scans=scans) + item.index))
     return found
+
+
+def transposed(where: Scope, loop: Loop) -> list[Rewrite]:
+    """The attributes `T` of tensors that an iteration takes from outside, as calls.
+
+    TorchDynamo takes an attribute for another input of the loop, which shares its data with the tensor: torch refuses that (seen in 2.13).
+    """
+    own = {*scope.stored(loop.statements), *loop.rows}
+    nodes = [node for statement in loop.statements for node in ast.walk(statement) if isinstance(node, ast.Attribute) and node.attr == "T"]
+    outer = [node for node in nodes if isinstance(node.value, ast.Name) and where.is_tensor(node.value) and node.value.id not in own]
+    return [Rewrite(where.region(node), f"{where.text(node.value)}.t()") for node in outer]
 
 
 def _is_item(node: ast.Subscript, loop: Loop, *, scans: bool) -> bool:

@@ -57,6 +57,7 @@ def rewritten(where: Scope, statement: ast.For | ast.While, *, inner: bool = Fal
     if loop.last and not lists and not carried.keys() <= written.keys() - in_place.keys():
         # NOTE: without any iteration, they stay what they are.
         return None
+    selected += iterations.transposed(inside, loop)
     if loop.blocks is not None:
         selected += loop.blocks.in_whole_blocks(loop.statements)
     own = [
@@ -71,11 +72,19 @@ def rewritten(where: Scope, statement: ast.For | ast.While, *, inner: bool = Fal
     exact = not blocks.changes_others(where, loop.statements) and not blocks.is_changed_later(where, region, [*carried, *copied])
     if lists:
         code = collecting_loops.scan(where, loop, lists, carried, list(starts.values()), lines, indent)
-        return None if code is None else [Rewrite(region, before + code + after, exact), *(use for each in lists for use in each.uses)]
+        return (
+            None
+            if code is None
+            else [
+                Rewrite(region, before + code + after, exact),
+                *(use for each in lists for use in each.uses),
+                *loop.parts,
+            ]
+        )
     if not carried:
         return None
     code = _while_loop(where, loop, carried, starts, lines, stop, indent)
-    return [Rewrite(region, before + code + after, exact)]
+    return [Rewrite(region, before + code + after, exact), *loop.parts]
 
 
 def _sharing(where: Scope, loop: Loop, carried: Mapping[str, str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from . import iterations, tensors_of_lists
+from . import iterations, scope, tensors_of_lists
 from .blocks import Rewrite
 from .scope import Scope
 
@@ -28,7 +28,7 @@ def rewritten(where: Scope, call: ast.Call) -> list[Rewrite] | None:
 
 def _tensor(where: Scope, items: ast.expr, call: ast.Call) -> str | None:
     """What `call` makes of `items`; None if they are no item that is repeated."""
-    item, number = _repeated(tensors_of_lists.listed(items))
+    item, number = _repeated(scope.listed(items))
     if item is None or number is None:
         return None
     repeated = f"{where.torch}.stack([{where.text(item)}]).repeat_interleave({iterations.count(where, number)}, 0)"

@@ -269,6 +269,16 @@ def _is_mode(manager: ast.withitem) -> bool:
     return False
 
 
+def listed(argument: ast.expr) -> ast.expr:
+    """An argument without calls of `list` or `tuple` around it."""
+    match argument:
+        case ast.Call(func=ast.Name(id="list" | "tuple"), args=[inner], keywords=[]):
+            return listed(inner)
+        case ast.List(elts=[ast.Starred(value=inner)]) | ast.Tuple(elts=[ast.Starred(value=inner)]):
+            return listed(inner)
+    return argument
+
+
 def returns(statements: Sequence[ast.stmt]) -> bool:
     """Whether the statements return on every path."""
     match statements[-1:]:

@@ -74,7 +74,8 @@ def taken(where: Scope, test: ast.expr, *, ends: bool) -> str | None:
             word, count, limit = _WORDS[type(operator)], left, right
             if isinstance(left, ast.Constant):
                 word, count, limit = word.translate(_MIRRORED), right, left
-            text, asked = _count(where, count), (word, limit.value if isinstance(limit, ast.Constant) else None)
+            number = limit.value if isinstance(limit, ast.Constant) and isinstance(limit.value, int) else -1
+            text, asked = _count(where, count), (word, number)
         case _:
             if not ends and (found := _any(where, test)) is not None:
                 return found
@@ -83,16 +84,16 @@ def taken(where: Scope, test: ast.expr, *, ends: bool) -> str | None:
         return None
     if ends:
         return f"{text} {_NON_EMPTY[asked]}" if asked in _NON_EMPTY else None
-    return f"{text} {asked[0]} {asked[1]}" if " ".join(map(str, asked)) in _NON_EMPTY.values() else None
+    return f"{text} {asked[0]} {asked[1]}" if f"{asked[0]} {asked[1]}" in _NON_EMPTY.values() else None
 
 
 def _made_once(where: Scope, name: str) -> ast.expr | None:
     """The value of a variable that the function sets in one place."""
-    made = [node for node in ast.walk(where.function) if isinstance(node, ast.stmt) and name in scope.stored([node])]
-    match [node for node in made if not isinstance(node, ast.FunctionDef | ast.For | ast.While | ast.If | ast.With)]:
-        case [ast.Assign(targets=[ast.Name()], value=value)]:
-            return value
-    return None
+    stores = [
+        node for node in ast.walk(where.function) if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
+    ]
+    made = [node for node in ast.walk(where.function) if isinstance(node, ast.Assign) and stores and stores[0] in node.targets]
+    return made[0].value if len(stores) == len(made) == 1 and name not in scope.parameters([where.function]) else None
 
 
 def _any(where: Scope, test: ast.expr) -> str | None:

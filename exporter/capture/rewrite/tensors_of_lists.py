@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 from onnxplain.source import syntax
 
-from . import iterations
+from . import iterations, scope
 from .blocks import Rewrite
 from .scope import Scope
 
@@ -27,16 +27,6 @@ def makes_tensor(node: ast.AST, where: Scope) -> TypeGuard[ast.Call]:
 def joins(node: ast.AST, where: Scope) -> TypeGuard[ast.Call]:
     """Whether it is a call of torch.cat."""
     return makes_tensor(node, where) and isinstance(node.func, ast.Attribute) and node.func.attr in _JOINS
-
-
-def listed(argument: ast.expr) -> ast.expr:
-    """An argument without calls of `list` or `tuple` around it."""
-    match argument:
-        case ast.Call(func=ast.Name(id="list" | "tuple"), args=[inner], keywords=[]):
-            return listed(inner)
-        case ast.List(elts=[ast.Starred(value=inner)]) | ast.Tuple(elts=[ast.Starred(value=inner)]):
-            return listed(inner)
-    return argument
 
 
 def with_last(where: Scope, name: str, last: str, call: ast.Call) -> str | None:
@@ -81,7 +71,7 @@ def of_rows(where: Scope, call: ast.Call) -> Rewrite | None:
     """A call that makes a tensor of the rows of another one, as in `torch.stack(list(x))`, without the list."""
     if not makes_tensor(call, where):
         return None
-    match rows := listed(call.args[0]):
+    match rows := scope.listed(call.args[0]):
         case ast.Call(func=ast.Attribute(value=ast.Name(id=where.torch), attr="unbind"), args=[rows], keywords=[]):
             pass
         case ast.Call(func=ast.Attribute(value=rows, attr="unbind"), args=[] | [ast.Constant(value=0)], keywords=[]):
@@ -112,7 +102,7 @@ def of_numbers(where: Scope, node: ast.Call | ast.Subscript) -> Rewrite | None:
 
 
 def _arange(where: Scope, numbers: ast.expr, options: str) -> str | None:
-    match listed(numbers):
+    match scope.listed(numbers):
         case ast.Call(func=ast.Name(id="range"), args=[*bounds], keywords=[]) if not any(isinstance(each, ast.Starred) for each in bounds):
             return f"{where.torch}.arange({', '.join(iterations.count(where, each) for each in bounds)}{options})"
         case ast.Call(func=ast.Name(id="reversed"), args=[inner], keywords=[]):
