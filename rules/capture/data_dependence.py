@@ -294,18 +294,20 @@ class ControlFlowRewritten(Rule, id="OXP1037", level=Level.NOTE, history=[Added(
         The export rewrites only what it can follow in the source: loops over `range`, over the rows of tensors, over `enumerate` and `zip`
         of these, one within another, and `while`, `if` and conditional expressions on tensors. Their statements set local variables and
         items of local tensors, or append to a list that becomes a tensor by `torch.stack`, `torch.cat` or `sum`; such a list may be a
-        comprehension as well. A list that repeats one item, as in `torch.stack([x] * n)`, becomes a repeated tensor, and a list of rows or
-        of a `range`, as in `sum(x)` and `torch.tensor(range(n))`, the tensor itself or `torch.arange(n)`. A loop over numbers that only
-        sets rows of tensors, such as `y[i] += y[i].sin()`, becomes operators on all rows if each element depends on no other. A loop with
-        `return`, with a `break` elsewhere than at the end of the body, or with another call for its effect is not rewritten, and neither is
-        one that sets a variable to None or to a tensor of another shape in each iteration. A loop over the places where a mask is true,
-        `for expert in hit.nonzero():`, becomes a loop over all places that keeps the results of the chosen ones; it may begin with `if ...:
-        continue`. So does code that a branch skips where nothing is selected, as in `if not mask.any(): continue` and `if len(rows) > 0:`:
-        it runs, and its results are kept where something is selected.
+        comprehension as well, may be filled by `insert(0, y)`, and may be read as `parts[-1]` and `parts[::-1]`. So may a tensor that only
+        grows, `y = torch.cat([y, part])`, and a number to which an iteration adds a tensor, as in `loss = 0` with `loss += f(row)`. A list
+        that repeats one item, as in `torch.stack([x] * n)`, becomes a repeated tensor, and a list of rows or of a `range`, as in `sum(x)`
+        and `torch.tensor(range(n))`, the tensor itself or `torch.arange(n)`. A loop over numbers that only sets rows of tensors, such as
+        `y[i] += y[i].sin()`, becomes operators on all rows if each element depends on no other. A loop with `return`, with a `break`
+        elsewhere than at the end of the body, or with another call for its effect is not rewritten, and neither is one that sets a variable
+        to None or to a tensor of another shape in each iteration. A loop over the places where a mask is true, `for expert in
+        hit.nonzero():`, becomes a loop over all places that keeps the results of the chosen ones; it may begin with `if ...: continue`. So
+        does code that a branch skips where nothing is selected, as in `if not mask.any(): continue` and `if len(rows) > 0:`: it runs, and
+        its results are kept where something is selected.
 
         A loop over blocks of a dim, of which the last one may be shorter, becomes a loop over the other blocks, and the last one follows:
-        `for i in range(0, n, 4):` with parts such as `x[i : i + 4]` or `x[i : min(i + 4, n)]`, a count of the blocks such as
-        `range((n + 3) // 4)`, and `for part in x.split(4):`. Its results have to go into a list, or into the same part of a tensor.
+        `for i in range(0, n, 4):` with parts such as `x[i : i + 4]` or `x[i : min(i + 4, n)]`, a count of the blocks such as `range((n + 3)
+        // 4)`, and `for part in x.split(4):`. Its results have to go into a list, or into the same part of a tensor.
 
     Why it matters:
         The source shows that the copy computes the same as your model. It did so for the example, and for negated data with other sizes

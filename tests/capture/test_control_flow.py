@@ -236,6 +236,40 @@ FORWARDS = {
             total = total * torch.tensor(0.5) + torch.nn.functional.one_hot(row.argmax(), 3) * torch.linspace(0, 1, 3)
         return total
     """,
+    "from-the-end": """
+        state, states, others = torch.zeros(3), [], []
+        for t in range(x.shape[0] - 1, -1, -1):  # HERE
+            state = state * 0.5 + x[t]
+            states.append(state)
+            others.insert(0, state * 2)
+        states.reverse()
+        return torch.stack(states), torch.stack(others), states[-1]
+    """,
+    "the-last-item": """
+        state, states = torch.zeros(3), []
+        for row in x:  # HERE
+            state = state * 0.5 + row
+            states.append(state)
+        return states[-1] + torch.stack(states[::-1])
+    """,
+    "a-number-that-becomes-a-tensor": """
+        total, mean = 0, 0.0
+        for i, row in enumerate(x):  # HERE
+            total += row.sum() * i
+            mean = self.linear(row).mean() + mean
+        return total / len(x) + mean
+    """,
+    "a-tensor-that-grows": """
+        y, z = x.new_empty(0, 3), None
+        for t in range(x.shape[0]):  # HERE
+            part = self.linear(x[t : t + 1])
+            y = torch.cat([y, part * t], dim=0)
+            if z is None:
+                z = part
+            else:
+                z = torch.cat((z, part))
+        return y, z
+    """,
     "changes-what-it-iterates-over": """
         for row in x:  # HERE
             x = x + row
@@ -409,6 +443,11 @@ def test_a_loop_with_a_branch_that_was_rewritten_before(load: Load, marked: Mark
 NOT_REWRITTEN = {
     "nested": "out = torch.zeros_like(x)\nfor i in range(x.shape[0]):\n    for j in range(x.shape[0]):\n        out[i] = x[j]\nreturn out",
     "windows-that-end-early": "parts = []\nfor i in range(x.shape[0]):\n    parts.append(x[i : i + 2].mean(0))\nreturn torch.stack(parts)",
+    "a-sum-that-is-read": "total = 0\nfor row in x:\n    total = total + row.sum()\n    x = x + total\nreturn x",
+    "a-grown-tensor-that-is-read": ("y = x[:1]\nfor i in range(1, x.shape[0]):\n    y = torch.cat([y, y[-1:] + x[i : i + 1]])\nreturn y"),
+    "two-ways-to-grow": (
+        "y = None\nfor i in range(x.shape[0]):\n    y = x[i : i + 1] * 2 if y is None else torch.cat([y, x[i : i + 1]])\nreturn y"
+    ),
     "a-call-for-its-effect": "for row in x:\n    print(row.shape)\nreturn x",
     "a-list-that-is-read": "parts = []\nfor row in x:\n    parts.append(row)\nreturn torch.stack(parts) + len(parts)",
     "a-view-that-is-changed": "y = x[:]\nfor i in range(len(x)):\n    y[i] += 1\nreturn y",
@@ -416,7 +455,6 @@ NOT_REWRITTEN = {
     "a-tensor-in-a-list": "h = torch.zeros(3)\nkept = [h]\nfor row in x:\n    if row.sum() > 100:\n        h += row\nreturn kept[0] + h",
     "two-symbolic-items": "y = x * 1\nfor i in range(len(x)):\n    y[i, i % 2] = 0\nreturn y",
     "return": "for row in x:\n    if row.sum() > 0:\n        return row\nreturn x[0]",
-    "an-outer-number": "n = 0\nfor row in x:\n    n = n + row.sum()\nreturn n",
     "the-input-by-another-name": "y = self.dropout(x)\nfor i in range(len(x)):\n    y[i] += y[i].mean()\nreturn y",
     "no-other-size": "h = torch.zeros(3)\nfor row in x:\n    h = h * 0.5 + row\nreturn h + x + torch.ones(4, 3)",
     "a-state-of-the-module": "h = torch.zeros(3)\nfor row in x:\n    h = h + row * self.counted()\nreturn h",

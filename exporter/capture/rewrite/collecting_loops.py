@@ -26,6 +26,8 @@ class Collected:
         value: The tensor.
         uses: What the calls that make one tensor of the list become, when the list is that tensor already.
         last: The name of the tensor that a last iteration, which comes after the others, appends; empty if there is none.
+        total: The number to which the iterations add the tensors; empty if they append them to a list.
+        then: The statement that follows the loop; empty if none has to.
     """
 
     name: str
@@ -34,6 +36,8 @@ class Collected:
     value: ast.expr
     uses: tuple[Rewrite, ...]
     last: str = ""
+    total: str = ""
+    then: str = ""
 
     def rewrites(self, where: Scope, item: str) -> list[Rewrite]:
         """The statement as one that sets `item`."""
@@ -64,7 +68,113 @@ def of(where: Scope, loop: ast.For | ast.While, statements: Sequence[ast.stmt], 
                 if uses is None or name in (each.name for each in found):
                     return None
                 found.append(Collected(name, where.unused(f"{name}_item"), statement, value, tuple(uses), last))
+            case ast.Expr(
+                value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="insert"), args=[ast.Constant(value=0), value], keywords=[])
+            ):
+                uses = None if has_last else _uses(where, loop, name, "")
+                if uses is None or name in (each.name for each in found):
+                    return None
+                flipped = f"{name} = {name}.flip(0)"
+                found.append(Collected(name, where.unused(f"{name}_item"), statement, value, tuple(uses), then=flipped))
+            case ast.Assign() | ast.AugAssign() if (added := _added(where, loop, statements, statement)) is not None:
+                total, value = added
+                name, last = where.unused(f"{total}_terms"), where.unused(f"{total}_last") if has_last else ""
+                then = f"{total} = {total} + {name}.sum(0)" + (f" + {last}" if last else "")
+                found.append(Collected(name, where.unused(f"{total}_term"), statement, value, (), last, total, then))
+            case ast.Assign() | ast.If() if (joined := _joined(where, loop, statements, statement)) is not None:
+                total, value, call, starts = joined
+                name, last = where.unused(f"{total}_parts"), where.unused(f"{total}_last") if has_last else ""
+                whole = tensors_of_lists.with_last(where, name, last, call) if last else tensors_of_lists.as_tensor(name, call)
+                if whole is None:
+                    return None
+                dims = [*call.args[1:], *(each.value for each in call.keywords)]
+                dim = where.text(dims[0]) if dims else "0"
+                then = f"{total} = {where.torch}.cat([{total}, {whole}], {dim})" if starts else f"{total} = {whole}"
+                found.append(Collected(name, where.unused(f"{total}_part"), statement, value, (), last, total, then))
     return found
+
+
+def _joined(
+    where: Scope, loop: ast.For | ast.While, statements: Sequence[ast.stmt], statement: ast.stmt
+) -> tuple[str, ast.expr, ast.Call, bool] | None:
+    """The tensor to which each iteration joins another one, as in `y = torch.cat([y, part])`, with the other one and the call.
+
+    The last result is whether there is a tensor before the loop; otherwise there is None. None if the statement does something else.
+    """
+    test: ast.expr | None
+    first: ast.expr | None
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.IfExp(test=test, body=first, orelse=ast.Call() as call)):
+            pass
+        case ast.If(
+            test=test,
+            body=[ast.Assign(targets=[ast.Name(id=name)], value=first)],
+            orelse=[ast.Assign(targets=[ast.Name(id=other)], value=ast.Call() as call)],
+        ) if other == name:
+            pass
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call):
+            test, first = None, None
+        case _:
+            return None
+    if test is not None and ast.unparse(test) != f"{name} is None":
+        return None
+    match call.args[:1]:
+        case [ast.List(elts=[ast.Name(id=one), value]) | ast.Tuple(elts=[ast.Name(id=one), value])] if one == name:
+            pass
+        case _:
+            return None
+    known = sum(isinstance(node, ast.Name) and node.id == name for each in statements for node in ast.walk(each))
+    own = sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(statement))
+    starts = name in (where.tensors or ())
+    same = first is None or ast.unparse(first) == ast.unparse(value)
+    start = _before(where, loop, name)
+    nothing = isinstance(start, ast.Constant) and start.value is None
+    if not (tensors_of_lists.joins(call, where) and same and known == own and name not in scope.loaded([value]) and starts != nothing):
+        return None
+    return (name, value, call, starts) if starts == (first is None) else None
+
+
+def _added(
+    where: Scope, loop: ast.For | ast.While, statements: Sequence[ast.stmt], statement: ast.Assign | ast.AugAssign
+) -> tuple[str, ast.expr] | None:
+    """The number before the loop to which each iteration adds a tensor, with the tensor; None if the statement does something else.
+
+    The first sum makes a tensor of the number, which no loop of torch can do.
+    """
+    match statement:
+        case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value):
+            pass
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.BinOp(left=ast.Name(id=one), op=ast.Add(), right=value)) if one == name:
+            pass
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.BinOp(left=value, op=ast.Add(), right=ast.Name(id=one))) if one == name:
+            pass
+        case _:
+            return None
+    known = sum(isinstance(node, ast.Name) and node.id == name for each in statements for node in ast.walk(each))
+    own = sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(statement))
+    computed = any(isinstance(node, ast.Call) for node in ast.walk(value)) or where.is_tensor(value)
+    match _before(where, loop, name):
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            alone = known == own and name not in scope.loaded([value]) and name not in (where.tensors or ())
+            return (name, value) if alone and computed else None
+    return None
+
+
+def _before(where: Scope, loop: ast.For | ast.While, name: str) -> ast.expr | None:
+    """The value that the last statement before the loop which sets `name` gives to it; None if that is not known."""
+    found: list[tuple[int, ast.expr | None]] = [(0, None)]
+    for node in ast.walk(where.function):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=target)], value=value) if target == name:
+                found.append((node.lineno, value))
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if len(targets) == len(values):
+                pairs = zip(targets, values, strict=True)
+                found += [(node.lineno, value) for each, value in pairs if isinstance(each, ast.Name) and each.id == name]
+            case ast.stmt() if name in scope.stored([node]) and not isinstance(
+                node, ast.FunctionDef | ast.If | ast.For | ast.While | ast.With
+            ):
+                found.append((node.lineno, None))
+    return max((each for each in found if each[0] < loop.lineno), key=lambda each: each[0])[1]
 
 
 def _uses(where: Scope, loop: ast.For | ast.While, name: str, last: str) -> list[Rewrite] | None:
@@ -99,16 +209,28 @@ def uses_after(where: Scope, statement: ast.stmt, name: str, others: int, last: 
         for node in ast.walk(where.function)
         if isinstance(node, ast.expr) and id(node) not in other_ways and (end is None or node.lineno <= end)
     ]
-    calls = [
-        node for node in nodes if id(node) not in inside and tensors_of_lists.makes_tensor(node, where) and node.lineno > statement.lineno
-    ]
-    calls = [call for call in calls if isinstance(given := scope.listed(call.args[0]), ast.Name) and given.id == name]
+    rewrites: list[Rewrite] = []
+    after = [node for node in nodes if id(node) not in inside and node.lineno > statement.lineno]
+    for node in after:
+        if tensors_of_lists.makes_tensor(node, where) and (flipped := _flipped(scope.listed(node.args[0]), name)) is not None:
+            items = f"{name}.flip(0)" if flipped else name
+            text = tensors_of_lists.with_last(where, name, last, node) if last else tensors_of_lists.as_tensor(items, node)
+            if text is None or (last and flipped):
+                return None
+            rewrites.append(Rewrite(where.region(node), text))
+        elif isinstance(node, ast.Subscript) and ast.unparse(node) == f"{name}[-1]":
+            rewrites.append(Rewrite(where.region(node), last or f"{name}[-1]"))
+        elif ast.unparse(node) == f"{name}.reverse()" and not last:
+            rewrites.append(Rewrite(where.region(node), f"{name} = {name}.flip(0)"))
     known = sum(isinstance(node, ast.Name) and node.id == name for node in nodes)
-    if not calls or known != others + len(calls) + (renamed is not None):
-        return None
-    texts = [tensors_of_lists.with_last(where, name, last, call) if last else tensors_of_lists.as_tensor(name, call) for call in calls]
-    rewrites = [Rewrite(where.region(call), text) for call, text in zip(calls, texts, strict=True) if text is not None]
-    return rewrites if len(rewrites) == len(calls) else None
+    return rewrites if rewrites and known == others + len(rewrites) + (renamed is not None) else None
+
+
+def _flipped(items: ast.expr, name: str) -> bool | None:
+    """Whether `items` are those of the list `name` in the opposite order; None if they are something else."""
+    if isinstance(items, ast.Name) and items.id == name:
+        return False
+    return True if ast.unparse(items) in (f"{name}[::-1]", f"reversed({name})") else None
 
 
 def _other_ways(where: Scope, statement: ast.stmt) -> set[int]:

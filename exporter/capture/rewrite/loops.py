@@ -32,7 +32,8 @@ def rewritten(where: Scope, statement: ast.For | ast.While, *, inner: bool = Fal
     end = early_end(loop.statements)
     if end is not None:
         loop = dataclasses.replace(loop, statements=loop.statements[:-1])
-    lists = collecting_loops.of(where, statement, loop.statements, has_last=bool(loop.last))
+    within = dataclasses.replace(where, tensors=where.tensors | loop.rows.keys())
+    lists = collecting_loops.of(within, statement, loop.statements, has_last=bool(loop.last))
     if lists is None or ((lists or loop.last) and end is not None) or scope.has_return(loop.statements):
         return None
     appending = [each.statement for each in lists]
@@ -41,7 +42,7 @@ def rewritten(where: Scope, statement: ast.For | ast.While, *, inner: bool = Fal
         return None
     known = where.tensors | loop.rows.keys()
     inside = dataclasses.replace(where, tensors=known)
-    carried = _carried(where, statement, loop, end, [each.name for each in lists])
+    carried = _carried(where, statement, loop, end, [each.total or each.name for each in lists])
     # NOTE: torch.cond also takes a comparison of numbers.
     replaced = branches.nested(dataclasses.replace(where, tensors=known | {loop.number} - {""}), loop.statements)
     selected = iterations.selected(inside, loop, scans=bool(lists))
@@ -54,6 +55,7 @@ def rewritten(where: Scope, statement: ast.For | ast.While, *, inner: bool = Fal
         return None
     in_place = iterations.written_otherwise(loop)
     after = _last(where, loop, lists, replaced, indent) if loop.last else ""
+    after += "".join("\n" + " " * indent + each.then for each in lists if each.then)
     if loop.last and not lists and not carried.keys() <= written.keys() - in_place.keys():
         # NOTE: without any iteration, they stay what they are.
         return None
