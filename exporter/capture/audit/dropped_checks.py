@@ -121,12 +121,12 @@ class _Slices:
         return all(self._is_true(relation, {each: size + place for place, each in enumerate(ordered)}) for size in _TRIED)
 
     def _is_true(self, relation: sympy.Basic, sizes: dict[sympy.Basic, int]) -> bool:
-        known: dict[sympy.Basic, int] = dict(sizes)
+        known = {symbol: sympy.Integer(size) for symbol, size in sizes.items()}
         for symbol, ends in self._sizes.items():
             whole, start, end = (each.xreplace(known) for each in ends)
             if not all(each.is_Integer for each in (whole, start, end)):
                 return False
-            known[symbol] = len(range(int(whole))[int(start) : int(end)])
+            known[symbol] = sympy.Integer(len(range(int(whole))[int(start) : int(end)]))
         return bool(relation.xreplace(known) == sympy.true)
 
 
