@@ -91,6 +91,12 @@ LOOPS = {
 }
 
 
+SHAPES = {
+    "another shape": "total = x[0] * 0\nmask = x[:, 0] > 2\nif mask.any():\n    total = x[mask].sum()",
+    "another dtype": "total = (x[0] * 0).long()\nmask = x[:, 0] > 2\nif mask.any():\n    total = x[mask].sum(0)",
+}
+
+
 def loaded(load: Load, body: str) -> torch.nn.Module:
     lines = [line[8:] for line in body.strip("\n").splitlines()]
     torch.manual_seed(0)
@@ -131,3 +137,12 @@ def test_code_that_may_do_more_is_not_run_where_nothing_is_selected(body: str, l
         findings = failed.findings
     edits = [edit for each in findings for fix in each.fixes if fix.confidence is Confidence.SAFE for edit in fix.edits]
     assert [edit for edit in edits if "is_taken" in edit.replacement] == []
+
+
+@pytest.mark.parametrize("body", SHAPES)
+def test_results_of_another_kind_are_not_converted(body: str, load: Load) -> None:
+    """The example selects nothing, so that only the source tells what the branch would do."""
+    model = loaded(load, "\n".join(" " * 8 + line for line in SHAPES[body].splitlines()))
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(model, (torch.ones(6, 3),), dynamic_shapes=({0: "n"},))
+    assert [each.rule.id for each in failed.value.findings][:1] == ["OXP1001"]

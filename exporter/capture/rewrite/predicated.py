@@ -55,10 +55,15 @@ def around(where: Scope, statements: Sequence[ast.stmt], chosen: str, kept: dict
         chosen: The name of a tensor of dtype bool.
         kept: The variables that they change, with names for what these hold before.
     """
+    set_anew = scope.stored(statements)
     first, last = where.region(statements[0]), where.region(statements[-1])
     indent = "\n" + " " * first.offset
     before = "".join(f"{old} = {name}.clone(){indent}" for name, old in kept.items())
-    after = "".join(f"{indent}{name} = {where.torch}.where({chosen}, {name}, {old})" for name, old in kept.items())
+    # NOTE: torch.where would broadcast and convert a result of another shape or dtype.
+    alike = [f"assert ({name}.shape, {name}.dtype) == ({old}.shape, {old}.dtype)" for name, old in kept.items() if name in set_anew]
+    after = "".join(
+        indent + line for line in (*alike, *(f"{name} = {where.torch}.where({chosen}, {name}, {old})" for name, old in kept.items()))
+    )
     return [
         Rewrite(Region(first.line, first.column, first.line, first.column), before),
         Rewrite(Region(last.last_line, last.end_column, last.last_line, last.end_column), after),
