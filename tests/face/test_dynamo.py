@@ -294,7 +294,8 @@ NAMED: dict[str, tuple[str, torch.Tensor, dict[int, Any], list[tuple[str, str]],
     "squeezed later, of a Dim": ("squeeze", R(2, 6, 3), {1: torch.export.Dim("n", min=1)}, [("OXP1011", "squeeze")], [R(2, 7, 3)]),
     "never squeezed": ("squeeze", R(2, 6, 3), {1: torch.export.Dim("n", min=2)}, [], [R(2, 7, 3)]),
     "squeezed as it was allowed": ("squeeze", R(2, 1, 3), {1: torch.export.Dim.AUTO}, [("OXP1034", "squeeze")], [R(2, 1, 3)]),
-    "parts": ("parts", R(2, 6), {1: "n"}, [("OXP1011", "parts")], [R(2, 6), R(2, 5)]),
+    "parts": ("parts", R(2, 6), {1: "n"}, [("OXP1037", "parts")], [R(2, 6), R(2, 5), R(2, 1), R(2, 9)]),
+    "parts of a Dim": ("parts", R(2, 6), {1: torch.export.Dim("n", max=9)}, [("OXP1037", "parts")], [R(2, 5), R(2, 1), R(2, 9)]),
     "last part": ("last_part", R(2, 6), {1: "n"}, [("OXP1011", "last part")], [R(2, 6), R(2, 8)]),
     "second half": ("second_half", R(2, 6), {1: "n"}, [("OXP1011", "second half")], [R(2, 6), R(2, 3)]),
     "second half as it was allowed": (
@@ -343,7 +344,8 @@ def test_what_a_model_assumes_of_a_named_dim_is_told(
 )
 @pytest.mark.parametrize("dim", ["n", torch.export.Dim("n")], ids=["str", "Dim"])
 def test_the_sizes_for_which_a_graph_has_all_parts(load: Load, name: str, size: int, least: int, most: int, dim: Any) -> None:
-    program = onnxplain.export(getattr(load(MODELS), name), (R(2, size),), dynamic_shapes={"x": {1: dim}})
+    model = getattr(load(MODELS), name)
+    program = onnxplain.export(model, (R(2, size),), dynamic_shapes={"x": {1: dim}}, control_flow="report")
     (finding,) = program.diagnostics.findings
     assert finding.rule.constraint == f"n >= {least} and n <= {most}"  # type: ignore[attr-defined]
 

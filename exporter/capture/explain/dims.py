@@ -21,7 +21,7 @@ from onnxplain.diagnostics import Confidence, Evidence, Fix, Location
 from onnxplain.request import InputDim, Kind, Request
 from onnxplain.rules import ArgumentIgnored, ConstraintViolated, DimsFixed, SpecializedDynamicDim
 from onnxplain.source import locations, syntax
-from onnxplain.torch_internals import dynamo, torch_frames
+from onnxplain.torch_internals import dim_entries, dynamo, torch_frames
 
 from . import arguments, assumptions, shapes_argument
 
@@ -53,7 +53,7 @@ def constraints(request: Request, error: Exception, guards: Guards) -> Iterator[
             # the model decides by does not.
             negligible = only_lower and not (guard is not None and assumptions.is_branch(guard))
             found = _violated(request, guards, dim, relation, request.shapes.by_parameter(refined), guard)
-            finding = dataclasses.replace(found, negligible=negligible)
+            finding = dataclasses.replace(found, negligible=negligible or _gives_up(dim, after, guards))
             # NOTE: a branch may ask for the size of another dim of the same name.
             if dim.name not in relations or relations[dim.name].negligible:
                 relations[dim.name] = finding
@@ -201,9 +201,20 @@ def narrowed(request: Request, error: Exception | None, guards: Guards) -> Reque
         return dataclasses.replace(request, shapes=request.shapes.replaced(dict.fromkeys(request.shapes.dynamic, Dim.AUTO)))
     if not refined:
         return None
-    # NOTE: the solver suggests a number for a dim if it cannot simplify the guards, even if none of them fixes the dim.
-    given_up = {dim: Dim.AUTO for dim in request.shapes.dynamic if isinstance(refined.get(dim), int) and guards.varies(dim)}
+    given_up = {dim: Dim.AUTO for dim, suggested in refined.items() if _gives_up(dim, suggested, guards)}
     return dataclasses.replace(request, shapes=request.shapes.replaced(refined | given_up))
+
+
+def _gives_up(dim: InputDim, suggested: Any, guards: Guards) -> bool:
+    """Whether torch's solver suggests a number or a factor that no guard asks for, as it does where it cannot simplify the guards."""
+    if isinstance(suggested, int):
+        return guards.varies(dim)
+    if not isinstance(suggested, Dim) or dim_entries.root(suggested) is None or not guards.varies(dim):
+        return False
+    # NOTE: where a quotient is rounded, it divides as if the remainder were always the example's.
+    function = dim_entries.from_root(suggested)
+    between = range(dim.size + 1, dim.size + function(2) - function(1))
+    return any(dim.allows(size) and next(guards.excluding(dim, (size,)), None) is None for size in between)
 
 
 def _constants(request: Request, guards: Guards) -> dict[InputDim, int]:
