@@ -152,6 +152,9 @@ _BY_NAME: Mapping[tuple[str, str], Callable[..., Any]] = {
     ("rrelu", "default"): _rrelu,
     ("searchsorted", "Scalar"): _searchsorted,
     ("segment_reduce", "default"): _segment_reduce,
+    # NOTE: torch decomposes the other copies of views itself.
+    ("select_copy", "int"): torch.ops.aten.select.int,
+    ("slice_copy", "Tensor"): torch.ops.aten.slice.Tensor,
 }
 DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     getattr(getattr(torch.ops.aten, name), overload): each for (name, overload), each in _BY_NAME.items()

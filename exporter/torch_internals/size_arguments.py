@@ -31,7 +31,7 @@ def taken() -> contextlib.AbstractContextManager[None]:
     return all_wrapped(_replacements())
 
 
-# NOTE: read in torch 2.11, 2.13 and 2.15: the parameters of these public functions, and `has_hint` (fx/experimental/sym_node.py).
+# NOTE: read in torch 2.11, 2.13 and 2.15: the parameters of these public functions.
 def _replacements() -> Iterator[tuple[Slot, Callable[..., Any]]]:
     yield Slot(torch, "as_tensor"), _as_tensor
     yield Slot(torch, "tensor"), tensor_lists.made
@@ -47,8 +47,10 @@ def _replacements() -> Iterator[tuple[Slot, Callable[..., Any]]]:
     yield Slot(Tensor, "take_along_dim"), _take_along_dim
     yield Slot(torch, "max_pool1d"), _max_pool1d
     yield Slot(torch.nn.utils.rnn, "pad_sequence"), _pad_sequence
-    for name in ("rand", "randint", "randn", "randperm"):
+    for name in ("rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm"):
         yield Slot(torch, name), _without_generator
+    for name in ("cauchy_", "exponential_", "geometric_", "log_normal_"):
+        yield Slot(Tensor, name), _without_generator
     for name, weights in _WINDOWS.items():
         yield Slot(torch, name), _window(weights)
     for rank in (1, 2, 3):
@@ -74,17 +76,16 @@ def _is_same(size: object, other: object) -> bool:
 
 
 def _without_generator(original: Callable[..., Any], *args: Any, generator: object = None, **kwargs: Any) -> Any:
-    """Random numbers. `generator=None` says nothing, but with it torch takes an operator that has no fake kernel for sizes."""
-    return original(*args, **kwargs) if generator is None else original(*args, generator=generator, **kwargs)
+    """Random numbers. An exported model has its own, and with a generator torch takes an operator that has no fake kernel for sizes."""
+    del generator
+    return original(*args, **kwargs)
 
 
 def _as_tensor(original: Callable[..., Any], data: Any, *args: Any, **kwargs: Any) -> Any:
     options = {**dict(zip(("dtype", "device"), args, strict=False)), **kwargs}
     if tensor_lists.holds_tensors(data):
         return tensor_lists.made(original, data, **options)
-    # NOTE: numbers from data have no example. With them, a packed sequence would fail later, and elsewhere.
-    sizes = [each for each in tensor_lists.leaves(data) if isinstance(each, torch.SymInt)]
-    if not sizes or not all(each.node.has_hint() for each in sizes):
+    if not any(isinstance(each, torch.SymInt) for each in tensor_lists.leaves(data)):
         return original(data, *args, **kwargs)
     return torch.tensor(list(data) if isinstance(data, list | tuple) else data, **options)
 

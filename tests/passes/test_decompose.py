@@ -88,6 +88,39 @@ COMPOSITES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
+def test_every_copy_of_a_view() -> None:
+    # NOTE: found by their names, so that one that torch adds is tested as well.
+    functions: dict[str, Callable[[torch.Tensor], Any]] = {
+        "alias_copy": torch.alias_copy,
+        "as_strided_copy": lambda x: torch.as_strided_copy(x, (2, 3), (1, 2)),
+        "detach_copy": torch.detach_copy,
+        "diagonal_copy": torch.diagonal_copy,
+        "expand_copy": lambda x: torch.expand_copy(x[:, None], (3, 2, 4)),
+        "narrow_copy": lambda x: torch.narrow_copy(x, 1, 1, 2),
+        "permute_copy": lambda x: torch.permute_copy(x, (1, 0)),
+        "select_copy": lambda x: torch.select_copy(x, 1, -2),
+        "slice_copy": lambda x: torch.slice_copy(x, 1, 0, 3, 2),
+        "split_copy": lambda x: torch.split_copy(x, 3, 1),
+        "split_with_sizes_copy": lambda x: torch.split_with_sizes_copy(x, [1, 3], 1),
+        "squeeze_copy": lambda x: torch.squeeze_copy(x[:, None], 1),
+        "t_copy": torch.t_copy,
+        "transpose_copy": lambda x: torch.transpose_copy(x, 0, 1),
+        "unbind_copy": torch.unbind_copy,
+        "unfold_copy": lambda x: torch.unfold_copy(x, 1, 2, 2),
+        "unsqueeze_copy": lambda x: torch.unsqueeze_copy(x, 0),
+        "view_as_complex_copy": lambda x: torch.view_as_complex_copy(x.reshape(6, 2)).abs(),
+        "view_as_real_copy": lambda x: torch.view_as_real_copy(torch.complex(x, x)),
+        "view_copy": lambda x: torch.view_copy(x, (4, 3)),
+    }
+    of_other_layouts = {"ccol_indices_copy", "col_indices_copy", "crow_indices_copy", "indices_copy", "row_indices_copy", "values_copy"}
+    assert {name for name in dir(torch) if name.endswith("_copy") and name[0] != "_"} - of_other_layouts - {
+        "index_copy"
+    } == functions.keys()
+    x = torch.randn(3, 4, generator=torch.Generator().manual_seed(3))
+    for function in functions.values():
+        check(lambda x, function=function: function(x), onnxplain.export(lambda x, function=function: function(x), (x,)), (x,))
+
+
 @pytest.mark.parametrize("name", COMPOSITES)
 def test_operators_that_write_to_what_they_have_made(name: str) -> None:
     function, x = COMPOSITES[name], torch.randn(3, 4, generator=torch.Generator().manual_seed(3))

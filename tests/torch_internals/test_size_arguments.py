@@ -122,9 +122,11 @@ def test_equals_eager_at_every_size(name: str) -> None:
         torch.testing.assert_close(program(x)[0], function(x), atol=1e-4, rtol=1e-4)
 
 
-def test_random_numbers_without_a_generator() -> None:
+@pytest.mark.parametrize("generator", [None, torch.Generator()], ids=["none", "own"])
+def test_random_numbers_with_a_generator(generator: torch.Generator | None) -> None:
     def function(x: Tensor) -> Tensor:
-        return x + 0 * torch.randn(x.shape, generator=None) + 0 * torch.randperm(last(x), generator=None)
+        made = torch.randn(x.shape, generator=generator) + torch.rand_like(x, generator=generator)
+        return x + 0 * made.exponential_(generator=generator) + 0 * torch.randperm(last(x), generator=generator)
 
     program = onnxplain.export(Calls(function), (torch.randn(SIZES[0]),), dynamic_shapes=({0: "batch", 2: "height", 3: "width"},))
     for sizes in SIZES:
