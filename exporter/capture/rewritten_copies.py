@@ -13,7 +13,15 @@ import torch
 from onnxplain.diagnostics import Confidence, DiagnosticContext, Edit, Fix
 from onnxplain.process import Budget
 from onnxplain.request import FXGraphExtractor, Kind, Request
-from onnxplain.rules import ConstraintViolated, ControlFlowRewritten, DataDependentBranch, DataDependentValue, SpecializedDynamicDim
+from onnxplain.rules import (
+    ConstraintViolated,
+    ControlFlowRewritten,
+    DataDependentBranch,
+    DataDependentValue,
+    NumpyUsed,
+    PackedSequenceUsed,
+    SpecializedDynamicDim,
+)
 from onnxplain.source import locations, syntax
 from onnxplain.torch_internals import modules, pytree
 from onnxplain.torch_internals.python_values import is_a
@@ -28,6 +36,7 @@ _ROUNDS = 6
 """How many times findings in a rewritten copy are rewritten as well."""
 _COMPARISONS = 8
 """How many runs may compare the copies with the model, beside those that try fixes."""
+_REWRITABLE = (DataDependentBranch, DataDependentValue, NumpyUsed, PackedSequenceUsed, SpecializedDynamicDim, ConstraintViolated)
 _REWRITTEN = "The exported model was captured with this code. Write it so to see what is exported."
 
 
@@ -93,7 +102,7 @@ class RewrittenCopies:
         return None, known
 
     def _proved(self, finding: Finding) -> Fix | None:
-        about = isinstance(finding.rule, DataDependentBranch | DataDependentValue | SpecializedDynamicDim | ConstraintViolated)
+        about = isinstance(finding.rule, _REWRITABLE)
         everywhere = self._first.request.control_flow == "rewrite"
         fixes = [fix for fix in finding.fixes if everywhere or not any(locations.is_users(edit.file) for edit in fix.edits)]
         return next((fix for fix in fixes if about and self._trials.has_proved(fix)), None)
@@ -107,7 +116,9 @@ class RewrittenCopies:
             edits: The edits.
             request: The export of the model as it is, with the dims that vary in the copy.
         """
-        resized = list(filter(None, (_resized(request, size) for size in (_more, _twice, _less))))
+        # NOTE: the last one keeps elements in order, such as the lengths of a packed sequence, which a model may ask for.
+        ways = ((_more, _again), (_twice, _again), (_less, _again), (_twice, _in_order))
+        resized = [each for way in ways if (each := _resized(request, *way)) is not None]
         if (same := self._compared(edits, _negated(resized[0] if resized else request))) is not None:
             return same
         if resized and self._compared(edits, _negated(request)) is False:
@@ -230,7 +241,17 @@ def _less(size: int) -> int:
     return max(1, size - 1)
 
 
-def _resized(request: Request, resize: Callable[[int], int]) -> Request | None:
+def _again(size: int, before: int) -> torch.Tensor:
+    """The places of `size` elements among those before, which begin again after the last one."""
+    return torch.arange(size) % before
+
+
+def _in_order(size: int, before: int) -> torch.Tensor:
+    """As `_again`, with the same elements side by side."""
+    return torch.arange(size) * before // size
+
+
+def _resized(request: Request, resize: Callable[[int], int], places: Callable[[int, int], torch.Tensor]) -> Request | None:
     """`request` with another size of every dynamic dim, equal sizes alike; None if the dims do not allow that."""
     dims = request.shapes.dynamic
     sizes = {dim: resize(dim.size) for dim in dims}
@@ -241,7 +262,7 @@ def _resized(request: Request, resize: Callable[[int], int]) -> Request | None:
     def resized(value: Any, index: int) -> Any:
         for dim, size in sizes.items():
             if dim.flat_index == index:
-                rows = torch.arange(size, device=value.device) % dim.size
+                rows = places(size, dim.size).to(value.device)
                 value = _changed(functools.partial(torch.index_select, dim=dim.axis, index=rows), value)
         return value
 

@@ -128,6 +128,70 @@ def rnn_relu(
     return _layers(_RELU, input, [hx], params, has_biases, num_layers, dropout if train else 0, bidirectional, batch_first)
 
 
+@translates("onnxplain::lstm_of_lengths")
+def lstm_of_lengths(
+    input: ir.Value,
+    lengths: ir.Value,
+    hx: Sequence[ir.Value],
+    params: Sequence[ir.Value],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+) -> Any:
+    """onnxplain::lstm_of_lengths: as aten::lstm.input, for sequences (L, N, I) of different `lengths` (N)."""
+    return _layers(_LSTM, input, hx, params, has_biases, num_layers, dropout if train else 0, bidirectional, False, lengths)
+
+
+@translates("onnxplain::gru_of_lengths")
+def gru_of_lengths(
+    input: ir.Value,
+    lengths: ir.Value,
+    hx: ir.Value,
+    params: Sequence[ir.Value],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+) -> Any:
+    """onnxplain::gru_of_lengths: as aten::gru.input, for sequences (L, N, I) of different `lengths` (N)."""
+    return _layers(_GRU, input, [hx], params, has_biases, num_layers, dropout if train else 0, bidirectional, False, lengths)
+
+
+@translates("onnxplain::rnn_tanh_of_lengths")
+def rnn_tanh_of_lengths(
+    input: ir.Value,
+    lengths: ir.Value,
+    hx: ir.Value,
+    params: Sequence[ir.Value],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+) -> Any:
+    """onnxplain::rnn_tanh_of_lengths: as aten::rnn_tanh.input, for sequences (L, N, I) of different `lengths` (N)."""
+    return _layers(_TANH, input, [hx], params, has_biases, num_layers, dropout if train else 0, bidirectional, False, lengths)
+
+
+@translates("onnxplain::rnn_relu_of_lengths")
+def rnn_relu_of_lengths(
+    input: ir.Value,
+    lengths: ir.Value,
+    hx: ir.Value,
+    params: Sequence[ir.Value],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+) -> Any:
+    """onnxplain::rnn_relu_of_lengths: as aten::rnn_relu.input, for sequences (L, N, I) of different `lengths` (N)."""
+    return _layers(_RELU, input, [hx], params, has_biases, num_layers, dropout if train else 0, bidirectional, False, lengths)
+
+
 def _layers(
     kind: _Kind,
     input: ir.Value,
@@ -138,23 +202,29 @@ def _layers(
     dropout: float,
     bidirectional: bool,
     batch_first: bool,
+    lengths: ir.Value | None = None,
 ) -> list[Any]:
-    """The output (L, N, D * H), or with N first, and the last states (layers * D, N, H), from one ONNX operator for each layer."""
+    """The output (L, N, D * H), or with N first, and the last states (layers * D, N, H), from one ONNX operator for each layer.
+
+    With `lengths` (N), the states are those at the end of each sequence, behind which the output is zero.
+    """
     assert params[0].shape is not None
     assert states[0].shape is not None
     size = _fixed(params[0].shape[0]) // len(kind.gates)
     directions = 2 if bidirectional else 1
-    if input.dtype is ir.DataType.DOUBLE:
-        return _by_steps(kind, input, states, params, has_biases, num_layers, dropout, directions, batch_first)
+    per_direction = len(params) // (num_layers * directions)
+    is_projected = per_direction == (5 if has_biases else 3)
+    if input.dtype is ir.DataType.DOUBLE or (is_projected and lengths is not None):
+        return _by_steps(kind, input, states, params, has_biases, num_layers, dropout, directions, batch_first, lengths)
     axis = 0 if batch_first else 1
     # NOTE: ONNX Runtime's LSTM and GRU end the process where the batch is 0 (seen in 1.31).
-    if kind in (_LSTM, _GRU) and may_be_empty(input, axis):
+    if kind in (_LSTM, _GRU) and lengths is None and may_be_empty(input, axis):
         longer = [each if uniform_number(each) == 0 else _longer(each, 1) for each in states]
         rest = (params, has_biases, num_layers, dropout, bidirectional, batch_first)
         output, *last = _layers(kind, _longer(input, axis), longer, *rest)
         return [_shorter(output, axis), *(_shorter(each, 1) for each in last)]
     width = directions * _fixed(states[0].shape[-1])
-    per_direction = len(params) // (num_layers * directions)
+    ends = None if lengths is None else op.Cast(lengths, to=ir.DataType.INT32)
     first_states = [_of_layers(state, num_layers, directions) for state in states]
     value: Any = op.Transpose(input, perm=[1, 0, 2]) if batch_first else input
     last_states: list[list[Any]] = []
@@ -164,10 +234,10 @@ def _layers(
         initial = [each[layer] for each in first_states]
         if dropout and layer:
             value = random.dropout(value, dropout, True)
-        if per_direction == (5 if has_biases else 3):
+        if is_projected:
             output, *last = _projected(value, weights, has_biases, initial, size)
         else:
-            output, *last = _layer(kind, value, weights, has_biases, initial, size)
+            output, *last = _layer(kind, value, weights, has_biases, initial, size, ends)
         last_states.append(last)
         # NOTE: ONNX's own attribute for a batch in front has no kernel in ONNX Runtime (read in 1.31).
         value = _joined(output, width, bidirectional, batch_first and layer == num_layers - 1)
@@ -194,14 +264,14 @@ def _of_layers(state: ir.Value, layers: int, directions: int) -> Sequence[Any]:
 
 
 def _layer(
-    kind: _Kind, value: Any, weights: Sequence[Sequence[ir.Value]], has_biases: bool, initial: Sequence[Any], size: int
+    kind: _Kind, value: Any, weights: Sequence[Sequence[ir.Value]], has_biases: bool, initial: Sequence[Any], size: int, lengths: Any
 ) -> list[Any]:
     """The output (L, D, N, H) and the last states (D, N, H) of one layer, from the weights of each direction; `size` is H."""
     input_weights, state_weights = (_concatenated([_in_order(kind, each[place], size) for each in weights]) for place in (0, 1))
     biases = _concatenated([_biases(kind, each[2], each[3]) for each in weights]) if has_biases else None
     attributes = {name: each * len(weights) if isinstance(each, list) else each for name, each in kind.attributes.items()}
     attributes |= {"direction": "bidirectional" if len(weights) == 2 else "forward", "hidden_size": size}
-    return _run(kind, [value, input_weights, state_weights, biases, None, *initial], attributes)
+    return _run(kind, [value, input_weights, state_weights, biases, lengths, *initial], attributes)
 
 
 def _run(kind: _Kind, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> list[Any]:
@@ -285,10 +355,12 @@ def _by_steps(
     dropout: float,
     directions: int,
     batch_first: bool,
+    lengths: ir.Value | None,
 ) -> list[Any]:
     """As `_layers`, as loops over the steps: ONNX Runtime has no kernels of recurrent layers for DOUBLE (seen in 1.31)."""
     per_direction = len(params) // (num_layers * directions)
     value: Any = op.Transpose(input, perm=[1, 0, 2]) if batch_first else input
+    inside = [] if lengths is None else [_inside(value, lengths)]
     last_states: list[list[Any]] = []
     for layer in range(num_layers):
         if dropout and layer:
@@ -300,9 +372,11 @@ def _by_steps(
             projection = weights[-1] if per_direction == (5 if has_biases else 3) else None
             step = functools.partial(_step, kind, weights[: 4 if has_biases else 2], projection)
             initial = [op.Gather(each, index, axis=0) for each in states]
-            steps = _reversed(value) if direction else value
+            steps, *rest = [_reversed(each) if direction else each for each in (value, *inside)]
             steps.type, steps.shape = input.type, steps.shape or ir.Shape([None, None, None])
-            *last, output = scan(step, initial, [steps], axis=0)
+            for each in rest:
+                each.type, each.shape = ir.TensorType(ir.DataType.BOOL), ir.Shape([None, None, 1])
+            *last, output = scan(step, initial, [steps, *rest], axis=0)
             last_states.append([op.Unsqueeze(each, [0]) for each in last])
             outputs.append(_reversed(output) if direction else output)
         value = outputs[0] if directions == 1 else op.Concat(*outputs, axis=-1)
@@ -310,15 +384,28 @@ def _by_steps(
     return [value, *(_concatenated(each) for each in zip(*last_states, strict=True))]
 
 
+def _inside(value: Any, lengths: Any) -> Any:
+    """(L, N, 1): whether a sequence of the batch (L, N, I) has a step."""
+    steps = op.Range(0, op.Squeeze(op.Shape(value, end=1)), 1)
+    return op.Unsqueeze(op.Less(op.Unsqueeze(steps, [1]), lengths), [2])
+
+
 def _step(kind: _Kind, weights: Sequence[ir.Value], projection: ir.Value | None, *values: Any) -> tuple[list[Any], list[Any]]:
-    """The states after a step, and the step's output. `values` are the states before and the input."""
-    *states, value = values
-    if kind is not _LSTM:
-        state = kind.cell(value, *states, *weights)
-        return [state], [state]
-    state, cell = kind.cell(value, states, *weights)
-    state = state if projection is None else op.MatMul(state, op.Transpose(projection, perm=[1, 0]))
-    return [state, cell], [state]
+    """The states after a step, and the step's output.
+
+    `values` are the states before and the input; and, for sequences of different lengths, which of them have the step (N, 1).
+    """
+    count = 2 if kind is _LSTM else 1
+    before, (value, *inside) = values[:count], values[count:]
+    if kind is _LSTM:
+        state, cell = kind.cell(value, before, *weights)
+        after = [state if projection is None else op.MatMul(state, op.Transpose(projection, perm=[1, 0])), cell]
+    else:
+        after = [kind.cell(value, *before, *weights)]
+    if not inside:
+        return after, after[:1]
+    kept = [op.Where(inside[0], new, old) for new, old in zip(after, before, strict=True)]
+    return kept, [op.Where(inside[0], after[0], op.CastLike(0.0, after[0]))]
 
 
 def _reversed(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnxplain.diagnostics import Added, Level, Rule
+from onnxplain.diagnostics import Added, Level, MeaningChanged, Rule
 
 
 class DataDependentBranch(Rule, id="OXP1001", level=Level.ERROR, history=[Added("0.1.0")]):
@@ -116,20 +116,27 @@ class DataDependentValue(Rule, id="OXP1002", level=Level.ERROR, history=[Added("
     message = "The Python value '{expression}' depends on the data in a tensor."
 
 
-class PackedSequenceUsed(Rule, id="OXP1030", level=Level.ERROR, history=[Added("0.1.0")]):
-    """The model packs sequences of different lengths.
+class PackedSequenceUsed(
+    Rule,
+    id="OXP1030",
+    level=Level.ERROR,
+    history=[Added("0.1.0"), MeaningChanged("0.2.0", "packed sequences are exported where their lengths are in a tensor")],
+):
+    """The model packs sequences by lengths that are not in a tensor.
 
     What happened:
         `pack_padded_sequence` stores the elements of a batch one after another, without padding. The number of elements per step
-        depends on the lengths, which are data.
+        depends on the lengths, which are data. The exported model runs recurrent layers on the padded batch and on the tensor of lengths.
+        Here the lengths are numbers of Python or of numpy, or another strategy than "non-strict" captures the model.
 
     Why it matters:
-        torch.export sees no data, so it does not know the shapes of a packed sequence.
+        torch.export sees no data, so it does not know these numbers.
 
     How to fix it:
-        1. Run the layer on the padded batch, and mask everything behind the end of each sequence. In a layer with one direction,
-           padding does not change the results before it.
-        2. For the last state, pick the step at `lengths - 1`.
+        1. Pass the lengths as a tensor, and compute them with PyTorch. `lengths.tolist()` and `lengths.numpy()` as the argument itself
+           are replaced by the tensor without your help.
+        2. Or run the layer on the padded batch, and mask everything behind the end of each sequence. In a layer with one direction,
+           padding does not change the results before it. For the last state, pick the step at `lengths - 1`.
 
     Example:
         ```python
@@ -145,7 +152,7 @@ class PackedSequenceUsed(Rule, id="OXP1030", level=Level.ERROR, history=[Added("
                 self.rnn = torch.nn.GRU(3, 4, batch_first=True)
 
             def forward(self, x, lengths):
-                packed = pack_padded_sequence(x, lengths, batch_first=True)  # OXP1030
+                packed = pack_padded_sequence(x, lengths.numpy().clip(1, 5), batch_first=True)  # OXP1030
                 out, _ = self.rnn(packed)
                 return pad_packed_sequence(out, batch_first=True)[0]
 
@@ -155,6 +162,7 @@ class PackedSequenceUsed(Rule, id="OXP1030", level=Level.ERROR, history=[Added("
 
         ```python
         import torch
+        from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
         import onnxplain
 
@@ -165,8 +173,9 @@ class PackedSequenceUsed(Rule, id="OXP1030", level=Level.ERROR, history=[Added("
                 self.rnn = torch.nn.GRU(3, 4, batch_first=True)
 
             def forward(self, x, lengths):
-                out, _ = self.rnn(x)
-                return out * (torch.arange(x.shape[1]) < lengths[:, None])[..., None]
+                packed = pack_padded_sequence(x, lengths.clamp(1, 5), batch_first=True)
+                out, _ = self.rnn(packed)
+                return pad_packed_sequence(out, batch_first=True)[0]
 
 
         program = onnxplain.export(Encoder(), (torch.ones(2, 5, 3), torch.tensor([5, 3])))

@@ -12,7 +12,7 @@ from told import shown
 
 from onnxplain.capture.observe.frames import Site
 from onnxplain.capture.rewrite import control_flow, literals, packing, row_loops
-from onnxplain.diagnostics import Confidence, Fix, Location, Region
+from onnxplain.diagnostics import Fix, Location, Region
 
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python knows no columns before 3.11")
 
@@ -291,21 +291,24 @@ NUMBERS = {
 }
 
 PACKED = {
-    "state": "packed = «pack_padded_sequence(x, y, batch_first=True)»\n_, w = self.rnn(packed)\nreturn w",
-    "state of another": (
-        "packed = «pack_padded_sequence(x, y, batch_first=True)»\n_, z = self.rnn(x)\n_, w = self.rnn(packed)\nreturn w + z"
-    ),
-    "two packed": "packed = «pack_padded_sequence(x, y)»\nother = pack_padded_sequence(x, y)\n_, w = self.rnn(packed)\nreturn w",
-    "packed twice": "packed = «pack_padded_sequence(x, y)»\n_, w = self.rnn(packed)\nreturn w, self.rnn(pack_sequence(x))",
-    "no packing": "return «self.rnn(x)»",
-    "cell of another kind": "packed = «pack_padded_sequence(x, y)»\nw, (z, v) = self.rnn(packed)\nreturn z, v",
-    "three results": "packed = «pack_padded_sequence(x, y)»\nw, z, v = self.rnn(packed)\nreturn z, v",
-    "state, and steps that are not read": (
-        "packed = «pack_padded_sequence(x, y)»\nw, z = self.rnn(packed)\nw, n = pad_packed_sequence(w)\nreturn w"
-    ),
-    "steps of an expression": "packed = «pack_padded_sequence(x, y)»\nw, z = self.rnn(packed)\nreturn pad_packed_sequence(w.data), z",
-    "steps with two arguments": "packed = «pack_padded_sequence(x, y)»\nw, z = self.rnn(packed)\nreturn pad_packed_sequence(w, True), z",
-    "within a branch": "if k:\n    packed = «pack_padded_sequence(x, y.cpu())»\n    _, z = self.rnn(packed)\nreturn z",
+    "list": "return pack_padded_sequence(x, «y.tolist()»)",
+    "list on the CPU": "return pack_padded_sequence(x, «y.cpu().tolist()», batch_first=True)",
+    "array": "return «pack_padded_sequence(x, y.cpu().numpy())»",
+    "list of an array": "return pack_padded_sequence(x, «y.numpy().tolist()»)",
+    "tensor in a list": "return pack_padded_sequence(x, lengths=«list(y)»)",
+    "numbers": "return pack_padded_sequence(x, [«int(n)» for n in y])",
+    "items": "return pack_padded_sequence(x, [«n.item()» for n in y])",
+    "other numbers": "return pack_padded_sequence(x, [«int(n)» + 1 for n in y])",
+    "some numbers": "return pack_padded_sequence(x, [«int(n)» for n in y if n])",
+    "numbers of another": "return pack_padded_sequence(x, [«int(k)» for n in y])",
+    "with a name": "n = «y.tolist()»\nreturn pack_padded_sequence(x, n)",
+    "with the name of the tensor": "y = «y.cpu().numpy()»\nx = pack_padded_sequence(x, y, batch_first=True)\nreturn x",
+    "with a name that is read": "n = «y.tolist()»\nx = pack_padded_sequence(x, n)\nreturn x, max(n)",
+    "with a name of two": "n = y.tolist()\nif k:\n    n = «y.tolist()»\nreturn pack_padded_sequence(x, n)",
+    "tensor": "return «pack_padded_sequence(x, y)»",
+    "without lengths": "return «pack_padded_sequence(x)»",
+    "other place": "z = «y.tolist()»\nreturn pack_padded_sequence(x, y.tolist()), z",
+    "other call": "return «self.rnn(x, y.tolist())»",
 }
 
 HEAD = "import torch\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x, k):\n"
@@ -339,11 +342,6 @@ def for_numbers(place: Location) -> list[Fix]:
     return found if above is None else [*found, *above[1]]
 
 
-def for_packed(place: Location) -> list[Fix]:
-    found = [*packing.edits(place)]
-    return [Fix("", Confidence.SAFE, edits=tuple(found))] if found else []
-
-
 TABLES: dict[str, tuple[dict[str, str], Callable[[Location], Sequence[Fix]]]] = {
     "branches": (BRANCHES, lambda place: control_flow.for_branch(place, SITE)),
     "loops": (LOOPS, lambda place: control_flow.for_size(place, SITE)),
@@ -351,7 +349,7 @@ TABLES: dict[str, tuple[dict[str, str], Callable[[Location], Sequence[Fix]]]] = 
     "values": (VALUES, for_value),
     "sizes": (SIZES, for_sizes),
     "numbers": (NUMBERS, for_numbers),
-    "packed": (PACKED, for_packed),
+    "packed": (PACKED, packing.fixes),
 }
 
 
@@ -388,7 +386,7 @@ PLACES = {
     "without torch": "def forward(x, k):\n    «print(k)»\n    return x\n",
     "size without torch": "def forward(x, k):\n    return x[: «int(x.shape[0])»]\n",
     "rows without torch": "def forward(x, k):\n    return None.stack([«row * 2» for row in x])\n",
-    "packed without torch": "def forward(x, y):\n    p = «pack_padded_sequence(x, y)»\n    _, w = rnn(p)\n    return w\n",
+    "packed without torch": "def forward(x, y):\n    p = «pack_padded_sequence(x, y.tolist())»\n    return p\n",
     "larger without torch": "def forward(x, k):\n    return «max(x.sum(), x.min())»\n",
     "check without torch": "def forward(x, k):\n    assert «x.sum() > 0»\n    return x\n",
     "shortcut without torch": (
@@ -419,7 +417,7 @@ def everything(place: Location) -> str:
         "size": for_sizes(place),
         "message": control_flow.for_message(place),
         "number": for_numbers(place),
-        "packed": for_packed(place),
+        "packed": packing.fixes(place),
     }
     return "".join(f"{name}\n{text_of(fixes)}" for name, fixes in offers.items() if [*fixes]) or "nothing\n"
 

@@ -931,82 +931,6 @@ ARGS = (torch.ones(2, 2, 3), torch.tensor([2, 2]))
 """,
 }
 
-PACKED_NET = """\
-from torch.nn.utils.rnn import pack_padded_sequence, pack_sequence, pad_packed_sequence
-
-
-class Net(Module):
-    def __init__(self):
-        super().__init__()
-        self.rnn = torch.nn.{rnn}(3, 5, batch_first={first})
-
-    def forward(self, x, lengths):
-        packed = {call}
-{rest}
-
-
-ARGS = (torch.ones(2, 2, 3), torch.tensor([2, 2]))
-"""
-
-# How `PACKED_NET` packs a batch, whether the batch comes first, and what it does with the packed sequence.
-PACKED = {
-    "two": (
-        "pack_padded_sequence(x, lengths, batch_first=True)",
-        "True",
-        "other = pack_padded_sequence(x, lengths, batch_first=True)\n_, state = self.rnn(packed)\nreturn state, other",
-    ),
-    "another sequence in the layer": (
-        "pack_padded_sequence(x, lengths, batch_first=True)",
-        "True",
-        "_, state = self.rnn(x)\nout, *_ = self.rnn(packed)\nreturn state",
-    ),
-    "last state": (
-        "pack_padded_sequence(x, lengths, batch_first=True)",
-        "True",
-        "_, state = self.rnn(packed)\nreturn state",
-    ),
-    "lengths on the CPU": (
-        "pack_padded_sequence(x, lengths.cpu().tolist(), batch_first=True)",
-        "True",
-        "_, (state, _) = self.rnn(packed)\nreturn state",
-    ),
-    "all steps": (
-        "pack_padded_sequence(x, lengths, batch_first=True)",
-        "True",
-        "out, _ = self.rnn(packed)\nout, _ = pad_packed_sequence(out, batch_first=True)\nreturn out",
-    ),
-    "steps first": (
-        "pack_padded_sequence(x, lengths)",
-        "False",
-        "out, state = self.rnn(packed)\nout, _ = pad_packed_sequence(out)\nreturn out, state",
-    ),
-    "with a total length": (
-        "pack_padded_sequence(x, lengths, batch_first=True)",
-        "True",
-        "out, _ = self.rnn(packed)\nout, _ = pad_packed_sequence(out, batch_first=True, total_length=4)\nreturn out",
-    ),
-    "with another argument": (
-        "pack_padded_sequence(x, lengths, True)",
-        "True",
-        "_, state = self.rnn(packed)\nreturn state",
-    ),
-    "batch of an expression": (
-        "pack_padded_sequence(x * 2, lengths, batch_first=True)",
-        "True",
-        "_, state = self.rnn(packed)\nreturn state",
-    ),
-    "state that is not read": (
-        "pack_padded_sequence(x, lengths, batch_first=True)",
-        "True",
-        "out, state = self.rnn(packed)\nreturn out.data",
-    ),
-    "sequences": (
-        "pack_sequence([x[0], x[1]])",
-        "True",
-        "_, state = self.rnn(packed)\nreturn state",
-    ),
-}
-
 # Programs that export `Net` or their `MODEL`.
 REMARKS = {
     "hooks": """\
@@ -1448,14 +1372,6 @@ def finished(load: Load, source: str) -> Callable[[str], str]:
 @of_one_torch
 def test_failures(load: Load, golden: Callable[[str, str], None]) -> None:
     compare(golden, "failures", {case: finished(load, source) for case, source in FAILURES.items()})
-
-
-def test_packed_sequences(load: Load, golden: Callable[[str, str], None]) -> None:
-    def source(call: str, first: str, rest: str) -> str:
-        layer = "LSTM" if "(state" in rest else "GRU"
-        return PACKED_NET.format(rnn=layer, first=first, call=call, rest=textwrap.indent(rest, " " * 8))
-
-    compare(golden, "packed_sequences", {case: finished(load, source(*parts)) for case, parts in PACKED.items()})
 
 
 def test_remarks(load: Load, golden: Callable[[str, str], None]) -> None:

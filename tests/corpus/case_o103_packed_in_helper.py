@@ -1,9 +1,9 @@
 """class: packed sequence in a helper
 stage: capture
 thread: none
-expect: error
-rule: packed-sequence
-fix: run the LSTM on the padded batch
+expect: ok
+rule: none
+fix: none needed: the layer runs on the padded batch and its lengths
 """
 
 import torch
@@ -19,7 +19,7 @@ class Encoder(nn.Module):
 
     def pack(self, x, lengths):
         order = lengths.argsort(descending=True)
-        return rnn_utils.pack_padded_sequence(x[order], lengths[order].tolist(), batch_first=True), order  # BLAME
+        return rnn_utils.pack_padded_sequence(x[order], lengths[order].tolist(), batch_first=True), order
 
     def forward(self, tokens, lengths):
         packed, order = self.pack(self.embed(tokens), lengths)

@@ -1,9 +1,9 @@
 """class: packed sequence, last state
 stage: capture
 thread: none
-expect: error
-rule: packed-sequence
-fix: take the step at lengths - 1
+expect: ok
+rule: none
+fix: none needed: the layer runs on the padded batch and its lengths
 """
 
 import torch
@@ -17,7 +17,7 @@ class Classifier(torch.nn.Module):
         self.fc = torch.nn.Linear(4, 2)
 
     def forward(self, x, lengths):
-        packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)  # BLAME
+        packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
         _, (h, _) = self.rnn(packed)
         return self.fc(h[-1])
 

@@ -1,9 +1,9 @@
 """class: packed sequence
 stage: capture
 thread: none
-expect: error
-rule: packed-sequence
-fix: run the GRU on the padded batch and gather the last valid step
+expect: ok
+rule: none
+fix: none needed: the layer runs on the padded batch and its lengths
 """
 
 import torch
@@ -16,8 +16,8 @@ class Speech(torch.nn.Module):
         self.rnn = torch.nn.GRU(3, 4, batch_first=True)
 
     def forward(self, x, lengths):
-        packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)  # BLAME
-        out, _ = self.rnn(packed)  # BLAME
+        packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        out, _ = self.rnn(packed)
         return pad_packed_sequence(out, batch_first=True)[0]
 
 

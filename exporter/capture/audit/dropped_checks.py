@@ -10,6 +10,7 @@ import sympy
 import torch
 
 from onnxplain.capture.finding import Finding
+from onnxplain.capture.rewrite import packing
 from onnxplain.diagnostics import Confidence, Fix, Location
 from onnxplain.registry import qualified_name
 from onnxplain.rules import CheckDropped
@@ -44,7 +45,8 @@ def findings(finished: Finished) -> Iterator[Finding]:
     some_from_data = any(map(_makes_sizes, finished.nodes))
     slices = _Slices(finished.nodes)
     for relation, stack in guards.checks():
-        if written_check(stack) is not None:
+        # NOTE: ONNX's recurrent layers refuse a sequence that is longer than the batch, as a packed sequence does.
+        if written_check(stack) is not None or packing.call_at(stack[-1]) is not None:
             continue
         is_from_data = some_from_data or bool(relation.free_symbols & known_from_data)
         if is_from_data and not _is_range(relation) and stack[-1] not in first and not (_holds_always(relation) or slices.imply(relation)):

@@ -16,7 +16,7 @@ from onnxplain.capture.finding import Finding
 from onnxplain.capture.observe import size_limits
 from onnxplain.capture.observe.guards import Guard, Guards, is_identity
 from onnxplain.capture.observe.program_sizes import constant_dims, sizes_in
-from onnxplain.capture.rewrite import control_flow, literals, row_loops
+from onnxplain.capture.rewrite import control_flow, literals, packing, row_loops
 from onnxplain.diagnostics import Confidence, Evidence, Fix, Location
 from onnxplain.request import InputDim, Kind, Request
 from onnxplain.rules import ArgumentIgnored, ConstraintViolated, DimsFixed, SpecializedDynamicDim
@@ -317,7 +317,7 @@ def _frozen_dim(request: Request, guard: Guard | None, dim: InputDim, value: int
         # NOTE: a library may need the size, and then the finding is at the user's line that calls it.
         inner = None if guard is None or not guard.stack else syntax.without_body(guard.stack[-1])
         loops = control_flow.for_size(inner, guard.site) if inner is not None and guard is not None and guard.site is not None else []
-        remedies = [*control_flow.for_int_of_size(place), *numbers, *row_loops.fixes(place), *loops]
+        remedies = [*control_flow.for_int_of_size(place), *numbers, *row_loops.fixes(place), *packing.fixes(place), *loops]
     return Finding(SpecializedDynamicDim(dim=dim.name, value=value), at, _place_note(dim), (*remedies, static))
 
 

@@ -52,12 +52,11 @@ _ELSEWHERE = Fix(
     Confidence.GUESS,
 )
 
-_PADDED = Fix(
-    "Run the recurrent layer on the padded batch: the length of a packed sequence depends on data. Mask the steps after the end of each "
-    "sequence afterwards; in a layer with one direction they never change earlier steps. The last state is at the step `lengths - 1`.",
+_LENGTHS = Fix(
+    "Hand the lengths on as a tensor, and compute them with PyTorch: torch.export sees no data, so it knows no numbers of Python or numpy "
+    "that are made of it.",
     Confidence.GUESS,
-    snippet="out, _ = self.rnn(x)\nout = out * (torch.arange(x.shape[1]) < lengths[:, None])[..., None]\n"
-    "last = out[torch.arange(x.shape[0]), lengths - 1]",
+    snippet="packed = pack_padded_sequence(x, lengths.clamp(1, x.shape[1]), batch_first=True)",
 )
 
 _IN_FLOAT = Fix(
@@ -92,7 +91,9 @@ def for_error(error: Exception, place: Location | None, holds: Callable[[Locatio
 
 def for_numpy(place: Location | None) -> tuple[Rule, Fix]:
     """The rule and the fix for a line that makes a numpy array of a tensor."""
-    return NumpyUsed(expression=syntax.expression_at(place) if place is not None else ""), _IN_TORCH
+    if place is None:
+        return NumpyUsed(expression=""), _IN_TORCH
+    return NumpyUsed(expression=syntax.expression_at(place)), next(iter(packing.fixes(place)), _IN_TORCH)
 
 
 def for_packed_sequence(error: Exception, place: Location | None) -> tuple[Location | None, Sequence[Fix]] | None:
@@ -112,9 +113,7 @@ def for_packed_sequence(error: Exception, place: Location | None) -> tuple[Locat
         # NOTE: a line that only uses the packed sequence may be in another function.
         call = next(iter(packing.calls_in(place)), None)
     at = place if call is None else dataclasses.replace(place, region=syntax.region(place.file, call))
-    rewritten = packing.edits(at)
-    advice = "Run the recurrent layer on the padded batch, and mask the steps after the end of each sequence."
-    return at, [*([Fix(advice, Confidence.CHANGES_BEHAVIOUR, edits=rewritten)] if rewritten else []), _PADDED]
+    return at, [*packing.fixes(at), _LENGTHS]
 
 
 def for_eager_error(

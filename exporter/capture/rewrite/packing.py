@@ -1,36 +1,14 @@
-"""Rewrites a recurrent layer on a packed sequence as one on the padded batch, with a mask."""
+"""Rewrites the lengths of packed sequences, which must stay a tensor in a graph."""
 
 from __future__ import annotations
 
 import ast
-import dataclasses
 from collections.abc import Iterator
 
-from onnxplain.diagnostics import Edit, Location
+from onnxplain.diagnostics import Confidence, Edit, Fix, Location
 from onnxplain.source import locations, syntax
 
-from . import scope as scopes
-
 PACKERS = frozenset({"pack_padded_sequence", "pack_sequence"})
-
-
-@dataclasses.dataclass(frozen=True)
-class _Packed:
-    """A call that packs a padded batch.
-
-    Attributes:
-        call: The call.
-        name: The variable that holds the packed sequence.
-        batch: The text of the padded batch.
-        lengths: The text of the tensor of lengths.
-        batch_first: Whether the batch is the first dim.
-    """
-
-    call: ast.Call
-    name: str
-    batch: str
-    lengths: str
-    batch_first: bool
 
 
 def call_at(place: Location) -> ast.Call | None:
@@ -47,68 +25,62 @@ def calls_in(place: Location) -> list[ast.Call]:
     return [] if function is None else list(_calls(function, *PACKERS))
 
 
-def edits(place: Location) -> tuple[Edit, ...]:
-    """The edits that run the layers on the padded batch in the function around `place`, and mask their results; none if it is not plain."""
+def fixes(place: Location) -> list[Fix]:
+    """The fix that hands lengths to `pack_padded_sequence` as a tensor, where the line at `place` makes Python numbers of them."""
     function = None if place.region is None else syntax.innermost(place.file, place.region, ast.FunctionDef)
-    torch = syntax.name_of_torch(place.file)
-    if function is None or torch is None or not locations.is_users(place.file):
-        return ()
-    packed = [each for statement in ast.walk(function) if (each := _packed(place.file, statement)) is not None]
-    if len(packed) != 1 or len(list(_calls(function, *PACKERS))) != 1:
-        return ()
-    (given,) = packed
-    states = list(_state(place.file, function, given, torch))
-    paddings = list(_paddings(place.file, function, given, torch))
-    unpacking = len(list(_calls(function, "pad_packed_sequence")))
-    if len(paddings) != unpacking or not (states or paddings):
-        return ()
-    return (Edit(place.file, syntax.region(place.file, given.call), given.batch), *states, *paddings)
+    if function is None or place.region is None or not locations.is_users(place.file):
+        return []
+    for call in _calls(function, "pack_padded_sequence"):
+        given = call.args[1] if len(call.args) > 1 else next((each.value for each in call.keywords if each.arg == "lengths"), None)
+        value = _assigned(function, given) if isinstance(given, ast.Name) else given
+        tensor = None if value is None else _as_tensor(place.file, value)
+        if value is None or tensor is None:
+            continue
+        region = syntax.region(place.file, value)
+        if syntax.covers(region, place.region) or syntax.covers(syntax.region(place.file, call), place.region):
+            return [Fix("Hand the lengths on as a tensor.", Confidence.SAFE, edits=(Edit(place.file, region, tensor),))]
+    return []
 
 
 def _calls(function: ast.FunctionDef, *names: str) -> Iterator[ast.Call]:
     return (node for node in ast.walk(function) if isinstance(node, ast.Call) and syntax.last_name(node.func) in names)
 
 
-def _packed(file: str, statement: ast.AST) -> _Packed | None:
-    match statement:
-        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(args=[batch, lengths, *rest], keywords=keywords) as call):
-            if syntax.last_name(call.func) != "pack_padded_sequence" or rest or not isinstance(batch, ast.Name):
-                return None
-            first = next((each.value for each in keywords if each.arg == "batch_first"), None)
-            return _Packed(call, name, batch.id, _tensor(file, lengths), isinstance(first, ast.Constant) and first.value is True)
+def _assigned(function: ast.FunctionDef, name: ast.Name) -> ast.expr | None:
+    """What the only assignment of a name says, if nothing else reads it."""
+    values = [
+        statement.value
+        for statement in ast.walk(function)
+        if isinstance(statement, ast.Assign) and [each.id for each in statement.targets if isinstance(each, ast.Name)] == [name.id]
+    ]
+    if len(values) != 1:
+        return None
+    # NOTE: it may make the numbers of the tensor that had the name before.
+    own = {id(node) for node in ast.walk(values[0])}
+    later = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id == name.id and id(each) not in own]
+    before = [each for each in later if (each.lineno, each.col_offset) < (values[0].lineno, values[0].col_offset)]
+    return values[0] if len(later) - len(before) == 1 else None
+
+
+def _as_tensor(file: str, lengths: ast.expr) -> str | None:
+    """The text of the tensor, on the CPU, of whose elements `lengths` makes Python numbers; None if it does not."""
+    match lengths:
+        case ast.Call(func=ast.Attribute(value=tensor, attr="tolist" | "numpy"), args=[], keywords=[]):
+            inner = _as_tensor(file, tensor)
+            return _on_cpu(file, tensor) if inner is None else inner
+        case ast.Call(func=ast.Name(id="list"), args=[tensor], keywords=[]):
+            return _on_cpu(file, tensor)
+        case ast.ListComp(
+            elt=ast.Call(func=ast.Name(id="int"), args=[ast.Name(id=element)], keywords=[])
+            | ast.Call(func=ast.Attribute(value=ast.Name(id=element), attr="item"), args=[], keywords=[]),
+            generators=[ast.comprehension(target=ast.Name(id=name), iter=tensor, ifs=[], is_async=0)],
+        ) if element == name:
+            return _on_cpu(file, tensor)
     return None
 
 
-def _tensor(file: str, lengths: ast.expr) -> str:
-    """The text of `lengths` without its copy on the CPU, or as a list, which only a packed sequence needs."""
-    match lengths:
-        case ast.Call(func=ast.Attribute(value=inner, attr="cpu" | "tolist"), args=[], keywords=[]):
-            return _tensor(file, inner)
-    return syntax.text(file, lengths)
-
-
-def _paddings(file: str, function: ast.FunctionDef, packed: _Packed, torch: str) -> Iterator[Edit]:
-    """The edits that mask the results instead of unpacking them."""
-    for call in _calls(function, "pad_packed_sequence"):
-        match call.args:
-            case [ast.Name(id=out)] if {each.arg for each in call.keywords} <= {"batch_first"}:
-                steps = f"{torch}.arange({out}.shape[{int(packed.batch_first)}], device={out}.device)"
-                mask = f"({steps} < {packed.lengths}[:, None])" if packed.batch_first else f"({steps}[:, None] < {packed.lengths})"
-                yield Edit(file, syntax.region(file, call), f"({out} * {mask}[..., None], {packed.lengths})")
-
-
-def _state(file: str, function: ast.FunctionDef, packed: _Packed, torch: str) -> Iterator[Edit]:
-    """The edit that takes the last state from the last step of each sequence, if the function uses the state."""
-    for statement in ast.walk(function):
-        match statement:
-            case ast.Assign(
-                targets=[ast.Tuple(elts=[ast.Name(id=out), ast.Name(id=hidden) | ast.Tuple(elts=[ast.Name(id=hidden), ast.Name(id="_")])])],
-                value=ast.Call(args=[ast.Name(id=packed.name)]) as call,
-            ) if hidden in scopes.loaded(function.body):
-                region = syntax.region(file, statement)
-                out = "steps" if out == "_" else out
-                rows = f"{torch}.arange({out}.shape[{int(not packed.batch_first)}], device={out}.device)"
-                index = f"{rows}, {packed.lengths} - 1" if packed.batch_first else f"{packed.lengths} - 1, {rows}"
-                indent = " " * region.offset
-                code = f"{out}, _ = {syntax.text(file, call)}\n{indent}{hidden} = {out}[{index}].unsqueeze(0)"
-                yield Edit(file, region, code)
+def _on_cpu(file: str, tensor: ast.expr) -> str:
+    match tensor:
+        case ast.Call(func=ast.Attribute(attr="cpu"), args=[], keywords=[]):
+            return syntax.text(file, tensor)
+    return f"{syntax.text(file, tensor)}.cpu()"
