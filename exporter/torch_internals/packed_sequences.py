@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -26,8 +27,9 @@ from .symbols import Symbol
 for _file in (__file__, patching.__file__):
     shape_env.leave_out(_file)
 
-# NOTE: read in torch 2.11, 2.13 and 2.15, nn/utils/rnn.py: pack_padded_sequence and pad_packed_sequence call functions of this module.
-_FUNCTIONS = Symbol("torch:_VF", without="a model that packs sequences is refused")
+# NOTE: read in torch 2.11, 2.13 and 2.15, nn/utils/rnn.py: pack_padded_sequence and pad_packed_sequence call these functions.
+_PACK = Symbol("torch._VF:_pack_padded_sequence", without="a model that packs sequences is refused")
+_PAD = Symbol("torch._VF:_pad_packed_sequence", without=_PACK.without)
 _LAYERS = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn_tanh", "RNN_RELU": "rnn_relu"}
 """The operators by the `mode` of a layer."""
 
@@ -37,13 +39,14 @@ _ARGUMENTS = "Tensor[] params, bool has_biases, int num_layers, float dropout, b
 
 def padded() -> contextlib.AbstractContextManager[None]:
     """While it is open, recurrent layers take a packed sequence as the padded batch that it was made of."""
-    return all_wrapped(_replacements()) if _FUNCTIONS.is_present else contextlib.nullcontext()
+    return all_wrapped(_replacements()) if _PACK.is_present and _PAD.is_present else contextlib.nullcontext()
 
 
 def _replacements() -> Iterator[tuple[Slot, Callable[..., Any]]]:
     sequences = _Sequences()
-    yield Slot(_FUNCTIONS.value, "_pack_padded_sequence"), sequences.pack
-    yield Slot(_FUNCTIONS.value, "_pad_packed_sequence"), sequences.pad
+    functions = sys.modules["torch._VF"]
+    yield Slot(functions, _PACK.name), sequences.pack
+    yield Slot(functions, _PAD.name), sequences.pad
     yield Slot(torch.nn.utils.rnn, "pad_packed_sequence"), _to_total_length
     for layer in (torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN):
         yield Slot(layer, "forward"), sequences.run
@@ -93,7 +96,8 @@ class _Sequences:
     def pack(self, original: Callable[..., Any], input: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]:
         """aten::_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)."""
         if not is_fake(input):
-            return original(input, lengths, batch_first)  # type: ignore[no-any-return]
+            real: tuple[Tensor, Tensor] = original(input, lengths, batch_first)
+            return real
         steps_first = input.transpose(0, 1) if batch_first else input
         steps = steps_first.shape[0]
         lengths = lengths.to(input.device)
@@ -110,7 +114,8 @@ class _Sequences:
     ) -> tuple[Tensor, Tensor]:
         """aten::_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, int total_length)."""
         if not is_fake(data):
-            return original(data, batch_sizes, batch_first, padding_value, total_length)  # type: ignore[no-any-return]
+            real: tuple[Tensor, Tensor] = original(data, batch_sizes, batch_first, padding_value, total_length)
+            return real
         batch = self._batch(batch_sizes)
         steps_first, is_zero = self._unpacked(data, batch)
         if padding_value != 0 or not is_zero:
@@ -197,10 +202,11 @@ def _define(name: str) -> None:
 
     def compute(input: Tensor, lengths: Tensor, hx: Any, params: Sequence[Tensor], *options: Any) -> Any:
         order = lengths.argsort(descending=True)
-        data, batch_sizes = torch.ops.aten._pack_padded_sequence(input[:, order], lengths[order].cpu(), False)
+        pack, pad = (getattr(torch.ops.aten, symbol.name) for symbol in (_PACK, _PAD))
+        data, batch_sizes = pack(input[:, order], lengths[order].cpu(), False)
         sorted_states = [each[:, order] for each in hx] if is_lstm else hx[:, order]
         output, *last = getattr(torch.ops.aten, name).data(data, batch_sizes, sorted_states, params, *options)
-        result, _ = torch.ops.aten._pad_packed_sequence(output, batch_sizes, False, 0.0, input.shape[0])
+        result, _ = pad(output, batch_sizes, False, 0.0, input.shape[0])
         back = order.argsort()
         return tuple(each[:, back].contiguous() for each in (result, *last))
 

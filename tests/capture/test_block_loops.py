@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from packaging.version import Version
 
 import onnxplain
 
@@ -139,6 +140,8 @@ def written(body: str) -> str:
 @pytest.mark.parametrize("forward", FORWARDS)
 def test_blocks_of_all_sizes(forward: str, load: Load, marked: Marked) -> None:
     """Also for fewer rows than a block has, where the loop over whole blocks does not run at all."""
+    if forward == "items that are set" and Version(torch.__version__) < Version("2.13"):
+        pytest.skip("torch before 2.13 takes the sizes of the last slices for numbers from data, and refuses to compare them")
     model = load(NET.format(written(FORWARDS[forward]))).Net().eval()
     program = exported(model)
     findings = program.diagnostics.findings
