@@ -30,6 +30,7 @@ for _file in (__file__, patching.__file__):
 # NOTE: read in torch 2.11, 2.13 and 2.15, nn/utils/rnn.py: pack_padded_sequence and pad_packed_sequence call these functions.
 _PACK = Symbol("torch._VF:_pack_padded_sequence", without="a model that packs sequences is refused")
 _PAD = Symbol("torch._VF:_pad_packed_sequence", without=_PACK.without)
+_VERSION = Symbol("torch:Tensor._version", without="packed elements are always padded again")
 _LAYERS = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn_tanh", "RNN_RELU": "rnn_relu"}
 """The operators by the `mode` of a layer."""
 
@@ -90,17 +91,16 @@ class _Sequences:
 
     def __init__(self) -> None:
         self._batches: dict[int, _Batch] = {}
-        self._padded: dict[int, tuple[Tensor, Tensor, bool]] = {}
-        """By packed elements: they themselves, the padded batch, and whether it is zero behind the end of each sequence."""
+        self._padded: dict[int, _Padded] = {}
 
     def pack(self, original: Callable[..., Any], input: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]:
         """aten::_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)."""
         if not is_fake(input):
             real: tuple[Tensor, Tensor] = original(input, lengths, batch_first)
             return real
-        steps_first = input.transpose(0, 1) if batch_first else input
+        # NOTE: the model may write to the batch and to the lengths afterwards, whose copies cost nothing in a graph.
+        steps_first, lengths = (input.transpose(0, 1) if batch_first else input).clone(), lengths.to(input.device).clone()
         steps = steps_first.shape[0]
-        lengths = lengths.to(input.device)
         inside = torch.arange(steps, device=input.device)[:, None] < lengths
         longest: Any = lengths.max().item()
         torch._check(longest >= 0)
@@ -126,7 +126,7 @@ class _Sequences:
             if not _is_same(total_length, longest):
                 more = [0, 0] * (steps_first.ndim - 1) + [0, total_length - longest]
                 steps_first = F.pad(steps_first, more, value=padding_value)
-        return steps_first.transpose(0, 1) if batch_first else steps_first, batch.lengths
+        return (steps_first.transpose(0, 1) if batch_first else steps_first).clone(), batch.lengths.clone()
 
     def run(self, original: Callable[..., Any], layer: Any, input: Any, hx: Any = None) -> Any:
         """The `forward` of a recurrent layer."""
@@ -163,14 +163,37 @@ class _Sequences:
     def _packed(self, batch: _Batch, padded: Tensor, *, is_zero: bool) -> Tensor:
         """The elements of a padded batch."""
         data = batch.packed(padded)
-        self._padded[id(data)] = data, padded, is_zero
+        self._padded[id(data)] = _Padded(data, padded, is_zero, _version(data))
         return data
 
     def _unpacked(self, data: Tensor, batch: _Batch) -> tuple[Tensor, bool]:
         """The padded batch of packed elements, and whether it is zero behind the end of each sequence."""
-        if (known := self._padded.get(id(data))) is not None:
-            return known[1:]
+        known = self._padded.get(id(data))
+        if known is not None and known.version is not None and known.version == _version(data):
+            return known.padded, known.is_zero
         return batch.padded(data), False
+
+
+@dataclasses.dataclass(frozen=True)
+class _Padded:
+    """The padded batch that packed elements were made of.
+
+    Attributes:
+        data: The packed elements.
+        padded: The padded batch (T, B, *).
+        is_zero: Whether it is zero behind the end of each sequence.
+        version: How often the elements had been written to then; None if torch does not count it.
+    """
+
+    data: Tensor
+    padded: Tensor
+    is_zero: bool
+    version: int | None
+
+
+def _version(tensor: Tensor) -> int | None:
+    """How often a tensor has been written to; None for those of inference mode, of which torch does not count it."""
+    return None if tensor.is_inference() or not _VERSION.is_present else getattr(tensor, _VERSION.name)
 
 
 def _to_total_length(original: Callable[..., Any], sequence: Any, *args: Any, **kwargs: Any) -> Any:

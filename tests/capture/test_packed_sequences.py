@@ -93,6 +93,21 @@ OF_BATCH = {
         inside = torch.arange(out.shape[1]) < known[:, None]
         return (out.sum(-1).masked_fill(~inside, -1e9).softmax(1)[..., None] * out).sum(1)
     """,
+    "elements that are written to": """
+        packed = pack_padded_sequence(x, lengths, True, False)
+        torch.relu_(packed.data)
+        out, _ = self.lstm(packed)
+        out.data[0] = 3.0
+        return pad_packed_sequence(out, batch_first=True)
+    """,
+    "batch and lengths that are written to": """
+        batch, known = x * 1, lengths.sort(descending=True).values
+        packed = pack_padded_sequence(batch, known, batch_first=True)
+        batch.zero_(), known.fill_(1)
+        first, found = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=x.shape[1])
+        first.zero_(), found.zero_()
+        return pad_packed_sequence(self.lstm(packed)[0], batch_first=True)
+    """,
     "shorter from layer to layer": """
         for _ in range(2):
             out, _ = self.lstm(pack_padded_sequence(x, lengths, True, False))
