@@ -100,7 +100,8 @@ class _Sequences:
             return real
         # NOTE: the model may write to the batch and to the lengths afterwards, whose copies cost nothing in a graph.
         steps_first, lengths = (input.transpose(0, 1) if batch_first else input).clone(), lengths.to(input.device).clone()
-        steps = steps_first.shape[0]
+        steps, count = steps_first.shape[:2]
+        torch._check(lengths.shape[0] == count)
         inside = torch.arange(steps, device=input.device)[:, None] < lengths
         longest: Any = lengths.max().item()
         torch._check(longest >= 0)
@@ -135,13 +136,18 @@ class _Sequences:
         batch = self._batch(input.batch_sizes)
         value, _ = self._unpacked(input.data, batch)
         is_lstm = layer.mode == "LSTM"
+        layer.check_input(value, None)
+        count = layer.num_layers * (2 if layer.bidirectional else 1)
+        sizes = [layer.proj_size or layer.hidden_size, layer.hidden_size] if is_lstm else [layer.hidden_size]
         if hx is None:
-            count = layer.num_layers * (2 if layer.bidirectional else 1)
-            sizes = [layer.proj_size or layer.hidden_size, layer.hidden_size] if is_lstm else [layer.hidden_size]
             states = [value.new_zeros(count, value.shape[1], size) for size in sizes]
         else:
             permuted = layer.permute_hidden(hx, input.sorted_indices)
             states = list(permuted) if is_lstm else [permuted]
+            for state, size in zip(states, sizes, strict=True):
+                # NOTE: the number of sequences may depend on data, so that Python cannot compare it.
+                layer.check_hidden_size(state, (count, state.shape[1], size))
+                torch._check(state.shape[1] == value.shape[1])
         operator = getattr(torch.ops.onnxplain, f"{_LAYERS[layer.mode]}_of_lengths").default
         weights = [weight for each in layer.all_weights for weight in each]
         options = (layer.bias, layer.num_layers, float(layer.dropout), layer.training, layer.bidirectional)

@@ -201,6 +201,16 @@ def test_elements_that_were_packed_elsewhere(load: Load) -> None:
         check(program, model, packed.data, packed.batch_sizes)
 
 
+def test_only_the_batch_and_the_steps_are_dynamic(load: Load) -> None:
+    statements = "out, last = self.lstm(pack_padded_sequence(x, lengths, True), (h, h))\nreturn pad_packed_sequence(out, True)[0], *last"
+    program = onnxplain.export(net(load, statements, "x, lengths, h"), (*inputs(6, 6, 4, 2), torch.zeros(1, 3, 7)), dynamic_shapes=True)
+    x, lengths, h = ([dim if isinstance(dim, int) else str(dim) for dim in value.shape or ()] for value in program.model.graph.inputs)
+    batch, steps = x[:2]
+    assert isinstance(batch, str)
+    assert isinstance(steps, str)
+    assert (x[2:], lengths, h) == ([5], [batch], [1, batch, 7])
+
+
 def test_padding_is_never_computed_with(load: Load) -> None:
     model = net(load, OF_BATCH["two layers in both directions"])
     x, lengths = inputs(6, 4, 6, 2)

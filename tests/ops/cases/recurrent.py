@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.utils import rnn
 
 from .case import Case, dynamic, randn, static
 
@@ -41,6 +42,19 @@ def with_state(layer: nn.RNNBase, layers: int, size: int = 4) -> Case:
     return dynamic(lambda x, h: layer(x, h), (X, state(layers)))
 
 
+def packed(layer: nn.RNNBase, x: torch.Tensor = X) -> Case:
+    """A layer that runs over a packed sequence."""
+    layer = small(layer).to(x.dtype)
+
+    def run(x: torch.Tensor, lengths: torch.Tensor) -> Any:
+        # NOTE: the sum says that both have the same batch.
+        sequence = rnn.pack_padded_sequence(x + 0 * lengths[:, None], lengths, enforce_sorted=False)
+        output, last = layer(sequence)
+        return (rnn.pad_packed_sequence(output)[0], *(last if isinstance(last, tuple) else [last]))
+
+    return dynamic(run, (x, torch.tensor([5, 2, 4])))
+
+
 CASES: dict[str, Case] = {
     "lstm": stateless(nn.LSTM),
     "lstm-bidirectional-stack": stateless(nn.LSTM, num_layers=2, bidirectional=True),
@@ -63,6 +77,12 @@ CASES: dict[str, Case] = {
     "lstm-of-doubles": in_double(nn.LSTM, num_layers=2, bidirectional=True, proj_size=3, batch_first=True),
     "gru-of-doubles": in_double(nn.GRU, num_layers=2),
     "rnn-of-doubles": in_double(nn.RNN, bidirectional=True, bias=False),
+    "lstm-packed": packed(nn.LSTM(6, 4, 2, bidirectional=True)),
+    "lstm-projections-packed": packed(nn.LSTM(6, 4, proj_size=2, bidirectional=True)),
+    "gru-packed": packed(nn.GRU(6, 4, bidirectional=True, bias=False)),
+    "gru-of-doubles-packed": packed(nn.GRU(6, 4, bidirectional=True), X.double()),
+    "rnn-tanh-packed": packed(nn.RNN(6, 4, 2)),
+    "rnn-relu-packed": packed(nn.RNN(6, 4, nonlinearity="relu", bidirectional=True)),
     "weights-are-inputs": static(
         lambda x, w, r: torch.gru(x, torch.zeros(1, 3, 4), [w, r], False, 1, 0.0, False, False, False),
         (X, randn(12, 6), randn(12, 4)),
