@@ -128,68 +128,29 @@ def rnn_relu(
     return _layers(_RELU, input, [hx], params, has_biases, num_layers, dropout if train else 0, bidirectional, batch_first)
 
 
-@translates("onnxplain::lstm_of_lengths")
-def lstm_of_lengths(
-    input: ir.Value,
-    lengths: ir.Value,
-    hx: Sequence[ir.Value],
-    params: Sequence[ir.Value],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-) -> Any:
-    """onnxplain::lstm_of_lengths: as aten::lstm.input, for sequences (L, N, I) of different `lengths` (N)."""
-    return _layers(_LSTM, input, hx, params, has_biases, num_layers, dropout if train else 0, bidirectional, False, lengths)
+def _of_lengths(kind: _Kind) -> Callable[..., Any]:
+    """The translation of an operator such as onnxplain::lstm_of_lengths: as aten::lstm.input, for sequences of different lengths."""
+
+    def layers(
+        input: ir.Value,
+        lengths: ir.Value,
+        hx: Any,
+        params: Sequence[ir.Value],
+        has_biases: bool,
+        num_layers: int,
+        dropout: float,
+        train: bool,
+        bidirectional: bool,
+    ) -> Any:
+        """The output (L, N, D * H), zero behind the end of each sequence, and the last states (layers * D, N, H); `lengths` is (N)."""
+        states = hx if kind is _LSTM else [hx]
+        return _layers(kind, input, states, params, has_biases, num_layers, dropout if train else 0, bidirectional, False, lengths)
+
+    return layers
 
 
-@translates("onnxplain::gru_of_lengths")
-def gru_of_lengths(
-    input: ir.Value,
-    lengths: ir.Value,
-    hx: ir.Value,
-    params: Sequence[ir.Value],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-) -> Any:
-    """onnxplain::gru_of_lengths: as aten::gru.input, for sequences (L, N, I) of different `lengths` (N)."""
-    return _layers(_GRU, input, [hx], params, has_biases, num_layers, dropout if train else 0, bidirectional, False, lengths)
-
-
-@translates("onnxplain::rnn_tanh_of_lengths")
-def rnn_tanh_of_lengths(
-    input: ir.Value,
-    lengths: ir.Value,
-    hx: ir.Value,
-    params: Sequence[ir.Value],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-) -> Any:
-    """onnxplain::rnn_tanh_of_lengths: as aten::rnn_tanh.input, for sequences (L, N, I) of different `lengths` (N)."""
-    return _layers(_TANH, input, [hx], params, has_biases, num_layers, dropout if train else 0, bidirectional, False, lengths)
-
-
-@translates("onnxplain::rnn_relu_of_lengths")
-def rnn_relu_of_lengths(
-    input: ir.Value,
-    lengths: ir.Value,
-    hx: ir.Value,
-    params: Sequence[ir.Value],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-) -> Any:
-    """onnxplain::rnn_relu_of_lengths: as aten::rnn_relu.input, for sequences (L, N, I) of different `lengths` (N)."""
-    return _layers(_RELU, input, [hx], params, has_biases, num_layers, dropout if train else 0, bidirectional, False, lengths)
+for _operator, _kind in {"lstm": _LSTM, "gru": _GRU, "rnn_tanh": _TANH, "rnn_relu": _RELU}.items():
+    translates(f"onnxplain::{_operator}_of_lengths")(_of_lengths(_kind))
 
 
 def _layers(
