@@ -23,7 +23,7 @@ from . import larger_examples
 from .attempts import Attempt, Setting, attempt
 from .audit import Finished, checks_of_sizes
 from .eager import EagerRuns, same_results
-from .explain import arguments, data_dependence, dims, failures, fake_kernels
+from .explain import arguments, data_dependence, dims, failures, fake_kernels, narrowing
 from .finding import Finding, headline
 from .strategies import ALL, CaptureStrategy, as_module, of
 
@@ -231,8 +231,8 @@ class Search:
                 return again, left
         if (by_example := self._with_sizes_of_example(made, found)) is not None:
             return by_example
-        narrowed = dims.narrowed(self.request, made.error, made.guards)
-        known = [finding for finding in found if not (dims.unsolved(made.error) and isinstance(finding.rule, CaptureFailed))]
+        narrowed = narrowing.narrowed(self.request, made.error, made.guards)
+        known = [finding for finding in found if not (narrowing.unsolved(made.error) and isinstance(finding.rule, CaptureFailed))]
         if narrowed is None or not all(finding.negligible or isinstance(finding.rule, ConstraintViolated) for finding in known):
             return made, found
         self._context.event("torch.export asks for narrower dynamic_shapes.")

@@ -21,9 +21,8 @@ from onnxplain.diagnostics import Confidence, Evidence, Fix, Location
 from onnxplain.request import InputDim, Kind, Request
 from onnxplain.rules import ArgumentIgnored, ConstraintViolated, DimsFixed, SpecializedDynamicDim
 from onnxplain.source import locations, syntax
-from onnxplain.torch_internals import dim_entries, dynamo, torch_frames
 
-from . import arguments, assumptions, shapes_argument
+from . import arguments, assumptions, narrowing, shapes_argument
 
 _TRIED = 64
 """How many sizes below the least one that torch suggests are compared with the model's branches."""
@@ -32,9 +31,9 @@ _KEEP = "If these sizes never vary, change nothing; otherwise rewrite the line w
 
 def constraints(request: Request, error: Exception, guards: Guards) -> Iterator[Finding]:
     """The findings about dims that cannot have every size, if `error` is about that."""
-    if not violates(error):
+    if not narrowing.violates(error):
         return
-    refined = _refined(error, request)
+    refined = narrowing.refined(error, request)
     constants = _constants(request, guards)
     given_up: dict[InputDim, int] = {}
     relations: dict[str, Finding] = {}
@@ -53,23 +52,13 @@ def constraints(request: Request, error: Exception, guards: Guards) -> Iterator[
             # the model decides by does not.
             negligible = only_lower and not (guard is not None and assumptions.is_branch(guard))
             found = _violated(request, guards, dim, relation, request.shapes.by_parameter(refined), guard)
-            finding = dataclasses.replace(found, negligible=negligible or _gives_up(dim, after, guards))
+            finding = dataclasses.replace(found, negligible=negligible or narrowing.gives_up(dim, after, guards))
             # NOTE: a branch may ask for the size of another dim of the same name.
             if dim.name not in relations or relations[dim.name].negligible:
                 relations[dim.name] = finding
     yield from _frozen_dims(request, guards, constants)
     yield from (dataclasses.replace(finding, negligible=True) for finding in _frozen_dims(request, guards, given_up))
     yield from relations.values()
-
-
-def violates(error: BaseException) -> bool:
-    """Whether `error` is about dims that cannot have every size."""
-    return dynamo.user_error_type(error) == "CONSTRAINT_VIOLATION" or torch_frames.makes_constraints(error)
-
-
-def unsolved(error: BaseException | None) -> bool:
-    """Whether torch's solver could not tell whether the dims can have every size. Without ranges there is nothing to solve."""
-    return error is not None and not dynamo.user_error_type(error) and torch_frames.solves_constraints(error)
 
 
 def undelivered(request: Request, guards: Guards, program: torch.export.ExportedProgram) -> list[Finding]:
@@ -189,32 +178,6 @@ def left_open(
     names = {dim: dim.place for dim in request.shapes.open}
     yield from assumptions.branches(request, guards, program, names, {})
     yield from assumptions.decided(guards, program, names, {dim: dim.name for dim in request.shapes.dynamic})
-
-
-def narrowed(request: Request, error: Exception | None, guards: Guards) -> Request | None:
-    """`request` with the `dynamic_shapes` that torch's solver suggests after `error`; None if it suggests nothing.
-
-    If the solver itself failed, the dims keep their names without their ranges, and `undelivered` finds what the model assumes of them.
-    """
-    refined = {} if error is None else _refined(error, request)
-    if not refined and error is not None and (unsolved(error) or violates(error)):
-        return dataclasses.replace(request, shapes=request.shapes.replaced(dict.fromkeys(request.shapes.dynamic, Dim.AUTO)))
-    if not refined:
-        return None
-    given_up = {dim: Dim.AUTO for dim, suggested in refined.items() if _gives_up(dim, suggested, guards)}
-    return dataclasses.replace(request, shapes=request.shapes.replaced(refined | given_up))
-
-
-def _gives_up(dim: InputDim, suggested: Any, guards: Guards) -> bool:
-    """Whether torch's solver suggests a number or a factor that no guard asks for, as it does where it cannot simplify the guards."""
-    if isinstance(suggested, int):
-        return guards.varies(dim)
-    if not isinstance(suggested, Dim) or dim_entries.root(suggested) is None or not guards.varies(dim):
-        return False
-    # NOTE: where a quotient is rounded, it divides as if the remainder were always the example's.
-    function = dim_entries.from_root(suggested)
-    between = range(dim.size + 1, dim.size + function(2) - function(1))
-    return any(dim.allows(size) and next(guards.excluding(dim, (size,)), None) is None for size in between)
 
 
 def _constants(request: Request, guards: Guards) -> dict[InputDim, int]:
@@ -450,32 +413,6 @@ def _relation(before: Dim, after: Dim) -> str:
         if changed
     ]
     return " and ".join(bounds)
-
-
-def _refined(error: Exception, request: Request) -> dict[InputDim, Any]:
-    """The specs that torch's solver suggests for dims instead of the user's."""
-    # NOTE: torch's function stops at a hint such as Dim.DYNAMIC, and the solver suggests nothing for hints.
-    shapes = request.shapes.replaced(dict.fromkeys(set(request.shapes.dims).difference(_ranges(request))))
-    # NOTE: torch's solver may stop at anything; then there is no suggestion.
-    with contextlib.suppress(Exception):
-        torch_shapes = shapes.for_torch()
-        refine = torch.export.dynamic_shapes.refine_dynamic_shapes_from_suggested_fixes
-        suggested = refine(error.msg, torch_shapes)  # type: ignore[attr-defined]  # torch's UserError has a message
-        said = {dim: dim.given for dim in shapes.reread(suggested).dims}
-        before = {dim: dim.given for dim in shapes.reread(torch_shapes).dims}
-        return {dim: said[dim] for dim in shapes.dynamic if said[dim] is not None and not _equal(said[dim], before[dim])}
-    return {}
-
-
-def _ranges(request: Request) -> list[InputDim]:
-    """The dims with a torch.export.Dim."""
-    return [dim for dim in request.shapes.dims if dim.kind in (Kind.DIM, Kind.DERIVED)]
-
-
-def _equal(one: Any, other: Any) -> bool:
-    """Whether two specs of a dim state the same range of one name."""
-    both = isinstance(one, Dim) and isinstance(other, Dim)
-    return both and (one.__name__, one.min, one.max) == (other.__name__, other.min, other.max)
 
 
 def _place_note(dim: InputDim) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from onnxplain import process
 from onnxplain.capture import strategies
 from onnxplain.capture.eager import EagerRuns, Outcome, same_results, stoppable
 from onnxplain.capture.eager.copies import Copies
-from onnxplain.capture.explain import assumptions, data_dependence, dims
+from onnxplain.capture.explain import assumptions, data_dependence, narrowing
 from onnxplain.capture.finding import Finding, module_of
 from onnxplain.capture.observe.frames import Frames
 from onnxplain.capture.observe.guard_watch import GuardWatch
@@ -187,7 +187,7 @@ class Trials:
             return frozen not in constant or self._fixed_elsewhere(finding, edits, watch.guards())
 
     def _stopped_elsewhere(self, finding: Finding, error: Exception, edits: Sequence[Edit], guards: Guards) -> bool:
-        if dims.violates(error):
+        if narrowing.violates(error):
             return not isinstance(finding.rule, SpecializedDynamicDim) or self._fixed_elsewhere(finding, edits, guards)
         if not any(isinstance(each, data_dependence.kinds()) for each in chain(error)):
             return False
