@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from onnxplain.recording import op
@@ -168,6 +170,37 @@ def conv_transpose(
         return result
 
     return _batched(transposed, input, weight)
+
+
+@translates("aten::im2col")
+def im2col(self: ir.Value, kernel_size: Sequence[int], dilation: Sequence[int], padding: Sequence[int], stride: Sequence[int]) -> Any:
+    """aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor.
+
+    `self` (N, C, H, W) or (C, H, W), result (N, C * kh * kw, L) or (C * kh * kw, L): the elements in each of L positions of the kernel.
+    """
+    assert self.shape is not None
+    first = len(self.shape) - 2
+    before = [*[0] * first, *padding]
+    padded = op.Pad(self, [*before, *before]) if any(padding) else self
+    sizes = [size + 2 * each if isinstance(size, int) else None for size, each in zip(list(self.shape)[first:], padding, strict=True)]
+    options = zip((first, first + 1), sizes, kernel_size, dilation, stride, strict=True)
+    rows, columns = (_windows(padded, *each) for each in options)
+    # NOTE: rows and their elements are two dims after the first Gather.
+    windows = op.Gather(op.Gather(padded, rows, axis=first), columns, axis=first + 2)
+    windows = op.Transpose(windows, perm=[*range(first), first, first + 2, first + 1, first + 3])
+    channels, elements = self.shape[first - 1], math.prod(kernel_size)
+    products = channels * elements if isinstance(channels, int) else op.Mul(op.Shape(self, start=first - 1, end=first), elements)
+    known = isinstance(rows, np.ndarray) and isinstance(columns, np.ndarray)
+    return op.Reshape(windows, [*[0] * (first - 1), products, rows.shape[1] * columns.shape[1] if known else -1])
+
+
+def _windows(padded: ir.Value, axis: int, size: int | None, kernel: int, dilation: int, stride: int) -> Any:
+    """The indices along an axis of what each element of the kernel meets in each position (kernel, positions)."""
+    within = np.arange(kernel, dtype=np.int64)[:, None] * dilation
+    reach = dilation * (kernel - 1)
+    if size is None:
+        return op.Add(op.Range(0, op.Sub(op.Squeeze(op.Shape(padded, start=axis, end=axis + 1)), reach), stride), within)
+    return within + np.arange(0, size - reach, stride, dtype=np.int64)
 
 
 def _conv(

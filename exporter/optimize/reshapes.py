@@ -62,7 +62,7 @@ def _compute_rest(node: ir.Node, wanted: Sequence[int], constants: Constants) ->
     """Computes the shape of a Reshape, with what -1 stands for, from the shape of its input."""
     given = node.inputs[0]
     assert given is not None
-    if given.shape is None:
+    if (rank := _rank(given)) is None:
         return
     made: list[ir.Node] = []
 
@@ -72,7 +72,7 @@ def _compute_rest(node: ir.Node, wanted: Sequence[int], constants: Constants) ->
         made.append(ir.node(op_type, inputs, attributes, outputs=[value], name=f"{op_type}_{value.name}", metadata_props=facts))
         return value
 
-    left = [axis for axis in range(len(given.shape)) if axis >= len(wanted) or wanted[axis] != 0]
+    left = [axis for axis in range(rank) if axis >= len(wanted) or wanted[axis] != 0]
     taken = math.prod(size for size in wanted if size > 0)
     shape = add("Shape", [given])
     rest = add("ReduceProd", [add("Gather", [shape, constants.vector(left)])], keepdims=1)
@@ -86,3 +86,10 @@ def _compute_rest(node: ir.Node, wanted: Sequence[int], constants: Constants) ->
         each.meta.update(node.meta)
     assert isinstance(node.graph, ir.Graph)
     node.graph.insert_before(node, made)
+
+
+def _rank(value: ir.Value) -> int | None:
+    if value.shape is not None:
+        return len(value.shape)
+    made = value.producer()
+    return len(made.attributes["perm"].as_ints()) if made is not None and made.op_type == "Transpose" else None

@@ -113,6 +113,24 @@ def test_functions_nest_and_take_weights_as_inputs() -> None:
     assert set(program.model.graph.initializers) == set(dict(Stack(2).named_parameters()))
 
 
+def test_a_weight_named_like_a_value_in_the_function_has_a_name_of_its_own() -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.relu = nn.Parameter(torch.rand(4))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.relu(x * 2 + 1) * self.relu
+
+    model = nn.Sequential(Scaled(), Scaled())
+    program = exported(model, [torch.randn(2, 4)])
+    check_same(program, model, [torch.randn(2, 4)])
+    (function,) = program.model.functions.values()
+    names = [value.name for value in [*function.inputs, *(value for node in function for value in node.outputs)]]
+    assert len(names) == len(set(names))
+    assert "relu_" in names
+
+
 def test_nodes_keep_what_they_tell_of_their_origin() -> None:
     model, args = Stack(1), (torch.randn(2, 4),)
     flat = [dict(node.metadata_props) for node in onnxplain.export(model, args).model.graph]

@@ -6,6 +6,7 @@ import html.parser
 import pathlib
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 
 import onnx_ir as ir
 import pytest
@@ -64,6 +65,19 @@ def test_a_picture_has_as_many_levels_as_asked() -> None:
     assert not any(text.startswith("linear") for text in texts(svg(box, 1)))
     assert sum(text == "linear: Linear" for text in texts(svg(box, 2))) == 3
     assert texts(svg(box)) == texts(svg(box, 2))
+
+
+def test_a_large_model_is_drawn_with_the_levels_that_are_legible() -> None:
+    blocks = [nn.Sequential(*(nn.Sequential(nn.Linear(2, 2), nn.ReLU()) for _ in range(8))) for _ in range(9)]
+    box = box_of(nn.Sequential(*blocks), torch.randn(2, 2))
+    assert [len(texts(svg(box, levels))) for levels in (1, 2)] == [30, 255]
+    assert svg(box) == svg(box, 1)
+
+
+def test_a_picture_and_a_chart(golden: Callable[[str, str], None]) -> None:
+    box = box_of(UNet(), torch.randn(2, 2, 8, 8))
+    golden("unet.svg", svg(box).replace("><", ">\n<"))
+    golden("unet.mmd", chart(box, 8000))
 
 
 def test_findings_mark_the_boxes_around_them() -> None:

@@ -11,6 +11,7 @@ import hypothesis
 import ml_dtypes
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -382,3 +383,13 @@ def test_casts_to_whole_bytes_are_folded() -> None:
         assert folded("Cast", [np.array([0.0, 2.0])], {"to": dtype}) is not None
     for dtype in (onnx.TensorProto.INT4, onnx.TensorProto.UINT4, onnx.TensorProto.FLOAT8E4M3FN):
         assert folded("Cast", [np.array([0.0, 2.0])], {"to": dtype}) is None
+
+
+@pytest.mark.parametrize(("name", "number"), [("Add", 0), ("Mul", 1), ("Sub", 0), ("Div", 1)])
+def test_a_number_with_more_dims_than_a_tensor_changes_its_shape(name: str, number: int) -> None:
+    for shape, dims, stays in [((2, 3), 2, True), ((2, 3), 0, True), ((), 1, False), ((3,), 2, False), (None, 0, True), (None, 1, False)]:
+        recorder = Recorder(18)
+        x = ir.Value(name="x", type=ir.TensorType(ir.DataType.FLOAT), shape=None if shape is None else ir.Shape(shape))
+        with recording(recorder, onnxscript=False):
+            (result,) = recorder.emit(name, [x, recorder.constant(np.full((1,) * dims, number, dtype=np.float32))], {}, outputs=1)
+        assert (result is x) is stays, (shape, dims)

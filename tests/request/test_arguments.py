@@ -113,3 +113,12 @@ def test_axes_of_nested_inputs_go_by_the_names_in_order() -> None:
     axes = {"a": {0: "n"}, "b": [1], "c": {1: "m"}}
     expected = {"parts": [{0: "n"}, {1: Dim.DYNAMIC}], "last": {1: "m"}}
     assert as_shapes(Nested(), ([X, X], Y), {}, ["a", "b", "c"], axes) == expected
+
+
+def test_submodules_are_modules_or_none() -> None:
+    model = Two()
+    model.register_module("left_out", None)
+    onnxplain.export(model, (X, Y))
+    model._modules["wrong"] = "a text"  # type: ignore[assignment]  # as deserialized models may have it
+    with pytest.raises(InvalidArgument, match=r"^model: .*'wrong'"):
+        onnxplain.export(model, (X, Y))

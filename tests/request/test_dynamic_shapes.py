@@ -358,3 +358,11 @@ def test_a_dim_that_could_be_negative_is_refused(derive: Callable[[Dim], Dim], l
     with pytest.raises(InvalidArgument, match=rf"min={least}\b"):
         DynamicShapes.parse({"x": {0: derive(length)}}, lambda x: x, (x,), {})
     assert DynamicShapes.parse({"x": {0: derive(Dim("length", min=least))}}, lambda x: x, (x,), {}).dims[0].least == 1
+
+
+@pytest.mark.parametrize(("size", "wanted"), [(5, 2), (9, 4), (4, None)])
+def test_a_derived_dim_knows_the_size_that_it_is_computed_from(size: int, wanted: int | None) -> None:
+    n = Dim("n", min=1, max=64)
+    dims = {dim.place: dim for dim in parsed(({0: 2 * n + 1}, {0: n}), args=(torch.ones(size, 6), torch.ones(7, 6))).dims}
+    assert dims["x.shape[0]"].root == ("n", wanted)
+    assert dims["y.shape[0]"].root == ("n", 7)

@@ -341,3 +341,10 @@ def test_the_innermost_test_counts(tmp_path: pathlib.Path, header: str) -> None:
     for text, test in (("a > 1", "a > 1"), ("b if c else d", "c"), ("c", "c"), ("1 if (b if c else d) else 2", "b if c else d")):
         found = syntax.test_at(at_text(tmp_path, source, text))
         assert (found and ast.unparse(found)) == test
+
+
+@pytest.mark.parametrize(
+    ("text", "has_four"), [("x.view(4, 2)", True), ("x.view(5, 2)", False), ("x.view(4.0, True)", False), ("x", False)]
+)
+def test_numbers_in_an_expression(tmp_path: pathlib.Path, text: str, has_four: bool) -> None:
+    assert syntax.has_number(at_text(tmp_path, f"y = {text} + 4\n", text), 4) is has_four
