@@ -40,6 +40,16 @@ class Block(nn.Module):
         return x + self.out(y) * self.scale
 
 
+class Turned(Block):
+    """The same operators on the same values in another order."""
+
+    @override
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = self.qkv(self.norm(x)).chunk(3, -1)
+        y = nn.functional.scaled_dot_product_attention(k, q, v, is_causal=True)
+        return x + self.out(y) * self.scale
+
+
 class Convolution(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -157,6 +167,7 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], bool]] = {
     "one shared layer": (lambda: Stack([Block()] * LAYERS), True),
     "collected": (lambda: Collected([Cached() for _ in range(LAYERS)]), False),
     "skipping": (lambda: Skipping(blocks()), False),
+    "other operands": (lambda: Stack(replaced(3, Turned())), False),
     "another eps": (lambda: Stack(replaced(3, Block(eps=1e-3))), False),
     "another constant": (lambda: Stack(replaced(3, Block(scale=0.125))), False),
     "another dtype": (lambda: Stack(replaced(3, _cast(Block()))), False),
