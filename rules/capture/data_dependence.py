@@ -316,7 +316,8 @@ class ControlFlowRewritten(Rule, id="OXP1037", level=Level.NOTE, history=[Added(
 
         A loop over blocks of a dim, of which the last one may be shorter, becomes a loop over the other blocks, and the last one follows:
         `for i in range(0, n, 4):` with parts such as `x[i : i + 4]` or `x[i : min(i + 4, n)]`, a count of the blocks such as `range((n + 3)
-        // 4)`, and `for part in x.split(4):`. Its results have to go into a list, or into the same part of a tensor.
+        // 4)`, and `for part in x.split(4):`. Its results have to go into a list, or into the same part of a tensor. Where the loop is not
+        rewritten, but the whole size is one block, as in `range(0, n, n)`, its body runs once; a fixed length limits the size (OXP1011).
 
     Why it matters:
         The source shows that the copy computes the same as your model. It did so for the example, and for negated data with other sizes

@@ -172,6 +172,55 @@ def test_beside_another_dynamic_dim(load: Load) -> None:
         torch.testing.assert_close(tuple(program(x)), model(x), rtol=1e-4, atol=1e-5)
 
 
+ONE_BLOCK = """
+        frames, scales = [], []
+        n = x.shape[0]
+        length = {}
+        for i in range({}, n, length):  # HERE
+            frame = x[i : i + length]
+            scales.append(frame.abs().mean())
+            if frame.shape[1] > 2:
+                frame = self.linear(frame) / scales[-1]
+            frames.append(frame.softmax(0))
+        return torch.cat(frames), torch.stack(scales)
+"""
+"""A loop whose body does not become an operator."""
+
+
+@pytest.mark.parametrize(("length", "start", "most"), [("n", 0, None), ("n", 1, None), ("self.length * 2", 0, 8), ("6", 2, 8)])
+def test_a_loop_over_a_single_block(length: str, start: int, most: int | None, load: Load, marked: Marked) -> None:
+    model = load(NET.format(written(ONE_BLOCK.format(length, start)))).Net().eval()
+    program = exported(model, rows=5)
+    findings = program.diagnostics.findings
+    assert {each.rule.id for each in findings} == {"OXP1037"} | ({"OXP1011"} if most or start else set())
+    assert {each.location.line for each in findings} == set(marked("HERE"))
+    for rows in (2, 3, 5, 8, *(() if most else (15,))):
+        if rows > start:
+            x = torch.randn(rows, 3)
+            torch.testing.assert_close(tuple(program(x)), tuple(model(x)), rtol=1e-4, atol=1e-5)
+
+
+def test_a_loop_over_several_blocks_that_is_no_operator_is_refused(load: Load, marked: Marked) -> None:
+    model = load(NET.format(written(ONE_BLOCK.format("4", 0)))).Net().eval()
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        exported(model, rows=6)
+    assert [(each.rule.id, each.location.line) for each in failed.value.findings if each.level is onnxplain.Level.ERROR] == [
+        ("OXP1003", marked("HERE")[0])
+    ]
+
+
+def test_two_statements_on_a_line_are_not_rewritten(load: Load) -> None:
+    body = """
+        frames, scales = [], []
+        for i in range(0, x.shape[0], 4):
+            frames.append(x[i : i + 4].softmax(0)); scales.append(x[i : i + 4].mean())
+        return torch.cat(frames), torch.stack(scales)
+    """
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        exported(load(NET.format(written(body))).Net())
+    assert not any("frames_item" in each.snippet for finding in failed.value.findings for each in finding.fixes)
+
+
 OTHERS = {
     "a state that no iteration leaves as it is": """
         total = x.sum(0)

@@ -11,7 +11,18 @@ from onnxplain.capture.observe.frames import Site
 from onnxplain.diagnostics import Confidence, Edit, Fix, Location, Region, line_text
 from onnxplain.source import locations, syntax
 
-from . import block_loops, branches, chosen_places, comprehensions, loops, repeated_items, rows_at_once, shortcuts, tensors_of_lists
+from . import (
+    block_loops,
+    branches,
+    chosen_places,
+    comprehensions,
+    loops,
+    one_block,
+    repeated_items,
+    rows_at_once,
+    shortcuts,
+    tensors_of_lists,
+)
 from .blocks import Rewrite
 from .scope import Scope
 
@@ -20,6 +31,7 @@ _COND = "Keep both branches in the graph with torch.cond, which becomes an ONNX 
 _LOOP = "Keep the loop in the graph with torch.while_loop, which becomes an ONNX Loop."
 _SCAN = "Keep the loop in the graph with a scan, which becomes an ONNX Scan."
 _ROWS = "Compute all rows at once."
+_ONE_BLOCK = "Run the loop once where there is one block."
 _REPEATED = "Repeat the tensor instead of the item of the list."
 _WHOLE = "Use the tensor instead of the list of its rows."
 _NUMBERS = "Count with torch.arange instead of a range."
@@ -363,7 +375,13 @@ def for_size(place: Location, site: Site) -> list[Fix]:
     at_once = next(filter(None, (rows_at_once.rewritten(scope, node) for node in _loops_over(scope, place))), None)
     ways = [] if at_once is None else [_fix(place.file, _ROWS, at_once)]
     found = [_loop_over(scope, place), *(loops.rewritten(scope, node, inner=True) for node in _loops_over(scope, place))]
-    return [*ways, *(_of_loop(place.file, loop) for loop in found if loop is not None), *_of_list(scope, place)]
+    once = next(filter(None, (one_block.rewritten(scope, node) for node in _loops_over(scope, place))), None)
+    return [
+        *ways,
+        *(_of_loop(place.file, loop) for loop in found if loop is not None),
+        *_of_list(scope, place),
+        *([] if once is None else [_fix(place.file, _ONE_BLOCK, once)]),
+    ]
 
 
 def _of_list(scope: Scope, place: Location) -> list[Fix]:

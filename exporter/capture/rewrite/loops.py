@@ -27,7 +27,7 @@ def rewritten(where: Scope, statement: ast.For | ast.While, *, inner: bool = Fal
     region = where.region(statement)
     indent = region.offset
     loop = iterations.of_for(where, statement) if isinstance(statement, ast.For) else _while(where, statement)
-    if loop is None or where.tensors is None:
+    if loop is None or where.tensors is None or len({each.lineno for each in loop.statements}) < len(loop.statements):
         return None
     end = early_end(loop.statements)
     if end is not None:
