@@ -117,7 +117,7 @@ def _searched(context: DiagnosticContext, request: Request, budget: Budget) -> _
     finished, findings = search.finished(), list[Finding]()
     trials = Trials(context, search.request, search.runs)
     rewrites = request.control_flow != "report" and budget.is_open
-    if finished is not None and rewrites and (counted := dims.counted_by_loops(request, finished.attempt.guards, search.findings)):
+    if finished is not None and rewrites and (counted := dims.avoidable_limits(request, finished.attempt.guards, search.findings)):
         copies = RewrittenCopies(context, search, trials)
         copied, notes = copies.finished([trials.tested(finding) for finding in counted])
         if copied is not None and len(_limits(copies.search)) < len(_limits(search)):

@@ -319,6 +319,9 @@ class ControlFlowRewritten(Rule, id="OXP1037", level=Level.NOTE, history=[Added(
         // 4)`, and `for part in x.split(4):`. Its results have to go into a list, or into the same part of a tensor. Where the loop is not
         rewritten, but the whole size is one block, as in `range(0, n, n)`, its body runs once; a fixed length limits the size (OXP1011).
 
+        A branch on whether a cache fits, as in `if self.mask is None or self.mask.shape[0] != n: self.mask = ...`, fills it in the graph
+        instead: what an earlier run left fits its own size only. A table for many more sizes than the example's is kept as it is.
+
     Why it matters:
         The source shows that the copy computes the same as your model. It did so for the example, and for negated data with other sizes
         of the dynamic dims, or for as much of that as the model takes. Other inputs were not tried.

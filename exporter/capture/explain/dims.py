@@ -237,15 +237,17 @@ def also_frozen(request: Request, guards: Guards, told: Sequence[Finding]) -> li
             own = guard.asked_by_python and not syntax.compares(place)
             if syntax.makes_number(place) or not (own or syntax.has_number(place, dim.size)):
                 continue
-            # NOTE: a loop is rewritten, once nothing else fixes the dim.
-            if guard.site is None or not control_flow.for_size(place, guard.site):
+            # NOTE: a loop or a cache is rewritten, once nothing else fixes the dim.
+            if guard.site is None or not (control_flow.for_size(place, guard.site) or control_flow.for_cache(place)):
                 finding = _frozen_dim(request, guard, dim, dim.size, known[dim.name].fixes[-1])
                 found.setdefault((finding.place, dim.name), finding)
     return list(found.values())[len(known) :]
 
 
-def counted_by_loops(request: Request, guards: Guards, findings: Sequence[Finding]) -> list[Finding]:
-    """The limits among `findings` that come from a loop, unrolled as often as it ran for the example, with the fixes that keep the loop.
+def avoidable_limits(request: Request, guards: Guards, findings: Sequence[Finding]) -> list[Finding]:
+    """The limits among `findings` that come from a loop, unrolled as often as it ran for the example, or from a cache of an earlier run.
+
+    Each has the fixes that keep the loop, or that fill the cache.
 
     Args:
         request: The export.
@@ -253,15 +255,20 @@ def counted_by_loops(request: Request, guards: Guards, findings: Sequence[Findin
         findings: The findings about it.
     """
     limits = {finding.place: finding for finding in findings if isinstance(finding.rule, ConstraintViolated)}
+    # NOTE: a cache for many more sizes than that of the example was filled on purpose.
+    ranges = ((dim, guards.symbols.range_of(symbol)) for dim in request.shapes.dynamic if (symbol := guards.symbols.of(dim)) is not None)
+    outgrown = any(bounds is not None and bounds[1] == dim.size for dim, bounds in ranges)
     found: dict[tuple[str, int | None], Finding] = {}
     for guard in guards.made if limits else ():
-        if guard.site is None or not guard.stack:
+        if not guard.stack:
             continue
         location = assumptions.evidence_about(request, guard).location
         limit = None if location is None else limits.get((location.file, location.line))
         if limit is None or limit.place in found:
             continue
-        if fixes := control_flow.for_size(syntax.without_body(guard.stack[-1]), guard.site):
+        place = syntax.without_body(guard.stack[-1])
+        fixes = [] if guard.site is None else control_flow.for_size(place, guard.site)
+        if fixes := fixes or (control_flow.for_cache(place) if outgrown else []):
             found[limit.place] = dataclasses.replace(limit, fixes=tuple(fixes), blocking=True)
     return list(found.values())
 
@@ -280,6 +287,7 @@ def _frozen_dim(request: Request, guard: Guard | None, dim: InputDim, value: int
         # NOTE: a library may need the size, and then the finding is at the user's line that calls it.
         inner = None if guard is None or not guard.stack else syntax.without_body(guard.stack[-1])
         loops = control_flow.for_size(inner, guard.site) if inner is not None and guard is not None and guard.site is not None else []
+        loops += [] if inner is None else control_flow.for_cache(inner)
         remedies = [*control_flow.for_int_of_size(place), *numbers, *row_loops.fixes(place), *packing.fixes(place), *loops]
     return Finding(SpecializedDynamicDim(dim=dim.name, value=value), at, _place_note(dim), (*remedies, static))
 

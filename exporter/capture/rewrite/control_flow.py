@@ -14,6 +14,7 @@ from onnxplain.source import locations, syntax
 from . import (
     block_loops,
     branches,
+    caches,
     chosen_places,
     comprehensions,
     loops,
@@ -31,6 +32,7 @@ _COND = "Keep both branches in the graph with torch.cond, which becomes an ONNX 
 _LOOP = "Keep the loop in the graph with torch.while_loop, which becomes an ONNX Loop."
 _SCAN = "Keep the loop in the graph with a scan, which becomes an ONNX Scan."
 _ROWS = "Compute all rows at once."
+_CACHE = "Compute what the cache holds within the exported model, for any size."
 _ONE_BLOCK = "Run the loop once where there is one block."
 _REPEATED = "Repeat the tensor instead of the item of the list."
 _WHOLE = "Use the tensor instead of the list of its rows."
@@ -84,11 +86,12 @@ def for_branch(place: Location, site: Site) -> list[Fix]:
     return ways
 
 
-def _scope(place: Location, site: Site) -> Scope | None:
+def _scope(place: Location, site: Site | None = None) -> Scope | None:
     function = None if place.region is None else syntax.innermost(place.file, place.region, ast.FunctionDef)
     if function is None:
         return None
-    return Scope(place.file, function, syntax.name_of_torch(place.file) or "torch", site.tensors, site.numbers)
+    tensors, numbers = (None, frozenset[str]()) if site is None else (site.tensors, site.numbers)
+    return Scope(place.file, function, syntax.name_of_torch(place.file) or "torch", tensors, numbers)
 
 
 def _owner(module: ast.Module, test: ast.expr) -> ast.AST | None:
@@ -355,6 +358,13 @@ def _claims(file: str, test: ast.expr, holds: bool | None) -> list[str]:
     """The claims about `test`: that it holds, that it does not, or both if that is not known."""
     claims = {True: syntax.text(file, test), False: _negated(file, test)}
     return list(claims.values()) if holds is None else [claims[holds]]
+
+
+def for_cache(place: Location) -> list[Fix]:
+    """The fix for a branch at `place` on whether a cache has the size of an input, which an earlier run has filled for its size."""
+    scope, test = _scope(place), syntax.test_at(place)
+    cache = None if scope is None or test is None else caches.rewritten(scope, test)
+    return [] if cache is None else [_fix(place.file, _CACHE, cache)]
 
 
 def for_size(place: Location, site: Site) -> list[Fix]:

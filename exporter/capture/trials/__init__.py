@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import dataclasses
 import enum
 import types
@@ -28,7 +27,7 @@ from onnxplain.process import BudgetSpent, Stopped
 from onnxplain.request import Request
 from onnxplain.rules import SpecializedDynamicDim
 from onnxplain.source import locations, syntax
-from onnxplain.torch_internals import python_frames, tracing
+from onnxplain.torch_internals import python_frames
 from onnxplain.torch_internals.code_objects import key_of
 
 from . import edited_code
@@ -115,10 +114,7 @@ class Trials:
             ran.add(id(frame.f_code))
 
         file = edits[0].file
-        # NOTE: an edit that leaves code out of the exported model must compute the same without it.
-        leaves_out = any("is_exporting()" in edit.replacement for edit in edits)
-        as_exported = tracing.answering_that_it_exports() if leaves_out else contextlib.nullcontext()
-        with as_exported, python_frames.each_line(on_line, lambda each: each == file):
+        with edited_code.as_exported(edits), python_frames.each_line(on_line, lambda each: each == file):
             most = max(_LEAST_SECONDS, _SLOWER * before.seconds)
             # NOTE: a run that is stopped early, because other runs have used up the time, tells nothing of the edit.
             has_time = self._runs.budget.has(2 * most)

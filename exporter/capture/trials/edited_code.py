@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import bisect
+import contextlib
 import types
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 
 from onnxplain.capture.rewrite import blocks
 from onnxplain.diagnostics import Edit
 from onnxplain.source import syntax
+from onnxplain.torch_internals import tracing
 from onnxplain.torch_internals.code_objects import compiled, key_of
 
 Key = tuple[str, str, int]
@@ -20,6 +23,16 @@ def joined(before: Sequence[Edit], edits: Sequence[Edit]) -> list[Edit]:
     """`before` and `edits`, without those of `before` whose place an edit replaces: a loop's new code has that of branches within it."""
     kept = [one for one in before if not any(one.file == each.file and syntax.covers(each.region, one.region) for each in edits)]
     return [*kept, *edits]
+
+
+def asks_for_export(edits: Sequence[Edit]) -> bool:
+    """Whether the code with `edits` does something else in an export than in a run."""
+    return any("is_exporting()" in edit.replacement for edit in edits)
+
+
+def as_exported(edits: Sequence[Edit]) -> AbstractContextManager[None]:
+    """Answers to the code with `edits` that it is exported: what it does then must compute the same."""
+    return tracing.answering_that_it_exports() if asks_for_export(edits) else contextlib.nullcontext()
 
 
 def of(edits: Sequence[Edit]) -> Mapping[Key, types.CodeType]:

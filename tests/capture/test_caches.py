@@ -1,0 +1,157 @@
+"""Models that keep what they compute for a size, such as a mask, until another size comes: an export is for all sizes all the same."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import onnxplain
+
+Load = Callable[..., types.ModuleType]
+Marked = Callable[..., list[int]]
+
+NET = """
+    import torch
+
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(4, 4)
+            self.register_buffer("table", torch.zeros(0, 1), persistent=False)
+            self.cache = None
+            self.size = {size}
+            if self.size:
+                self._fill(self.size)
+
+        def _make(self, n):
+            return torch.arange(n, dtype=torch.float32)[:, None].sin()
+
+        def _fill(self, n):
+            self.size = n
+            self.cache = self._make(n)
+
+        def _kept(self, n):
+            if self.cache is not None and n <= self.size:{kept}
+                return self.cache[:n], -self.cache[:n]
+            self.cache = self._make(n)
+            self.size = n
+            return self.cache, -self.cache
+
+        def forward(self, x):
+            n = x.shape[1]
+            {forward}
+"""
+
+FORWARDS = {
+    "another size": """
+        if self.cache is None or self.cache.shape[0] != n:  # HERE
+            self.cache = self._make(n)
+        return self.linear(x) + self.cache
+    """,
+    "a longer size": """
+        if self.cache is None or self.cache.size(0) < n:  # HERE
+            self.cache = self._make(n)
+        return self.linear(x) + self.cache[:n]
+    """,
+    "a number beside it": """
+        if self.size != n:  # HERE
+            self.cache = self._make(n)
+            self.size = n
+        return self.linear(x) + self.cache
+    """,
+    "a method that fills it": """
+        if n > self.size:  # HERE
+            self._fill(n)
+        return self.linear(x) + self.cache[:n]
+    """,
+    "a buffer": """
+        if self.table.shape[0] < n:  # HERE
+            self.table = self._make(n)
+        return self.linear(x) + self.table[:n]
+    """,
+    "a new attribute": """
+        if not hasattr(self, "mask") or self.mask.shape[0] != n:  # HERE
+            self.mask = torch.ones(n, n).tril()
+        return self.mask @ self.linear(x)
+    """,
+    "the other way": """
+        if self.cache is not None and self.cache.size(0) == n:  # HERE
+            mask = self.cache
+        else:
+            mask = self._make(n)
+            self.cache = mask
+        return self.linear(x) + mask
+    """,
+    "a method that returns it": """
+        one, other = self._kept(n)
+        return self.linear(x) * one + other
+    """,
+}
+
+
+def written(body: str, size: int = 0) -> str:
+    kept = "  # HERE" if "_kept" in body else ""
+    return NET.format(forward=body.strip().replace("\n        ", "\n            "), size=size, kept=kept)
+
+
+@pytest.mark.parametrize("forward", FORWARDS)
+@pytest.mark.parametrize("ran", [False, True])
+def test_a_model_is_exported_for_all_sizes(forward: str, ran: bool, load: Load, marked: Marked) -> None:
+    """Also after a run, as a model is exported most often, which has left the cache for one size."""
+    model = load(written(FORWARDS[forward])).Net().eval()
+    x = torch.randn(2, 5, 4)
+    if ran:
+        model(x)
+    before = {name: value for name, value in vars(model).items() if not name.startswith("_")}
+    program = onnxplain.export(model, (x,), dynamic_shapes=({1: "n"},))
+    assert {name: value for name, value in vars(model).items() if not name.startswith("_")} == before
+    rewritten = [each.location.line for each in program.diagnostics.findings if each.rule.id == "OXP1037"]
+    assert rewritten == (marked("HERE") if ran else [])
+    assert not {"OXP1003", "OXP1011"} & {each.rule.id for each in program.diagnostics.findings}
+    for n in (2, 5, 9):
+        x = torch.randn(2, n, 4)
+        torch.testing.assert_close(program(x)[0], model(x), rtol=1e-4, atol=1e-5)
+
+
+def test_a_cache_that_was_filled_for_many_sizes_is_kept(load: Load) -> None:
+    """A table may cost more than its place in the model, so it limits the sizes, which is told."""
+    model = load(written(FORWARDS["a method that fills it"], size=64)).Net().eval()
+    program = onnxplain.export(model, (torch.randn(2, 5, 4),), dynamic_shapes=({1: "n"},))
+    assert [each.rule.id for each in program.diagnostics.findings] == ["OXP1011"]
+    assert "Range" not in [node.op_type for node in program.model.graph]
+
+
+STATES = {
+    "a state": """
+        if self.cache is None or self.cache.shape[0] != n:
+            self.cache = torch.zeros(n, 4)
+        self.cache = torch.tanh(self.linear(x).sum(0) + self.cache)
+        return self.cache
+    """,
+    "the first data": """
+        if self.size != n:
+            self.cache = x.mean()
+            self.size = n
+        return self.linear(x) - self.cache
+    """,
+    "another result": """
+        if self.size == n:
+            return self.linear(x) * 2
+        self.size = n
+        return self.linear(x)
+    """,
+}
+
+
+@pytest.mark.parametrize("forward", STATES)
+def test_what_is_no_cache_stays(forward: str, load: Load) -> None:
+    model = load(written(STATES[forward])).Net().eval()
+    x = torch.randn(2, 5, 4)
+    model(x)
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(model, (x,), dynamic_shapes=({1: "n"},))
+    assert "OXP1003" in [each.rule.id for each in failed.value.findings]
