@@ -94,24 +94,29 @@ def _scales(kernels: Kernels, kernel: Kernel) -> bool:
 
 
 def _gemm(kernels: Kernels, kernel: Kernel) -> None:
-    """A product with a matrix, and the sum with a constant row."""
+    """A product of matrices and the sum with a matrix or a row; of more dims, the product with a constant matrix and a constant row."""
     reader = kernels.only_reader(kernel.outputs[0])
-    if kernel.operator != "MatMul" or reader is None or reader.operator != "Add" or len(kernels.variable(reader)) != 1:
+    if kernel.operator != "MatMul" or reader is None or reader.operator != "Add":
         return
-    ranks = [len(kernels.shapes.sizes(value) or ()) for value in (*kernel.inputs[1:], *reader.inputs) if value in kernels.constants]
-    if ranks != [2, 1]:
+    (added,) = [value for value in reader.inputs if value is not kernel.outputs[0]] or [kernel.outputs[0]]
+    ranks = [len(kernels.shapes.sizes(value) or ()) for value in (*kernel.inputs, added)]
+    if ranks[:2] == [2, 2] and ranks[2] in {1, 2} and kernels.shapes.sizes(reader.outputs[0]) == kernels.shapes.sizes(kernel.outputs[0]):
+        kernels.merge([kernel, reader], "Gemm")
         return
     shape = kernel.inputs[0].shape
     # NOTE: of more dims, ONNX Runtime makes two, with Reshapes before and behind the Gemm, which it writes for constant shapes only.
-    if shape is not None and (len(shape) == 2 or all(isinstance(dim, int) for dim in shape)):
-        merged = kernels.merge([kernel, reader], "Gemm")
-        (result,) = merged.outputs
-        sizes = kernels.shapes.sizes(result)
-        if len(shape) > 2 and sizes is not None:
-            kernels.remove(merged)
-            merged.outputs = [kernels.shapes.like(result, (math.prod(sizes[:-1]), sizes[-1]))]
-            kernels.add(merged)
-            kernels.new(merged.node, "Reshape", merged.outputs, [result])
+    if shape is None or not all(isinstance(dim, int) for dim in shape) or ranks[1:] != [2, 1]:
+        return
+    if not {kernel.inputs[1], added} <= set(kernels.constants):
+        return
+    merged = kernels.merge([kernel, reader], "Gemm")
+    (result,) = merged.outputs
+    sizes = kernels.shapes.sizes(result)
+    if sizes is not None:
+        kernels.remove(merged)
+        merged.outputs = [kernels.shapes.like(result, (math.prod(sizes[:-1]), sizes[-1]))]
+        kernels.add(merged)
+        kernels.new(merged.node, "Reshape", merged.outputs, [result])
 
 
 def _normalization(kernels: Kernels, kernel: Kernel) -> None:

@@ -40,6 +40,7 @@ def test_a_target_is_estimated_at_the_sizes_of_the_example(net: pathlib.Path) ->
         assert text in result.stdout
     picture = (net / "plot.svg").read_text(encoding="utf-8")
     assert picture.startswith("<?xml")
+    assert "<dc:date>" not in picture
     assert not list(net.glob("*.onnx"))
 
 
@@ -49,7 +50,14 @@ def test_a_file_needs_sizes_for_its_dims(net: pathlib.Path) -> None:
     assert "128 MiB" in (net / "net.md").read_text(encoding="utf-8")
     assert "128 MiB" in CliRunner().invoke(main, ["report", ".sarif/Net.sarif"]).stdout
     assert "2.00 MiB" in run("net.onnx", "--size", "rows=64").stdout
-    for wrong in ([], ["--size", "lines=4"], ["--size", "rows"], ["--size", "rows=64", "--input", "x=f32[4,4]"]):
+    for wrong in (
+        [],
+        ["--size", "lines=4"],
+        ["--size", "rows"],
+        ["--size", "=64"],
+        ["--size", "rows=-1"],
+        ["--size", "rows=64", "--input", "x=f32[4,4]"],
+    ):
         assert run("net.onnx", *wrong).exit_code == 2
     (net / "text.onnx").write_text("no model")
     assert run("text.onnx").exit_code == 2

@@ -23,9 +23,10 @@ FOLDERS = {
 # The files beside the rooms: whoever calls them calls the whole exporter.
 _FACE = ("__init__", "api", "dynamo", "outputs", "pipeline", "program", "testing")
 
-# Tests in the folders of other rooms whose subject is the room: decompositions, and functions of torch that take dynamic sizes, are tested
-# by what they compute, and what keeps exports of several threads apart by such exports.
+# Tests in the folders of other rooms whose subject is the room: listings and plots of the memory are tested by the command, decompositions,
+# and functions of torch that take dynamic sizes, by what they compute, and what keeps exports of several threads apart by such exports.
 _FURTHER_TESTS = {
+    "memory": ("cli/test_memory.py",),
     "passes": ("ops/test_parity.py", "capture/test_gradients.py"),
     "torch_internals": (
         "capture/test_names_in_models.py",
