@@ -64,14 +64,20 @@ def watched(is_models: Callable[[str], bool], on_text: Callable[[], None], on_ha
         spelling = _SPELLING.get()
         return original(size) if spelling is Spelling.SYMBOL else repr(int(size) if spelling is Spelling.FIXED else size.node.hint)
 
+    keys = set[object]()
+
     def key(original: Callable[[Any], int], size: Any) -> int:
-        if not is_asked():
+        # NOTE: torch itself looks through dicts of the model.
+        if not is_asked() and size.node.expr not in keys:
             return original(size)
         if not size.node.has_hint():
             # NOTE: torch refuses this as it refuses other uses of the data, and the finding is about data.
             return hash(int(size))
         on_hash()
-        return hash(int(size)) if _SPELLING.get() is Spelling.FIXED else original(size)
+        if _SPELLING.get() is not Spelling.FIXED:
+            return original(size)
+        keys.add(size.node.expr)
+        return hash(int(size))
 
     return all_wrapped(((Slot(torch.SymInt, "__repr__"), text), (Slot(torch.SymInt, "__hash__"), key)))
 

@@ -320,7 +320,8 @@ class ControlFlowRewritten(Rule, id="OXP1037", level=Level.NOTE, history=[Added(
         rewritten, but the whole size is one block, as in `range(0, n, n)`, its body runs once; a fixed length limits the size (OXP1011).
 
         A branch on whether a cache fits, as in `if self.mask is None or self.mask.shape[0] != n: self.mask = ...`, fills it in the graph
-        instead: what an earlier run left fits its own size only. A table for many more sizes than the example's is kept as it is.
+        instead: what an earlier run left fits its own size only. So does a dict, as in `if n not in self.masks: self.masks[n] = ...`. A
+        table for many more sizes than the example's is kept as it is.
 
     Why it matters:
         The source shows that the copy computes the same as your model. It did so for the example, and for negated data with other sizes

@@ -364,7 +364,7 @@ def for_cache(place: Location) -> list[Fix]:
     """The fix for a branch at `place` on whether a cache has the size of an input, which an earlier run has filled for its size."""
     scope, test = _scope(place), syntax.test_at(place)
     cache = None if scope is None or test is None else caches.rewritten(scope, test)
-    return [] if cache is None else [_fix(place.file, _CACHE, cache)]
+    return [] if cache is None else [_fix(place.file, _CACHE, *cache)]
 
 
 def for_size(place: Location, site: Site) -> list[Fix]:
