@@ -255,9 +255,9 @@ def avoidable_limits(request: Request, guards: Guards, findings: Sequence[Findin
         findings: The findings about it.
     """
     limits = {finding.place: finding for finding in findings if isinstance(finding.rule, ConstraintViolated)}
-    # NOTE: a cache for many more sizes than that of the example was filled on purpose.
+    # NOTE: a cache for many more sizes than that of the example was filled on purpose. Some grow by doubling.
     ranges = ((dim, guards.symbols.range_of(symbol)) for dim in request.shapes.dynamic if (symbol := guards.symbols.of(dim)) is not None)
-    outgrown = any(bounds is not None and bounds[1] == dim.size for dim, bounds in ranges)
+    outgrown = any(bounds is not None and bounds[1] <= 2 * dim.size for dim, bounds in ranges)
     found: dict[tuple[str, int | None], Finding] = {}
     for guard in guards.made if limits else ():
         if not guard.stack:

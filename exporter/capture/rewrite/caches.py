@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterable, Iterator
 
-from onnxplain.diagnostics import line_text
+from onnxplain.diagnostics import Region, line_text
 from onnxplain.source import syntax
 
+from . import scope
 from .blocks import Rewrite
 from .scope import Scope
 
@@ -18,17 +20,17 @@ def rewritten(where: Scope, test: ast.expr) -> list[Rewrite] | None:
     A dict, as in `if n not in self.masks: self.masks[n] = ...`, has no entry for what an export fills, as a symbolic size is no key.
     """
     branch = next((node for node in ast.walk(where.function) if isinstance(node, ast.If) and node.test is test), None)
-    asked = set(_attributes(where, [test]))
-    if branch is None or not asked:
+    if branch is None:
         return None
-    text, exports = where.text(test), f"{where.torch}.compiler.is_exporting()"
+    text, exports = where.text(test), _exports(where)
     if isinstance(test, ast.IfExp | ast.Lambda | ast.NamedExpr):
         text = f"({text})"
     fills = Rewrite(where.region(test), f"{exports} or {text}")
+    if (entries := _of_dict(where, branch)) is not None:
+        return [fills, *entries]
+    asked = set(_attributes(where, [test]))
     if asked & set(_filled(where, branch.body)):
         return [fills]
-    if (entries := _of_dict(where, branch, exports)) is not None:
-        return [fills, *entries]
     match branch.body:
         case [ast.Return(value=ast.expr() as value)] if asked & set(_attributes(where, [value])):
             others: Iterable[ast.stmt] = where.function.body
@@ -39,23 +41,58 @@ def rewritten(where: Scope, test: ast.expr) -> list[Rewrite] | None:
     return [Rewrite(where.region(test), f"not {exports} and {f'({text})' if isinstance(test, ast.BoolOp) else text}")]
 
 
-def _of_dict(where: Scope, branch: ast.If, exports: str) -> list[Rewrite] | None:
-    """The uses of an entry that `branch` adds to a dict of the module, without the dict in an export; None if it adds none."""
+def looked_up(where: Scope, place: Region) -> list[Rewrite] | None:
+    """The lookup at `place` in a dict, `mask = self.masks.get(n)`, and the addition to it where it has no mask, without it in an export."""
+    for statements in (each for node in ast.walk(where.function) for each in scope.bodies(node)):
+        for lookup, branch in itertools.pairwise(statements):
+            match lookup, branch:
+                case (
+                    ast.Assign(
+                        targets=[ast.Name(id=name)],
+                        value=ast.Call(func=ast.Attribute(value=entries, attr="get"), args=[key], keywords=[]) as value,
+                    ),
+                    ast.If(
+                        test=ast.Compare(left=ast.Name(id=asked), ops=[ast.Is()], comparators=[ast.Constant(value=None)]),
+                        body=[*_, ast.Assign(targets=[ast.Subscript() as target], value=ast.Name(id=added)) as addition],
+                        orelse=[],
+                    ),
+                ) if name == asked == added and ast.unparse(target) == f"{ast.unparse(entries)}[{ast.unparse(key)}]":
+                    if not syntax.covers(where.region(value), place) or not _is_alone(where, addition):
+                        return None
+                    indent = "\n" + " " * (where.region(addition).offset + 4)
+                    return [
+                        Rewrite(where.region(value), f"None if {_exports(where)} else {where.text(value)}"),
+                        Rewrite(where.region(addition), f"if not {_exports(where)}:{indent}{where.text(addition)}"),
+                    ]
+    return None
+
+
+def _exports(where: Scope) -> str:
+    return f"{where.torch}.compiler.is_exporting()"
+
+
+def _of_dict(where: Scope, branch: ast.If) -> list[Rewrite] | None:
+    """The uses of an entry that `branch` adds to a dict, without the dict in an export; None if it adds none."""
     match branch.test, branch.body:
         case (
-            ast.Compare(left=key, ops=[ast.NotIn()], comparators=[ast.Attribute(value=ast.Name(id=owner)) as entries]),
+            ast.Compare(left=key, ops=[ast.NotIn()], comparators=[ast.Attribute() | ast.Name() as entries]),
             [*_, ast.Assign(targets=[ast.Subscript() as target], value=value) as added],
-        ) if owner == _owner(where) and ast.unparse(target) == f"{ast.unparse(entries)}[{ast.unparse(key)}]":
+        ) if ast.unparse(target) == f"{ast.unparse(entries)}[{ast.unparse(key)}]":
             pass
         case _:
             return None
-    around = [node for node in ast.walk(where.function) if ast.unparse(node) == ast.unparse(target) and node is not target]
-    uses = [node for node in ast.walk(where.function) if isinstance(node, ast.Attribute) and ast.unparse(node) == ast.unparse(entries)]
-    read = [node for node in around if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)]
-    # NOTE: the test and the assignment use the dict as well.
-    if len(uses) != len(read) + 2 or branch.orelse or not _is_alone(where, added):
+    whole = list(ast.walk(where.function))
+    read = [node for node in whole if isinstance(node, ast.Subscript) and ast.unparse(node) == ast.unparse(target) and node is not target]
+    uses = [node for node in whole if isinstance(node, type(entries)) and ast.unparse(node) == ast.unparse(entries)]
+    # NOTE: the test and the addition use the dict as well.
+    if (
+        len(uses) != len(read) + 2
+        or branch.orelse
+        or not all(isinstance(node.ctx, ast.Load) for node in read)
+        or not _is_alone(where, added)
+    ):
         return None
-    entry, text = where.unused("entry"), where.text(target)
+    entry, text, exports = where.unused("entry"), where.text(target), _exports(where)
     indent = "\n" + " " * where.region(added).offset
     kept = f"{entry} = {where.text(value)}{indent}if not {exports}:{indent}    {text} = {entry}"
     return [
@@ -80,7 +117,10 @@ def _filled(where: Scope, statements: Iterable[ast.stmt], *, inner: bool = True)
     """The attributes of the module that statements set, themselves or in the methods that they call."""
     for node in (node for each in statements for node in ast.walk(each)):
         match node:
-            case ast.Attribute(value=ast.Name(id=owner), attr=name, ctx=ast.Store()) if owner == _owner(where):
+            case (
+                ast.Attribute(value=ast.Name(id=owner), attr=name, ctx=ast.Store())
+                | ast.Subscript(value=ast.Attribute(value=ast.Name(id=owner), attr=name), slice=ast.Constant(), ctx=ast.Store())
+            ) if owner == _owner(where):
                 yield name
             case ast.Call(
                 func=ast.Attribute(value=ast.Name(id=owner), attr="register_buffer"), args=[ast.Constant(value=str() as name), *_]

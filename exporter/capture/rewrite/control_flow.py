@@ -363,7 +363,9 @@ def _claims(file: str, test: ast.expr, holds: bool | None) -> list[str]:
 def for_cache(place: Location) -> list[Fix]:
     """The fix for a branch at `place` on whether a cache has the size of an input, which an earlier run has filled for its size."""
     scope, test = _scope(place), syntax.test_at(place)
-    cache = None if scope is None or test is None else caches.rewritten(scope, test)
+    if scope is None or place.region is None:
+        return []
+    cache = caches.looked_up(scope, place.region) if test is None else caches.rewritten(scope, test)
     return [] if cache is None else [_fix(place.file, _CACHE, *cache)]
 
 
