@@ -158,6 +158,12 @@ def test_inputs_that_are_wrong(given: list[str], told: str, calls: list[Any]) ->
     assert not calls
 
 
+def test_the_nearest_parameter_is_offered(calls: list[Any]) -> None:
+    for given, near in (("yy", True), ("quite_different", False)):
+        result = run("nets.py:add", "--input", "x=f32[3]", "--input", f"{given}=f32[3]")
+        assert (result.exit_code, result.stderr.count("'y'")) == (2, 1 + near), result.output
+
+
 @pytest.mark.parametrize(
     ("target", "given", "told"),
     [

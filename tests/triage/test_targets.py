@@ -159,3 +159,9 @@ def test_a_library_that_is_missing_is_named() -> None:
     if "timm" not in result.output or result.exit_code != 2:
         pytest.skip("timm is installed")
     assert "pip install timm" in result.output
+
+
+def test_two_stars_stand_for_folders(here: pathlib.Path) -> None:
+    (here / "deep" / "one" / "two").mkdir(parents=True)
+    (here / "deep" / "one" / "two" / "d.py").write_text(BUILDERS, encoding="utf-8")
+    assert found("deep/**/d.py:net") == ["deep/one/two/d.py:net"]
