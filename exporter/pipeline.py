@@ -20,7 +20,7 @@ from .dispatch import plan
 from .memory import review
 from .optimize import optimize
 from .passes import Prepared
-from .process import Budget, kept, without_collection
+from .process import Budget, kept, without_autocast, without_collection
 from .program import ONNXProgram
 from .registry import OnnxRegistry
 from .repeats import Run, copy_blocks, find
@@ -63,7 +63,8 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry, di
                 # NOTE: memory is a matter of the whole graph, and at DEBUG the log tells of all nodes.
                 whole = request.optimize == "memory" or context.records(logging.DEBUG)
                 runs = () if whole else find(prepared, registry)
-            flat, model = _translated(context, prepared, registry, request, dim_names, staging, runs)
+            with without_autocast():
+                flat, model = _translated(context, prepared, registry, request, dim_names, staging, runs)
         verification = None
         if request.verify:
             with context.stage("verify"):

@@ -157,10 +157,11 @@ def native_layer_norm(
 
     The result, the mean and the reciprocal deviation over the last dims, all of the dtype of `input`.
     """
+    value = _as_precise(input, weight)
     scale = op.Expand(op.CastLike(1.0, input), normalized_shape) if weight is None else weight
     attributes = {"axis": -len(normalized_shape), "epsilon": eps}
-    result, *statistics = emit("LayerNormalization", [input, scale, bias], attributes, outputs=3)
-    return [result, *(op.Cast(each, to=int(input.dtype or ir.DataType.FLOAT)) for each in statistics)]
+    result, *statistics = emit("LayerNormalization", [value, scale, bias], attributes, outputs=3)
+    return [cast(result, input.dtype), *(op.Cast(each, to=int(input.dtype or ir.DataType.FLOAT)) for each in statistics)]
 
 
 @translates("aten::layer_norm")
@@ -177,9 +178,10 @@ def layer_norm(
     Weight and bias have the shape `normalized_shape`, which is that of the last dims of the input.
     """
     del cudnn_enable
+    value = _as_precise(input, weight)
     scale = op.Expand(op.CastLike(1.0, input), list(normalized_shape)) if weight is None else weight
-    (result,) = emit("LayerNormalization", [input, scale, bias], {"axis": -len(normalized_shape), "epsilon": eps}, outputs=1)
-    return result
+    (result,) = emit("LayerNormalization", [value, scale, bias], {"axis": -len(normalized_shape), "epsilon": eps}, outputs=1)
+    return cast(result, input.dtype)
 
 
 @translates("aten::group_norm")
@@ -197,13 +199,20 @@ def group_norm(
     """
     del cudnn_enabled
     assert input.shape is not None
-    one, zero = (op.Expand(op.CastLike(number, input), [num_groups]) for number in (1.0, 0.0))
-    grouped = op.InstanceNormalization(op.Reshape(input, [0, num_groups, -1]), one, zero, epsilon=eps)
+    value = _as_precise(input, weight)
+    one, zero = (op.Expand(op.CastLike(number, value), [num_groups]) for number in (1.0, 0.0))
+    grouped = op.InstanceNormalization(op.Reshape(value, [0, num_groups, -1]), one, zero, epsilon=eps)
     result = op.Reshape(grouped, op.Shape(input))
     inner = list(range(1, len(input.shape) - 1))
     if weight is not None:
         result = op.Mul(result, op.Unsqueeze(weight, inner) if inner else weight)
-    return result if bias is None else op.Add(result, op.Unsqueeze(bias, inner) if inner else bias)
+    result = result if bias is None else op.Add(result, op.Unsqueeze(bias, inner) if inner else bias)
+    return cast(result, input.dtype)
+
+
+def _as_precise(input: ir.Value, weight: ir.Value | None) -> Any:
+    """The input in the dtype of the weight: PyTorch takes weights of float32 for an input of fewer bits, as under autocast."""
+    return input if weight is None else cast(input, weight.dtype)
 
 
 def _or_filled(value: ir.Value | None, fill: float, like: ir.Value) -> Any:

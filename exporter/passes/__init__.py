@@ -9,6 +9,7 @@ import torch
 
 from onnxplain import graph_views
 from onnxplain.diagnostics import PREPARED_GRAPH, DiagnosticContext
+from onnxplain.process import without_autocast
 from onnxplain.registry import OnnxRegistry
 from onnxplain.request import DimNames
 from onnxplain.torch_internals import config, generated_code, size_arguments, size_numbers
@@ -62,9 +63,10 @@ def run(context: DiagnosticContext, program: torch.export.ExportedProgram, regis
         program, graph_module = functionalize.functionalize(context, program, dim_names)
         steps.tell("functionalize", graph_module)
         context.graph("prepared", lambda: graph_views.of_fx("prepared", graph_module, dim_names))
-        for change in _PASSES:
-            for module in graph_modules(graph_module):
-                change(context, module, registry)
-            steps.tell(change.__name__, graph_module)
+        with without_autocast():
+            for change in _PASSES:
+                for module in graph_modules(graph_module):
+                    change(context, module, registry)
+                steps.tell(change.__name__, graph_module)
     context.attach(PREPARED_GRAPH, lambda: str(graph_module.print_readable(print_output=False)))
     return Prepared(program, graph_module)

@@ -11,6 +11,7 @@ import sympy
 import torch
 
 from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix
+from onnxplain.process import autocast
 from onnxplain.registry import qualified_name
 from onnxplain.request import DimNames
 from onnxplain.rules import ConstraintViolated, MutationDropped, MutationNotRemoved, TrainingMode
@@ -47,7 +48,7 @@ def functionalize(
     returned, plain = _returned(graph_module.graph), _plain_inputs(program)
     writers: dict[torch.fx.Node, Evidence] = {}
     copies = joined_memory.Copies(program)
-    obstacle = _resolved_by_tracing(graph_module) or _rewrite(graph_module, lasting, writers, copies)
+    obstacle = _resolved_by_tracing(graph_module) or _under_autocast(graph_module) or _rewrite(graph_module, lasting, writers, copies)
     if obstacle is None:
         for size, node in copies.assumed.items():
             rule = ConstraintViolated(dim=dim_names.text(size), constraint=f"{dim_names.text(size)} != 1")
@@ -400,6 +401,13 @@ def _resolved_by_tracing(root: torch.fx.GraphModule) -> torch.fx.Node | None:
         if name == "higher_order::wrap_with_autocast" or name.startswith(functorch.PREDISPATCH) or _updates_statistics(node, name):
             return node
     return None
+
+
+def _under_autocast(root: torch.fx.GraphModule) -> torch.fx.Node | None:
+    """The first node that an autocast region around the export is about: the program has the dtypes of its results, but not its casts."""
+    kinds = autocast.enabled()
+    nodes = (node for node in root.graph.nodes if kinds and node.op == "call_function")
+    return next((node for node in nodes if isinstance(value := node.meta.get("val"), torch.Tensor) and value.device.type in kinds), None)
 
 
 def _updates_statistics(node: torch.fx.Node, name: str) -> bool:

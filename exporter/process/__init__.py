@@ -1,5 +1,6 @@
 """What an export changes in the process and restores: collection, console output, flags, lock, limits, random numbers. Its budget."""
 
+from .autocast import without_autocast
 from .budget import Budget, BudgetSpent, Stopped, Stopwatch
 from .capture_flag import capturing, is_in_onnx_export
 from .console_output import kept, user_heard
@@ -26,5 +27,6 @@ __all__ = [
     "kept",
     "random_numbers_kept",
     "user_heard",
+    "without_autocast",
     "without_collection",
 ]
