@@ -326,4 +326,4 @@ def _replace(chain: Sequence[ir.Node], steps: Sequence[_Step], constants: Consta
         if output is result:
             graph.outputs[index] = value
     ir.convenience.replace_all_uses_with(result, value)
-    graph.remove(list(chain)[::-1], safe=True)
+    graph.remove(chain, safe=True)
