@@ -16,7 +16,7 @@ _COLORS = ("#ffffff", "#eef3fb", "#dfe9f7", "#d1dff3", "#c3d5ef")
 _UNQUOTED = re.compile(r"[^A-Za-z0-9 .,()\[\]:]")
 _UNITS = ("bytes", "KB", "MB", "GB")
 _STYLE = (
-    "text{font:12px sans-serif;fill:#1c2733}.name{font-weight:bold}.fact,.shape{font-size:11px;fill:#52606d}"
+    "text{font-size:12px;font-family:sans-serif;fill:#1c2733}.name{font-weight:bold}.fact,.shape{font-size:11px;fill:#52606d}"
     ".shape{paint-order:stroke;stroke:#fff;stroke-width:3px}.edge{fill:none;stroke:#7b8794}rect{stroke:#9aa5b1}"
     ".found{stroke:#cf222e;stroke-width:2}"
 )
