@@ -156,6 +156,19 @@ def test_a_model_is_exported_for_all_sizes(forward: str, ran: bool, load: Load, 
         torch.testing.assert_close(program(x)[0], model(x), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("dim", [torch.export.Dim("n", max=64), torch.export.Dim("n"), torch.export.Dim.DYNAMIC], ids=str)
+@pytest.mark.parametrize("forward", ["another size", "a longer size", "a dict by size"])
+def test_dims_in_each_form(forward: str, dim: object, load: Load) -> None:
+    model = load(written(FORWARDS[forward])).Net().eval()
+    x = torch.randn(2, 5, 4)
+    model(x)
+    program = onnxplain.export(model, (x,), dynamic_shapes=({1: dim},))
+    assert not {"OXP1003", "OXP1011"} & {each.rule.id for each in program.diagnostics.findings}
+    for n in (2, 9):
+        x = torch.randn(2, n, 4)
+        torch.testing.assert_close(program(x)[0], model(x), rtol=1e-4, atol=1e-5)
+
+
 def test_a_cache_that_was_filled_for_many_sizes_is_kept(load: Load) -> None:
     """A table may cost more than its place in the model, so it limits the sizes, which is told."""
     model = load(written(FORWARDS["a method that fills it"], size=64)).Net().eval()

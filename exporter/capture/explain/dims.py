@@ -258,19 +258,18 @@ def avoidable_limits(request: Request, guards: Guards, findings: Sequence[Findin
     # NOTE: a cache for many more sizes than that of the example was filled on purpose. Some grow by doubling.
     ranges = ((dim, guards.symbols.range_of(symbol)) for dim in request.shapes.dynamic if (symbol := guards.symbols.of(dim)) is not None)
     outgrown = any(bounds is not None and bounds[1] <= 2 * dim.size for dim, bounds in ranges)
-    found: dict[tuple[str, int | None], Finding] = {}
+    fixes: dict[tuple[str, int | None], list[Fix]] = {}
     for guard in guards.made if limits else ():
-        if not guard.stack:
+        if guard.site is None or not guard.stack:
             continue
         location = assumptions.evidence_about(request, guard).location
-        limit = None if location is None else limits.get((location.file, location.line))
-        if limit is None or limit.place in found:
-            continue
-        place = syntax.without_body(guard.stack[-1])
-        fixes = [] if guard.site is None else control_flow.for_size(place, guard.site)
-        if fixes := fixes or (control_flow.for_cache(place) if outgrown else []):
-            found[limit.place] = dataclasses.replace(limit, fixes=tuple(fixes), blocking=True)
-    return list(found.values())
+        place = None if location is None else (location.file, location.line)
+        if place in limits and place is not None and not fixes.get(place):
+            fixes[place] = control_flow.for_size(syntax.without_body(guard.stack[-1]), guard.site)
+    for place, limit in limits.items() if outgrown else ():
+        if limit.at.location is not None and not fixes.get(place):
+            fixes[place] = control_flow.for_cache(limit.at.location)
+    return [dataclasses.replace(limits[place], fixes=tuple(found), blocking=True) for place, found in fixes.items() if found]
 
 
 def _frozen_dim(request: Request, guard: Guard | None, dim: InputDim, value: int, static: Fix) -> Finding:
