@@ -25,6 +25,7 @@ NET = """
             self.linear = torch.nn.Linear(4, 4)
             self.register_buffer("table", torch.zeros(0, 1), persistent=False)
             self.cache, self.entries, self.parts = None, dict(), dict()
+            self._cache, self._size, self._first = None, 0, True
             self.size = {size}
             if self.size:
                 self._fill(self.size)
@@ -42,6 +43,12 @@ NET = """
             self.cache = self._make(n)
             self.size = n
             return self.cache, -self.cache
+
+        def _privately_kept(self, n):
+            if self._cache is not None and n <= self._size:
+                return self._cache[:n], -self._cache[:n]
+            self._cache, self._size = self._make(n), n
+            return self._cache, -self._cache
 
         def forward(self, x):
             n = x.shape[1]
@@ -175,6 +182,38 @@ def test_a_cache_that_was_filled_for_many_sizes_is_kept(load: Load) -> None:
     program = onnxplain.export(model, (torch.randn(2, 5, 4),), dynamic_shapes=({1: "n"},))
     assert [each.rule.id for each in program.diagnostics.findings] == ["OXP1011"]
     assert "Range" not in [node.op_type for node in program.model.graph]
+
+
+PRIVATE = {
+    "a cache": (FORWARDS["another size"].replace("self.cache", "self._cache"), 0),
+    "a cache with its size": (FORWARDS["a number beside it"].replace("self.size", "self._size").replace("self.cache", "self._cache"), 0),
+    "a method": (FORWARDS["a method that returns it"].replace("_kept", "_privately_kept"), 0),
+    "a state that a branch begins": (
+        """
+        if self._cache is None or self._cache.shape[0] != n:
+            self._cache = torch.zeros(n, 4)
+        self._cache = self._cache + self.linear(x).sum(0)
+        return self._cache
+        """,
+        1,
+    ),
+    "the first run": (
+        """
+        if self._first:
+            self._first = False
+            x = x * 2
+        return self.linear(x)
+        """,
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_caches_with_private_names_are_not_reported_as_state(name: str, load: Load) -> None:
+    forward, count = PRIVATE[name]
+    program = onnxplain.export(load(written(forward)).Net().eval(), (torch.randn(2, 5, 4),), dynamic_shapes=({1: "n"},))
+    assert [each.rule.id for each in program.diagnostics.findings] == ["OXP1018"] * count
 
 
 STATES = {

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import itertools
 from collections.abc import Iterable, Iterator
 
-from onnxplain.diagnostics import Region, line_text
+from onnxplain.diagnostics import Location, Region, line_text
 from onnxplain.source import syntax
 
 from . import scope
@@ -25,20 +26,30 @@ def rewritten(where: Scope, test: ast.expr) -> list[Rewrite] | None:
     text, exports = where.text(test), _exports(where)
     if isinstance(test, ast.IfExp | ast.Lambda | ast.NamedExpr):
         text = f"({text})"
-    fills = Rewrite(where.region(test), f"{exports} or {text}")
+    anew = Rewrite(where.region(test), f"{exports} or {text}")
     if (entries := _of_dict(where, branch)) is not None:
-        return [fills, *entries]
-    asked = set(_attributes(where, [test]))
+        return [anew, *entries]
+    way = _filling_way(where, branch)
+    if not way:
+        return None
+    if way == branch.body:
+        return [anew]
+    return [Rewrite(where.region(test), f"not {exports} and {f'({text})' if isinstance(test, ast.BoolOp) else text}")]
+
+
+def _filling_way(where: Scope, branch: ast.If) -> list[ast.stmt]:
+    """The statements that fill a cache for which `branch` asks whether it fits; empty if there are none."""
+    others = scope.loaded([branch.test]).keys() - {_owner(where), where.torch, *vars(builtins)}
+    # NOTE: a test of the module's own attributes alone, such as `if self.first: self.first = False`, is about a state.
+    asked = set(_attributes(where, [branch.test])) if others else set()
     if asked & set(_filled(where, branch.body)):
-        return [fills]
+        return branch.body
     match branch.body:
         case [ast.Return(value=ast.expr() as value)] if asked & set(_attributes(where, [value])):
-            others: Iterable[ast.stmt] = where.function.body
+            way = [each for each in where.function.body if each is not branch]
         case _:
-            others = branch.orelse
-    if not asked & set(_filled(where, others)):
-        return None
-    return [Rewrite(where.region(test), f"not {exports} and {f'({text})' if isinstance(test, ast.BoolOp) else text}")]
+            way = branch.orelse
+    return way if asked & set(_filled(where, way)) else []
 
 
 def looked_up(where: Scope, place: Region) -> list[Rewrite] | None:
@@ -65,6 +76,23 @@ def looked_up(where: Scope, place: Region) -> list[Rewrite] | None:
                         Rewrite(where.region(addition), f"if not {_exports(where)}:{indent}{where.text(addition)}"),
                     ]
     return None
+
+
+def fills(place: Location) -> bool:
+    """Whether the line at `place` fills a cache, in the branch that decides whether it fits or in a method that the branch calls."""
+    around = None if place.region is None else syntax.innermost(place.file, place.region, ast.ClassDef)
+    if around is None or place.region is None:
+        return False
+    methods = [node for node in around.body if isinstance(node, ast.FunctionDef)]
+    for function in methods:
+        where = Scope(place.file, function, syntax.name_of_torch(place.file) or "torch", None, frozenset())
+        for branch in (node for node in ast.walk(function) if isinstance(node, ast.If)):
+            way = _filling_way(where, branch)
+            called = {name for each in way for node in ast.walk(each) if (name := _called(where, node)) is not None}
+            filling = [*way, *(each for method in methods if method.name in called for each in method.body)]
+            if any(syntax.covers(where.region(each), place.region) for each in filling):
+                return True
+    return False
 
 
 def _exports(where: Scope) -> str:
@@ -126,8 +154,16 @@ def _filled(where: Scope, statements: Iterable[ast.stmt], *, inner: bool = True)
                 func=ast.Attribute(value=ast.Name(id=owner), attr="register_buffer"), args=[ast.Constant(value=str() as name), *_]
             ) if owner == _owner(where):
                 yield name
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=name)) if inner and owner == _owner(where):
-                yield from _filled(where, _method(where, name), inner=False)
+            case _ if inner and (called := _called(where, node)) is not None:
+                yield from _filled(where, _method(where, called), inner=False)
+
+
+def _called(where: Scope, node: ast.AST) -> str | None:
+    """The method of the module that `node` calls."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=name)) if owner == _owner(where):
+            return name
+    return None
 
 
 def _method(where: Scope, name: str) -> list[ast.stmt]:
