@@ -20,7 +20,7 @@ from .dispatch import plan
 from .memory import review
 from .optimize import optimize
 from .passes import Prepared
-from .process import Budget, kept, without_autocast, without_collection
+from .process import Budget, as_model_allows, kept, without_autocast, without_collection
 from .program import ONNXProgram
 from .registry import OnnxRegistry
 from .repeats import Run, copy_blocks, find
@@ -44,7 +44,7 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry, di
     Raises:
         ExportFailed: A stage could not go on, or its findings fail the export. No file has been written then.
     """
-    with kept(context, locations.user_speaks), Staging(request.destination) as staging:
+    with kept(context, locations.user_speaks), as_model_allows(request.model), Staging(request.destination) as staging:
         with context.stage("open"):
             opset.check(context, request)
             open_destination(context, staging, request)

@@ -7,6 +7,7 @@ from .console_output import kept, user_heard
 from .exits import exits_as_errors
 from .export_lock import exporting
 from .garbage_collection import without_collection
+from .gradient_mode import as_model_allows
 from .native_output import errors_read
 from .native_output import is_readable as errors_readable
 from .random_numbers import random_numbers_kept
@@ -17,6 +18,7 @@ __all__ = [
     "BudgetSpent",
     "Stopped",
     "Stopwatch",
+    "as_model_allows",
     "capturing",
     "deeper_calls",
     "errors_read",
