@@ -11,7 +11,7 @@ import sympy
 import torch
 
 from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Fix
-from onnxplain.process import autocast
+from onnxplain.process import autocast_devices
 from onnxplain.registry import qualified_name
 from onnxplain.request import DimNames
 from onnxplain.rules import ConstraintViolated, MutationDropped, MutationNotRemoved, TrainingMode
@@ -405,7 +405,7 @@ def _resolved_by_tracing(root: torch.fx.GraphModule) -> torch.fx.Node | None:
 
 def _under_autocast(root: torch.fx.GraphModule) -> torch.fx.Node | None:
     """The first node that an autocast region around the export is about: the program has the dtypes of its results, but not its casts."""
-    kinds = autocast.enabled()
+    kinds = autocast_devices()
     nodes = (node for node in root.graph.nodes if kinds and node.op == "call_function")
     return next((node for node in nodes if isinstance(value := node.meta.get("val"), torch.Tensor) and value.device.type in kinds), None)
 

@@ -1,6 +1,6 @@
 """What an export changes in the process and restores: collection, console output, flags, lock, limits, random numbers. Its budget."""
 
-from .autocast import without_autocast
+from .autocast import autocast_devices, without_autocast
 from .budget import Budget, BudgetSpent, Stopped, Stopwatch
 from .capture_flag import capturing, is_in_onnx_export
 from .console_output import kept, user_heard
@@ -19,6 +19,7 @@ __all__ = [
     "Stopped",
     "Stopwatch",
     "as_model_allows",
+    "autocast_devices",
     "capturing",
     "deeper_calls",
     "errors_read",

@@ -11,7 +11,7 @@ _DEVICES = ("cpu", "cuda", "xpu", "mps")
 """The kinds of devices whose operators may be cast."""
 
 
-def enabled() -> list[str]:
+def autocast_devices() -> list[str]:
     """The kinds of devices whose operators are cast at the moment."""
     return [kind for kind in _DEVICES if torch.is_autocast_enabled(kind)]
 
@@ -20,6 +20,6 @@ def enabled() -> list[str]:
 def without_autocast() -> Iterator[None]:
     """Computes without casts while it is open: what passes compute of a program has its dtypes already."""
     with contextlib.ExitStack() as regions:
-        for kind in enabled():
+        for kind in autocast_devices():
             regions.enter_context(torch.autocast(kind, enabled=False))
         yield
