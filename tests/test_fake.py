@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 import torch
 from benchmarks import llama
@@ -305,3 +306,36 @@ def test_memory_does_not_grow_with_the_weights(tmp_path: pathlib.Path) -> None:
     # The large one has 385 MiB of weights, 353 more than the small one.
     assert all(each < 100 for each in grown.values()), grown
     assert grown[24, "copy"] - grown[2, "copy"] < 40, grown
+
+
+class Packs(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.LSTM(8, 6, batch_first=True)
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        rows = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        return nn.utils.rnn.pad_packed_sequence(self.layer(rows)[0], batch_first=True)[0]
+
+
+class Spectra(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        signal = self.layer(x).flatten(1)
+        return torch.stft(signal, 8, window=torch.hann_window(8), return_complex=True).abs().sum((1, 2)) + lengths
+
+
+@pytest.mark.parametrize("model", [Packs, Spectra])
+def test_dynamic_sizes_within_the_mode(model: type[nn.Module], tmp_path: pathlib.Path) -> None:
+    with onnxplain.enable_fake_mode():
+        dims = ({0: "batch", 1: "times"}, {0: "batch"})
+        program = onnxplain.export(model(), (torch.randn(2, 5, 8), torch.tensor([5, 3])), dynamic_shapes=dims)
+    known = model()
+    program.save(tmp_path / "model.onnx", model_state=known.state_dict())
+    given = (torch.randn(3, 7, 8), torch.tensor([2, 7, 4]))
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    (got,) = session.run(None, {each.name: value.numpy() for each, value in zip(session.get_inputs(), given, strict=True)})
+    close(torch.from_numpy(got), known(*given))
