@@ -63,7 +63,7 @@ class Part:
         graph = view.clone()
         for value, given in zip(graph.inputs, self.inputs, strict=True):
             tensor = weights.as_real(values[given])
-            value.dtype, value.shape, value.const_value = from_torch_dtype(tensor.dtype), ir.Shape(list(tensor.shape)), None
+            value.type, value.shape, value.const_value = ir.TensorType(from_torch_dtype(tensor.dtype)), ir.Shape(list(tensor.shape)), None
         made = ir.Model(graph, ir_version=model.ir_version)
         made.opset_imports.update(model.opset_imports)
         made.functions.update(model.functions)

@@ -67,10 +67,11 @@ def in_double(part: Part, model: ir.Model, values: Mapping[ir.Value, torch.Tenso
         for value in wide.graph.initializers.values():
             if value.const_value is not None and value.dtype in _FLOATS:
                 value.const_value = ir.tensor(value.const_value.numpy().astype(np.float64), name=value.name)
-                value.dtype = ir.DataType.DOUBLE
+                value.type = ir.TensorType(ir.DataType.DOUBLE)
         for value, given in zip(wide.graph.inputs, inputs, strict=True):
             if given.dtype is torch.float64:
-                value.dtype = ir.DataType.DOUBLE
+                # NOTE: not `value.dtype = ...`, which changes the type that the value shares with the one that it is a clone of.
+                value.type = ir.TensorType(ir.DataType.DOUBLE)
         inner = [value for node in wide.graph for value in node.outputs if value not in wide.graph.outputs and value.name]
         wide.graph.outputs[:0] = inner
         return run_reference(ir.to_proto(wide), inputs)

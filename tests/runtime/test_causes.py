@@ -17,6 +17,7 @@ from onnxscript import opset20 as op
 import onnxplain
 from onnxplain import ExportFailed
 from onnxplain.diagnostics import Diagnostic, Log
+from onnxplain.runtime import causes
 
 Load = Callable[..., ModuleType]
 Marked = Callable[..., list[int]]
@@ -304,3 +305,19 @@ def test_the_differences_along_the_model(rows: list[list[str]]) -> None:
     assert all(float(row[4]) < 1e-5 for row in values[:place])
     assert all(float(row[4]) > 1e-5 for row in values[place:] if row[1] in ("aten::layer_norm", "aten::tanh"))
     assert all(float(row[5]) < 1e-5 for row in values if row is not blamed[0])
+
+
+def test_the_model_stays_as_it_is_while_parts_are_computed_in_float64(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[set[str]] = []
+    by_reference = causes.by_reference
+
+    def watched(part: Any, model: Any, values: Any) -> Any:
+        nodes = [value for node in model.graph for value in node.outputs]
+        found.append({value.dtype.name for value in (*model.graph.inputs, *model.graph.initializers.values(), *nodes)})
+        return by_reference(part, model, values)
+
+    monkeypatch.setattr(causes, "by_reference", watched)
+    wrong = {torch.ops.aten.sinh.default: lambda x: op.Add(op.Sinh(x), op.CastLike(op.Constant(value_float=0.01), x))}
+    with pytest.raises(onnxplain.ExportFailed):
+        onnxplain.export(torch.sinh, (torch.randn(2, 4),), custom_translation_table=wrong, verify=True)
+    assert found == [{"FLOAT"}]
