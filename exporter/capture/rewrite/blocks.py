@@ -268,3 +268,8 @@ def _changes(scope: Scope, node: ast.AST, replaced: Sequence[Rewrite]) -> Iterat
             yield Rewrite(scope.region(node.value), scopes.fresh(scope.file, node.value) or scope.text(node.value))
     for child in ast.iter_child_nodes(node):
         yield from _changes(scope, child, replaced)
+
+
+def on_device_of(tensor: str) -> str:
+    """The argument that makes a tensor on the device of another one; empty if that is no name, whose code would run once more."""
+    return f", device={tensor}.device" if all(part.isidentifier() for part in tensor.split(".")) else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
@@ -282,6 +283,12 @@ def scan(
     code = blocks.function(body, [state, counter], [*inside, f"return {blocks.tuple_of(results)}, {blocks.tuple_of(items)}"], indent)
     head = f"{blocks.tuple_of(names)}, {blocks.tuple_of([each.name for each in lists])} = "
     initial = blocks.tuple_of(starts or [f"{where.torch}.zeros(())"])
-    return code + blocks.call(
-        head, f"{where.torch}._higher_order_ops.scan", [body, initial, f"{where.torch}.arange({loop.numbers})"], indent
-    )
+    numbers = f"{where.torch}.arange({loop.numbers}{_device(loop, carried, inside)})"
+    return code + blocks.call(head, f"{where.torch}._higher_order_ops.scan", [body, initial, numbers], indent)
+
+
+def _device(loop: Loop, carried: Mapping[str, str], lines: Sequence[str]) -> str:
+    """The argument that makes the loop's numbers on the device of the tensors that an iteration indexes with them."""
+    own = scope.stored(loop.statements) - carried.keys()
+    owners = re.findall(rf"([A-Za-z_][\w.]*)\.index_(?:select|copy)\([^()]*\(?\b{loop.number}\b", "\n".join(lines))
+    return next((blocks.on_device_of(owner) for owner in owners if owner.split(".")[0] not in own), "")

@@ -222,7 +222,7 @@ def _split(where: Scope, statement: ast.For, pairs: Sequence[tuple[ast.expr, ast
         before.append(f"{whole} = {text}")
         if not rows:
             before.append(f"{last} = ({size} - 1) // {step}")
-        rows[target.id] = Item(whole, axis, counter, positions=f"{counter} * {step} + {where.torch}.arange({step})")
+        rows[target.id] = Item(whole, axis, counter, positions=f"{counter} * {step} + {_positions(where, step, whole)}")
         ends[target.id] = f"{whole}.narrow({axis}, {last} * {step}, {size} - {last} * {step})"
     test, left = f"{counter} < {last}", f"{last} - {counter}"
     return Loop(
@@ -324,7 +324,7 @@ def _item(where: Scope, owner: ast.expr, parts: Sequence[ast.expr], loop: Loop) 
     if len(numbered) != 1:
         return None
     (place,) = numbered
-    positions = _window(where, part, loop) if isinstance(part := parts[place], ast.Slice) else ""
+    positions = _window(where, owner, part, loop) if isinstance(part := parts[place], ast.Slice) else ""
     if positions is None:
         return None
     before, after = parts[:place], parts[place + 1 :]
@@ -342,14 +342,19 @@ def _is_numbered(part: ast.expr, loop: Loop) -> bool:
     return is_block or loop.number in scope.loaded([part])
 
 
-def _window(where: Scope, part: ast.Slice, loop: Loop) -> str | None:
+def _window(where: Scope, owner: ast.expr, part: ast.Slice, loop: Loop) -> str | None:
     """The positions of a slice such as `[i : i + 3]`, whose length is the same for all numbers; None for other slices."""
     if loop.blocks is not None:
         block = loop.blocks.length(part)
-        return None if block is None or part.lower is None else f"{where.text(part.lower)} + {where.torch}.arange({block})"
+        return None if block is None or part.lower is None else f"{where.text(part.lower)} + {_positions(where, block, where.text(owner))}"
     if (window := _length(part, loop.number)) is None or part.lower is None:
         return None
-    return f"{where.text(part.lower)} + {where.torch}.arange({where.text(window)})"
+    return f"{where.text(part.lower)} + {_positions(where, where.text(window), where.text(owner))}"
+
+
+def _positions(where: Scope, count: str, owner: str) -> str:
+    """The first `count` positions, on the device of the tensor `owner`."""
+    return f"{where.torch}.arange({count}{blocks.on_device_of(owner)})"
 
 
 def _length(part: ast.expr, counter: str) -> ast.expr | None:
