@@ -1,4 +1,4 @@
-"""What an export changes in the process and restores: collection, console output, flags, lock, limits, random numbers. Its budget."""
+"""What an export changes in the process and restores, such as flags, limits, precision and random numbers. Its budget."""
 
 from .autocast import autocast_devices, without_autocast
 from .budget import Budget, BudgetSpent, Stopped, Stopwatch
@@ -6,7 +6,9 @@ from .capture_flag import capturing, is_in_onnx_export
 from .console_output import kept, user_heard
 from .exits import exits_as_errors
 from .export_lock import exporting
+from .float32_precision import exact_float32
 from .garbage_collection import without_collection
+from .gpu_assertions import gpu_assertions_raised
 from .gradient_mode import as_model_allows
 from .native_output import errors_read
 from .native_output import is_readable as errors_readable
@@ -24,8 +26,10 @@ __all__ = [
     "deeper_calls",
     "errors_read",
     "errors_readable",
+    "exact_float32",
     "exits_as_errors",
     "exporting",
+    "gpu_assertions_raised",
     "is_in_onnx_export",
     "kept",
     "random_numbers_kept",

@@ -11,7 +11,7 @@ import torch
 from torch.export.graph_signature import InputKind
 
 from onnxplain.passes import Prepared
-from onnxplain.process import exits_as_errors, random_numbers_kept
+from onnxplain.process import exact_float32, exits_as_errors, gpu_assertions_raised, random_numbers_kept
 from onnxplain.registry import qualified_name
 from onnxplain.request import Request, constant_of, copied, is_constant
 from onnxplain.source import locations
@@ -60,18 +60,18 @@ def outputs_with_other_signs(program: torch.export.ExportedProgram, request: Req
     def flip(operator: Any, args: tuple[Any, ...], result: Any) -> None:
         del args
         if qualified_name(operator) == "aten::_linalg_eigh":
-            result[1].mul_(_signs(result[1].shape[-1]))
+            result[1].mul_(_signs(result[1].shape[-1], result[1].device))
         elif qualified_name(operator) == "aten::_linalg_svd":
-            result[0].mul_(_signs(result[0].shape[-1]))
-            result[2].mul_(_signs(result[2].shape[-2])[:, None])
+            result[0].mul_(_signs(result[0].shape[-1], result[0].device))
+            result[2].mul_(_signs(result[2].shape[-2], result[2].device)[:, None])
 
     with torch.no_grad(), dispatch_modes.each_call(flip):
         return outputs(program, request)
 
 
-def _signs(count: int) -> torch.Tensor:
+def _signs(count: int, device: torch.device) -> torch.Tensor:
     # NOTE: unlike signs, since products of two vectors do not change with the signs of both.
-    return torch.where(torch.arange(count) % 3 == 1, 1, -1)
+    return torch.where(torch.arange(count, device=device) % 3 == 1, 1, -1)
 
 
 def _in_double(value: Any) -> Any:
@@ -81,7 +81,7 @@ def _in_double(value: Any) -> Any:
 def _run(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
     # NOTE: the grad mode is that of the capture: torch's fast paths for inference, such as that of nn.TransformerEncoder, give other
     # numbers where the input is padded.
-    with exits_as_errors(locations.is_users), loop_gradients.left_out():
+    with exits_as_errors(locations.is_users), loop_gradients.left_out(), exact_float32(), gpu_assertions_raised():
         results = model(*args, **kwargs)
     leaves = pytree.tree_leaves(results)
     return [leaf if is_a(leaf, torch.Tensor) else torch.tensor(leaf) for leaf in leaves if not (leaf is None or is_a(leaf, str))]

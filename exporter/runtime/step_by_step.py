@@ -15,7 +15,7 @@ import onnx_ir as ir
 import torch
 
 from onnxplain.passes import Prepared
-from onnxplain.process import random_numbers_kept
+from onnxplain.process import exact_float32, gpu_assertions_raised, random_numbers_kept
 from onnxplain.source import locations
 
 from . import eager, sessions
@@ -124,7 +124,7 @@ def compared(
     known = {node: value for node, value in values.items() if node in wanted}
     kept = {node for node in results if node is not None}
     walk = Walk(prepared.graph_module, model, lockstep, known, allowed, wanted, kept, suspect, write)
-    with torch.no_grad(), random_numbers_kept():
+    with torch.no_grad(), random_numbers_kept(), exact_float32(), gpu_assertions_raised():
         walk.run(*eager.flat_arguments(prepared, inputs))
     got = [walk.outputs.get(value) for value in model.graph.outputs]
     return Steps(

@@ -212,6 +212,8 @@ class Walk(torch.fx.Interpreter):
         got = self._lockstep.of(value)
         if got is None:
             return
+        # NOTE: PyTorch goes on with it on its own device.
+        got = got.to(result.device)
         if value.is_graph_output():
             self.outputs[value] = got
         tolerance = self._allowed[value]

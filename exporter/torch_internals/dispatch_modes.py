@@ -16,6 +16,8 @@ from .symbols import Symbol
 
 OnCall = Callable[[Any, tuple[Any, ...], Any], None]
 """Called with the operator, its positional arguments and its result."""
+BeforeCall = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
+"""Called with the operator and its arguments."""
 
 
 _MODE = "torch.utils._python_dispatch:TorchDispatchMode"
@@ -32,9 +34,9 @@ class _Seeing(TorchDispatchMode):
         """Lets torch compile, as `cond` does: otherwise TorchDynamo gives the code up, and later exports fail (seen in torch 2.13)."""
         return True
 
-    def __init__(self, on_call: OnCall) -> None:
+    def __init__(self, before: BeforeCall, after: OnCall) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's __init__ is untyped
-        self._on_call = on_call
+        self._before, self._after = before, after
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         del types
@@ -42,8 +44,9 @@ class _Seeing(TorchDispatchMode):
             # NOTE: the mode is off here, and so it would be in the functions that the operator calls.
             args, kwargs = pytree.tree_map(self._watched, (args, kwargs))
             return func(*args, **kwargs)
+        self._before(func, args, kwargs or {})
         result = func(*args, **(kwargs or {}))
-        self._on_call(func, args, result)
+        self._after(func, args, result)
         return result
 
     def _watched(self, value: Any) -> Any:
@@ -61,5 +64,16 @@ class _Seeing(TorchDispatchMode):
 @contextlib.contextmanager
 def each_call(on_call: OnCall) -> Iterator[None]:
     """Calls `on_call` after every operator that runs in this thread, in the functions of higher-order operators as well."""
-    with _Seeing(on_call):
+    with _Seeing(_nothing, on_call):
         yield
+
+
+@contextlib.contextmanager
+def before_each_call(on_call: BeforeCall) -> Iterator[None]:
+    """Calls `on_call` before every operator that runs in this thread, as `each_call` does after it. What it raises, the operator raises."""
+    with _Seeing(on_call, _nothing):
+        yield
+
+
+def _nothing(*_: Any) -> None:
+    """Does nothing."""

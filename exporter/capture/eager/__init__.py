@@ -115,6 +115,7 @@ class EagerRuns:
                 self.budget.one(stoppable, most),
                 torch.set_grad_enabled(gradients),
                 process.random_numbers_kept(seed=0),
+                process.gpu_assertions_raised(),
             ):
                 result = model(*args, **kwargs)
         except BudgetSpent:
