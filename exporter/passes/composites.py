@@ -104,6 +104,9 @@ def _linspace(operator: OpOverload, start: Any, end: Any, steps: int, *, dtype: 
 
     known = decomposition_of(operator)
     assert known is not None
+    # NOTE: the ends may be on another device than the result.
+    made = torch.empty(0, device=options.get("device")).device
+    start, end = (each.to(made) if isinstance(each, Tensor) else each for each in (start, end))
     if dtype is not None and not dtype.is_floating_point and not dtype.is_complex:
         start, end = whole(start), whole(end)
     return known(start, end, steps, dtype=dtype, **options)
@@ -119,6 +122,30 @@ def _isin(elements: Tensor, test_elements: Tensor, *, assume_unique: bool = Fals
     del assume_unique
     found = (elements.unsqueeze(-1) == test_elements.flatten()).any(-1)
     return found.logical_not() if invert else found
+
+
+def _fused_gru_cell(
+    input_gates: Tensor, hidden_gates: Tensor, hx: Tensor, input_bias: Tensor | None = None, hidden_bias: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """aten::_thnn_fused_gru_cell, the kernel of a GRU cell on a GPU: the new state (batch, N), and what only a backward pass needs."""
+    reset, update, new = _plus(input_gates, input_bias).chunk(3, 1)
+    own_reset, own_update, own_new = _plus(hidden_gates, hidden_bias).chunk(3, 1)
+    made = torch.tanh(new + torch.sigmoid(reset + own_reset) * own_new)
+    return made + torch.sigmoid(update + own_update) * (hx - made), input_gates.new_empty((*hx.shape[:-1], hx.shape[-1] * 5))
+
+
+def _fused_lstm_cell(
+    input_gates: Tensor, hidden_gates: Tensor, cx: Tensor, input_bias: Tensor | None = None, hidden_bias: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """aten::_thnn_fused_lstm_cell, the kernel of an LSTM cell on a GPU: both new states (batch, N), and what only a backward pass needs."""
+    gates = _plus(input_gates, input_bias) + _plus(hidden_gates, hidden_bias)
+    taken, kept, new, shown = gates.chunk(4, 1)
+    cell = torch.sigmoid(kept) * cx + torch.sigmoid(taken) * torch.tanh(new)
+    return torch.sigmoid(shown) * torch.tanh(cell), cell, torch.empty_like(input_gates)
+
+
+def _plus(gates: Tensor, bias: Tensor | None) -> Tensor:
+    return gates if bias is None else gates + bias
 
 
 def _randperm(n: int, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
@@ -142,6 +169,8 @@ _BY_NAME: Mapping[tuple[str, str], Callable[..., Any]] = {
         for overload in ("Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")
     },
     ("_pdist_forward", "default"): _pdist,
+    ("_thnn_fused_gru_cell", "default"): _fused_gru_cell,
+    ("_thnn_fused_lstm_cell", "default"): _fused_lstm_cell,
     ("bucketize", "Scalar"): _bucketize,
     ("isin", "Tensor_Tensor"): _isin,
     ("pdist", "default"): _pdist,

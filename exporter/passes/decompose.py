@@ -32,6 +32,7 @@ from . import (
     empty_reductions,
     exact_products,
     fourier,
+    integer_histograms,
     linear_algebra,
     losses,
     pooling,
@@ -68,6 +69,7 @@ _IN_PLACE_OF_TRANSLATIONS = (
     unbound,
     strides,
     ellipses,
+    integer_histograms,
 )
 """Files with decompositions for nodes that the translation of their operator does not fit. `double_functions` is about all operators."""
 

@@ -52,8 +52,10 @@ def _pinv(a: Tensor, *, atol: Tensor | None = None, rtol: Tensor | None = None, 
     if a.numel() == 0:
         return a.new_zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]))
     default = torch.finfo(a.dtype).eps * max(a.shape[-2:])
+    # NOTE: numbers that the caller gives are tensors on the CPU here.
+    rtol, atol = (None if each is None else each.to(a.device) for each in (rtol, atol))
     if rtol is None:
-        rtol = torch.full((), default) if atol is None else torch.where(atol > 0, 0.0, default)
+        rtol = torch.full((), default, device=a.device) if atol is None else torch.where(atol > 0, 0.0, default)
     if hermitian:
         signed, u = torch.linalg.eigh(a)
         values, vh = signed.abs(), conj_transpose(u)

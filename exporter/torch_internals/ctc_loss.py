@@ -45,9 +45,12 @@ def _loss(
     single = log_probs.ndim == 2
     if single:
         log_probs, targets = log_probs.unsqueeze(1), targets.unsqueeze(0)
-    frames, length = _lengths(input_lengths), _lengths(target_lengths)
+    # NOTE: on a GPU, PyTorch takes targets and lengths on the CPU as well.
+    device = log_probs.device
+    targets = targets.to(device)
+    frames, length = (_lengths(each).to(device) for each in (input_lengths, target_lengths))
     if targets.ndim == 1:
-        starts, places = length.cumsum(0) - length, torch.arange(targets.shape[0])
+        starts, places = length.cumsum(0) - length, torch.arange(targets.shape[0], device=device)
         targets = targets[(starts[:, None] + places).clamp(max=targets.shape[0] - 1)]
     scores = _scores(log_probs, targets, frames, length, blank)
     last = scores.gather(1, 2 * length[:, None]).squeeze(1)
@@ -74,7 +77,7 @@ def _scores(log_probs: Tensor, targets: Tensor, frames: Tensor, length: Tensor, 
     labels = torch.cat([torch.stack([blanks.expand_as(targets), targets], 2).flatten(1), blanks], 1)
     emitted = log_probs.gather(2, labels.expand(log_probs.shape[0], -1, -1))
     nothing = torch.full_like(emitted[0], -math.inf)
-    place = torch.arange(labels.shape[1])
+    place = torch.arange(labels.shape[1], device=labels.device)
     start = torch.where((place < 2) & (place <= 2 * length[:, None]), emitted[0], nothing)
     # NOTE: a label may follow another label without a blank between them only if the two differ.
     skips = (place > 1) & (labels != labels.roll(2, 1))

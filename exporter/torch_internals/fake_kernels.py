@@ -120,7 +120,30 @@ def _places(original: Any, condition: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return places
 
 
+def _gru_cell(
+    original: Any, mode: Any, operator: OpOverload, input_gates: torch.Tensor, hidden_gates: Any, hx: torch.Tensor, *_: Any
+) -> Any:
+    """The new state, and what a backward pass needs."""
+    del original, operator, hidden_gates
+    with mode:
+        return torch.empty_like(hx), input_gates.new_empty((*hx.shape[:-1], hx.shape[-1] * 5))
+
+
+def _lstm_cell(
+    original: Any, mode: Any, operator: OpOverload, input_gates: torch.Tensor, hidden_gates: Any, cx: torch.Tensor, *_: Any
+) -> Any:
+    """The two new states, and what a backward pass needs."""
+    del original, operator, hidden_gates
+    with mode:
+        return torch.empty_like(cx), torch.empty_like(cx), torch.empty_like(input_gates)
+
+
+_CELLS = "cells of recurrent layers on a GPU cannot be captured"
 _KERNELS: list[tuple[Symbol, Callable[..., Any]]] = [
+    (Symbol("torch.ops:aten._thnn_fused_gru_cell.default", without=_CELLS), _gru_cell),
+    # NOTE: read in torch 2.11, 2.13 and 2.15, _meta_registrations.py: torch's kernel takes it for granted that there are biases.
+    (Symbol("torch.ops:aten._thnn_fused_lstm_cell.default", without=_CELLS), _lstm_cell),
+] + [
     (Symbol(f"torch.ops:aten.{name}.default", without="fake quantization with dynamic sizes cannot be captured"), kernel)
     for name, kernel in (
         ("fake_quantize_per_tensor_affine_cachemask", _with_mask),

@@ -156,7 +156,7 @@ class _Graph:
         return pytree.tree_map(lambda each: _Value(each, True) if isinstance(each, torch.Tensor) else each, node.target(*args, **kwargs))
 
     def _spend(self, meta: Any) -> None:
-        if not isinstance(meta, torch.Tensor) or meta.device.type != "cpu" or meta.layout is not torch.strided:
+        if not isinstance(meta, torch.Tensor) or meta.device.type == "meta" or meta.layout is not torch.strided:
             raise _Unknown
         if isinstance(size := meta.numel(), int):
             self._left -= size
@@ -213,7 +213,7 @@ class _Graph:
         if packet in _ARRANGE:
             if any(each.data.item() != first.item() for each in values[1:]):  # type: ignore[union-attr]  # they are values
                 raise _Unknown
-            return pytree.tree_map(lambda each: _Value(first.to(each.dtype).reshape((1,) * each.ndim), False), meta)
+            return pytree.tree_map(lambda each: _Value(first.to(each.device, each.dtype).reshape((1,) * each.ndim), False), meta)
         # NOTE: `max` and `min` of two tensors have the same names as those of one.
         if len(tensors) == 1 and (packet in _OF_EQUAL_ONES or packet is _ATEN.sum):
             return _Value(_reduced(packet, first, tensors[0].meta["val"], meta), False)
@@ -229,7 +229,7 @@ def _data(value: Any) -> torch.Tensor | None:
 
 
 def _constant(value: Any) -> _Value:
-    if type(value) is not torch.Tensor or isinstance(value, FakeTensor) or value.device.type != "cpu" or value.numel() > _LARGEST:
+    if type(value) is not torch.Tensor or isinstance(value, FakeTensor) or value.device.type == "meta" or value.numel() > _LARGEST:
         raise _Unknown
     # NOTE: a copy, because operators that write to it run as well.
     return _Value(value.detach().clone(), True)
@@ -245,7 +245,7 @@ def _filled(node: torch.fx.Node, meta: Any) -> _Value:
             raise _Unknown
         number = given
     is_whole = all(isinstance(size, int) for size in meta.shape)
-    return _Value(torch.full(meta.shape if is_whole else (1,) * meta.ndim, number, dtype=meta.dtype), is_whole)
+    return _Value(torch.full(meta.shape if is_whole else (1,) * meta.ndim, number, dtype=meta.dtype, device=meta.device), is_whole)
 
 
 def _reduced(packet: OpOverloadPacket, element: torch.Tensor, source: torch.Tensor, meta: Any) -> torch.Tensor:
@@ -273,7 +273,7 @@ def _positions(mode: Any, indices: Sequence[Any], known: Sequence[Any]) -> list[
         if isinstance(value, _Value) and value.is_whole and value.data.dtype in (torch.bool, torch.uint8):
             count = int(value.data.count_nonzero())
             with mode:
-                found += [torch.empty(count, dtype=torch.int64) for _ in index.shape]
+                found += [torch.empty(count, dtype=torch.int64, device=index.device) for _ in index.shape]
         else:
             found.append(index)
     return found
@@ -334,10 +334,14 @@ class _Kernels:
         node, value = found
         if (result := value(node)) is not None:
             with mode:
-                return pytree.tree_map(lambda each: torch.empty_strided(each.data.shape, each.data.stride(), dtype=each.data.dtype), result)
+                return pytree.tree_map(lambda each: _empty(each.data), result)
         if target is _ATEN.index.Tensor:
             args = (args[0], _positions(mode, args[1], [value(each) for each in node.args[1]]))  # type: ignore[union-attr]  # a list
         return _with_dtype_of_weights(target, args, original(mode, target, *args, **kwargs))
+
+
+def _empty(like: torch.Tensor) -> torch.Tensor:
+    return torch.empty_strided(like.shape, like.stride(), dtype=like.dtype, device=like.device)
 
 
 def _with_dtype_of_weights(target: OpOverload, args: tuple[Any, ...], result: Any) -> Any:

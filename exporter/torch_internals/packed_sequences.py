@@ -106,7 +106,9 @@ class _Sequences:
         longest: Any = lengths.max().item()
         torch._check(longest >= 0)
         torch._check(longest <= steps)
-        batch = _Batch(inside.sum(1).narrow(0, 0, longest), lengths, inside, inside.flatten().nonzero().squeeze(1))
+        # NOTE: PyTorch keeps these numbers on the CPU.
+        batch_sizes = inside.sum(1).narrow(0, 0, longest).cpu()
+        batch = _Batch(batch_sizes, lengths, inside, inside.flatten().nonzero().squeeze(1))
         self._batches[id(batch.batch_sizes)] = batch
         return self._packed(batch, steps_first, is_zero=False), batch.batch_sizes
 
@@ -117,7 +119,7 @@ class _Sequences:
         if not is_fake(data):
             real: tuple[Tensor, Tensor] = original(data, batch_sizes, batch_first, padding_value, total_length)
             return real
-        batch = self._batch(batch_sizes)
+        batch = self._batch(batch_sizes, data)
         steps_first, is_zero = self._unpacked(data, batch)
         if padding_value != 0 or not is_zero:
             steps_first = batch.kept(steps_first, padding_value)
@@ -127,13 +129,13 @@ class _Sequences:
             if not _is_same(total_length, longest):
                 more = [0, 0] * (steps_first.ndim - 1) + [0, total_length - longest]
                 steps_first = F.pad(steps_first, more, value=padding_value)
-        return (steps_first.transpose(0, 1) if batch_first else steps_first).clone(), batch.lengths.clone()
+        return (steps_first.transpose(0, 1) if batch_first else steps_first).clone(), batch.lengths.cpu().clone()
 
     def run(self, original: Callable[..., Any], layer: Any, input: Any, hx: Any = None) -> Any:
         """The `forward` of a recurrent layer."""
         if not isinstance(input, PackedSequence) or not is_fake(input.data):
             return original(layer, input, hx)
-        batch = self._batch(input.batch_sizes)
+        batch = self._batch(input.batch_sizes, input.data)
         value, _ = self._unpacked(input.data, batch)
         is_lstm = layer.mode == "LSTM"
         layer.check_input(value, None)
@@ -155,13 +157,13 @@ class _Sequences:
         packed = PackedSequence(self._packed(batch, output, is_zero=True), input.batch_sizes, input.sorted_indices, input.unsorted_indices)
         return packed, layer.permute_hidden(tuple(last) if is_lstm else last[0], input.unsorted_indices)
 
-    def _batch(self, batch_sizes: Tensor) -> _Batch:
+    def _batch(self, batch_sizes: Tensor, data: Tensor) -> _Batch:
         """The batch of a packed sequence; one that the model did not pack is known by its sizes only."""
         known = self._batches.get(id(batch_sizes))
         if known is None:
             count = batch_sizes.max().item()
             torch._check(count >= 0)
-            inside = torch.arange(count, device=batch_sizes.device) < batch_sizes[:, None]
+            inside = torch.arange(count, device=data.device) < batch_sizes[:, None].to(data.device)
             known = _Batch(batch_sizes, inside.sum(0), inside, inside.flatten().nonzero().squeeze(1))
             self._batches[id(batch_sizes)] = known
         return known

@@ -208,3 +208,39 @@ def test_a_constant_wherever_the_model_would_keep_it(options: dict[str, Any]) ->
 
     program = onnxplain.export(Window(), (torch.ones(4),))
     torch.testing.assert_close(program(torch.ones(4))[0], torch.bartlett_window(4))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_the_kernels_of_recurrent_cells_on_a_gpu(bias: bool) -> None:
+    aten = torch.ops.aten
+
+    class Cells(torch.nn.Module):
+        """The operators that GRUCell and LSTMCell call on a GPU, for which PyTorch has no kernel on the CPU."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.gru, self.lstm = torch.nn.GRUCell(4, 3, bias=bias), torch.nn.LSTMCell(4, 3, bias=bias)
+
+        def forward(self, x: torch.Tensor, h: torch.Tensor) -> Any:
+            gru, lstm = self.gru, self.lstm
+            new, _ = aten._thnn_fused_gru_cell(x @ gru.weight_ih.mT, h @ gru.weight_hh.mT, h, gru.bias_ih, gru.bias_hh)
+            gates = (x @ lstm.weight_ih.mT, h @ lstm.weight_hh.mT)
+            shown, cell, _ = aten._thnn_fused_lstm_cell(*gates, h * 2, lstm.bias_ih, lstm.bias_hh)
+            return new, shown, cell
+
+    model = Cells()
+    program = onnxplain.export(model, (torch.randn(2, 4), torch.randn(2, 3)), dynamic_shapes={"x": {0: "rows"}, "h": {0: "rows"}})
+    check(lambda x, h: (model.gru(x, h), *model.lstm(x, (h, h * 2))), program, (torch.randn(5, 4), torch.randn(5, 3)))
+
+
+def test_a_histogram_of_integers_is_that_of_floats() -> None:
+    class Counts(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.histc(x.float(), 7, -3, 12)
+
+    # NOTE: PyTorch counts integers on GPUs only, so the program of one is made from that of floats.
+    program = torch.export.export(Counts(), (torch.arange(20),), dynamic_shapes={"x": {0: torch.export.Dim.DYNAMIC}})
+    (node,) = [each for each in program.graph.nodes if each.target is torch.ops.aten.histc.default]
+    node.args = (node.args[0].args[0], *node.args[1:])
+    node.meta["val"] = node.meta["val"].long()
+    check(lambda x: Counts()(x).long(), onnxplain.export(program), (torch.arange(-9, 30).repeat(2),))
