@@ -17,7 +17,7 @@ from torch.nn.modules.module import (
 )
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from onnxplain.torch_internals import pytree
+from onnxplain.torch_internals import initializers, pytree
 from onnxplain.torch_internals.fake_tensors import FakeTensorMode, forget_converted, is_fake
 from onnxplain.torch_internals.modules import buffers, without_state
 from onnxplain.torch_internals.operators import OpOverload, schema
@@ -56,7 +56,7 @@ def enable_fake_mode() -> Iterator[ONNXFakeContext]:
         register_module_module_registration_hook(_in_this_thread(mode.has)),
     )
     try:
-        with mode:
+        with mode, initializers.without_data():
             yield ONNXFakeContext(mode)
         mode.finish()
     finally:

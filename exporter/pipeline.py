@@ -29,6 +29,7 @@ from .runtime import verify
 from .source import locations
 from .storage import Staging, check, open_destination, save, serialize, write
 from .torch_internals import symbols
+from .torch_internals.fake_tensors import mode_left
 
 
 def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry, dim_names: DimNames, budget: Budget) -> ONNXProgram:
@@ -57,7 +58,7 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry, di
 
             captured = capture(context, request, dim_names, budget, look_ahead)
             request = dataclasses.replace(request, shapes=captured.shapes)
-        with without_collection():
+        with without_collection(), mode_left():
             with context.stage("passes"):
                 prepared = passes.run(context, captured.program, registry, dim_names)
                 # NOTE: memory is a matter of the whole graph, and at DEBUG the log tells of all nodes.

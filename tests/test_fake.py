@@ -339,3 +339,44 @@ def test_dynamic_sizes_within_the_mode(model: type[nn.Module], tmp_path: pathlib
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
     (got,) = session.run(None, {each.name: value.numpy() for each, value in zip(session.get_inputs(), given, strict=True)})
     close(torch.from_numpy(got), known(*given))
+
+
+class Truncated(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+        nn.init.trunc_normal_(self.layer.weight, std=0.02)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x)
+
+
+def test_weights_without_data_are_not_drawn_again_until_they_fit() -> None:
+    with onnxplain.enable_fake_mode():
+        model, real = Truncated(), nn.init.trunc_normal_(torch.full((100,), 9.0))
+    assert isinstance(model.layer.weight, FakeTensor)
+    assert bool((real.abs() <= 2).all())
+    assert bool((nn.init.trunc_normal_(torch.full((100,), 9.0)).abs() <= 2).all())
+
+
+class Written(nn.Module):
+    """Writes to a view of a view, for which the program is traced once more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.layer(x)
+        y.as_strided((2, 2), (8, 1)).add_(1)
+        return y
+
+
+def test_a_program_that_is_traced_again_within_the_mode(tmp_path: pathlib.Path) -> None:
+    with onnxplain.enable_fake_mode():
+        program = onnxplain.export(Written(), (torch.randn(2, 8),))
+        assert isinstance(nn.Linear(2, 2).weight, FakeTensor)
+    known, x = Written(), torch.randn(2, 8)
+    program.save(tmp_path / "model.onnx", model_state=known.state_dict())
+    (got,) = onnxruntime.InferenceSession(tmp_path / "model.onnx").run(None, {program.model.graph.inputs[0].name: x.numpy()})
+    close(torch.from_numpy(got), known(x))

@@ -22,6 +22,7 @@ __all__ = [
     "forget_converted",
     "has_no_data",
     "is_fake",
+    "mode_left",
     "mode_of",
     "needs_data",
     "real_of",
@@ -64,6 +65,12 @@ _REAL = Attribute(
     without="a failed export does not list the problems after a line that calls numpy",
 )
 
+_UNSET = Symbol(
+    "torch._subclasses.fake_tensor:unset_fake_temporarily",
+    without="some models cannot be exported within enable_fake_mode, only after it",
+    otherwise=contextlib.nullcontext,
+)
+
 MODE = "torch._subclasses.fake_tensor.FakeTensorMode"
 """The name of the mode's class, for scripts."""
 
@@ -71,6 +78,12 @@ MODE = "torch._subclasses.fake_tensor.FakeTensorMode"
 def is_fake(value: object) -> TypeGuard[FakeTensor]:
     """Whether `value` is a tensor without data that knows its mode."""
     return isinstance(value, FakeTensor)
+
+
+def mode_left() -> contextlib.AbstractContextManager[object]:
+    """While it is open, the caller's fake mode is off: operators on the fake tensors of another mode refuse to run within it."""
+    left: contextlib.AbstractContextManager[object] = _UNSET.value()
+    return left
 
 
 def needs_data(error: BaseException) -> bool:
