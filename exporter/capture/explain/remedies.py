@@ -121,7 +121,8 @@ def for_eager_error(
 ) -> tuple[Rule, Fix, Evidence]:
     """The rule, the fix and the place for an error of the model itself, which it raised at `at`. `holds` as for `for_error`."""
     place = at.location
-    if re.search("device|cuda|nvidia", message_of(error), re.IGNORECASE) and isinstance(error, RuntimeError | AssertionError):
+    # NOTE: a TypeError says that numpy does not take a tensor on a GPU.
+    if re.search("device|cuda|nvidia", message_of(error), re.IGNORECASE) and isinstance(error, RuntimeError | AssertionError | TypeError):
         made = None if place is None else _made_elsewhere(place)
         advice, rule = "Make the tensors on one device.", DeviceMismatch(error=headline(error))
         handed_on = _handed_on(at.stack) if made is None else None
