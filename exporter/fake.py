@@ -95,9 +95,10 @@ class _Mode(FakeTensorMode):
         if self._building and not self._everything:
             # NOTE: `Module.to` swaps parameters. torch refuses that while its converter holds a weak reference to one.
             forget_converted(self)
-        is_made = not tensors and not self._everything and is_fake(result) and result.device.type != "meta"
+        if tensors or self._everything or not is_fake(result) or result.device.type == "meta":
+            return result
         # NOTE: an export within the mode makes tensors of sizes that are not known.
-        small = is_made and all(isinstance(size, int) for size in result.shape) and result.nbytes <= LARGE
+        small = all(isinstance(size, int) for size in result.shape) and result.nbytes <= LARGE
         return func(*args, **(kwargs or {})) if small else result
 
     def __deepcopy__(self, _: object) -> _Mode:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
 
-def _histc(self: Tensor, *args: float) -> Tensor:
+def _histc(self: Tensor, *args: Any) -> Tensor:
     """aten::histc: how many elements are in each of some intervals of equal width, in the dtype of `self`."""
     return torch.histc(self.float(), *args).to(self.dtype)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,18 +11,8 @@ import torch
 
 from onnxplain.torch_internals.put_back import put_back
 
-_BACKENDS: tuple[Callable[[], Any], ...] = (
-    lambda: torch.backends,
-    lambda: torch.backends.cudnn,
-    lambda: torch.backends.mkldnn,
-    lambda: torch.backends.cuda.matmul,
-    lambda: torch.backends.cudnn.conv,
-    lambda: torch.backends.cudnn.rnn,
-    lambda: torch.backends.mkldnn.matmul,
-    lambda: torch.backends.mkldnn.conv,
-    lambda: torch.backends.mkldnn.rnn,
-)
-"""What has a precision, each after what it may take it from."""
+_BACKENDS = ("", "cudnn", "mkldnn", "cuda.matmul", "cudnn.conv", "cudnn.rnn", "mkldnn.matmul", "mkldnn.conv", "mkldnn.rnn")
+"""What of torch.backends has a precision, each after what it may take it from."""
 _ROUNDED = ("tf32", "bf16")
 
 
@@ -57,8 +48,8 @@ def _set_all() -> Callable[[], None]:
 
 def _set_each() -> Callable[[], None]:
     changed: list[tuple[Any, str]] = []
-    for find in _BACKENDS:
-        backend = find()
+    for name in _BACKENDS:
+        backend: Any = functools.reduce(getattr, filter(None, name.split(".")), torch.backends)
         if backend.fp32_precision in _ROUNDED:
             changed.append((backend, backend.fp32_precision))
             backend.fp32_precision = "ieee"

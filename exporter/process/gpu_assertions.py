@@ -42,7 +42,7 @@ def gpu_assertions_raised() -> Iterator[None]:
 
 def _may_assert() -> bool:
     """Whether the process uses a GPU."""
-    return torch.cuda.is_initialized() or torch.xpu.is_initialized()
+    return bool(torch.cuda.is_initialized() or torch.xpu.is_initialized())
 
 
 def _try_on_cpu(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
