@@ -70,19 +70,48 @@ def randn_like(self: ir.Value, dtype: int = -1) -> Any:
     return _drawn("RandomNormalLike", self, dtype)
 
 
-def _drawn(name: str, like: ir.Value, dtype: int | None) -> Any:
+def _drawn(name: str, like: ir.Value, dtype: int | None = None, **attributes: float) -> Any:
     assert like.dtype is not None
     wanted = int(like.dtype) if dtype in (None, -1) else int(dtype)
-    # NOTE: ONNX Runtime draws no FLOAT16, and ONNX no ints.
+    # NOTE: ONNX Runtime draws no FLOAT16, ONNX no ints, and no BFLOAT16 before opset 22.
     direct = wanted in (ir.DataType.FLOAT, ir.DataType.DOUBLE)
-    drawn = getattr(op, name)(like, dtype=wanted if direct else int(ir.DataType.FLOAT))
+    drawn = getattr(op, name)(like, dtype=wanted if direct else int(ir.DataType.FLOAT), **attributes)
     return drawn if direct else cast(drawn, wanted)
+
+
+@translates("aten::rand")
+def rand(size: Sequence[Any], dtype: int = -1) -> Any:
+    """aten::rand(SymInt[] size, *, ScalarType? dtype=None, ...) -> Tensor: uniform in [0, 1). Of shape `size`."""
+    return _of_size("RandomUniformLike", size, dtype)
 
 
 @translates("aten::randn")
 def randn(size: Sequence[Any], dtype: int = -1) -> Any:
     """aten::randn(SymInt[] size, *, ScalarType? dtype=None, ...) -> Tensor: normally distributed. Of shape `size`."""
-    return _drawn("RandomNormalLike", full(size, 0.0, int(ir.DataType.FLOAT)), int(ir.DataType.FLOAT) if dtype in (None, -1) else dtype)
+    return _of_size("RandomNormalLike", size, dtype)
+
+
+def _of_size(name: str, size: Sequence[Any], dtype: int | None) -> Any:
+    return _drawn(name, full(size, 0.0, int(ir.DataType.FLOAT)), dtype)
+
+
+@translates("aten::normal_functional")
+def normal_functional(self: ir.Value, mean: float = 0.0, std: float = 1.0) -> Any:
+    """aten::normal_functional(Tensor self, float mean=0., float std=1., ...) -> Tensor: of the shape and dtype of `self`."""
+    return _drawn("RandomNormalLike", self, mean=mean, scale=std)
+
+
+@translates("aten::normal.Tensor_float", "aten::normal.Tensor_Tensor")
+def normal_around(mean: ir.Value, std: Any = 1.0) -> Any:
+    """aten::normal.Tensor_Tensor(Tensor mean, Tensor std, ...) -> Tensor: normally distributed, of the shape of `mean + std`."""
+    std = op.CastLike(std, mean)
+    return op.Add(op.Mul(_drawn("RandomNormalLike", op.Add(mean, std)), std), mean)
+
+
+@translates("aten::normal.float_Tensor")
+def normal_of_deviations(mean: float, std: ir.Value) -> Any:
+    """aten::normal.float_Tensor(float mean, Tensor std, ...) -> Tensor: normally distributed, of the shape of `std`."""
+    return op.Add(op.Mul(_drawn("RandomNormalLike", std), std), op.CastLike(mean, std))
 
 
 @translates("aten::dropout", is_complex=None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch.nn import functional
 
@@ -57,7 +59,32 @@ def is_spread(z: torch.Tensor, mean: float, deviation: float) -> torch.Tensor:
     return torch.stack([(parts.mean(0) - mean).abs() < 0.1, (parts.std(0) - deviation).abs() < 0.1])
 
 
+def of_many(draw: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor, mean: float, deviation: float) -> torch.Tensor:
+    """Whether 6400 drawn numbers have about this mean and this standard deviation, in half precision as well."""
+    found = [
+        draw(x[0, 0, 0].to(dtype) * torch.zeros(80, 80, dtype=dtype) + 1).float() for dtype in (torch.float32, torch.float16, torch.float64)
+    ]
+    return torch.stack([torch.stack([(each.mean() - mean).abs() < 0.2, (each.std() - deviation).abs() < 0.2]) for each in found])
+
+
 CASES: dict[str, Case] = {
+    "normal": static(
+        lambda x: (
+            of_many(lambda y: torch.normal(y * 3, 2.0), x, 3.0, 2.0),
+            of_many(lambda y: torch.normal(y * 3, y[0] * 2), x, 3.0, 2.0),
+            of_many(lambda y: torch.normal(y[0] * 3, y * 2), x, 3.0, 2.0),
+            of_many(lambda y: torch.normal(3.0, y * 2), x, 3.0, 2.0),
+            of_many(lambda y: torch.empty_like(y).normal_(3.0, 2.0), x, 3.0, 2.0),
+            of_many(torch.randn_like, x, 0.0, 1.0),
+        ),
+        X,
+        expects=DRAWS,
+    ),
+    "uniform-of-a-size": static(
+        lambda x: of_many(lambda y: torch.rand(80, 80, dtype=y.dtype) * 3 + y, x, 2.5, 3 / 12**0.5),
+        X,
+        expects=DRAWS,
+    ),
     "bernoulli": static(
         lambda x: (
             torch.bernoulli(torch.full_like(x, 0.9).expand(200, -1, -1, -1)).mean() > 0.7,
