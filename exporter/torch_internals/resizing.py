@@ -17,6 +17,8 @@ _SCALE = Symbol(
 )
 _WITHOUT = "resizing with antialiasing takes no sizes from data"
 _COMMON = Symbol("torch._meta_registrations:upsample_common_check", without=_WITHOUT)
+_LAYOUT = "with a dynamic number of channels on a GPU, resizing limits it"
+_BY_CHANNELS = [Symbol(f"torch._decomp.decompositions:{name}", without=_LAYOUT) for name in ("_upsample_nearest", "_upsample_linear")]
 CHECK = Symbol("torch:_check", without=f"{_WITHOUT}, and reshapes take none beside -1", otherwise=lambda _: None)
 
 
@@ -28,7 +30,15 @@ def to_any_size() -> contextlib.AbstractContextManager[None]:
     from torch import _meta_registrations
     from torch._decomp import decompositions
 
-    return all_wrapped([(Slot(decompositions, _SCALE.name), _scale), (Slot(_meta_registrations, _COMMON.name), _shape)])
+    by_channels = [(Slot(decompositions, each.name), _with_any_channels) for each in _BY_CHANNELS if each.is_present]
+    return all_wrapped([(Slot(decompositions, _SCALE.name), _scale), (Slot(_meta_registrations, _COMMON.name), _shape), *by_channels])
+
+
+def _with_any_channels(original: Callable[..., Any], input: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+    # NOTE: on a GPU, torch asks whether there are few channels, to choose a layout of memory.
+    if input.device.type != "cuda" or isinstance(input.shape[1], int):
+        return original(input, *args, **kwargs)
+    return original(input.cpu(), *args, **kwargs).to(input.device)
 
 
 def _scale(original: Callable[..., Any], in_size: Any, out_size: Any, align_corners: bool, scale: float | None = None) -> Any:

@@ -144,6 +144,14 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[torch.Tensor, ...], tuple
     "ties": (lambda: Applied(ties), (torch.randn(4, 64),), (torch.randn(5, 70),)),
     "spectrum": (lambda: Applied(lambda self, x: torch.fft.irfft(torch.fft.rfft(x))), (TIMES,), (OTHER_TIMES,)),
     "pseudoinverse": (lambda: Applied(lambda self, x: torch.linalg.pinv(x)), (TIMES[:, :5],), (torch.randn(4, 5, 8),)),
+    **{
+        mode: (
+            lambda mode=mode: Applied(lambda self, x: functional.interpolate(x, scale_factor=2, mode=mode)),
+            (torch.randn(2, 3, 4, 4),),
+            (torch.randn(2, 17, 5, 6),),
+        )
+        for mode in ("nearest", "bilinear")
+    },
     "moved": (lambda: Applied(lambda self, x: (x.cpu().cumsum(1) + torch.ones(8)).cuda() + x), (TIMES,), (OTHER_TIMES,)),
 }
 
