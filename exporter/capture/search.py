@@ -222,13 +222,12 @@ class Search:
             with _ASKING():
                 made = dataclasses.replace(self.attempt(strategy, self.request), setting=_ASKING)
         found = self.found(made)
-        larger = larger_examples.without_ones(self.request, found) or self._beyond_one(made, found)
+        larger = larger_examples.without_ones(self.request, found)
         if larger is not None:
             self._context.event("A dynamic dim has size 1 in the example; another capture takes size 2.")
             again = self.attempt(strategy, larger)
             left = self.found(again)
-            helps = any(finding.blocking for finding in found) or _limits(left) <= _limits(found)
-            if again.program is not None and helps and not any(finding.blocking for finding in left) and self._equals_eager(again.program):
+            if again.program is not None and not any(finding.blocking for finding in left) and self._equals_eager(again.program):
                 return again, left
         if (by_example := self._with_sizes_of_example(made, found)) is not None:
             return by_example
@@ -246,11 +245,6 @@ class Search:
         told = [dataclasses.replace(finding, blocking=False) for finding in known]
         # NOTE: to torch, a check that the narrower dims imply is always true.
         return again, _at_distinct_places([*told, *left, *checks_of_sizes(made.guards)])
-
-    def _beyond_one(self, made: Attempt, found: list[Finding]) -> Request | None:
-        """The request with size 2 instead of 1 if `made` excludes these sizes, as it may where torch asks for the layout of memory."""
-        larger = larger_examples.doubled(self.request) if made.program is not None and _limits(found) else None
-        return larger if larger is not None and made.guards.contradict(larger.shapes.dims) else None
 
     def _with_sizes_of_example(self, made: Attempt, found: list[Finding]) -> tuple[Attempt, list[Finding]] | None:
         """An attempt in which the example tells torch which computed sizes are 1, where it could not decide; None if it is no help.
@@ -334,11 +328,6 @@ def _joined(findings: list[Finding], found: list[Finding], made: Attempt) -> lis
         note = f"The strategy {made.strategy.name} also failed: {headline(made.error)}"
         return [dataclasses.replace(findings[0], notes=(*findings[0].notes, note)), *findings[1:]]
     return findings
-
-
-def _limits(found: Iterable[Finding]) -> int:
-    """How many findings limit sizes."""
-    return sum(isinstance(finding.rule, ConstraintViolated) for finding in found)
 
 
 def _at_distinct_places(findings: Iterable[Finding]) -> list[Finding]:

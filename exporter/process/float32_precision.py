@@ -11,8 +11,10 @@ import torch
 
 from onnxplain.torch_internals.put_back import put_back
 
-_BACKENDS = ("", "cudnn", "mkldnn", "cuda.matmul", "cudnn.conv", "cudnn.rnn", "mkldnn.matmul", "mkldnn.conv", "mkldnn.rnn")
-"""What of torch.backends has a precision, each after what it may take it from."""
+_NEWER = ("", "cudnn", "mkldnn", "mkldnn.conv", "mkldnn.rnn")
+"""What of torch.backends has a precision that PyTorch's older interface does not set."""
+_BACKENDS = (*_NEWER, "cuda.matmul", "cudnn.conv", "cudnn.rnn", "mkldnn.matmul")
+"""All that has a precision, each after what it may take it from."""
 _ROUNDED = ("tf32", "bf16")
 
 
@@ -25,37 +27,37 @@ def exact_float32() -> Iterator[None]:
 
 def _set_all() -> Callable[[], None]:
     """Returns what undoes it."""
+    if any(_backend(name).fp32_precision in _ROUNDED for name in _NEWER):
+        return _set_each()
     try:
         convolutions, products = torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()
     except RuntimeError:
-        # NOTE: PyTorch has two interfaces for this, and refuses to read one where the caller has used the other.
+        # NOTE: PyTorch refuses to read one of its two interfaces where the caller has used the other.
         return _set_each()
-
-    def undo() -> None:
-        torch.backends.cudnn.allow_tf32 = convolutions
-        torch.set_float32_matmul_precision(products)
-
-    if not convolutions and products == "highest":
-        return lambda: None
-    try:
-        torch.backends.cudnn.allow_tf32 = False
-    except RuntimeError:
-        # NOTE: torch.backends.disable_global_flags forbids it, as PyTorch's own test utilities do.
-        return lambda: None
-    torch.set_float32_matmul_precision("highest")
-    return undo
+    undo = contextlib.ExitStack()
+    # NOTE: what is exact already is not set, which would make it a choice of the caller's.
+    if convolutions:
+        try:
+            torch.backends.cudnn.allow_tf32 = False
+        except RuntimeError:
+            # NOTE: torch.backends.disable_global_flags forbids it, as PyTorch's own test utilities do.
+            return undo.close
+        undo.callback(setattr, torch.backends.cudnn, "allow_tf32", convolutions)
+    if products != "highest":
+        torch.set_float32_matmul_precision("highest")
+        undo.callback(torch.set_float32_matmul_precision, products)
+    return undo.close
 
 
 def _set_each() -> Callable[[], None]:
-    changed: list[tuple[Any, str]] = []
+    undo = contextlib.ExitStack()
     for name in _BACKENDS:
-        backend: Any = functools.reduce(getattr, filter(None, name.split(".")), torch.backends)
+        backend = _backend(name)
         if backend.fp32_precision in _ROUNDED:
-            changed.append((backend, backend.fp32_precision))
+            undo.callback(setattr, backend, "fp32_precision", backend.fp32_precision)
             backend.fp32_precision = "ieee"
+    return undo.close
 
-    def undo() -> None:
-        for backend, precision in changed:
-            backend.fp32_precision = precision
 
-    return undo
+def _backend(name: str) -> Any:
+    return functools.reduce(getattr, filter(None, name.split(".")), torch.backends)

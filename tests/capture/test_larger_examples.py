@@ -21,34 +21,6 @@ class SameWays(torch.nn.Module):
         return x * 2 if x.shape[0] == 1 else x + x
 
 
-class AnotherWayForOne(torch.nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x * 2 if x.shape[0] <= 1 else x + x
-
-
-def test_a_graph_for_more_sizes_than_one_is_chosen() -> None:
-    """It computes the same for the example. The graph for the example's way would be right for no other size."""
-    program = onnxplain.export(AnotherWayForOne(), (torch.ones(1, 3),), dynamic_shapes=({0: "batch"},))
-    assert {finding.rule.id for finding in program.diagnostics.findings} == {"OXP1011", "OXP1025"}
-    (limit,) = [finding.rule for finding in program.diagnostics.findings if finding.rule.id == "OXP1011"]
-    assert limit.constraint == "batch > 1"  # type: ignore[attr-defined]  # the rule of such findings has it
-    for size in (1, 2, 5):
-        x = torch.rand(size, 3)
-        torch.testing.assert_close(program(x)[0], x * 2)
-
-
-class NothingForOne(torch.nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x * 3 if x.shape[0] <= 1 else x + x
-
-
-def test_a_graph_that_is_wrong_for_the_example_is_not_chosen() -> None:
-    program = onnxplain.export(NothingForOne(), (torch.ones(1, 3),), dynamic_shapes=({0: "batch"},))
-    (limit,) = [finding.rule for finding in program.diagnostics.findings if finding.rule.id == "OXP1011"]
-    assert limit.constraint == "batch <= 1"  # type: ignore[attr-defined]  # as above
-    torch.testing.assert_close(program(torch.ones(1, 3))[0], torch.full((1, 3), 3.0))
-
-
 def encoder() -> torch.nn.Module:
     layer = torch.nn.TransformerEncoderLayer(8, nhead=2, dim_feedforward=8, batch_first=True)
     return torch.nn.TransformerEncoder(layer, num_layers=1, enable_nested_tensor=True).eval()
