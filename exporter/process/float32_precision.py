@@ -35,7 +35,7 @@ def _set_all() -> Callable[[], None]:
         # NOTE: PyTorch refuses to read one of its two interfaces where the caller has used the other.
         return _set_each()
     undo = contextlib.ExitStack()
-    # NOTE: what is exact already is not set, which would make it a choice of the caller's.
+    # NOTE: to set what is exact already would look like a choice of the caller.
     if convolutions:
         try:
             torch.backends.cudnn.allow_tf32 = False
