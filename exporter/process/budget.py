@@ -19,6 +19,8 @@ SECONDS = 20.0
 
 _BUSY = 3.0
 """How many times longer than its work a run may take on a machine with other load, or while it sleeps."""
+_PAUSE = 10.0
+"""For how many seconds a machine may stop the whole process, for example to swap, before that counts."""
 
 
 class Stopwatch:
@@ -29,11 +31,11 @@ class Stopwatch:
 
     @property
     def seconds(self) -> float:
-        """The thread's processor time in seconds, but at least a third of the time that passed.
+        """The thread's processor time in seconds, but at least a third of the time that passed after a pause of ten seconds.
 
         NOTE: what an export tries must not depend on the other programs of a busy machine.
         """
-        return max(time.thread_time() - self._work, (time.monotonic() - self._wall) / _BUSY)
+        return max(time.thread_time() - self._work, (time.monotonic() - self._wall - _PAUSE) / _BUSY)
 
     def is_beyond(self, limit: float) -> bool:
         """Whether it measures more than `limit` seconds. This is cheap as long as it does not."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import html
 import importlib.util
 import json
@@ -110,10 +111,10 @@ def test_committed_logs_and_pictures_are_those_of_now(regenerated: tuple[pathlib
     if versions != here:
         pytest.skip(f"the committed logs were written with {versions}; what torch says, and columns, differ with {here}")
     assert committed.keys() == now.keys()
-    stale = [
-        name for name in now if (shown(committed[name]) != shown(now[name]) if name.endswith(".svg") else committed[name] != now[name])
-    ]
-    assert stale == []
+    for name in now:
+        read = shown if name.endswith(".svg") else str.splitlines
+        changes = difflib.unified_diff(read(committed[name]), read(now[name]), f"committed {name}", f"{name} of now", n=1, lineterm="")
+        assert "\n".join(changes) == ""
 
 
 @pytest.mark.parametrize("name", SAMPLES)
