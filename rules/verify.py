@@ -90,7 +90,9 @@ class OutputsDiffer(
     How to fix it:
         1. If the model asks for the phase, such as `torch.compiler.is_exporting()`, or for the time, make it compute the same each time.
         2. If the model draws random numbers, make it deterministic: `model.eval()`.
-        3. Otherwise this is a bug of onnxplain: report it.
+        3. If the finding names two dtypes, an operator of PyTorch returns another dtype than PyTorch says during a capture. Convert its
+           operands to one dtype before it.
+        4. Otherwise this is a bug of onnxplain: report it.
 
     Example:
         ```python

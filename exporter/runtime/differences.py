@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -23,6 +23,7 @@ from onnxplain.rules import (
     TranslationWrong,
 )
 from onnxplain.source import locations
+from onnxplain.weights import as_real
 
 from . import eager, sessions, step_by_step
 from .causes import Cause
@@ -253,7 +254,14 @@ class Differing:
         for index in outputs:
             found = self.compared[index]
             rule = OutputsDiffer(output=self.names[index], difference=found.difference, tolerance=found.tolerance)
-            self.context.report(rule, at=at or self.place, notes=self.notes)
+            self.context.report(rule, at=at or self.place, notes=[*self._kinds(index), *self.notes])
+
+    def _kinds(self, index: int) -> Iterator[str]:
+        """Which dtypes and shapes an output has, if they are not the same, one sentence."""
+        want, got = (as_real(each) for each in (self.expected[index], self.actual[index]))
+        if (want.dtype, want.shape) != (got.dtype, got.shape):
+            eager, exported = (f"'{str(each.dtype).removeprefix('torch.')}{list(each.shape)}'" for each in (want, got))
+            yield f"The output is {eager} in eager PyTorch and {exported} in the exported model."
 
     def _named(self, outputs: Sequence[int]) -> tuple[str, ...]:
         return tuple(self.names[index] for index in outputs)

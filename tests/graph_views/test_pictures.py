@@ -80,6 +80,26 @@ def test_a_picture_and_a_chart(golden: Callable[[str, str], None]) -> None:
     golden("unet.mmd", chart(box, 8000))
 
 
+class Skips(nn.Module):
+    """Values that pass other layers: from the inputs, to the outputs, and several at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.third, self.fourth = (nn.Linear(4, 4) for _ in range(4))
+        self.joint = nn.Bilinear(4, 4, 4)
+        self.layers = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        first = self.first(x)
+        second = self.second(first)
+        third = self.third(second)
+        return second, self.layers(self.joint(self.joint(self.fourth(third), first), self.joint(second, x)))
+
+
+def test_lines_pass_boxes_beside_each_other(golden: Callable[[str, str], None]) -> None:
+    golden("skips.html", page(box_of(Skips(), torch.randn(2, 4))).replace("><", ">\n<"))
+
+
 def test_findings_mark_the_boxes_around_them() -> None:
     program = onnxplain.export(Stack(2).eval(), (torch.randn(2, 4),), functions="modules")
     box = of_model("net", program.model, by_module=True, found=["layers.1.norm", "layers.1", "lay"])

@@ -512,3 +512,12 @@ def test_verification_leaves_buffers_and_random_numbers() -> None:
     assert torch.equal(torch.get_rng_state(), states[0])
     assert random.getstate() == states[1]
     assert str(np.random.get_state()) == states[2]
+
+
+def test_an_output_of_another_dtype_or_shape_is_told() -> None:
+    def returned(x: torch.Tensor) -> torch.Tensor:
+        return x[1:].int() if torch.compiler.is_exporting() else x
+
+    (finding,) = differences(verified(returned, (torch.ones(3),)))
+    assert finding.rule.id == "OXP6002"
+    assert any("'float32[3]'" in note and "'int32[2]'" in note for note in finding.notes)
