@@ -16,7 +16,7 @@ test test-torch: export OMP_NUM_THREADS = 1
 
 .PHONY: demo samples install lint test test-torch rules kernels operators docs release clean
 
-# Exports a healthy sample and one with a problem, and shows the finding. It is expected to fail: that is exit code 1, anything else is wrong.
+# Exports a healthy sample and one with a problem, and shows the finding. The second export must fail with exit code 1.
 demo: $(VENV)/needs-of-demo
 	$(INSTALL)
 	mkdir -p out

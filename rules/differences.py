@@ -6,7 +6,7 @@ from onnxplain.diagnostics import Added, Level, Rule
 
 
 class TranslationWrong(Rule, id="OXP6008", level=Level.ERROR, history=[Added("0.2.0")]):
-    """The translation of an operator computes something else than PyTorch.
+    """The translation of an operator computes something different from PyTorch.
 
     What happened:
         onnxplain ran the exported model part by part beside PyTorch, and compared the values behind each operator. This is the first
@@ -205,7 +205,7 @@ class HalfOverflowed(Rule, id="OXP6010", level=Level.ERROR, history=[Added("0.2.
 
 
 class KernelDiffers(Rule, id="OXP6011", level=Level.ERROR, history=[Added("0.2.0")]):
-    """A kernel of ONNX Runtime computes something else than the ONNX standard.
+    """A kernel of ONNX Runtime computes something different from the ONNX standard.
 
     What happened:
         This is the first operator whose result differs from what PyTorch computes for the same inputs. ONNX's reference evaluator gives
@@ -332,9 +332,9 @@ class DiffersByRounding(Rule, id="OXP6013", level=Level.NOTE, history=[Added("0.
     """Outputs differ from eager PyTorch by more than the tolerance, but only by rounding.
 
     What happened:
-        ONNX Runtime and PyTorch add and multiply in another order, and round otherwise. Recomputed in float64, the outputs are about as far
-        from those of ONNX Runtime as from those of eager PyTorch. Neither is more right than the other. The finding points to the first
-        operator whose result differs by more than the tolerance.
+        ONNX Runtime and PyTorch add and multiply in a different order, and round differently. Recomputed in float64, the outputs are about
+        as far from those of ONNX Runtime as from those of eager PyTorch. Neither is more accurate than the other. The finding points to the
+        first operator whose result differs by more than the tolerance.
 
     Why it matters:
         The exported model is right. But your model magnifies rounding: the numbers will differ between machines, batch sizes and versions

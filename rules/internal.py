@@ -124,7 +124,7 @@ class WorkerEnded(Rule, id="OXP0003", level=Level.ERROR, history=[Added("0.2.0")
     """The process in which `onnxplain triage` exported a model ended before the export was done.
 
     What happened:
-        `onnxplain triage` exports each model in a process of its own, and holds it to limits of time and memory. This process crashed (a
+        `onnxplain triage` exports each model in a separate process, and holds it to limits of time and memory. This process crashed (a
         segmentation fault in a kernel, `os._exit`), something killed it, or it was beyond a limit. The other models went on.
 
     Why it matters:
@@ -186,7 +186,7 @@ class WorkerEnded(Rule, id="OXP0003", level=Level.ERROR, history=[Added("0.2.0")
 
 
 class TargetNotLoaded(Rule, id="OXP0004", level=Level.ERROR, history=[Added("0.2.0")]):
-    """A target of `onnxplain triage` gave no model that could be exported.
+    """A target of `onnxplain triage` did not yield a model to export.
 
     What happened:
         The file or module of the target could not be imported, it lacks the name, its function raised an exception, or it returned

@@ -80,9 +80,9 @@ class OutputsDiffer(
 
     What happened:
         onnxplain ran the inputs in PyTorch and in ONNX Runtime. The results differ by more than rounding and the order of equal elements
-        explain. Operator by operator, the exported model computes what was captured. So the model itself computes something else than
-        during the capture, or small faults of several operators add up: then the finding points to the first operator whose result differs
-        by more than the tolerance.
+        explain. Operator by operator, the exported model computes what was captured. So the model itself computes something different from
+        what it computed during the capture, or small faults of several operators add up: then the finding points to the first operator
+        whose result differs by more than the tolerance.
 
     Why it matters:
         The exported model computes something else.

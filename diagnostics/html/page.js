@@ -175,7 +175,7 @@
       made.src = `data:image/svg+xml,${encodeURIComponent(model.picture)}`;
       return made;
     }) : null,
-    model.differences ? fold("Where the numbers part, operator by operator", () => [
+    model.differences ? fold("Where results diverge, operator by operator", () => [
       curve(model.differences),
       element("p", "faint", "The largest difference from eager PyTorch behind each operator, and the tolerance (dashed)."),
       table(LAYERS, model.differences.layers),

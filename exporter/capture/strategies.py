@@ -98,7 +98,7 @@ class Strict:
 
 
 class BelowAutograd:
-    """Like `NonStrict`, but records what runs below autograd, the operators of backward passes too, for models that differentiate."""
+    """Like `NonStrict`, but records what runs below autograd, including the operators of backward passes, for models that differentiate."""
 
     name = "below autograd"
     is_survey = False

@@ -245,7 +245,7 @@ def command(ctx: click.Context, /, targets: tuple[str, ...], watch: bool, **give
     needs example inputs, from such a function or from --input. With --input, NAME may also be a function of tensors. Files without a given
     name are named after MODEL: the class or function of the model, or the value of --name.
 
-    The section [tool.onnxplain] of pyproject.toml and variables such as ONNXPLAIN_EXPORT_OPSET set options too; see `onnxplain config`.
+    The section [tool.onnxplain] of pyproject.toml and variables such as ONNXPLAIN_EXPORT_OPSET also set options; see `onnxplain config`.
     """
     targets = (*_taken_as_paths(ctx, targets, given), *targets) or ("",)
     if len(targets) > 1:

@@ -53,7 +53,7 @@ def command(
     there, and count neither as new nor as fixed. Only new findings count, and none that the source suppresses. With --baseline, a finding
     is new if the baseline lacks it: it may move to another line, but a raised level makes it new, and of several equal findings those
     beyond the baseline's number are new. The command writes into the logs what is new, known and fixed (`baselineState`). Several logs are
-    judged together. The section [tool.onnxplain.gate] of pyproject.toml sets options too; see `onnxplain config`.
+    judged together. The section [tool.onnxplain.gate] of pyproject.toml also sets options; see `onnxplain config`.
     """
     params = settled(ctx, for_gate())
     baseline: pathlib.Path | None = params["baseline"]

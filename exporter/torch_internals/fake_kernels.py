@@ -61,7 +61,7 @@ def present() -> contextlib.AbstractContextManager[None]:
 def inferred(noted: Callable[[OpOverload], object]) -> Iterator[None]:
     """While it is open, an operator without a fake kernel has results like those for the example, if the capture has its data.
 
-    A size that an argument has in the example, too, is the size of that argument. `noted` is called with the operator.
+    A size that an argument also has in the example is the size of that argument. `noted` is called with the operator.
     """
     if not (torch_frames.FAKE.is_present and _INFERRED.is_present):
         yield

@@ -113,7 +113,7 @@ def of(where: Scope, statement: ast.For, bounds: Sequence[ast.expr]) -> Blocks |
             found = first
         case _:
             return None
-    # NOTE: other parts that the number selects may be shorter in the last iteration, too.
+    # NOTE: other parts that the number selects may be shorter in the last iteration as well.
     slices = [node for node in nodes if isinstance(node, ast.Slice) and _depends(node, {number, *names})]
     return found if any(map(found.length, slices)) else None
 
