@@ -81,14 +81,16 @@ def differences_text(rows: Iterable[Difference]) -> str:
 def differences_of(text: str) -> list[Difference]:
     """The rows of a text that `differences_text` made. Leaves out what is no such row: the text may come from a log of anybody."""
     found = []
-    for row in csv.DictReader(io.StringIO(text)):
+    rows = csv.DictReader(io.StringIO(text))
+    while len(found) < _ROWS:
         try:
+            row = next(rows)
             node, operator, module, rule = (str(row[name]) for name in ("node", "operator", "module", "rule"))
             difference, own, tolerance = (float(row[name]) for name in ("difference", "own", "tolerance"))
             found.append(Difference(node, operator, module, int(row["line"]), difference, own, tolerance, rule))
         except (KeyError, TypeError, ValueError):
             continue
-        if len(found) == _ROWS:
+        except (StopIteration, csv.Error):
             break
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 
@@ -10,6 +11,14 @@ def string(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"expected a string, got {value!r:.60}")
     return value
+
+
+def seconds(value: object) -> float:
+    """Returns `value` as a float if it is a finite number that is not negative, else raises `TypeError`."""
+    # NOTE: JSON of Python knows infinities, which no browser reads.
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
+        raise TypeError(f"expected a finite number of seconds, got {value!r:.60}")
+    return float(value)
 
 
 def integer(value: object, least: int = 0) -> int:

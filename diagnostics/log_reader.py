@@ -18,7 +18,7 @@ from .diagnostic import Diagnostic, Suppression
 from .errors import UnreadableLog
 from .fix import Confidence, Edit, Fix
 from .graph import Graph, Node
-from .json_values import integer, string
+from .json_values import integer, seconds, string
 from .level import Level
 from .location import Location, Region
 from .log import DIFFERENCES, MEMORY, PROFILE, Artifact, Attachment, Event, Log, Stage, Tool
@@ -129,7 +129,7 @@ class _Run:
                 map(_event, (each for each in self._invocation.get("toolExecutionNotifications", ()) if "associatedRule" not in each))
             ),
             stages=tuple(
-                Stage(string(stage["name"]), float(stage["seconds"]), bool(stage["completed"]))
+                Stage(string(stage["name"]), seconds(stage["seconds"]), bool(stage["completed"]))
                 for stage in properties.get("onnxplain/stages", ())
             ),
             attachments=tuple(Attachment(name, string(text)) for name, text in texts if text is not None),

@@ -99,7 +99,9 @@ class Privacy:
         if text not in self._known:
             plain = text
             if "/" in text or "\\" in text or "%" in text:
-                plain = _replaced(self._paths, self._renamed, text)
+                # NOTE: to look for folders of packages takes long where a text is full of slashes.
+                paths = self._paths if any(folder in text for folder in PACKAGE_FOLDERS) else self._paths_elsewhere
+                plain = _replaced(paths, self._renamed, text)
             if "/" in plain or "\\" in plain or "~" in plain or "@" in plain:
                 plain = _replaced(self._users, lambda found: f"{found['before']}<user>", plain)
             if self._values:
@@ -153,16 +155,23 @@ class Privacy:
 
     @functools.cached_property
     def _paths(self) -> re.Pattern[str]:
+        packages = rf"(?:[A-Za-z]:)?[/\\][^\s'\"()]{{0,300}}[/\\](?:{'|'.join(sorted(PACKAGE_FOLDERS))})"
+        return self._pattern(rf"{packages}(?=[/\\])|")
+
+    @functools.cached_property
+    def _paths_elsewhere(self) -> re.Pattern[str]:
+        return self._pattern("")
+
+    def _pattern(self, packages: str) -> re.Pattern[str]:
         longest_first = sorted(self._names, key=len, reverse=True)
         # NOTE: a folder such as `/data` may be a part of a longer path that is no secret.
         deep = [folder for folder in longest_first if len(re.findall(r"[/\\]+", folder)) > 1]
         folders, anywhere = ("|".join(map(re.escape, each)) or "(?!)" for each in (longest_first, deep))
-        packages = rf"(?:[A-Za-z]:)?[/\\][^\s'\"()]{{0,300}}[/\\](?:{'|'.join(sorted(PACKAGE_FOLDERS))})"
         # NOTE: what begins with another character is passed over fast.
         possible = r"(?=[/\\%fF]|[A-Za-z]:[/\\])"
         begin, end = rf"(?:(?<![\w.~%/-])|{_ESCAPED}|{_OPTION})", r"(?:[/\\](?=[\w.<-])|(?![\w-]|\.\w))"
         address = r"(?:(?i:file):(?://[\w.-]*)?/*|(?<!:)/+)?"
-        return re.compile(rf"{possible}(?:{begin}{address}({packages}(?=[/\\])|{folders})|({anywhere})){end}")
+        return re.compile(rf"{possible}(?:{begin}{address}({packages}{folders})|({anywhere})){end}")
 
     @functools.cached_property
     def _users(self) -> re.Pattern[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 from collections.abc import Sequence
 
 import click
@@ -11,6 +12,8 @@ import click
 from onnxplain.diagnostics import Log, SourceTree, is_page, read_logs, visible, write_file
 
 from .outputs import check_output, check_unmentioned
+
+_COMMANDS = re.compile(r"^([ \t]*)(::|##\[)", re.MULTILINE)
 
 
 @click.command(
@@ -75,7 +78,8 @@ def command(
                 check_unmentioned(path, log, tree, option)
             _write(path, _rendered(restored, earlier, page=option == "--html" or is_page(path)))
     if output is None and html is None:
-        click.echo(_rendered(restored, earlier, page=False), nl=False)
+        # NOTE: a runner of GitHub Actions obeys lines of the output that begin like this. A backslash of markdown shows nothing.
+        click.echo(_COMMANDS.sub(r"\1\\\2", _rendered(restored, earlier, page=False)), nl=False)
 
 
 def _check(option: str, path: pathlib.Path, logs: Sequence[pathlib.Path]) -> None:

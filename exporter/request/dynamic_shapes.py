@@ -216,7 +216,7 @@ class DynamicShapes:
 
     def replaced(self, specs: Mapping[InputDim, Any]) -> DynamicShapes:
         """A copy with other entries for some dims; None makes a dim static."""
-        dims = tuple(_said(dim, specs[dim]) if dim in specs else dim for dim in self.dims)
+        dims = tuple(_said(dim, specs[dim], self.argument) if dim in specs else dim for dim in self.dims)
         changed = dataclasses.replace(self, dims=dims, _raw=None)
         return dataclasses.replace(changed, given=changed.by_parameter())
 
@@ -248,14 +248,14 @@ def _dims(shapes: DynamicShapes, leaf: Leaf, flat_index: int) -> Iterator[InputD
         else:
             # NOTE: torch.export also takes axes that count from the end.
             from_the_end = spec.get(axis - leaf.value.dim()) if isinstance(spec, Mapping) else None
-            yield _said(dim, part(spec, axis, axis) or from_the_end)
+            yield _said(dim, part(spec, axis, axis) or from_the_end, shapes.argument)
 
 
-def _said(dim: InputDim, given: Any) -> InputDim:
+def _said(dim: InputDim, given: Any, argument: str) -> InputDim:
     """`dim` with the user's entry for it."""
     kind, label, least, most = Kind.STATIC, "", 0, sys.maxsize
     if isinstance(given, str):
-        kind, label = Kind.NAMED, given
+        kind, label = Kind.NAMED, _checked_name(given, argument)
     elif isinstance(given, Dim):
         kind = Kind.DIM if (root := dim_entries.root(given)) is None else Kind.DERIVED
         if root is not None:
@@ -269,6 +269,15 @@ def _said(dim: InputDim, given: Any) -> InputDim:
         least, most = (other if bound is None else bound for bound, other in zip(dim_entries.limits(given), (least, most), strict=True))
         label = _own_label(dim) if kind in _WITHOUT_NAME else ""
     return dataclasses.replace(dim, kind=kind, given=given, label=label, least=least, most=most)
+
+
+def _checked_name(name: str, argument: str) -> str:
+    """A name of a dim. Sizes of the exported model are expressions of these names, so it must not be one."""
+    if not name.isidentifier():
+        likely = re.sub(r"\W+", "_", name).strip("_")
+        proposed = likely if likely.isidentifier() else "batch"
+        raise InvalidArgument(f"{argument}: expected a name of a dim that is an identifier, such as {proposed!r}, got {name!r}")
+    return name
 
 
 def _check_range(given: Dim, root: Dim) -> None:

@@ -22,7 +22,7 @@ from onnxplain.torch_internals.python_values import is_a
 
 
 def outputs(program: torch.export.ExportedProgram, request: Request, *, seed: int | None = None) -> list[torch.Tensor]:
-    """The outputs for the example inputs, flat, without None and strings. Leaves buffers and random state as they were.
+    """The outputs for the example inputs, flat, without None and strings. Leaves weights, buffers and random state as they were.
 
     Args:
         program: The captured program.
@@ -31,7 +31,7 @@ def outputs(program: torch.export.ExportedProgram, request: Request, *, seed: in
     """
     model = program.module() if isinstance(request.model, torch.export.ExportedProgram) else request.model
     # NOTE: the inputs are copies, since a model may write to them.
-    with _restored(model), random_numbers_kept(seed):
+    with _restored(model, program), random_numbers_kept(seed):
         return _run(model, *copied(request.args, request.kwargs))
 
 
@@ -43,12 +43,24 @@ def outputs_or_none(program: torch.export.ExportedProgram, request: Request) -> 
         return None
 
 
+def takes(program: torch.export.ExportedProgram, request: Request) -> bool:
+    """Whether the program takes the inputs. Leaves weights, buffers and random state as they were."""
+    args, kwargs = copied(request.args, request.kwargs)
+    model = program.module()
+    try:
+        with torch.no_grad(), _restored(model, program), random_numbers_kept():
+            model(*args, **kwargs)
+    except Exception:  # noqa: BLE001  operators refuse sizes with any exception
+        return False
+    return True
+
+
 def outputs_in_double(program: torch.export.ExportedProgram, request: Request) -> list[torch.Tensor] | None:
     """The outputs of a copy of the model with float64 in place of all floating dtypes; None if that does not run."""
     try:
         model = program.module() if isinstance(request.model, torch.export.ExportedProgram) else copy.deepcopy(request.model)
         args, kwargs = pytree.tree_map(_in_double, copied(request.args, request.kwargs))
-        with _restored(model), random_numbers_kept():
+        with _restored(model, program), random_numbers_kept():
             return _run(model.double() if isinstance(model, torch.nn.Module) else model, args, kwargs)
     except Exception:  # noqa: BLE001  the user's model runs here, with dtypes that it may not have been written for
         return None
@@ -91,13 +103,21 @@ def _can_be_compared(buffer: torch.Tensor) -> bool:
     return buffer.layout is torch.strided and not is_fake(buffer)
 
 
+def _written_weights(model: torch.nn.Module, program: torch.export.ExportedProgram) -> Iterator[torch.Tensor]:
+    """The parameters that the program writes."""
+    # NOTE: they are told by name because torch 2.11 to 2.15 do not all have this kind. Copies of all weights would double the memory.
+    names = {spec.target for spec in program.graph_signature.output_specs if spec.kind.name == "PARAMETER_MUTATION"}
+    yield from (weight for name, weight in model.named_parameters() if name in names)
+
+
 @contextlib.contextmanager
-def _restored(model: Any) -> Iterator[None]:
-    """Puts back what a run writes to buffers, and to other tensors that are attributes of modules."""
+def _restored(model: Any, program: torch.export.ExportedProgram) -> Iterator[None]:
+    """Puts back what a run writes to weights, buffers, and other tensors that are attributes of modules."""
     owners = [module for _, module in named_modules(model)] if isinstance(model, torch.nn.Module) else []
     before = [(buffers(owner), dict(buffers(owner))) for owner in owners]
     others = [value for owner in owners for value in vars(owner).values() if type(value) is torch.Tensor]
-    kept = [*others, *(each for _, registered in before for each in registered.values() if each is not None)]
+    written = _written_weights(model, program) if isinstance(model, torch.nn.Module) else ()
+    kept = [*written, *others, *(each for _, registered in before for each in registered.values() if each is not None)]
     copies = [(each, each.detach().clone()) for each in kept if _can_be_compared(each)]
     try:
         yield

@@ -11,11 +11,12 @@ from typing import Any
 import sympy
 import torch
 
-from onnxplain.process import random_numbers_kept
-from onnxplain.request import DimNames, Request, copied, fake_inputs, flat_inputs, signature_of
+from onnxplain.request import DimNames, Request, fake_inputs, flat_inputs, signature_of
 from onnxplain.torch_internals import pytree
 from onnxplain.torch_internals.python_values import is_a
 from onnxplain.torch_internals.symbolic_expressions import expression_of
+
+from . import eager
 
 _TRIES = 4
 _Sizes = Mapping[sympy.Symbol, int]
@@ -70,7 +71,7 @@ def requests(program: torch.export.ExportedProgram, request: Request, dim_names:
             other = _resized(request, tensors, sizes, tried)
             if other is None:
                 continue
-            taken = Resized(tried, other, _takes(program, other))
+            taken = Resized(tried, other, eager.takes(program, other))
             yield taken
             if taken.is_taken:
                 break
@@ -177,14 +178,3 @@ def _ending(offsets: torch.Tensor, ends: Collection[int]) -> torch.Tensor:
     ended = offsets.clamp(max=end)
     ended[-1] = end
     return ended
-
-
-def _takes(program: torch.export.ExportedProgram, request: Request) -> bool:
-    """Whether the program takes the inputs."""
-    try:
-        args, kwargs = copied(request.args, request.kwargs)
-        with torch.no_grad(), random_numbers_kept():
-            program.module()(*args, **kwargs)
-    except Exception:  # noqa: BLE001  operators refuse sizes with any exception
-        return False
-    return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dis
+import functools
 import signal
 import sys
 import threading
@@ -139,8 +140,17 @@ def _told(concerned: list[OnLine]) -> Any:
 
     def local(frame: types.FrameType, event: str, argument: Any) -> Any:
         del argument
+        if event == "call" and sys.version_info < (3, 12):
+            frame.f_trace_opcodes = _jumps_to_itself(frame.f_code)
         for on_line in concerned:
-            on_line(frame, event)
+            on_line(frame, "line" if event == "opcode" else event)
         return local
 
     return local if concerned else None
+
+
+@functools.lru_cache(maxsize=4096)
+def _jumps_to_itself(code: types.CodeType) -> bool:
+    """Whether an instruction jumps to itself, as that of `while True: pass` does: before Python 3.12, it tells of no line when it does."""
+    jumps = {*dis.hasjrel, *dis.hasjabs}
+    return any(each.opcode in jumps and each.argval == each.offset for each in dis.get_instructions(code))

@@ -216,6 +216,29 @@ def test_a_layer_that_forward_deletes(load: Load) -> None:
     assert [weight.name for weight in program.model.graph.initializers.values()] == ["layer.weight", "layer.bias"]
 
 
+def test_a_model_that_changes_itself_and_reads_a_clock(load: Load) -> None:
+    module = load(
+        """
+        import time
+
+        import torch
+
+
+        class LosesLayer(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = torch.nn.Linear(2, 2)
+
+            def forward(self, x):
+                time.time()
+                y = self.layer(x)
+                del self.layer
+                return y
+        """
+    )
+    assert onnxplain.export(module.LosesLayer(), (torch.ones(2, 2),)).diagnostics.succeeded
+
+
 def test_a_layer_that_has_the_dtype_already(load: Load) -> None:
     model, x = load(SOURCE).Converts(), torch.ones(2, 2)
     program = onnxplain.export(model, (x,))

@@ -443,6 +443,40 @@ def test_a_survey_that_never_ends_is_stopped(load: Load, monkeypatch: pytest.Mon
     assert any("draft was stopped" in event.text for event in log.events)
 
 
+@pytest.mark.parametrize(
+    "endless",
+    [
+        "while True: pass",
+        "while True:\n                        pass",
+        "[each for each in itertools.repeat(1) if each > 2]",
+        "next(each for each in itertools.repeat(1) if each > 2)",
+        "while True: time.sleep(0.1)",
+    ],
+)
+def test_a_loop_that_computes_nothing_is_stopped(load: Load, monkeypatch: pytest.MonkeyPatch, endless: str) -> None:
+    monkeypatch.setattr("onnxplain.api.Budget", lambda runs=12: Budget(runs, seconds=2.0))
+    module = load(
+        f"""
+        import itertools
+        import time
+
+        import torch
+
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                if x.sum() > 0:
+                    x = x + 1
+                if x.max() > 0:
+                    {endless}
+                return x
+        """
+    )
+    log = failed(module.Net(), (torch.ones(3),))
+    assert (log.findings[0].rule.id, log.findings[0].location and log.findings[0].location.line) == ("OXP1001", 10)
+    assert any("stopped" in event.text for event in log.events)
+
+
 def test_another_thread_never_runs_edited_code(load: Load) -> None:
     source = f"""
 import torch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import shutil
 
@@ -79,3 +80,38 @@ def test_an_export_writes_a_page(here: pathlib.Path) -> None:
     page = (here / "reports" / "relu.html").read_text(encoding="ascii")
     assert page.startswith("<!doctype html>")
     assert "Exported ReLU" in page
+
+
+def test_no_line_is_a_command_of_a_runner(here: pathlib.Path) -> None:
+    write(["a  # E"])
+    path = here / LOG
+    log = json.loads(path.read_text(encoding="utf-8"))
+    log["runs"][0]["invocations"][0]["commandLine"] = "onnxplain export net.py\n::error::told\n  ##[error]told"
+    path.write_text(json.dumps(log), encoding="utf-8")
+    shown = run("report", LOG)
+    assert shown.exit_code == 0
+    assert "error::told" in shown.stdout
+    assert not [line for line in shown.stdout.splitlines() if line.strip().startswith(("::", "##["))]
+
+
+@pytest.mark.parametrize("seconds", [float("inf"), "1e400", -1, None, True])
+def test_a_stage_takes_a_finite_number_of_seconds(here: pathlib.Path, seconds: object) -> None:
+    write(["a  # E"])
+    path = here / LOG
+    log = json.loads(path.read_text(encoding="utf-8"))
+    log["runs"][0]["properties"]["onnxplain/stages"] = [{"name": "open", "seconds": seconds, "completed": True}]
+    path.write_text(json.dumps(log), encoding="utf-8")
+    assert run("report", LOG, "--html", "page.html").exit_code == 2
+    assert not (here / "page.html").exists()
+
+
+@pytest.mark.parametrize("field", ["x" * 200_000, "a\rb"])
+def test_a_table_that_is_none_is_left_out(here: pathlib.Path, field: str) -> None:
+    write(["a  # E"])
+    path = here / LOG
+    log = json.loads(path.read_text(encoding="utf-8"))
+    header = "node,operator,module,line,difference,own,tolerance,rule"
+    log["runs"][0]["properties"]["onnxplain/differences"] = f"{header}\n{field},b,c,1,0.1,0.1,0.1,d\n"
+    path.write_text(json.dumps(log), encoding="utf-8")
+    assert run("report", LOG).exit_code == 0
+    assert run("report", LOG, "--html", "page.html").exit_code == 0

@@ -196,3 +196,32 @@ def test_offsets_of_other_sizes_rise_to_the_same_end(function: Callable[..., Any
     for size, each in model.seen:
         assert each == sorted(each)
         assert each[-1] == size or offsets[-1] != 8
+
+
+class Counts(torch.nn.Module):
+    """Writes to a buffer and to a parameter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("count", torch.zeros(()))
+        self.weight = torch.nn.Parameter(torch.ones(3))
+        self.norm = torch.nn.BatchNorm1d(3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.count += 1
+        self.norm(x)
+        with torch.no_grad():
+            self.weight.mul_(2)
+        return x * self.count * self.weight - self.norm.running_mean
+
+
+@pytest.mark.parametrize("shapes", [None, ({0: "batch"},)])
+def test_what_a_model_writes_is_as_before(shapes: Any) -> None:
+    model = Counts()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    try:
+        log = onnxplain.export(model, (torch.rand(2, 3),), dynamic_shapes=shapes, verify=True).diagnostics
+    except ExportFailed as failed:
+        log = failed.log
+    assert not [finding for finding in log.findings if finding.rule.id.startswith("OXP6")]
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())

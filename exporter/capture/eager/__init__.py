@@ -14,11 +14,12 @@ import torch
 
 from onnxplain import process
 from onnxplain.capture.observe.attributes import Attributes
+from onnxplain.capture.observe.frames import stoppable
 from onnxplain.diagnostics import DiagnosticContext, Location
 from onnxplain.process import Budget, BudgetSpent, Stopped
 from onnxplain.request import Request
 from onnxplain.source import locations
-from onnxplain.torch_internals import python_frames, pytree, tracing
+from onnxplain.torch_internals import python_frames, pytree
 from onnxplain.torch_internals.python_values import is_a
 
 from .copies import Copies
@@ -163,11 +164,6 @@ class EagerRuns:
 
 def _attributes(model: Any) -> Attributes:
     return Attributes(model if isinstance(model, torch.nn.Module) else torch.nn.Module())
-
-
-def stoppable(file: str) -> bool:
-    """Whether a run of the model may be stopped at the lines of `file`: the model's files, and code that torch generated from them."""
-    return not locations.is_internal(file) or tracing.is_generated(file)
 
 
 def _truth(test: str, frame: types.FrameType) -> bool | None:

@@ -44,6 +44,11 @@ class Site:
     numbers: frozenset[str] = frozenset()
 
 
+def stoppable(file: str) -> bool:
+    """Whether a run of the model may be stopped at the lines of `file`: the model's files, and code that torch generated from them."""
+    return not locations.is_internal(file) or tracing.is_generated(file)
+
+
 class Frames:
     """Reads the stack between the innermost frame and the frame that entered this context.
 
@@ -123,19 +128,29 @@ class Frames:
         """Writes the stack on every new FX node, as `stack_trace`, in the form that `locations.at_node` reads.
 
         Raises:
-            Stopped: The capture takes too long. A loop that never ends makes nodes without end.
+            Stopped: The capture takes too long.
         """
 
         def write(node: torch.fx.Node, kind: str) -> None:
             # NOTE: torch.export refuses programs whose placeholders or outputs have a stack. If the node already has a stack, torch copied
             # it from a node that it traces again, and that stack continues ours.
-            if self._stopwatch.is_beyond(self._most):
-                raise Stopped(f"it ran longer than {self._most:.1f} s")
+            self._stop_late()
             if kind not in ("placeholder", "output") and (trace := self._trace()):
                 node.meta["stack_trace"] = trace + (node.meta.get("stack_trace") or "")
 
-        with tracing.each_new_node(write):
+        def on_line(frame: types.FrameType, event: str) -> None:
+            del frame
+            if event != "return":
+                self._stop_late()
+
+        # NOTE: a loop that never ends need not make nodes.
+        lines = python_frames.each_line(on_line, stoppable) if math.isfinite(self._most) else contextlib.nullcontext()
+        with tracing.each_new_node(write), lines:
             yield
+
+    def _stop_late(self) -> None:
+        if self._stopwatch.is_beyond(self._most):
+            raise Stopped(f"it ran longer than {self._most:.1f} s")
 
     def _trace(self) -> str:
         texts, parts = self._texts, []

@@ -13,11 +13,11 @@ import torch
 
 from onnxplain import process
 from onnxplain.capture import strategies
-from onnxplain.capture.eager import EagerRuns, Outcome, same_results, stoppable
+from onnxplain.capture.eager import EagerRuns, Outcome, same_results
 from onnxplain.capture.eager.copies import Copies
 from onnxplain.capture.explain import assumptions, data_dependence, narrowing
 from onnxplain.capture.finding import Finding, module_of
-from onnxplain.capture.observe.frames import Frames
+from onnxplain.capture.observe.frames import Frames, stoppable
 from onnxplain.capture.observe.guard_watch import GuardWatch
 from onnxplain.capture.observe.guards import Guards
 from onnxplain.capture.observe.program_sizes import constant_dims
