@@ -80,7 +80,7 @@ def differences_text(rows: Iterable[Difference]) -> str:
 
 def differences_of(text: str) -> list[Difference]:
     """The rows of a text that `differences_text` made. Leaves out what is no such row: the text may come from a log of anybody."""
-    found = []
+    found: list[Difference] = []
     rows = csv.DictReader(io.StringIO(text))
     while len(found) < _ROWS:
         try:

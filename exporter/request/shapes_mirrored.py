@@ -75,9 +75,11 @@ def _mirrored(value: Any, spec: Any) -> Any:
         entries = {key: _mirrored(child, spec[key]) for key, child in parts}
         return spec if all(entries[key] is spec[key] for key in spec) else entries
     listed = [_mirrored(child, each) for (_, child), each in zip(parts, spec, strict=True)]
-    if all(map(operator.is_, listed, spec)):
+    # NOTE: torch wants a list for a list and a tuple for a tuple.
+    kind = type(value) if {type(value), type(spec)} == {list, tuple} else type(spec)
+    if kind is type(spec) and all(map(operator.is_, listed, spec)):
         return spec
-    return type(spec)(*listed) if hasattr(spec, "_fields") else type(spec)(listed)
+    return kind(*listed) if hasattr(spec, "_fields") else kind(listed)
 
 
 def _counted_from_zero(value: Any, spec: Any) -> Any:

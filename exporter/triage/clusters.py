@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-from .verdicts import Finding, Verdict
+from .verdicts import LoggedFinding, Verdict
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Cluster:
 
 def clusters(verdicts: Iterable[Verdict]) -> list[Cluster]:
     """The clusters, those that block the most models first."""
-    found: dict[tuple[str, str], dict[str, tuple[Verdict, Finding]]] = {}
+    found: dict[tuple[str, str], dict[str, tuple[Verdict, LoggedFinding]]] = {}
     blocked: dict[str, set[tuple[str, str]]] = {}
     for verdict in verdicts:
         for finding in verdict.findings:
@@ -55,7 +55,7 @@ def size(verdict: Verdict) -> tuple[bool, int, float, str]:
     return not verdict.weights, verdict.weights, verdict.seconds, verdict.name
 
 
-def _cluster(cause: tuple[str, str], members: list[tuple[Verdict, Finding]], blocked: dict[str, set[tuple[str, str]]]) -> Cluster:
+def _cluster(cause: tuple[str, str], members: list[tuple[Verdict, LoggedFinding]], blocked: dict[str, set[tuple[str, str]]]) -> Cluster:
     members = sorted(members, key=lambda each: size(each[0]))
     names = tuple(verdict.name for verdict, _ in members)
     example = members[0][1]

@@ -13,7 +13,7 @@ from typing import Any
 
 from .freshness import Facts
 from .jobs import TriageError
-from .verdicts import OUTCOMES, Finding, Verdict
+from .verdicts import OUTCOMES, LoggedFinding, Verdict
 
 NAME = "triage.sqlite"
 _VERSION = 1
@@ -123,7 +123,7 @@ class State:
         if outcome not in OUTCOMES:
             raise TriageError(f"{self._path}: expected one of the outcomes {', '.join(OUTCOMES)}, got {outcome!r}")
         verdict = Verdict(
-            name, outcome, seconds, memory, weights, tuple(Finding(*each) for each in json.loads(findings)), self._folder / log
+            name, outcome, seconds, memory, weights, tuple(LoggedFinding(*each) for each in json.loads(findings)), self._folder / log
         )
         return Known(verdict, Facts(**{name: tuple(values) for name, values in json.loads(facts).items()}), key, input)
 

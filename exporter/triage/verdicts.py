@@ -56,7 +56,7 @@ _END_OF_OUTPUT = 2**18
 
 
 @dataclasses.dataclass(frozen=True)
-class Finding:
+class LoggedFinding:
     """A finding of a model's log.
 
     Attributes:
@@ -97,7 +97,7 @@ class Verdict:
     seconds: float
     memory: int
     weights: int
-    findings: tuple[Finding, ...]
+    findings: tuple[LoggedFinding, ...]
     log: pathlib.Path
 
 
@@ -222,12 +222,12 @@ def _context(job: Job, command_line: str) -> DiagnosticContext:
     return context
 
 
-def _finding(run: Mapping[str, Any], result: Mapping[str, Any]) -> Finding:
+def _finding(run: Mapping[str, Any], result: Mapping[str, Any]) -> LoggedFinding:
     descriptor = run["tool"]["driver"]["rules"][integer(result["ruleIndex"])]
     names = descriptor.get("properties", {}).get("arguments", ())
     values = dict(zip(map(string, names), map(string, result["message"].get("arguments", ())), strict=False))
     level, message = string(result["level"]), _message(descriptor, result)
-    return Finding(
+    return LoggedFinding(
         rule=string(result["ruleId"]),
         title=string(descriptor.get("name", "")),
         level=level,

@@ -375,3 +375,15 @@ def test_a_name_is_an_identifier(name: str, argument: str) -> None:
     given = {"dynamic_shapes": ({0: name},), "dynamic_axes": {"x": {0: name}}}[argument]
     with pytest.raises(onnxplain.InvalidArgument, match=argument):
         onnxplain.export(torch.nn.Linear(3, 3), (torch.ones(2, 3),), input_names=["x"], **{argument: given})
+
+
+class Tree(torch.nn.Module):
+    def forward(self, a: dict[str, list[torch.Tensor]], b: tuple[torch.Tensor, ...]) -> torch.Tensor:
+        return a["x"][0] + b[0]
+
+
+@pytest.mark.parametrize("dim", ["n", Dim("n")])
+def test_lists_and_tuples_stand_for_each_other(dim: Any) -> None:
+    given = {"a": {"x": ({0: dim},)}, "b": [{0: dim}]}
+    program = onnxplain.export(Tree(), ({"x": [torch.ones(2, 3)]}, (torch.ones(2, 3),)), dynamic_shapes=given)
+    assert [value.shape[0].value for value in program.model.graph.inputs] == ["n", "n"]

@@ -15,14 +15,14 @@ from gate_logs import write
 
 from onnxplain.cli import main
 from onnxplain.triage import clusters, merged
-from onnxplain.triage.verdicts import Finding, Verdict
+from onnxplain.triage.verdicts import LoggedFinding, Verdict
 
 _numbers = itertools.count()
 
 
 def verdict(name: str, weights: int, *causes: tuple[str, str], fails: bool = True) -> Verdict:
     findings = tuple(
-        Finding(rule, "Title", "error", fails, f"{next(_numbers):032x}", f"{cause} in {name}", cause) for rule, cause in causes
+        LoggedFinding(rule, "Title", "error", fails, f"{next(_numbers):032x}", f"{cause} in {name}", cause) for rule, cause in causes
     )
     return Verdict(name, "failed" if causes else "exported", 1.0, 0, weights, findings, pathlib.Path(f"{name}.sarif"))
 
