@@ -43,7 +43,8 @@ def mirrored(given: Any, by_parameter: Mapping[str, Any], variadic: str) -> Any:
     """`given` with one entry for each input and, within objects of registered classes, for each part.
 
     The entries for inputs that hold no tensors may be missing, those for `**kwargs` may be in a dict with that name, and those for an
-    object may have any form that `_of_object` knows. What fits none of these forms stays as it is.
+    object may have any form that `_of_object` knows. The dims by axis of one tensor may stand for a list of tensors. What fits none of
+    these forms stays as it is.
 
     Args:
         given: The user's `dynamic_shapes`.
@@ -69,6 +70,8 @@ def _mirrored(value: Any, spec: Any) -> Any:
     if inputs.is_registered(value):
         return _of_object(value, spec)
     parts = [(inputs.key_of(key), child) for key, child in inputs.children(value)]
+    if type(value) in (list, tuple) and _are_axes(spec) and all(is_a(child, torch.Tensor) for _, child in parts):
+        return type(value)(_counted_from_zero(child, spec) for _, child in parts)
     if not parts or not _matches(parts, spec):
         return spec
     if isinstance(spec, Mapping):
@@ -80,6 +83,12 @@ def _mirrored(value: Any, spec: Any) -> Any:
     if kind is type(spec) and all(map(operator.is_, listed, spec)):
         return spec
     return kind(*listed) if hasattr(spec, "_fields") else kind(listed)
+
+
+def _are_axes(spec: Any) -> bool:
+    """Whether a dict has dims by axis. By part, it has dicts, sequences or None."""
+    numbers = isinstance(spec, Mapping) and bool(spec) and all(isinstance(key, int) for key in spec)
+    return numbers and not any(each is None or isinstance(each, Mapping | list | tuple) for each in spec.values())
 
 
 def _counted_from_zero(value: Any, spec: Any) -> Any:

@@ -387,3 +387,9 @@ def test_lists_and_tuples_stand_for_each_other(dim: Any) -> None:
     given = {"a": {"x": ({0: dim},)}, "b": [{0: dim}]}
     program = onnxplain.export(Tree(), ({"x": [torch.ones(2, 3)]}, (torch.ones(2, 3),)), dynamic_shapes=given)
     assert [value.shape[0].value for value in program.model.graph.inputs] == ["n", "n"]
+
+
+def test_dims_of_all_tensors_in_a_list() -> None:
+    args = ({"x": [torch.ones(2, 3), torch.ones(2, 4)]}, (torch.ones(2, 3),))
+    program = onnxplain.export(Tree(), args, dynamic_shapes={"a": {"x": {0: "n"}}, "b": {-2: "n"}})
+    assert [[value.shape[0].value, value.shape[1]] for value in program.model.graph.inputs] == [["n", 3], ["n", 4], ["n", 3]]
