@@ -91,6 +91,12 @@ class Files:
             None if options.artifacts is None else _named(options.artifacts, model),
         )
 
+    def within(self, folder: pathlib.Path) -> Files:
+        """The files with paths relative to a folder, which the user's code may have left meanwhile."""
+        if folder == pathlib.Path.cwd():
+            return self
+        return dataclasses.replace(self, **{name: folder / path for name, path in self.named().items()})
+
     def check_other_than(self, source: str, taken: Mapping[str, str]) -> None:
         """Raises `UsageError` if a file is that of the target, or one of `taken`, which other targets have written."""
         for option, path in self.named().items():
@@ -158,13 +164,13 @@ def run(target: str, options: Options, called: Called, taken: Mapping[str, str])
     from .progress import StageLine
     from .target import load, users_code
 
-    stages = StageLine()
+    stages, here = StageLine(), pathlib.Path.cwd()
     loaded = load(source, attribute, with_inputs=bool(options.inputs))
     with users_code(f"{target} could not be looked at"):
         loaded = with_inputs(loaded, options.inputs, options.dynamic)
     from onnxplain.api import subject_of
 
-    files = Files.of(subject_of(loaded.model) if options.name is None else options.name, options)
+    files = Files.of(subject_of(loaded.model) if options.name is None else options.name, options).within(here)
     files.check_other_than(source, taken)
     program = None
     try:

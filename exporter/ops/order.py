@@ -259,7 +259,9 @@ def _sorted_with_nan(value: ir.Value, axis: int, *, descending: bool = False) ->
 
 def _flat(value: ir.Value) -> Any:
     flat = op.Reshape(value, [-1])
-    flat.shape = ir.Shape([None])
+    # NOTE: a vector is its own reshape.
+    if flat is not value:
+        flat.shape = ir.Shape([None])
     return flat
 
 

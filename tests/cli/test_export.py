@@ -434,3 +434,14 @@ def test_what_was_exported_is_shown(folder: pathlib.Path) -> None:
     assert halved["dims"] == "height: multiple of 2; width: any size; time: any size; height < width"
     assert dict(shown("fixed"))["fixed"].startswith("input.shape[1]")
     assert large["checked"].startswith("no ")
+
+
+def test_a_target_that_goes_to_another_folder(folder: pathlib.Path) -> None:
+    (folder / "elsewhere").mkdir()
+    source = 'import os, torch\n\ndef build():\n    os.chdir("elsewhere")\n    return torch.nn.ReLU(), (torch.ones(3),)\n'
+    (folder / "goes.py").write_text(source, encoding="utf-8")
+    done = CliRunner().invoke(main, ["export", "goes.py:build", "-o", "net.onnx", "--sarif", "net.sarif"])
+    assert done.exit_code == 0, done.output
+    assert (folder / "net.onnx").is_file()
+    assert (folder / "net.sarif").is_file()
+    assert not any((folder / "elsewhere").iterdir())

@@ -89,6 +89,7 @@ def test_equals_eager(title: str) -> None:
     skip_if_old(case)
     program, _ = exported(title)
     assert {each.rule.id for each in program.diagnostics.findings if each.level is not Level.NOTE} == case.expects
+    assert all(isinstance(size, int) or size.value for value in program.model.graph.inputs for size in value.shape)
     check(case.function, program, tuple(arg.flip(0) if arg.ndim else arg for arg in case.args), case.tolerance)
     if case.dynamic:
         check(case.function, program, enlarged(case.args, program), case.tolerance)

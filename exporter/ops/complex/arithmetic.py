@@ -130,7 +130,9 @@ def prod(self: ir.Value, dim: int | None = None, keepdim: bool = False, dtype: i
     value, along = self, axis(self, dim or 0)
     if dim is None:
         value = op.Reshape(self, [-1, 2])
-        value.shape = ir.Shape([None, 2])
+        # NOTE: a vector is its own reshape.
+        if value is not self:
+            value.shape = ir.Shape([None, 2])
 
     def step(total: Any, each: Any) -> tuple[list[Any], list[Any]]:
         return [mul(total, each)], []

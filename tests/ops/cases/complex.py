@@ -326,6 +326,7 @@ CASES: dict[str, Case] = {
     "nonzero": static(
         lambda x, y: ((z := torch.complex(x.round(), y.round())).nonzero(), aten.nonzero_static(z, size=5, fill_value=7)), CUBE
     ),
+    "prod-of-a-vector": static(lambda z: torch.view_as_real(z.prod()), (torch.complex(randn(3), randn(3)),)),
     "prod": dynamic(
         lambda x, y: [
             torch.view_as_real(each)

@@ -140,6 +140,7 @@ CASES: dict[str, Case] = {
     "kthvalue": dynamic(lambda x: (*x.kthvalue(2), *x.kthvalue(3, 0, True), *x.sum().kthvalue(1), *x.kthvalue(x.size(1) // 2, 1)), X),
     "extrema": dynamic(lambda x: (x.amax(), *x.aminmax(dim=1), *torch.std_mean(x)), X),
     "singles": static(lambda x: (x.softmax(0), x.cumsum(0), x.median()), (randn(1),)),
+    "median-of-a-vector": dynamic(lambda x: (x.median(), x.nanmedian()), (randn(5),)),
     "median-of-none": dynamic(
         lambda x: [
             each.nan_to_num(99.0)
