@@ -30,6 +30,9 @@ def check_unmentioned(path: pathlib.Path, log: Log, tree: SourceTree, option: st
         click.UsageError: The log names it.
     """
     # NOTE: paths of missing sources and of outputs are relative to the folder of the export, which may be either.
-    named = {os.path.realpath(folder / each) for each in set(log.files()) for folder in (tree.root, pathlib.Path())}
-    if os.path.realpath(path) in named:
+    files = set(log.files())
+    named = {os.path.realpath(folder / each) for each in files for folder in (tree.root, pathlib.Path())}
+    # NOTE: of a file outside of the checkout the log has only the name, and the command may run in another folder than the export did.
+    is_like_one = path.exists() and path.name in {pathlib.PurePosixPath(each).name for each in files}
+    if is_like_one or os.path.realpath(path) in named:
         raise click.UsageError(f"{option}: expected a file that the log does not name, got {str(path)!r}")

@@ -46,6 +46,17 @@ def test_an_output_replaces_no_source_of_a_log(here: pathlib.Path, command: str,
     assert (here / "net.py").read_bytes() == before
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_output_replaces_no_source_of_an_export_elsewhere(here: pathlib.Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    before, folder = (here / "net.py").read_bytes(), here / "another"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    name, *arguments = COMMANDS[command]
+    told = run(name, str(here / arguments[0]), "-o", str(here / "net.py"))
+    assert (told.exit_code, "does not name" in told.output) == (2, True), told.output
+    assert (here / "net.py").read_bytes() == before
+
+
 def test_a_report_follows_a_link(here: pathlib.Path) -> None:
     (here / "shown.md").symlink_to("sub/report.md")
     assert run("report", LOG, "-o", "shown.md").exit_code == 0
