@@ -19,7 +19,7 @@ from onnxplain.diagnostics.atomic_files import write_file
 from onnxplain.diagnostics.display import Span, visible
 from onnxplain.diagnostics.errors import InvalidArgument
 from onnxplain.diagnostics.json_text import to_json
-from onnxplain.diagnostics.sarif_file import SCHEMA
+from onnxplain.diagnostics.sarif_file import SCHEMA, SIZE_LIMIT
 
 from .comparison import Compared, compare, listed
 from .results import Result, Run, load, load_all
@@ -59,7 +59,7 @@ def accept_findings(logs: Sequence[pathlib.Path], baseline: pathlib.Path) -> Acc
 
     Raises:
         UnreadableLog: A log, or the present baseline, cannot be read.
-        InvalidArgument: The logs cannot be accepted, or `baseline` is a log.
+        InvalidArgument: The logs cannot be accepted, or `baseline` is a log, or would be too large to be read.
         OSError: The baseline cannot be written.
     """
     loaded = load_all(logs, {"baseline": baseline})
@@ -75,7 +75,13 @@ def accept_findings(logs: Sequence[pathlib.Path], baseline: pathlib.Path) -> Acc
     results = [result for runs in new.values() for run in runs for result in run.results]
     known = [result for id, runs in old.items() if id in new for run in runs for result in run.results]
     compared = tuple(each for each in compare(results, known) if not each.result.suppressed)
-    write_file(baseline, to_json(_document({**old, **new}), indent=1))
+    text = to_json(_document({**old, **new}), indent=1)
+    if (size := len(text.encode())) > SIZE_LIMIT:
+        limit = SIZE_LIMIT // 10**6
+        raise InvalidArgument(
+            f"LOG: expected findings for a baseline of at most {limit} MB, got {size // 10**6} MB: write several baselines"
+        )
+    write_file(baseline, text)
     return Acceptance(baseline, compared)
 
 

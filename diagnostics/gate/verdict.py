@@ -16,7 +16,7 @@ from onnxplain.diagnostics.json_text import to_json
 from onnxplain.diagnostics.json_values import string
 from onnxplain.diagnostics.level import Level
 from onnxplain.diagnostics.rule import Rule
-from onnxplain.diagnostics.sarif_file import Json, content_errors, present_results
+from onnxplain.diagnostics.sarif_file import SIZE_LIMIT, Json, content_errors, present_results
 from onnxplain.diagnostics.source_tree import SourceTree
 
 from .baseline import as_kept
@@ -153,7 +153,9 @@ def judge_logs(
     compared = compare(results, _comparable(loaded, known) if known is not None else ())
     if known is not None:
         for path, text in [(log.path, _with_states(log, loaded, compared)) for log in loaded]:
-            write_file(path, text)
+            # NOTE: a log that the states make too large to be read stays as it is.
+            if len(text.encode()) <= SIZE_LIMIT:
+                write_file(path, text)
     active = [each for each in compared if not each.result.suppressed]
     unsteady = [each for each in active if each.state in ("new", "absent") and (each.result.model, each.result.fingerprint) in flaky]
     counting = [each for each in active if each not in unsteady]

@@ -121,3 +121,16 @@ def test_a_baseline_is_as_new_as_the_newest_of_its_logs(versions: Sequence[str],
         (made,) = accepted()["runs"]
         assert made["tool"]["driver"]["semanticVersion"] == newest
         assert len(made["results"]) == 2
+
+
+def test_nothing_is_written_that_is_too_large_to_be_read(here: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(["a  # E"])
+    size = (here / LOG).stat().st_size
+    for module in ("baseline", "verdict"):
+        monkeypatch.setattr(f"onnxplain.diagnostics.gate.{module}.SIZE_LIMIT", 100)
+    told = run("baseline", "accept", LOG)
+    assert (told.exit_code, (here / BASELINE).exists()) == (2, False), told.output
+    monkeypatch.setattr("onnxplain.diagnostics.gate.baseline.SIZE_LIMIT", 10**6)
+    assert run("baseline", "accept", LOG).exit_code == 0
+    assert run("gate", LOG, "--baseline", BASELINE).exit_code == 0
+    assert (here / LOG).stat().st_size == size
