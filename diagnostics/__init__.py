@@ -1,7 +1,7 @@
 """Rules, findings, the context that collects them, the sinks that write them, and the gate. Knows neither torch nor ONNX.
 
-Other rooms import from here, and from the sinks `console`, `html`, `job_summary`, `markdown` and `sarif`, whose libraries load only when
-they are needed.
+Other rooms import from here, and the sinks `html`, `job_summary`, `markdown` and `sarif` as modules. Their libraries load only when they
+are needed.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ from .source_text import line_text
 from .temporary_files import Temporary, make_folder, remove_abandoned
 
 if TYPE_CHECKING:
+    from .console import make_console, show_lines, show_log
     from .fleet import gather, shared_cause
     from .gate import GATE_FORMATS, Verdict, accept_findings, judge_logs
     from .html import to_html
@@ -151,6 +152,7 @@ __all__ = [
     "is_unicode",
     "judge_logs",
     "line_text",
+    "make_console",
     "make_folder",
     "message_of",
     "opened_sarif",
@@ -162,6 +164,8 @@ __all__ = [
     "replace_file",
     "sha256",
     "shared_cause",
+    "show_lines",
+    "show_log",
     "shown_path",
     "stable_arguments",
     "string",
@@ -182,16 +186,19 @@ _LATE = {
     "accept_findings": "gate",
     "gather": "fleet",
     "judge_logs": "gate",
+    "make_console": "console",
     "opened_sarif": "sarif_file",
     "present_results": "sarif_file",
     "privacy_of": "privacy",
     "read_log": "log_reader",
     "read_logs": "log_reader",
     "shared_cause": "fleet",
+    "show_lines": "console",
+    "show_log": "console",
     "to_html": "html",
     "whole_words": "privacy",
 }
-"""Names for reading logs, with their modules. These import at first use: they take 0.1 s, which exports and other commands save."""
+"""Names for reading and showing logs, with their modules. These import at first use: they take 0.1 s, which exports save."""
 
 # NOTE: type checkers would take every name for one that a module-level __getattr__ resolves.
 if not TYPE_CHECKING:

@@ -47,7 +47,9 @@ def make_console() -> Console:
     return console
 
 
-def render(log: Log, console: Console, written: Mapping[str, pathlib.Path] | None = None, details: Iterable[tuple[str, str]] = ()) -> None:
+def show_log(
+    log: Log, console: Console, written: Mapping[str, pathlib.Path] | None = None, details: Iterable[tuple[str, str]] = ()
+) -> None:
     """Prints `log`.
 
     Args:

@@ -18,8 +18,7 @@ from typing import Any
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
-from onnxplain.diagnostics import read_log
-from onnxplain.diagnostics.console import render
+from onnxplain.diagnostics import read_log, show_log
 
 SAMPLES = ("training_mode", "data_dependent", "frozen_batch", "stream_state", "no_translation", "wrong_numbers", "several_problems")
 """From simple to hard."""
@@ -69,7 +68,7 @@ def _export(name: str, scratch: pathlib.Path) -> None:
 def _picture(log: pathlib.Path) -> str:
     """What the export printed, as SVG."""
     console = Console(record=True, file=io.StringIO(), width=1000)
-    render(read_log(log), console)
+    show_log(read_log(log), console)
     console.width = max(_WIDTH, *map(len, console.export_text(clear=False).splitlines()))
     return console.export_svg(title="", code_format=_PICTURE, theme=MONOKAI, unique_id=log.stem)
 

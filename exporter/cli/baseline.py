@@ -38,7 +38,7 @@ def accept_command(ctx: click.Context, /, logs: tuple[pathlib.Path, ...], **_: A
 
     They replace the accepted findings of the models in these logs; those of other models stay. Commit the file.
     """
-    from onnxplain.diagnostics.console import make_console, show_lines
+    from onnxplain.diagnostics import make_console, show_lines
 
     baseline: pathlib.Path = settled(ctx, for_gate())["baseline"]
     logs, _flaky = of_triages(logs)

@@ -25,7 +25,7 @@ def command(ctx: click.Context, target: str | None) -> None:
     source = "" if target is None else target if target.endswith(".py") else target.rpartition(":")[0] or target
     found = {export.command: settings.for_export(source or "."), gate.command: settings.for_gate()}
 
-    from onnxplain.diagnostics.console import make_console, show_lines
+    from onnxplain.diagnostics import make_console, show_lines
 
     console = make_console()
     for each, its in found.items():

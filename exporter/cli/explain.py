@@ -18,7 +18,7 @@ def command(ids: tuple[str, ...]) -> None:
     """
     pages = "\n".join(_page(_find(id)) for id in ids)
 
-    from onnxplain.diagnostics.console import make_console
+    from onnxplain.diagnostics import make_console
 
     console = make_console()
     if not console.is_terminal:

@@ -317,7 +317,7 @@ class _Run:
 
     def show_summary(self) -> None:
         """Prints a line for each of several targets."""
-        from onnxplain.diagnostics.console import make_console, show_lines
+        from onnxplain.diagnostics import make_console, show_lines
 
         if self._several:
             show_lines([[], *self._summary], make_console())

@@ -70,7 +70,7 @@ def command(
         for log in logs:
             check_output(log, "LOG")
 
-    from onnxplain.diagnostics.console import make_console, show_lines
+    from onnxplain.diagnostics import make_console, show_lines
     from onnxplain.rules import OutputReplaced
 
     chosen = GATE_FORMATS[params["format"]]

@@ -220,12 +220,12 @@ def run(target: str, options: Options, called: Called, taken: Mapping[str, str])
 
 def _show(log: Log, files: Files, program: ONNXProgram | None) -> None:
     """Prints the findings, what was exported, and the files."""
-    from onnxplain.diagnostics.console import make_console, render
+    from onnxplain.diagnostics import make_console, show_log
 
     from .exported import details
 
     written = {"log": files.sarif, **({"report": files.report} if files.report else {})}
-    render(log, make_console(), written, () if program is None else details(program))
+    show_log(log, make_console(), written, () if program is None else details(program))
     for event in log.events:
         if event.stage in ("repro", "sarif") and event.level >= logging.WARNING:
             click.echo(visible(event.text))

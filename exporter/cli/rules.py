@@ -22,7 +22,7 @@ def command(as_json: bool) -> None:
         click.echo(json.dumps([_as_json(rule) for rule in Rule.all()], indent=2))
         return
 
-    from onnxplain.diagnostics.console import make_console, show_lines
+    from onnxplain.diagnostics import make_console, show_lines
 
     console = make_console()
     show_lines(_table(console.width), console)

@@ -231,7 +231,7 @@ class _Progress:
     """A line for each model that comes to its end. Models that have not changed have none, and count in the last line."""
 
     def __init__(self, models: int) -> None:
-        from onnxplain.diagnostics.console import make_console
+        from onnxplain.diagnostics import make_console
 
         self._console = make_console()
         self._numbers = itertools.count(1)
@@ -239,7 +239,7 @@ class _Progress:
 
     def show(self, verdict: Verdict) -> None:
         """Prints the verdict on a model."""
-        from onnxplain.diagnostics.console import show_lines
+        from onnxplain.diagnostics import show_lines
 
         show_lines([[*self._spans(verdict)]], self._console)
 
@@ -263,8 +263,7 @@ def _with_script(scripts: Mapping[str, pathlib.Path], log: Log) -> Log:
 
 def _finish(triaged: Triaged, folder: pathlib.Path) -> None:
     """Writes the summary and the page on all models, and prints the summary with the files."""
-    from onnxplain.diagnostics import read_logs, to_html
-    from onnxplain.diagnostics.console import make_console, show_lines
+    from onnxplain.diagnostics import make_console, read_logs, show_lines, to_html
 
     write_file(folder / "summary.md", to_markdown(triaged))
     logs = map(functools.partial(_with_script, triaged.scripts), read_logs([verdict.log for verdict in triaged.verdicts]))

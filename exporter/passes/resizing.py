@@ -8,9 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from onnxplain.torch_internals.operators import OpOverload
-
-_aten = torch.ops.aten
+from onnxplain.torch_internals.operators import NEAREST_EXACT, OpOverload
 
 
 def _by_factors(input: Tensor, output_size: Sequence[Any] | None, scale_factors: Sequence[float] | None) -> Tensor:
@@ -33,8 +31,7 @@ def _to_size(input: Tensor, output_size: Sequence[Any], *factors: float | None) 
     return result
 
 
-_OPERATORS = [getattr(_aten, f"_upsample_nearest_exact{rank}d") for rank in (1, 2, 3)]
 DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
-    **{operator.default: _to_size for operator in _OPERATORS},
-    **{operator.vec: _by_factors for operator in _OPERATORS},
+    **{operator.default: _to_size for operator in NEAREST_EXACT},
+    **{operator.vec: _by_factors for operator in NEAREST_EXACT},
 }

@@ -7,10 +7,9 @@ import importlib
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from types import ModuleType
 from typing import Any
 
-from onnxplain.torch_internals.onnxscript_calls import torchlib_decorated_by
+from onnxplain.torch_internals.onnxscript_calls import import_torchlib
 
 Function = tuple[Callable[..., Any], bool]
 """A translation, and whether it takes complex tensors."""
@@ -50,15 +49,7 @@ def _loaded() -> Mapping[str, Sequence[Function]]:
 
         return decorator
 
-    with torchlib_decorated_by(collected):
-        try:
-            importlib.import_module(_OPS)
-        finally:
-            # NOTE: torch.onnx expects the compiled functions of these modules.
-            for module in [module for module in sys.modules if module == _OPS or module.startswith(f"{_OPS}.")]:
-                del sys.modules[module]
-            parent: ModuleType = sys.modules[_OPS.rpartition(".")[0]]
-            vars(parent).pop("ops", None)
+    import_torchlib(_OPS, collected)
     by_name: dict[str, list[Function]] = {}
     for (name, _), function in found.items():
         by_name.setdefault(name, []).append(function)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -42,11 +43,21 @@ def _evaluator(evaluator: Any) -> Iterator[None]:
         yield
 
 
-def torchlib_decorated_by(decorator: Callable[..., Any]) -> contextlib.AbstractContextManager[None]:
-    """While it is open, `decorator` decorates the functions of the modules of torchlib that this context imports."""
+def import_torchlib(package: str, decorator: Callable[..., Any]) -> None:
+    """Imports `package`, one of torchlib, with `decorator` for its functions, and takes it out of `sys.modules` again.
+
+    Others expect compiled functions there.
+    """
     from onnxscript.function_libs.torch_lib import registration
 
-    return wrapped(Slot(registration, "torch_op"), lambda _, *args, **kwargs: decorator(*args, **kwargs))
+    try:
+        with wrapped(Slot(registration, "torch_op"), lambda _, *args, **kwargs: decorator(*args, **kwargs)):
+            importlib.import_module(package)
+    finally:
+        for module in [module for module in sys.modules if module == package or module.startswith(f"{package}.")]:
+            del sys.modules[module]
+        parent, _, name = package.rpartition(".")
+        vars(sys.modules[parent]).pop(name, None)
 
 
 @functools.cache

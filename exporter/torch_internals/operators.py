@@ -22,6 +22,7 @@ __all__ = [
     "FFT_C2R",
     "FFT_R2C",
     "ITEMS",
+    "NEAREST_EXACT",
     "SQUEEZES",
     "TO_COPY",
     "HigherOrderOperator",
@@ -40,6 +41,8 @@ FFT_C2C, FFT_C2R, FFT_R2C = (each.default for each in (torch.ops.aten._fft_c2c, 
 """The operators of all Fourier transforms, from complex (C) or real (R) numbers to such. The last two are core ATen."""
 ITEMS = (torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default)
 """The operators that make a Python number of a tensor."""
+NEAREST_EXACT = tuple(getattr(torch.ops.aten, f"_upsample_nearest_exact{rank}d") for rank in (1, 2, 3))
+"""The operators of `interpolate(mode="nearest-exact")`, by the number of dims that they resize less one."""
 TO_COPY = torch.ops.aten._to_copy.default
 """The operator of `Tensor.to` for another dtype, one of core ATen."""
 
