@@ -247,7 +247,10 @@ def _dims(shapes: DynamicShapes, leaf: Leaf, flat_index: int) -> Iterator[InputD
             yield dataclasses.replace(dim, kind=Kind.OPEN, given=Dim.AUTO, label=_own_label(dim))
         else:
             # NOTE: torch.export also takes axes that count from the end.
-            from_the_end = spec.get(axis - leaf.value.dim()) if isinstance(spec, Mapping) else None
+            negative = axis - leaf.value.dim()
+            if isinstance(spec, Mapping) and axis in spec and negative in spec:
+                raise InvalidArgument(f"{shapes.argument}: expected one entry for each axis of {leaf.path!r}, got {axis} and {negative}")
+            from_the_end = spec.get(negative) if isinstance(spec, Mapping) else None
             yield _said(dim, part(spec, axis, axis) or from_the_end, shapes.argument)
 
 

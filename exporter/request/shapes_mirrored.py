@@ -99,6 +99,8 @@ def _counted_from_zero(value: Any, spec: Any) -> Any:
     if not isinstance(spec, Mapping) or not is_a(value, torch.Tensor):
         return spec
     axes = {axis: axis + value.dim() for axis in spec if isinstance(axis, int) and -value.dim() <= axis < 0}
+    if spec.keys() & axes.values():
+        return spec  # An axis that is named twice is the user's mistake.
     return {axes.get(axis, axis): dim for axis, dim in spec.items()} if axes else spec
 
 

@@ -377,6 +377,13 @@ def test_a_name_is_an_identifier(name: str, argument: str) -> None:
         onnxplain.export(torch.nn.Linear(3, 3), (torch.ones(2, 3),), input_names=["x"], **{argument: given})
 
 
+@pytest.mark.parametrize("argument", ["dynamic_shapes", "dynamic_axes"])
+def test_an_axis_has_one_entry(argument: str) -> None:
+    axes = {"input": {0: "a", -2: "b"}}
+    with pytest.raises(onnxplain.InvalidArgument, match=argument):
+        onnxplain.export(torch.nn.Linear(3, 3), (torch.ones(2, 3),), **{argument: axes})
+
+
 class Tree(torch.nn.Module):
     def forward(self, a: dict[str, list[torch.Tensor]], b: tuple[torch.Tensor, ...]) -> torch.Tensor:
         return a["x"][0] + b[0]
