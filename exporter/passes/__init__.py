@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 
 import torch
@@ -68,5 +69,11 @@ def run(context: DiagnosticContext, program: torch.export.ExportedProgram, regis
                 for module in graph_modules(graph_module):
                     change(context, module, registry)
                 steps.tell(change.__name__, graph_module)
-    context.attach(PREPARED_GRAPH, lambda: str(graph_module.print_readable(print_output=False)))
+    context.attach(PREPARED_GRAPH, lambda: _readable(graph_module, dim_names))
     return Prepared(program, graph_module)
+
+
+def _readable(graph_module: torch.fx.GraphModule, dim_names: DimNames) -> str:
+    """The graph as Python code, with the user's names for sizes in its annotations."""
+    text = str(graph_module.print_readable(print_output=False))
+    return re.sub(r': "[^"]*"', lambda annotation: dim_names.put_into(annotation[0]), text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -62,6 +63,11 @@ class DimNames:
             named = expression.subs(self._symbols) if self._symbols else expression
             self._texts[expression] = as_python(named) if rounds_toward_zero(named) else str(named)
         return self._texts[expression]
+
+    def put_into(self, annotation: str) -> str:
+        """An annotation of torch's printed graphs, such as `f32[s77, 4]`, with the names that stand for a symbol alone."""
+        names = {str(symbol): str(name) for symbol, name in self._symbols.items() if name.is_Symbol}
+        return re.sub(r"\w+", lambda word: names.get(word[0], word[0]), annotation)
 
     def of(self, size: int | torch.SymInt) -> int | str:
         """A size: a number, or an expression of names."""

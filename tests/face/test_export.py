@@ -323,8 +323,9 @@ def test_debug_writes_dumps_only_where_asked(tmp_path: pathlib.Path, monkeypatch
     options = DiagnosticOptions(verbosity_level=logging.DEBUG)
     onnxplain.export(Small().eval(), (torch.randn(2, 8),), diagnostic_options=options)
     assert list(tmp_path.iterdir()) == []
-    onnxplain.export(Small().eval(), (torch.randn(2, 8),), diagnostic_options=options, artifacts_dir=tmp_path / "dumps")
-    assert (tmp_path / "dumps" / "prepared-graph.txt").read_text(encoding="utf-8")
+    dumps = tmp_path / "dumps"
+    onnxplain.export(Small().eval(), (torch.randn(2, 8),), diagnostic_options=options, artifacts_dir=dumps, dynamic_shapes=({0: "rows"},))
+    assert "f32[rows, 8]" in (dumps / "prepared-graph.txt").read_text(encoding="utf-8")
 
 
 def test_random_outputs_are_not_compared(load: Load) -> None:
