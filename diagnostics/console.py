@@ -6,6 +6,7 @@ import io
 import logging
 import os
 import pathlib
+import sys
 from collections.abc import Iterable, Mapping
 
 from rich.console import Console
@@ -40,7 +41,9 @@ class _Console(Console):
 def make_console() -> Console:
     """A console for standard output, with colours on a terminal only, and without any style if `NO_COLOR` is set."""
     # NOTE: under NO_COLOR rich keeps bold and underline; a file that asked for no colours should hold no escapes at all.
-    console = _Console(color_system=None if os.environ.get("NO_COLOR") else "auto", highlight=False)
+    # A model may close the standard output.
+    file = sys.stderr if sys.stdout is not None and sys.stdout.closed else None
+    console = _Console(file=file, color_system=None if os.environ.get("NO_COLOR") else "auto", highlight=False)
     if not console.is_terminal:
         # A pipe has no width: a table must not fold its cells to the 80 columns that rich assumes.
         console.width = 10_000

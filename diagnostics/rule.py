@@ -8,6 +8,7 @@ import functools
 import inspect
 import re
 import string
+import textwrap
 import typing
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
@@ -123,9 +124,11 @@ class Rule:
     def __init_subclass__(cls, *, id: str, level: Level, history: Sequence[HistoryEvent], **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.id, cls.level, cls.history = id, level, tuple(history)
+        # NOTE: before `dataclass`, which writes a docstring where there is none.
+        docstring = cls.__doc__ or _written_docstring(cls)
         dataclasses.dataclass(frozen=True, kw_only=True)(cls)
         try:
-            cls.page = Page.parse(cls.__doc__ or "")
+            cls.page = Page.parse(docstring)
             cls._check()
         except (ValueError, SyntaxError) as error:
             raise TypeError(f"rule {cls.__name__} ({id}): {error}") from error
@@ -274,3 +277,12 @@ def _text(value: str | int | float | bool | tuple[str, ...]) -> str:
     # NOTE: tables and terminals show messages, and text from a model may hold anything: it becomes one line without control characters.
     text = shortened(str(value), _ARGUMENT_LIMIT)
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+
+
+def _written_docstring(rule: type[Rule]) -> str:
+    """The docstring of a rule in its source file: `python -OO` loads none. Empty if there is no source."""
+    try:
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(rule))).body
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return ""
+    return ast.get_docstring(definition) or "" if isinstance(definition, ast.ClassDef) else ""

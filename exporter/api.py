@@ -429,7 +429,7 @@ def _told(log: Log, *, verbose: bool | None) -> Log:
 
         from onnxplain.diagnostics import console
 
-        console.render(log, Console(stderr=True))
+        console.show_log(log, Console(stderr=True))
     return log
 
 

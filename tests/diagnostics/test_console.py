@@ -27,6 +27,7 @@ from onnxplain.diagnostics import (
     Region,
     console,
     excerpt,
+    make_console,
     sha256,
 )
 from onnxplain.rules import DataDependentBranch, TrainingMode, UnsupportedOperator
@@ -35,7 +36,7 @@ from onnxplain.rules import DataDependentBranch, TrainingMode, UnsupportedOperat
 def shown(log: Log, **options: Any) -> str:
     """What the console shows of `log`."""
     file = io.StringIO()
-    console.render(log, Console(file=file, **options))
+    console.show_log(log, Console(file=file, **options))
     return file.getvalue()
 
 
@@ -190,7 +191,7 @@ def test_what_the_console_lists(here: pathlib.Path) -> None:
     (here / "model.onnx").write_bytes(b"onnx")
     made.wrote(here / "model.onnx", "resultFile", sha256(here / "model.onnx"))
     file = io.StringIO()
-    console.render(made.log(), Console(file=file), {"log": here / "model.sarif"})
+    console.show_log(made.log(), Console(file=file), {"log": here / "model.sarif"})
     text = file.getvalue()
     assert [line for line in text.splitlines() if line.startswith(("export: ", "capture: "))] == [
         "export: outside",
@@ -217,3 +218,11 @@ def test_a_printed_log_has_its_findings_and_outcome(here: pathlib.Path) -> None:
     *findings, outcome = str(log).split("\n\n")
     assert "\n\n".join(findings) == "\n\n".join(map(str, log.findings))
     assert outcome == f"{log.verdict}: {log.summary}"
+
+
+def test_where_the_model_has_closed_the_standard_output(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    closed = io.StringIO()
+    closed.close()
+    monkeypatch.setattr(sys, "stdout", closed)
+    make_console().print("told")
+    assert capsys.readouterr().err == "told\n"

@@ -39,6 +39,16 @@ rule_parameter = pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule
 # The pages
 
 
+def test_without_docstrings_the_pages_are_read_from_the_sources() -> None:
+    """`python -OO` loads no docstrings."""
+    program = "import onnxplain.rules; print(onnxplain.rules.OutputReplaced.page)"
+    pages = [
+        subprocess.run([sys.executable, *flags, "-c", program], capture_output=True, text=True, check=True).stdout
+        for flags in ((), ("-OO",))
+    ]
+    assert pages == [f"{OutputReplaced.page}\n"] * 2
+
+
 def test_catalog_is_fresh() -> None:
     assert CATALOG.read_text(encoding="utf-8") == book.catalog(RULES), "run `make rules` to refresh CATALOG.md"
 
