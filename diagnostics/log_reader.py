@@ -65,7 +65,7 @@ def read_logs(paths: Iterable[pathlib.Path], sources: SourceTree | None = None) 
     Raises:
         UnreadableLog: A file is missing, or is not a log of onnxplain, or a folder has none.
     """
-    tree, found = sources or SourceTree.around(), dict[object, tuple[int, str, Log]]()
+    tree, found = sources or SourceTree.around(), dict[object, list[tuple[int, str, Log]]]()
     for path in paths:
         for file in _files(path):
             with opened_sarif(file) as document:
@@ -73,10 +73,17 @@ def read_logs(paths: Iterable[pathlib.Path], sources: SourceTree | None = None) 
                     raise ValueError("it has no runs; a log of onnxplain has one for each export")
                 for log in (_Run(run, tree).log() for run in document["runs"]):
                     # NOTE: a folder may hold the logs of its models and one log with the runs of all. The name of the former tells more.
-                    key = log.subject, log.started, log.ended, log.command_line, *map(str, log.findings)
                     present = len(document["runs"]), file.stem, log
-                    found[key] = min(found.get(key, present), present, key=lambda each: each[0])
-    return tuple(_distinct([(stem, log) for _, stem, log in found.values()]))
+                    alike = found.setdefault((log.subject, log.started, log.ended, log.command_line, len(log.findings)), [])
+                    number = next((number for number, (*_, other) in enumerate(alike) if _same_findings(log, other)), len(alike))
+                    known = slice(number, number + 1)
+                    alike[known] = [min(*alike[known], present, present, key=lambda each: each[0])]
+    return tuple(_distinct([(stem, log) for each in found.values() for _, stem, log in each]))
+
+
+def _same_findings(one: Log, other: Log) -> bool:
+    """Whether two logs tell the same findings."""
+    return all(str(first) == str(second) for first, second in zip(one.findings, other.findings, strict=True))
 
 
 def _files(path: pathlib.Path) -> list[pathlib.Path]:

@@ -14,7 +14,7 @@ from . import git_checkout
 from .errors import OnnxExporterError
 from .json_values import string
 from .privacy import ELSEWHERE, PACKAGES, ROOT
-from .sarif_file import PATH_LIMIT, Json
+from .sarif_file import PATH_LIMIT, SIZE_LIMIT, Json
 
 PYTHON = (".py", ".pyi", ".pyw")
 """How the names of Python files end."""
@@ -57,7 +57,8 @@ class SourceTree:
             suffixes: How the file's name has to end; None for any name.
 
         Raises:
-            Unreachable: The location names something else than such a regular file below the root, or leads out of it by a link.
+            Unreachable: The location names something else than such a regular file below the root, leads out of it by a link, or names a
+                source file that is too large to be one.
         """
         uri = string(location["uri"])
         # NOTE: a log names the same few files for each of its findings.
@@ -73,7 +74,7 @@ class SourceTree:
             if not real.is_relative_to(self.root):
                 why = "leads" if path.absolute().is_relative_to(self.root) else "is"
                 raise Unreachable(f"{uri!r} {why} outside of {self.root}")
-            if self._exists(real, uri):
+            if self._exists(real, uri, SIZE_LIMIT if suffixes is not None else None):
                 break
         return real
 
@@ -113,11 +114,14 @@ class SourceTree:
         path = pathlib.Path(urllib.request.url2pathname(parts.path))
         return path if parts.scheme == "file" and path.is_absolute() and "\0" not in str(path) else None
 
-    def _exists(self, real: pathlib.Path, uri: str) -> bool:
+    def _exists(self, real: pathlib.Path, uri: str, most: int | None) -> bool:
+        """Whether there is a regular file of at most `most` bytes."""
         try:
-            mode = real.lstat().st_mode
+            found = real.lstat()
         except OSError:
             return False
-        if not stat.S_ISREG(mode):
+        if not stat.S_ISREG(found.st_mode):
             raise Unreachable(f"{uri!r} is not a regular file")
+        if most is not None and found.st_size > most:
+            raise Unreachable(f"{uri!r} has more than {most // 10**6} MB")
         return True

@@ -51,9 +51,11 @@ def test_files_elsewhere_are_unreachable(root: pathlib.Path) -> None:
     (root / "link.py").symlink_to(root.parent / "outside.py")
     (root / "folder.py").mkdir()
     os.mkfifo(root / "pipe.py")
+    with (root / "large.py").open("wb") as file:
+        file.truncate(10**9)
     for uri in (
         *("../outside.py", "inner/..%5C..%5Cnet.py", "..\\net.py", "https://example.com/net.py", "file://host/net.py", "net%00.py", ""),
-        *("net.txt", "link.py", "folder.py", "pipe.py", (root.parent / "outside.py").as_uri()),
+        *("net.txt", "link.py", "folder.py", "pipe.py", "large.py", (root.parent / "outside.py").as_uri()),
     ):
         with pytest.raises(Unreachable):
             found(root, located(uri), None)
