@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from onnxplain.diagnostics import visible
+
 from .records import MemoryEstimate, Step, readable
 
 _TENSORS = 10
@@ -15,7 +17,7 @@ _WIDTH = 120
 
 def listing(found: MemoryEstimate) -> str:
     """The peak, the tensors that make it, and the timeline, one line each. Texts come from the model, so nothing in them is trusted."""
-    return "".join(f"{line[:_WIDTH].rstrip()}\n" for line in _lines(found))
+    return "".join(f"{visible(line)[:_WIDTH].rstrip()}\n" for line in _lines(found))
 
 
 def headline(found: MemoryEstimate) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import onnx_ir as ir
 import torch
 
-from onnxplain.diagnostics import OnnxExporterError
+from onnxplain.diagnostics import OnnxExporterError, visible
 from onnxplain.memory import Origin, origin_of, readable
 
 from .options import ONNXRuntimeOptions
@@ -104,7 +104,8 @@ class Profile:
     def _text(self, by: str, rows: Iterable[ProfileRow]) -> Iterator[str]:
         yield f"{by:{_WIDTH}}  {'self time':>12}  {'share':>6}  {'calls':>7}  {'self memory':>11}"
         for row in rows:
-            name = row.name if len(row.name) <= _WIDTH else f"...{row.name[3 - _WIDTH :]}"
+            name = visible(row.name)
+            name = name if len(name) <= _WIDTH else f"...{name[3 - _WIDTH :]}"
             time = f"{row.self_seconds * 1000:.3f} ms"
             yield f"{name:{_WIDTH}}  {time:>12}  {self._share(row):>6.1%}  {row.calls:>7g}  {readable(row.self_bytes):>11}"
         yield ""

@@ -6,6 +6,7 @@ import pathlib
 import sys
 
 import pytest
+import torch
 from click.testing import CliRunner, Result
 
 import onnxplain
@@ -61,6 +62,17 @@ def test_a_file_needs_sizes_for_its_dims(net: pathlib.Path) -> None:
         assert run("net.onnx", *wrong).exit_code == 2
     (net / "text.onnx").write_text("no model")
     assert run("text.onnx").exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["memory", "profile"])
+def test_names_of_modules_begin_no_lines(folder: pathlib.Path, command: str) -> None:
+    model = torch.nn.Sequential()
+    model.add_module("first\nsecond\x1b", torch.nn.Linear(4, 4))
+    onnxplain.export(model, (torch.ones(3, 4),), folder / "net.onnx")
+    shown = CliRunner().invoke(main, [command, "net.onnx"]).stdout
+    assert "first" in shown
+    assert "\x1b" not in shown
+    assert not [line for line in shown.splitlines() if line.startswith("second")]
 
 
 def test_a_plot_needs_matplotlib_and_a_known_format(net: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
