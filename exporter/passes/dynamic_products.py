@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -29,8 +30,39 @@ def _kron(self: Tensor, other: Tensor) -> Tensor:
     return product.reshape([one * another for one, another in zip(outer, inner, strict=True)])
 
 
+def _tensordot(self: Tensor, other: Tensor, dims_self: Sequence[int], dims_other: Sequence[int]) -> Tensor:
+    """The sum of products over pairs of dims. A dim of size 1 goes with one of any size: the other tensor is summed along it.
+
+    NOTE: PyTorch asks whether a size is 1 in the example, also if it is dynamic.
+    """
+    pairs = [(one % self.ndim, another % other.ndim) for one, another in zip(dims_self, dims_other, strict=True)]
+    for one, another in pairs:
+        if _is_one(self.shape[one]) != _is_one(other.shape[another]):
+            if _is_one(self.shape[one]):
+                other = other.sum(another, keepdim=True, dtype=other.dtype)
+            else:
+                self = self.sum(one, keepdim=True, dtype=self.dtype)
+    if self.ndim == other.ndim == len(pairs) == 1:
+        return self.dot(other)
+    summed_self, summed_other = ([pair[side] for pair in pairs] for side in (0, 1))
+    free_self, free_other = (
+        [dim for dim in range(each.ndim) if dim not in summed] for each, summed in ((self, summed_self), (other, summed_other))
+    )
+    sizes = [self.shape[dim] for dim in free_self], [other.shape[dim] for dim in free_other]
+    count = math.prod(self.shape[dim] for dim in summed_self)
+    left = self.permute(free_self + summed_self).reshape(math.prod(sizes[0]), count)
+    right = other.permute(summed_other + free_other).reshape(count, math.prod(sizes[1]))
+    return (left @ right).reshape(sizes[0] + sizes[1])
+
+
+def _is_one(size: int | torch.SymInt) -> bool:
+    """Whether a size is 1, and is so for all inputs."""
+    return isinstance(size, int) and size == 1
+
+
 DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     torch.ops.aten.cosine_similarity.default: _cosine_similarity,
     torch.ops.aten.kron.default: _kron,
+    torch.ops.aten.tensordot.default: _tensordot,
 }
 """The decompositions by operator."""

@@ -244,3 +244,11 @@ def test_a_histogram_of_integers_is_that_of_floats() -> None:
     node.args = (node.args[0].args[0], *node.args[1:])
     node.meta["val"] = node.meta["val"].long()
     check(lambda x: Counts()(x).long(), onnxplain.export(program), (torch.arange(-9, 30).repeat(2),))
+
+
+def test_a_product_over_a_dim_that_is_1_in_the_example_alone() -> None:
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return torch.tensordot(x.diagonal(-1), x.diagonal(-1), dims=1)
+
+    program = onnxplain.export(model, (torch.randn(2, 3),), dynamic_shapes={"x": {0: torch.export.Dim("rows", min=2), 1: "columns"}})
+    check(model, program, (torch.randn(5, 3),))

@@ -39,6 +39,14 @@ def grouped(a: torch.Tensor, b: torch.Tensor, ends: torch.Tensor) -> torch.Tenso
 
 CASES: dict[str, Case] = {
     "kron": dynamic(lambda x: (torch.kron(x[0, 0], x[0]), torch.kron(x[0], torch.tensor([1.0, 2.0])), torch.kron(x[0], x[1, :2])), X),
+    "products-over-dims": dynamic(
+        lambda x: (
+            *(torch.tensordot(x, x, dims=([0, -1], [0, 2])), torch.tensordot(x, x, dims=0), torch.tensordot(x[0, 0], x[1, 1], dims=1)),
+            *(torch.tensordot(x, x[:1], dims=([0], [0])), torch.tensordot(x[:, :1], x, dims=([0, 1], [0, 1]))),
+            torch.tensordot((9 * x).int(), (9 * x).int(), dims=([2], [2])),
+        ),
+        X,
+    ),
     "sum-of-product-and-size": dynamic(lambda x: torch.addmm(x[:, :1], x, x.t(), beta=x.shape[0], alpha=x.shape[1]), PAIR[:1]),
     "sum-of-product-of-nothing": static(
         lambda a, b: (torch.addmm(a, a[:, :0], b[:0], beta=0.5), torch.addmm(a[0], a[:, :0], b[:0])), PAIR, expects=frozenset({"OXP4002"})
