@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 
 from onnxplain.diagnostics import Location
+from onnxplain.torch_internals import python_frames
 
 from . import locations, syntax
 from .call_sites import SourceExpression
@@ -42,9 +43,12 @@ def phases(ran: Sequence[Location]) -> list[SourceExpression]:
 
 
 def clocks(ran: Sequence[Location]) -> list[SourceExpression]:
-    """The calls of clocks and similar functions in the files of `ran`, including calls that did not run."""
+    """The calls of clocks and similar functions in the files of `ran`, including calls that did not run.
+
+    Without those that no model calls: outside of functions, and in functions that are running now, such as the one that exports.
+    """
     names = frozenset().union(*_CLOCKS.values())
-    return list(_calls(ran, names, _is_clock))
+    return [call for call in _calls(ran, names, _is_clock) if _is_callable(call)]
 
 
 def shows(ran: Sequence[Location]) -> list[SourceExpression]:
@@ -78,6 +82,21 @@ def _calls(ran: Sequence[Location], names: frozenset[str], matches: Callable[[as
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and syntax.last_name(node.func) in names and matches(node.func):
                 yield SourceExpression(file, node)
+
+
+def _is_callable(call: SourceExpression) -> bool:
+    """Whether a model may run `call`: it is in a function, and that is not running now."""
+    place = syntax.region(call.file, call.node)
+    if syntax.innermost(call.file, place, ast.Lambda) is not None:
+        return True
+    function = syntax.innermost(call.file, place, ast.FunctionDef)
+    if function is None:
+        return False
+    whole = syntax.region(call.file, function)
+    return not any(
+        frame.f_code.co_filename == call.file and frame.f_code.co_name == function.name and whole.line <= frame.f_lineno <= whole.last_line
+        for frame in python_frames.outward(python_frames.current())
+    )
 
 
 def _is_in(call: SourceExpression, ran: Sequence[Location]) -> bool:

@@ -62,3 +62,44 @@ def test_a_healthy_model_draws_nothing() -> None:
     shapes = {"x": None, "k": torch.export.Dim.DYNAMIC}
     program = onnxplain.export(Net().eval(), (torch.randn(2, 3, 4), 3), dynamic_shapes=shapes, verify=True)
     assert program.diagnostics.findings == ()
+
+
+CLOCKS = """\
+import time
+
+import torch
+
+import onnxplain
+
+BEGAN = time.time()
+
+
+class Net(torch.nn.Module):
+    made = time.monotonic()
+
+    def forward(self, x):
+        return x * {factor}
+
+
+def since():
+    return time.time() - BEGAN
+
+
+def benchmark():
+    began = time.perf_counter()
+    program = onnxplain.export(Net(), (torch.ones(3),))
+    return program, time.perf_counter() - began
+"""
+
+
+@pytest.mark.parametrize(("factor", "captures", "rules"), [("2", 1, []), ("BEGAN", 1, []), ("since()", 2, ["OXP1014"])])
+def test_a_clock_that_no_model_calls_costs_no_second_capture(
+    factor: str, captures: int, rules: list[str], load: Callable[..., ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = CLOCKS.format(factor=factor)
+    module = load(source if "since" in factor else source.replace("    return time.time() - BEGAN", "    return BEGAN"))
+    made, export = [], torch.export.export
+    monkeypatch.setattr(torch.export, "export", lambda *args, **kwargs: made.append(1) or export(*args, **kwargs))
+    program, _ = module.benchmark()
+    assert len(made) == captures
+    assert [finding.rule.id for finding in program.diagnostics.findings] == rules
