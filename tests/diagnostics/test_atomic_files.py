@@ -48,3 +48,14 @@ def test_no_file_stays_open(tmp_path: pathlib.Path, ends: object) -> None:
     with pytest.raises(OSError, match="missing"):
         Prepared(path.parent / "missing" / "model.py", b"x = 1")
     assert open_files() == before
+
+
+def test_it_may_end_twice(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "model.py"
+    path.touch()
+    prepared = Prepared(path, b"x = 1")
+    prepared.replace()
+    before = open_files()
+    prepared.discard()
+    assert open_files() == before
+    assert path.read_bytes() == b"x = 1"

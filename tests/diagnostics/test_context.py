@@ -14,6 +14,7 @@ from sarif_logs import at, source
 from onnxplain.diagnostics import (
     DiagnosticContext,
     DiagnosticOptions,
+    Edit,
     Evidence,
     ExportFailed,
     Level,
@@ -161,6 +162,18 @@ def test_a_line_is_blocked_by_a_blocking_finding_there() -> None:
     made.report(DataDependentBranch(condition="y"), blocking=True)
     assert made.is_blocked_at(Location("model.py", Region(3, 9)))
     assert not any(map(made.is_blocked_at, (other, Location("other.py", Region(3, 1)), None)))
+
+
+def test_what_was_reported_of_a_rule() -> None:
+    made = context()
+    made.report(TrainingMode(layers=("first",)))
+    made.report(InternalError(stage="", error=""))
+    made.report(TrainingMode(layers=("second",)))
+    assert [rule.layers for rule in made.reported(TrainingMode)] == [("first",), ("second",)]
+
+
+def test_an_edit_as_a_snippet_starts_at_the_margin() -> None:
+    assert Edit("net.py", Region(7, 9), "if x:\n            y = x").as_snippet() == "if x:\n    y = x"
 
 
 @pytest.mark.parametrize(("level", "kept"), [(logging.DEBUG, 3), (logging.INFO, 2), (logging.WARNING, 1), (logging.ERROR, 0)])

@@ -6,13 +6,26 @@ import contextlib
 import dataclasses
 import pathlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 from logs import SOURCE, context, exported, failed, hostile
 from markdown_it import MarkdownIt
 
-from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, ExportFailed, Fix, Graph, Location, Node, Region, Stage, markdown
+from onnxplain.diagnostics import (
+    Confidence,
+    DiagnosticContext,
+    Difference,
+    Evidence,
+    ExportFailed,
+    Fix,
+    Graph,
+    Location,
+    Node,
+    Region,
+    Stage,
+    markdown,
+)
 from onnxplain.rules import DataDependentBranch, InternalError, TrainingMode, UnsupportedOperator
 
 COMMENT_LIMIT = 65_536
@@ -136,6 +149,25 @@ def test_every_place_of_a_folded_finding_is_shown_or_counted(source: str) -> Non
     report = markdown.to_markdown(made.log())
     assert report.count("- Also at `flip.py:1:") == 10
     assert "- And at 19 more places" in report
+
+
+def test_every_place_in_a_table_is_shown_or_counted(source: str) -> None:
+    made = context()
+    for operator, count in (("aten::foo", 9), ("aten::bar", 1)):
+        for line in range(1, count + 1):
+            made.report(UnsupportedOperator(operator=operator), at=Location(source, Region(1, line)))
+    first, second = re.findall(r"^\| `aten::\w+` \|.*$", markdown.to_markdown(made.log()), re.MULTILINE)
+    assert (first.count("flip.py"), ", 4 more" in first) == (5, True)
+    assert (second.count("flip.py"), "more" in second) == (1, False)
+
+
+@pytest.mark.parametrize(("deep", "shallow"), [(30, 30), (31, 1)])
+def test_a_table_of_layers_is_as_deep_as_it_stays_short(deep: int, shallow: int) -> None:
+    def rows(modules: Iterable[str]) -> int:
+        return len(markdown.layer_rows([Difference("node", "Add", module, 1, 0.5, 0.5, 0.1) for module in modules]))
+
+    assert rows(f"net.layer{number}" for number in range(deep)) == shallow
+    assert rows(f"layer{number}" for number in range(40)) == 40
 
 
 def test_write_makes_folders_and_leaves_no_draft(tmp_path: pathlib.Path) -> None:
