@@ -152,6 +152,9 @@ CASES: dict[str, Case] = {
     "conv-transpose1d-padded-by-size": dynamic(
         lambda x: functional.conv_transpose1d(x, torch.ones(8, 4, 3), stride=3, output_padding=(x.shape[2] % 3,)), X
     ),
+    "conv-transpose-of-doubles-cut-at-one-end": dynamic(
+        lambda x: functional.conv_transpose1d(x.double(), torch.ones(8, 4, 1).double(), stride=2, padding=1, output_padding=1), X
+    ),
     "conv-transpose-padded-beyond-the-stride": dynamic(
         lambda x: [
             functional.conv_transpose1d(x, torch.ones(8, 2, 3), bias, padding=padding, output_padding=2, groups=2, dilation=3)
