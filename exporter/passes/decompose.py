@@ -41,7 +41,7 @@ from . import (
     strides,
     unbound,
 )
-from .graphs import inherit
+from .graphs import arguments, inherit
 from .inline import inline
 
 _Wanted = Callable[[OpOverload], Decomposition | None]
@@ -72,6 +72,9 @@ _IN_PLACE_OF_TRANSLATIONS = (
     integer_histograms,
 )
 """Files with decompositions for nodes that the translation of their operator does not fit. `double_functions` is about all operators."""
+
+_TAKING_APART = frozenset({torch.ops.aten.split.Tensor, torch.ops.aten.unsafe_split.Tensor, torch.ops.aten.unbind.int})
+"""Operators whose number of results depends on a size."""
 
 _WAY = "decomposed_from"
 """The key in a node's `meta` for the operators that it was decomposed from. Some operators decompose into each other."""
@@ -209,12 +212,15 @@ def _traced(node: torch.fx.Node, function: Callable[..., Any], wanted: _Wanted) 
         # NOTE: a named tuple, such as that of aminmax, would become a call that makes one.
         return tuple(result) if isinstance(result, tuple) else result
 
-    with without_data(_fake_mode(node)), _without_decisions():
+    mode = _fake_mode(node)
+    # NOTE: kernels for fake tensors ask whether sizes are 1 in the example. Remembered, the answer would fix the dims behind these sizes.
+    with without_data(mode), shape_env.without_guards(mode.shape_env), _without_decisions():
         made = traced(call, values, wanted)
         if any(isinstance(each.target, OpOverload) and schema(each.target).is_mutable for each in made.graph.nodes):
             # NOTE: decompositions in C++ write to tensors where `functionalize` does not see it; in the graph it does (read in torch 2.13).
             made = traced(made, values, wanted)
     _check_sizes(node, made)
+    _check_parts(made)
     return made
 
 
@@ -250,6 +256,17 @@ def _check_sizes(node: torch.fx.Node, made: torch.fx.GraphModule) -> None:
             for size, dynamic in zip(got.shape, value.shape, strict=False):
                 if isinstance(dynamic, torch.SymInt) and not isinstance(size, torch.SymInt):
                     raise ValueError(f"PyTorch's decomposition is right only where a dynamic size is {size}")
+
+
+def _check_parts(made: torch.fx.GraphModule) -> None:
+    """Raises a ValueError if a decomposition takes a dynamic dim apart: it would have as many parts at other sizes as in the example."""
+    for each in made.graph.nodes:
+        if each.target not in _TAKING_APART:
+            continue
+        given = arguments(each)
+        size = given["self"].meta["val"].shape[given["dim"]]
+        if isinstance(size, torch.SymInt) or isinstance(given.get("split_size"), torch.fx.Node):
+            raise ValueError(f"it is right only where {qualified_name(each.target)} gives {len(each.meta['val'])} parts")
 
 
 def _plain(argument: Any) -> Any:
