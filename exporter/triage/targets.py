@@ -76,7 +76,7 @@ def _expanded(text: str, names_in: Callable[[str, str], Mapping[str, str]]) -> I
         yield from _listed(pathlib.Path(text), names_in)
     else:
         source, name = _split(text)
-        if not source.endswith(".py") and name and not _is_path(source):
+        if not source.endswith(".py") and name and not _is_path(source, pathlib.Path()):
             yield Target(source, name)
         else:
             yield from _in_files(text, source, name)
@@ -89,8 +89,9 @@ def _split(text: str) -> tuple[str, str]:
     return (source, name) if colon and source and not os.path.lexists(text) and not name.endswith(".py") else (text, "")
 
 
-def _is_path(source: str) -> bool:
-    return os.path.lexists(source) or glob.has_magic(source) or "/" in source or os.sep in source
+def _is_path(source: str, folder: pathlib.Path) -> bool:
+    """Whether a source is a path, relative to `folder`, and not a module."""
+    return os.path.lexists(folder / source) or glob.has_magic(source) or "/" in source or os.sep in source
 
 
 def _in_files(text: str, source: str, name: str) -> Iterator[Target]:
@@ -188,7 +189,7 @@ def _of_entry(path: pathlib.Path, place: str, entry: Any, names_in: Callable[[st
     text = entry["target"]
     source = _split(text)[0]
     beside = path.parent / source
-    if source.partition(":")[0] not in LIBRARIES and (source.endswith((".py", *_LISTS)) or _is_path(str(beside))):
+    if source.partition(":")[0] not in LIBRARIES and (source.endswith((".py", *_LISTS)) or _is_path(source, path.parent)):
         text = f"{os.path.normpath(beside)}{text.removeprefix(source)}"
     if text.endswith(_LISTS):
         raise TriageError(f"{place}: expected a target other than a list, got {text!r}.")

@@ -114,6 +114,14 @@ def test_a_list(here: pathlib.Path, form: str) -> None:
     assert [each.family for each in made] == ["nets.b", *["hf:likes"] * 4, "nets.b", "nets.b"]
 
 
+def test_a_list_in_another_folder_names_modules_and_paths_beside_it(here: pathlib.Path) -> None:
+    (here / "nets" / "list.yaml").write_text("models: [target: package.module:name, target: ../a.py]", encoding="utf-8")
+    assert found("nets/list.yaml") == ["package.module:name", "a.py:build", "a.py:build_large"]
+    (here / "nets" / "list.yaml").write_text("models: [target: a.py:build]", encoding="utf-8")
+    with pytest.raises(TriageError, match=r"nets/a\.py"):
+        found("nets/list.yaml")
+
+
 @pytest.mark.parametrize("text", ["", "models: 3", "- target: b.py", "models:\n- target: [", "models:\n- target: 3", "a: !!python/none"])
 def test_a_list_in_yaml_with_mistakes_is_refused(here: pathlib.Path, text: str) -> None:
     (here / "nets" / "list.yaml").write_text(text, encoding="utf-8")
