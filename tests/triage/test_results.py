@@ -14,7 +14,7 @@ from gate_logs import run as run_gate
 from gate_logs import write
 
 from onnxplain.cli import main
-from onnxplain.triage import clusters, merged
+from onnxplain.triage import Model, Options, Triaged, clusters, merged, to_lines, to_markdown
 from onnxplain.triage.verdicts import LoggedFinding, Verdict
 
 _numbers = itertools.count()
@@ -151,3 +151,13 @@ def test_the_smallest_model_of_a_cause_gets_a_script(tmp_path: pathlib.Path, mon
     page = (tmp_path / "triage" / "report.html").read_text(encoding="utf-8")
     assert page.count("torch.manual_seed(0)") == 1
     assert not [*(tmp_path / "triage" / "logs").glob("*.repro.sarif"), *(tmp_path / "triage" / "logs").glob("*.repro.graphs")]
+
+
+def test_the_terminal_shows_ten_causes_and_the_summary_a_hundred() -> None:
+    verdicts = tuple(verdict(f"net{number}", 1, ("OXP3001", f"cause {number}")) for number in range(102))
+    models = tuple(Model(each.name, each.name, each.name, "nets.py", "build", {}, False, Options()) for each in verdicts)
+    triaged = Triaged(models, verdicts, len(models), tuple(clusters.clusters(verdicts)), frozenset(), (), {})
+    rows = [line for line in to_lines(triaged) if "OXP3001" in "".join(text for text, _ in line)]
+    assert len(rows) == 10
+    rows_of = [part.count("OXP3001") for part in to_markdown(triaged).split("## ")]
+    assert rows_of == [0, 100, 100]

@@ -1,0 +1,111 @@
+"""Models of torchvision and transformers, for which stubs stand in: their names, families, sizes and inputs."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import pathlib
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from onnxplain.triage import TriageError, load_of_library, names_in
+
+MODELS = """
+from .detection import detector
+from .video import clip
+
+BUILDERS = {"detector": detector, "clip": clip}
+
+def list_models():
+    return [*BUILDERS]
+
+def get_model_builder(name):
+    return BUILDERS[name]
+
+def get_model(name, **options):
+    return BUILDERS[name](**options)
+"""
+BUILDER = """
+import torch
+
+class Net(torch.nn.Identity): ...
+
+def {name}({parameters}):
+    assert {{*locals().values()}} == {{None}}
+    return Net()
+"""
+
+
+@pytest.fixture(autouse=True)
+def library(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    if "torchvision" in sys.modules:
+        pytest.skip("torchvision is imported")
+    folder = tmp_path / "torchvision" / "models"
+    folder.mkdir(parents=True)
+    (tmp_path / "torchvision" / "__init__.py").touch()
+    (folder / "__init__.py").write_text(MODELS, encoding="utf-8")
+    (folder / "detection.py").write_text(BUILDER.format(name="detector", parameters="weights, weights_backbone='a file'"), encoding="utf-8")
+    (folder / "video.py").write_text(BUILDER.format(name="clip", parameters="weights"), encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
+        del sys.modules[name]
+
+
+def test_names_have_the_families_of_their_modules() -> None:
+    assert names_in("torchvision", "*") == {"clip": "video", "detector": "detection"}
+    with pytest.raises(TriageError, match="2 names"):
+        load_of_library("torchvision", "detectors")
+
+
+def test_models_get_no_weights_and_inputs_of_their_kind() -> None:
+    shapes = {name: [tuple(each.shape) for each in load_of_library("torchvision", name).args] for name in ("detector", "clip")}
+    assert shapes == {"detector": [(1, 3, 224, 224)], "clip": [(1, 3, 16, 112, 112)]}
+
+
+class NetConfig:
+    """A config of transformers whose model has `layers` of different kinds, if there are any."""
+
+    architectures = None
+
+    def __init__(self, layers: tuple[str, ...] = (), num_layers: int = 12, **options: int) -> None:
+        if layers and len(layers) != num_layers:
+            raise ValueError
+        self.num_layers = num_layers
+        self.sizes = {"hidden_size": 768, "vocab_size": 30_000, "pad_token_id": 29_999, "eos_token_id": 2, **options}
+        self.use_cache = True
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"num_layers": self.num_layers, "name": "net", **self.sizes}
+
+
+class LayeredConfig(NetConfig):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(("attention", "convolution", "attention"), **{"num_layers": 3, **options})
+
+
+class AutoModel(torch.nn.Identity):
+    config: NetConfig
+
+    @classmethod
+    def from_config(cls, config: NetConfig) -> AutoModel:
+        model = cls()
+        model.config = config
+        return model
+
+
+@pytest.mark.parametrize(("name", "layers"), [("NetConfig", 2), ("LayeredConfig", 3)])
+def test_models_of_transformers_are_small(monkeypatch: pytest.MonkeyPatch, name: str, layers: int) -> None:
+    stub: Any = types.ModuleType("transformers")
+    stub.__spec__ = importlib.machinery.ModuleSpec("transformers", None)
+    stub.NetConfig, stub.LayeredConfig, stub.AutoModel = NetConfig, LayeredConfig, AutoModel
+    monkeypatch.setitem(sys.modules, "transformers", stub)
+    built = load_of_library("hf", name)
+    config: Any = built.model.config
+    assert config.sizes == {"hidden_size": 64, "vocab_size": 256, "pad_token_id": 1, "eos_token_id": 2}
+    assert (config.num_layers, config.use_cache) == (layers, False)
+    assert {name: tuple(value.shape) for name, value in (built.kwargs or {}).items()} == {"input_ids": (2, 8)}
