@@ -8,7 +8,10 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+import logs
 import measured_memory
+import onnx
+import onnx_ir as ir
 import pytest
 import torch
 import zoo
@@ -16,7 +19,7 @@ from torch import nn
 from torch.nn import functional
 
 import onnxplain
-from onnxplain.memory import estimate
+from onnxplain.memory import estimate, review
 from onnxplain.rules import ComputedInChunks
 
 MIB = 2**20
@@ -53,6 +56,18 @@ def test_the_note_is_at_the_line_of_the_scores(load: Callable[[str], ModuleType]
     assert [finding.location.line] == marked("here")
     assert estimate(program.model, {}).peak < 32 * MIB
     torch.testing.assert_close(program(*args)[0], functional.scaled_dot_product_attention(*args, scale=1 / 8))
+
+
+@pytest.mark.parametrize(("length", "shapes"), [(4096, ["[4096, 4096]"]), (4095, [])])
+def test_scores_of_64_mib_are_large(length: int, shapes: list[str]) -> None:
+    """In a graph whose scores, keys and weights have no shapes."""
+    inputs = ", ".join(f"float[{length}, 8] {name}" for name in "qkv")
+    body = "keys = Transpose (k) scores = MatMul (q, keys) weights = Softmax (scores) out = MatMul (weights, v)"
+    text = f'<ir_version: 9, opset_import: ["" : 20]> g ({inputs}) => (float[{length}, 8] out) {{ {body} }}'
+    model, context = ir.from_proto(onnx.parser.parse_model(text)), logs.context()
+    review(context, model, [(length, 8)] * 3, rewrite=True)
+    rules = [finding.rule for finding in context.log().findings]
+    assert [rule.shape for rule in rules if isinstance(rule, ComputedInChunks)] == shapes
 
 
 def by_hand(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:

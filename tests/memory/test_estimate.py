@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import onnxplain
-from onnxplain.memory import MemoryEstimate, bound, estimate, readable
+from onnxplain.memory import MemoryEstimate, Origin, Step, TensorSize, bound, estimate, listing, readable
 
 MIB = 2**20
 
@@ -86,6 +86,15 @@ def test_the_body_of_a_loop_counts() -> None:
 def test_sizes_that_only_a_run_tells_are_named() -> None:
     found = estimate_of(lambda x: x[x > 0] * 2, torch.ones(64))
     assert found.unknown
+
+
+@pytest.mark.parametrize(("count", "lines"), [(9, 9), (10, 10), (11, 11), (12, 11)])
+def test_the_ten_largest_tensors_are_listed(count: int, lines: int) -> None:
+    origin = Origin("Exp")
+    tensors = tuple(TensorSize(f"x{number}", "FLOAT", "[1]", 4, "", origin) for number in range(count))
+    found = MemoryEstimate(4 * count, 0, tensors, (Step(4 * count, origin),), {}, 0, 0, ())
+    text = listing(found).splitlines()
+    assert len(text[text.index("tensors at the peak:") + 1 :]) == lines
 
 
 def test_a_dim_that_is_a_multiple() -> None:
