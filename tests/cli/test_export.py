@@ -381,6 +381,18 @@ def diagonal():
     return Diagonal(), (torch.randn(4, 2, 1), torch.randn(1, 2)), {}, {"x": dict.fromkeys(range(3), auto), "y": (auto, auto)}
 
 
+def unlimited():
+    made = torch.export.export(torch.nn.ReLU(), (torch.randn(5),), dynamic_shapes=({0: torch.export.Dim("rows", min=4)},))
+    return torch.export.ExportedProgram(
+        root=made.graph_module,
+        graph=made.graph,
+        graph_signature=made.graph_signature,
+        state_dict=made.state_dict,
+        range_constraints={},
+        module_call_graph=made.module_call_graph,
+    )
+
+
 def large():
     return torch.nn.Linear(1000, 2000), (torch.randn(1, 1000),), {}, {"input": {0: torch.export.Dim("rows", min=4)}}
 """
@@ -434,6 +446,22 @@ def test_what_was_exported_is_shown(folder: pathlib.Path) -> None:
     assert halved["dims"] == "height: multiple of 2; width: any size; time: any size; height < width"
     assert dict(shown("fixed"))["fixed"].startswith("input.shape[1]")
     assert large["checked"].startswith("no ")
+
+
+def test_a_program_without_ranges_takes_any_size(folder: pathlib.Path) -> None:
+    (folder / "shown.py").write_text(SHOWN, encoding="utf-8")
+    (dims,) = (text for label, text in shown("unlimited") if label == "dims")
+    assert dims.endswith(": any size")
+
+
+def test_the_largest_difference_of_all_outputs_is_shown(folder: pathlib.Path) -> None:
+    """The sums of 1000 products are not rounded alike. The other output is exact."""
+    text = SHOWN.replace("torch.nn.Linear(1000, 2000)", "Linear(1000, 2000)").replace("torch.randn(1, 1000)", "torch.randn(5, 1000)")
+    exact = "\n\nclass Linear(torch.nn.Linear):\n    def forward(self, input):\n        return super().forward(input), -input\n"
+    (folder / "shown.py").write_text(text + exact, encoding="utf-8")
+    found = re.search(r" within ([^,]+),", dict(shown("large", "--verify"))["checked"])
+    assert found is not None
+    assert 0 < float(found[1]) < 1e-4
 
 
 def test_a_target_that_goes_to_another_folder(folder: pathlib.Path) -> None:
