@@ -172,7 +172,7 @@ class Differing:
             self.context.event(f"ONNX Runtime does not run the model without optimizations: {error}", logging.WARNING)
             return None
         worst = max((self.compared[index] for index in outputs), key=lambda each: each.difference)
-        found = merged or Merged((), None, 0.0)
+        found = merged or Merged((), None)
         rule = OptimizationDiffers(nodes=found.types, outputs=self._named(outputs), difference=worst.difference, tolerance=worst.tolerance)
         notes = ["Without ONNX Runtime's graph optimizations, the outputs are those of eager PyTorch.", *self.notes]
         self.context.report(rule, at=self.place if found.node is None else locations.at_node(found.node), notes=notes)

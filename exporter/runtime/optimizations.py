@@ -24,12 +24,10 @@ class Merged:
     Attributes:
         types: Their types, in order.
         node: The FX node that the last of them comes from, if it is known.
-        difference: How far the optimization moves a value.
     """
 
     types: tuple[str, ...]
     node: torch.fx.Node | None
-    difference: float
 
 
 def merged_wrongly(model: ir.Model, inputs: Sequence[Any], write: sessions.WriteModel) -> Merged | None:
@@ -71,26 +69,25 @@ class _Search:
             return None
         inner = [value for node in window for value in node.outputs if value.name and not isinstance(value.type, ir.SequenceType)]
         every = {**values, **Part.of(self.model.graph, window, inner).run(self.model, values, self.write, optimized=False)}
-        end = _first(len(window), lambda count: bool(self._moved(window[:count], every)))
+        end = _first(len(window), lambda count: self._moved(window[:count], every))
         begin = _first(end, lambda count: not self._moved(window[count:end], every)) - 1
         culprits = window[begin:end]
         made_from = (node.meta.get(locations.FX_NODE) for node in reversed(culprits))
         types = tuple(node.op_type for node in culprits if node.op_type != "Constant")
-        return Merged(types, next((each for each in made_from if each is not None), None), self._moved(culprits, every))
+        return Merged(types, next((each for each in made_from if each is not None), None))
 
-    def _moved(self, nodes: Sequence[ir.Node], values: Mapping[ir.Value, torch.Tensor]) -> float:
-        """How far graph optimizations move the results of nodes; 0 if not further than rounding."""
+    def _moved(self, nodes: Sequence[ir.Node], values: Mapping[ir.Value, torch.Tensor]) -> bool:
+        """Whether graph optimizations move a result of nodes further than rounding."""
         if not nodes:
-            return 0.0
+            return False
         until = self.numbers[nodes[-1]]
         made = [value for node in nodes for value in node.outputs]
         part = Part.of(self.model.graph, nodes, [value for value in made if value.is_graph_output() or self.last.get(value, -1) > until])
         if not part.outputs or not all(value in values for value in part.inputs):
-            return 0.0
+            return False
         plain, merged = (part.run(self.model, values, self.write, optimized=each) for each in (False, True))
         allowed = tolerances(self.model.graph, part.outputs)
-        found = [compare(merged[value], plain[value], limit) for value, limit in zip(part.outputs, allowed, strict=True)]
-        return max((each.difference for each in found if each.differs), default=0.0)
+        return any(compare(merged[value], plain[value], limit).differs for value, limit in zip(part.outputs, allowed, strict=True))
 
 
 def _first(count: int, holds: Callable[[int], bool]) -> int:
