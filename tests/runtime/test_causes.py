@@ -229,6 +229,40 @@ def test_a_kernel_that_computes_something_else(load: Load, marked: Marked, monke
     assert standard < 1e-6 < onnx_runtime
 
 
+NEIGHBOURS = """
+    import torch
+
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            y = x.abs() + 1
+            z = (y * 2).sin()
+            return z.cos() * 3 + y  # cos
+"""
+
+
+def test_an_optimization_of_two_nodes_that_computes_something_else(load: Load, marked: Marked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Cos of a Sin is an Exp of it where an optimization could merge the two: nothing else needs what is between them."""
+    real = onnxruntime.InferenceSession
+
+    def session(model: bytes, options: onnxruntime.SessionOptions, **kwargs: Any) -> onnxruntime.InferenceSession:
+        proto = onnx.load_from_string(model)
+        outputs = {each.name for each in proto.graph.output}
+        between = {value for node in proto.graph.node if node.op_type == "Sin" for value in node.output} - outputs
+        if options.graph_optimization_level != onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL:
+            for node in proto.graph.node:
+                if node.op_type == "Cos" and between & {*node.input}:
+                    node.op_type = "Exp"
+        return real(proto.SerializeToString(), options, **kwargs)
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", session)
+    log = verified(load(NEIGHBOURS).Net(), (torch.rand(5),))
+    found = finding(log, "OXP6012", marked("cos"))
+    rule: Any = found.rule
+    assert (rule.nodes, len(rule.outputs)) == (("Sin", "Cos"), 1)
+    (text,) = (each.text for each in log.attachments if each.name == "differences.csv")
+    assert [line.split(",")[1] for line in text.splitlines() if line.endswith("OXP6012")] == ["aten::cos"]
+
+
 SMALL = """
     import torch
 
@@ -253,6 +287,24 @@ def test_two_faults_in_one_run(load: Load, marked: Marked) -> None:
         ("OXP6008", marked("abs")),
         ("OXP6008", marked("exp")),
     ]
+
+
+REPEATED = """
+    import torch
+
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            y = x.abs() * 2  # first
+            return (y - 1)[:, None].abs()  # second
+"""
+
+
+@pytest.mark.parametrize(("wrong", "more"), [(((5,), (5, 1)), 1), (((5,),), 0)])
+def test_further_calls_of_a_wrong_operator_are_told(load: Load, marked: Marked, wrong: tuple[Any, ...], more: int) -> None:
+    table = {aten.abs.default: wrong_where(lambda shape: tuple(shape) in wrong, op.Abs)}
+    found = finding(verified(load(REPEATED).Net(), (torch.rand(5),), table), "OXP6008", marked("first"))
+    assert [each.line for each in found.related if [each.line] == marked("second")] == marked("second") * more
+    assert [note.partition(" ")[0] for note in found.notes if note[0].isdigit()] == ["1"] * more
 
 
 def test_a_result_of_another_dtype(load: Load, marked: Marked) -> None:
