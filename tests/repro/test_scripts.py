@@ -422,6 +422,17 @@ def test_a_class_with_functions_of_others(
     assert made(torch.ones(2)).tolist() == model(torch.ones(2)).tolist() == [18.0, 18.0]
 
 
+def test_strings_over_lines_stay_in_a_file_that_becomes_a_function(
+    tmp_path: pathlib.Path, load: Load, importable: Callable[..., types.ModuleType]
+) -> None:
+    text = 'FACTOR = 5\n\n\ndef helper(x):\n    text = """one\n  two\n\nthree"""\n\n    return x * FACTOR + len(text)\n'
+    importable(lab_borrowed=text)
+    model = load(BORROWING).Net()
+    script, _ = written(model)
+    assert '"""one\n  two\n\nthree"""\n\n        return' in script
+    assert made_by(script, tmp_path)["model"](torch.ones(2)).tolist() == model(torch.ones(2)).tolist() == [3 * (5 + 16)] * 2
+
+
 FUNCTIONS: dict[str, Callable[[types.ModuleType], Any]] = {
     "a function": lambda m: m.cached,
     "a lambda": lambda m: m.scale,
