@@ -10,7 +10,7 @@ from torch.export import Dim
 
 import onnxplain
 from onnxplain.diagnostics import InvalidArgument
-from onnxplain.request import STRATEGIES, as_shapes, checked_strategies, misfit
+from onnxplain.request import STRATEGIES, as_shapes, check_inputs, checked_strategies, misfit
 from onnxplain.request.checks import checked_shapes
 
 X, Y = torch.ones(4, 6), torch.ones(4, 6)
@@ -122,3 +122,12 @@ def test_submodules_are_modules_or_none() -> None:
     model._modules["wrong"] = "a text"  # type: ignore[assignment]  # as deserialized models may have it
     with pytest.raises(InvalidArgument, match=r"^model: .*'wrong'"):
         onnxplain.export(model, (X, Y))
+
+
+def test_containers_of_inputs_lie_a_hundred_deep_at_most() -> None:
+    value: object = X
+    for _ in range(50):
+        value = [{"x": value}]
+    check_inputs(value)
+    with pytest.raises(InvalidArgument):
+        check_inputs((value,))
