@@ -76,7 +76,8 @@ class NetConfig:
         if layers and len(layers) != num_layers:
             raise ValueError
         self.num_layers = num_layers
-        self.sizes = {"hidden_size": 768, "vocab_size": 30_000, "pad_token_id": 29_999, "eos_token_id": 2, **options}
+        heads = {"hidden_size": 768, "num_attention_heads": 12, "num_key_value_heads": 12, "head_dim": 64}
+        self.sizes = {**heads, "vocab_size": 30_000, "pad_token_id": 29_999, "eos_token_id": 2, **options}
         self.use_cache = True
 
     def to_dict(self) -> dict[str, Any]:
@@ -106,6 +107,10 @@ def test_models_of_transformers_are_small(monkeypatch: pytest.MonkeyPatch, name:
     monkeypatch.setitem(sys.modules, "transformers", stub)
     built = load_of_library("hf", name)
     config: Any = built.model.config
-    assert config.sizes == {"hidden_size": 64, "vocab_size": 256, "pad_token_id": 1, "eos_token_id": 2}
+    width, heads, shared, size = (
+        config.sizes.pop(each) for each in ("hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim")
+    )
+    assert (width, heads % shared) == (heads * size, 0)
+    assert config.sizes == {"vocab_size": 256, "pad_token_id": 1, "eos_token_id": 2}
     assert (config.num_layers, config.use_cache) == (layers, False)
     assert {name: tuple(value.shape) for name, value in (built.kwargs or {}).items()} == {"input_ids": (2, 8)}

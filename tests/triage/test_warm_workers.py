@@ -11,15 +11,19 @@ import sys
 import pytest
 from fleets import events, triage, verdicts
 
+from onnxplain.triage import cores
+
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="triages fork processes")
 
 LIBRARY = """\
 import os
 import pathlib
+import random
 import subprocess
 import threading
 import time
 
+import numpy
 import torch
 
 NAMES = ["a", "b", "c_chdir", "d", "e_dtype", "f", "g_fails", "h", "i_crashes", "j", "k_child", "l", "m_thread", "n"]
@@ -41,7 +45,8 @@ class Net(torch.nn.Module):
 def create_model(name, pretrained):
     net = Net(name)
     with pathlib.Path("made.txt").open("a") as file:
-        print(name, os.getpid(), net.layer.weight.sum().item(), file=file)
+        numbers = net.layer.weight.sum().item() + random.random() + numpy.random.random()
+        print(name, os.getpid(), numbers, torch.get_num_threads(), file=file)
     if name.endswith("chdir"):
         os.chdir("/")
     elif name.endswith("dtype"):
@@ -96,12 +101,14 @@ def test_a_worker_that_a_model_has_damaged_is_replaced(tmp_path: pathlib.Path, m
     assert outcomes == {name: bad.get(name, "exported") for name in outcomes}
     assert len(outcomes) == 14
     made = [line.split() for line in (tmp_path / "made.txt").read_text(encoding="utf-8").splitlines()]
-    workers = {name: worker for name, worker, _ in made}
+    workers = {name: worker for name, worker, *_ in made}
     names = sorted(outcomes)
     replaced = [after for before, after in itertools.pairwise(names) if workers[before] != workers[after]]
     assert replaced == ["d", "f", "h", "j", "l", "n"]
     # Each model has the same random numbers, whichever came before.
-    assert len({weights for name, _, weights in made if name in names}) == 1
+    assert len({numbers for name, _, numbers, _ in made if name in names}) == 1
+    # The only worker at a time has all cores.
+    assert {threads for name, _, _, threads in made if name in names} == {str(cores())}
     # The log and the facts of each are its own.
     for name in names:
         log = json.loads((tmp_path / "triage" / "logs" / f"timm_{name}.sarif").read_text(encoding="utf-8"))
