@@ -5,16 +5,18 @@ from __future__ import annotations
 import itertools
 import json
 import pathlib
+import types
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from fleets import triage, verdicts
+from gate_logs import IGNORED, write
 from gate_logs import run as run_gate
-from gate_logs import write
 
 from onnxplain.cli import main
-from onnxplain.triage import Model, Options, Triaged, clusters, merged, to_lines, to_markdown
+from onnxplain.triage import Limits, Model, Options, Triage, Triaged, clusters, merged, to_lines, to_markdown
 from onnxplain.triage.verdicts import LoggedFinding, Verdict
 
 _numbers = itertools.count()
@@ -161,3 +163,18 @@ def test_the_terminal_shows_ten_causes_and_the_summary_a_hundred() -> None:
     assert len(rows) == 10
     rows_of = [part.count("OXP3001") for part in to_markdown(triaged).split("## ")]
     assert rows_of == [0, 100, 100]
+
+
+def test_all_errors_of_a_log_that_no_comment_suppresses_are_causes(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def engine(jobs: Sequence[Any], _: Limits) -> Iterator[Any]:
+        for job in jobs:
+            write(["a  # E", "b  # W", f"c  # E{IGNORED.partition(' # E')[2]}", "d  # E"], str(job.files.log))
+            yield types.SimpleNamespace(name=job.model.name, cause="exit", number=0, seconds=1.0, memory=2)
+
+    model = Model("net", "net", "net", "net.py", "build", {}, False, Options())
+    triaged = Triage([model], tmp_path / "triage", Limits(1.0, None), engine, "onnxplain triage").run(lambda _: None)
+    (found,) = triaged.verdicts
+    assert [(each.level, each.fails) for each in found.findings] == [("error", True), ("error", True), ("warning", False)]
+    assert [(each.models, each.alone) for each in triaged.clusters] == [(("net",), 0), (("net",), 0)]
