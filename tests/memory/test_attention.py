@@ -62,7 +62,7 @@ def test_the_note_is_at_the_line_of_the_scores(load: Callable[[str], ModuleType]
 def test_scores_of_64_mib_are_large(length: int, shapes: list[str]) -> None:
     """In a graph whose scores, keys and weights have no shapes."""
     inputs = ", ".join(f"float[{length}, 8] {name}" for name in "qkv")
-    body = "keys = Transpose (k) scores = MatMul (q, keys) weights = Softmax (scores) out = MatMul (weights, v)"
+    body = "keys = Transpose (k) scores = MatMul (q, keys) weights = Softmax <axis = 1> (scores) out = MatMul (weights, v)"
     text = f'<ir_version: 9, opset_import: ["" : 20]> g ({inputs}) => (float[{length}, 8] out) {{ {body} }}'
     model, context = ir.from_proto(onnx.parser.parse_model(text)), logs.context()
     review(context, model, [(length, 8)] * 3, rewrite=True)

@@ -36,7 +36,8 @@ def _weighted(weight: tuple[int, ...], bias: tuple[int, ...]) -> With:
     return With(lambda it, x: (x @ it.weight + it.bias).exp(), weight=torch.randn(weight), bias=torch.randn(bias))
 
 
-NORM, CONVOLUTION = nn.LayerNorm(6), nn.Conv2d(16, 16, 3)
+NORM, CONVOLUTION, WIDER = nn.LayerNorm(6), nn.Conv2d(16, 16, 3), nn.Conv2d(16, 32, 3)
+IMAGES = torch.randn(1, 16, 6, 6)
 MODELS: dict[str, tuple[Any, tuple[torch.Tensor, ...], Any]] = {
     "a transposed factor": (lambda x, y: (x @ y.transpose(1, 2)).exp(), (X, Y), None),
     "a transposed factor of four dims": (lambda x, y: (x[None] @ y[None].mT).exp(), (X, Y), None),
@@ -64,6 +65,8 @@ MODELS: dict[str, tuple[Any, tuple[torch.Tensor, ...], Any]] = {
     "a bias before an activation": (With(lambda it, x: functional.gelu(x + it.bias), bias=torch.randn(6)), (X,), None),
     "a convolution of a transposed image": (lambda x: CONVOLUTION(x.permute(0, 3, 1, 2)), (torch.randn(1, 6, 6, 16),), None),
     "a convolution behind what reads one": (lambda x: CONVOLUTION(x.permute(0, 3, 1, 2).exp()), (torch.randn(1, 6, 6, 16),), None),
+    "images beside each other": (lambda x: CONVOLUTION(torch.cat([CONVOLUTION(x), CONVOLUTION(x + 1)], 2)), (IMAGES,), None),
+    "channels of two images": (lambda x: torch.cat([CONVOLUTION(x), WIDER(x)], 1).exp(), (IMAGES,), None),
     "a gated activation": (lambda x: functional.silu(x.exp()), (X,), None),
 }
 
