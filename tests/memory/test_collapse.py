@@ -65,3 +65,14 @@ def test_a_tensor_must_be_eight_times_as_large_as_its_parts() -> None:
 def test_a_result_that_something_else_reads_is_no_part() -> None:
     sums = " ".join(f"{name} = {kind} <keepdims = 0> (positive, last)" for name, kind in (("sum", "ReduceSum"), ("top", "ReduceMax")))
     assert found("float[256, 1, 256] x, float[256, 256] y", f"big = Sub (x, y) positive = Abs (big) {sums} out = Add (sum, top)") == []
+
+
+@pytest.mark.parametrize(("length", "chunks"), [(300, [50, 6]), (297, [38, 8]), (304, [38, 8])])
+def test_chunks_have_equal_lengths_if_these_are_half_of_what_fits(length: int, chunks: list[int]) -> None:
+    """Eight rows of 256 KiB fit. Of 297 rows, chunks of equal length have three at most, so that the last of 38 is padded instead."""
+    body = SUM.format(axes="last")
+    text = f'<ir_version: 9, opset_import: ["" : 20]> g (float[{length}, 1, 256] x, float[256, 256] y) => (float[{length}, 256] out)'
+    model = ir.from_proto(onnx.parser.parse_model(f"{text} <int64[1] last = {{-1}}> {{ {body} }}"))
+    review(logs.context(), model, [(length, 1, 256), (256, 256)], rewrite=True)
+    (scan,) = (node for node in model.graph if node.op_type == "Scan")
+    assert list(scan.outputs[0].shape or ()) == [*chunks, 256]
