@@ -99,12 +99,17 @@ class AutoModel(torch.nn.Identity):
         return model
 
 
-@pytest.mark.parametrize(("name", "layers"), [("NetConfig", 2), ("LayeredConfig", 3)])
-def test_models_of_transformers_are_small(monkeypatch: pytest.MonkeyPatch, name: str, layers: int) -> None:
+@pytest.fixture
+def transformers(monkeypatch: pytest.MonkeyPatch) -> None:
     stub: Any = types.ModuleType("transformers")
     stub.__spec__ = importlib.machinery.ModuleSpec("transformers", None)
     stub.NetConfig, stub.LayeredConfig, stub.AutoModel = NetConfig, LayeredConfig, AutoModel
     monkeypatch.setitem(sys.modules, "transformers", stub)
+
+
+@pytest.mark.usefixtures("transformers")
+@pytest.mark.parametrize(("name", "layers"), [("NetConfig", 2), ("LayeredConfig", 3)])
+def test_models_of_transformers_are_small(name: str, layers: int) -> None:
     built = load_of_library("hf", name)
     config: Any = built.model.config
     width, heads, shared, size = (
@@ -114,3 +119,13 @@ def test_models_of_transformers_are_small(monkeypatch: pytest.MonkeyPatch, name:
     assert config.sizes == {"vocab_size": 256, "pad_token_id": 1, "eos_token_id": 2}
     assert (config.num_layers, config.use_cache) == (layers, False)
     assert {name: tuple(value.shape) for name, value in (built.kwargs or {}).items()} == {"input_ids": (2, 8)}
+
+
+@pytest.mark.usefixtures("transformers")
+@pytest.mark.parametrize(
+    ("main", "shape"), [("pixel_values", (2, 3, 32, 32)), ("input_values", (2, 4000)), ("input_features", (2, 80, 256))]
+)
+def test_inputs_of_transformers_are_those_of_the_main_input(monkeypatch: pytest.MonkeyPatch, main: str, shape: tuple[int, ...]) -> None:
+    monkeypatch.setattr(AutoModel, "main_input_name", main, raising=False)
+    given = load_of_library("hf", "NetConfig").kwargs or {}
+    assert {name: tuple(value.shape) for name, value in given.items()} == {main: shape}

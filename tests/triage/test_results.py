@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import pathlib
+import re
 import types
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -163,6 +164,17 @@ def test_the_terminal_shows_ten_causes_and_the_summary_a_hundred() -> None:
     assert len(rows) == 10
     rows_of = [part.count("OXP3001") for part in to_markdown(triaged).split("## ")]
     assert rows_of == [0, 100, 100]
+
+
+def test_the_summary_counts_the_models_of_each_family() -> None:
+    verdicts = (verdict("a", 1), verdict("b", 1, ("OXP3001", "aten::gelu")), verdict("c", 1))
+    models = [
+        Model(each.name, each.name, family, "nets.py", "build", {}, False, Options())
+        for each, family in zip(verdicts, ("small", "large", "large"), strict=True)
+    ]
+    for count, expected in ((3, [("large", "2", "1"), ("small", "1", "1")]), (1, [])):
+        triaged = Triaged(tuple(models[:count]), verdicts[:count], count, (), frozenset(), (), {})
+        assert re.findall(r"^\| (\w+) \| (\d) \| (\d) \|$", to_markdown(triaged).replace("`", ""), re.MULTILINE) == expected
 
 
 def test_all_errors_of_a_log_that_no_comment_suppresses_are_causes(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
