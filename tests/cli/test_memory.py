@@ -42,6 +42,7 @@ def test_a_target_is_estimated_at_the_sizes_of_the_example(net: pathlib.Path) ->
     picture = (net / "plot.svg").read_text(encoding="utf-8")
     assert picture.startswith("<?xml")
     assert "[rows, rows, 64]" in picture
+    assert "#cf222e" in picture, "the peak is marked"
     assert "<dc:date>" not in picture
     assert not list(net.glob("*.onnx"))
 
