@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -58,16 +58,28 @@ def test_the_note_is_at_the_line_of_the_scores(load: Callable[[str], ModuleType]
     torch.testing.assert_close(program(*args)[0], functional.scaled_dot_product_attention(*args, scale=1 / 8))
 
 
+def rewritten(inputs: str, outputs: str, keys: str, shapes: Sequence[Sequence[int]]) -> list[str]:
+    """The shapes of the scores that a review of a graph computes in chunks. Scores, keys and weights have no shapes there."""
+    body = f"{keys} scores = MatMul (q, keys) weights = Softmax <axis = {len(shapes[1]) - 1}> (scores) out = MatMul (weights, v)"
+    text = f'<ir_version: 9, opset_import: ["" : 20]> g ({inputs}) => ({outputs}) {{ {body} }}'
+    model, context = ir.from_proto(onnx.parser.parse_model(text)), logs.context()
+    review(context, model, shapes, rewrite=True)
+    rules = [finding.rule for finding in context.log().findings]
+    return [rule.shape for rule in rules if isinstance(rule, ComputedInChunks)]
+
+
 @pytest.mark.parametrize(("length", "shapes"), [(4096, ["[4096, 4096]"]), (4095, [])])
 def test_scores_of_64_mib_are_large(length: int, shapes: list[str]) -> None:
-    """In a graph whose scores, keys and weights have no shapes."""
     inputs = ", ".join(f"float[{length}, 8] {name}" for name in "qkv")
-    body = "keys = Transpose (k) scores = MatMul (q, keys) weights = Softmax <axis = 1> (scores) out = MatMul (weights, v)"
-    text = f'<ir_version: 9, opset_import: ["" : 20]> g ({inputs}) => (float[{length}, 8] out) {{ {body} }}'
-    model, context = ir.from_proto(onnx.parser.parse_model(text)), logs.context()
-    review(context, model, [(length, 8)] * 3, rewrite=True)
-    rules = [finding.rule for finding in context.log().findings]
-    assert [rule.shape for rule in rules if isinstance(rule, ComputedInChunks)] == shapes
+    assert rewritten(inputs, f"float[{length}, 8] out", "keys = Transpose (k)", [(length, 8)] * 3) == shapes
+
+
+@pytest.mark.parametrize(("batch", "shapes"), [("2", ["[2, 4096, 4096]"]), ("n", [])])
+def test_a_dynamic_batch_of_keys_alone_is_left_as_it_is(batch: str, shapes: list[str]) -> None:
+    """No tensor with a row for each row of the scores tells how large such a batch is."""
+    inputs = f"float[4096, 8] q, float[{batch}, 8, 4096] k, float[{batch}, 4096, 8] v"
+    sizes = [(4096, 8), (2, 8, 4096), (2, 4096, 8)]
+    assert rewritten(inputs, f"float[{batch}, 4096, 8] out", "keys = Identity (k)", sizes) == shapes
 
 
 def by_hand(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
