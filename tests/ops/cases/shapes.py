@@ -104,6 +104,15 @@ CASES: dict[str, Case] = {
     "join": dynamic(lambda a, b: (torch.cat([a, b]), torch.cat([a, b, a], -1), torch.cat([NOTHING, a]), torch.stack([a, b], 1)), PAIR),
     "join-of-nothing": static(lambda a, b: (torch.cat([NOTHING, NOTHING]), torch.cat([a[:0], b]), a + 1), PAIR),
     "diff": dynamic(lambda x: x.diff(dim=1), X),
+    "replicated-edges-that-are-cut-off": dynamic(
+        lambda x: [
+            *(functional.pad(x, pad, mode="replicate") for pad in ((-2, 1), (-1, -2), (0, -1))),
+            *(functional.pad(x[None], pad, mode="replicate") for pad in ((0, 0, 2, -2), (1, -1, -3, 4))),
+            functional.pad(x[None, None], (1, 1, -1, 3, 1, 0), mode="replicate"),
+        ],
+        X,
+    ),
+    "replicated-edges-of-nothing": static(lambda x: [functional.pad(x, pad, mode="replicate") for pad in ((-6, 7), (9, -6))], X),
     "pads": dynamic(lambda x: (functional.pad(x, (-1, 2)), functional.pad(x, (0, 0, 0, x.size(1) % 2))), X),
     "vmap": static(lambda x: torch.vmap(lambda row: (row @ row.T).softmax(0))(x), X),
     "vmap-of-complex": static(lambda x: torch.view_as_real(torch.vmap(lambda z: z * 2 + 1)(torch.complex(x, x + 1).flatten())), X),
