@@ -67,6 +67,15 @@ def addmm(self: ir.Value, mat1: ir.Value, mat2: ir.Value, beta: Any = 1, alpha: 
     return op.Add(op.Mul(self, beta), op.Mul(op.MatMul(mat1, mat2), alpha))
 
 
+@translates("aten::addmv")
+def addmv(self: ir.Value, mat: ir.Value, vec: ir.Value, beta: Any = 1, alpha: Any = 1) -> Any:
+    """aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor: beta * self + alpha * mat @ vec.
+
+    `self` broadcasts to (N).
+    """
+    return op.Add(op.Mul(self, op.CastLike(beta, self)), op.Mul(by_vector(mat, vec), op.CastLike(alpha, mat)))
+
+
 def _has_columns(matrix: ir.Value) -> bool:
     size = matrix.shape[-1] if matrix.shape is not None else None
     return isinstance(size, int) and size > 0

@@ -47,6 +47,14 @@ CASES: dict[str, Case] = {
         ),
         X,
     ),
+    "sum-of-a-matrix-times-a-vector": dynamic(
+        lambda a, b: (
+            *(torch.addmv(b[0], a.t(), a[:, 0], beta=0.5), torch.addmv(b[:, 0], a, b[1], alpha=2), torch.addmv(b[0, 0], a, b[1])),
+            torch.addmv(b[:, 0], a[:, a.shape[1] :], b[1, b.shape[1] :], beta=0.5, alpha=2),
+            torch.addmv((9 * b[:, 0]).int(), (9 * a).int(), (9 * b[1]).int(), beta=2, alpha=a.shape[0]),
+        ),
+        PAIR,
+    ),
     "sum-of-product-and-size": dynamic(lambda x: torch.addmm(x[:, :1], x, x.t(), beta=x.shape[0], alpha=x.shape[1]), PAIR[:1]),
     "sum-of-product-of-nothing": static(
         lambda a, b: (torch.addmm(a, a[:, :0], b[:0], beta=0.5), torch.addmm(a[0], a[:, :0], b[:0])), PAIR, expects=frozenset({"OXP4002"})
