@@ -110,7 +110,7 @@ def diagonal_scatter(self: ir.Value, src: ir.Value, offset: int = 0, dim1: int =
     """
     rows, order, positions = _diagonal(self, offset, dim1, dim2)
     written = op.ScatterElements(rows, op.Expand(positions, op.Shape(src)), cast(src, self.dtype), axis=-1)
-    turned = op.Reshape(written, op.Shape(op.Transpose(self, perm=order)))
+    turned = op.Reshape(written, op.Shape(op.Transpose(self, perm=order)), allowzero=1)
     return op.Transpose(turned, perm=[order.index(axis) for axis in range(len(order))])
 
 

@@ -202,7 +202,7 @@ def group_norm(
     value = _as_precise(input, weight)
     one, zero = (op.Expand(op.CastLike(number, value), [num_groups]) for number in (1.0, 0.0))
     grouped = op.InstanceNormalization(op.Reshape(value, [0, num_groups, -1]), one, zero, epsilon=eps)
-    result = op.Reshape(grouped, op.Shape(input))
+    result = op.Reshape(grouped, op.Shape(input), allowzero=1)
     inner = list(range(1, len(input.shape) - 1))
     if weight is not None:
         result = op.Mul(result, op.Unsqueeze(weight, inner) if inner else weight)

@@ -29,7 +29,7 @@ def as_strided_scatter(self: ir.Value, src: ir.Value, size: Sequence[Any], strid
         places = op.Reshape(op.Add(op.Unsqueeze(places, [-1]), op.Mul(op.Range(0, length, 1), step)), [-1])
     elements = op.Reshape(cast(src, self.dtype), [-1])
     made = op.ScatterElements(op.Reshape(self, [-1]), places, elements, axis=0)
-    return op.Reshape(made, op.Shape(self))
+    return op.Reshape(made, op.Shape(self), allowzero=1)
 
 
 @translates("aten::bincount")
@@ -57,7 +57,7 @@ def put(self: ir.Value, index: ir.Value, source: ir.Value, accumulate: bool = Fa
     place = op.Reshape(index, [-1])
     place = op.Where(op.Less(place, 0), op.Add(place, size), place)
     made = op.ScatterElements(flat, place, op.Reshape(source, [-1]), axis=0, reduction="add" if accumulate else "none")
-    return op.Reshape(made, op.Shape(self))
+    return op.Reshape(made, op.Shape(self), allowzero=1)
 
 
 @translates("aten::scatter.src")
@@ -137,13 +137,13 @@ def resize(self: ir.Value, size: Sequence[Any]) -> Any:
     """
     flat = op.Reshape(self, [-1])
     shape = op.Concat(*(op.Reshape(each, [1]) if isinstance(each, ir.Value) else op.Constant(value_ints=[each]) for each in size), axis=0)
-    return op.Reshape(_of_length(flat, op.ReduceProd(shape, None, keepdims=1), self), shape) if size else op.Gather(flat, 0)
+    return op.Reshape(_of_length(flat, op.ReduceProd(shape, None, keepdims=1), self), shape, allowzero=1) if size else op.Gather(flat, 0)
 
 
 @translates("aten::resize_as")
 def resize_as(self: ir.Value, the_template: ir.Value) -> Any:
     """aten::resize_as(Tensor self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor. As `resize`."""
-    return op.Reshape(_of_length(op.Reshape(self, [-1]), op.Reshape(op.Size(the_template), [1]), self), op.Shape(the_template))
+    return op.Reshape(_of_length(op.Reshape(self, [-1]), op.Reshape(op.Size(the_template), [1]), self), op.Shape(the_template), allowzero=1)
 
 
 def _of_length(flat: Any, length: Any, like: ir.Value) -> Any:

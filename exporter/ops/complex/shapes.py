@@ -142,7 +142,7 @@ def flip(self: ir.Value, dims: Sequence[int]) -> Any:
 def roll(self: ir.Value, shifts: Sequence[Any], dims: Sequence[int] = ()) -> Any:
     """aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor. Without dims, the flattened tensor rolls."""
     if not dims:
-        return op.Reshape(_rolled(op.Reshape(self, [-1, 2]), shifts[0], 0), op.Shape(self))
+        return op.Reshape(_rolled(op.Reshape(self, [-1, 2]), shifts[0], 0), op.Shape(self), allowzero=1)
     return functools.reduce(lambda value, each: _rolled(value, *each), zip(shifts, axes(self, dims), strict=True), self)
 
 

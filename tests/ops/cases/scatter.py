@@ -22,6 +22,7 @@ CASES: dict[str, Case] = {
         X,
     ),
     "diagonal": dynamic(lambda x: (x.diagonal(), x.diagonal(1, -1, 0), x.diagonal(-2, 1, 2), x.diagonal(9, 0, 1).sum(), x[0].trace()), X),
+    "diagonal-of-nothing-scatter": dynamic(lambda x: torch.diagonal_scatter(x[0, :, x.shape[2] :], x[0, 0, x.shape[2] :]), X),
     "diagonal-scatter": dynamic(
         lambda x: (x.diagonal_scatter(x.diagonal() * 2), x.diagonal_scatter(x.diagonal(-2, 2, 1) * 2, -2, 2, 1)), X
     ),
