@@ -208,3 +208,70 @@ def test_a_state_that_a_submodule_computes(load: Load, marked: Marked) -> None:
     )
     findings = onnxplain.export(module.Outer(), (torch.ones(4, 3),)).diagnostics.findings
     assert [(each.rule.id, each.location and each.location.line) for each in findings] == [("OXP1018", *marked("here"))]
+
+
+HOLDERS = """
+import collections
+import dataclasses
+
+import torch
+
+
+class Plain:
+    def __init__(self):
+        self.total = torch.zeros(3)
+
+
+@dataclasses.dataclass
+class Sums:
+    total: torch.Tensor
+
+
+def make(held):
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.held = held
+
+        def forward(self, x):
+            {body}
+
+    return Net()
+"""
+
+
+@pytest.mark.parametrize(
+    ("held", "body"),
+    [
+        ("Plain()", "self.held.total = self.held.total + x.mean(0)  # here\nreturn x + self.held.total"),
+        ("Sums(torch.zeros(3))", "self.held.total = self.held.total + x.mean(0)  # here\nreturn x + self.held.total"),
+        ("{'a': {'b': torch.zeros(3)}}", "self.held['a']['b'] = self.held['a']['b'] + x.mean(0)  # here\nreturn x + self.held['a']['b']"),
+        ("[[torch.zeros(3)]]", "self.held[0][0] = self.held[0][0] + x.mean(0)  # here\nreturn x + self.held[0][0]"),
+        (
+            "collections.deque([torch.zeros(3)], maxlen=2)",
+            "self.held.append(x.mean(0))  # here\nreturn torch.stack(list(self.held)).sum(0)",
+        ),
+        ("collections.Counter(a=1)", "self.held['a'] += 1  # here\nreturn x * self.held['a']"),
+        ("collections.OrderedDict(a=1)", "self.held['a'] += 1  # here\nreturn x * self.held['a']"),
+        ("None", "result = x if self.held is None else x - self.held\nself.held = x  # here\nreturn result"),
+    ],
+    ids=["object", "dataclass", "dict-in-a-dict", "list-in-a-list", "deque", "counter", "ordered-dict", "last-input"],
+)
+def test_state_in_what_an_attribute_holds(load: Load, marked: Marked, held: str, body: str) -> None:
+    module = load(HOLDERS.format(body=body.replace("\n", "\n            ")))
+    made = module.make(eval(held, vars(module)))
+    x = torch.ones(4, 3)
+    want = module.make(eval(held, vars(module)))(x)
+    program = onnxplain.export(made, (x,))
+    findings = [finding for finding in program.diagnostics.findings if finding.rule.id == "OXP1018"]
+    assert [each.location.line for each in findings if each.location is not None] == marked("here")
+    # The capture has left the state as it was.
+    torch.testing.assert_close(made(x), want)
+    torch.testing.assert_close(program(x)[0], want)
+
+
+def test_contents_that_stay_are_no_state(load: Load) -> None:
+    module = load(HOLDERS.format(body="return x * self.held[0]['a'] + self.held[1].total"))
+    loop: list[object] = [{"a": 2}, module.Plain()]
+    loop.append(loop)
+    assert onnxplain.export(module.make(loop), (torch.ones(4, 3),)).diagnostics.findings == ()

@@ -33,3 +33,10 @@ def test_batch_norm_in_training(batch: object) -> None:
     program = onnxplain.export(copy.deepcopy(Trained()), (x,), dynamic_shapes=shapes)
     assert {each.rule.id for each in program.diagnostics.findings} == {"OXP1007"}
     check(Trained(), program, ((x * 2 + 1).repeat(1 if batch == 3 else 2, 1, 1),))
+
+
+@pytest.mark.parametrize(("keeps", "rules"), [(True, ["OXP1007"]), (False, [])])
+def test_an_instance_norm_in_training_differs_only_if_it_keeps_statistics(keeps: bool, rules: list[str]) -> None:
+    model = torch.nn.Sequential(torch.nn.InstanceNorm1d(6, track_running_stats=keeps)).train()
+    program = onnxplain.export(model, (torch.randn(3, 6, 8),))
+    assert [finding.rule.id for finding in program.diagnostics.findings] == rules

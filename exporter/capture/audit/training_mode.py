@@ -45,6 +45,9 @@ def is_active(node: torch.fx.Node) -> bool:
     if node.op != "call_function" or not isinstance(node.target, OpOverload):
         return False
     values = _arguments(node)
+    if values.get("use_input_stats"):
+        # NOTE: without statistics of its own, an instance norm does the same in both modes.
+        return values["running_mean"] is not None
     flags = [values[name] for name in _FLAGS if name in values]
     probabilities = [values[name] for name in _PROBABILITIES if name in values]
     # NOTE: dropout with probability 0 is the same in both modes, and so is a recurrent layer without dropout.

@@ -21,8 +21,9 @@ from onnxplain.torch_internals.python_values import is_a
 
 from . import line_watch, outer_variables
 
+_CONTAINERS = (list, dict, set, *(getattr(collections, name) for name in ("deque", "Counter", "OrderedDict", "defaultdict")))
 _LOOKED_AT = 10_000
-"""The length up to which a list, dict or set is watched."""
+"""The length up to which a container is watched, with the containers in it."""
 _TORCHS_OWN = frozenset(vars(torch.nn.Module()))
 _State = dict[str, tuple[int, ...]]
 
@@ -40,13 +41,16 @@ class Attributes:
         self._cached: dict[int, tuple[Any, Any]] = {}
         helpers: dict[type, bool] = {}
         namespaces: dict[int, dict[str, Any]] = {}
+        self._helpers: dict[int, tuple[str, Any]] = {}
         for path, module in named_modules(model):
-            for value in vars(module).values():
+            for name, value in vars(module).items():
                 kind = type(value)
                 if kind not in helpers:
                     helpers[kind] = _is_helper(kind)
                 if helpers[kind]:
                     own = vars(value)
+                    if _is_users(kind):
+                        self._helpers.setdefault(id(value), (f"{path}.{name}" if path else name, value))
                     self._cached |= {id(each): (each, each.copy()) for each in (own, *(inner for _, inner in _containers(own)))}
             cls = type(module)
             if cls not in classes:
@@ -66,7 +70,9 @@ class Attributes:
         self._globals = {name: value for namespace in namespaces.values() for name, value in _containers(namespace)}
         self._outside = [(each, dict(each.values())) for each in outer_variables.reached_from(_users_classes(classes))]
         held = [*(values for _, values in self._outside), *map(_own, self._values)]
-        containers = [*self._globals.values(), *(value for values in held for _, value in _containers(values))]
+        held += [vars(value) for _, value in self._helpers.values()]
+        outer = [*self._globals.values(), *(value for values in held for _, value in _containers(values))]
+        containers = [*outer, *(inner for each in outer for inner in _items(each) if type(inner) in _CONTAINERS)]
         self._contents = {id(value): (value, value.copy()) for value in containers}
         self._before = self._state()
         self._changed: set[str] = set()
@@ -152,6 +158,8 @@ class Attributes:
         yield from ((f"{each.holder}.{name}", value) for each, _ in self._outside for name, value in each.values().items())
         for path, module in self._modules:
             yield from ((f"{path}.{name}" if path else name, value) for name, value in _own(vars(module)).items())
+        for path, helper in self._helpers.values():
+            yield from ((f"{path}.{name}", value) for name, value in vars(helper).items() if not name.startswith("__"))
 
     def put_back(self) -> None:
         """Restores all attributes."""
@@ -209,7 +217,7 @@ def _own(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _restore(container: Any, content: Any) -> None:
     container.clear()
-    container.extend(content) if isinstance(container, list) else container.update(content)
+    container.extend(content) if isinstance(container, list | collections.deque) else container.update(content)
 
 
 def _is_symbolic(value: object) -> bool:
@@ -228,6 +236,7 @@ def _is_helper(cls: type) -> bool:
 
 def _assigned(modules: Sequence[tuple[str, torch.nn.Module]], frames: Sequence[Location]) -> set[str]:
     """The names of the attributes that those methods of `modules` assign that are among `frames`."""
+    # NOTE: a run without operators leaves no frames.
     ran = {(frame.file, frame.function) for frame in frames}
     codes = {
         code
@@ -235,20 +244,28 @@ def _assigned(modules: Sequence[tuple[str, torch.nn.Module]], frames: Sequence[L
         for function in vars(cls).values()
         if isinstance(function, types.FunctionType)
         and (code := code_of(function)) is not None
-        and (code.co_filename, function.__name__) in ran
+        and (not ran or (code.co_filename, function.__name__) in ran)
     }
     return {name for code in codes for name in stored_attributes(code)}
 
 
 def _containers(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in values.items():
-        if not name.startswith("__") and type(value) in (list, dict, set) and len(value) <= _LOOKED_AT:
+        if not name.startswith("__") and type(value) in _CONTAINERS and len(value) <= _LOOKED_AT:
             yield name, value
 
 
 def _items(value: object) -> Iterator[object]:
-    """The contents of `value`, if it is a Python container."""
-    if type(value) is dict:
-        yield from value.values()
-    elif type(value) in (list, set):
-        yield from value  # type: ignore[misc]  # mypy does not narrow by type(...)
+    """The contents of `value` and of the containers in it, if it is a Python container."""
+    waiting, known, count = collections.deque([value]), set[int](), 0
+    while waiting:
+        container: Any = waiting.popleft()
+        if type(container) not in _CONTAINERS or id(container) in known:
+            continue
+        known.add(id(container))
+        count += len(container)
+        if count > _LOOKED_AT:
+            return
+        items = list(container.values() if isinstance(container, dict) else container)
+        waiting.extend(items)
+        yield from items
