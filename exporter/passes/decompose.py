@@ -261,13 +261,16 @@ def _check_sizes(node: torch.fx.Node, made: torch.fx.GraphModule) -> None:
 
 
 def _check_parts(made: torch.fx.GraphModule) -> None:
-    """Raises a ValueError if a decomposition takes a dynamic dim apart: it would have as many parts at other sizes as in the example."""
+    """Raises a ValueError if a decomposition takes a dynamic dim apart into its elements: their number would be that of the example.
+
+    What larger parts assume of a size, such as those of `chunk`, is told elsewhere.
+    """
     for each in made.graph.nodes:
         if each.target not in _TAKING_APART:
             continue
         given = arguments(each)
-        size = given["self"].meta["val"].shape[given["dim"]]
-        if isinstance(size, torch.SymInt) or isinstance(given.get("split_size"), torch.fx.Node):
+        is_dynamic = isinstance(given["self"].meta["val"].shape[given["dim"]], torch.SymInt)
+        if is_dynamic and given.get("split_size", 1) == 1:
             raise ValueError(f"it is right only where {qualified_name(each.target)} gives {len(each.meta['val'])} parts")
 
 
