@@ -59,14 +59,18 @@ def checked_model(model: Any) -> Any:
 
 
 def _check_parts(model: torch.nn.Module) -> None:
-    """Refuses parts that ONNX has no names for, and what is no module among the submodules."""
+    """Refuses parts that ONNX has no names for, weights that do not exist yet, and what is no module among the submodules."""
     for path, module in modules.named_modules(model):
         inside = f" of the module {path!r}" if path else ""
         for name, child in modules.children(module).items():
             if child is not None and not is_a(child, torch.nn.Module):
                 raise InvalidArgument(f"model: expected a torch.nn.Module as the submodule {name!r}{inside}, got {type(child).__name__}")
-        names = {**modules.parameters(module), **modules.buffers(module), **modules.children(module)}
-        for name in names:
+        weights = {**modules.parameters(module), **modules.buffers(module)}
+        for name, value in weights.items():
+            if torch.nn.parameter.is_lazy(value):
+                told = "a lazy module makes it in its first call: call the model once before the export"
+                raise InvalidArgument(f"model: expected weights with values, got {name!r}{inside} without: {told}")
+        for name in {**weights, **modules.children(module)}:
             if isinstance(name, str) and (not name or not is_unicode(name)):
                 raise InvalidArgument(
                     f"model: expected names of one or more characters, without lone surrogates, for all parts{inside}, got {name!r}"

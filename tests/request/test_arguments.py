@@ -115,6 +115,14 @@ def test_axes_of_nested_inputs_go_by_the_names_in_order() -> None:
     assert as_shapes(Nested(), ([X, X], Y), {}, ["a", "b", "c"], axes) == expected
 
 
+def test_weights_of_a_lazy_module_exist_after_its_first_call() -> None:
+    model, x = torch.nn.Sequential(torch.nn.LazyLinear(3)), torch.ones(2, 4)
+    with pytest.raises(InvalidArgument, match=r"^model: .*'weight'.*'0'"):
+        onnxplain.export(model, (x,))
+    model(x)
+    assert onnxplain.export(model, (x,)).diagnostics.findings == ()
+
+
 def test_submodules_are_modules_or_none() -> None:
     model = Two()
     model.register_module("left_out", None)
