@@ -108,12 +108,12 @@ class Attributes:
         self.put_back()
         times = collections.Counter(name for name, _ in seen)
         outside = {f"{each.holder}.{name}" for each, _ in self._outside for name in each.values()}
-        # NOTE: a name that had no value, and gets one only once, is a cache, mostly, and not state; unless the model offers it to others.
-        caches = {
-            name
-            for name, count in times.items()
-            if count == 1 and (name not in self._before or name in self._empty) and (name in outside or _is_private(name))
-        }
+        helpers = {path for path, _ in self._helpers.values()}
+        # NOTE: a name that had no value, and gets one only once, is a cache, mostly, and not state; unless the model offers it to others. A
+        # helper may make its tables in several steps.
+        empty = {name for name in times if name not in self._before or name in self._empty}
+        caches = {name for name in empty if times[name] == 1 and (name in outside or _is_private(name))}
+        caches |= {name for name in empty if name.rpartition(".")[0] in helpers}
         caches |= by_key
         # NOTE: a line that many layers run is reported once.
         yield from dict.fromkeys((name.rpartition(".")[2], place) for name, place in seen if name not in caches)
