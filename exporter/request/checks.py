@@ -67,7 +67,7 @@ def _check_parts(model: torch.nn.Module) -> None:
                 raise InvalidArgument(f"model: expected a torch.nn.Module as the submodule {name!r}{inside}, got {type(child).__name__}")
         weights = {**modules.parameters(module), **modules.buffers(module)}
         for name, value in weights.items():
-            if torch.nn.parameter.is_lazy(value):
+            if value is not None and torch.nn.parameter.is_lazy(value):
                 told = "a lazy module makes it in its first call: call the model once before the export"
                 raise InvalidArgument(f"model: expected weights with values, got {name!r}{inside} without: {told}")
         for name in {**weights, **modules.children(module)}:
