@@ -332,11 +332,12 @@ def _shape(node: ir.Node, opset: int) -> Sequence[ir.Node]:
 
 
 def _reshape(node: ir.Node, opset: int) -> Sequence[ir.Node] | None:
-    """A size of 0 means the size of the input there."""
+    """A size of 0 means the size of the input there. The sizes of a tensor are not 0, unless it is empty; most such runs fail."""
     del opset
-    sizes = _numbers(node.inputs[1])
+    sizes, producer = _numbers(node.inputs[1]), node.inputs[1].producer() if node.inputs[1] is not None else None
+    may_be_zero = (producer is None or producer.op_type != "Shape") if sizes is None else 0 in sizes
     asked = _attribute(node, "allowzero", default=False)
-    return None if asked and (sizes is None or 0 in sizes) else [ir.node("Reshape", node.inputs)]
+    return None if asked and may_be_zero else [ir.node("Reshape", node.inputs)]
 
 
 def _batch_normalization(node: ir.Node, opset: int) -> Sequence[ir.Node] | None:

@@ -130,7 +130,9 @@ def _by_tensor(leaves: Sequence[Leaf], spec: Any) -> list[Any] | None:
     if spec is True:
         return [dict.fromkeys(range(leaf.value.dim()), Dim.AUTO) for leaf in leaves]
     if isinstance(spec, Mapping) and spec and all(isinstance(axis, int) for axis in spec):
-        return [{axis: dim for axis, dim in spec.items() if -leaf.value.dim() <= axis < leaf.value.dim()} for leaf in leaves]
+        # NOTE: counted from the start and from the end, two axes may be one for some of the tensors. The later entry counts.
+        ranks = [leaf.value.dim() for leaf in leaves]
+        return [{axis % rank: dim for axis, dim in spec.items() if -rank <= axis < rank} for rank in ranks]
     listed = list(spec.values()) if isinstance(spec, Mapping) else spec
     # NOTE: a static cache also holds its length, which has no dims.
     with_dims = [leaf for leaf in leaves if leaf.value.dim()]
