@@ -206,6 +206,20 @@ def test_what_changes_by_itself_is_not_compared() -> None:
         )
 
 
+def test_another_seed_may_draw_the_same() -> None:
+    class Coin(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * float(random.random() < 0.5)
+
+    rules = []
+    for seed in range(4):
+        random.seed(seed)
+        log = verified(Coin(), (torch.ones(3),))
+        assert not differences(log)
+        rules += [finding.rule.id for finding in log.findings]
+    assert "OXP6006" in rules
+
+
 class Mixed(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         noise = torch.rand(3)
