@@ -333,12 +333,12 @@ class DiffersByRounding(Rule, id="OXP6013", level=Level.NOTE, history=[Added("0.
 
     What happened:
         ONNX Runtime and PyTorch add and multiply in a different order, and round differently. Recomputed in float64, the outputs are about
-        as far from those of ONNX Runtime as from those of eager PyTorch. Neither is more accurate than the other. The finding points to the
-        first operator whose result differs by more than the tolerance.
+        as far from those of ONNX Runtime as from those of eager PyTorch, or no operator rounds more than sums of numbers of that size do.
+        Neither is more accurate than the other. The finding points to the first operator whose result differs by more than the tolerance.
 
     Why it matters:
-        The exported model is right. But your model magnifies rounding: the numbers will differ between machines, batch sizes and versions
-        of PyTorch as well.
+        The exported model is right. But your model magnifies rounding, or its numbers are large: they will differ between machines, batch
+        sizes and versions of PyTorch as well.
 
     How to fix it:
         1. If this is unwanted, compute the line in float64, or avoid the difference of two large numbers that are nearly equal.

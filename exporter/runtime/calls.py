@@ -31,7 +31,7 @@ class Call:
 
     def run(self) -> Any:
         """The result."""
-        result = self.target(*self.args, **self.kwargs)
+        result = runnable(self.target)(*self.args, **self.kwargs)
         return result if self.index is None else result[self.index]
 
     def in_double(self) -> torch.Tensor | None:
@@ -63,6 +63,18 @@ class Call:
         except TypeError:
             return ""
         return f"torch.ops.{self.target}({', '.join([*args, *kwargs])}){'' if self.index is None else f'[{self.index}]'}"
+
+
+def runnable(target: Callable[..., Any]) -> Callable[..., Any]:
+    """What computes an operator of a prepared graph in PyTorch."""
+    return _one_sided_stft if target is torch.ops.aten.stft.default else target
+
+
+def _one_sided_stft(signal: torch.Tensor, *args: Any, window: torch.Tensor | None = None, onesided: bool = False, **kwargs: Any) -> Any:
+    # NOTE: PyTorch gives one side only of real signals, which the pass `promote` has made complex.
+    if onesided:
+        signal, window = (None if each is None else each.real if each.is_complex() else each for each in (signal, window))
+    return torch.ops.aten.stft(signal, *args, window=window, onesided=onesided, **kwargs)
 
 
 def widened(value: Any) -> Any:

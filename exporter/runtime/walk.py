@@ -16,12 +16,13 @@ from onnxplain.torch_internals.operators import OpOverload
 from onnxplain.torch_internals.python_values import is_a
 
 from . import equal_elements, sessions
-from .calls import Call, widened
+from .calls import Call, runnable, widened
 from .causes import Answer, Scene, cause_of
 from .comparison import Comparison, compare, is_rounding
 from .lockstep import Lockstep
 from .parts import Part, computing
 from .single_operator import script
+from .sums import is_rounding_of_sums
 
 _OWN_SHARE = 0.2
 """The part of the tolerance within which an operator repeats a result, if it alone shall not explain a difference."""
@@ -128,6 +129,7 @@ class Walk(torch.fx.Interpreter):
         self._done = _last_needs(list(module.graph.nodes), known)
         self._behind: set[torch.fx.Node] = set()
         self._blind: set[torch.fx.Node] = set()
+        self._suspicious: set[torch.fx.Node] = set()
         self.values: dict[torch.fx.Node, torch.Tensor] = {}
         self.exact_values: dict[torch.fx.Node, torch.Tensor] = {}
         self.outputs: dict[ir.Value, torch.Tensor] = {}
@@ -157,6 +159,10 @@ class Walk(torch.fx.Interpreter):
             self._lockstep.release(value)
         return result
 
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Runs one operator."""
+        return runnable(target)(*args, **kwargs)
+
     def _follow(self, node: torch.fx.Node, result: Any) -> None:
         inputs = node.all_input_nodes
         own = self._on_others(node, result)
@@ -164,6 +170,7 @@ class Walk(torch.fx.Interpreter):
         self._note_overflow(node, result)
         self._behind |= {node} & {node for each in inputs if each in self._behind}
         self._blind |= {node} & {node for each in inputs if each in self._blind}
+        self._suspicious |= {node} & {node for each in inputs if each in self._suspicious}
         if not is_a(result, torch.Tensor):
             with self._values(self._others):
                 self._calls[node] = Call(_function(node), *self.fetch_args_kwargs_from_env(node))
@@ -196,7 +203,7 @@ class Walk(torch.fx.Interpreter):
         # NOTE: operators refuse float64 with any exception.
         with contextlib.suppress(Exception), self._values(self._exact):
             args, kwargs = self.fetch_args_kwargs_from_env(node)
-            self._exact[node] = _function(node)(*widened(args), **widened(kwargs))
+            self._exact[node] = Call(_function(node), widened(args), widened(kwargs)).run()
 
     @contextlib.contextmanager
     def _values(self, others: Mapping[torch.fx.Node, Any]) -> Iterator[None]:
@@ -219,11 +226,14 @@ class Walk(torch.fx.Interpreter):
         tolerance = self._allowed[value]
         found, again = compare(got, result, tolerance), compare(got, own, tolerance)
         call = self._call(node)
-        exact = call.in_double() if call is not None and again.difference > _NOTICED * again.tolerance else None
-        rounds = exact is not None and is_rounding(got, own, exact)
+        is_noticed = again.difference > _NOTICED * again.tolerance
+        exact = call.in_double() if call is not None and is_noticed else None
+        rounds = exact is not None and call is not None and (is_rounding(got, own, exact) or is_rounding_of_sums(got, exact, call))
         row = Row(node, self._before(node), found.difference, again.difference, found.tolerance, rounds)
         self._apart[node] = found.difference
         self.rows.append(row)
+        if is_noticed and not rounds:
+            self._suspicious.add(node)
         is_new = found.differs and not self._is_right(row, again, got, own)
         if is_new and node not in self._blind:
             self.wrong.append(node)
@@ -240,8 +250,9 @@ class Walk(torch.fx.Interpreter):
     def _is_right(self, row: Row, again: Comparison, got: torch.Tensor, own: torch.Tensor) -> bool:
         """Whether a value that differs is right for the values before it. Notes what decided the difference."""
         node = row.node
-        # NOTE: integers and bools have no tolerance, so that no small faults of several operators add up to such a difference.
-        jumps = row.tolerance == 0 or row.difference > _JUMP * row.before
+        # NOTE: integers and bools have no tolerance, so that no small faults of several operators add up to such a difference. Neither do
+        # they where each operator's own difference is rounding.
+        jumps = row.tolerance == 0 or row.difference > _JUMP * row.before or node not in self._suspicious
         repeats = row.own <= _OWN_SHARE * again.tolerance
         chosen = equal_elements.is_other_choice(node, self._value_of, got) or equal_elements.is_opposite(node, own, got)
         if (repeats and jumps) or row.rounds or chosen:

@@ -27,8 +27,8 @@ def verified(model: Any, args: tuple[Any, ...], table: dict[Any, Any] | None = N
 
 def wrong(log: Log) -> list[str]:
     """The outputs that findings call wrong. Rounding is a note."""
-    assert {finding.rule.id for finding in log.findings} <= {"OXP6008", "OXP6013", "OXP4002"}
-    return [name for finding in log.findings if finding.rule.id == "OXP6008" for name in finding.rule.outputs]  # type: ignore[attr-defined]
+    assert {finding.rule.id for finding in log.findings} <= {"OXP6008", "OXP6009", "OXP6013", "OXP4002"}
+    return [name for finding in log.findings if finding.rule.id in ("OXP6008", "OXP6009") for name in finding.rule.outputs]  # type: ignore[attr-defined]
 
 
 def random(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -119,6 +119,12 @@ DECIDED: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     "positions": (lambda a, b: F.embedding(((a @ b) * 1000).long() % 50, torch.arange(100.0).reshape(50, 2)), (A, B)),
     "how many": (lambda a, b: (((a @ b) * 1e5).round() % 2).nonzero(), (A, B)),
     "another kernel": (lambda q: (F.scaled_dot_product_attention(q, q, q) * 1e6).int(), (random(2, 4, 16, 32),)),
+    "sums of large numbers": (lambda a: a.cumsum(-1), (random(4, 4000) * 100,)),
+    "waves of them": (lambda a: a.cumsum(-1).sin() * 3, (random(4, 400, seed=1) * 100,)),
+    "spectra of them": (
+        lambda a: torch.view_as_real(torch.stft(a, 64, 16, window=torch.hann_window(64), return_complex=True)),
+        (A * 8000,),
+    ),
     "half": (lambda a, b: ((a @ b) * 100).long(), (A[:16].half(), B[:, :16].half())),
 }
 
@@ -144,6 +150,10 @@ PLANTED: dict[str, tuple[Callable[..., Any], dict[Any, Callable[..., Any]]]] = {
         {aten.eq.Scalar: lambda x, y: op.Not(op.Equal(x, op.CastLike(op.Constant(value_float=float(y)), x)))},
     ),
     "a wrong factor before": (lambda a, b: ((a @ b) * 1e6).long(), {aten.mul.Tensor: scaled(1.001e6)}),
+    "a lower precision": (
+        lambda a, b: (a * 100).cumsum(-1) + b.sum(),
+        {aten.cumsum.default: lambda x, _: op.Cast(op.CumSum(op.Cast(op.Cast(x, to=10), to=1), op.Constant(value_int=1)), to=1)},
+    ),
     "a wrong integer behind": (lambda a, b: (((a @ b) * 1e6).long() + 5).abs(), {aten.abs.default: shifted(op.Abs, 1)}),
 }
 
