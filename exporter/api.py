@@ -50,6 +50,7 @@ from .request import (
     CONTROL_FLOW,
     DEFAULT_OPSET,
     STRATEGIES,
+    VERIFY_SIZES,
     DimNames,
     DynamicShapes,
     FXGraphExtractor,
@@ -62,6 +63,7 @@ from .request import (
     checked_model,
     checked_names,
     checked_shapes,
+    checked_sizes,
     checked_strategies,
     checked_subject,
     containers,
@@ -119,6 +121,7 @@ def export(
     repro: bool | str | os.PathLike[str] = False,
     optimize: bool | Literal["memory"] = True,
     verify: bool = False,
+    verify_sizes: int | Sequence[Mapping[str, int]] = VERIFY_SIZES,
     try_fixes: bool = True,
     control_flow: Literal["rewrite", "libraries", "report"] = "rewrite",
     functions: Literal["none", "modules"] = "none",
@@ -172,7 +175,9 @@ def export(
         optimize: Whether the ONNX graph is cleaned up. "memory" also computes large tensors that a reduction soon collapses, and scores of
             attention, in chunks, if the example shows that it saves much (docs/memory.md), or if dynamic dims may make them large.
         verify: Whether the exported model's outputs in ONNX Runtime are compared with those of eager PyTorch: for the example, and, if dims
-            are dynamic, for a larger and a smaller size, with the example's values again. `ONNXProgram.verification` has the outcome.
+            are dynamic, for other sizes, with the example's values again. `ONNXProgram.verification` has the outcome.
+        verify_sizes: With how many other sizes: a larger and a smaller one by default, then random ones within the ranges of the dims, the
+            same in each run. Or with which ones: `[{"batch": 7}]`; dims without an entry keep the example's size.
         try_fixes: Whether a failed export may run copies of the model to explain the failure and to try fixes: at most 12 times, and for
             at most 20 seconds of processor time, or as long as the capture took if that is longer. At most 8 further runs, of at most 20
             seconds in all, compare a copy with rewritten loops and branches. With False only captures run the model, fixes are guesses,
@@ -252,6 +257,7 @@ def export(
         keep_initializers_as_inputs=keep_initializers_as_inputs,
         optimize=optimize,
         verify=verify,
+        verify_sizes=checked_sizes(verify_sizes),
         functions=checked_functions(functions, export_modules_as_functions),
         callers=locations.callers() if _caller is None else (_caller,),
         misfit_axes=misfit(model, positional, keywords, names, named_outputs, axes or {}) if shapes.argument == "dynamic_axes" else None,

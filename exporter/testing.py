@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from onnxplain.diagnostics import Diagnostic, ExportFailed, InvalidArgument
-from onnxplain.rules import KernelMissing, NotRun, OutputsNotCompared
+from onnxplain.rules import KernelMissing, NotRun, OutputsNotCompared, SizesNotCompared
 
 from .api import export
 from .program import ONNXProgram
@@ -64,6 +64,6 @@ def _is_unverified(random_outputs: set[str], finding: Diagnostic) -> bool:
     match finding.rule:
         case OutputsNotCompared(outputs=outputs):
             return not random_outputs.issuperset(outputs)
-        case NotRun() | KernelMissing():
+        case NotRun() | KernelMissing() | SizesNotCompared():
             return True
     return False

@@ -330,6 +330,50 @@ class OutputsNotCompared(Rule, id="OXP6006", level=Level.WARNING, history=[Added
     message = "The outputs '{outputs}' were not compared with PyTorch: '{reason}'."
 
 
+class SizesNotCompared(Rule, id="OXP6014", level=Level.WARNING, history=[Added("0.2.0")]):
+    """onnxplain did not compare the exported model with PyTorch at sizes that `verify_sizes` asks for.
+
+    What happened:
+        `verify_sizes` (`--verify-sizes`) names sizes of dynamic dims, but the exported model takes no inputs of these sizes: no dim has the
+        name, the size is outside of the dim's range, or PyTorch or ONNX Runtime refuses the inputs. The other sizes were compared.
+
+    Why it matters:
+        Nothing verified the exported model at these sizes, and it may not run there at all.
+
+    How to fix it:
+        1. Ask for sizes that the model takes. The command line lists the dims, and what the model assumes of them, after each export.
+        2. If the model should take these sizes, change the line that fixes the size, or the range of the dim in `dynamic_shapes`.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+        shapes = ({0: torch.export.Dim("batch", max=64)},)
+        program = onnxplain.export(  # OXP6014
+            torch.nn.Linear(8, 4), (torch.ones(2, 8),), dynamic_shapes=shapes, verify=True, verify_sizes=[{"batch": 100}]
+        )
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+        shapes = ({0: torch.export.Dim("batch", max=64)},)
+        program = onnxplain.export(
+            torch.nn.Linear(8, 4), (torch.ones(2, 8),), dynamic_shapes=shapes, verify=True, verify_sizes=[{"batch": 64}]
+        )
+        ```
+    """
+
+    sizes: tuple[str, ...]
+    reason: str
+
+    message = "The exported model was not compared with PyTorch at the sizes '{sizes}': '{reason}'."
+
+
 class RuntimeWarned(Rule, id="OXP6007", level=Level.NOTE, history=[Added("0.2.0")]):
     """ONNX Runtime warns of something in the exported model.
 

@@ -181,6 +181,15 @@ def _defined(file: str) -> list[str]:
 )
 @click.option("--verify/--no-verify", default=False, help="Compare ONNX Runtime's outputs with PyTorch's.")
 @click.option(
+    "--verify-sizes",
+    metavar="N|NAME=SIZE[,...]",
+    multiple=True,
+    callback=inputs.verify_sizes,
+    default=("2",),
+    show_default="2",
+    help="With how many sizes of dynamic dims --verify compares beside the example's; or with which ones. Repeat the option for several.",
+)
+@click.option(
     "--try-fixes/--no-try-fixes",
     default=True,
     show_default=True,

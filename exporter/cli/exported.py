@@ -49,7 +49,7 @@ def details(program: ONNXProgram) -> Iterator[tuple[str, str]]:
     written = [each.size for each in program.diagnostics.artifacts if each.role == "resultFile"]
     files = f", {_size(sum(written))} in {len(written)} file{'s' if len(written) > 1 else ''}" if written else ""
     yield "graph", f"{count} operators{shared}, opset {opset}, {_size(weights.total_bytes(program.model))} of weights{files}"
-    yield "checked", _verified(program.verification)
+    yield from _verified(program.verification)
 
 
 def _signature(label: str, values: Sequence[ir.Value]) -> Iterator[tuple[str, str]]:
@@ -164,17 +164,22 @@ def _size(count: int) -> str:
     return f"{size:.3g} {_UNITS[unit]}"
 
 
-def _verified(verification: Verification | None) -> str:
+def _verified(verification: Verification | None) -> Iterator[tuple[str, str]]:
+    from onnxplain.runtime import difference_text, sizes_text
+
     if verification is None:
-        return "no (`--verify` compares the outputs with PyTorch's)"
-    compared = [each for each in verification.outputs if not each.not_compared]
+        yield "checked", "no (`--verify` compares the outputs with PyTorch's)"
+        return
+    outputs = verification.outputs
+    compared = [each for each in outputs if not each.not_compared]
     if not compared:
-        return f"no, {verification.outputs[0].not_compared}" if verification.outputs else "no, the model has no outputs"
-    worst = max(each.absolute or 0.0 for each in compared)
-    count = (
-        "all outputs equal"
-        if len(compared) == len(verification.outputs)
-        else f"{len(compared)} of {len(verification.outputs)} outputs equal"
-    )
-    sizes = ["the example's sizes", *(", ".join(f"{name} = {size}" for name, size in each.items()) for each in verification.sizes)]
-    return f"{count} PyTorch's within {worst:.2g}, with {'; '.join(sizes)}"
+        yield "checked", f"no, {outputs[0].not_compared}" if outputs else "no, the model has no outputs"
+        return
+    count = "all outputs equal" if len(compared) == len(outputs) else f"{len(compared)} of {len(outputs)} outputs equal"
+    sizes = "; ".join(["the example's sizes", *map(sizes_text, verification.sizes)])
+    yield "checked", f"{count} PyTorch's, with {sizes}"
+    if verification.refused:
+        yield "", f"not with {'; '.join(map(sizes_text, verification.refused))}: the model takes no such inputs"
+    yield from (("apart", difference_text(each)) for each in compared[:_SHOWN])
+    if len(compared) > _SHOWN:
+        yield "", f"{max(each.absolute or 0.0 for each in compared[_SHOWN:]):.2g} or less for {len(compared) - _SHOWN} more"

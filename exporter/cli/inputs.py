@@ -104,6 +104,17 @@ def names(_ctx: click.Context, _param: click.Parameter, values: Sequence[str]) -
     return tuple(name.strip() for value in values for name in value.split(","))
 
 
+def verify_sizes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> int | tuple[Mapping[str, int], ...]:
+    """What `--verify-sizes` asks for, as `export` takes it: a number, or sizes by the names of dims."""
+    if len(values) == 1 and values[0].strip().isdecimal():
+        return int(values[0])
+    parsed = [[_DIM.fullmatch(part) for part in value.split(",")] for value in values]
+    named = [{found["name"]: int(found["size"]) for found in each if found and found["size"]} for each in parsed]
+    if any(len(sizes) != len(parts) for sizes, parts in zip(named, parsed, strict=True)):
+        raise click.BadParameter(f"expected a number, or NAME=SIZE[,NAME=SIZE] with a name once, got {' '.join(values)!r}.", ctx, param)
+    return tuple(named)
+
+
 def _sizes(parsed: Sequence[Input]) -> Mapping[str, int]:
     """The example size of each named dim. Those without a size get small ones that no other dim has, since torch.export fixes 0 and 1.
 

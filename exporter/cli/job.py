@@ -42,6 +42,7 @@ class Options:
     optimize_memory: bool
     external_data: bool | None
     verify: bool
+    verify_sizes: int | tuple[Mapping[str, int], ...]
     try_fixes: bool
     control_flow: Literal["rewrite", "libraries", "report"]
     functions: Literal["none", "modules"]
@@ -187,6 +188,7 @@ def run(target: str, options: Options, called: Called, taken: Mapping[str, str])
                 external_data=options.external_data,
                 optimize="memory" if options.optimize_memory else options.optimize,
                 verify=options.verify,
+                verify_sizes=options.verify_sizes,
                 try_fixes=options.try_fixes,
                 control_flow=options.control_flow,
                 functions=options.functions,

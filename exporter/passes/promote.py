@@ -76,8 +76,9 @@ def promote_dtypes(context: DiagnosticContext, module: torch.fx.GraphModule, reg
         if not (_promotes(target) or _makes_complex(node)):
             continue
         dtype = _compute_dtype(node)
-        if target is aten.stft.default:
+        if target is aten.stft.default and dtype is not None:
             _set_onesided(node)
+            dtype = dtype.to_complex()
         if dtype is not None:
             _cast_operands(module.graph, node, dtype)
 
@@ -91,16 +92,18 @@ def _promotes(target: OpOverload) -> bool:
 def _set_onesided(node: torch.fx.Node) -> None:
     """Sets the argument whose default depends on whether signal and window are real, before a cast makes them complex."""
     given = dict(_arguments(node))
-    if given.get("onesided") is None:
-        node.args = (given.pop("self"),)
-        values = (_value(each) for each in (node.args[0], given.get("window")))
-        node.kwargs = {**given, "onesided": not any(isinstance(each, torch.Tensor) and each.is_complex() for each in values)}
+    node.args = (given.pop("self"),)
+    values = (_value(each) for each in (node.args[0], given.get("window")))
+    is_real = not any(isinstance(each, torch.Tensor) and each.is_complex() for each in values)
+    node.kwargs = {**given, "onesided": is_real if given.get("onesided") is None else given["onesided"]}
 
 
 def _makes_complex(node: torch.fx.Node) -> bool:
     assert isinstance(node.target, OpOverload)
     result = node.meta.get("val")
-    return schema(node.target).name in _BECOMES_COMPLEX and isinstance(result, torch.Tensor) and result.is_complex()
+    # NOTE: without `return_complex`, the result of stft is real, and looks as ONNX's complex numbers do.
+    is_complex = isinstance(result, torch.Tensor) and (result.is_complex() or node.target is aten.stft.default)
+    return schema(node.target).name in _BECOMES_COMPLEX and is_complex
 
 
 def _compute_dtype(node: torch.fx.Node) -> torch.dtype | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from onnxplain.diagnostics import DiagnosticOptions, Log
-from onnxplain.request import CONTROL_FLOW, DEFAULT_OPSET, STRATEGIES, Request
+from onnxplain.request import CONTROL_FLOW, DEFAULT_OPSET, STRATEGIES, VERIFY_SIZES, Request
 
 from .expression import Expression, Items, Ref, Text, call, literal
 
@@ -60,6 +60,7 @@ def keywords_of(
         "functions": None if request.functions is None else "modules",
         "optimize": None if request.optimize is True else request.optimize,
         "verify": True if stage == "verify" else None,
+        "verify_sizes": request.verify_sizes if stage == "verify" and request.verify_sizes != VERIFY_SIZES else None,
         "external_data": request.external_data if saved else None,
         "export_params": None if request.export_params else False,
         "keep_initializers_as_inputs": request.keep_initializers_as_inputs or None,

@@ -9,6 +9,7 @@ from .checks import (
     checked_model,
     checked_names,
     checked_shapes,
+    checked_sizes,
     checked_subject,
     unknown_argument,
 )
@@ -17,7 +18,7 @@ from .dynamic_axes import MisfitAxes, WrongEntry, as_shapes, misfit
 from .dynamic_shapes import DynamicShapes, InputDim, Kind
 from .inputs import copied, is_dense
 from .module_functions import FUNCTIONS, ModuleFunctions, checked_functions
-from .request import CONTROL_FLOW, DEFAULT_OPSET, Request
+from .request import CONTROL_FLOW, DEFAULT_OPSET, VERIFY_SIZES, Request
 from .shapes_mirrored import part
 from .strategies import STRATEGIES, FXGraphExtractor, checked_strategies
 from .value_names import input_names, output_names
@@ -27,6 +28,7 @@ __all__ = [
     "DEFAULT_OPSET",
     "FUNCTIONS",
     "STRATEGIES",
+    "VERIFY_SIZES",
     "DimNames",
     "DynamicShapes",
     "FXGraphExtractor",
@@ -44,6 +46,7 @@ __all__ = [
     "checked_model",
     "checked_names",
     "checked_shapes",
+    "checked_sizes",
     "checked_strategies",
     "checked_subject",
     "constant_of",

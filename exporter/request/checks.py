@@ -97,6 +97,19 @@ def checked_subject(name: str) -> str:
     return subject
 
 
+def checked_sizes(sizes: int | Sequence[Mapping[str, int]]) -> int | tuple[Mapping[str, int], ...]:
+    """`sizes` if it is a number of sizes or mappings of names to sizes. Raises InvalidArgument otherwise."""
+    if type(sizes) is int and sizes >= 0:
+        return sizes
+    if isinstance(sizes, Sequence) and not isinstance(sizes, str) and all(map(_names_sizes, sizes)):
+        return tuple(map(dict, sizes))
+    raise InvalidArgument(f"verify_sizes: expected an int from 0 on, or mappings such as [{{'batch': 7}}], got {sizes!r}")
+
+
+def _names_sizes(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(name, str) and type(size) is int and size >= 0 for name, size in value.items())
+
+
 def checked_shapes(dynamic_shapes: Any) -> Any:
     """A structure that says which dims are dynamic."""
     # NOTE: torch's collections of shapes, and of further examples, have a method of that name.

@@ -25,6 +25,8 @@ mainly widen the dtypes of operators.
 """
 
 
+VERIFY_SIZES = 2
+"""With how many sizes of dynamic dims, beside the example's, a verification compares: a larger and a smaller one."""
 CONTROL_FLOW = ("rewrite", "libraries", "report")
 """What an export may do about Python loops and branches that stop its capture; the first is the default."""
 
@@ -49,6 +51,7 @@ class Request:
         keep_initializers_as_inputs: True also lists initializers among the graph's inputs.
         optimize: Whether the ONNX graph is cleaned up; with "memory", large tensors are computed in chunks as well.
         verify: Whether the result is compared with eager PyTorch in ONNX Runtime.
+        verify_sizes: With how many other sizes of the dynamic dims; or with which ones, by the names of the dims.
         callers: The user's lines that called the export, innermost first; or the line that defines the model.
         misfit_axes: The argument `dynamic_axes`, if it does not fit the inputs.
         functions: The modules whose calls become functions of the ONNX model; None for no modules.
@@ -70,6 +73,7 @@ class Request:
     optimize: bool | Literal["memory"]
     verify: bool
     callers: tuple[Location, ...]
+    verify_sizes: int | tuple[Mapping[str, int], ...] = VERIFY_SIZES
     misfit_axes: MisfitAxes | None = None
     functions: ModuleFunctions | None = None
 

@@ -4,7 +4,7 @@ from .options import ONNXRuntimeOptions
 from .profiling import Profile, ProfileRow, profile
 from .reference import run_reference
 from .sessions import MakeSession, run, session
-from .verification import Verification, verify
+from .verification import Verification, difference_text, sizes_text, verify
 
 __all__ = [
     "MakeSession",
@@ -12,9 +12,11 @@ __all__ = [
     "Profile",
     "ProfileRow",
     "Verification",
+    "difference_text",
     "profile",
     "run",
     "run_reference",
     "session",
+    "sizes_text",
     "verify",
 ]

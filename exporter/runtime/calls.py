@@ -70,11 +70,12 @@ def runnable(target: Callable[..., Any]) -> Callable[..., Any]:
     return _one_sided_stft if target is torch.ops.aten.stft.default else target
 
 
-def _one_sided_stft(signal: torch.Tensor, *args: Any, window: torch.Tensor | None = None, onesided: bool = False, **kwargs: Any) -> Any:
+def _one_sided_stft(signal: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
     # NOTE: PyTorch gives one side only of real signals, which the pass `promote` has made complex.
-    if onesided:
-        signal, window = (None if each is None else each.real if each.is_complex() else each for each in (signal, window))
-    return torch.ops.aten.stft(signal, *args, window=window, onesided=onesided, **kwargs)
+    if kwargs.get("onesided"):
+        window = kwargs.get("window")
+        signal, kwargs["window"] = (None if each is None else each.real if each.is_complex() else each for each in (signal, window))
+    return torch.ops.aten.stft.default(signal, *args, **kwargs)
 
 
 def widened(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import random
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -19,6 +20,8 @@ from onnxplain.torch_internals.symbolic_expressions import expression_of
 from . import eager
 
 _TRIES = 4
+_MORE = 8
+"""By how much random sizes may be larger than twice those of the example."""
 _Sizes = Mapping[sympy.Symbol, int]
 
 
@@ -38,43 +41,84 @@ class Resized:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Dim:
-    """A dim of the exported model: the symbols that stand for it, its size in the example, and its range."""
+class Unfit:
+    """Sizes that the user asks for, by the names of dims, and that the model has no inputs for.
 
+    Attributes:
+        sizes: The sizes.
+        reason: Why.
+    """
+
+    sizes: Mapping[str, int]
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True)
+class _Dim:
+    """A dim of the exported model: its name, the symbols that stand for it, its size in the example, and its range."""
+
+    name: str
     symbols: tuple[sympy.Symbol, ...]
     size: int
     least: int
     most: int
 
 
-def requests(program: torch.export.ExportedProgram, request: Request, dim_names: DimNames) -> Iterator[Resized]:
-    """Requests with larger and with smaller inputs, of each some that the program refuses, and at most one that it takes.
+def requests(program: torch.export.ExportedProgram, request: Request, dim_names: DimNames) -> Iterator[Resized | Unfit]:
+    """Requests with inputs of other sizes: those that the user asks for; or larger, smaller, and then random ones, as many as asked for.
 
-    Every dynamic dim gets another size, within its range: a little larger, or the least. The values along it are repeated or cut off, so
-    that dtypes and ranges of values stay. Offsets still rise, and end with the other size of the dim with whose size they ended.
+    Where the user names no sizes, every dynamic dim gets another one, within its range: a little larger, the least, or any. Of each kind
+    there are some that the program refuses, and at most one that it takes. The values along a dim are repeated or cut off, so that dtypes
+    and ranges of values stay. Offsets still rise, and end with the other size of the dim with whose size they ended.
 
     Args:
         program: The program.
         request: The export.
         dim_names: The names of dims. Dims with one name keep one size: the exported model says that they are equal.
     """
+    wanted = request.verify_sizes
     flat = flat_inputs(program, request.args, request.kwargs, signature_of(request.model))
     sizes = {(id(tensor), axis): size for tensor, fake in zip(flat, fake_inputs(program), strict=True) for axis, size in _dynamic(fake)}
     tensors = {id(tensor): tensor for tensor in flat if is_a(tensor, torch.Tensor)}
-    example = _example(sizes, tensors)
-    if not example:
+    named = _by_name(program, _example(sizes, tensors), dim_names)
+
+    def resized(chosen: Sequence[int]) -> Resized | None:
+        tried = {symbol: size for dim, size in zip(named, chosen, strict=True) for symbol in dim.symbols}
+        other = _resized(request, tensors, sizes, tried)
+        return None if other is None else Resized(tried, other, eager.takes(program, other))
+
+    if not isinstance(wanted, int):
+        for asked in wanted:
+            unfit = _unfit(named, asked)
+            found = None if unfit else resized([asked.get(dim.name, dim.size) for dim in named])
+            yield found or Unfit(asked, unfit or "a dim of an input cannot have this size")
         return
-    named = _by_name(program, example, dim_names)
-    for tries in (_larger(named), _smaller(named)):
+    for tries in itertools.islice(_kinds(named), wanted if named else 0):
         for chosen in itertools.islice(tries, _TRIES):
-            tried = {symbol: size for dim, size in zip(named, chosen, strict=True) for symbol in dim.symbols}
-            other = _resized(request, tensors, sizes, tried)
-            if other is None:
-                continue
-            taken = Resized(tried, other, eager.takes(program, other))
-            yield taken
-            if taken.is_taken:
-                break
+            found = resized(chosen)
+            if found is not None:
+                yield found
+                if found.is_taken:
+                    break
+
+
+def _unfit(dims: Sequence[_Dim], asked: Mapping[str, int]) -> str:
+    """Why the dims cannot have the sizes that the user asks for; empty if they can."""
+    known = {dim.name: dim for dim in dims}
+    for name, size in asked.items():
+        if name not in known:
+            return f"no dynamic dim is named {name} (there is {', '.join(known) or 'none'})"
+        if not known[name].least <= size <= known[name].most:
+            return f"{name} is at least {known[name].least} and at most {known[name].most}"
+    return ""
+
+
+def _kinds(dims: Sequence[_Dim]) -> Iterator[Iterator[Sequence[int]]]:
+    """Sizes to try, by kind; of each kind, those that the program takes are alike."""
+    yield _larger(dims)
+    yield _smaller(dims)
+    for seed in itertools.count():
+        yield _random(dims, random.Random(seed))
 
 
 def _dynamic(fake: Any) -> list[tuple[int, sympy.Expr]]:
@@ -112,8 +156,8 @@ def _by_name(program: torch.export.ExportedProgram, example: _Sizes, dim_names: 
         groups.setdefault((dim_names.text(symbol), size), []).append(symbol)
     ranges = ([_range(program, symbol) for symbol in symbols] for symbols in groups.values())
     return [
-        _Dim(tuple(symbols), size, max(lower for lower, _ in each), min(upper for _, upper in each))
-        for ((_, size), symbols), each in zip(groups.items(), ranges, strict=True)
+        _Dim(name, tuple(symbols), size, max(lower for lower, _ in each), min(upper for _, upper in each))
+        for ((name, size), symbols), each in zip(groups.items(), ranges, strict=True)
     ]
 
 
@@ -132,6 +176,11 @@ def _smaller(dims: Sequence[_Dim]) -> Iterator[Sequence[int]]:
     tries += [[max(each, dim.size // 2) for each, dim in zip(least, dims, strict=True)]]
     example = [dim.size for dim in dims]
     yield from (each for index, each in enumerate(tries) if each != example and each not in tries[:index])
+
+
+def _random(dims: Sequence[_Dim], draw: random.Random) -> Iterator[Sequence[int]]:
+    while True:
+        yield [draw.randint(max(1, dim.least), min(dim.most, 2 * dim.size + _MORE)) for dim in dims]
 
 
 def _range(program: torch.export.ExportedProgram, symbol: sympy.Symbol) -> tuple[int, int]:

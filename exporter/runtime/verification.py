@@ -22,6 +22,7 @@ from onnxplain.rules import (
     NotRun,
     OutputsNotCompared,
     RuntimeRejected,
+    SizesNotCompared,
     SpecializedDynamicDim,
 )
 from onnxplain.source import locations, volatile_calls
@@ -68,10 +69,12 @@ class Verification:
     Attributes:
         outputs: The outcome for each output, over all sizes of the inputs.
         sizes: The sizes of the dynamic dims at which the outputs were compared beside those of the example, by the names of the dims.
+        refused: Those at which they could not be compared, since the program, the model or ONNX Runtime takes no such inputs.
     """
 
     outputs: tuple[VerifiedOutput, ...]
     sizes: tuple[Mapping[str, int], ...] = ()
+    refused: tuple[Mapping[str, int], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -216,21 +219,37 @@ def verify(
     if session is None or first is None:
         # NOTE: there is a finding about the kernel.
         return _without_outcome(verifier, "ONNX Runtime cannot run the model")
-    outcomes, told = [first], []
+    outcomes, told, refused = [first], list[Mapping[str, int]](), list[Mapping[str, int]]()
     if not any(each.is_wrong for each in first):
         for other in other_sizes.requests(prepared.program, request, dim_names):
-            named = {dim_names.text(symbol): size for symbol, size in other.sizes.items()}
-            listed = ", ".join(f"{name} = {size}" for name, size in named.items())
-            notes, more = (f"The sizes of the inputs were {listed}.",), None
-            if other.is_taken:
+            reason = other.reason if isinstance(other, other_sizes.Unfit) else "the model takes no inputs of these sizes"
+            named = (
+                other.sizes if isinstance(other, other_sizes.Unfit) else {dim_names.text(key): size for key, size in other.sizes.items()}
+            )
+            listed, more = sizes_text(named), None
+            notes = (f"The sizes of the inputs were {listed}.",)
+            if isinstance(other, other_sizes.Resized) and other.is_taken:
                 more = verifier.compared(session, other.request, notes)
-            elif verifier.takes_untold(other.request, listed):
+            elif isinstance(other, other_sizes.Resized) and verifier.takes_untold(other.request, listed):
                 more = verifier.compared_if_it_runs(session, other.request, notes)
             if more is not None:
                 outcomes.append(more)
-                told.append(named)
+            elif not isinstance(request.verify_sizes, int):
+                rule = SizesNotCompared(sizes=tuple(f"{name} = {size}" for name, size in named.items()), reason=reason)
+                context.report(rule, at=request.caller)
+            (refused if more is None else told).append(named)
     verifier.tell_not_compared(request)
-    return _summary(context, verifier, outcomes, told)
+    return _summary(context, verifier, outcomes, told, refused)
+
+
+def difference_text(output: VerifiedOutput) -> str:
+    """How far an output that was compared is apart, such as `logits 1.2e-07 (relative 3.4e-06)`."""
+    return f"{output.name} {output.absolute:.2g} (relative {output.relative:.2g})"
+
+
+def sizes_text(sizes: Mapping[str, int]) -> str:
+    """Sizes of dims, such as `batch = 4, length = 7`."""
+    return ", ".join(f"{name} = {size}" for name, size in sizes.items())
 
 
 def _without_outcome(verifier: _Verifier, reason: str) -> Verification:
@@ -238,23 +257,29 @@ def _without_outcome(verifier: _Verifier, reason: str) -> Verification:
 
 
 def _summary(
-    context: DiagnosticContext, verifier: _Verifier, outcomes: Sequence[Sequence[_Outcome]], sizes: Sequence[Mapping[str, int]]
+    context: DiagnosticContext,
+    verifier: _Verifier,
+    outcomes: Sequence[Sequence[_Outcome]],
+    sizes: Sequence[Mapping[str, int]],
+    refused: Sequence[Mapping[str, int]],
 ) -> Verification:
     """The worst of the outcomes for each output."""
     names, reasons = verifier.names, verifier.reasons
-    compared = [index for index in range(len(names)) if index not in reasons]
-    if compared:
-        count = f"{len(compared)} of {len(names)}" if reasons else f"{len(names)}"
-        worst = max(each[index].difference for each in outcomes for index in compared)
-        also = "".join(f", also with {', '.join(f'{name} = {size}' for name, size in each.items())}" for each in sizes)
-        context.event(f"{count} outputs were compared with eager PyTorch{also}; they differ by at most {worst:.3g}.")
-    outputs = (
+    outputs = tuple(
         VerifiedOutput(name, not_compared=reasons[index])
         if index in reasons
         else VerifiedOutput(name, max(each[index].absolute for each in outcomes), max(each[index].relative for each in outcomes))
         for index, name in enumerate(names)
     )
-    return Verification(tuple(outputs), tuple(sizes))
+    compared = [each for each in outputs if not each.not_compared]
+    if compared:
+        count = f"{len(compared)} of {len(names)}" if reasons else f"{len(names)}"
+        also = "".join(f", also with {sizes_text(each)}" for each in sizes)
+        apart = "; ".join(map(difference_text, compared))
+        context.event(f"{count} outputs were compared with eager PyTorch{also}. Their largest differences: {apart}.")
+    if refused:
+        context.event(f"The outputs were not compared with {'; '.join(map(sizes_text, refused))}: the model takes no such inputs.")
+    return Verification(outputs, tuple(sizes), tuple(refused))
 
 
 def _reasons(prepared: Prepared, request: Request, expected: Sequence[torch.Tensor], differing: Sequence[int]) -> dict[int, str]:

@@ -55,6 +55,7 @@ def test_what_export_is_called_with(folder: pathlib.Path, calls: list[Any]) -> N
     assert kwargs["opset_version"] is None
     assert kwargs["optimize"] is True
     assert kwargs["try_fixes"] is True
+    assert kwargs["verify_sizes"] == 2
     assert kwargs["strategies"] == ("non-strict", "strict", "draft")
     assert kwargs["diagnostic_options"] == DiagnosticOptions()
     assert kwargs["_command_line"] == "onnxplain export models.py:double"
@@ -66,7 +67,8 @@ def test_options_reach_export(calls: list[Any]) -> None:
     given = (
         "models.py:with_all -o out/a.onnx --sarif s.sarif --report=r.md --opset 18 --verify --warnings-as-errors --select OXP1,oxp2 "
         "--select OXP3 --ignore oxp1003 --level OXP1007=note --level oxp4=ERROR --verbosity debug --external-data --no-optimize "
-        "--strategy strict --strategy draft --profile --no-try-fixes --name net --control-flow report --sarif-profile github --repro=r.py"
+        "--strategy strict --strategy draft --profile --no-try-fixes --name net --control-flow report --sarif-profile github --repro=r.py "
+        "--verify-sizes batch=7 --verify-sizes 'batch=9, length = 3'"
     )
     assert run("export", *shlex.split(given)).exit_code == 0
     (_, args), kwargs = calls[0]
@@ -77,6 +79,7 @@ def test_options_reach_export(calls: list[Any]) -> None:
     assert (kwargs["name"], kwargs["control_flow"], kwargs["sarif_profile"]) == ("net", "report", "github")
     assert (kwargs["opset_version"], kwargs["verify"], kwargs["external_data"], kwargs["optimize"]) == (18, True, True, False)
     assert (kwargs["strategies"], kwargs["profile"], kwargs["try_fixes"]) == (("strict", "draft"), True, False)
+    assert kwargs["verify_sizes"] == ({"batch": 7}, {"batch": 9, "length": 3})
     assert kwargs["diagnostic_options"] == DiagnosticOptions(
         verbosity_level=10,
         warnings_as_errors=True,
@@ -84,6 +87,13 @@ def test_options_reach_export(calls: list[Any]) -> None:
         select=("OXP1", "OXP2", "OXP3"),
         ignore=("OXP1003",),
     )
+
+
+@pytest.mark.parametrize("given", ["batch", "batch=x", "7,batch=3", "batch=3,batch=4", "-1", "batch=3,"])
+def test_sizes_that_cannot_be_read(given: str, calls: list[Any]) -> None:
+    result = run("export", "models.py:double", f"--verify-sizes={given}")
+    assert (result.exit_code, calls) == (2, [])
+    assert "--verify-sizes" in result.output
 
 
 @pytest.mark.parametrize(
@@ -418,7 +428,7 @@ def test_artifacts_go_to_their_folder(folder: pathlib.Path) -> None:
 
 def test_what_was_exported_is_shown(folder: pathlib.Path) -> None:
     (folder / "shown.py").write_text(SHOWN.replace("torch.randn(1, 1000)", "torch.randn(5, 1000)"), encoding="utf-8")
-    *lines, (label, verified) = shown("two", "--verify")
+    *lines, (label, verified), (apart, product) = shown("two", "--verify")
     assert lines[:5] == [
         ("input", "x: float32[batch, time, 4]"),
         ("input", "past: float32[batch, 5, 4]"),
@@ -432,6 +442,8 @@ def test_what_was_exported_is_shown(folder: pathlib.Path) -> None:
     assert label == "checked"
     assert verified.startswith("1 of 2 ")
     assert verified.count("batch = ") == 2
+    assert apart == "apart"
+    assert product.startswith("product ")
     many = shown("many", "--verify", "--opset", "18")
     assert [text for each, text in many if each == "input"][7:] == ["xs_7: float32[3]", "and 2 more"]
     assert dict(many)["graph"].split(", ")[1] == "opset 18"
@@ -454,14 +466,16 @@ def test_a_program_without_ranges_takes_any_size(folder: pathlib.Path) -> None:
     assert dims.endswith(": any size")
 
 
-def test_the_largest_difference_of_all_outputs_is_shown(folder: pathlib.Path) -> None:
+def test_the_largest_differences_of_each_output_are_shown(folder: pathlib.Path) -> None:
     """The sums of 1000 products are not rounded alike. The other output is exact."""
     text = SHOWN.replace("torch.nn.Linear(1000, 2000)", "Linear(1000, 2000)").replace("torch.randn(1, 1000)", "torch.randn(5, 1000)")
     exact = "\n\nclass Linear(torch.nn.Linear):\n    def forward(self, input):\n        return super().forward(input), -input\n"
     (folder / "shown.py").write_text(text + exact, encoding="utf-8")
-    found = re.search(r" within ([^,]+),", dict(shown("large", "--verify"))["checked"])
-    assert found is not None
-    assert 0 < float(found[1]) < 1e-4
+    found = [float(number) for label, text in shown("large", "--verify") if label == "apart" for number in re.findall(r"\d[-.e\d]*", text)]
+    absolute, relative, *exact = found[-4:]
+    assert 0 < absolute < 1e-4
+    assert relative > 0
+    assert exact == [0, 0]
 
 
 def test_a_target_that_goes_to_another_folder(folder: pathlib.Path) -> None:

@@ -12,6 +12,7 @@ from torch.export import Dim
 
 import onnxplain
 from onnxplain import ExportFailed
+from onnxplain.testing import assert_exports
 
 
 class Seen(torch.nn.Module):
@@ -70,6 +71,62 @@ def test_the_sizes(model: type[torch.nn.Module], x: tuple[int, ...], y: tuple[in
         b, k, n = x[0], x[1], y[1]
         others = {(each.get("b", each.get("x_dim_0", b)), each.get("k", k), each.get("k", k), each.get("n", n)) for each in sizes}
         assert made.sizes == {(*x, *y)} | others
+
+
+def compared(sizes: Any, model: Any = None) -> onnxplain.ONNXProgram:
+    shapes = ({0: Dim("b", max=20)}, {1: "n"})
+    inputs = torch.rand(3, 4), torch.rand(4, 5)
+    return onnxplain.export(torch.matmul if model is None else model, inputs, dynamic_shapes=shapes, verify=True, verify_sizes=sizes)
+
+
+def test_as_many_sizes_as_asked_for() -> None:
+    sizes = {}
+    for count in (0, 1, 3, 6):
+        program = compared(count)
+        assert program.diagnostics.findings == ()
+        assert program.verification is not None
+        sizes[count] = [dict(each) for each in program.verification.sizes]
+        assert len(sizes[count]) == count
+    assert sizes[1] == [{"b": 4, "n": 7}]
+    assert sizes[6][:3] == sizes[3]
+    assert len({tuple(each.items()) for each in sizes[6]}) == 6
+    assert all(1 <= each["b"] <= 20 for each in sizes[6])
+
+
+def test_the_sizes_that_are_asked_for() -> None:
+    seen = Seen()
+    program = compared([{"b": 17, "n": 2}, {"n": 9}], seen)
+    assert program.verification is not None
+    assert program.verification.sizes == ({"b": 17, "n": 2}, {"b": 3, "n": 9})
+    assert seen.sizes == {(3, 4, 4, 5), (17, 4, 4, 2), (3, 4, 4, 9)}
+
+
+@pytest.mark.parametrize("sizes", [{"batch": 3}, {"b": 21}, {"b": 4, "k": 4}])
+def test_sizes_that_the_model_does_not_take(sizes: dict[str, int]) -> None:
+    program = compared([sizes, {"b": 5}])
+    (finding,) = program.diagnostics.findings
+    assert finding.rule.id == "OXP6014"
+    assert finding.location is not None
+    assert finding.location.file.endswith("test_other_sizes.py")
+    assert program.verification is not None
+    assert (program.verification.sizes, program.verification.refused) == (({"b": 5, "n": 5},), (sizes,))
+    with pytest.raises(AssertionError, match="OXP6014"):
+        assert_exports(torch.nn.Linear(4, 2), (torch.rand(3, 4),), dynamic_shapes=({0: "b"},), verify_sizes=[sizes | {"a": 1}])
+
+
+def test_sizes_that_are_refused_are_told() -> None:
+    program = onnxplain.export(
+        Pooled(), (torch.rand(2, 3, 4), torch.rand(12, 2)), dynamic_shapes={"x": {0: "b", 1: "h", 2: "w"}, "y": None}, verify=True
+    )
+    assert program.verification is not None
+    assert program.verification.sizes == ()
+    assert {frozenset(each) for each in program.verification.refused} == {frozenset({"b", "h", "w"})}
+
+
+@pytest.mark.parametrize("sizes", [-1, True, None, "b=3", {"b": 3}, [3], [{"b": 1.5}], [{"b": -1}], [{3: 3}]], ids=str)
+def test_sizes_of_another_kind(sizes: Any) -> None:
+    with pytest.raises(onnxplain.InvalidArgument, match="verify_sizes"):
+        compared(sizes)
 
 
 def test_inputs_that_share_a_name_share_their_sizes() -> None:

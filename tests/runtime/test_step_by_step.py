@@ -125,6 +125,7 @@ DECIDED: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
         lambda a: torch.view_as_real(torch.stft(a, 64, 16, window=torch.hann_window(64), return_complex=True)),
         (A * 8000,),
     ),
+    "pairs of them": (lambda a: torch.ops.aten.stft(a, 64, 16, None, torch.hann_window(64), False, True, False), (A * 8000,)),
     "half": (lambda a, b: ((a @ b) * 100).long(), (A[:16].half(), B[:, :16].half())),
 }
 

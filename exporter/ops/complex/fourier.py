@@ -79,13 +79,14 @@ def stft(
     """aten::stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, ...) -> Tensor.
 
     A signal (..., T) gives (..., F, frames) with F = n_fft, or n_fft // 2 + 1 if `onesided`. The frames are gathered by positions. The pass
-    `promote` has made real signals complex, and has set `onesided`.
+    `promote` has made real signals complex, and has set `onesided`. The result is pairs of numbers with `return_complex` and without.
 
     Raises:
-        ValueError: `onesided` or `return_complex` is not given, or `align_to_window` is.
+        ValueError: `onesided` is not given, or `align_to_window` is.
     """
-    if onesided is None or not return_complex or align_to_window:
-        raise ValueError("stft is translated with onesided and return_complex given, and without align_to_window")
+    del return_complex
+    if onesided is None or align_to_window:
+        raise ValueError("stft is translated with onesided given, and without align_to_window")
     hop = n_fft // 4 if hop_length is None else hop_length
     length = n_fft if win_length is None else win_length
     signal, given = real_only(self), None if window is None else real_only(window)
