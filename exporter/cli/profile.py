@@ -87,11 +87,13 @@ def _made(model: ir.Model, sizes: Mapping[str, int]) -> list[torch.Tensor]:
     import torch
     from onnx_ir.tensor_adapters import to_torch_dtype
 
+    from onnxplain.memory import size_of
+
     generator = torch.Generator().manual_seed(0)
     made = []
     for value in _inputs(model):
-        dims = [dim if isinstance(dim, int) else dim.evaluate(sizes) for dim in value.shape or ()]
-        shape = [dim for dim in dims if isinstance(dim, int)]
+        dims = [size_of(dim, sizes) for dim in value.shape or ()]
+        shape = [dim for dim in dims if dim is not None]
         if value.shape is None or value.dtype is None or len(shape) != len(dims):
             raise click.UsageError(f"--inputs: expected arrays, since the model does not tell the shape of {visible(str(value.name))}")
         dtype = to_torch_dtype(value.dtype)

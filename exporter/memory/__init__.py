@@ -1,5 +1,6 @@
 """Tells where the memory of a model's activations goes, from the shapes alone."""
 
+from .dims import size_of
 from .estimate import estimate, origin_of
 from .listing import headline, listing
 from .plot import plot as draw
@@ -21,4 +22,5 @@ __all__ = [
     "origin_of",
     "readable",
     "review",
+    "size_of",
 ]

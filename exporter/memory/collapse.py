@@ -10,6 +10,8 @@ import onnx_ir as ir
 
 from onnxplain.recording import small_constant
 
+from .dims import size_of
+
 Shape = tuple[int | ir.SymbolicDim, ...]
 
 REDUCTIONS = frozenset(
@@ -176,6 +178,5 @@ def _broadcast(shapes: list[Shape | None]) -> Shape | None:
 
 def in_numbers(shape: Shape, sizes: Mapping[str, int]) -> tuple[int, ...] | None:
     """A shape where dynamic dims have these sizes; None if one is unknown."""
-    numbers = [dim if isinstance(dim, int) else dim.evaluate(sizes) for dim in shape]
-    known = tuple(number for number in numbers if isinstance(number, int))
+    known = tuple(size for dim in shape if (size := size_of(dim, sizes)) is not None)
     return known if len(known) == len(shape) else None

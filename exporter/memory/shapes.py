@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 from onnx_ir.passes import common
 
-_Shape = Sequence[int | ir.SymbolicDim]
+from .dims import names_in, product, size_of
 
-_FACTOR = re.compile(r"\d+\*(?!\*)")
+_Shape = Sequence[int | ir.SymbolicDim]
 
 
 class Shapes:
@@ -79,9 +77,7 @@ class Shapes:
 
     def growth(self, value: ir.Value) -> str:
         """The product of dynamic dims that a tensor grows with; empty if its size is constant, or its shape has no names."""
-        shape = self._named(value) or ()
-        product = functools.reduce(operator.mul, shape, 1)
-        return _FACTOR.sub("", _plain(product.simplify()) or "", count=1) if isinstance(product, ir.SymbolicDim) else ""
+        return product(self._named(value) or ())
 
     def _named(self, value: ir.Value) -> _Shape | None:
         """The shape with the names of dynamic dims, if there is one without unknown dims."""
@@ -101,8 +97,7 @@ class Shapes:
 
 def dims_of(model: ir.Model) -> list[str]:
     """The names of the dynamic dims of the inputs, those in expressions included."""
-    dims = (dim for value in model.graph.inputs for dim in value.shape or () if isinstance(dim, ir.SymbolicDim) and dim.value is not None)
-    return sorted({name for dim in dims for name in dim.free_symbols()})
+    return sorted({name for value in model.graph.inputs for dim in value.shape or () for name in names_in(dim)})
 
 
 def bound(model: ir.Model, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
@@ -124,9 +119,9 @@ def bound(model: ir.Model, shapes: Mapping[str, Sequence[int]]) -> dict[str, int
             continue
         # NOTE: for a dim such as `2*half`, `half` need not be the size of a dim. torch's derived dims are linear.
         dim = ir.SymbolicDim(name)
-        for symbol in dim.free_symbols() - found.keys():
-            at_0, at_1 = (dim.evaluate({**found, symbol: each}) for each in (0, 1))
-            if isinstance(at_0, int) and isinstance(at_1, int) and at_0 != at_1:
+        for symbol in names_in(dim) - found.keys():
+            at_0, at_1 = (size_of(dim, {**found, symbol: each}) for each in (0, 1))
+            if at_0 is not None and at_1 is not None and at_0 != at_1:
                 found[symbol] = (size - at_0) // (at_1 - at_0)
     return found
 
@@ -136,7 +131,7 @@ def _inferred(model: ir.Model, sizes: Mapping[str, int]) -> Iterator[tuple[_Shap
     clone = model.clone()
     for value in _values(clone):
         if value.shape is not None and not all(isinstance(dim, int) for dim in value.shape):
-            known = [dim if isinstance(dim, int) else dim.evaluate(sizes) for dim in value.shape]
+            known = [size_of(dim, sizes) for dim in value.shape]
             value.shape = ir.Shape(known) if value.producer() is None or None not in known else None
     _infer(clone)
     return ((None if value.shape is None else value.shape.dims, value.dtype) for value in _values(clone))

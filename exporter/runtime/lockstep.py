@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 import onnx_ir as ir
 import torch
 
-from onnxplain.memory import bound
+from onnxplain.memory import bound, size_of
 
 from . import sessions
 from .parts import Part, is_weight, last_uses, tensor_of
@@ -117,6 +117,6 @@ def _bytes(value: ir.Value, sizes: Mapping[str, int]) -> int:
     """The bytes of a value; 0 if they are not known."""
     if value.shape is None or value.dtype is None:
         return 0
-    known = [dim if isinstance(dim, int) else dim.evaluate(sizes) for dim in value.shape]
-    sizes_known = [size for size in known if isinstance(size, int)]
+    known = [size_of(dim, sizes) for dim in value.shape]
+    sizes_known = [size for size in known if size is not None]
     return math.ceil(math.prod(sizes_known) * value.dtype.bitwidth / 8) if len(sizes_known) == len(known) else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pathlib
 import sys
 
+import onnx_ir as ir
 import pytest
 import torch
 from click.testing import CliRunner, Result
@@ -75,6 +76,23 @@ def test_names_of_modules_begin_no_lines(folder: pathlib.Path, command: str) -> 
     assert "first" in shown
     assert "\x1b" not in shown
     assert not [line for line in shown.splitlines() if line.startswith("second")]
+
+
+# NOTE: the last ones would take forever if somebody computed them.
+NAMES = ["a b", "CeilToInt(n/2)", "int(n)", "x)", "n%0", "(" * 2000, "n" * 2000, "9**9**9**9", "2**(9**9)**(9**9)"]
+
+
+@pytest.mark.parametrize("name", NAMES, ids=lambda name: name[:20])
+@pytest.mark.parametrize("command", ["memory", "profile"])
+def test_a_dim_may_have_any_name(folder: pathlib.Path, command: str, name: str) -> None:
+    program = onnxplain.export(lambda x: x.exp().cos(), (torch.ones(3, 4),), dynamic_shapes=({0: "rows"},))
+    for value in (*program.model.graph.inputs, *(each for node in program.model.graph for each in node.outputs)):
+        value.shape = ir.Shape([name, 4])
+    program.save(folder / "net.onnx")
+    without = CliRunner().invoke(main, [command, "net.onnx"])
+    size = ["--size", f"{'n' if name == 'int(n)' else name}=3"]
+    result = CliRunner().invoke(main, [command, "net.onnx", *([] if name == "n%0" else size)])
+    assert (without.exit_code, result.exit_code) == (2, 2 if name == "n%0" else 0), result.output
 
 
 def test_a_plot_needs_matplotlib_and_a_known_format(net: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

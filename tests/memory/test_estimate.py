@@ -59,6 +59,20 @@ def test_tensors_grow_with_named_dims() -> None:
     assert [(tensor.shape, tensor.growth, tensor.size) for tensor in found.tensors[:2]] == [("[n, m, d]", "d*m*n", 6 * 7 * 5 * 4)] * 2
 
 
+@pytest.mark.parametrize("optimize", [True, "memory"])
+def test_sizes_that_are_rounded_products(optimize: Any) -> None:
+    def pairs(x: torch.Tensor) -> torch.Tensor:
+        y = nn.functional.interpolate(x, scale_factor=1.7, mode="nearest-exact")
+        return (y[:, :, None] - y[:, None]).abs().lt(1).sum(1)
+
+    x = torch.randn(1, 3, 20, 30)
+    program = onnxplain.export(pairs, (x,), dynamic_shapes=({2: "h", 3: "w"},), optimize=optimize, verify=True)
+    assert program.diagnostics.findings == ()
+    # NOTE: the largest tensor has INT64.
+    wide = 3 * 3 * 34 * 51
+    assert (program.memory(h=20, w=30).tensors[0].size, program.memory(h=40, w=30).tensors[0].size) == (8 * wide, 16 * wide)
+
+
 def test_powers_of_a_dim_and_unnamed_shapes_of_a_translation() -> None:
     def attention(x: torch.Tensor) -> torch.Tensor:
         return nn.functional.scaled_dot_product_attention(x, x, x)
