@@ -14,7 +14,7 @@ PROCESSES = --numprocesses 3 --dist loadfile --no-loadscope-reorder
 # With two threads for each process, torch's threads wait for each other: the suite takes a quarter longer on two cores.
 test test-torch: export OMP_NUM_THREADS = 1
 
-.PHONY: demo samples install lint test test-torch rules kernels operators docs release clean
+.PHONY: demo samples install lint lint-installed test test-torch rules kernels operators docs release clean
 
 # Exports a healthy sample and one with a problem, and shows the finding. The second export must fail with exit code 1.
 demo: $(VENV)/needs-of-demo
@@ -36,15 +36,21 @@ install: $(VENV)/needs-of-test
 
 # Style, spelling, types, layers.
 lint: install
+	$(MAKE) lint-installed
+
+lint-installed:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Lint, then the suite against the installed wheel.
-test: lint
-	$(BIN)/pytest $(PROCESSES) $(TESTS)
+# Lint, and beside it the suite against the installed wheel: the linters have one process each, and the machine more.
+test: install
+	$(MAKE) lint-installed > lint.txt 2>&1 & lint=$$!; \
+		$(BIN)/pytest $(PROCESSES) $(TESTS); tests=$$?; \
+		wait $$lint; linted=$$?; cat lint.txt; rm lint.txt; \
+		exit $$((tests + linted))
 
 # The suite against another torch, in a separate environment: make test-torch TORCH=2.11.0. With TESTS=tests/passes only a part of it.
 test-torch: VENV = .venv-torch-$(TORCH)

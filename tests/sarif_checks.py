@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import jsonschema
+import jsonschema_rs
 
 from onnxplain import schemas
 
@@ -60,17 +60,21 @@ def rendered(template: str, arguments: list[str]) -> str:
 
 
 @functools.cache
-def _ours(name: str) -> jsonschema.Draft202012Validator:
-    return jsonschema.Draft202012Validator(schemas.load(name))
+def _ours(name: str) -> jsonschema_rs.Validator:
+    return jsonschema_rs.validator_for(schemas.load(name))
 
 
 @functools.cache
-def _oasis() -> jsonschema.Draft202012Validator:
-    return jsonschema.Draft202012Validator(json.loads(OASIS_SCHEMA.read_text(encoding="utf-8")))
+def _oasis() -> jsonschema_rs.Validator:
+    schema = json.loads(OASIS_SCHEMA.read_text(encoding="utf-8"))
+    # NOTE: this keyword stands among the properties by mistake, and a list is no schema.
+    del schema["definitions"]["region"]["properties"]["anyOf"]
+    return jsonschema_rs.validator_for(schema)
 
 
-def _fail_on_errors(validator: jsonschema.Draft202012Validator, content: Mapping[str, Any]) -> None:
-    errors = [f"{error.json_path}: {error.message[:500]}" for error in validator.iter_errors(content)]
+def _fail_on_errors(validator: jsonschema_rs.Validator, content: Mapping[str, Any]) -> None:
+    # NOTE: every test that exports comes here, and validators written in Python take a twentieth of the suite's time.
+    errors = [] if validator.is_valid(content) else [f"{error.instance_path}: {error.message[:500]}" for error in validator.iter_errors(content)]
     assert not errors, "\n".join(errors)
 
 

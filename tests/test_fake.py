@@ -230,17 +230,18 @@ def test_llama_in_shards(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not pathlib.Path("/proc/self/status").exists(), reason="peak memory is read as Linux tells it")
-def test_llama_of_70_billion_parameters(tmp_path: pathlib.Path) -> None:
-    steps = llama.export(tmp_path)
-    assert any(step.startswith("70.6 B parameters") for step in steps)
+def test_a_large_llama(tmp_path: pathlib.Path) -> None:
+    # NOTE: a quarter of the layers of the one with 70 B parameters, which `python -m benchmarks.llama` exports.
+    steps = llama.export(tmp_path, layers=20)
+    assert any(step.startswith("19.2 B parameters") for step in steps)
     assert max(peak for _, _, peak in steps.values()) < 3000
     hollow, referring = (onnx.load(tmp_path / name, load_external_data=False).graph for name in ("llama.onnx", "referring.onnx"))
     weights = {each.name: each.type.tensor_type for each in hollow.input}
-    assert len(weights) == 1 + 3 + 80 * 9
+    assert len(weights) == 1 + 3 + 20 * 9
     assert [dim.dim_value for dim in weights["lm_head.weight"].shape.dim] == [128256, 8192]
     outside = {each.name: {entry.key: entry.value for entry in each.external_data} for each in referring.initializer if each.external_data}
     assert outside.keys() == weights.keys() - {"input_ids"}
-    assert sum(int(each["length"]) for each in outside.values()) > 141 * 10**9
+    assert sum(int(each["length"]) for each in outside.values()) > 38 * 10**9
     assert {each["location"] for each in outside.values()} == {"llama.safetensors"}
 
 

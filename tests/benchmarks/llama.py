@@ -5,6 +5,7 @@ from __future__ import annotations
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 _PROGRAM = """
 import json, pathlib, re, sys, time
@@ -60,3 +61,9 @@ def export(folder: pathlib.Path, layers: int = 80) -> dict[str, tuple[float, flo
     shown = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, check=True, text=True).stdout
     rows = [line.rsplit(",", 3) for line in shown.splitlines()]
     return {step: (float(seconds), float(processor), float(peak)) for step, seconds, processor, peak in rows}
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as made:
+        for name, (elapsed, processor, peak) in export(pathlib.Path(made)).items():
+            print(f"{name}: {elapsed:.1f} s, {processor:.1f} s of the processor, {peak:.0f} MiB at most so far")  # noqa: T201  the result
