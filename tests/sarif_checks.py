@@ -74,7 +74,9 @@ def _oasis() -> jsonschema_rs.Validator:
 
 def _fail_on_errors(validator: jsonschema_rs.Validator, content: Mapping[str, Any]) -> None:
     # NOTE: every test that exports comes here, and validators written in Python take a twentieth of the suite's time.
-    errors = [] if validator.is_valid(content) else [f"{error.instance_path}: {error.message[:500]}" for error in validator.iter_errors(content)]
+    errors = (
+        [] if validator.is_valid(content) else [f"{error.instance_path}: {error.message[:500]}" for error in validator.iter_errors(content)]
+    )
     assert not errors, "\n".join(errors)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 
 from onnxplain.torch_internals import pytree
-from onnxplain.torch_internals.operators import OpOverload
+from onnxplain.torch_internals.operators import OpOverload, schema
 from onnxplain.torch_internals.python_values import is_a
 
 
@@ -31,7 +32,7 @@ class Call:
 
     def run(self) -> Any:
         """The result."""
-        result = runnable(self.target)(*self.args, **self.kwargs)
+        result = called(self.target, self.args, self.kwargs)
         return result if self.index is None else result[self.index]
 
     def in_double(self) -> torch.Tensor | None:
@@ -65,9 +66,21 @@ class Call:
         return f"torch.ops.{self.target}({', '.join([*args, *kwargs])}){'' if self.index is None else f'[{self.index}]'}"
 
 
-def runnable(target: Callable[..., Any]) -> Callable[..., Any]:
-    """What computes an operator of a prepared graph in PyTorch."""
-    return _one_sided_stft if target is torch.ops.aten.stft.default else target
+def called(target: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """The result of an operator of a prepared graph in PyTorch."""
+    function = _one_sided_stft if target is torch.ops.aten.stft.default else target
+    if isinstance(target, OpOverload) and (numbers := _numbers(target)):
+        # NOTE: the pass `promote` casts numbers that are computed from sizes, as ONNX must.
+        args = [each.item() if index in numbers and is_a(each, torch.Tensor) else each for index, each in enumerate(args)]
+        kwargs = {name: each.item() if name in numbers and is_a(each, torch.Tensor) else each for name, each in kwargs.items()}
+    return function(*args, **kwargs)
+
+
+@functools.cache
+def _numbers(target: OpOverload) -> frozenset[int | str]:
+    """The positions and the names of the arguments that are Python numbers."""
+    numbers = {index: each.name for index, each in enumerate(schema(target).arguments) if "number" in str(each.type)}
+    return frozenset({*numbers, *numbers.values()})
 
 
 def _one_sided_stft(signal: torch.Tensor, *args: Any, **kwargs: Any) -> Any:

@@ -88,7 +88,9 @@ def _to_ort(value: torch.Tensor | complex) -> ort.OrtValue:
 def _to_torch(value: ort.OrtValue) -> torch.Tensor:
     dtype, shape = to_torch_dtype(ir.DataType(value.element_type())), value.shape()
     if dtype is not torch.bfloat16 and not (dtype.itemsize == 1 and dtype.is_floating_point):
-        return torch.from_numpy(value.numpy())
+        array = value.numpy()
+        # NOTE: numpy has two names for eight bytes without a sign, and torch knows one.
+        return torch.from_numpy(array.view("u8") if dtype is torch.uint64 else array)
     # NOTE: neither numpy nor, for the eight-bit floats, DLPack has these dtypes. The outputs of a session are in main memory.
     size = value.tensor_size_in_bytes()
     data = bytearray((ctypes.c_uint8 * size).from_address(value.data_ptr()))

@@ -115,7 +115,9 @@ def compared(
     """
     results = _results(prepared)
     wanted = _before([node for index in outputs if (node := results[index]) is not None])
-    values = {value.meta[locations.FX_NODE]: value for node in model.graph for value in node.outputs if locations.FX_NODE in value.meta}
+    made = [value for node in model.graph for value in node.outputs if locations.FX_NODE in value.meta]
+    # NOTE: ONNX Runtime gives sequences of tensors to no one outside.
+    values = {value.meta[locations.FX_NODE]: value for value in made if not isinstance(value.type, ir.SequenceType)}
     values |= {node: values[twin] for node, twin in _twins(prepared.graph_module.graph) if twin in values and node not in values}
     values |= {node: value for node, value in zip(results, model.graph.outputs, strict=True) if node is not None}
     shown = {value: None for node, value in values.items() if node in wanted} | dict.fromkeys(model.graph.outputs)

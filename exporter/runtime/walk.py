@@ -16,7 +16,7 @@ from onnxplain.torch_internals.operators import OpOverload
 from onnxplain.torch_internals.python_values import is_a
 
 from . import equal_elements, sessions
-from .calls import Call, runnable, widened
+from .calls import Call, called, widened
 from .causes import Answer, Scene, cause_of
 from .comparison import Comparison, compare, is_rounding
 from .lockstep import Lockstep
@@ -161,7 +161,7 @@ class Walk(torch.fx.Interpreter):
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs one operator."""
-        return runnable(target)(*args, **kwargs)
+        return called(target, args, kwargs)
 
     def _follow(self, node: torch.fx.Node, result: Any) -> None:
         inputs = node.all_input_nodes

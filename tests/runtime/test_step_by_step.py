@@ -168,6 +168,26 @@ def test_wrong_results_beside_rounding(kind: str) -> None:
     assert len(wrong(log)) == 1
 
 
+BEFORE: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "a number from a size": lambda x: F.elu(x, 1.0, x.shape[0]),
+    "a choice of numbers from sizes": lambda x: torch.where(x > 0, x.shape[0] / 2, 3.0),
+    "a power of a size": lambda x: x.shape[0] ** x,
+    "numbers without a sign": lambda x: (x.abs() * 9).to(torch.uint64).to(torch.float32),
+    "a size that is rounded": lambda x: F.interpolate(x[None], scale_factor=1.7, mode="nearest-exact")[0],
+    "parts of a dynamic number": lambda x: torch.cat(x.chunk(2, dim=2), dim=2),
+    "one side of a spectrum": lambda x: torch.stft(x.flatten(), 4, window=torch.ones(4), return_complex=True).real,
+}
+
+
+@pytest.mark.parametrize("kind", BEFORE)
+def test_the_operator_is_found_behind(kind: str) -> None:
+    first = BEFORE[kind]
+    table = {aten.neg.default: lambda x: op.Add(op.Neg(x), op.CastLike(op.Constant(value_float=1.0), x))}
+    log = verified(lambda x: first(x).neg(), (random(5, 4, 6),), table, dynamic_shapes=({0: "n", 2: "m"},))
+    (finding,) = (each for each in log.findings if each.rule.id == "OXP6008")
+    assert finding.rule.operator == "aten::neg"  # type: ignore[attr-defined]
+
+
 def test_small_faults_that_add_up_are_found() -> None:
     assert wrong(verified(lambda x: -(-x.abs()).abs(), (torch.zeros(3),), {aten.abs.default: shifted(op.Abs, 8e-5)})) != []
 
