@@ -95,6 +95,7 @@ def attempt(
                 noticing,
                 spelling if python else contextlib.nullcontext(),
                 effects.watched() if python else contextlib.nullcontext(),
+                model.register_forward_hook(lambda *_: attributes.note()) if python else contextlib.nullcontext(),
             ):
                 program = strategy(model, request, frames)
         except Exception as raised:  # noqa: BLE001  the user's model runs here, and may raise anything

@@ -48,7 +48,7 @@ class Attributes:
                 if kind not in helpers:
                     helpers[kind] = _is_helper(kind)
                 if helpers[kind]:
-                    own = vars(value)
+                    own = _attributes_of(value)
                     if _is_users(kind):
                         self._helpers.setdefault(id(value), (f"{path}.{name}" if path else name, value))
                     self._cached |= {id(each): (each, each.copy()) for each in (own, *(inner for _, inner in _containers(own)))}
@@ -68,9 +68,11 @@ class Attributes:
         tensors = {id(value): value for values in self._values for value in values.values() if type(value) is torch.Tensor}
         self._data = [(each, each.detach().clone()) for each in tensors.values() if _has_data(each)]
         self._globals = {name: value for namespace in namespaces.values() for name, value in _containers(namespace)}
-        self._outside = [(each, dict(each.values())) for each in outer_variables.reached_from(_users_classes(classes))]
+        users = [module for _, module in self._modules]
+        self._outside = [(each, dict(each.values())) for each in outer_variables.reached_from(_users_classes(classes), map(vars, users))]
         held = [*(values for _, values in self._outside), *map(_own, self._values)]
-        held += [vars(value) for _, value in self._helpers.values()]
+        self._slots = [(value, _slots_of(value)) for _, value in self._helpers.values()]
+        held += [_attributes_of(value) for _, value in self._helpers.values()]
         outer = [*self._globals.values(), *(value for values in held for _, value in _containers(values))]
         containers = [*outer, *(inner for each in outer for inner in _items(each) if type(inner) in _CONTAINERS)]
         self._contents = {id(value): (value, value.copy()) for value in containers}
@@ -94,9 +96,11 @@ class Attributes:
             return
 
         filled: dict[str, dict[Any, Any]] = {}
+        numbers: dict[str, float] = {}
 
         def states() -> Mapping[str, object]:
             now = self._state()
+            numbers.update((name, value) for name, value in self._new_numbers() if name in changed)
             for name, value in self._private_dicts(changed).items():
                 # NOTE: torch.export empties them again at the end.
                 if len(value) >= len(filled.get(name, ())):
@@ -105,6 +109,7 @@ class Attributes:
 
         seen = line_watch.changes(again, states)
         by_key = self._filled_once(filled, again, states)
+        counted = self._counted(numbers, again)
         self.put_back()
         times = collections.Counter(name for name, _ in seen)
         outside = {f"{each.holder}.{name}" for each, _ in self._outside for name in each.values()}
@@ -114,7 +119,7 @@ class Attributes:
         empty = {name for name in times if name not in self._before or name in self._empty}
         caches = {name for name in empty if times[name] == 1 and (name in outside or _is_private(name))}
         caches |= {name for name in empty if name.rpartition(".")[0] in helpers}
-        caches |= by_key
+        caches = (caches | by_key) - counted
         # NOTE: a line that many layers run is reported once.
         yield from dict.fromkeys((name.rpartition(".")[2], place) for name, place in seen if name not in caches)
 
@@ -140,6 +145,26 @@ class Attributes:
         repeated = {name for name, _ in line_watch.changes(further, states)} if filled else set()
         return filled.keys() - repeated if ran else set()
 
+    def _new_numbers(self) -> Iterator[tuple[str, float]]:
+        """The private numbers that the user's modules did not have before."""
+        yield from ((name, value) for name, value in self._named() if _is_private(name) and name not in self._before and _is_number(value))
+
+    def _counted(self, numbers: Mapping[str, float], again: Callable[[], object]) -> set[str]:
+        """Those of the new `numbers` that a further run changes again. It leaves caches alone."""
+        for path, module in self._modules if numbers else ():
+            known = {name: f"{path}.{name}" if path else name for name in {each.rpartition(".")[2] for each in numbers}}
+            vars(module).update({name: numbers[whole] for name, whole in known.items() if whole in numbers})
+
+        def states() -> Mapping[str, object]:
+            now = dict(self._new_numbers())
+            return {name: now.get(name) for name in numbers}
+
+        return {name for name, _ in line_watch.changes(again, states)} if numbers else set()
+
+    def note(self) -> None:
+        """Notes what has changed, at the end of a run of the model: torch.export restores attributes that hold no tensors (seen in 2.13)."""
+        self._changed |= self._differing()
+
     def undo(self) -> None:
         """Restores all attributes. `changes` still tells what had changed."""
         self._changed |= self._differing()
@@ -159,7 +184,7 @@ class Attributes:
         for path, module in self._modules:
             yield from ((f"{path}.{name}" if path else name, value) for name, value in _own(vars(module)).items())
         for path, helper in self._helpers.values():
-            yield from ((f"{path}.{name}", value) for name, value in vars(helper).items() if not name.startswith("__"))
+            yield from ((f"{path}.{name}", value) for name, value in _attributes_of(helper).items() if not name.startswith("__"))
 
     def put_back(self) -> None:
         """Restores all attributes."""
@@ -174,6 +199,10 @@ class Attributes:
                 variables.drop(name)
             for name in [name for name, value in before.items() if name not in outer or outer[name] is not value]:
                 variables.put(name, before[name])
+        for helper, slots in self._slots:
+            for name, value in slots.items():
+                if getattr(helper, name, None) is not value:
+                    object.__setattr__(helper, name, value)
         with torch.no_grad():
             for tensor, data in self._data:
                 if not torch.equal(tensor, data):
@@ -220,6 +249,10 @@ def _restore(container: Any, content: Any) -> None:
     container.extend(content) if isinstance(container, list | collections.deque) else container.update(content)
 
 
+def _is_number(value: object) -> bool:
+    return type(value) in (int, float)
+
+
 def _is_symbolic(value: object) -> bool:
     """Whether `value` may stand for data or a size during a capture."""
     return is_a(value, torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -231,7 +264,26 @@ def _is_helper(cls: type) -> bool:
     plain = cls.__module__.partition(".")[0] not in ("builtins", "collections", "torch")
     # NOTE: some classes have no `__dict__`, and others compute it.
     namespace = next((vars(base)["__dict__"] for base in cls.__mro__ if "__dict__" in vars(base)), None)
-    return plain and isinstance(namespace, types.GetSetDescriptorType) and not issubclass(cls, (*others, enum.Enum, BaseException))
+    has_attributes = isinstance(namespace, types.GetSetDescriptorType) or (namespace is None and any(_slots(cls)))
+    return plain and has_attributes and not issubclass(cls, (*others, enum.Enum, BaseException))
+
+
+def _slots(cls: type) -> Iterator[str]:
+    """The names of the attributes for which objects of `cls` have a place of their own, beside `__dict__`."""
+    spaces = [vars(base) for base in cls.__mro__ if "__slots__" in vars(base)]
+    yield from (name for space in spaces for name, value in space.items() if isinstance(value, types.MemberDescriptorType))
+
+
+def _slots_of(value: object) -> dict[str, Any]:
+    """The attributes in slots that have a value."""
+    return {name: getattr(value, name) for name in _slots(type(value)) if hasattr(value, name)}
+
+
+def _attributes_of(value: object) -> dict[str, Any]:
+    """The attributes of a helper; its own dict if it has no slots."""
+    slots = _slots_of(value)
+    others: dict[str, Any] = getattr(value, "__dict__", {})
+    return {**slots, **others} if slots else others
 
 
 def _assigned(modules: Sequence[tuple[str, torch.nn.Module]], frames: Sequence[Location]) -> set[str]:

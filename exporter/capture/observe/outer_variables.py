@@ -31,10 +31,14 @@ class Variables:
     drop: Callable[[str], object]
 
 
-def reached_from(classes: Iterable[type]) -> list[Variables]:
-    """The variables that the methods of `classes` can assign, and the user's functions that they name."""
+def reached_from(classes: Iterable[type], objects: Iterable[Mapping[str, Any]]) -> list[Variables]:
+    """The variables that the methods of `classes`, the functions among the attributes of `objects`, and functions that they name can assign.
+
+    Of functions, only the user's count.
+    """
     classes = list(classes)
-    functions = [each for each in named_functions.reached(map(vars, classes)) if locations.is_users(each.__code__.co_filename)]
+    reached = named_functions.reached([*map(vars, classes), *objects])
+    functions = [each for each in reached if locations.is_users(each.__code__.co_filename)]
     namespaces = {id(each.__globals__): each.__globals__ for each in functions}
     assigned: dict[int, set[str]] = {}
     for each in functions:
@@ -42,6 +46,8 @@ def reached_from(classes: Iterable[type]) -> list[Variables]:
     return [
         *map(_of_class, classes),
         *(_of_function(each) for each in functions if each.__closure__),
+        *(_attributes_of(each) for each in functions),
+        *(_defaults_of(each) for each in functions if each.__defaults__ or each.__kwdefaults__),
         *(_of_namespace(namespaces[key], names) for key, names in assigned.items() if names),
     ]
 
@@ -64,6 +70,24 @@ def _of_function(function: types.FunctionType) -> Variables:
         del cells[name].cell_contents
 
     return Variables(function.__qualname__, functools.partial(named_outside, function), put, drop)
+
+
+def _attributes_of(function: types.FunctionType) -> Variables:
+    attributes = vars(function)
+
+    def values() -> dict[str, Any]:
+        return {name: value for name, value in attributes.items() if not name.startswith("__")}
+
+    return Variables(function.__qualname__, values, attributes.__setitem__, attributes.pop)
+
+
+def _defaults_of(function: types.FunctionType) -> Variables:
+    """The defaults of arguments. No function assigns them, but it may change a list that is one."""
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount]
+    given = function.__defaults__ or ()
+    defaults = {**dict(zip(names[len(names) - len(given) :], given, strict=True)), **(function.__kwdefaults__ or {})}
+    return Variables(f"{function.__qualname__}()", lambda: defaults, lambda *_: None, lambda *_: None)
 
 
 def _of_namespace(namespace: dict[str, Any], names: set[str]) -> Variables:
