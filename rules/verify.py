@@ -350,10 +350,8 @@ class SizesNotCompared(Rule, id="OXP6014", level=Level.WARNING, history=[Added("
 
         import onnxplain
 
-        shapes = ({0: torch.export.Dim("batch", max=64)},)
-        program = onnxplain.export(  # OXP6014
-            torch.nn.Linear(8, 4), (torch.ones(2, 8),), dynamic_shapes=shapes, verify=True, verify_sizes=[{"batch": 100}]
-        )
+        model, shapes = torch.nn.Linear(8, 4), ({0: torch.export.Dim("batch", max=64)},)
+        program = onnxplain.export(model, (torch.ones(2, 8),), dynamic_shapes=shapes, verify=True, verify_sizes=[{"batch": 100}])  # OXP6014
         ```
 
         ```python
@@ -361,10 +359,8 @@ class SizesNotCompared(Rule, id="OXP6014", level=Level.WARNING, history=[Added("
 
         import onnxplain
 
-        shapes = ({0: torch.export.Dim("batch", max=64)},)
-        program = onnxplain.export(
-            torch.nn.Linear(8, 4), (torch.ones(2, 8),), dynamic_shapes=shapes, verify=True, verify_sizes=[{"batch": 64}]
-        )
+        model, shapes = torch.nn.Linear(8, 4), ({0: torch.export.Dim("batch", max=64)},)
+        program = onnxplain.export(model, (torch.ones(2, 8),), dynamic_shapes=shapes, verify=True, verify_sizes=[{"batch": 64}])
         ```
     """
 
@@ -372,6 +368,62 @@ class SizesNotCompared(Rule, id="OXP6014", level=Level.WARNING, history=[Added("
     reason: str
 
     message = "The exported model was not compared with PyTorch at the sizes '{sizes}': '{reason}'."
+
+
+class StateKept(Rule, id="OXP6015", level=Level.WARNING, history=[Added("0.2.0")]):
+    """The model gives other outputs when it runs again with the same inputs.
+
+    What happened:
+        `verify=True` ran the model twice in PyTorch, with the same inputs and the same random numbers, and some outputs differ. So the
+        model keeps something from one run to the next, for example in the data of a weight, in a buffer of another module, in an iterator
+        or in a file, and no other finding tells where. The outputs of the exported model were compared with those of the first run.
+
+    Why it matters:
+        The exported model keeps nothing: every run gives the outputs of the first one.
+
+    How to fix it:
+        1. Take what the model keeps as an input, and return its new value as an output.
+        2. If the model keeps nothing on purpose, look for what `forward` changes outside of its local variables.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Counter(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.step = torch.nn.Parameter(torch.zeros(()))
+
+            def forward(self, x):  # OXP6015
+                y = x + self.step
+                self.step.data.add_(1)
+                return y
+
+
+        program = onnxplain.export(Counter(), (torch.ones(3),), verify=True)
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Counter(torch.nn.Module):
+            def forward(self, x, step):
+                return x + step, step + 1
+
+
+        program = onnxplain.export(Counter(), (torch.ones(3), torch.zeros(())), verify=True)
+        ```
+    """
+
+    outputs: tuple[str, ...]
+
+    message = "The outputs '{outputs}' are others when the model runs again: it keeps state, and the exported model does not."
 
 
 class RuntimeWarned(Rule, id="OXP6007", level=Level.NOTE, history=[Added("0.2.0")]):

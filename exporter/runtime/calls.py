@@ -87,8 +87,12 @@ def _one_sided_stft(signal: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
     # NOTE: PyTorch gives one side only of real signals, which the pass `promote` has made complex.
     if kwargs.get("onesided"):
         window = kwargs.get("window")
-        signal, kwargs["window"] = (None if each is None else each.real if each.is_complex() else each for each in (signal, window))
+        signal, kwargs["window"] = _real(signal), None if window is None else _real(window)
     return torch.ops.aten.stft.default(signal, *args, **kwargs)
+
+
+def _real(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.real if tensor.is_complex() else tensor
 
 
 def widened(value: Any) -> Any:

@@ -35,6 +35,19 @@ def outputs(program: torch.export.ExportedProgram, request: Request, *, seed: in
         return _run(model, *copied(request.args, request.kwargs))
 
 
+def outputs_of_two_runs(program: torch.export.ExportedProgram, request: Request) -> tuple[list[torch.Tensor], list[torch.Tensor] | None]:
+    """As `outputs`, and those of a second run, for which the first one has prepared the model; None if that one fails."""
+    model = program.module() if isinstance(request.model, torch.export.ExportedProgram) else request.model
+    with _restored(model, program):
+        with random_numbers_kept():
+            first = [each.clone() for each in _run(model, *copied(request.args, request.kwargs))]
+        try:
+            with random_numbers_kept():
+                return first, _run(model, *copied(request.args, request.kwargs))
+        except Exception:  # noqa: BLE001  the user's model runs here, and may raise anything
+            return first, None
+
+
 def outputs_or_none(program: torch.export.ExportedProgram, request: Request) -> list[torch.Tensor] | None:
     """As `outputs`; None if the model refuses the inputs."""
     try:
@@ -112,16 +125,23 @@ def _written_weights(model: torch.nn.Module, program: torch.export.ExportedProgr
 
 @contextlib.contextmanager
 def _restored(model: Any, program: torch.export.ExportedProgram) -> Iterator[None]:
-    """Puts back what a run writes to weights, buffers, and other tensors that are attributes of modules."""
+    """Puts back what a run writes to weights, buffers and attributes of modules, and to the lists, dicts and sets among these."""
     owners = [module for _, module in named_modules(model)] if isinstance(model, torch.nn.Module) else []
     before = [(buffers(owner), dict(buffers(owner))) for owner in owners]
     others = [value for owner in owners for value in vars(owner).values() if type(value) is torch.Tensor]
     written = _written_weights(model, program) if isinstance(model, torch.nn.Module) else ()
     kept = [*written, *others, *(each for _, registered in before for each in registered.values() if each is not None)]
     copies = [(each, each.detach().clone()) for each in kept if _can_be_compared(each)]
+    attributes = [vars(owner) for owner in owners]
+    held = [value for names in attributes for value in names.values() if type(value) in (list, dict, set)]
+    contents = [(value, value.copy()) for value in (*attributes, *held)]
     try:
         yield
     finally:
+        for value, content in contents:
+            if _parts(value) != _parts(content):
+                value.clear()
+                value.extend(content) if isinstance(value, list) else value.update(content)
         for now, registered in before:
             # NOTE: a TorchScript module offers a view of its buffers, whose number is fixed.
             if isinstance(now, dict):
@@ -131,6 +151,10 @@ def _restored(model: Any, program: torch.export.ExportedProgram) -> Iterator[Non
             for each, copied in copies:
                 if not torch.equal(each, copied):
                     each.copy_(copied)
+
+
+def _parts(container: Any) -> list[int]:
+    return [*map(id, container), *(map(id, container.values()) if isinstance(container, dict) else ())]
 
 
 def flat_arguments(prepared: Prepared, inputs: Sequence[Any]) -> list[Any]:

@@ -15,15 +15,19 @@ from onnxplain.diagnostics import DiagnosticContext, Evidence, Location, describ
 from onnxplain.passes import Prepared
 from onnxplain.request import DimNames, Request, flat_inputs, signature_of
 from onnxplain.rules import (
+    AttributeChanged,
     ConstraintViolated,
     DimsFixed,
     EagerFailed,
+    HostValueBaked,
     KernelMissing,
+    MutationDropped,
     NotRun,
     OutputsNotCompared,
     RuntimeRejected,
     SizesNotCompared,
     SpecializedDynamicDim,
+    StateKept,
 )
 from onnxplain.source import locations, volatile_calls
 
@@ -128,13 +132,16 @@ class _Verifier:
         actual = _explained(self.context, self.model, self.path, self.messages, lambda: sessions.run(session, inputs), notes)
         if actual is None:
             return None
-        expected = (
-            eager.outputs_or_none(self.prepared.program, request) if notes else _run_eager(self.context, self.prepared.program, request)
-        )
+        again: Sequence[torch.Tensor] | None
+        if notes:
+            expected = again = eager.outputs_or_none(self.prepared.program, request)
+        else:
+            expected, again = _run_eager(self.context, self.prepared.program, request)
         if expected is None:
             return None
         found = [compare(got, want, tolerance) for got, want, tolerance in zip(actual, expected, tolerances(self.model.graph), strict=True)]
         differing = [index for index, each in enumerate(found) if each.differs and index not in self.reasons]
+        self.tell_state(request, expected, again)
         if differing:
             self.reasons.update(_reasons(self.prepared, request, expected, differing))
             differing = [index for index in differing if index not in self.reasons]
@@ -147,6 +154,20 @@ class _Verifier:
             _Outcome(each.difference, *distances(got, want), index in differing)
             for index, (each, got, want) in enumerate(zip(found, actual, expected, strict=True))
         ]
+
+    def tell_state(self, request: Request, first: Sequence[torch.Tensor], second: Sequence[torch.Tensor] | None) -> None:
+        """Reports the outputs that differ in a second run with the same random numbers, unless findings tell of state, or of a clock."""
+        if first is second or any(map(self.context.reported, (AttributeChanged, MutationDropped, HostValueBaked))):
+            return
+        kept = [
+            index
+            for index, each in enumerate(first)
+            if index not in self.reasons and (second is None or len(second) != len(first) or compare(second[index], each).differs)
+        ]
+        if kept:
+            self.context.report(
+                StateKept(outputs=tuple(self.names[index] for index in kept)), at=locations.module_definition(request.model)
+            )
 
     def takes_untold(self, request: Request, sizes: str) -> bool:
         """Whether the model takes inputs whose sizes the program refuses, although no finding tells that the graph assumes other sizes."""
@@ -333,9 +354,11 @@ def _missing_kernel(error: Exception, model: ir.Model) -> KernelMissing | None:
     return KernelMissing(operator=node.op_type, dtypes=tuple(dtypes))
 
 
-def _run_eager(context: DiagnosticContext, program: torch.export.ExportedProgram, request: Request) -> list[torch.Tensor]:
+def _run_eager(
+    context: DiagnosticContext, program: torch.export.ExportedProgram, request: Request
+) -> tuple[list[torch.Tensor], list[torch.Tensor] | None]:
     try:
-        return eager.outputs(program, request)
+        return eager.outputs_of_two_runs(program, request)
     except Exception as error:
         # NOTE: the user's model runs here, and may raise anything.
         at = locations.at_exception(error, request.model if isinstance(request.model, torch.nn.Module) else None)

@@ -227,6 +227,43 @@ class Sums:
     total: torch.Tensor
 
 
+class Slotted:
+    __slots__ = ("total", "unset")
+
+    def __init__(self, total):
+        self.total = total
+
+
+class Both(Slotted):
+    def __init__(self, total):
+        super().__init__(total)
+        self.other = 1
+
+
+def bumping():
+    calls = 0
+
+    def bump():
+        nonlocal calls
+        calls += 1  # here: closure
+        return calls
+
+    return bump
+
+
+def step():
+    step.calls += 1  # here: attribute
+    return step.calls
+
+
+step.calls = 0
+
+
+def seen(more, before=[]):
+    before.append(more)  # here: default
+    return len(before)
+
+
 def make(held):
     class Net(torch.nn.Module):
         def __init__(self):
@@ -268,6 +305,49 @@ def test_state_in_what_an_attribute_holds(load: Load, marked: Marked, held: str,
     # The capture has left the state as it was.
     torch.testing.assert_close(made(x), want)
     torch.testing.assert_close(program(x)[0], want)
+
+
+ELSEWHERE = {
+    "private number": ("None", "calls = getattr(self, '_calls', 0)\nself._calls = calls + 1  # here\nreturn x + calls"),
+    "past the module": ("1", "y = x * self.held\nobject.__setattr__(self, 'held', self.held + 1)  # here\nreturn y"),
+    "slot": ("Slotted(torch.zeros(3))", "self.held.total = self.held.total + x.mean(0)  # here\nreturn x + self.held.total"),
+    "number in a slot": ("Slotted(1)", "self.held.total += 1  # here\nreturn x * self.held.total"),
+    "slot of a base": ("Both(1)", "self.held.total += 1  # here\nreturn x * self.held.total"),
+    "beside slots": ("Both(1)", "self.held.other += 1  # here\nreturn x * self.held.other"),
+    "list in a slot": ("Slotted([1])", "self.held.total.append(2)  # here\nreturn x * sum(self.held.total)"),
+    "closure": ("bumping()", "return x * self.held()"),
+    "attribute": ("None", "return x * step()"),
+    "default": ("None", "return x * seen(2)"),
+}
+
+
+@pytest.mark.parametrize("verify", [False, True])
+@pytest.mark.parametrize("kind", ELSEWHERE)
+def test_state_in_slots_functions_and_private_numbers(load: Load, marked: Marked, kind: str, verify: bool) -> None:
+    held, body = ELSEWHERE[kind]
+    source = HOLDERS.format(body=body.replace("\n", "\n            "))
+    module = load(source)
+    made, x = module.make(eval(held, vars(module))), torch.ones(4, 3)
+    program = onnxplain.export(made, (x,), verify=verify)
+    (finding,) = (each for each in program.diagnostics.findings if each.rule.id == "OXP1018")
+    assert finding.location is not None
+    assert [finding.location.line] == (marked("here") or marked(f"here: {kind}"))
+    if not verify:
+        other = load(source, "other")
+        torch.testing.assert_close(made(x), other.make(eval(held, vars(other)))(x))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if not hasattr(self, '_scale'):\n    self._scale = 2\nreturn x * self._scale",
+        "self._width = x.shape[1]\nreturn x * self._width",
+        "self.held._last = 3\nreturn x * self.held._last",
+    ],
+)
+def test_private_numbers_that_stay_are_no_state(load: Load, body: str) -> None:
+    module = load(HOLDERS.format(body=body.replace("\n", "\n            ")))
+    assert onnxplain.export(module.make(module.Plain()), (torch.ones(4, 3),)).diagnostics.findings == ()
 
 
 def test_contents_that_stay_are_no_state(load: Load) -> None:

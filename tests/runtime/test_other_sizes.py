@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -20,11 +21,12 @@ class Seen(torch.nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.sizes: set[tuple[int, ...]] = set()
+        # NOTE: a verification puts back what a list or set of the model itself holds.
+        self.seen = types.SimpleNamespace(sizes=set())
 
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         if not torch.compiler.is_exporting():
-            self.sizes.add((*x.shape, *y.shape))
+            self.seen.sizes.add((*x.shape, *y.shape))
         return x @ y
 
 
@@ -70,7 +72,7 @@ def test_the_sizes(model: type[torch.nn.Module], x: tuple[int, ...], y: tuple[in
     if isinstance(made, Seen):
         b, k, n = x[0], x[1], y[1]
         others = {(each.get("b", each.get("x_dim_0", b)), each.get("k", k), each.get("k", k), each.get("n", n)) for each in sizes}
-        assert made.sizes == {(*x, *y)} | others
+        assert made.seen.sizes == {(*x, *y)} | others
 
 
 def compared(sizes: Any, model: Any = None) -> onnxplain.ONNXProgram:
@@ -98,7 +100,7 @@ def test_the_sizes_that_are_asked_for() -> None:
     program = compared([{"b": 17, "n": 2}, {"n": 9}], seen)
     assert program.verification is not None
     assert program.verification.sizes == ({"b": 17, "n": 2}, {"b": 3, "n": 9})
-    assert seen.sizes == {(3, 4, 4, 5), (17, 4, 4, 2), (3, 4, 4, 9)}
+    assert seen.seen.sizes == {(3, 4, 4, 5), (17, 4, 4, 2), (3, 4, 4, 9)}
 
 
 @pytest.mark.parametrize("sizes", [{"batch": 3}, {"b": 21}, {"b": 4, "k": 4}])
@@ -232,14 +234,12 @@ OFFSETS = {
 
 @pytest.mark.parametrize(("function", "offsets"), OFFSETS.values(), ids=OFFSETS)
 def test_offsets_of_other_sizes_rise_to_the_same_end(function: Callable[..., Any], offsets: list[int]) -> None:
-    class Bags(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.seen: list[tuple[int, list[int]]] = []
+    seen: list[tuple[int, list[int]]] = []
 
+    class Bags(torch.nn.Module):
         def forward(self, rows: torch.Tensor, i: torch.Tensor, o: torch.Tensor) -> torch.Tensor:
             if not torch.compiler.is_exporting():
-                self.seen.append((len(i), o.tolist()))
+                seen.append((len(i), o.tolist()))
             result: torch.Tensor = function(rows, i, o)
             return result
 
@@ -249,8 +249,8 @@ def test_offsets_of_other_sizes_rise_to_the_same_end(function: Callable[..., Any
     assert {each.rule.id for each in program.diagnostics.findings} == {"OXP1021"}
     assert program.verification is not None
     assert len(program.verification.sizes) == 2
-    assert len(model.seen) > 1
-    for size, each in model.seen:
+    assert len(seen) > 1
+    for size, each in seen:
         assert each == sorted(each)
         assert each[-1] == size or offsets[-1] != 8
 

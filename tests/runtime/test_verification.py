@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import time
@@ -83,7 +84,7 @@ def test_a_comparison_leaves_the_model_as_it_is() -> None:
 def test_the_largest_difference_is_recorded() -> None:
     log = verified(lambda x: (x + 1, x.abs(), x * 2), (torch.zeros(3),), shifted(2e-5))
     (text,) = (event.text for event in log.events if event.stage == "verify" and "3 outputs" in event.text)
-    assert float(text.rstrip(".").split()[-1]) == pytest.approx(2e-5, rel=1e-2)
+    assert "2e-05 (relative" in text
 
 
 @pytest.mark.parametrize(("value", "difference"), [(0.0, 0.5), (1.0, 0.25), (-3.0, 0.125)])
@@ -218,6 +219,76 @@ def test_another_seed_may_draw_the_same() -> None:
         assert not differences(log)
         rules += [finding.rule.id for finding in log.findings]
     assert "OXP6006" in rules
+
+
+class Child(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("total", torch.zeros(3))
+        self.weight = torch.nn.Parameter(torch.zeros(3))
+        self.numbers = itertools.count(1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.total + self.weight
+
+
+class Keeps(torch.nn.Module):
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.child, self.kind = Child(), kind
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = self.child(x)
+        if self.kind == "buffer of another":
+            self.child.total = self.child.total + 1
+        elif self.kind == "data of a weight":
+            self.child.weight.data.add_(1)
+        elif self.kind == "iterator":
+            y = y * next(self.child.numbers)
+        return y, x * 2
+
+
+@pytest.mark.parametrize("kind", ["buffer of another", "data of a weight", "iterator"])
+def test_a_second_run_tells_of_state(kind: str) -> None:
+    log = verified(Keeps(kind), (torch.ones(3),), output_names=["kept", "plain"])
+    (finding,) = (each for each in log.findings if each.rule.id == "OXP6015")
+    assert finding.rule.outputs == ("kept",)  # type: ignore[attr-defined]
+    assert finding.location is not None
+    assert "def forward" in finding.location.snippet
+
+
+def test_a_second_run_of_a_healthy_model_tells_nothing() -> None:
+    assert verified(Keeps("nothing"), (torch.ones(3),)).findings == ()
+
+
+def test_a_second_run_that_fails_tells_of_state() -> None:
+    class Once(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.left = iter(range(3))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            next(self.left)
+            return x + 1
+
+    assert "OXP6015" in {each.rule.id for each in verified(Once(), (torch.ones(3),)).findings}
+
+
+def test_verification_leaves_the_attributes_of_the_model() -> None:
+    class Counts(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.calls, self.seen, self.known = 0, [1], {"a": 1}
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.calls += 1
+            self.seen.append(2)
+            self.known["a"] += 1
+            return x * self.calls
+
+    model = Counts()
+    assert {each.rule.id for each in verified(model, (torch.ones(3),)).findings} == {"OXP1018"}
+    assert (model.calls, model.seen, model.known) == (0, [1], {"a": 1})
 
 
 class Mixed(torch.nn.Module):

@@ -48,7 +48,7 @@ class Attributes:
                 if kind not in helpers:
                     helpers[kind] = _is_helper(kind)
                 if helpers[kind]:
-                    own = _attributes_of(value)
+                    own = getattr(value, "__dict__", {})
                     if _is_users(kind):
                         self._helpers.setdefault(id(value), (f"{path}.{name}" if path else name, value))
                     self._cached |= {id(each): (each, each.copy()) for each in (own, *(inner for _, inner in _containers(own)))}
@@ -71,8 +71,8 @@ class Attributes:
         users = [module for _, module in self._modules]
         self._outside = [(each, dict(each.values())) for each in outer_variables.reached_from(_users_classes(classes), map(vars, users))]
         held = [*(values for _, values in self._outside), *map(_own, self._values)]
-        self._slots = [(value, _slots_of(value)) for _, value in self._helpers.values()]
-        held += [_attributes_of(value) for _, value in self._helpers.values()]
+        self._helped = [(value, _attributes_of(value)) for _, value in self._helpers.values()]
+        held += [attributes for _, attributes in self._helped]
         outer = [*self._globals.values(), *(value for values in held for _, value in _containers(values))]
         containers = [*outer, *(inner for each in outer for inner in _items(each) if type(inner) in _CONTAINERS)]
         self._contents = {id(value): (value, value.copy()) for value in containers}
@@ -162,7 +162,7 @@ class Attributes:
         return {name for name, _ in line_watch.changes(again, states)} if numbers else set()
 
     def note(self) -> None:
-        """Notes what has changed, at the end of a run of the model: torch.export restores attributes that hold no tensors (seen in 2.13)."""
+        """Notes what has changed, at the end of a run of the model: torch.export restores attributes without tensors (seen in 2.13)."""
         self._changed |= self._differing()
 
     def undo(self) -> None:
@@ -194,15 +194,9 @@ class Attributes:
                 del now[name]
             now.update({name: value for name, value in values.items() if now.get(name) is not value})
         for variables, before in self._outside:
-            outer = variables.values()
-            for name in outer.keys() - before.keys():
-                variables.drop(name)
-            for name in [name for name, value in before.items() if name not in outer or outer[name] is not value]:
-                variables.put(name, before[name])
-        for helper, slots in self._slots:
-            for name, value in slots.items():
-                if getattr(helper, name, None) is not value:
-                    object.__setattr__(helper, name, value)
+            variables.put_back(before)
+        for helper, attributes in self._helped:
+            _reset(helper, attributes)
         with torch.no_grad():
             for tensor, data in self._data:
                 if not torch.equal(tensor, data):
@@ -280,10 +274,18 @@ def _slots_of(value: object) -> dict[str, Any]:
 
 
 def _attributes_of(value: object) -> dict[str, Any]:
-    """The attributes of a helper; its own dict if it has no slots."""
+    """The attributes of a helper, those in slots included."""
     slots = _slots_of(value)
-    others: dict[str, Any] = getattr(value, "__dict__", {})
-    return {**slots, **others} if slots else others
+    return {**slots, **getattr(value, "__dict__", {})}
+
+
+def _reset(helper: object, attributes: Mapping[str, Any]) -> None:
+    """Gives a helper the attributes again that it had."""
+    now = _attributes_of(helper)
+    for name in now.keys() - attributes.keys():
+        object.__delattr__(helper, name)
+    for name in [name for name, value in attributes.items() if name not in now or now[name] is not value]:
+        object.__setattr__(helper, name, attributes[name])
 
 
 def _assigned(modules: Sequence[tuple[str, torch.nn.Module]], frames: Sequence[Location]) -> set[str]:

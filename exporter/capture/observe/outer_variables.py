@@ -30,9 +30,17 @@ class Variables:
     put: Callable[[str, Any], object]
     drop: Callable[[str], object]
 
+    def put_back(self, before: Mapping[str, Any]) -> None:
+        """Assigns again what `values` gave before."""
+        now = self.values()
+        for name in now.keys() - before.keys():
+            self.drop(name)
+        for name in [name for name, value in before.items() if name not in now or now[name] is not value]:
+            self.put(name, before[name])
+
 
 def reached_from(classes: Iterable[type], objects: Iterable[Mapping[str, Any]]) -> list[Variables]:
-    """The variables that the methods of `classes`, the functions among the attributes of `objects`, and functions that they name can assign.
+    """The variables that the methods of `classes`, the functions among the attributes of `objects`, and those that they name can assign.
 
     Of functions, only the user's count.
     """
