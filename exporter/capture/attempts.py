@@ -25,7 +25,7 @@ from .observe.guards import Guards
 from .observe.host_values import Draws
 from .observe.reads import Reads, holds_tensors
 from .observe.side_effects import SideEffects
-from .strategies import CaptureStrategy
+from .strategies import BelowAutograd, CaptureStrategy, NonStrict
 
 Setting = Callable[[], AbstractContextManager[None]]
 
@@ -65,6 +65,10 @@ class Attempt:
     setting: Setting = contextlib.nullcontext
 
 
+_RUN_PYTHON = (NonStrict.name, BelowAutograd.name)
+"""The strategies that call the model."""
+
+
 def attempt(
     context: DiagnosticContext, strategy: CaptureStrategy, model: torch.nn.Module, request: Request, most: float = math.inf
 ) -> Attempt:
@@ -95,7 +99,8 @@ def attempt(
                 noticing,
                 spelling if python else contextlib.nullcontext(),
                 effects.watched() if python else contextlib.nullcontext(),
-                model.register_forward_hook(lambda *_: attributes.note()) if python else contextlib.nullcontext(),
+                # NOTE: a user's strategy may trace the hook.
+                model.register_forward_hook(lambda *_: attributes.note()) if strategy.name in _RUN_PYTHON else contextlib.nullcontext(),
             ):
                 program = strategy(model, request, frames)
         except Exception as raised:  # noqa: BLE001  the user's model runs here, and may raise anything

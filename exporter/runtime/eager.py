@@ -40,7 +40,7 @@ def outputs_of_two_runs(program: torch.export.ExportedProgram, request: Request)
     model = program.module() if isinstance(request.model, torch.export.ExportedProgram) else request.model
     with _restored(model, program):
         with random_numbers_kept():
-            first = [each.clone() for each in _run(model, *copied(request.args, request.kwargs))]
+            first = _run(model, *copied(request.args, request.kwargs))
         try:
             with random_numbers_kept():
                 return first, _run(model, *copied(request.args, request.kwargs))
@@ -109,7 +109,8 @@ def _run(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[t
     with exits_as_errors(locations.is_users), loop_gradients.left_out(), exact_float32(), gpu_assertions_raised():
         results = model(*args, **kwargs)
     leaves = pytree.tree_leaves(results)
-    return [leaf if is_a(leaf, torch.Tensor) else torch.tensor(leaf) for leaf in leaves if not (leaf is None or is_a(leaf, str))]
+    # NOTE: copies, since an output may be a buffer, which is put back.
+    return [leaf.clone() if is_a(leaf, torch.Tensor) else torch.tensor(leaf) for leaf in leaves if not (leaf is None or is_a(leaf, str))]
 
 
 def _can_be_compared(buffer: torch.Tensor) -> bool:

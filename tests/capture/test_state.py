@@ -240,6 +240,11 @@ class Both(Slotted):
         self.other = 1
 
 
+class Guarded(Slotted):
+    def __getattr__(self, name):
+        raise RuntimeError(name)
+
+
 def bumping():
     calls = 0
 
@@ -312,6 +317,7 @@ ELSEWHERE = {
     "past the module": ("1", "y = x * self.held\nobject.__setattr__(self, 'held', self.held + 1)  # here\nreturn y"),
     "slot": ("Slotted(torch.zeros(3))", "self.held.total = self.held.total + x.mean(0)  # here\nreturn x + self.held.total"),
     "number in a slot": ("Slotted(1)", "self.held.total += 1  # here\nreturn x * self.held.total"),
+    "guarded slot": ("Guarded(1)", "self.held.total += 1  # here\nreturn x * self.held.total"),
     "slot of a base": ("Both(1)", "self.held.total += 1  # here\nreturn x * self.held.total"),
     "beside slots": ("Both(1)", "self.held.other += 1  # here\nreturn x * self.held.other"),
     "list in a slot": ("Slotted([1])", "self.held.total.append(2)  # here\nreturn x * sum(self.held.total)"),

@@ -257,6 +257,19 @@ def test_a_second_run_tells_of_state(kind: str) -> None:
     assert "def forward" in finding.location.snippet
 
 
+def test_outputs_that_are_buffers_are_compared() -> None:
+    class Returns(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("last", torch.zeros(3))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.last.copy_(x)
+            return self.last
+
+    assert {each.rule.id for each in verified(Returns(), (torch.ones(3),)).findings} == {"OXP2003"}
+
+
 def test_a_second_run_of_a_healthy_model_tells_nothing() -> None:
     assert verified(Keeps("nothing"), (torch.ones(3),)).findings == ()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import enum
 import sys
 import types
@@ -258,34 +259,33 @@ def _is_helper(cls: type) -> bool:
     plain = cls.__module__.partition(".")[0] not in ("builtins", "collections", "torch")
     # NOTE: some classes have no `__dict__`, and others compute it.
     namespace = next((vars(base)["__dict__"] for base in cls.__mro__ if "__dict__" in vars(base)), None)
-    has_attributes = isinstance(namespace, types.GetSetDescriptorType) or (namespace is None and any(_slots(cls)))
+    has_attributes = isinstance(namespace, types.GetSetDescriptorType) or (namespace is None and bool(_slots(cls)))
     return plain and has_attributes and not issubclass(cls, (*others, enum.Enum, BaseException))
 
 
-def _slots(cls: type) -> Iterator[str]:
-    """The names of the attributes for which objects of `cls` have a place of their own, beside `__dict__`."""
-    spaces = [vars(base) for base in cls.__mro__ if "__slots__" in vars(base)]
-    yield from (name for space in spaces for name, value in space.items() if isinstance(value, types.MemberDescriptorType))
-
-
-def _slots_of(value: object) -> dict[str, Any]:
-    """The attributes in slots that have a value."""
-    return {name: getattr(value, name) for name in _slots(type(value)) if hasattr(value, name)}
+def _slots(cls: type) -> dict[str, types.MemberDescriptorType]:
+    """The attributes for which objects of `cls` have a place of their own, beside `__dict__`."""
+    spaces = [vars(base) for base in reversed(cls.__mro__) if "__slots__" in vars(base)]
+    return {name: value for space in spaces for name, value in space.items() if isinstance(value, types.MemberDescriptorType)}
 
 
 def _attributes_of(value: object) -> dict[str, Any]:
     """The attributes of a helper, those in slots included."""
-    slots = _slots_of(value)
-    return {**slots, **getattr(value, "__dict__", {})}
+    # NOTE: not `getattr`, which may run the user's code.
+    found = dict(getattr(value, "__dict__", {}))
+    for name, slot in _slots(type(value)).items():
+        with contextlib.suppress(AttributeError):
+            found[name] = slot.__get__(value)
+    return found
 
 
 def _reset(helper: object, attributes: Mapping[str, Any]) -> None:
     """Gives a helper the attributes again that it had."""
-    now = _attributes_of(helper)
+    now, slots, others = _attributes_of(helper), _slots(type(helper)), getattr(helper, "__dict__", {})
     for name in now.keys() - attributes.keys():
-        object.__delattr__(helper, name)
+        slots[name].__delete__(helper) if name in slots else others.pop(name)
     for name in [name for name, value in attributes.items() if name not in now or now[name] is not value]:
-        object.__setattr__(helper, name, attributes[name])
+        slots[name].__set__(helper, attributes[name]) if name in slots else others.update({name: attributes[name]})
 
 
 def _assigned(modules: Sequence[tuple[str, torch.nn.Module]], frames: Sequence[Location]) -> set[str]:
