@@ -460,6 +460,21 @@ def test_what_was_exported_is_shown(folder: pathlib.Path) -> None:
     assert large["checked"].startswith("no ")
 
 
+RELATIONS = {
+    "torch._check(x.shape[1] == 2 * (x.shape[1] // 2)); return x * 2": "multiple of 2",
+    "return x.reshape(x.shape[0], x.shape[1] // 16, 16)": "multiple of 16",
+    "torch._check(x.shape[1] // 8 > 0); return x * 2": "at least 8",
+    "torch._check((x.shape[1] + 1) % 3 == 0); return x * 2": "(h + 1) % 3 == 0",
+}
+
+
+@pytest.mark.parametrize("body", RELATIONS)
+def test_relations_are_told_as_multiples_and_least_sizes(folder: pathlib.Path, body: str) -> None:
+    source = f"import torch\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        {body}\n"
+    (folder / "shown.py").write_text(source, encoding="utf-8")
+    assert dict(shown("Net", "--input", "x=f32[b,h=32]"))["dims"] == f"b: any size; h: {RELATIONS[body]}"
+
+
 def test_a_program_without_ranges_takes_any_size(folder: pathlib.Path) -> None:
     (folder / "shown.py").write_text(SHOWN, encoding="utf-8")
     (dims,) = (text for label, text in shown("unlimited") if label == "dims")
