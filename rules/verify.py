@@ -282,7 +282,7 @@ class OutputsNotCompared(Rule, id="OXP6006", level=Level.WARNING, history=[Added
 
     What happened:
         `verify=True` runs the exported model in ONNX Runtime and the model in PyTorch, and compares their outputs. Some outputs differ in
-        each run, for example because they depend on random numbers. All other outputs were compared.
+        each run, for example because they depend on random numbers, or are nothing but NaN or infinity. All other outputs were compared.
 
     Why it matters:
         Nothing verified these outputs: they can be wrong although the export succeeded.
@@ -290,7 +290,8 @@ class OutputsNotCompared(Rule, id="OXP6006", level=Level.WARNING, history=[Added
     How to fix it:
         1. Draw the random numbers outside the model, and pass them to `forward`.
         2. If the model is in training mode, as with dropout, call `model.eval()` before the export.
-        3. If the outputs are meant to be random, ignore the rule at this line, `# onnxplain: ignore[OXP6006]`, or name them in
+        3. If the outputs have no numbers, pass example inputs for which the model computes some.
+        4. If the outputs are meant to be random, ignore the rule at this line, `# onnxplain: ignore[OXP6006]`, or name them in
            `assert_exports(random_outputs=...)`.
 
     Example:

@@ -46,6 +46,7 @@ _SEEDS = (1, 2)
 
 _RANDOM = "they depend on random numbers of the exported model"
 _VARIES = "eager PyTorch gives different numbers in each run"
+_NO_NUMBERS = "eager PyTorch gives nothing but NaN or infinity for the example"
 _SIGNS = "they depend on the signs of vectors, which are not unique"
 
 
@@ -141,6 +142,10 @@ class _Verifier:
             return None
         found = [compare(got, want, tolerance) for got, want, tolerance in zip(actual, expected, tolerances(self.model.graph), strict=True)]
         differing = [index for index, each in enumerate(found) if each.differs and index not in self.reasons]
+        if not notes:
+            # NOTE: NaN equals NaN, whatever made it.
+            same = set(range(len(expected))) - {*differing, *self.reasons}
+            self.reasons.update({index: _NO_NUMBERS for index in sorted(same) if _has_no_numbers(expected[index])})
         self.tell_state(request, expected, again)
         if differing:
             self.reasons.update(_reasons(self.prepared, request, expected, differing))
@@ -316,6 +321,13 @@ def _reasons(prepared: Prepared, request: Request, expected: Sequence[torch.Tens
         other = eager.outputs_with_other_signs(prepared.program, request)
         reasons |= {index: _SIGNS for index in left if compare(other[index], expected[index]).differs}
     return reasons
+
+
+def _has_no_numbers(tensor: torch.Tensor) -> bool:
+    if not tensor.numel() or not (tensor.is_floating_point() or tensor.is_complex()):
+        return False
+    # NOTE: PyTorch has no kernel for the eight-bit floats.
+    return not bool((tensor.float() if tensor.itemsize == 1 else tensor).isfinite().any())
 
 
 def _explained(

@@ -207,6 +207,14 @@ def test_what_changes_by_itself_is_not_compared() -> None:
         )
 
 
+def test_outputs_without_a_number_are_not_compared() -> None:
+    log = verified(
+        lambda x: (x.log(), x / 0, x * 2, x[:0], x.int()), (-torch.ones(3),), output_names=["nan", "inf", "number", "empty", "int"]
+    )
+    (finding,) = (each for each in log.findings if each.rule.id == "OXP6006")
+    assert finding.rule.outputs == ("nan", "inf")  # type: ignore[attr-defined]
+
+
 def test_another_seed_may_draw_the_same() -> None:
     class Coin(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
