@@ -444,7 +444,16 @@ def _environment() -> Mapping[str, str]:
     packages = ("onnxplain", "torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime")
     versions = {"python": platform.python_version(), "platform": platform.platform()}
     # NOTE: torch's distribution version lacks the build, such as +cpu or +cu130.
-    return {**versions, **{name: metadata.version(name) for name in packages}, "torch": str(torch.__version__)}
+    return {**versions, **{name: _version(name) for name in packages}, "torch": str(torch.__version__)}
+
+
+def _version(package: str) -> str:
+    """The version of a package, or of the distribution that has it, such as onnxruntime-gpu."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        found = metadata.packages_distributions().get(package.replace("-", "_"), ())
+        return " ".join(f"{name} {metadata.version(name)}" for name in found) or "unknown"
 
 
 def subject_of(model: object) -> str:

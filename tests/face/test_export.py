@@ -661,3 +661,28 @@ def test_logs_name_the_versions_of_what_they_depend_on(tmp_path: pathlib.Path) -
     failed = failing(Small(), (torch.randn(2, 7),), tmp_path)
     assert dict(failed.log.environment)["torch"] == torch.__version__
     assert dict(failed.log.environment)["onnxruntime"] == onnxruntime.__version__
+
+
+def test_packages_from_other_distributions(tmp_path: pathlib.Path) -> None:
+    script = """
+import importlib.metadata
+
+version = importlib.metadata.version
+
+
+def other(name):
+    if name in ("onnxruntime", "onnxscript"):
+        raise importlib.metadata.PackageNotFoundError(name)
+    return "1.99" if name == "onnxruntime-gpu" else version(name)
+
+
+importlib.metadata.version = other
+importlib.metadata.packages_distributions = lambda: {"onnxruntime": ["onnxruntime-gpu"]}
+import onnxplain, torch
+
+log = onnxplain.export(torch.nn.ReLU(), (torch.ones(3),), verify=True).diagnostics
+print(*(dict(log.environment)[name] for name in ("onnxruntime", "onnxscript")), sep=",")
+"""
+    (tmp_path / "exports.py").write_text(script, encoding="utf-8")
+    ran = subprocess.run([sys.executable, "exports.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ran.stdout == "onnxruntime-gpu 1.99,unknown\n"
