@@ -8,10 +8,8 @@ import functools
 import io
 import logging
 import os
-import platform
 import pstats
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from importlib import metadata
 from types import NoneType
 from typing import Any, Literal
 
@@ -43,7 +41,7 @@ from onnxplain.rules import ArgumentIgnored, ExportCutShort, InternalError, Lega
 
 from . import graph_views, pipeline
 from .outputs import Outputs
-from .process import Budget, deeper_calls, exporting, random_numbers_kept
+from .process import Budget, deeper_calls, exporting, random_numbers_kept, versions
 from .program import ONNXProgram
 from .registry import OnnxRegistry, checked_opset
 from .request import (
@@ -347,7 +345,7 @@ def _context(
     family: str,
 ) -> DiagnosticContext:
     context = DiagnosticContext(
-        tool=Tool("onnxplain", _environment()["onnxplain"], URI),
+        tool=Tool("onnxplain", versions()["onnxplain"], URI),
         subject=subject,
         options=options,
         internal_error=_escaped,
@@ -359,7 +357,7 @@ def _context(
         places=lambda: _places(request),
         draw=lambda node: graph_views.around(node, dim_names),
     )
-    context.environment.update(_environment())
+    context.environment.update(versions())
     return context
 
 
@@ -437,23 +435,6 @@ def _told(log: Log, *, verbose: bool | None) -> Log:
 
         console.show_log(log, Console(stderr=True))
     return log
-
-
-@functools.cache
-def _environment() -> Mapping[str, str]:
-    packages = ("onnxplain", "torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime")
-    versions = {"python": platform.python_version(), "platform": platform.platform()}
-    # NOTE: torch's distribution version lacks the build, such as +cpu or +cu130.
-    return {**versions, **{name: _version(name) for name in packages}, "torch": str(torch.__version__)}
-
-
-def _version(package: str) -> str:
-    """The version of a package, or of the distribution that has it, such as onnxruntime-gpu."""
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        found = metadata.packages_distributions().get(package.replace("-", "_"), ())
-        return " ".join(f"{name} {metadata.version(name)}" for name in found) or "unknown"
 
 
 def subject_of(model: object) -> str:

@@ -9,6 +9,7 @@ from .differences import *
 from .dispatch import *
 from .internal import *
 from .memory import *
+from .not_compared import *
 from .passes import *
 from .serialize import *
 from .verify import *

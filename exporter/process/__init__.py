@@ -1,4 +1,4 @@
-"""What an export changes in the process and restores, such as flags, limits, precision and random numbers. Its budget."""
+"""What an export changes in the process and restores, such as flags, limits and random numbers. Its budget, and the software's versions."""
 
 from .autocast import autocast_devices, without_autocast
 from .budget import Budget, BudgetSpent, Stopped, Stopwatch
@@ -14,6 +14,7 @@ from .native_output import errors_read
 from .native_output import is_readable as errors_readable
 from .random_numbers import random_numbers_kept
 from .recursion import deeper_calls
+from .versions import versions
 
 __all__ = [
     "Budget",
@@ -34,6 +35,7 @@ __all__ = [
     "kept",
     "random_numbers_kept",
     "user_heard",
+    "versions",
     "without_autocast",
     "without_collection",
 ]
