@@ -93,7 +93,8 @@ def _sources_of_composite(node: torch.fx.Node, sources: Sequence[torch.fx.Node])
     """Those of `sources` that the result shares memory with: what `reshape` returns depends on the strides of its argument."""
     expected = [value for value in _leaves(node.meta.get("val")) if isinstance(value, torch.Tensor)]
     tensors = {source: value for source in sources if isinstance(value := source.meta.get("val"), torch.Tensor)}
-    if not any(each.dtype == value.dtype or each.is_complex() for each in expected for value in tensors.values()):
+    # NOTE: complex numbers and their parts share memory.
+    if not any(each.dtype == value.dtype or each.is_complex() or value.is_complex() for each in expected for value in tensors.values()):
         return []
     args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda each: each.meta["val"])
     mode = mode_of(expected[0])
@@ -106,7 +107,9 @@ def _sources_of_composite(node: torch.fx.Node, sources: Sequence[torch.fx.Node])
     except Exception as error:
         # NOTE: a custom operator may need what fake tensors do not have.
         raise UnknownMemory from error
-    return [source for source, value in tensors.items() if any(share_memory(each, value) for each in made)]
+    # NOTE: `type_as` may return its argument, of which another argument is a view.
+    same = [source for source, value in tensors.items() if any(each is value for each in made)]
+    return same or [source for source, value in tensors.items() if any(share_memory(each, value) for each in made)]
 
 
 def _leaves(value: object) -> Sequence[object]:

@@ -145,7 +145,7 @@ def _decomposition(context: DiagnosticContext, node: torch.fx.Node, wanted: _Wan
     if function is None:
         return None
     try:
-        return _traced(node, function, wanted)
+        return traced_call(node, function, wanted)
     except (Exception, SystemExit) as error:
         # NOTE: a decomposition is code of torch or of the user, and may raise anything. Behind a line that fixes a dim, it may only fail
         # because the dim is still dynamic.
@@ -169,7 +169,7 @@ def _implementation(context: DiagnosticContext, node: torch.fx.Node, wanted: _Wa
         return None
     try:
         with WithoutData():
-            made = _traced(node, kernel.function, wanted)
+            made = traced_call(node, kernel.function, wanted)
     except (Exception, SystemExit) as error:  # noqa: BLE001  the implementation is the user's code, and may raise anything
         # NOTE: dispatch reports the operator as unsupported.
         context.event(f"{qualified_name(target)} has an implementation in Python, which cannot be exported: {described_error(error)}")
@@ -203,7 +203,7 @@ def _constant(context: DiagnosticContext, node: torch.fx.Node) -> torch.fx.Graph
     return torch.fx.GraphModule(holder, graph)
 
 
-def _traced(node: torch.fx.Node, function: Callable[..., Any], wanted: _Wanted) -> torch.fx.GraphModule:
+def traced_call(node: torch.fx.Node, function: Callable[..., Any], wanted: _Wanted = lambda _: None) -> torch.fx.GraphModule:
     """The graph of `function`, called as the node calls its operator, with one placeholder for each FX node among the arguments."""
     values = tuple(each.meta["val"] for each in node.all_input_nodes)
 

@@ -20,7 +20,7 @@ aten = torch.ops.aten
 
 _SAME_ORDER = frozenset(
     {
-        *("alias", "contiguous", "detach", "lift_fresh", "positive", "resolve_conj", "resolve_neg", "to"),
+        *("alias", "contiguous", "detach", "lift_fresh", "positive", "resolve_conj", "resolve_neg", "to", "type_as"),
         *("flatten", "ravel", "reshape", "reshape_as", "squeeze", "unflatten", "unsqueeze", "view", "view_as"),
         *("broadcast_to", "expand", "expand_as"),
     }
@@ -194,7 +194,8 @@ class _Back:
         # NOTE: the windows hold each element once; writes through others are refused.
         rank = len(self._shape)
         dim %= max(rank, 1)
-        ordered = self._call(aten.permute.default, value, [*range(dim + 1), rank, *range(dim + 1, rank)]) if rank else value
+        order = [*range(dim + 1), rank, *range(dim + 1, rank)]
+        ordered = self._call(aten.permute.default, value, order, result=value.meta["val"].permute(order)) if rank else value
         return self._call(aten.reshape.default, ordered, [self._size(axis) for axis in range(rank)])
 
     def _size(self, dim: int) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from onnxplain.ops import translates
 from onnxplain.ops.loops import scan
 from onnxplain.recording import op
 
@@ -76,7 +77,8 @@ def _unless_zero(scale: Any, quotient: Any, dividend: Any) -> Any:
     return op.Where(op.Equal(scale, op.CastLike(0.0, scale)), op.Div(dividend, scale), quotient)
 
 
-@translates_complex("aten::neg", "aten::_neg_view", "aten::_neg_view_copy")
+@translates("aten::_neg_view", "aten::_neg_view_copy", is_complex=None)
+@translates_complex("aten::neg")
 def neg(self: ir.Value) -> Any:
     """aten::neg(Tensor self) -> Tensor."""
     return op.Neg(self)

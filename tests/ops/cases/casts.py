@@ -23,7 +23,7 @@ CASES: dict[str, Case] = {
         lambda a, b: [
             *(a.detach() + 1, a.clone() + 2, a.contiguous() + 3, aten.alias(a) + 4, aten.detach_copy(a) + 5, aten.lift_fresh_copy(a) + 6),
             *(aten.copy(a, b), aten.copy(a, b[:1]), aten.copy(a, a[:1])),
-            *(a.positive() + 7, a.resolve_conj() + 8, a.resolve_neg() + 9),
+            *(a.positive() + 7, a.resolve_conj() + 8, a.resolve_neg() + 9, aten._neg_view(a) + 10, aten._neg_view_copy(a) + 11),
         ],
         MIXED,
     ),
