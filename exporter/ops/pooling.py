@@ -109,6 +109,22 @@ def avg_pool3d(
     return _avg_pool(3, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
+@translates("aten::avg_pool1d")
+def avg_pool1d(
+    self: ir.Value,
+    kernel_size: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Any:
+    """aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, ...) -> Tensor.
+
+    As `avg_pool2d`, for `self` (N, C, L) or (C, L).
+    """
+    return _avg_pool(1, self, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+
+
 def _avg_pool(
     rank: int,
     value: ir.Value,

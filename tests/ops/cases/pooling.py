@@ -63,6 +63,20 @@ CASES: dict[str, Case] = {
         ],
         IMAGE,
     ),
+    "average-of-lines": dynamic(
+        lambda x: [
+            *(functional.avg_pool1d(x[0], 2, 2, 1, count_include_pad=each) for each in (True, False)),
+            *(functional.avg_pool1d(x, 3), functional.avg_pool1d(x[0], (2,), padding=1)),
+        ],
+        X,
+    ),
+    "average-of-short-lines": Case(
+        lambda x: [
+            *(functional.avg_pool1d(each[..., :3], 2, 2, 1, ceil_mode=True) for each in (x, x[0])),
+            *(functional.avg_pool1d(x, 2, 3, 1, ceil_mode=True, count_include_pad=each) for each in (True, False)),
+        ],
+        X,
+    ),
     "after-padding": dynamic(
         lambda x: [
             *(functional.max_pool2d(functional.pad(x - 5, (1, 1, 1, 1)), 3, 2, padding=each) for each in (0, 1)),
