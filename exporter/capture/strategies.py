@@ -19,6 +19,7 @@ from onnxplain.torch_internals import (
     ctc_loss,
     data_checks,
     data_free_code,
+    dynamo,
     fake_kernels,
     fixed_matrices,
     float_division,
@@ -261,6 +262,8 @@ def _export(model: torch.nn.Module, request: Request, *, strict: bool, below_aut
         shape_env.without_unsolved_constraints(),
         # NOTE: with this option, an example of size 1 does not fix a dynamic dim.
         config.switched_on(config.SIZE_ONE),
+        config.switched_off(config.COLLECTION),
+        dynamo.guards_untimed(),
         contextlib.nullcontext() if strict else _for_python(model),
     ):
         shapes = request.shapes.for_torch()

@@ -15,7 +15,7 @@ from onnxplain.process import exact_float32, exits_as_errors, gpu_assertions_rai
 from onnxplain.registry import qualified_name
 from onnxplain.request import Request, constant_of, copied, is_constant
 from onnxplain.source import locations
-from onnxplain.torch_internals import dispatch_modes, loop_gradients, pytree
+from onnxplain.torch_internals import dispatch_modes, dynamo, loop_gradients, pytree
 from onnxplain.torch_internals.fake_tensors import is_fake
 from onnxplain.torch_internals.modules import buffers, named_modules
 from onnxplain.torch_internals.python_values import is_a
@@ -61,7 +61,7 @@ def takes(program: torch.export.ExportedProgram, request: Request) -> bool:
     args, kwargs = copied(request.args, request.kwargs)
     model = program.module()
     try:
-        with torch.no_grad(), _restored(model, program), random_numbers_kept():
+        with torch.no_grad(), _restored(model, program), random_numbers_kept(), dynamo.uncompiled():
             model(*args, **kwargs)
     except Exception:  # noqa: BLE001  operators refuse sizes with any exception
         return False
@@ -106,7 +106,7 @@ def _in_double(value: Any) -> Any:
 def _run(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
     # NOTE: the grad mode is that of the capture: torch's fast paths for inference, such as that of nn.TransformerEncoder, give other
     # numbers where the input is padded.
-    with exits_as_errors(locations.is_users), loop_gradients.left_out(), exact_float32(), gpu_assertions_raised():
+    with exits_as_errors(locations.is_users), loop_gradients.left_out(), exact_float32(), gpu_assertions_raised(), dynamo.uncompiled():
         results = model(*args, **kwargs)
     leaves = pytree.tree_leaves(results)
     # NOTE: copies, since an output may be a buffer, which is put back.

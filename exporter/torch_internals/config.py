@@ -23,6 +23,11 @@ FAKE_RESULTS_KEPT = Symbol(
     without="a failed export shows only the first of several equal calls that fix a dim",
 )
 
+COLLECTION = Symbol(
+    "torch._dynamo.config:run_gc_after_compile",
+    without="Python's garbage collector runs for each loop and branch that is captured, which takes time",
+)
+
 _left_alone: contextvars.ContextVar[Symbol | None] = contextvars.ContextVar("the option that is left as it is", default=None)
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import copy
+import functools
+import sys
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 
+from . import patching, pytree
 from .put_back import put_back
 from .symbols import Attribute, Symbol
 
@@ -53,6 +56,58 @@ Symbol(
     without="an export that fails may leave its dynamic dims to the next one",
     names=("_dynamo_dynamic_indices",),
 )
+
+# NOTE: read in torch 2.11, 2.13 and 2.15, _dynamo/guards.py: for a message in a debug log only, it empties the caches of the processor.
+_TIMING = Symbol("torch._dynamo.guards:profile_guard_manager", without="captures of loops and branches take longer")
+
+
+@contextmanager
+def guards_untimed() -> Iterator[None]:
+    """While it is open, TorchDynamo does not measure its guards, which takes 35 ms for each loop and branch."""
+    if not _TIMING.is_present:
+        yield
+        return
+    with patching.wrapped(patching.Slot(sys.modules["torch._dynamo.guards"], _TIMING.name), lambda _original, *_: 0.0):
+        yield
+
+
+# NOTE: read in torch 2.11, 2.13 and 2.15, _higher_order_ops/scan.py: functions that are not compiled return one flat tuple.
+_SCAN = Symbol(
+    "torch._higher_order_ops.scan:scan",
+    without="a model with a scan may not run for a comparison",
+    names=("_maybe_compile_and_run_fn", "run_flattened_scan", "combine_fn", "spec_init"),
+)
+
+
+@contextmanager
+def uncompiled() -> Iterator[None]:
+    """While it is open, `torch.compile` calls what it is given.
+
+    In eager mode, `torch.cond` and `torch.while_loop` compile their functions anew for each call, which takes a thousand times as long as
+    to run them.
+    """
+    with torch.compiler.set_stance("force_eager"):
+        if not _SCAN.is_present:
+            yield
+            return
+        with patching.wrapped(patching.Slot(sys.modules["torch._higher_order_ops.scan"], "_maybe_compile_and_run_fn"), _scan):
+            yield
+
+
+def _scan(original: Any, function: Callable[..., Any], combine: functools.partial[Any], states: Sequence[Any], *rest: Any) -> Any:
+    structures = []
+
+    def combined(state: Any, item: Any) -> tuple[Any, Any]:
+        state, result = combine.keywords["combine_fn"](state, item)
+        structures.append(pytree.tree_flatten(result)[1])
+        return state, result
+
+    results = function(functools.partial(combine, combine_fn=combined), states, *rest)
+    if not structures:
+        with torch.compiler.set_stance("default"):
+            return original(function, combine, states, *rest)
+    last, others = results[: len(states)], results[len(states) :]
+    return pytree.tree_unflatten(last, combine.keywords["spec_init"]), pytree.tree_unflatten(others, structures[0])
 
 
 @contextmanager

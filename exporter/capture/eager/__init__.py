@@ -19,7 +19,7 @@ from onnxplain.diagnostics import DiagnosticContext, Location
 from onnxplain.process import Budget, BudgetSpent, Stopped
 from onnxplain.request import Request
 from onnxplain.source import locations
-from onnxplain.torch_internals import python_frames, pytree
+from onnxplain.torch_internals import dynamo, python_frames, pytree
 from onnxplain.torch_internals.python_values import is_a
 
 from .copies import Copies
@@ -117,6 +117,7 @@ class EagerRuns:
                 torch.set_grad_enabled(gradients),
                 process.random_numbers_kept(seed=0),
                 process.gpu_assertions_raised(),
+                dynamo.uncompiled(),
             ):
                 result = model(*args, **kwargs)
         except BudgetSpent:

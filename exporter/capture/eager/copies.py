@@ -46,7 +46,8 @@ class Copies:
         # NOTE: by id, because different files may have equal code.
         self._codes = {id(code): code for code in callers} | {id(old): new for old, new in edited.items()}
         self._files = {code.co_filename for code in (*edited, *self._codes.values())}
-        self._names = {name for name, each in list(sys.modules.items()) if getattr(each, "__file__", None) in self._files}
+        loaded = list(sys.modules.items()) if self._files else []
+        self._names = {name for name, each in loaded if getattr(each, "__file__", None) in self._files}
         # NOTE: with the original, which must live as long as its id is a key.
         self._made: dict[int, tuple[Any, Any]] = {}
 
