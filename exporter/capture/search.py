@@ -215,13 +215,7 @@ class Search:
 
     def _tried(self, strategy: CaptureStrategy) -> tuple[Attempt, list[Finding]]:
         """One attempt with `strategy` and its findings; a second one if another example, or narrower dims that torch asks for, help."""
-        made = self.attempt(strategy, self.request)
-        if made.program is not None and made.guards.contradict(self.request.shapes.dims):
-            # NOTE: it may be right for other sizes, but the model refuses the example, or catches that an operator does.
-            self._context.event("The capture does not hold for the example; another one asks the example.")
-            with _ASKING():
-                made = dataclasses.replace(self.attempt(strategy, self.request), setting=_ASKING)
-        found = self.found(made)
+        made, found = self._held_for_example(strategy)
         larger = larger_examples.without_ones(self.request, found)
         if larger is not None:
             self._context.event("A dynamic dim has size 1 in the example; another capture takes size 2.")
@@ -245,6 +239,23 @@ class Search:
         told = [dataclasses.replace(finding, blocking=False) for finding in known]
         # NOTE: to torch, a check that the narrower dims imply is always true.
         return again, _at_distinct_places([*told, *left, *checks_of_sizes(made.guards)])
+
+    def _held_for_example(self, strategy: CaptureStrategy) -> tuple[Attempt, list[Finding]]:
+        """One attempt with `strategy` and its findings; a second one that asks the example, if the first one does not hold for it."""
+        made = self.attempt(strategy, self.request)
+        found = self.found(made)
+        if made.program is None:
+            return made, found
+        # NOTE: the program may be right for other sizes, but the model refuses the example, or catches that an operator does; or else an
+        # operator drops a dim whose computed size is 1 for the example.
+        refused = made.guards.contradict(self.request.shapes.dims)
+        if not refused and not any(finding.blocking and isinstance(finding.rule, ConstraintViolated) for finding in found):
+            return made, found
+        self._context.event("The capture does not hold for the example; another one asks the example.")
+        with _ASKING():
+            again = dataclasses.replace(self.attempt(strategy, self.request), setting=_ASKING)
+        left = self.found(again)
+        return (again, left) if refused or not any(finding.blocking for finding in left) else (made, found)
 
     def _with_sizes_of_example(self, made: Attempt, found: list[Finding]) -> tuple[Attempt, list[Finding]] | None:
         """An attempt in which the example tells torch which computed sizes are 1, where it could not decide; None if it is no help.

@@ -13,7 +13,7 @@ import torch
 
 from onnxplain.registry import qualified_name
 from onnxplain.request import fake_inputs
-from onnxplain.torch_internals.symbolic_expressions import as_python, expression_of, minima
+from onnxplain.torch_internals.symbolic_expressions import as_python, at, expression_of, minima
 
 if TYPE_CHECKING:
     from onnxplain.program import ONNXProgram
@@ -124,7 +124,7 @@ def _shortened(relation: sympy.Basic) -> sympy.Basic:
 def _solved(relation: sympy.Basic) -> tuple[int, int] | None:
     """The least size of the only dim in `relation`, and what all sizes are multiples of; None if they are others, as far as trials tell."""
     (symbol,) = relation.free_symbols
-    sizes = [size for size in range(1, _LOOKED_AT) if relation.xreplace({symbol: sympy.Integer(size)}) == sympy.true]
+    sizes = [size for size in range(1, _LOOKED_AT) if at(relation, {symbol: size}) == sympy.true]
     step = math.gcd(*sizes)
     return (sizes[0], step) if sizes and sizes == [*range(sizes[0], _LOOKED_AT, step)] else None
 

@@ -35,6 +35,16 @@ def expression_of(size: torch.SymInt | torch.SymFloat | torch.SymBool) -> sympy.
     return found
 
 
+def at(expression: sympy.Basic, sizes: Mapping[sympy.Basic, int]) -> sympy.Basic | None:
+    """`expression` where symbols have these sizes; None if that cannot be computed."""
+    try:
+        value: sympy.Basic = expression.xreplace({symbol: sympy.Integer(size) for symbol, size in sizes.items()})
+    except (ArithmeticError, ValueError, AssertionError, TypeError):
+        # NOTE: for example a division by a size that is rounded down to 0, or the root of a negative number.
+        return None
+    return value
+
+
 def number_at(size: int | torch.SymInt, sizes: Mapping[sympy.Basic, int]) -> int:
     """A size where symbols have these sizes."""
     return int(expression_of(size).xreplace(sizes)) if isinstance(size, torch.SymInt) else size

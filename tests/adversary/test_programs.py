@@ -135,7 +135,10 @@ class _NotFinite(TorchDispatchMode):
             name == "linalg_vector_norm" and args[1:2] in ((math.inf,), (-math.inf,))
         ):
             self.met |= any(bool(each.isnan().any()) for each in tensors)
-        if re.match("_?upsample_", name):
+        if re.match("_?upsample_", name) or name in ("mm", "bmm", "addmm", "baddbmm", "dot", "mv"):
+            self.met |= not all(bool(each.isfinite().all()) for each in tensors)
+        if (kwargs or {}).get("dtype") in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8):
+            # NOTE: the integer that a NaN becomes depends on the processor's instructions, and so on the tensor's size.
             self.met |= not all(bool(each.isfinite().all()) for each in tensors)
         return func(*args, **(kwargs or {}))
 

@@ -16,7 +16,7 @@ from onnxplain.registry import qualified_name
 from onnxplain.rules import CheckDropped
 from onnxplain.source import locations
 from onnxplain.torch_internals.operators import SQUEEZES, OpOverload
-from onnxplain.torch_internals.symbolic_expressions import expression_of
+from onnxplain.torch_internals.symbolic_expressions import at, expression_of
 
 from .finished import Finished
 from .written_checks import TENSOR_CHECKS, written_check
@@ -123,13 +123,14 @@ class _Slices:
         return all(self._is_true(relation, {each: size + place for place, each in enumerate(ordered)}) for size in _TRIED)
 
     def _is_true(self, relation: sympy.Basic, sizes: dict[sympy.Basic, int]) -> bool:
-        known = {symbol: sympy.Integer(size) for symbol, size in sizes.items()}
+        known = dict(sizes)
         for symbol, ends in self._sizes.items():
-            whole, start, end = (each.xreplace(known) for each in ends)
-            if not all(each.is_Integer for each in (whole, start, end)):
+            found = [int(value) for each in ends if (value := at(each, known)) is not None and value.is_Integer]
+            if len(found) < len(ends):
                 return False
-            known[symbol] = sympy.Integer(len(range(int(whole))[int(start) : int(end)]))
-        return bool(relation.xreplace(known) == sympy.true)
+            whole, start, end = found
+            known[symbol] = len(range(whole)[start:end])
+        return bool(at(relation, known) == sympy.true)
 
 
 def _value(argument: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import sympy
 import torch
@@ -36,18 +36,20 @@ MORE_THAN_ONE = ">= 2"
 
 
 def ones(request: Request, guards: Guards, program: torch.export.ExportedProgram) -> Iterator[Finding]:
-    """The findings about operators, such as `squeeze`, that treat size 1 differently in eager mode. The graph is right for other sizes."""
+    """The findings about operators, such as `squeeze`, that treat size 1 differently in eager mode.
+
+    The graph is right for other sizes, but not for the example.
+    """
     dims = [*request.shapes.dynamic, *request.shapes.open]
     for node, expression in kept_ones(guards, program, dims):
         related = guards.symbols.places([expression], dims)
         fix = Fix(_EXAMPLE, Confidence.CHANGES_BEHAVIOUR)
         if expression.is_Symbol and related:
-            # NOTE: the model would be wrong for the example itself.
             yield Finding(SpecializedDynamicDim(dim=related[0].name, value=1), locations.at_node(node), fixes=(fix,))
             continue
         size = guards.symbols.text(expression, {dim: dim.name for dim in related})
         rule = ConstraintViolated(dim=", ".join(dict.fromkeys(dim.name for dim in related)), constraint=f"{size} != 1")
-        yield Finding(rule, locations.at_node(node), fixes=(fix,), blocking=False)
+        yield Finding(rule, locations.at_node(node), fixes=(fix,))
 
 
 def kept_ones(
@@ -181,19 +183,41 @@ def _squeezed(
 
     NOTE: without a guard of torch's, `branches` does not know these.
     """
-    sizes = guards.symbols.sizes([*others, *names])
+    known = {**others, **names}
+    sizes = guards.symbols.sizes(known)
     own = guards.symbols.sizes(names).keys()
     asked = {guard.relation for guard in guards.made}
+    told = set()
     for node, call in replays.calls(program) if own else ():
         for symbol in sorted(call.symbols() & own, key=str) if call.squeezes and _is_predicted(node, call, sizes) else ():
-            dim = guards.symbols.places([symbol], list(names))[0]
-            for _, tried in _allowed(guards, dim, symbol, sizes):
+            for tried in _together(guards, symbol, call.symbols(), list(known)):
                 ones = {each for each in call.ones(tried) if not each.is_Symbol and not asked & {sympy.Eq(each, 1), sympy.Ne(each, 1)}}
                 if ones and call.differs(node.meta.get("val"), tried):
-                    constraint = " and ".join(sorted(f"{guards.symbols.text(each, names)} != 1" for each in ones))
-                    rule = ConstraintViolated(dim=names[dim], constraint=constraint)
-                    yield Finding(rule, locations.at_node(node), fixes=(Fix(_COMPUTED, Confidence.CHANGES_BEHAVIOUR),), blocking=False)
+                    related = guards.symbols.places(ones, list(known))
+                    dims = dict.fromkeys(name for dim, name in known.items() if dim in related)
+                    constraint = " and ".join(sorted(f"{guards.symbols.text(each, known)} != 1" for each in ones))
+                    rule = ConstraintViolated(dim=", ".join(dims), constraint=constraint)
+                    if (node, rule) not in told:
+                        told.add((node, rule))
+                        fix = Fix(_COMPUTED, Confidence.CHANGES_BEHAVIOUR)
+                        yield Finding(rule, locations.at_node(node), fixes=(fix,), blocking=False)
                     break
+
+
+def _together(
+    guards: Guards, symbol: sympy.Basic, related: Iterable[sympy.Basic], dims: Sequence[InputDim]
+) -> Iterator[Mapping[sympy.Basic, int]]:
+    """Sizes that `dims` may have in which `symbol` has another size: alone, with the dims of the same name, and with all `related` ones.
+
+    A product, for example, is 1 only if each of its factors is.
+    """
+    sizes = guards.symbols.sizes(dims)
+    places = {each: guards.symbols.places([each], dims)[0] for each in sizes}
+    same = guards.alike(dims).get(symbol, {symbol})
+    for size, tried in _allowed(guards, places[symbol], symbol, sizes):
+        yield {**tried, **dict.fromkeys(same, tried[symbol])}
+        if all(places[each].allows(size) for each in related if each in places):
+            yield {**sizes, **dict.fromkeys(related, tried[symbol])}
 
 
 def _allowed(

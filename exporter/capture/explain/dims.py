@@ -46,7 +46,7 @@ def constraints(request: Request, error: Exception, guards: Guards) -> Iterator[
         elif isinstance(before, Dim) and isinstance(after, Dim) and (relation := _relation(before, after)):
             only_lower = before.__name__ == after.__name__ and (before.max == after.max or after.max >= size_limits.LARGEST)
             smaller = guards.excluding(dim, range(max(before.min, 1, after.min - _TRIED), after.min)) if only_lower else iter(())
-            larger = guards.excluding(dim, (after.max + 1,)) if before.max != after.max else iter(())
+            larger = guards.excluding(dim, (after.max + 1,)) if after.max < before.max else iter(())
             guard = next(filter(assumptions.is_branch, smaller), None) or next(larger, None) or guards.decisive(dim)
             # NOTE: a size smaller than a kernel or a window fails anyway, and so does one too large for `quantile`; a size that a branch of
             # the model decides by does not.

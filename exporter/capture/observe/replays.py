@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from operator import getitem
@@ -12,8 +13,8 @@ import torch
 
 from onnxplain.torch_internals import pytree, shape_env
 from onnxplain.torch_internals.fake_tensors import FakeTensorMode, is_fake, needs_data
-from onnxplain.torch_internals.operators import OpOverload, schema
-from onnxplain.torch_internals.symbolic_expressions import expression_of, number_at, plain_at
+from onnxplain.torch_internals.operators import OpOverload, is_composite, schema
+from onnxplain.torch_internals.symbolic_expressions import at, expression_of, number_at, plain_at
 
 Sizes = Mapping[sympy.Basic, int]
 """The size that each of torch's symbols stands for."""
@@ -88,14 +89,21 @@ class Call:
             return None
 
     def _shapes(self, sizes: Sizes) -> list[tuple[int, ...]]:
-        with torch.no_grad(), FakeTensorMode(allow_non_fake_inputs=True):
-            args, kwargs = pytree.tree_map(lambda each: _with_sizes(each, sizes), (self.args, self.kwargs))
+        # NOTE: an operator may return thousands of parts, and a fake tensor for each takes minutes.
+        meta = self.counts and len(_tensors((self.args, self.kwargs))) == 1
+        with torch.no_grad(), contextlib.nullcontext() if meta else FakeTensorMode(allow_non_fake_inputs=True):
+            args, kwargs = pytree.tree_map(lambda each: _with_sizes(each, sizes, meta=meta), (self.args, self.kwargs))
             return [tuple(each.shape) for each in _tensors(self.operator(*args, **kwargs))]
 
     def symbols(self) -> set[sympy.Basic]:
         """The symbols of the sizes of its arguments."""
         dims: list[Any] = [each for tensor in _tensors((self.args, self.kwargs)) for each in tensor.shape]
         return {symbol for each in dims if isinstance(each, torch.SymInt) for symbol in expression_of(each).free_symbols}
+
+    @property
+    def is_composed(self) -> bool:
+        """Whether torch composes it of other operators, which may not do the same for other sizes."""
+        return isinstance(self.operator, OpOverload) and is_composite(self.operator)
 
     @property
     def counts(self) -> bool:
@@ -118,7 +126,7 @@ class Call:
         """The sizes of the arguments that are not fixed in the graph and are 1 at `sizes`."""
         dims: list[Any] = [each for tensor in _tensors((self.args, self.kwargs)) for each in tensor.shape]
         expressions = {expression_of(each) for each in dims if isinstance(each, torch.SymInt)}
-        return {each for each in expressions if each.xreplace(sizes) == 1}
+        return {each for each in expressions if at(each, sizes) == 1}
 
 
 def calls(program: torch.export.ExportedProgram) -> Iterator[tuple[torch.fx.Node, Call]]:
@@ -150,11 +158,11 @@ def _description(value: Any) -> Any:
     return (value.shape, value.stride(), value.dtype) if isinstance(value, torch.Tensor) else value
 
 
-def _with_sizes(value: Any, sizes: Sizes) -> Any:
+def _with_sizes(value: Any, sizes: Sizes, *, meta: bool) -> Any:
     if not isinstance(value, torch.Tensor):
         return plain_at(value, sizes)
     strides = tuple(number_at(each, sizes) for each in value.stride())
-    return torch.empty_strided(_shape(value, sizes), strides, dtype=value.dtype, device=value.device)
+    return torch.empty_strided(_shape(value, sizes), strides, dtype=value.dtype, device="meta" if meta else value.device)
 
 
 def _shape(tensor: torch.Tensor, sizes: Sizes) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import sympy
 
-from onnxplain.torch_internals.symbolic_expressions import remainders
+from onnxplain.torch_internals.symbolic_expressions import at, remainders
 
 _SMALL = range(34)
 _OTHERS = range(1, 5)
@@ -130,11 +130,7 @@ def may_fail(relation: sympy.Basic) -> bool:
 
 def holds(relation: sympy.Basic, sizes: Mapping[sympy.Basic, int]) -> bool | None:
     """Whether `relation` holds for `sizes`; None if that cannot be computed."""
-    try:
-        value = relation.xreplace({symbol: sympy.Integer(size) for symbol, size in sizes.items()})
-    except (ArithmeticError, ValueError, AssertionError):
-        # NOTE: for example a division by a size that is rounded down to 0.
-        return None
+    value = at(relation, sizes)
     return bool(value) if value in (sympy.true, sympy.false) else None
 
 
