@@ -12,8 +12,8 @@ import torch.nn.functional as F
 import onnxplain
 
 VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "atleast": lambda x: torch.atleast_3d(x),
-    "atleast, of a list": lambda x: torch.atleast_2d(x, x[0])[0],
+    "at least three dims": lambda x: torch.atleast_3d(x),
+    "at least two dims, of a list": lambda x: torch.atleast_2d(x, x[0])[0],
     "broadcast": lambda x: torch.broadcast_tensors(x, x)[0],
     "diagonal by einsum": lambda x: torch.einsum("ii->i", x),
     "dropout in evaluation": lambda x: F.dropout(x, 0.5, False),
