@@ -19,7 +19,7 @@ from onnxplain.source import locations
 from onnxplain.torch_internals import fake_kernels, functorch, input_free_values, python_frames, pytree, shape_env, torch_frames, tracing
 from onnxplain.torch_internals.operators import OpOverload, failed, schema
 
-from . import aliases, hidden_views, joined_memory, lossy_writes, observers, views
+from . import aliases, diagonal_writes, hidden_views, joined_memory, lossy_writes, observers, views
 from .graphs import all_nodes, arguments, graph_modules, mutates
 from .inline import inline_grad_mode
 from .views import View
@@ -110,6 +110,7 @@ def _copy(context: DiagnosticContext, program: torch.export.ExportedProgram) -> 
             if name == "aten::detach_" or (name in _DROPOUT and not node.args[2]):
                 node.replace_all_uses_with(node.args[0])
                 module.graph.erase_node(node)
+        diagonal_writes.write_to_views(module)
         hidden_views.compose(context, module)
     return copied
 
