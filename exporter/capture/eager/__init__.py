@@ -78,7 +78,7 @@ class EagerRuns:
                 calls.setdefault((id(edge[0]), id(edge[1])), edge)
 
         with python_frames.each_line(on_line, lambda file: not locations.is_internal(file)):
-            outcome = self.run(Copies().of(self._request.model))
+            outcome = self._run_unchanged()
         return None if outcome is None else dataclasses.replace(outcome, calls=frozenset(calls.values()))
 
     @property
@@ -92,16 +92,21 @@ class EagerRuns:
         if self.baseline is None or self.baseline.error is None:
             return None
         # NOTE: a model that differentiates within `forward` fails without gradients only.
-        differentiating = self.run(Copies().of(self._request.model), gradients=True) if torch.is_grad_enabled() else None
+        differentiating = self._run_unchanged(gradients=True) if torch.is_grad_enabled() else None
         return None if differentiating is not None and differentiating.error is None else self.baseline.error
 
-    def run(self, model: Any, most: float = math.inf, *, gradients: bool = False) -> Outcome | None:
+    def _run_unchanged(self, *, gradients: bool = False) -> Outcome | None:
+        # NOTE: where `torch.cond` compiles its branches, it refuses some that it would run.
+        return self.run(Copies().of(self._request.model), gradients=gradients, compiles=True)
+
+    def run(self, model: Any, most: float = math.inf, *, gradients: bool = False, compiles: bool = False) -> Outcome | None:
         """Runs a copy of the model.
 
         Args:
             model: The copy.
             most: The seconds that it may take.
             gradients: Whether operators record what their gradients need.
+            compiles: Whether loops and branches are compiled, as in eager mode, which takes long.
 
         Returns:
             The outcome; None if the run was stopped, or if no run is left.
@@ -117,7 +122,7 @@ class EagerRuns:
                 torch.set_grad_enabled(gradients),
                 process.random_numbers_kept(seed=0),
                 process.gpu_assertions_raised(),
-                dynamo.uncompiled(),
+                contextlib.nullcontext() if compiles else dynamo.uncompiled(),
             ):
                 result = model(*args, **kwargs)
         except BudgetSpent:
@@ -154,13 +159,13 @@ class EagerRuns:
 
         if new:
             with python_frames.each_line(on_line, lambda file: file in files):
-                self.run(Copies().of(self._request.model))
+                self._run_unchanged()
             self._answers.update({question: None for question in new if question not in self._answers})
 
     def watched(self, by: contextlib.AbstractContextManager[object]) -> None:
         """Runs the model once within a context manager."""
         with by:
-            self.run(Copies().of(self._request.model))
+            self._run_unchanged()
 
 
 def _attributes(model: Any) -> Attributes:
