@@ -239,14 +239,6 @@ OTHERS = {
         y = torch.cat([x[i : i + 4] * 2 for i in range(0, x.shape[0], 4)])
         return y * i
     """,
-    "whole blocks only": """
-        parts = []
-        for i in range(x.shape[0] // 4):
-            start = i * 4
-            end = min(start + 4, x.shape[0])
-            parts.append(x[start:end])
-        return torch.cat(parts)
-    """,
 }
 
 
@@ -259,3 +251,21 @@ def test_other_loops_are_not_taken_for_such(body: str, load: Load) -> None:
         findings = failed.findings
     assert {each.rule.id for each in findings} & {"OXP1003", "OXP1011"}
     assert "OXP1037" not in {each.rule.id for each in findings}
+
+
+def test_whole_blocks_only(load: Load) -> None:
+    """The rows behind the last whole block are left out, and fewer rows than a block are refused, as in eager mode."""
+    body = """
+        parts = []
+        for i in range(x.shape[0] // 4):
+            start = i * 4
+            end = min(start + 4, x.shape[0])
+            parts.append(x[start:end])
+        return torch.cat(parts)
+    """
+    model = load(NET.format(written(body))).Net()
+    program = exported(model)
+    assert {each.rule.id for each in program.diagnostics.findings} == {"OXP1037"}
+    for rows in (4, 5, 8, 11, 17):
+        x = torch.randn(rows, 3)
+        torch.testing.assert_close(program(x)[0], model(x))

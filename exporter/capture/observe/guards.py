@@ -169,8 +169,7 @@ class Guards:
         symbols = relation.free_symbols & sizes.keys()
         if guard.makes_number:
             return any(map(guard.operator.may_take, self._allowed(relation, sizes, dims)))
-        if isinstance(relation, sympy.Eq) and 1 in relation.args and guard.operator.is_composed:
-            # NOTE: an einsum leaves out dims of size 1, and still returns what the graph says for other sizes.
+        if isinstance(relation, sympy.Eq) and 1 in relation.args and guard.operator.relies_on_ones:
             return any(map(guard.operator.takes, self._allowed(relation, sizes, dims)))
         excluded = _excluded(relation, sizes, self.alike(dims))
         if not excluded:

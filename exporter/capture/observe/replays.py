@@ -13,13 +13,14 @@ import torch
 
 from onnxplain.torch_internals import pytree, shape_env
 from onnxplain.torch_internals.fake_tensors import FakeTensorMode, is_fake, needs_data
-from onnxplain.torch_internals.operators import OpOverload, is_composite, schema
+from onnxplain.torch_internals.operators import OpOverload, schema
 from onnxplain.torch_internals.symbolic_expressions import at, expression_of, number_at, plain_at
 
 Sizes = Mapping[sympy.Basic, int]
 """The size that each of torch's symbols stands for."""
 
 _IN_PLACE = "aten::squeeze_"
+_ASKING = frozenset({"aten::einsum", "aten::tensordot", "aten::bilinear", "aten::narrow"})
 _SQUEEZES = frozenset({"aten::squeeze", "aten::squeeze_copy", _IN_PLACE})
 
 
@@ -101,9 +102,12 @@ class Call:
         return {symbol for each in dims if isinstance(each, torch.SymInt) for symbol in expression_of(each).free_symbols}
 
     @property
-    def is_composed(self) -> bool:
-        """Whether torch composes it of other operators, which may not do the same for other sizes."""
-        return isinstance(self.operator, OpOverload) and is_composite(self.operator)
+    def relies_on_ones(self) -> bool:
+        """Whether the graph relies on a size of 1 that it asks for, although it returns what the graph says for other sizes as well.
+
+        A product leaves out dims of size 1. The length of a `narrow` is asked for if the example is asked, and a squeeze drops it then.
+        """
+        return isinstance(self.operator, OpOverload) and schema(self.operator).name in _ASKING
 
     @property
     def counts(self) -> bool:
