@@ -107,6 +107,59 @@ CASES: dict[str, Case] = {
         ],
         IMAGE,
     ),
+    "resizing": dynamic(
+        lambda x: [
+            functional.interpolate(x, **size, mode=mode)
+            for mode in ("nearest", "bilinear", "bicubic")
+            for size in ({"size": (4, 11)}, {"size": (1, 2)}, {"scale_factor": (1.7, 0.6)}, {"scale_factor": 2.0}, {"size": x.shape[2:]})
+        ],
+        IMAGE,
+    ),
+    "resizing-with-aligned-corners": dynamic(
+        lambda x: [
+            functional.interpolate(x, **size, mode=mode, align_corners=True)
+            for mode in ("bilinear", "bicubic")
+            for size in ({"size": (4, 11)}, {"size": (1, 2)}, {"scale_factor": (1.7, 0.6)}, {"scale_factor": 2.0})
+        ],
+        IMAGE,
+    ),
+    "resizing-of-lines": dynamic(
+        lambda x: [
+            *(functional.interpolate(x, **size) for size in ({"size": 4}, {"scale_factor": 0.7}, {"size": x.shape[2] + 1})),
+            *(
+                functional.interpolate(x, **size, mode="linear", align_corners=aligned)
+                for aligned in (True, False)
+                for size in ({"size": 4}, {"size": 1}, {"scale_factor": 1.4}, {"size": x.shape[2] + 1})
+            ),
+        ],
+        (randn(2, 4, 11),),
+    ),
+    "resizing-of-volumes": dynamic(
+        lambda x: [
+            functional.interpolate(x, **size, mode=mode)
+            for mode in ("nearest", "trilinear")
+            for size in ({"size": (4, 5, 6)}, {"scale_factor": 1.4}, {"scale_factor": 2.0}, {"size": x.shape[2:]})
+        ],
+        (randn(2, 3, 5, 4, 7),),
+    ),
+    "resizing-of-other-numbers": static(
+        lambda x: [
+            functional.interpolate(x.to(dtype), **size, mode=mode)
+            for dtype in (torch.float16, torch.float64, torch.uint8)
+            for mode in ("nearest", "bilinear")
+            for size in ({"size": (4, 4)}, {"scale_factor": 2.0})
+        ],
+        (randn(2, 4, 28, 14).abs() * 50,),
+        tolerance=1.0,
+    ),
+    "resizing-by-the-operators": dynamic(
+        lambda x: [
+            aten.upsample_nearest2d(x, [4, 5]),
+            aten.upsample_nearest2d(x, [18, 14], 2.0, 2.0),
+            aten.upsample_nearest1d(x[0], [6], 1.25),
+        ],
+        (randn(2, 4, 9, 5),),
+    ),
     "average-of-integers": dynamic(
         lambda x: [
             *(functional.avg_pool2d(x, 3, divisor_override=each) for each in (1, 2, 5, -4)),

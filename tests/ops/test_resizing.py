@@ -1,0 +1,51 @@
+"""Resizing chooses the elements and the sizes that PyTorch computes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn import functional
+
+import onnxplain
+
+
+class Resized(torch.nn.Module):
+    """Resizes the first input as the options say, or to the size of the second one."""
+
+    def __init__(self, **options: object) -> None:
+        super().__init__()
+        self.options = options
+
+    def forward(self, x: torch.Tensor, like: torch.Tensor | None = None) -> torch.Tensor:
+        size = None if like is None else like.shape[2:]
+        return functional.interpolate(x, size=size, **self.options)  # type: ignore[arg-type]  # the options vary
+
+
+@pytest.mark.parametrize(("before", "after"), [(28, 4), (14, 2), (3, 123), (7, 6), (28, 56)])
+def test_the_nearest_of_fixed_sizes(before: int, after: int) -> None:
+    inputs = torch.randn(1, 2, before), torch.randn(1, 1, after)
+    program = onnxplain.export(Resized(), inputs)
+    assert program(*inputs)[0].equal(Resized()(*inputs))
+
+
+def test_the_nearest_of_dynamic_sizes() -> None:
+    inputs = torch.randn(1, 1, 5, 3), torch.randn(1, 1, 4, 7)
+    axes = {2: torch.export.Dim.DYNAMIC, 3: torch.export.Dim.DYNAMIC}
+    program = onnxplain.export(Resized(), inputs, dynamic_shapes={"x": axes, "like": axes})
+    assert not program.diagnostics.findings
+    for before in range(1, 64):
+        x = torch.randn(1, 1, before, 61 - before // 2)
+        for after in range(1, 64):
+            like = torch.empty(1, 1, after, 70 - after)
+            assert program(x, like)[0].equal(Resized()(x, like)), (x.shape, like.shape)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+@pytest.mark.parametrize("factor", [0.7, 1.4, 2.1, 3.0, 0.57, 41.0])
+def test_factors(mode: str, factor: float) -> None:
+    resized = Resized(scale_factor=factor, mode=mode)
+    program = onnxplain.export(resized, (torch.randn(1, 2, 9),), dynamic_shapes={"x": {2: torch.export.Dim.DYNAMIC}})
+    assert not program.diagnostics.findings
+    for size in (2, 10, 30, 45, 60, 90, 100, 170, 340, 360):
+        x = torch.arange(2.0 * size).reshape(1, 2, size)
+        torch.testing.assert_close(program(x)[0], resized(x), rtol=1e-5, atol=1e-3)
