@@ -44,6 +44,7 @@ from onnxplain.torch_internals import (
     size_conversions,
     size_numbers,
     size_texts,
+    sizes_of_one,
     tensor_data,
     torchvision_boxes,
     tracing,
@@ -241,6 +242,21 @@ def _for_python(model: torch.nn.Module) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def _deciding_about_sizes() -> Iterator[None]:
+    """While it is open, torch decides about sizes as exports need it."""
+    with (
+        shape_env.without_asserts(),
+        shape_env.without_empty_inputs(),
+        shape_env.without_checks_of_quotients(),
+        shape_env.without_unsolved_constraints(),
+        sizes_of_one.not_taken_for_granted(),
+        # NOTE: with this option, an example of size 1 does not fix a dynamic dim.
+        config.switched_on(config.SIZE_ONE),
+    ):
+        yield
+
+
 def _export(model: torch.nn.Module, request: Request, *, strict: bool, below_autograd: bool = False) -> torch.export.ExportedProgram:
     _load()
     with (
@@ -256,12 +272,7 @@ def _export(model: torch.nn.Module, request: Request, *, strict: bool, below_aut
         function_caches.left_without_fakes(model),
         keyword_inputs.beside_others(),
         opaque_objects.enums_as_constants(),
-        shape_env.without_asserts(),
-        shape_env.without_empty_inputs(),
-        shape_env.without_checks_of_quotients(),
-        shape_env.without_unsolved_constraints(),
-        # NOTE: with this option, an example of size 1 does not fix a dynamic dim.
-        config.switched_on(config.SIZE_ONE),
+        _deciding_about_sizes(),
         config.switched_off(config.COLLECTION),
         dynamo.guards_untimed(),
         contextlib.nullcontext() if strict else _for_python(model),

@@ -66,3 +66,19 @@ def test_the_example_tells_which_computed_sizes_are_one(batch: int, named: bool)
     for size in (1, 3):
         given = torch.rand(size, 7, 4), torch.rand(size, 7)
         torch.testing.assert_close(program(*given)[0], model(*given))
+
+
+def test_a_computed_size_of_one_stays_computed() -> None:
+    class Places(torch.nn.Module):
+        """Of an image with one patch of 8 by 8, `flatten` asks for the number of patches, since the channels come last in memory."""
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            patches = torch.nn.functional.avg_pool2d(x, 1, 8)
+            sums = torch.stack([patches.cumsum(2)[:, 0], patches.cumsum(3)[:, 0]], -1)
+            places = sums.permute(0, 3, 1, 2).flatten(2).transpose(1, 2) + torch.ones(1, 1, 2)
+            return places.reshape(places.shape[0], places.shape[1] * 2)
+
+    program = assert_exports(Places(), (torch.randn(2, 1, 8, 8),), dynamic_shapes={"x": dict.fromkeys((0, 2, 3), torch.export.Dim.DYNAMIC)})
+    assert not program.diagnostics.findings
+    x = torch.randn(3, 1, 9, 30)
+    torch.testing.assert_close(program(x)[0], Places()(x), rtol=1e-4, atol=1e-4)
