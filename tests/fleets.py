@@ -37,7 +37,7 @@ class Net(torch.nn.Module):
 
     def forward(self, x):
         if self.end == "exit":
-            os._exit(0)
+            ctypes.CDLL(None)._exit(0)
         elif self.end == "crash":
             ctypes.string_at(0)  # crashes
         elif self.end == "loop":

@@ -44,9 +44,11 @@ class Net(torch.nn.Module):
         if self.end == "sleep":
             print("ready", flush=True) or time.sleep(60)  # runs
         elif self.end == "exit":
-            os._exit(0)
+            ctypes.CDLL(None)._exit(0)
         elif self.end == "sys.exit":
             sys.exit(0)  # exits
+        elif self.end == "os._exit":
+            os._exit(0)  # exits at once
         elif self.end == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         elif self.end == "crash":
@@ -194,10 +196,11 @@ def test_repeated_signals_do_not_interrupt_the_end(folder: pathlib.Path, number:
     assert not leftovers(folder)
 
 
-def test_a_model_that_exits_does_not_look_like_a_success(folder: pathlib.Path) -> None:
-    with command_line(folder, "sys.exit") as process:
+@pytest.mark.parametrize(("end", "mark"), [("sys.exit", "exits"), ("os._exit", "exits at once")])
+def test_a_model_that_exits_does_not_look_like_a_success(folder: pathlib.Path, end: str, mark: str) -> None:
+    with command_line(folder, end) as process:
         assert ended(process, folder)[0] == 1
-    assert findings(folder) == [("OXP1005", line_of("exits"))]
+    assert findings(folder) == [("OXP1005", line_of(mark))]
 
 
 def test_a_model_may_close_files_that_are_not_its_own(folder: pathlib.Path) -> None:

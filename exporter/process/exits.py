@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 
 from onnxplain.diagnostics import Interruption, OwnProcess, RaisedByModel, attribute, chain, interruption, message_of, type_name
-from onnxplain.torch_internals import python_frames
+from onnxplain.torch_internals import patching, python_frames
 
 _KNOWN = ("__traceback__", "__cause__", "__context__", "__suppress_context__")
 """The attributes of an exception that everybody reads who handles it."""
@@ -16,8 +17,9 @@ _KNOWN = ("__traceback__", "__cause__", "__context__", "__suppress_context__")
 def exits_as_errors(is_users: Callable[[str], bool]) -> Iterator[None]:
     """Raises `RaisedByModel`, with the stack of the model, for what the model's code raises and `except Exception` does not catch.
 
-    Like any exception of the model, it is no reason for the process to end: SystemExit, and what a `raise` in the user's files raises. What
-    comes from outside passes: Ctrl-C, signals, and exceptions that another thread or an event loop puts into a running line.
+    Like any exception of the model, it is no reason for the process to end: SystemExit, which stands for `os._exit` as well, and what a
+    `raise` in the user's files raises. What comes from outside passes: Ctrl-C, signals, and exceptions that another thread or an event loop
+    puts into a running line.
 
     In a process that the model has forked, it ends the export with `Forked`, however the model's code ends there.
 
@@ -25,8 +27,15 @@ def exits_as_errors(is_users: Callable[[str], bool]) -> Iterator[None]:
         is_users: Whether a file is the user's.
     """
     process = OwnProcess()
+
+    def end(original: Callable[[int], None], status: int) -> None:
+        if not process.is_here:
+            original(status)
+        raise SystemExit(status)
+
     try:
-        yield
+        with patching.wrapped(patching.Slot(os, "_exit"), end):
+            yield
         process.check()
     except (KeyboardInterrupt, Interruption):
         raise

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from onnxplain.torch_internals import patching
 from onnxplain.torch_internals.put_back import put_back
 
 _DEPTH = 5_000
@@ -14,15 +15,21 @@ _DEPTH = 5_000
 
 @contextlib.contextmanager
 def deeper_calls() -> Iterator[None]:
-    """Allows more nested calls, so that every model that runs in eager PyTorch is captured as well."""
-    before = sys.getrecursionlimit()
-    deeper = max(before, _DEPTH)
+    """Allows more nested calls, so that every model that runs in eager PyTorch is captured as well.
+
+    Of limits that the model sets, only one above that of before holds afterwards: more than the model's code runs in this process.
+    """
+    limit = sys.getrecursionlimit()
+
+    def set_limit(original: Callable[[int], None], asked: int) -> None:
+        nonlocal limit
+        original(max(asked, _DEPTH) if isinstance(asked, int) and asked > 0 else asked)
+        limit = max(limit, asked)
 
     def undo() -> None:
-        # NOTE: the model may have set another limit.
-        if sys.getrecursionlimit() == deeper:
-            sys.setrecursionlimit(before)
+        sys.setrecursionlimit(limit)
 
     with put_back(undo):
-        sys.setrecursionlimit(deeper)
-        yield
+        sys.setrecursionlimit(max(limit, _DEPTH))
+        with patching.wrapped(patching.Slot(sys, "setrecursionlimit"), set_limit):
+            yield

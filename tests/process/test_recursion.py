@@ -46,3 +46,13 @@ def test_the_limit_that_a_model_sets_stays(own: int) -> None:
     with deeper_calls():
         sys.setrecursionlimit(own)
     assert sys.getrecursionlimit() == own
+
+
+def test_a_smaller_limit_of_a_model_does_not_hold() -> None:
+    sys.setrecursionlimit(1_000)
+    with deeper_calls():
+        sys.setrecursionlimit(200)
+        assert sys.getrecursionlimit() >= 5_000
+        with pytest.raises(ValueError, match="greater or equal"):
+            sys.setrecursionlimit(0)
+    assert sys.getrecursionlimit() == 1_000
