@@ -100,15 +100,10 @@ def _linspace(original: Callable[..., Any], start: Any, end: Any, *args: Any, **
     steps, dtype = _number(given.pop("steps", None)), given.get("dtype") or torch.get_default_dtype()
     if not _is_size(steps) or "out" in given or not dtype.is_floating_point:
         return original(start, end, *args, **kwargs)
-    options = {**given, "dtype": dtype}
-    first, last = (each.to(dtype) if isinstance(each, Tensor) else torch.full((), each, **options) for each in (start, end))
-    step = (last - first) / torch.sym_max(steps - 1, 1)
-    # NOTE: the kernels multiply and add float32 with one rounding.
-    wide = torch.float64 if dtype is torch.float32 else dtype
-    index = torch.arange(steps, **{**options, "dtype": wide})
-    up, down = first.to(wide) + step.to(wide) * index, last.to(wide) - step.to(wide) * (steps - 1 - index)
+    index = torch.arange(steps, **{**given, "dtype": dtype})
+    step = (end - start) / torch.sym_max(steps - 1, 1)
     # NOTE: the only one of one step is the start.
-    return torch.where(index < torch.sym_max(steps // 2, 1), up.to(dtype), down.to(dtype))
+    return torch.where(index < (steps + 1) // 2, start + step * index, end - step * (steps - 1 - index))
 
 
 def _logspace(original: Callable[..., Any], start: Any, end: Any, *args: Any, **kwargs: Any) -> Any:

@@ -196,14 +196,3 @@ def test_calls_with_numbers_are_torchs_own(call: Callable[[], Tensor]) -> None:
     with size_arguments.taken():
         result = call()
     torch.testing.assert_close(result, call(), rtol=0, atol=0)
-
-
-@pytest.mark.parametrize(("start", "end"), [(0, 1), (-3.3, 12.7), (1, 0)])
-def test_evenly_spaced_numbers_are_those_of_pytorch(start: float, end: float) -> None:
-    class Spaced(torch.nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.linspace(start, end, x.shape[0])
-
-    program = onnxplain.export(Spaced(), (torch.ones(3),), dynamic_shapes={"x": {0: torch.export.Dim.DYNAMIC}})
-    for size in range(1, 120):
-        assert program(torch.ones(size))[0].equal(torch.linspace(start, end, size)), size
