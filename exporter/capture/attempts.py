@@ -81,7 +81,12 @@ def attempt(
     hashes: list[bool] = []
     effects = SideEffects()
     with Frames(most) as frames:
-        watch, draws, attributes, reads = GuardWatch(frames), Draws(), Attributes(model), Reads(frames.stack)
+        watch, draws, attributes, reads = (
+            GuardWatch(frames, restarts=strategy.name != NonStrict.name),
+            Draws(),
+            Attributes(model),
+            Reads(frames.stack),
+        )
         # NOTE: TorchDynamo would trace the mode itself, and the mode makes each function of torch a little slower.
         python = strategy.name != "strict"
         reading = reads if python and holds_tensors(model) else contextlib.nullcontext()

@@ -355,9 +355,3 @@ def symbol_of(environment: Any, way: Sequence[Any], flat_index: int, axis: int) 
     symbols = symbols_by_source(environment)
     tensors = (f"L['{parameter}']{keystr(tuple(keys))}", f"L['flat_args'][{flat_index}]")
     return next((symbols[size] for tensor in tensors if (size := f"{tensor}.size()[{axis}]") in symbols), None)
-
-
-def example_of(environment: Any) -> dict[sympy.Symbol, sympy.Basic]:
-    """The size of the example for which each symbol stands. Sizes from data have none."""
-    found: dict[sympy.Symbol, sympy.Basic] = _EXAMPLES.of(environment)
-    return found

@@ -12,7 +12,7 @@ import sympy
 from . import python_frames, shape_env, torch_frames
 from .operators import OpOverload, schema
 from .patching import Slot, wrapped
-from .symbolic_expressions import remainders
+from .symbolic_expressions import at, remainders
 from .symbols import Symbol
 
 # NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/symbolic_shapes.py: for each new guard, torch keeps what `get_implications` says
@@ -40,14 +40,14 @@ def not_taken_for_granted() -> Iterator[None]:
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
     def implied(original: Callable[..., Any], environment: Any, relation: sympy.Basic) -> Any:
-        dropped = _says_one(relation, shape_env.example_of(environment)) and _is_asked_by_reshape()
+        dropped = _says_one(relation, shape_env.examples(environment)) and _is_asked_by_reshape()
         return () if dropped else original(environment, relation)
 
     with wrapped(Slot(ShapeEnv, _IMPLIED.name), implied):
         yield
 
 
-def _says_one(relation: sympy.Basic, example: dict[sympy.Symbol, sympy.Basic]) -> bool:
+def _says_one(relation: sympy.Basic, example: dict[sympy.Symbol, int]) -> bool:
     """Whether a relation says that a computed size of inputs is 1, or that each factor of a product is."""
     if not isinstance(relation, sympy.Eq) or not relation.free_symbols <= example.keys():
         return False
@@ -55,7 +55,7 @@ def _says_one(relation: sympy.Basic, example: dict[sympy.Symbol, sympy.Basic]) -
     if not number.is_Integer or size.is_Symbol or size.has(*remainders()):
         return False
     # NOTE: torch writes `n // 32 + 1 == 1` as `n // 32 == 0`.
-    return bool(number == 0) or all(each.as_content_primitive()[1].xreplace(example) == 1 for each in sympy.Mul.make_args(size))
+    return bool(number == 0) or all(at(each.as_content_primitive()[1], example) == 1 for each in sympy.Mul.make_args(size))
 
 
 def _is_asked_by_reshape() -> bool:

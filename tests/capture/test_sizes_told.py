@@ -444,6 +444,19 @@ def test_what_a_branch_asks_about_a_size_is_told_once(load: Load, body: str, siz
     assert told(program) == constraints
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "z = x.squeeze()\nfor row in z:\n    z = z + row\nreturn z",
+        "z = x.squeeze()\nreturn torch.cond(z.sum() > 0, lambda a: a + 1, lambda a: a * 2, (z,))",
+    ],
+    ids=["loop", "branch"],
+)
+def test_sizes_are_told_before_a_loop_or_branch(load: Load, body: str) -> None:
+    _, program = exported(load, body, [(3, 5), (1,)], ({0: "B", 1: "T"}, None))
+    assert sorted(told(program)) == ["B != 1", "T != 1"]
+
+
 def test_the_same_operator_on_tensors_of_other_sizes(load: Load) -> None:
     _, program = exported(load, "return x.squeeze(), y.squeeze()", [(3,), (4, 2)], (("A",), ("B", None)))
     assert told(program) == ["A != 1", "B != 1"]

@@ -18,10 +18,17 @@ from .replays import Call
 
 
 class GuardWatch:
-    """Collects the decisions of torch's shape environments in this thread."""
+    """Collects the decisions of torch's shape environments in this thread.
 
-    def __init__(self, frames: Frames) -> None:
+    Args:
+        frames: Where the capture is.
+        restarts: Whether the capture may start again with a new environment, so that the last one counts. Otherwise the first one counts:
+            further ones are those of functions inside the model, such as the body of a `while_loop`.
+    """
+
+    def __init__(self, frames: Frames, *, restarts: bool) -> None:
         self._frames = frames
+        self._restarts = restarts
         self._environment: Any = None
         self._made: list[Guard] = []
         self._assumed: list[Site] = []
@@ -44,7 +51,7 @@ class GuardWatch:
         )
 
     def _begin(self, environment: Any, *_: Any) -> None:
-        # NOTE: there may be no guard at all, and a nested capture of a part of the model has a separate environment.
+        # NOTE: there may be no guard at all.
         self._environment = self._environment or environment
 
     def _log_guard(self, environment: Any, purpose: str, relation: sympy.Basic, *_: Any) -> None:
@@ -58,8 +65,10 @@ class GuardWatch:
         self._note(environment, sympy.Eq(symbol, target))
 
     def _note(self, environment: Any, relation: sympy.Basic, operator: Call | None = None, makes_number: bool = False) -> None:
-        # NOTE: TorchDynamo may start again with a new environment: the last one counts.
-        self._environment = environment
+        if self._restarts or self._environment is None:
+            self._environment = environment
+        if environment is not self._environment:
+            return
         stack, interpreted = self._frames.stack(), tuple(map(locations.summarized, dynamo.interpreted_stack()))
         site = self._frames.site() if isinstance(relation, sympy.Eq) and any(side.is_Integer for side in relation.args) else None
         asked_by_python = self._frames.python_asks()

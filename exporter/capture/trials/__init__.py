@@ -167,7 +167,7 @@ class Trials:
 
     def _passes(self, finding: Finding, edits: Sequence[Edit], model: torch.nn.Module, strategy: CaptureStrategy) -> bool:
         with Frames() as frames:
-            watch = GuardWatch(frames)
+            watch = GuardWatch(frames, restarts=strategy.name != strategies.NonStrict.name)
             try:
                 with process.kept(self._context, locations.user_speaks), self._runs.budget.one(stoppable, share=1.0), watch.watched():
                     program = strategy(model, self._request, frames)
