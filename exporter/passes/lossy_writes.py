@@ -14,7 +14,14 @@ from onnxplain.torch_internals.symbolic_expressions import expression_of, number
 from . import aliases
 from .graphs import all_nodes, arguments, mutates
 
-_FILLS = frozenset({"aten::zero_", "aten::fill_.Scalar", "aten::fill_.Tensor"})
+_FILLS = frozenset(
+    {
+        *("aten::zero_", "aten::fill_.Scalar", "aten::fill_.Tensor", "aten::fill_diagonal_", "aten::tril_", "aten::triu_"),
+        *("aten::index_fill_.int_Scalar", "aten::index_fill_.int_Tensor", "aten::index_put_"),
+        *("aten::masked_fill_.Scalar", "aten::masked_fill_.Tensor"),
+    }
+)
+"""Operators that write to repeated elements in eager mode."""
 
 _aten = torch.ops.aten
 _SCATTERS = frozenset({_aten.diagonal_scatter.default, _aten.select_scatter.default, _aten.slice_scatter.default})

@@ -567,11 +567,21 @@ def test_writes_to_views_of_dynamic_sizes() -> None:
 
 
 @pytest.mark.parametrize("fixed", [True, False])
-def test_a_write_to_repeated_elements_is_refused(fixed: bool) -> None:
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda y: y.zero_(),
+        lambda y: y.index_fill_(-1, torch.tensor([0]), 1),
+        lambda y: y.masked_fill_(y > 0, 1),
+        lambda y: y.index_put_((torch.tensor([0]),), torch.tensor(1.0)),
+    ],
+    ids=["zero", "index-fill", "masked-fill", "index-put"],
+)
+def test_a_write_to_repeated_elements_is_refused(write: Callable[[torch.Tensor], torch.Tensor], fixed: bool) -> None:
     class Expanded(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             y = (x + 1).unsqueeze(2).expand(-1, -1, x.shape[0], -1)
-            y[:, 0].zero_()
+            write(y[:, 0])
             return y
 
     x = torch.ones(3, 4, 5)
