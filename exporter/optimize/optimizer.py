@@ -12,7 +12,7 @@ from onnx_ir.passes import common
 from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.recording import RANDOM
 
-from . import batch_norm, layouts, padding, precompute, reshapes
+from . import batch_norm, factors, layouts, padding, precompute, reshapes
 
 Step = Callable[[ir.Model], object]
 
@@ -20,6 +20,7 @@ _STEPS: tuple[Step, ...] = (
     batch_norm.batch_norm_into_conv,
     padding.pad_into_conv,
     precompute.precompute,
+    factors.join_factors,
     layouts.merge_layouts,
     reshapes.known_rest,
 )
