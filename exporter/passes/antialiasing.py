@@ -15,23 +15,29 @@ from onnxplain.torch_internals.operators import OpOverload
 from .graphs import arguments
 
 
-def _linear(distance: Tensor) -> Tensor:
+def linear(distance: Tensor) -> Tensor:
+    """The weight of an element at a distance of a new one, by linear interpolation."""
     return (1 - distance).clamp(min=0)
 
 
-def _cubic(distance: Tensor) -> Tensor:
+def cubic(distance: Tensor) -> Tensor:
+    """The weight of an element at a distance of a new one, by cubic convolution with the coefficient -0.5."""
     near = (1.5 * distance - 2.5) * distance * distance + 1
     far = ((2.5 - 0.5 * distance) * distance - 4) * distance + 2
     return torch.where(distance < 1, near, torch.where(distance < 2, far, 0))
 
 
-def _weights(weigh: Callable[[Tensor], Tensor], size: Any, new: Any, align_corners: bool, factor: float | None, like: Tensor) -> Tensor:
-    """The weight of each old element in each new one (`new`, `size`)."""
+def scale_of(size: Any, new: Any, align_corners: bool, factor: float | None) -> Any:
+    """The distance of new elements, in old ones."""
     if align_corners:
         # NOTE: 0 for a single new element.
-        scale = (size - 1) * torch.sym_min(new - 1, 1) / torch.sym_max(new - 1, 1)
-    else:
-        scale = size / new if factor is None else 1 / factor
+        return (size - 1) * torch.sym_min(new - 1, 1) / torch.sym_max(new - 1, 1)
+    return size / new if factor is None else 1 / factor
+
+
+def _weights(weigh: Callable[[Tensor], Tensor], size: Any, new: Any, align_corners: bool, factor: float | None, like: Tensor) -> Tensor:
+    """The weight of each old element in each new one (`new`, `size`)."""
+    scale = scale_of(size, new, align_corners, factor)
     places = functools.partial(torch.arange, dtype=like.dtype, device=like.device)
     centers = (places(new) + 0.5) * scale
     weights = weigh((places(size) + 0.5 - centers.unsqueeze(-1)).abs() / torch.sym_max(scale, 1.0))
@@ -52,10 +58,10 @@ def _resized(
         _weights(weigh, size, new, align_corners, factor, wide)
         for size, new, factor in zip(self.shape[2:], output_size, (scales_h, scales_w), strict=True)
     )
-    return _times(_times(wide, columns).mT, rows).mT.to(self.dtype)
+    return times(times(wide, columns).mT, rows).mT.to(self.dtype)
 
 
-def _times(values: Tensor, matrix: Tensor) -> Tensor:
+def times(values: Tensor, matrix: Tensor) -> Tensor:
     """The products of `matrix` and the vectors along the last dim."""
     # NOTE: torch 2.11 decomposes a product of tensors with more dims for fixed sizes only.
     *rest, size = values.shape
@@ -65,7 +71,7 @@ def _times(values: Tensor, matrix: Tensor) -> Tensor:
 
 _OURS: Mapping[OpOverload, Callable[..., Tensor]] = {
     getattr(torch.ops.aten, name).default: functools.partial(_resized, weigh)
-    for name, weigh in (("_upsample_bilinear2d_aa", _linear), ("_upsample_bicubic2d_aa", _cubic))
+    for name, weigh in (("_upsample_bilinear2d_aa", linear), ("_upsample_bicubic2d_aa", cubic))
 }
 
 

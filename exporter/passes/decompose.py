@@ -23,6 +23,7 @@ from onnxplain.torch_internals.python_kernels import WithoutData, python_kernel
 from . import (
     antialiasing,
     backward,
+    byte_images,
     composites,
     crops,
     double_functions,
@@ -67,6 +68,7 @@ _IN_PLACE_OF_TRANSLATIONS = (
     empty_normalizations,
     exact_products,
     antialiasing,
+    byte_images,
     unbound,
     crops,
     strides,

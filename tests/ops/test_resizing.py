@@ -18,7 +18,7 @@ class Resized(torch.nn.Module):
 
     def forward(self, x: torch.Tensor, like: torch.Tensor | None = None) -> torch.Tensor:
         size = None if like is None else like.shape[2:]
-        return functional.interpolate(x, size=size, **self.options)  # type: ignore[arg-type]  # the options vary
+        return functional.interpolate(x, **{"size": size, **self.options})  # type: ignore[arg-type]  # the options vary
 
 
 @pytest.mark.parametrize(("before", "after"), [(28, 4), (14, 2), (3, 123), (7, 6), (28, 56)])
@@ -49,3 +49,20 @@ def test_factors(mode: str, factor: float) -> None:
     for size in (2, 10, 30, 45, 60, 90, 100, 170, 340, 360):
         x = torch.arange(2.0 * size).reshape(1, 2, size)
         torch.testing.assert_close(program(x)[0], resized(x), rtol=1e-5, atol=1e-3)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("antialias", [False, True])
+@pytest.mark.parametrize("aligned", [False, True])
+def test_images_of_bytes(mode: str, antialias: bool, aligned: bool) -> None:
+    for options in ({"size": (14, 20)}, {"size": (56, 1)}, {"scale_factor": 2.0}, {"scale_factor": 0.7}):
+        resized = Resized(mode=mode, antialias=antialias, align_corners=aligned, **options)
+        axes = {2: torch.export.Dim.DYNAMIC, 3: torch.export.Dim.DYNAMIC}
+        program = onnxplain.export(resized, (_bytes(28, 36),), dynamic_shapes={"x": axes})
+        for size in ((28, 36), (90, 45), (7, 64)):
+            x = _bytes(*size)
+            assert program(x)[0].equal(resized(x)), (options, size)
+
+
+def _bytes(*size: int) -> torch.Tensor:
+    return torch.randint(256, (1, 3, *size), dtype=torch.uint8)

@@ -157,6 +157,7 @@ CASES: dict[str, Case] = {
             aten.upsample_nearest2d(x, [4, 5]),
             aten.upsample_nearest2d(x, [18, 14], 2.0, 2.0),
             aten.upsample_nearest1d(x[0], [6], 1.25),
+            aten.upsample_nearest3d(x[:, :, None], [2, 4, 5]),
         ],
         (randn(2, 4, 9, 5),),
     ),
