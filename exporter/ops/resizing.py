@@ -134,7 +134,8 @@ def _single(value: Any) -> Any:
     return op.Cast(value, to=int(ir.DataType.FLOAT)) if isinstance(value, ir.Value) else np.float32(value)
 
 
-def _step(factor: float) -> np.float32:
+def _step(factor: float) -> Any:
+    """The distance of new elements, in old ones, in the single precision in which PyTorch computes places."""
     return np.float32(1.0 / factor)
 
 

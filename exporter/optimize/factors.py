@@ -6,6 +6,8 @@ its result, and then refuses the model (seen in 1.31).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx_ir as ir
 
@@ -27,14 +29,14 @@ def join_factors(model: ir.Model) -> None:
             continue
         value, first = before
         factor = ir.Value(name=f"{node.outputs[0].name}_factor", const_value=ir.tensor(first * outer))
-        factor.dtype, factor.shape = inner.dtype, ir.Shape(())
+        factor.type, factor.shape = inner.type, ir.Shape(())
         node.graph.register_initializer(factor)
         node.op_type = "Mul"
         node.replace_input_with(0, value)
         node.replace_input_with(1, factor)
 
 
-def _scaled(node: ir.Node) -> tuple[ir.Value, np.generic] | None:
+def _scaled(node: ir.Node) -> tuple[ir.Value, Any] | None:
     """The value that a node multiplies by a floating-point number, and that number; None if it does anything else."""
     if node.domain or node.op_type not in ("Mul", "Div"):
         return None
