@@ -33,7 +33,7 @@ def test_the_nearest_of_dynamic_sizes() -> None:
     axes = {2: torch.export.Dim.DYNAMIC, 3: torch.export.Dim.DYNAMIC}
     program = onnxplain.export(Resized(), inputs, dynamic_shapes={"x": axes, "like": axes})
     assert not program.diagnostics.findings
-    for before in range(1, 64):
+    for before in range(1, 64, 3):
         x = torch.randn(1, 1, before, 61 - before // 2)
         for after in range(1, 64):
             like = torch.empty(1, 1, after, 70 - after)
@@ -55,7 +55,7 @@ def test_factors(mode: str, factor: float) -> None:
 @pytest.mark.parametrize("antialias", [False, True])
 @pytest.mark.parametrize("aligned", [False, True])
 def test_images_of_bytes(mode: str, antialias: bool, aligned: bool) -> None:
-    for options in ({"size": (14, 20)}, {"size": (56, 1)}, {"scale_factor": 2.0}, {"scale_factor": 0.7}):
+    for options in ({"size": (14, 1)}, {"scale_factor": 0.7}):
         resized = Resized(mode=mode, antialias=antialias, align_corners=aligned, **options)
         axes = {2: torch.export.Dim.DYNAMIC, 3: torch.export.Dim.DYNAMIC}
         program = onnxplain.export(resized, (_bytes(28, 36),), dynamic_shapes={"x": axes})
