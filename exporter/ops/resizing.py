@@ -35,13 +35,30 @@ def upsample_nearest_by_factors(
     return _nearest(input, output_size, scale_factors or [None] * (len(_shape(input)) - 2))
 
 
-@translates("aten::upsample_nearest1d", "aten::upsample_nearest2d", "aten::upsample_nearest3d")
-def upsample_nearest(self: ir.Value, output_size: Sequence[int | ir.Value], *scales: float | None) -> Any:
-    """aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor.
+@translates("aten::upsample_nearest1d")
+def upsample_nearest1d(self: ir.Value, output_size: Sequence[int | ir.Value], scales: float | None = None) -> Any:
+    """aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor. As the overload above."""
+    return _nearest(self, output_size, [scales])
 
-    As the overload above.
-    """
-    return _nearest(self, output_size, [*scales, *[None] * (len(output_size) - len(scales))])
+
+@translates("aten::upsample_nearest2d")
+def upsample_nearest2d(
+    self: ir.Value, output_size: Sequence[int | ir.Value], scales_h: float | None = None, scales_w: float | None = None
+) -> Any:
+    """aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, ...) -> Tensor. As the overload above."""
+    return _nearest(self, output_size, [scales_h, scales_w])
+
+
+@translates("aten::upsample_nearest3d")
+def upsample_nearest3d(
+    self: ir.Value,
+    output_size: Sequence[int | ir.Value],
+    scales_d: float | None = None,
+    scales_h: float | None = None,
+    scales_w: float | None = None,
+) -> Any:
+    """aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, ...) -> Tensor. As the overload above."""
+    return _nearest(self, output_size, [scales_d, scales_h, scales_w])
 
 
 @translates("aten::upsample_linear1d.vec", "aten::upsample_bilinear2d.vec", "aten::upsample_trilinear3d.vec")
