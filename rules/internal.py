@@ -65,7 +65,7 @@ class ExportCutShort(Rule, id="OXP0002", level=Level.ERROR, history=[Added("0.2.
 
     What happened:
         The log holds what the export had found until then. A signal (Ctrl-C, the time limit of a job) interrupted it, or the process is
-        gone: out of memory, a segmentation fault in a kernel, `os._exit`, `kill -9`. While an export runs, its log says the same. So does a
+        gone: out of memory, a segmentation fault in a kernel, `os.abort`, `kill -9`. While an export runs, its log says the same. So does a
         log that the export could not replace in the end, for example because the disk was full.
 
     Why it matters:
@@ -125,7 +125,7 @@ class WorkerEnded(Rule, id="OXP0003", level=Level.ERROR, history=[Added("0.2.0")
 
     What happened:
         `onnxplain triage` exports each model in a separate process, and holds it to limits of time and memory. This process crashed (a
-        segmentation fault in a kernel, `os._exit`), something killed it, or it was beyond a limit. The other models went on.
+        segmentation fault in a kernel, `os.abort`), something killed it, or it was beyond a limit. The other models went on.
 
     Why it matters:
         The model has no result, and the list of its findings may be incomplete. The notes name those that the export had found before.
@@ -150,8 +150,8 @@ class WorkerEnded(Rule, id="OXP0003", level=Level.ERROR, history=[Added("0.2.0")
 
 
         class Stops(torch.nn.Module):
-            def forward(self, x):  # OXP0003
-                os._exit(3)
+            def forward(self, x):
+                os.abort()  # OXP0003
 
 
         def build():
