@@ -143,8 +143,8 @@ def test_schema(logs: list[pathlib.Path]) -> None:
 def test_multitool(logs: list[pathlib.Path], profile: str, packages: None, tmp_path: pathlib.Path) -> None:
     if not shutil.which("git"):
         pytest.skip("git is missing: logs tell no commit")
-    # NOTE: it takes half a second for a log. Of a corpus it reads every fourth one of a profile, and others in each.
-    own = logs[SARIF_PROFILES.index(profile) :: 4] if len(logs) > 50 else logs
+    # NOTE: it takes half a second for a log. Of a corpus it reads every twelfth one of a profile, and others in each.
+    own = logs[SARIF_PROFILES.index(profile) :: 12] if len(logs) > 50 else logs
     complaints = [f"{each.log.name}: {each.text}" for each in multitool.validate(own, tmp_path) if not excused(each, profile)]
     assert not complaints, "\n".join(complaints)
 
@@ -156,8 +156,8 @@ def excused(complaint: Complaint, profile: str) -> bool:
 def test_viewer(logs: list[pathlib.Path], source: str, profile: str, script: pathlib.Path) -> None:
     shown = {"own": ("o15_batch_norm_training", "o16_three_linalg", "o10_dict_as_last_argument")}
     pictures = {log: PICTURES / source / f"{log.stem}.png" for log in logs if log.stem in shown.get(source, (log.stem,))}
-    # NOTE: of a corpus it opens every fourth log of a profile, and others in each. A picture of a log takes as long as all else.
-    opened = logs[SARIF_PROFILES.index(profile) :: 4] if len(logs) > 50 else logs
+    # NOTE: of a corpus it opens every eighth log of a profile, and others in each. A picture of a log takes as long as all else.
+    opened = logs[SARIF_PROFILES.index(profile) :: 8] if len(logs) > 50 else logs
     if profile != "full":
         pictures = {}
     wrong = {log.name: told for log, told in viewer.view(list(dict.fromkeys([*pictures, *opened])), script, pictures) if told}

@@ -86,7 +86,9 @@ def mutants_of(path: pathlib.Path) -> list[Mutant]:
     for line in data.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
     found = []
-    for node, change in _changes(ast.parse(data)):
+    module = ast.parse(data)
+    blocks = [(starts[min(node.lineno for node in (each, *_decorators(each))) - 1], starts[each.end_lineno or -1]) for each in module.body]
+    for node, change in _changes(module):
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
         start, end = starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
@@ -94,13 +96,20 @@ def mutants_of(path: pathlib.Path) -> list[Mutant]:
         if isinstance(change, ast.expr) and not isinstance(change, ast.Constant | ast.Name):
             # NOTE: what stands around it may bind closer.
             text = f"({text})"
-        found.append(Mutant(path, data, node.lineno, start, end, text))
-    return sorted((each for each in found if _compiles(each)), key=lambda each: (each.start, each.end, each.text))
+        # NOTE: the statement of the module around it is enough: to compile the whole file for each mutant takes ten times as long.
+        first, last = next(block for block in blocks if block[0] <= start < block[1])
+        if _compiles(data[first:start] + text.encode() + data[end:last]):
+            found.append(Mutant(path, data, node.lineno, start, end, text))
+    return sorted(found, key=lambda each: (each.start, each.end, each.text))
 
 
-def _compiles(mutant: Mutant) -> bool:
+def _decorators(node: ast.stmt) -> list[ast.expr]:
+    return getattr(node, "decorator_list", [])
+
+
+def _compiles(source: bytes) -> bool:
     try:
-        compile(mutant.source(), str(mutant.path), "exec", dont_inherit=True)
+        compile(source, "mutant", "exec", dont_inherit=True)
     except SyntaxError:
         return False
     return True

@@ -55,7 +55,8 @@ def test_factors(mode: str, factor: float) -> None:
 @pytest.mark.parametrize("antialias", [False, True])
 @pytest.mark.parametrize("aligned", [False, True])
 def test_images_of_bytes(mode: str, antialias: bool, aligned: bool) -> None:
-    for options in ({"size": (14, 1)}, {"scale_factor": 0.7}):
+    # NOTE: to capture a cubic resize by a factor takes torch seconds, and the factor is treated alike.
+    for options in ({"size": (14, 1)}, {"scale_factor": 0.7})[: 2 if mode == "bilinear" else 1]:
         resized = Resized(mode=mode, antialias=antialias, align_corners=aligned, **options)
         axes = {2: torch.export.Dim.DYNAMIC, 3: torch.export.Dim.DYNAMIC}
         program = onnxplain.export(resized, (_bytes(28, 36),), dynamic_shapes={"x": axes})

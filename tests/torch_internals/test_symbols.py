@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import pathlib
 import pkgutil
 from collections.abc import Callable
 from types import ModuleType
@@ -32,42 +31,56 @@ def test_the_installed_torch_has_it(path: str) -> None:
     assert BY_PATH[path].is_present, f"torch {torch.__version__} has no {path}: {BY_PATH[path].without}"
 
 
+HEALTHY = """
+    import torch
+
+
+    class Healthy(torch.nn.Module):
+        def forward(self, x):
+            y = x.clone()
+            y[0] = 1
+            return torch.nn.functional.hardswish(y.relu_()) + x.shape[0]
+"""
+BRANCHING = """
+    import torch
+
+
+    class Branching(torch.nn.Module):
+        def forward(self, x):
+            if x.sum() > 0:
+                return x
+            return -x
+"""
+
+
 @pytest.mark.parametrize("path", PATHS)
-def test_an_export_goes_on_without_it_and_says_so(
-    path: str, load: Callable[..., ModuleType], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    symbol = BY_PATH[path]
-    monkeypatch.setitem(vars(symbol), "is_present", False)
-    monkeypatch.setitem(vars(symbol), "value", symbol.otherwise)
-    module = load(
-        """
-        import torch
-
-
-        class Healthy(torch.nn.Module):
-            def forward(self, x):
-                y = x.clone()
-                y[0] = 1
-                return torch.nn.functional.hardswish(y.relu_()) + x.shape[0]
-
-
-        class Branching(torch.nn.Module):
-            def forward(self, x):
-                if x.sum() > 0:
-                    return x
-                return -x
-        """
-    )
+def test_an_export_goes_on_without_it_and_says_so(path: str, load: Callable[..., ModuleType], monkeypatch: pytest.MonkeyPatch) -> None:
+    take_away([path], monkeypatch)
+    module = load(HEALTHY)
     program = onnxplain.export(module.Healthy(), (torch.ones(3, 4),), dynamic_shapes={"x": {0: Dim("batch")}})
     x = torch.randn(5, 4)
     torch.testing.assert_close(program(x)[0], module.Healthy()(x))
     told = [event.text for event in program.diagnostics.events if path.replace(":", ".") in event.text]
     assert len(told) == 1
-    assert symbol.without in told[0]
+    assert BY_PATH[path].without in told[0]
+
+
+@pytest.mark.parametrize("paths", [PATHS[start : start + 5] for start in range(0, len(PATHS), 5)], ids=lambda paths: paths[0])
+def test_a_failing_export_is_explained_without_them(
+    paths: list[str], load: Callable[..., ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take_away(paths, monkeypatch)
     with pytest.raises(onnxplain.ExportFailed) as failed:
-        onnxplain.export(module.Branching(), (torch.ones(3),), control_flow="report")
+        onnxplain.export(load(BRANCHING).Branching(), (torch.ones(3),), control_flow="report")
     assert failed.value.findings[0].rule.id in ("OXP1001", "OXP1009")
     assert not any(finding.rule.id == "OXP0001" for finding in failed.value.findings)
+
+
+def take_away(paths: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes the installed torch one without the symbols."""
+    for path in paths:
+        monkeypatch.setitem(vars(BY_PATH[path]), "is_present", False)
+        monkeypatch.setitem(vars(BY_PATH[path]), "value", BY_PATH[path].otherwise)
 
 
 @pytest.fixture
