@@ -15,7 +15,7 @@ from onnxplain.process import errors_read, errors_readable
 from onnxplain.rules import RuntimeWarned
 from onnxplain.source import locations
 
-from .options import ONNXRuntimeOptions
+from .options import ONNXRuntimeOptions, considerate
 
 if TYPE_CHECKING:
     import onnxruntime as ort
@@ -57,11 +57,9 @@ class Messages:
 
     def make(self, model: str | bytes) -> ort.InferenceSession:
         """A session on the CPU that logs warnings if somebody reads them."""
-        import onnxruntime as ort
-
         if not self._is_listening:
             return ONNXRuntimeOptions().make(model)
-        options = ort.SessionOptions()
+        options = considerate()
         options.log_severity_level = _WARNING
         options.logid = _ID
         return ONNXRuntimeOptions(session_options=options).make(model)

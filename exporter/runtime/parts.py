@@ -14,7 +14,7 @@ from onnx_ir.tensor_adapters import from_torch_dtype, to_torch_dtype
 from onnxplain import weights
 
 from . import sessions
-from .options import ONNXRuntimeOptions
+from .options import ONNXRuntimeOptions, considerate
 
 if TYPE_CHECKING:
     # NOTE: an export that is not verified does not load ONNX Runtime.
@@ -145,7 +145,6 @@ def unoptimized(model: str | bytes) -> ort.InferenceSession:
     """A session without graph optimizations."""
     import onnxruntime as ort
 
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
+    options = considerate()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     return ONNXRuntimeOptions(session_options=options).make(model)

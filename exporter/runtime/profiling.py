@@ -18,7 +18,7 @@ import torch
 from onnxplain.diagnostics import OnnxExporterError, visible
 from onnxplain.memory import Origin, origin_of, readable
 
-from .options import ONNXRuntimeOptions
+from .options import ONNXRuntimeOptions, considerate
 from .sessions import WriteModel, run, session
 
 if TYPE_CHECKING:
@@ -123,11 +123,8 @@ def profile(
         path: Where the model was saved, if it was.
         runs: How often it runs.
     """
-    import onnxruntime as ort
-
     with tempfile.TemporaryDirectory() as folder:
-        options = ort.SessionOptions()
-        options.log_severity_level = 4
+        options = considerate()
         options.enable_profiling = True
         options.profile_file_prefix = str(pathlib.Path(folder) / "profile")
         optimized = pathlib.Path(folder) / "optimized.onnx"

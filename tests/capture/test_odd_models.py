@@ -16,6 +16,7 @@ import pytest
 import torch
 
 import onnxplain
+from onnxplain.repro import minimise
 
 Load = Callable[..., ModuleType]
 Marked = Callable[..., list[int]]
@@ -183,7 +184,10 @@ def test_a_module_that_is_not_set_up_is_a_finding_at_its_class(load: Load, marke
     assert (rule, [line]) == ("OXP1009" if make is BARE["method"] else "OXP1005", marked("Bare"))
 
 
-def test_a_module_that_is_not_set_up_and_not_called(load: Load, marked: Marked, tmp_path: pathlib.Path) -> None:
+def test_a_module_that_is_not_set_up_and_not_called(
+    load: Load, marked: Marked, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(minimise, "RUNS", 1)
     # Eager mode runs this model.
     with pytest.raises(onnxplain.ExportFailed) as raised:
         onnxplain.export(load(SOURCE).HasUnused(), (torch.ones(2),), repro=tmp_path / "repro.py", sarif=tmp_path / "log.sarif")
@@ -300,7 +304,8 @@ def test_random_numbers_that_a_model_draws_are_drawn_again(verify: bool) -> None
     assert draw() == expected
 
 
-def test_proxies_without_an_object(load: Load, marked: Marked, tmp_path: pathlib.Path) -> None:
+def test_proxies_without_an_object(load: Load, marked: Marked, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minimise, "RUNS", 1)
     # Web frameworks have such proxies: `isinstance` asks them for their class, which fails outside of a request.
     module = load(SOURCE)
     model, x = module.HoldsUnbound(), torch.ones(2, 2)

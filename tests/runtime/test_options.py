@@ -69,5 +69,6 @@ def test_the_session_gets_them(capfd: pytest.CaptureFixture[str]) -> None:
         assert session.get_provider_options()[CPU] == ort.InferenceSession(saved, providers=[WITH_OPTIONS]).get_provider_options()[CPU]
     quiet = ONNXRuntimeOptions().make(saved)
     assert quiet.get_session_options().log_severity_level == 4
+    assert quiet.get_session_options().get_session_config_entry("session.force_spinning_stop") == "1"
     assert quiet.get_providers() == [CPU]
     assert capfd.readouterr().err == ""
