@@ -131,6 +131,7 @@ def test_junit() -> None:
     assert [[child.tag for child in case] for case in cases] == [["failure"], ["failure"], ["skipped"], ["skipped"], []]
     assert [(case.get("file"), case.get("line")) for case in cases[:2]] == [("net.py", "1"), ("net.py", "2")]
     assert len({case.get("name") for case in cases}) == len(cases)
+    assert cases[1].get("name") == f"{cases[0].get('name')} (2)"
     run("gate", LOG, "--max-errors", "2", "--max-warnings", "0", "--format", "junit", "-o", "reports/gate.xml")
     (failure,) = ET.parse("reports/gate.xml").getroot().iter("failure")
     assert failure.get("type") == "OXP1007", "what fails is what fails the gate"

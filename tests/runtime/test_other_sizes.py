@@ -229,6 +229,7 @@ OFFSETS = {
     "starts": (lambda rows, i, o: torch.nn.functional.embedding_bag(i, rows, o, mode="mean", padding_idx=0), [0, 3, 3, 6]),
     "with the end": (lambda rows, i, o: torch.nn.functional.embedding_bag(i, rows, o, mode="mean", include_last_offset=True), [0, 3, 3, 8]),
     "lengths": (lambda rows, i, o: rows[i].repeat_interleave(2, 0).sum() + (o[1:] - o[:-1]).sqrt(), [0, 1, 1, 8]),
+    "one length": (lambda rows, i, o: rows[i].repeat_interleave(2, 0).sum() + (o[1:] - o[:-1]).sqrt(), [0, 8]),
 }
 
 

@@ -716,3 +716,28 @@ def test_the_steps_name_the_function_that_was_called() -> None:
     node.meta.update(stack_trace='File "nowhere.py", line 3, in forward', torch_fn=("relu_1", "function.relu6"))
     assert "relu6" in locations.at_node(node).code_flow[0].message
     assert "function" not in locations.at_node(node).code_flow[0].message
+
+
+def test_an_exception_that_the_user_raises_within_onnxplain(load: Load, marked: Marked) -> None:
+    module = load(
+        """
+        def raising():
+            raise LookupError("ours")  # raised
+        """
+    )
+    within: dict[str, Any] = {}
+    # Code of onnxplain: one function that calls what it is given, and one that raises itself.
+    exec(compile("def call(given):\n    given()\ndef fail():\n    raise LookupError", str(onnxplain.diagnostics.__file__), "exec"), within)
+
+    def place_of(function: Callable[[], object]) -> Location | None:
+        with pytest.raises(LookupError) as raised:
+            function()
+        return locations.raised_by_user(raised.value)
+
+    place = place_of(lambda: within["call"](module.raising))
+    assert place is not None
+    assert (place.file, [place.line], place.function) == (module.__file__, marked("raised"), "raising")
+    # What onnxplain raises itself, or what it has no part in.
+    assert place_of(within["fail"]) is None
+    assert place_of(lambda: within["call"](within["fail"])) is None
+    assert place_of(module.raising) is None

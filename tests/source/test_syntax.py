@@ -348,3 +348,18 @@ def test_the_innermost_test_counts(tmp_path: pathlib.Path, header: str) -> None:
 )
 def test_numbers_in_an_expression(tmp_path: pathlib.Path, text: str, has_four: bool) -> None:
     assert syntax.has_number(at_text(tmp_path, f"y = {text} + 4\n", text), 4) is has_four
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "is_made"),
+    [
+        ("int(x.sum())", "int(x.sum())", True),
+        ("float(x.sum() + 1)", "x.sum()", True),
+        ("bool(x.sum())", "x.sum()", False),
+        ("numbers.int(x.sum())", "x.sum()", False),
+        ("x.sum() + int(y)", "x.sum()", False),
+    ],
+)
+def test_numbers_that_python_makes(tmp_path: pathlib.Path, source: str, text: str, is_made: bool) -> None:
+    assert syntax.makes_number(at_text(tmp_path, f"y = {source}\n", text)) is is_made
+    assert syntax.makes_number(Location(str(tmp_path / "code.py"))) is False

@@ -94,3 +94,33 @@ def test_files_without_such_calls_or_without_python(load: Load) -> None:
     frames = [Location(str(plain.__file__), Region(1)), Location("nowhere.py", Region(1))]
     assert volatile_calls.clocks(frames) == []
     assert volatile_calls.phases(frames) == []
+
+
+SHOWING = """
+import logging
+import warnings
+
+_LOGGER = logging.getLogger()
+
+
+def ran(x):
+    print(x)  # shows
+    _LOGGER.info("each run")  # shows
+    warnings.warn("each run")  # shows
+    x.print()
+    x.error("no log")
+    if x:
+        print("seldom")
+    print("seldom") if x else None
+    return lambda: print("later")
+
+
+def idle(x):
+    print(x)
+"""
+
+
+def test_what_each_run_shows(load: Load, marked: Marked) -> None:
+    module = load(SHOWING)
+    ran = [Location(str(module.__file__), Region(line), "ran") for line in marked("shows")]
+    assert sorted(lines(volatile_calls.shows(ran))) == marked("shows")
