@@ -8,6 +8,7 @@ import os
 import pathlib
 import stat
 import sys
+from typing import BinaryIO
 
 from .temporary_files import Temporary, is_held, make_file, temporary_name
 
@@ -47,7 +48,7 @@ def check_regular(path: pathlib.Path) -> None:
 def replace_file(path: pathlib.Path, data: bytes, *, durable: bool = True) -> None:
     """Writes a file, whole or not at all. A file that it replaces passes on its permissions.
 
-    It also passes on its owner and its group, where the system allows that.
+    It also passes on its owner, its group and its extended attributes, where the system allows that.
 
     Args:
         path: The file.
@@ -69,7 +70,7 @@ def replace_file(path: pathlib.Path, data: bytes, *, durable: bool = True) -> No
                 file.flush()
                 os.fsync(file.fileno())
         if path.exists():
-            _take_after(temporary, path.stat())
+            _take_after(temporary, path)
         temporary.replace(path)
     except BaseException:
         # NOTE: an interrupt must not leave the temporary file behind either.
@@ -112,7 +113,8 @@ class Prepared:
                 file.write(data)
                 file.flush()
                 os.fsync(self._file)
-            _take_after(self._file if sys.platform != "win32" else self._path.parent / self._name, self._stat())
+            with self._opened() as old:
+                _take_after(self._file if sys.platform != "win32" else self._path.parent / self._name, old.fileno())
         except BaseException:
             # NOTE: whatever ends it, the temporary file goes.
             self.discard()
@@ -120,10 +122,8 @@ class Prepared:
 
     def current(self) -> bytes:
         """What the file contains now. Raises OSError if it is gone or no regular file any more."""
-        self._stat()
-        file = os.open(self._at(self._path.name), os.O_RDONLY | _NO_LINK | _BINARY, dir_fd=self._folder)
-        with os.fdopen(file, "rb") as opened:
-            return opened.read()
+        with self._opened() as file:
+            return file.read()
 
     def replace(self) -> None:
         """Puts the content in place. Raises OSError if it cannot; the earlier content is unharmed then."""
@@ -159,11 +159,11 @@ class Prepared:
                 return name, file
             os.close(file)
 
-    def _stat(self) -> os.stat_result:
+    def _opened(self) -> BinaryIO:
         found = os.stat(self._at(self._path.name), dir_fd=self._folder, follow_symlinks=False)
         if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "it is no regular file", str(self._path))
-        return found
+        return os.fdopen(os.open(self._at(self._path.name), os.O_RDONLY | _NO_LINK | _BINARY, dir_fd=self._folder), "rb")
 
     def _at(self, name: str) -> str:
         """`name` in the folder, for calls with `dir_fd`."""
@@ -193,17 +193,24 @@ def _opened_folder(folder: pathlib.Path) -> int | None:
     return handle
 
 
-def _take_after(new: pathlib.Path | int, old: os.stat_result) -> None:
-    """Gives the file `new`, or the open one, the owner, the group and the permissions of another one."""
+def _take_after(new: pathlib.Path | int, old: pathlib.Path | int) -> None:
+    """Gives a file the owner, the group, the extended attributes and the permissions of another one. Both may be open ones."""
+    before = os.stat(old)  # noqa: PTH116  it may be a descriptor
     if sys.platform != "win32":
-        now = os.stat(new)  # noqa: PTH116  it may be a descriptor
+        now = os.stat(new)  # noqa: PTH116  as above
         # NOTE: only root may give a file away, and others only to their own groups. What is refused stays as it is.
-        for owner, group in ((-1, old.st_gid), (old.st_uid, -1)):
+        for owner, group in ((-1, before.st_gid), (before.st_uid, -1)):
             if (owner, group) != (-1, now.st_gid) and (owner, group) != (now.st_uid, -1):
                 with contextlib.suppress(OSError):
                     os.chown(new, owner, group)
+    if sys.platform == "linux":
+        # NOTE: not every file system has them, and some may be set by the system alone.
+        with contextlib.suppress(OSError):
+            for name in os.listxattr(old):
+                with contextlib.suppress(OSError):
+                    os.setxattr(new, name, os.getxattr(old, name))
     # NOTE: a new owner would take the set-user-ID bit away, so the permissions come last.
-    os.chmod(new, stat.S_IMODE(old.st_mode))  # noqa: PTH101  as above
+    os.chmod(new, stat.S_IMODE(before.st_mode))  # noqa: PTH101  as above
 
 
 def sync_folder(folder: pathlib.Path) -> None:

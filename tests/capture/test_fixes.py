@@ -394,6 +394,11 @@ ASSUMPTIONS: dict[str, tuple[tuple[tuple[int, ...], ...], tuple[Any, ...], str]]
     "squeeze in place": (((3, 4),), ({0: N},), "return x.clone().squeeze_() * 2"),
     "squeeze that may be open": (((3, 4),), ({0: A, 1: A},), "return x.squeeze() * 2"),
     "squeeze of size 1 that may be open": (((1, 4),), ({0: A, 1: A},), "return x.squeeze() * 2"),
+    "squeeze of the smaller of two dims": (
+        ((5, 1), (5, 1)),
+        ({0: A, 1: torch.export.Dim("k", min=1)}, {0: N, 1: A}),
+        "return y[: min(y.shape[1], y.shape[0])].squeeze()",
+    ),
     "parts": (((4, 4),), ({0: N},), "return torch.cat(x.split(2)[1:]) + 1"),
     "parts of one row": (((3, 4),), ({0: N},), "return torch.cat(x.split(1)) + 1"),
     "last part": (((5, 4),), ({0: N},), "return x.split(3)[-1].sum() + x"),

@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import stat
+import sys
 from collections.abc import Sequence
 
 import pytest
@@ -356,6 +357,20 @@ def test_a_file_keeps_its_owner() -> None:
     replace_file(path, b"")
     found = path.stat()
     assert (found.st_uid, found.st_gid, found.st_mode & 0o7777) == (12345, 54321, 0o640)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Python sets extended attributes on Linux alone")
+def test_a_file_keeps_its_extended_attributes() -> None:
+    path = write(SOURCE)
+    try:
+        os.setxattr(path, "user.origin", b"a form")
+    except OSError as error:
+        pytest.skip(f"the file system has no extended attributes: {error}")
+    assert told([fix(edit(1, 1, 4, "eins"))]).exit_code == 0
+    assert path.read_text(encoding="utf-8") == SOURCE.replace("one", "eins")
+    assert os.getxattr(path, "user.origin") == b"a form"
+    replace_file(path, b"")
+    assert os.getxattr(path, "user.origin") == b"a form"
 
 
 @pytest.mark.parametrize("coding", ["hex", "rot13", "zlib", "base64", "undefined", "punycode", "idna", "unicode_escape"])

@@ -62,7 +62,7 @@ def kept_ones(
         if not ones or not call.differs(node.meta.get("val"), sizes):
             continue
         symbols = {symbol for each in ones for symbol in each.free_symbols}
-        alone = {each: sizes | {other: sizes[other] + 2 for other in symbols - each.free_symbols} for each in ones}
+        alone = {each: sizes | {other: sizes[other] + 2 for other in sizes.keys() & symbols - each.free_symbols} for each in ones}
         decisive = [each for each, other_sizes in alone.items() if call.differs(node.meta.get("val"), other_sizes)]
         yield from ((node, each) for each in sorted(decisive or ones, key=str))
 
