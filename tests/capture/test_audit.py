@@ -93,6 +93,24 @@ def test_sizes_from_the_numbers_of_repeats() -> None:
     assert [each.rule.id for each in program.diagnostics.findings] == ["OXP1023"]
 
 
+@pytest.mark.parametrize("caught", [True, False])
+def test_a_refusal_for_a_size_from_data_that_the_model_catches(load: Load, caught: bool) -> None:
+    line = "try: return repeated.view(n % 40)" if caught else "return repeated.view(n % 40)"
+    module = load(f"""
+        import torch
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                repeated = x.repeat_interleave(torch.arange(3), -1)
+                n = x.shape[0]
+                {line}
+                {"except RuntimeError: return repeated" if caught else ""}
+    """)
+    # NOTE: ONNX Runtime refuses other numbers of elements, as eager mode does, so that nothing need be told without the `try`.
+    findings = onnxplain.export(module.Net(), (torch.ones(2, 3),), dynamic_shapes=({0: "n"},)).diagnostics.findings
+    assert [finding.rule.id for finding in findings] == ["OXP1023"] * caught
+
+
 @pytest.mark.parametrize(
     ("squeezed", "checks"),
     [

@@ -10,6 +10,7 @@ import sympy
 
 from onnxplain.diagnostics import Location
 from onnxplain.request import InputDim, Kind
+from onnxplain.source import syntax
 from onnxplain.torch_internals.operators import OpOverload
 
 from . import size_limits
@@ -297,10 +298,14 @@ class Guards:
         """The relations between data-dependent numbers that the graph checks when it runs, each with its stack."""
         sizes = self.symbols.all()
         for relation in self.symbols.asserted():
-            # NOTE: beside an input's size, a number from data is an index or a part of a shape, unless it equals the size.
+            if not size_limits.may_fail(relation) or not relation.free_symbols - sizes:
+                continue
+            # NOTE: beside an input's size, a number from data is an index or a part of a shape, unless it equals the size. The model's
+            # operator refuses a wrong one, too, unless a `try` of the user's catches that.
             equals = isinstance(relation, sympy.Eq) and any(side.is_Symbol and side not in sizes for side in relation.args)
-            if size_limits.may_fail(relation) and relation.free_symbols - sizes and (equals or not relation.free_symbols & sizes):
-                yield from ((relation, guard.stack) for guard in self.made if guard.relation == relation and guard.stack)
+            alone = equals or not relation.free_symbols & sizes
+            made = (guard.stack for guard in self.made if guard.relation == relation and guard.stack)
+            yield from ((relation, stack) for stack in made if alone or syntax.catches_refusals(stack[-1]))
 
 
 def larger(symbol: sympy.Basic, sizes: Sizes) -> Iterator[dict[sympy.Basic, int]]:
