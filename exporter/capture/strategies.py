@@ -48,9 +48,10 @@ from onnxplain.torch_internals import (
     tensor_data,
     torchvision_boxes,
     tracing,
+    truths_of_sizes,
 )
 
-from .observe import named_functions
+from .observe import idle_truths, named_functions
 from .observe.frames import Frames
 
 
@@ -234,6 +235,7 @@ def _for_python(model: torch.nn.Module) -> Iterator[None]:
         size_arguments.taken(),
         size_numbers.kept(),
         size_texts.comparisons_equal_truths(),
+        truths_of_sizes.answered(idle_truths.answers()),
         modules.idle_conversions(),
         size_conversions.classes_kept(functions),
         # NOTE: last, since it looks at what the others have replaced.
