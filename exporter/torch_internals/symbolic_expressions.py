@@ -61,6 +61,18 @@ def remainders() -> tuple[type[sympy.Basic], ...]:
     return tuple(each.value for each in _REMAINDERS if each.is_present)
 
 
+def without_common_factor(relation: sympy.Basic) -> sympy.Basic:
+    """`relation` without the sizes that both numbers of a remainder of 0 are products of: `n % 4 == 0` for `(batch*n) % (4*batch) == 0`."""
+    if not isinstance(relation, sympy.Eq | sympy.Ne) or relation.rhs != 0 or not isinstance(relation.lhs, remainders()):
+        return relation
+    whole, divisor = relation.lhs.args
+    common = [each for each in sympy.Mul.make_args(divisor) if each.is_Symbol and each in sympy.Mul.make_args(whole)]
+    if not common or common == [divisor]:
+        return relation
+    factor = sympy.Mul(*common)
+    return type(relation)(type(relation.lhs)(whole / factor, divisor / factor), 0)
+
+
 def minima() -> tuple[type[sympy.Basic], ...]:
     """The functions for the least of several."""
     return (sympy.Min, *(each.value for each in _CONVERSIONS if each.is_present and each.name == "Min"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -122,6 +123,13 @@ def _stated(request: Request, guards: Guards, taken: Sequence[Guard]) -> tuple[s
         return "", []
     name, example, (symbol,) = dims[0].name, dims[0].size, symbols
     least, most = max(1, *(dim.least for dim in dims)), min(dim.most for dim in dims)
+    same = [each for dim in dims for each in request.shapes.same_name(dim)]
+    limits = [size_limits.limit_of(guard.relation, symbol, example, least, most) for guard in taken]
+    if all(limit is not None and limit.most is None for limit in limits):
+        factor = math.lcm(*(limit.factor for limit in limits if limit is not None))
+        stated = shapes_argument.multiple(name, factor, least, most)
+        structure = request.shapes.by_parameter(dict.fromkeys(same, stated))
+        return f"{name} % {factor} == 0", [shapes_argument.fix(request, _STATE, Confidence.CHANGES_BEHAVIOUR, structure)]
     intervals = [size_limits.interval_of(guard.relation, symbol, example, least, most) for guard in taken]
     known = [each for each in intervals if each is not None]
     first, last = max((each for each, _ in known), default=0), min((each for _, each in known), default=0)
@@ -130,7 +138,6 @@ def _stated(request: Request, guards: Guards, taken: Sequence[Guard]) -> tuple[s
     bounds = {"min": first} if first > least or any(dim.least > 1 for dim in dims) else {}
     bounds |= {"max": last} if last < sys.maxsize else {}
     texts = [*([f"{name} >= {first}"] if first > least else []), *([f"{name} <= {last}"] if last < most else [])]
-    same = [each for dim in dims for each in request.shapes.same_name(dim)]
     structure = request.shapes.by_parameter(dict.fromkeys(same, Dim(name, **bounds)))
     return " and ".join(texts), [shapes_argument.fix(request, _STATE, Confidence.CHANGES_BEHAVIOUR, structure)]
 

@@ -90,8 +90,9 @@ def undelivered(request: Request, guards: Guards, program: torch.export.Exported
         *(finding for finding in others if not _subjects(finding) <= subjects),
         *(finding for finding in decided if _subject(finding) not in subjects),
     ]
-    places = {finding.place for finding in told}
-    return [*told, *(finding for finding in equations if finding.place not in places)]
+    # NOTE: an `assert` before an operator may say what the operator requires.
+    places, known = {finding.place for finding in told}, {finding.rule for finding in told}
+    return [*told, *(finding for finding in equations if finding.place not in places and finding.rule not in known)]
 
 
 def _subject(finding: Finding) -> tuple[object, str]:
@@ -301,7 +302,8 @@ def _limits(request: Request, guards: Guards) -> Iterator[Finding]:
             seen.add(dim.name)
             most = dim.given.max if limit.most is None else limit.most
             least = dim.given.min if limit.least is None else limit.least
-            stated = limit.factor * Dim(f"_{dim.name}") if limit.factor > 1 else _range(dim.name, least, most)
+            multiple = shapes_argument.multiple(dim.name, limit.factor, dim.least, dim.most)
+            stated = multiple if limit.factor > 1 else _range(dim.name, least, most)
             structure = request.shapes.by_parameter(dict.fromkeys(request.shapes.same_name(dim), stated))
             violated = _violated(request, guards, dim, limit.of(dim.name), structure, guard)
             # NOTE: a number on the line that is the size in the example is more likely a mistake than a promise.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
+import sys
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -177,6 +178,13 @@ def _renamed(written: SourceExpression, before: Any, after: Any) -> tuple[Edit, 
     return tuple(
         Edit(written.file, syntax.region(written.file, key), shapes_source.key(new)) for key, old, new in keys if key and old != new
     )
+
+
+def multiple(name: str, factor: int, least: int, most: int) -> Any:
+    """A multiple of `factor` from `least` to `most` for the dim `name`; None if torch allows it for static dims only: it has one size."""
+    first, last = -(-least // factor), most // factor
+    bounds = {"min": first} if first > 1 else {}
+    return factor * Dim(f"_{name}", **bounds, **({"max": last} if most < sys.maxsize else {})) if first < last else None
 
 
 def place(request: Request, way: Sequence[Any] = ()) -> SourceExpression | None:

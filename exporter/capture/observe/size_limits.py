@@ -38,6 +38,8 @@ class Limit:
         """The limit as a relation of `name`."""
         if self.most is None:
             return f"{name} % {self.factor} == 0"
+        if self.least == self.most:
+            return f"{name} == {self.most}"
         return f"{name} <= {self.most}" if self.least is None else f"{name} >= {self.least} and {name} <= {self.most}"
 
 
