@@ -151,7 +151,8 @@ class ExportOnlyBranch(Rule, id="OXP1021", level=Level.NOTE, history=[Added("0.1
 
     What happened:
         A function that ran during capture calls `torch.compiler.is_exporting()` or a similar function, whose result during an
-        export differs from that in Python.
+        export differs from that in Python. `torch.jit.is_tracing()` does so only beside a test of a dynamic size, as in
+        `if not torch.jit.is_tracing() and height == width`: the export takes the branch for traces, which is right for all sizes.
 
     Why it matters:
         Tests in eager mode do not cover code that runs only during an export. If the two branches compute different things, so do

@@ -1,12 +1,17 @@
-"""Tests of sizes that decide nothing, such as that of `length > 1 and mask is None and causal` where `causal` is False."""
+"""Tests of sizes that need no answer of the example's, which would fix the sizes.
+
+Another operand may decide, as in `length > 1 and mask is None and causal` where `causal` is False. Or the code says what holds in a trace,
+which is for all sizes, as in `if not torch.jit.is_tracing() and height == width`.
+"""
 
 from __future__ import annotations
 
 import ast
 import collections
 import inspect
+import itertools
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -14,42 +19,77 @@ import torch
 from onnxplain.source import locations, syntax
 from onnxplain.torch_internals import python_frames
 
-_SIZES = frozenset({"dim", "len", "numel", "size"})
+_TRACING = "is_tracing"
+_HARMLESS = frozenset({"dim", "len", "numel", "size", _TRACING})
 """What may be called within such a test: it changes nothing."""
 _UNKNOWN = object()
 
 
 def answers() -> Callable[[types.FrameType], bool | None]:
-    """Tells the truth of such a test for the frame that asks: the one that makes Python go on. None for other tests.
+    """Tells the frame that asks the truth of an operand in such a test; None for other tests.
 
-    Without the answer, torch would ask the example, and the graph would be right only for the sizes with the same truth.
+    Where another operand decides, it is the truth that makes Python go on to it. Without an answer, torch would ask the example, and the
+    graph would be right only for the sizes with the same truth.
     """
     # NOTE: by id, because code objects hash slowly; the values keep them alive.
-    known: dict[tuple[int, int], tuple[types.CodeType, tuple[ast.BoolOp, ...]]] = {}
+    known: dict[tuple[int, int], tuple[types.CodeType, list[tuple[ast.BoolOp, bool]]]] = {}
 
     def answer(frame: types.FrameType) -> bool | None:
         key = id(frame.f_code), frame.f_lasti
         if key not in known:
-            known[key] = frame.f_code, () if locations.is_internal_code(frame.f_code) else _pure_tests(frame)
-        tests = known[key][1]
-        return next((isinstance(test.op, ast.And) for test in tests if _is_decided(test, frame)), None)
+            known[key] = frame.f_code, [] if locations.is_internal_code(frame.f_code) else list(_pure_tests(frame))
+        for test, is_for_traces in known[key][1]:
+            if _is_decided(test, frame):
+                return isinstance(test.op, ast.And)
+            if is_for_traces:
+                return isinstance(test.op, ast.Or)
+        return None
 
     return answer
 
 
-def _pure_tests(frame: types.FrameType) -> tuple[ast.BoolOp, ...]:
-    """The `and` and `or` in which a frame asks, innermost first, of operands that Python may compute or not."""
+def _pure_tests(frame: types.FrameType) -> Iterator[tuple[ast.BoolOp, bool]]:
+    """The `and` and `or` in which a frame asks, innermost first, of operands that Python may compute or not.
+
+    Each comes with whether it decides a branch, and how if the code is traced.
+    """
     place = locations.location(*python_frames.entry_of(frame))
     # NOTE: Python 3.10 tells only the line.
     if place.region is None or place.region.column is None:
-        return ()
-    tests = (node for node in reversed(syntax.around(place.file, place.region)) if isinstance(node, ast.BoolOp))
-    return tuple(test for test in tests if all(map(_is_pure, test.values)))
+        return
+    nodes = syntax.around(place.file, place.region)
+    owners = {test: owner for owner, test in itertools.pairwise(nodes)}
+    for test in reversed(nodes):
+        if isinstance(test, ast.BoolOp) and all(map(_is_pure, test.values)):
+            outermost: ast.AST = test
+            while isinstance(owners.get(outermost), ast.BoolOp):
+                outermost = owners[outermost]
+            owner = owners.get(outermost)
+            decides = isinstance(owner, ast.If | ast.IfExp) and owner.test is outermost
+            yield test, decides and _asks_whether_traced(test)
+
+
+def _asks_whether_traced(test: ast.BoolOp) -> bool:
+    """Whether a trace alone decides `test`: by `is_tracing()` in an `or`, or by `not is_tracing()` in an `and`.
+
+    The others are comparisons, of which Python asks nothing but their truth.
+    """
+    is_and, asked = isinstance(test.op, ast.And), False
+    for operand in test.values:
+        inverted = isinstance(operand, ast.UnaryOp)
+        call = operand.operand if isinstance(operand, ast.UnaryOp) else operand
+        if isinstance(call, ast.Call):
+            asked = asked or inverted is is_and
+        elif inverted or any(isinstance(node, ast.Tuple | ast.List) for node in ast.walk(operand)):
+            return False
+    return asked
 
 
 def _is_pure(operand: ast.expr) -> bool:
     """Whether `operand` is True or False for whatever numbers it compares, and nothing else happens."""
     match operand:
+        case ast.Call(func=function):
+            return syntax.last_name(function) == _TRACING
         case ast.BoolOp(values=operands):
             return all(map(_is_pure, operands))
         case ast.UnaryOp(op=ast.Not(), operand=inner):
@@ -61,7 +101,7 @@ def _is_pure(operand: ast.expr) -> bool:
 
 def _is_harmless(node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
-        return syntax.last_name(node.func) in _SIZES
+        return syntax.last_name(node.func) in _HARMLESS
     return not isinstance(node, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom | ast.Lambda | ast.IfExp | ast.comprehension)
 
 
