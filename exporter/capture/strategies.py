@@ -39,6 +39,7 @@ from onnxplain.torch_internals import (
     patching,
     recurrent_shapes,
     resizing,
+    rounded_quotients,
     shape_env,
     size_arguments,
     size_conversions,
@@ -234,6 +235,7 @@ def _for_python(model: torch.nn.Module) -> Iterator[None]:
         torchvision_boxes.at_once(),
         size_arguments.taken(),
         size_numbers.kept(),
+        rounded_quotients.of_ints(),
         size_texts.comparisons_equal_truths(),
         truths_of_sizes.answered(idle_truths.answers()),
         modules.idle_conversions(),
@@ -249,7 +251,7 @@ def _deciding_about_sizes() -> Iterator[None]:
     """While it is open, torch decides about sizes as exports need it."""
     with (
         shape_env.without_asserts(),
-        shape_env.without_empty_inputs(),
+        shape_env.deciding_more(),
         shape_env.without_checks_of_quotients(),
         shape_env.without_unsolved_constraints(),
         sizes_of_one.not_taken_for_granted(),

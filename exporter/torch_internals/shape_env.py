@@ -14,7 +14,7 @@ from . import config
 from .fake_tensors import FakeTensor
 from .patching import Slot, all_wrapped, wrapped
 from .pytree import keystr
-from .symbolic_expressions import divides_to_float
+from .symbolic_expressions import decided_by_remainder, divides_to_float
 from .symbols import Attribute, Symbol
 
 # NOTE: read in torch 2.11, 2.13 and 2.15, fx/experimental/symbolic_shapes.py: torch calls `create_symbol` for each size, `_log_guard` for
@@ -196,10 +196,11 @@ def without_asserts() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def without_empty_inputs() -> Iterator[None]:
-    """While it is open, a question about both sizes of inputs and sizes from data is answered as if no input were empty.
+def deciding_more() -> Iterator[None]:
+    """While it is open, torch knows that `n` is at most `7 * ((n + 6) // 7)`, as after padding and for the slice that takes it away.
 
-    For example, a graph of n nodes has n + u0 edges, where u0 is from data: torch would not know whether there are any.
+    And a question about both sizes of inputs and sizes from data is answered as if no input were empty. For example, a graph of n nodes has
+    n + u0 edges, where u0 is from data: torch would not know whether there are any.
     """
     if not (_DECIDED.is_present and _RANGE.is_present):
         yield
@@ -209,6 +210,11 @@ def without_empty_inputs() -> Iterator[None]:
 
     def evaluate(original: Callable[..., Any], environment: Any, expression: sympy.Basic, **options: Any) -> Any:
         answer = original(environment, expression, **options)
+        if answer is None and isinstance(expression, sympy.And):
+            answers = {evaluate(original, environment, each, **options) for each in expression.args}
+            return next(iter(answers)) if len(answers) == 1 else None
+        if answer is None and (answer := decided_by_remainder(expression)) is not None:
+            return answer
         symbols, known, bounds = expression.free_symbols, _EXAMPLES.of(environment), _RANGES.of(environment)
         mixed = not symbols.isdisjoint(known) and not symbols <= known.keys()
         if answer is not None or not mixed or options.get("unbacked_only") or options.get("var_to_range"):

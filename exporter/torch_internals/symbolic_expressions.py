@@ -61,8 +61,28 @@ def remainders() -> tuple[type[sympy.Basic], ...]:
     return tuple(each.value for each in _REMAINDERS if each.is_present)
 
 
-def without_common_factor(relation: sympy.Basic) -> sympy.Basic:
-    """`relation` without the sizes that both numbers of a remainder of 0 are products of: `n % 4 == 0` for `(batch*n) % (4*batch) == 0`."""
+def plainer(relation: sympy.Basic) -> sympy.Basic:
+    """`relation` as a user would write it.
+
+    It is `n % 4 == 0` for `-n - 4 * (-n // 4) == 0`, which says that `n` lacks nothing to a multiple, and for `(batch*n) % (4*batch) == 0`.
+    """
+    return _without_common_factor(_with_remainder(relation))
+
+
+def _with_remainder(relation: sympy.Basic) -> sympy.Basic:
+    is_zero = {sympy.Eq: True, sympy.Le: True, sympy.Ne: False, sympy.Gt: False}.get(relation.func)
+    if is_zero is None or not relation.has(*quotients()):
+        return relation
+    found = _as_remainder(relation.lhs - relation.rhs)
+    if found is None or found[2] != 0:
+        return relation
+    whole, divisor, _ = found
+    # NOTE: the last one takes negative numbers.
+    remainder = remainders()[-1](-whole if whole.could_extract_minus_sign() else whole, divisor)
+    return sympy.Eq(remainder, 0) if is_zero else sympy.Ne(remainder, 0)
+
+
+def _without_common_factor(relation: sympy.Basic) -> sympy.Basic:
     if not isinstance(relation, sympy.Eq | sympy.Ne) or relation.rhs != 0 or not isinstance(relation.lhs, remainders()):
         return relation
     whole, divisor = relation.lhs.args
@@ -71,6 +91,47 @@ def without_common_factor(relation: sympy.Basic) -> sympy.Basic:
         return relation
     factor = sympy.Mul(*common)
     return type(relation)(type(relation.lhs)(whole / factor, divisor / factor), 0)
+
+
+def bounds_by_remainder(expression: sympy.Basic) -> tuple[int, int] | None:
+    """The least and the largest value of `n - 2 * (n // 2) + 1`, which is 1 or 2, and the like; None for other expressions."""
+    if (found := _as_remainder(expression)) is not None:
+        return found[2], found[2] + found[1] - 1
+    if (found := _as_remainder(-expression)) is not None:
+        return 1 - found[1] - found[2], -found[2]
+    return None
+
+
+def _as_remainder(expression: sympy.Basic) -> tuple[sympy.Basic, int, int] | None:
+    """The number, the divisor and the offset, if `expression` is a remainder and an offset, said by a quotient."""
+    for term in sympy.Add.make_args(expression):
+        factor, quotient = term.as_coeff_Mul()
+        if not isinstance(quotient, quotients()) or not factor.is_Integer or factor > -2:
+            continue
+        whole, divisor = quotient.args
+        if divisor.is_Integer and divisor % factor == 0:
+            # NOTE: torch writes `n // 2 // 2` as `n // 4`.
+            inner = whole if divisor == -factor else type(quotient)(whole, divisor / -factor)
+            offset = expression - term - inner
+            if offset.is_Integer:
+                return inner, -int(factor), int(offset)
+    return None
+
+
+def decided_by_remainder(relation: sympy.Basic) -> sympy.Basic | None:
+    """Whether `relation` holds for all sizes, as `n <= 7 * ((n + 6) // 7)` does, or for none; None if that is not known."""
+    if not isinstance(relation, sympy.core.relational.Relational) or not relation.has(*quotients()):
+        return None
+    bounds = bounds_by_remainder(relation.lhs - relation.rhs)
+    if bounds is None:
+        return None
+    answers = {relation.func(sympy.Integer(each), 0) for each in (*bounds, *([0] if bounds[0] < 0 < bounds[1] else []))}
+    return answers.pop() if len(answers) == 1 else None
+
+
+def quotients() -> tuple[type[sympy.Basic], ...]:
+    """The functions for a quotient of ints that is rounded down."""
+    return tuple(each.value for each in _QUOTIENTS if each.is_present)
 
 
 def minima() -> tuple[type[sympy.Basic], ...]:
@@ -95,7 +156,7 @@ def divides_to_float(expression: sympy.Basic) -> bool:
 
 def divides_to_int(expression: sympy.Basic) -> bool:
     """Whether a part of `expression` is Python's `//` of two ints."""
-    return bool(expression.has(*(each.value for each in _QUOTIENTS if each.is_present)))
+    return bool(expression.has(*quotients()))
 
 
 def as_python(expression: sympy.Basic) -> str:

@@ -10,7 +10,7 @@ import sympy
 
 from onnxplain.request import InputDim, Kind
 from onnxplain.torch_internals import dim_entries, shape_env
-from onnxplain.torch_internals.symbolic_expressions import as_python, is_pythons, remainders, without_common_factor
+from onnxplain.torch_internals.symbolic_expressions import as_python, is_pythons, plainer, remainders
 
 
 class DimSymbols:
@@ -45,7 +45,7 @@ class DimSymbols:
 
     def asserted(self) -> list[sympy.Basic]:
         """The relations that the graph checks when it runs."""
-        return list(map(without_common_factor, shape_env.assertions(self._environment)))
+        return list(map(plainer, shape_env.assertions(self._environment)))
 
     def sizes(self, dims: Iterable[InputDim]) -> dict[sympy.Basic, int]:
         """The example's sizes of `dims`, by torch's symbols in the graph."""

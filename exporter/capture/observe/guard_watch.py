@@ -10,7 +10,7 @@ import sympy
 
 from onnxplain.source import locations
 from onnxplain.torch_internals import dynamo, shape_env
-from onnxplain.torch_internals.symbolic_expressions import without_common_factor
+from onnxplain.torch_internals.symbolic_expressions import plainer
 
 from .dim_symbols import DimSymbols
 from .frames import Frames, Site
@@ -72,5 +72,5 @@ class GuardWatch:
             return
         stack, interpreted = self._frames.stack(), tuple(map(locations.summarized, dynamo.interpreted_stack()))
         site = self._frames.site() if isinstance(relation, sympy.Eq) and any(side.is_Integer for side in relation.args) else None
-        asked_by_python, relation = self._frames.python_asks(), without_common_factor(relation)
+        asked_by_python, relation = self._frames.python_asks(), plainer(relation)
         self._made.append(Guard(relation, (*stack, *interpreted), asked_by_python, operator, bool(interpreted), site, makes_number))
