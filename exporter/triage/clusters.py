@@ -32,7 +32,7 @@ class Cluster:
 
     @property
     def smallest(self) -> str:
-        """The model with the fewest weights, of these the fastest."""
+        """The model with the fewest weights, of these the first by name."""
         return self.models[0]
 
 
@@ -50,9 +50,12 @@ def clusters(verdicts: Iterable[Verdict]) -> list[Cluster]:
     return sorted(made, key=lambda each: (-len(each.models), -each.alone, each.rule, each.cause))
 
 
-def size(verdict: Verdict) -> tuple[bool, int, float, str]:
-    """What orders models from the smallest to the largest: weights, then time. One whose weights are not known did not come far."""
-    return not verdict.weights, verdict.weights, verdict.seconds, verdict.name
+def size(verdict: Verdict) -> tuple[bool, int, str]:
+    """What orders models from the smallest to the largest: weights, then names. One whose weights are not known did not come far.
+
+    The times of two runs differ, and with them the model that stands for a cause would.
+    """
+    return not verdict.weights, verdict.weights, verdict.name
 
 
 def _cluster(cause: tuple[str, str], members: list[tuple[Verdict, LoggedFinding]], blocked: dict[str, set[tuple[str, str]]]) -> Cluster:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import pathlib
@@ -46,6 +47,14 @@ def test_the_cause_that_blocks_the_most_models_comes_first() -> None:
         ("aten::gelu", ("small", "large", "unknown"), 2, "aten::gelu in small"),
         ("model.py:3", ("other", "large"), 1, "model.py:3 in other"),
     ]
+
+
+def test_the_time_of_an_export_does_not_change_what_stands_for_a_cause() -> None:
+    gelu = ("OXP3001", "aten::gelu")
+    slow, fast = dataclasses.replace(verdict("a", 10, gelu), seconds=9.0), dataclasses.replace(verdict("a dynamic", 10, gelu), seconds=1.0)
+    for members in ([slow, fast], [fast, slow]):
+        (found,) = clusters.clusters(members)
+        assert (found.smallest, found.message) == ("a", "aten::gelu in a")
 
 
 def test_merged_files_keep_the_limits(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
