@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import fnmatch
@@ -232,24 +233,35 @@ def _without_backbone(name: str) -> dict[str, None]:
 
 
 def _transformers(name: str, arguments: dict[str, Any]) -> Built:
-    library = importlib.import_module("transformers")
-    config_class = getattr(library, name)
-    config = _config(config_class, arguments)
+    config_class = getattr(importlib.import_module("transformers"), name)
+    *smaller, largest = _settings(config_class().to_dict())
+    for settings in smaller:
+        # NOTE: classes of configs and of models have checks of their own.
+        with contextlib.suppress(Exception):
+            return _of_config(config_class(**{**settings, **arguments}))
+    return _of_config(config_class(**{**largest, **arguments}))
+
+
+def _of_config(config: Any) -> Built:
     if hasattr(config, "use_cache"):
         config.use_cache = False
     # NOTE: where several models have one config, the library reads this list, and fails on None.
     config.architectures = config.architectures or []
-    model = library.AutoModel.from_config(config).eval()
+    model = importlib.import_module("transformers").AutoModel.from_config(config).eval()
     return Built(model, (), dict(_example(model, config)))
 
 
-def _config(config_class: Any, arguments: Mapping[str, Any]) -> Any:
-    small = _small(config_class().to_dict())
-    try:
-        return config_class(**{**small, **arguments})
-    except Exception:  # noqa: BLE001  each class has checks of its own
-        # NOTE: where a config lists the kinds of its layers, their number must fit the list.
-        return config_class(**{**{key: value for key, value in small.items() if key not in _LAYERS}, **arguments})
+def _settings(defaults: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Settings for a small model with such a config, the smallest first."""
+    small = _small(defaults)
+    # NOTE: models of texts and images have a config for each.
+    parts = {key: _small(value) for key, value in defaults.items() if key.endswith("_config") and isinstance(value, dict)}
+    if parts:
+        yield {**small, **parts}
+    yield small
+    # NOTE: where a config lists the kinds of its layers, their number must fit the list; widths must fit other settings of some models.
+    yield {key: value for key, value in small.items() if key not in _LAYERS}
+    yield {key: value for key, value in small.items() if key in _LAYERS}
 
 
 def _small(defaults: Mapping[str, Any]) -> dict[str, int]:
@@ -274,14 +286,20 @@ def _example(model: Any, config: Any) -> Iterator[tuple[str, torch.Tensor]]:
         size, channels = getattr(config, "image_size", 32), getattr(config, "num_channels", 3)
         height, width = size if isinstance(size, list | tuple) else (size, size)
         yield main, torch.zeros(2, channels, height, width)
-    elif main == "input_values" and hasattr(config, "num_mel_bins"):
+    elif main == "input_values" and hasattr(config, "num_mel_bins") and hasattr(config, "max_length"):
         yield main, torch.zeros(2, config.max_length, config.num_mel_bins)
     elif main == "input_values":
         yield main, torch.zeros(2, 4000)
+    elif main == "input_features" and hasattr(config, "input_feat_per_channel"):
+        yield main, torch.zeros(2, 2 * config.max_source_positions, config.input_feat_per_channel)
     elif main == "input_features":
         yield main, torch.zeros(2, getattr(config, "num_mel_bins", 80), 2 * getattr(config, "max_source_positions", 128))
     else:
         yield main, ids
+    vision, tokens = getattr(config, "vision_config", None), ("image_token_id", "image_token_index")
+    # NOTE: other models take an image only for a token that stands for it.
+    if main == "input_ids" and vision is not None and hasattr(vision, "image_size") and not any(hasattr(config, each) for each in tokens):
+        yield "pixel_values", torch.zeros(2, getattr(vision, "num_channels", 3), vision.image_size, vision.image_size)
     if getattr(config, "is_encoder_decoder", False):
         yield "decoder_input_ids", ids
 
