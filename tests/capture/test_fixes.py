@@ -401,6 +401,11 @@ ASSUMPTIONS: dict[str, tuple[tuple[tuple[int, ...], ...], tuple[Any, ...], str]]
     ),
     "parts": (((4, 4),), ({0: N},), "return torch.cat(x.split(2)[1:]) + 1"),
     "parts of one row": (((3, 4),), ({0: N},), "return torch.cat(x.split(1)) + 1"),
+    "sizes of parts within a small range": (
+        ((1, 4),),
+        ({0: torch.export.Dim("k", min=1, max=4)},),
+        "return torch.cat([part * place for place, part in enumerate(x.tensor_split(4))])",
+    ),
     "last part": (((5, 4),), ({0: N},), "return x.split(3)[-1].sum() + x"),
     "first part": (((5, 4),), ({0: N},), "return x.split(3)[0] + 1"),
     "chunks": (((5, 4),), ({0: D},), "one, two = x.chunk(2)\nreturn one.sum() + two"),

@@ -75,11 +75,12 @@ def undelivered(request: Request, guards: Guards, program: torch.export.Exported
     # NOTE: of the sizes of a dim for which an operator makes as many parts, torch's guards tell the largest only.
     decided = list(assumptions.decided(guards, program, names, also))
     rules = {_subject(finding): finding.rule for finding in decided}
-    limited = [
-        each for each in (*_limits(request, guards), *_divisors(request, guards)) if rules.get(_subject(each), each.rule) == each.rule
-    ]
-    subjects = {_subject(finding) for finding in limited}
     others = [*assumptions.ones(request, guards, program), *assumptions.branches(request, guards, program, names, also)]
+    # NOTE: where a line limits a size in several ways, these tell all of them.
+    in_full = {subject for finding in others for subject in _subjects(finding)}
+    limits = [finding for finding, is_partial in _limits(request, guards) if not is_partial or _subject(finding) not in in_full]
+    limited = [each for each in (*limits, *_divisors(request, guards)) if rules.get(_subject(each), each.rule) == each.rule]
+    subjects = {_subject(finding) for finding in limited}
     equations = list(_equations(request, guards))
     exact = {finding.rule: finding.at for finding in equations}
     # NOTE: of a limit, torch tells no line; the operator that asks for it has one.
@@ -292,8 +293,11 @@ def _frozen_dim(request: Request, guard: Guard | None, dim: InputDim, value: int
     return Finding(SpecializedDynamicDim(dim=dim.name, value=value), at, _place_note(dim), (*remedies, static))
 
 
-def _limits(request: Request, guards: Guards) -> Iterator[Finding]:
-    """The limits that the graph assumes for named dims. A hint such as Dim.DYNAMIC promises no particular size."""
+def _limits(request: Request, guards: Guards) -> Iterator[tuple[Finding, bool]]:
+    """The limits that the graph assumes for named dims, each with whether its line excludes further sizes.
+
+    A hint such as Dim.DYNAMIC promises no particular size.
+    """
     seen: set[str] = set()
     for dim in request.shapes.dynamic:
         if dim.kind is not Kind.DIM or dim.name in seen:
@@ -309,7 +313,8 @@ def _limits(request: Request, guards: Guards) -> Iterator[Finding]:
             # NOTE: a number on the line that is the size in the example is more likely a mistake than a promise.
             numbers = literals.fixes(violated.at.location, dim.place, dim.size) if violated.at.location and limit.factor > 1 else []
             guesses = [dataclasses.replace(each, confidence=Confidence.GUESS) for each in numbers]
-            yield dataclasses.replace(violated, fixes=(*guesses, *violated.fixes), blocking=False)
+            told = dataclasses.replace(violated, fixes=(*guesses, *violated.fixes), blocking=False)
+            yield told, guards.is_partial(limit, guard, dim)
             break
 
 

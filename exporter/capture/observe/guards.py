@@ -286,6 +286,13 @@ class Guards:
             if (guard := next(iter(exact), None) or self.decisive(dim)) is not None:
                 yield self._with_least(limit, guard, symbol, smaller_sizes), guard
 
+    def is_partial(self, limit: Limit, guard: Guard, dim: InputDim) -> bool:
+        """Whether other guards at the line of `guard` exclude sizes of `dim` that `limit`, which it makes, allows."""
+        symbol = self.symbols.of(dim)
+        relations = [each.relation for each in self.made if each.stack[-1:] == guard.stack[-1:] and each.relation.free_symbols == {symbol}]
+        allowed = [{symbol: size} for size in range(max(dim.least, 2), min(dim.most, _NEAR) + 1) if limit.allows(size)]
+        return any(holds(relation, sizes) is False for relation in relations for sizes in allowed)
+
     def _with_least(self, limit: Limit, guard: Guard, symbol: sympy.Symbol | None, smaller: Sequence[Sizes]) -> Limit:
         """`limit` with the least size for which Python takes the same way at the line of `guard`, if it tells the largest only."""
         if limit.most is None or limit.least is not None or not guard.asked_by_python:

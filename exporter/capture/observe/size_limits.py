@@ -34,6 +34,10 @@ class Limit:
     least: int | None = None
     factor: int = 1
 
+    def allows(self, size: int) -> bool:
+        """Whether the limit allows `size`."""
+        return (self.most is None or size <= self.most) and (self.least is None or size >= self.least) and size % self.factor == 0
+
     def of(self, name: str) -> str:
         """The limit as a relation of `name`."""
         if self.most is None:
