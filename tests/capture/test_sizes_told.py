@@ -296,6 +296,14 @@ def test_the_few_sizes_that_an_operator_takes(load: Load, dim: Any, constraint: 
     assert told(program) == []
 
 
+@SLICES
+@pytest.mark.parametrize("dim", ["b", Dim("b"), Dim("b", max=9), Dim.DYNAMIC])
+def test_a_size_that_equals_one_computed_from_itself(load: Load, dim: Any) -> None:
+    _, program = exported(load, "return x / torch.cat([x[:1], x[:2]]), y", [(3, 2), (3, 2)], ({0: dim}, None))
+    (constraint,) = told(program)
+    assert constraint.endswith(" == 3")
+
+
 @EVEN
 def test_a_multiple_of_a_number_is_told_for_a_range_only(load: Load) -> None:
     body, sizes = POOLED.format("x.select(1, 0).reshape(-1, 12)"), [(2, 3, 8, 6), (1,)]

@@ -376,8 +376,10 @@ def is_identity(relation: sympy.Basic) -> bool:
 
 
 def _is_equation(relation: sympy.Basic) -> bool:
-    """Whether `relation` says that a computed size equals another one or a number. One that equals the size of a dim goes with it."""
-    return isinstance(relation, sympy.Eq) and not any(side.is_Symbol for side in relation.args)
+    """Whether `relation` says that a computed size equals another one or a number. One that equals the size of another dim goes with it."""
+    if not isinstance(relation, sympy.Eq):
+        return False
+    return not any(one.is_Symbol and one not in other.free_symbols for one, other in itertools.permutations(relation.args))
 
 
 def _leaves_few(relation: sympy.Basic, sizes: Sizes, symbols: Collection[sympy.Basic]) -> bool:
