@@ -52,7 +52,7 @@ from onnxplain.torch_internals import (
     truths_of_sizes,
 )
 
-from .observe import idle_truths, named_functions
+from .observe import idle_branches, idle_truths, named_functions
 from .observe.frames import Frames
 
 
@@ -237,7 +237,7 @@ def _for_python(model: torch.nn.Module) -> Iterator[None]:
         size_numbers.kept(),
         rounded_quotients.of_ints(),
         size_texts.comparisons_equal_truths(),
-        truths_of_sizes.answered(idle_truths.answers()),
+        truths_of_sizes.answered(idle_truths.answers(), idle_branches.answers()),
         modules.idle_conversions(),
         size_conversions.classes_kept(functions),
         # NOTE: last, since it looks at what the others have replaced.

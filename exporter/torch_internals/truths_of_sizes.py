@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
@@ -16,14 +16,34 @@ for _file in (__file__, patching.__file__):
     shape_env.leave_out(_file)
 
 
-def answered(answer: Callable[[types.FrameType], bool | None]) -> AbstractContextManager[None]:
-    """While it is open, `answer` tells Python the truth of comparisons of sizes, where it returns one for the frame that asks."""
+Answer: TypeAlias = "bool | tuple[Any, ...] | None"
+"""The truth of a comparison; or numbers and comparisons of which one must be true; or None if it is not known."""
+_PASSED_ON = (__file__, patching.__file__)
+
+
+def answered(*answers: Callable[[types.FrameType], Answer]) -> AbstractContextManager[None]:
+    """While it is open, the first of `answers` that knows the truth of a comparison of sizes for the frame that asks tells it to Python."""
 
     def truth(original: Callable[[Any], bool], comparison: Any) -> bool:
         frame = python_frames.current()
-        while frame is not None and frame.f_code.co_filename in (__file__, patching.__file__):
+        # NOTE: of a size itself, as in `if n`, Python asks the method of SymInt, which asks the comparison with 0.
+        while frame is not None and (frame.f_code.co_filename in _PASSED_ON or frame.f_code is torch.SymInt.__bool__.__code__):
             frame = frame.f_back
-        known = None if frame is None else answer(frame)
-        return original(comparison) if known is None else known
+        for answer in () if frame is None else answers:
+            match answer(frame):
+                case bool() as known:
+                    return known
+                case tuple() as operands:
+                    return _any(original, operands)
+        return original(comparison)
 
     return wrapped(Slot(torch.SymBool, "__bool__"), truth)
+
+
+def _any(original: Callable[[Any], bool], operands: tuple[Any, ...]) -> bool:
+    # NOTE: in this file, so that the decisions count as the model's.
+    for operand in operands:
+        comparison = operand != 0 if isinstance(operand, torch.SymInt) else operand
+        if original(comparison) if isinstance(comparison, torch.SymBool) else comparison:
+            return True
+    return False

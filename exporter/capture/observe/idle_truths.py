@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import ast
 import collections
-import inspect
 import itertools
 import types
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import torch
 
 from onnxplain.source import locations, syntax
 from onnxplain.torch_internals import python_frames
 
+from . import size_values
+
 _TRACING = "is_tracing"
 _HARMLESS = frozenset({"dim", "len", "numel", "size", _TRACING})
 """What may be called within such a test: it changes nothing."""
-_UNKNOWN = object()
 
 
 def answers() -> Callable[[types.FrameType], bool | None]:
@@ -108,28 +107,9 @@ def _is_harmless(node: ast.AST) -> bool:
 def _is_decided(test: ast.BoolOp, frame: types.FrameType) -> bool:
     """Whether an operand alone decides `test`, and the others are True or False."""
     variables = collections.ChainMap(dict(python_frames.variables(frame)), frame.f_globals)
-    values = [_value(operand, variables) for operand in test.values]
+    values = [size_values.of(operand, variables) for operand in test.values]
     decisive = isinstance(test.op, ast.Or)
     compared = (ast.Compare, ast.BoolOp, ast.UnaryOp)
     return any(value is decisive for value in values) and all(
         type(value) in (bool, torch.SymBool) or isinstance(operand, compared) for operand, value in zip(test.values, values, strict=True)
     )
-
-
-def _value(operand: ast.expr, variables: Mapping[str, Any]) -> Any:
-    """The value of a variable or of an attribute that an object holds, of `is None`, and of `not` before these."""
-    match operand:
-        case ast.Name(id=name):
-            return variables.get(name, _UNKNOWN)
-        case ast.Attribute(value=owner, attr=name):
-            holder = _value(owner, variables)
-            # NOTE: what else it may be is computed by code of the model's.
-            plain = inspect.getattr_static(type(holder), "__getattribute__") is object.__getattribute__
-            return inspect.getattr_static(holder, name, _UNKNOWN) if plain else _UNKNOWN
-        case ast.UnaryOp(op=ast.Not(), operand=inner):
-            value = _value(inner, variables)
-            return not value if type(value) is bool else _UNKNOWN
-        case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot() as asked], comparators=[ast.Constant(value=None)]):
-            value = _value(left, variables)
-            return _UNKNOWN if value is _UNKNOWN else (value is None) == isinstance(asked, ast.Is)
-    return _UNKNOWN

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Iterator, Mapping
 
@@ -16,6 +17,7 @@ _OTHERS = range(1, 5)
 LARGEST = 2**20
 """The most elements along a dim of real data, as far as findings are concerned."""
 _FEW = 5
+_DENSE = 130
 _TRIED = (0, 1, 2, 3, 5, 8, 100, 2**31 + 7)
 _MOST_TRIED = 2
 
@@ -122,6 +124,20 @@ def excludes(relation: sympy.Basic, least: int) -> bool:
         if least <= size <= LARGEST and (other >= least or len(symbols) == 1)
     )
     return any(holds(relation, sizes) is False for sizes in tried)
+
+
+@functools.lru_cache
+def implies(relations: tuple[sympy.Basic, ...], fact: sympy.Basic) -> bool:
+    """Whether `fact` holds for all sizes for which `relations` hold. The function tries sizes, if `fact` is about one size only."""
+    if fact == sympy.true or fact in relations:
+        return True
+    if len(fact.free_symbols) != 1:
+        return False
+    (symbol,) = fact.free_symbols
+    about = [relation for relation in relations if relation.free_symbols <= {symbol}]
+    tried = {*range(_DENSE), *itertools.chain.from_iterable(_worth_trying(relation, _DENSE) for relation in (fact, *about))}
+    each = ({symbol: size} for size in sorted(tried) if size >= 0)
+    return all(holds(fact, sizes) or any(holds(relation, sizes) is False for relation in about) for sizes in each)
 
 
 def may_fail(relation: sympy.Basic) -> bool:

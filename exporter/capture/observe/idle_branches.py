@@ -1,0 +1,235 @@
+"""Branches that change nothing for the sizes that do not take them, such as `if missing > 0: x = F.pad(x, (0, missing))`.
+
+A graph that takes such a branch is right for all sizes.
+"""
+
+from __future__ import annotations
+
+import ast
+import collections
+import dataclasses
+import itertools
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import sympy
+import torch
+
+from onnxplain.source import locations, syntax
+from onnxplain.torch_internals import python_frames
+from onnxplain.torch_internals.symbolic_expressions import expression_of
+from onnxplain.torch_internals.truths_of_sizes import Answer
+
+from . import size_limits, size_values
+
+_Case: TypeAlias = "tuple[sympy.Basic, ...]"
+_CONSTANT = ast.Constant("constant")
+_CONDITIONS = (bool, int, torch.SymBool, torch.SymInt)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Branch:
+    """A branch without another way.
+
+    Attributes:
+        test: The test.
+        steps: What it assigns, in order: a variable, its value, and the tensor that the value may leave unchanged, if it is one.
+        stored: The `or` that the test reads from a variable, which holds one of its operands only.
+    """
+
+    test: ast.expr
+    steps: tuple[tuple[str, ast.expr, str | None], ...]
+    stored: ast.BoolOp | None = None
+
+
+def answers() -> Callable[[types.FrameType], Answer]:
+    """Tells a frame to take an idle branch; None for other tests. Without an answer, torch would ask the example."""
+    # NOTE: by id, because code objects hash slowly; the values keep them alive.
+    known: dict[tuple[int, int], tuple[types.CodeType, _Branch | ast.BoolOp | None]] = {}
+
+    def answer(frame: types.FrameType) -> Answer:
+        key = id(frame.f_code), frame.f_lasti
+        if key not in known:
+            known[key] = frame.f_code, None if locations.is_internal_code(frame.f_code) else _asked(frame)
+        if (asked := known[key][1]) is None:
+            return None
+        variables = collections.ChainMap({}, dict(python_frames.variables(frame)), frame.f_globals)
+        if isinstance(asked, ast.BoolOp):
+            # NOTE: the variable then holds one operand, and the branch asks about all of them.
+            return all(isinstance(size_values.of(operand, variables), _CONDITIONS) for operand in asked.values) or None
+        if _is_idle(asked, variables):
+            return True
+        return None if asked.stored is None else tuple(size_values.of(operand, variables) for operand in asked.stored.values)
+
+    return answer
+
+
+def _asked(frame: types.FrameType) -> _Branch | ast.BoolOp | None:
+    """The branch that a frame asks about; the `or` that only branches without another way ask about later; or None."""
+    place = locations.location(*python_frames.entry_of(frame))
+    # NOTE: Python 3.10 tells only the line.
+    if place.region is None or place.region.column is None:
+        return None
+    nodes = syntax.around(place.file, place.region)
+    function = next((node for node in reversed(nodes) if isinstance(node, ast.FunctionDef)), None)
+    owner = next((node for node in reversed(nodes) if isinstance(node, ast.If | ast.IfExp | ast.stmt)), None)
+    if function is None or owner is None:
+        return None
+    match owner:
+        # NOTE: where Python asks a variable, its place is that of the whole statement (seen in 3.11).
+        case ast.If(test=test) | ast.IfExp(test=test) if owner is nodes[-1] or any(node is test for node in nodes):
+            return _branch(function, owner)
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.BoolOp(op=ast.Or()) as test) if _stored(function, name) is test:
+            return test
+    return None
+
+
+def _branch(function: ast.FunctionDef, owner: ast.If | ast.IfExp) -> _Branch | None:
+    """The branch of `owner`; None if it does more than to compute numbers and to change tensors."""
+    stored = _stored(function, owner.test.id) if isinstance(owner.test, ast.Name) else None
+    test = owner.test if stored is None else stored
+    if isinstance(owner, ast.IfExp):
+        tensor = _tensor(owner.body)
+        same = isinstance(owner.orelse, ast.Name) and owner.orelse.id == tensor
+        return _Branch(test, (("", owner.body, tensor),), stored) if same else None
+    kept = _other_way(owner)
+    if kept is None:
+        return None
+    steps = []
+    for step in owner.body:
+        match step:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                steps.append((name, value, tensor := _tensor(value)))
+                if tensor != kept.get(name, name) and (tensor is not None or _reads(function, name) != _reads(owner, name)):
+                    return None
+            case _:
+                return None
+    return _Branch(test, tuple(steps), stored) if kept.keys() <= {name for name, _, _ in steps} else None
+
+
+def _other_way(owner: ast.If) -> Mapping[str, str] | None:
+    """The tensor to which each variable is set where a branch is not taken; None if there is more to do."""
+    kept = {}
+    for step in owner.orelse:
+        match step:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name(id=tensor)):
+                kept[name] = tensor
+            case _:
+                return None
+    return kept
+
+
+def _tensor(value: ast.expr) -> str | None:
+    """The tensor of which `value` is a padded or a cut copy."""
+    match value:
+        case ast.Call(func=ast.Attribute(value=inner, attr="contiguous"), args=[], keywords=[]):
+            return _tensor(inner)
+        case ast.Call(func=function, args=[ast.Name(id=name), *_]) if syntax.last_name(function) == "pad":
+            return name
+        case ast.Subscript(value=ast.Name(id=name), slice=index) if any(isinstance(each, ast.Slice) for each in _parts(index)):
+            return name
+    return None
+
+
+def _reads(node: ast.AST, name: str) -> int:
+    return sum(isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load) for each in ast.walk(node))
+
+
+def _stored(function: ast.FunctionDef, name: str) -> ast.BoolOp | None:
+    """The `or` that is all that a variable ever holds, if only tests of branches without another way read it."""
+    nodes = list(ast.walk(function))
+    made = [node for node in nodes if isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load)]
+    assigned = [node for node in nodes if isinstance(node, ast.Assign) and made == node.targets]
+    tested = [node for node in nodes if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == name]
+    # NOTE: in a loop or in a function within this one, a branch may come before the assignment or after another one.
+    straight = not any(isinstance(node, ast.For | ast.While | ast.Lambda | ast.FunctionDef) for node in nodes if node is not function)
+    if not (straight and assigned and isinstance(assigned[0].value, ast.BoolOp) and isinstance(assigned[0].value.op, ast.Or)):
+        return None
+    if _reads(function, name) != len(tested) or any(_other_way(each) is None for each in tested):
+        return None
+    test = assigned[0].value
+    operands = {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
+    later = (node for node in nodes if isinstance(node, ast.Name) and node.lineno > test.lineno and not isinstance(node.ctx, ast.Load))
+    return None if any(node.id in operands for node in later) else test
+
+
+def _is_idle(branch: _Branch, variables: collections.ChainMap[str, Any]) -> bool:
+    """Whether the branch leaves all tensors as they are, for all sizes for which its test is false."""
+    cases = _if_false(branch.test, variables)
+    for name, value, tensor in branch.steps:
+        if tensor is None:
+            variables[name] = size_values.of(value, variables)
+            continue
+        unchanged = _unchanged(value, variables)
+        if cases is None or unchanged is None or not all(size_limits.implies(case, fact) for case in cases for fact in unchanged):
+            return False
+        variables[name] = variables[tensor]
+    return any(tensor is not None for _, _, tensor in branch.steps)
+
+
+def _if_false(test: ast.expr, variables: Mapping[str, Any]) -> list[_Case] | None:
+    """What may hold of sizes where `test` is false, as relations that hold together; None if it is not known."""
+    if isinstance(test, ast.BoolOp):
+        operands = [_if_false(operand, variables) for operand in test.values]
+        known = [cases for cases in operands if cases is not None]
+        if len(known) < len(operands):
+            return None
+        if isinstance(test.op, ast.And):
+            return list(itertools.chain(*known))
+        return [tuple(itertools.chain(*cases)) for cases in itertools.product(*known)]
+    value = size_values.of(test, variables)
+    if isinstance(value, torch.SymBool):
+        return [(sympy.Not(expression_of(value)),)]
+    if isinstance(value, torch.SymInt):
+        return [(sympy.Eq(expression_of(value), 0),)]
+    return ([] if value else [()]) if isinstance(value, _CONDITIONS) else None
+
+
+def _unchanged(value: ast.expr, variables: Mapping[str, Any]) -> list[sympy.Basic] | None:
+    """The relations of sizes for which a padded or cut copy of a tensor is as the tensor; None if that is not known."""
+    match value:
+        case ast.Call(func=ast.Attribute(value=inner, attr="contiguous"), args=[], keywords=[]):
+            return _unchanged(inner, variables)
+        case ast.Call(func=function, args=[tensor, *others], keywords=keywords):
+            # NOTE: other modes refuse some tensors and amounts, which the model may know when it pads.
+            given = {keyword.arg: keyword.value for keyword in keywords} | dict(zip(("pad", "mode", "value"), others, strict=False))
+            mode, pads = given.get("mode", _CONSTANT), given.get("pad")
+            is_pad = size_values.of(function, variables) is torch.nn.functional.pad and ast.unparse(mode) == ast.unparse(_CONSTANT)
+            amounts, padded = size_values.of(pads, variables) if is_pad and pads else None, size_values.of(tensor, variables)
+            known = isinstance(amounts, tuple | list) and all(map(_is_size, amounts)) and isinstance(padded, torch.Tensor)
+            return [sympy.Eq(_expression(each), 0) for each in amounts] if known and len(amounts) <= 2 * padded.dim() else None
+        case ast.Subscript(value=tensor, slice=index):
+            cut = size_values.of(tensor, variables)
+            return _whole(cut.shape, list(_parts(index)), variables) if isinstance(cut, torch.Tensor) else None
+    return None
+
+
+def _whole(shape: Sequence[Any], parts: list[ast.expr], variables: Mapping[str, Any]) -> list[sympy.Basic] | None:
+    """The relations for which the slices `parts` take all of a tensor; None if that is not known."""
+    ellipses = [place for place, part in enumerate(parts) if isinstance(part, ast.Constant) and part.value is ...]
+    for place in ellipses[:1]:
+        parts[place : place + 1] = [ast.Slice()] * (len(shape) - len(parts) + 1)
+    facts = []
+    for size, part in zip(shape, parts, strict=False):
+        match part:
+            case ast.Slice(lower=None | ast.Constant(value=0), upper=end, step=None):
+                limit = size if end is None else size_values.of(end, variables)
+                if not _is_size(limit):
+                    return None
+                facts.append(sympy.Ge(_expression(limit), _expression(size)))
+            case _:
+                return None
+    return facts
+
+
+def _parts(index: ast.expr) -> Iterator[ast.expr]:
+    yield from index.elts if isinstance(index, ast.Tuple) else (index,)
+
+
+def _is_size(value: object) -> bool:
+    return isinstance(value, int | torch.SymInt)
+
+
+def _expression(size: int | torch.SymInt) -> sympy.Expr:
+    return expression_of(size) if isinstance(size, torch.SymInt) else sympy.Integer(size)
