@@ -45,6 +45,13 @@ def _may_be_zero(size: ir.Value) -> bool:
     return SIZE in size.meta and shape_env.may_be_zero(size.meta[SIZE])
 
 
+def _has_size(value: ir.Value, axis: int, size: ir.Value) -> bool:
+    """Whether a dim of a result has the computed `size` whatever the sizes of the inputs."""
+    node = value.meta.get(locations.FX_NODE)
+    computed = node.meta.get("val") if node is not None else None
+    return isinstance(computed, torch.Tensor) and SIZE in size.meta and shape_env.is_true(computed.shape[axis] == size.meta[SIZE])
+
+
 @translates("aten::split.sizes")
 def split_sizes(self: ir.Value, split_size: Sequence[Any], dim: int = 0) -> list[ir.Value]:
     """aten::split.sizes(Tensor self, SymInt[] split_size, int dim=0) -> Tensor[]. One part for each size."""
@@ -83,6 +90,9 @@ def split(self: ir.Value, split_size: Any, dim: int = 0) -> Any:
     assert self.shape is not None
     size = self.shape[dim]
     if not isinstance(size, int) or not isinstance(split_size, int):
+        # NOTE: of an empty dim, ONNX makes no part.
+        if isinstance(split_size, ir.Value) and _has_size(self, dim, split_size):
+            return [self]
         return op.SplitToSequence(self, split_size, axis=dim)
     whole, rest = divmod(size, split_size)
     sizes = [split_size] * whole + [rest] * bool(rest)

@@ -101,6 +101,7 @@ CASES: dict[str, Case] = {
         X,
         expects=frozenset({"OXP1011"}),
     ),
+    "split-into-one": dynamic(lambda x: (x.split(x.shape[0])[-1], x[:-1].split(x.shape[0] - 1)[-1], x.split(len(x))[0] + 1), X),
     "join": dynamic(lambda a, b: (torch.cat([a, b]), torch.cat([a, b, a], -1), torch.cat([NOTHING, a]), torch.stack([a, b], 1)), PAIR),
     "join-of-nothing": static(lambda a, b: (torch.cat([NOTHING, NOTHING]), torch.cat([a[:0], b]), a + 1), PAIR),
     "diff": dynamic(lambda x: x.diff(dim=1), X),
