@@ -65,6 +65,16 @@ IDLE = {
         if y.shape[-2] > h or y.shape[-1] > w:
             y = y[:, :, 0:h, 0:w]
         return y + x""",
+    "cut to the most that it takes": """
+        if w > self.window:
+            x = x[..., : self.window]
+        return x * torch.arange(8.0)[: x.shape[-1]]""",
+    "cut or padded to a length": """
+        if x.shape[-1] > 20:
+            x = x[..., :20]
+        if x.shape[-1] < 20:
+            x = F.pad(x, (0, 20 - x.shape[-1]))
+        return x.view(-1, 20)""",
     "two at once": """
         rows, columns = h % 2, w % 2
         if rows > 0 or columns > 0:
