@@ -13,6 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
+import torch
+
+from onnxplain.torch_internals import fake_tensors
 
 Array = npt.NDArray[Any]
 
@@ -170,6 +173,18 @@ def _elementwise(function: Callable[..., Array]) -> Callable[..., Array]:
     return compute
 
 
+def _as_in_torch(function: Callable[..., torch.Tensor], otherwise: Callable[..., Array]) -> Callable[..., Array]:
+    """An elementwise function as PyTorch computes it: numpy's last bit may be another, which counts in the sine of a large angle."""
+
+    def compute(*arrays: Array) -> Array:
+        if arrays[0].dtype.kind != "f" or any(array.dtype != arrays[0].dtype for array in arrays):
+            return otherwise(*arrays)
+        with fake_tensors.mode_left():
+            return function(*(torch.from_numpy(np.array(array)) for array in arrays)).numpy()
+
+    return _elementwise(compute)
+
+
 OPERATORS: Mapping[str, Callable[..., Any]] = {
     "Abs": _elementwise(np.abs),
     "Add": _elementwise(np.add),
@@ -179,8 +194,8 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     "BitwiseOr": _elementwise(np.bitwise_or),
     "Cast": lambda attributes, data: cast(data, ir.DataType(attributes["to"])),
     "Ceil": _elementwise(np.ceil),
-    "Cos": _elementwise(np.cos),
-    "Exp": _elementwise(np.exp),
+    "Cos": _as_in_torch(torch.cos, np.cos),
+    "Exp": _as_in_torch(torch.exp, np.exp),
     "Concat": lambda attributes, *arrays: np.concatenate(arrays, axis=attributes["axis"]),
     "CumSum": _cumulative_sum,
     "Div": _elementwise(_divide),
@@ -194,14 +209,14 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     "GreaterOrEqual": _elementwise(np.greater_equal),
     "Less": _elementwise(np.less),
     "LessOrEqual": _elementwise(np.less_equal),
-    "Log": _elementwise(np.log),
+    "Log": _as_in_torch(torch.log, np.log),
     "Max": _elementwise(lambda *arrays: functools.reduce(np.maximum, arrays)),
     "Min": _elementwise(lambda *arrays: functools.reduce(np.minimum, arrays)),
     "Mul": _elementwise(np.multiply),
     "Neg": _elementwise(np.negative),
     "Not": _elementwise(np.logical_not),
     "Or": _elementwise(np.logical_or),
-    "Pow": _elementwise(lambda a, b: np.power(a, b).astype(a.dtype)),
+    "Pow": _as_in_torch(torch.pow, lambda a, b: np.power(a, b).astype(a.dtype)),
     "Range": _range,
     "Reciprocal": _elementwise(lambda a: (1 / a).astype(a.dtype)),
     "ReduceMax": _reduction(np.max),
@@ -211,7 +226,7 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     "Reshape": _reshape,
     "Resize": _resize,
     "Sign": _elementwise(np.sign),
-    "Sin": _elementwise(np.sin),
+    "Sin": _as_in_torch(torch.sin, np.sin),
     "Slice": _slice,
     "Sqrt": _elementwise(np.sqrt),
     "Squeeze": lambda _, data, axes=None: np.squeeze(data, axis=_axes(axes)),

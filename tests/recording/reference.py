@@ -25,9 +25,13 @@ def ints(values: Sequence[int]) -> Array:
     return np.array(values, dtype=np.int64)
 
 
-def arrays_are_equal(got: Array, want: Array) -> None:
-    """Checks dtype, shape and elements; NaN equals NaN."""
+def arrays_are_equal(got: Array, want: Array, ulps: int = 0) -> None:
+    """Checks dtype, shape and elements, which may be `ulps` apart; NaN equals NaN."""
     assert (got.dtype, got.shape) == (want.dtype, want.shape)
+    if ulps and got.dtype.kind == "f":
+        known = np.isfinite(want)
+        np.testing.assert_array_max_ulp(got[known], want[known], ulps)
+        got, want = got[~known], want[~known]
     # NOTE: for numpy, no two NaNs of bfloat16 are equal.
     np.testing.assert_array_equal(*(each.astype(np.float64) if each.dtype.kind == "V" else each for each in (got, want)))
 
