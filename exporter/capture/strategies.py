@@ -36,6 +36,7 @@ from onnxplain.torch_internals import (
     modules,
     opaque_objects,
     packed_sequences,
+    paddings,
     patching,
     recurrent_shapes,
     resizing,
@@ -52,8 +53,9 @@ from onnxplain.torch_internals import (
     truths_of_sizes,
 )
 
-from .observe import idle_branches, idle_truths, named_functions
+from .observe import idle_truths, named_functions
 from .observe.frames import Frames
+from .observe.idle_branches import IdleBranches
 
 
 class CaptureStrategy(Protocol):
@@ -223,6 +225,7 @@ def _for_python(model: torch.nn.Module) -> Iterator[None]:
     inner = [module for _, module in modules.named_modules(model)]
     classes = dict.fromkeys(cls for module in inner for cls in type(module).__mro__)
     functions = named_functions.reached(map(vars, [*inner, *classes]))
+    branches = IdleBranches()
     with (
         _outputs_registered(model),
         data_free_code.left_out(),
@@ -237,7 +240,8 @@ def _for_python(model: torch.nn.Module) -> Iterator[None]:
         size_numbers.kept(),
         rounded_quotients.of_ints(),
         size_texts.comparisons_equal_truths(),
-        truths_of_sizes.answered(idle_truths.answers(), idle_branches.answers()),
+        truths_of_sizes.answered(idle_truths.answers(), branches.truth),
+        paddings.reduced(branches.modulus),
         modules.idle_conversions(),
         size_conversions.classes_kept(functions),
         # NOTE: last, since it looks at what the others have replaced.

@@ -187,6 +187,13 @@ def _printer(base: Any) -> Any:
             return str(text)
 
         @override
+        def _print_Mul(self, expression: sympy.Mul) -> str:
+            first, *others = expression.args
+            if first != -1:
+                return str(super()._print_Mul(expression))
+            return f"-{self.parenthesize(sympy.Mul(*others), sympy.printing.precedence.PRECEDENCE['Mul'])}"
+
+        @override
         def _print_Float(self, expression: sympy.Float) -> str:
             return repr(float(expression))
 

@@ -75,6 +75,14 @@ IDLE = {
         if x.shape[-1] < 20:
             x = F.pad(x, (0, 20 - x.shape[-1]))
         return x.view(-1, 20)""",
+    "a window more where the sizes fit": """
+        if w % self.window != 0:
+            pads = (0, self.window - w % self.window)
+            x = F.pad(x, pads)
+        if h % self.window:
+            pads = (0, 0, 0, self.window - h % self.window)
+            x = F.pad(x, pads)
+        return F.avg_pool2d(x, 8)""",
     "two at once": """
         rows, columns = h % 2, w % 2
         if rows > 0 or columns > 0:
@@ -83,9 +91,17 @@ IDLE = {
         return F.avg_pool2d(x, 2)""",
 }
 OTHERS = {
-    "a whole window more": """
-        if w % 4 != 0 and not self.plain:
-            x = F.pad(x, (0, 4 - w % 4))
+    "more than a window": """
+        if w % 4 != 0:
+            x = F.pad(x, (0, 5 - w % 4))
+        return x""",
+    "another window": """
+        if w % 4 != 0:
+            x = F.pad(x, (0, 8 - w % 8))
+        return x""",
+    "both or none": """
+        if w % 8 != 0 or h % 8 != 0:
+            x = F.pad(x, (0, 8 - w % 8, 0, 8 - h % 8))
         return x""",
     "padded by a constant": """
         if w % 4 == 1:

@@ -275,6 +275,7 @@ def test_expressions_as_python() -> None:
 
     x = sympy.Symbol("x", integer=True)
     assert symbolic_expressions.as_python(FloorDiv(x, 2) + 1) == "(x // 2) + 1"
+    assert symbolic_expressions.as_python(-FloorDiv(-x, 4)) == "-((-x) // 4)"
     assert [isinstance(each, symbolic_expressions.remainders()) for each in (Mod(x, 3), x)] == [True, False]
     assert [symbolic_expressions.is_pythons(each) for each in (Mod(x, 3) + 1, Max(x, 3), ToFloat(x), x + 1)] == [True, True, True, False]
 

@@ -10,7 +10,7 @@ import collections
 import dataclasses
 import itertools
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import sympy
@@ -43,26 +43,39 @@ class _Branch:
     stored: ast.BoolOp | None = None
 
 
-def answers() -> Callable[[types.FrameType], Answer]:
-    """Tells a frame to take an idle branch; None for other tests. Without an answer, torch would ask the example."""
-    # NOTE: by id, because code objects hash slowly; the values keep them alive.
-    known: dict[tuple[int, int], tuple[types.CodeType, _Branch | ast.BoolOp | None]] = {}
+_Moduli: TypeAlias = "dict[sympy.Basic, int]"
 
-    def answer(frame: types.FrameType) -> Answer:
+
+class IdleBranches:
+    """Tells the frames of a capture to take idle branches. Otherwise torch would ask the example about their tests."""
+
+    def __init__(self) -> None:
+        # NOTE: by id, because code objects hash slowly; the values keep them alive.
+        self._known: dict[tuple[int, int], tuple[types.CodeType, _Branch | ast.BoolOp | None]] = {}
+        self._moduli: dict[int, list[tuple[ast.expr, _Moduli]]] = {}
+
+    def truth(self, frame: types.FrameType) -> Answer:
+        """True for the test of an idle branch in `frame`; None for other tests."""
         key = id(frame.f_code), frame.f_lasti
-        if key not in known:
-            known[key] = frame.f_code, None if locations.is_internal_code(frame.f_code) else _asked(frame)
-        if (asked := known[key][1]) is None:
+        if key not in self._known:
+            self._known[key] = frame.f_code, None if locations.is_internal_code(frame.f_code) else _asked(frame)
+        if (asked := self._known[key][1]) is None:
             return None
         variables = collections.ChainMap({}, dict(python_frames.variables(frame)), frame.f_globals)
         if isinstance(asked, ast.BoolOp):
             # NOTE: the variable then holds one operand, and the branch asks about all of them.
             return all(isinstance(size_values.of(operand, variables), _CONDITIONS) for operand in asked.values) or None
-        if _is_idle(asked, variables):
+        moduli = _made_idle(asked, variables)
+        self._moduli[id(frame.f_code)] = moduli or []
+        if moduli is not None:
             return True
         return None if asked.stored is None else tuple(size_values.of(operand, variables) for operand in asked.stored.values)
 
-    return answer
+    def modulus(self, frame: types.FrameType, amount: torch.SymInt) -> int | None:
+        """The modulus that makes an amount idle by which a line of `frame` pads a tensor; None if it needs none."""
+        known = self._moduli.get(id(frame.f_code), ())
+        moduli = (moduli for call, moduli in known if call.lineno <= frame.f_lineno <= (call.end_lineno or 0))
+        return next(moduli, {}).get(expression_of(amount))
 
 
 def _asked(frame: types.FrameType) -> _Branch | ast.BoolOp | None:
@@ -101,7 +114,7 @@ def _branch(function: ast.FunctionDef, owner: ast.If | ast.IfExp) -> _Branch | N
         match step:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 steps.append((name, value, tensor := _tensor(value)))
-                if tensor != kept.get(name, name) and (tensor is not None or _reads(function, name) != _reads(owner, name)):
+                if tensor != kept.get(name, name) and (tensor is not None or _is_read_after(function, name)):
                     return None
             case _:
                 return None
@@ -136,6 +149,17 @@ def _reads(node: ast.AST, name: str) -> int:
     return sum(isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load) for each in ast.walk(node))
 
 
+def _is_read_after(function: ast.FunctionDef, name: str) -> bool:
+    """Whether anything reads a variable, except bodies of branches that set it first."""
+    bodies = [[step for step in node.body if _names(step, name)] for node in ast.walk(function) if isinstance(node, ast.If)]
+    own = [body for body in bodies if body and isinstance(body[0], ast.Assign) and not _reads(body[0].value, name)]
+    return _reads(function, name) != sum(_reads(step, name) for body in own for step in body)
+
+
+def _names(node: ast.AST, name: str) -> bool:
+    return any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(node))
+
+
 def _stored(function: ast.FunctionDef, name: str) -> ast.BoolOp | None:
     """The `or` that is all that a variable ever holds, if only tests of branches without another way read it."""
     nodes = list(ast.walk(function))
@@ -154,18 +178,54 @@ def _stored(function: ast.FunctionDef, name: str) -> ast.BoolOp | None:
     return None if any(node.id in operands for node in later) else test
 
 
-def _is_idle(branch: _Branch, variables: collections.ChainMap[str, Any]) -> bool:
-    """Whether the branch leaves all tensors as they are, for all sizes for which its test is false."""
-    cases = _if_false(branch.test, variables)
+def _made_idle(branch: _Branch, variables: collections.ChainMap[str, Any]) -> list[tuple[ast.expr, _Moduli]] | None:
+    """How the branch leaves all tensors as they are, for all sizes for which its test is false; None if it does not.
+
+    Such as `F.pad(x, (0, 8 - n % 8))` behind `n % 8 != 0`: modulo 8, the amount is the same where the branch is taken, and else 0.
+
+    Returns:
+        The values that pad or cut a tensor, each with the moduli of those amounts that need one.
+    """
+    cases, test = _if_false(branch.test, variables), _if_true(branch.test, variables)
+    made = []
     for name, value, tensor in branch.steps:
         if tensor is None:
             variables[name] = size_values.of(value, variables)
             continue
         unchanged = _unchanged(value, variables)
-        if cases is None or unchanged is None or not all(size_limits.implies(case, fact) for case in cases for fact in unchanged):
-            return False
+        if cases is None or unchanged is None:
+            return None
+        moduli = {fact: _modulus(fact, cases, test) for fact in unchanged}
+        if None in moduli.values():
+            return None
+        made.append((value, {fact.args[0]: modulus for fact, modulus in moduli.items() if modulus}))
         variables[name] = variables[tensor]
-    return any(tensor is not None for _, _, tensor in branch.steps)
+    return made if any(tensor is not None for _, _, tensor in branch.steps) else None
+
+
+def _modulus(fact: sympy.Basic, cases: Sequence[_Case], test: sympy.Basic | None) -> int | None:
+    """0 if `fact` holds in all `cases`; or the modulus with which a number that `fact` compares with 0 is 0 there, and itself by `test`."""
+    if all(size_limits.implies(case, fact) for case in cases):
+        return 0
+    if test is None or not isinstance(fact, sympy.Eq):
+        return None
+    amount = fact.args[0]
+    numbers = sorted(int(number) for number in amount.atoms(sympy.Integer) if number > 1)
+    ranges = ((number, sympy.And(sympy.Ge(amount, 0), sympy.Lt(amount, number))) for number in numbers)
+    fits = (
+        number
+        for number, below in ranges
+        if size_limits.implies((test,), below) and all(size_limits.implies(case, sympy.Eq(amount, number)) for case in cases)
+    )
+    return next(fits, None)
+
+
+def _if_true(test: ast.expr, variables: Mapping[str, Any]) -> sympy.Basic | None:
+    """What holds of sizes where `test`, a single comparison of sizes, is true."""
+    value = size_values.of(test, variables)
+    if isinstance(value, torch.SymInt):
+        return sympy.Ne(expression_of(value), 0)
+    return expression_of(value) if isinstance(value, torch.SymBool) else None
 
 
 def _if_false(test: ast.expr, variables: Mapping[str, Any]) -> list[_Case] | None:
