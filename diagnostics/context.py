@@ -241,6 +241,11 @@ class DiagnosticContext:
             raise AssertionError("stop() without a blocking finding would fail the export with an empty log")
         return StageFailed(cause or self._first_cause)
 
+    @property
+    def running(self) -> str:
+        """The stage that runs; empty between stages."""
+        return self._stage
+
     def finish(self) -> Log:
         """The log of an export that ran all its stages. Raises `ExportFailed` if a finding fails it nevertheless."""
         log = self.log()

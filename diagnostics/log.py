@@ -18,7 +18,7 @@ URI = "https://github.com/onnxplain/onnxplain"
 """The project's page, which logs refer to."""
 
 PROFILE = "profile.txt"
-"""Name of the attachment that lists the functions in which the export spent its time."""
+"""Name of the attachment that tells where the time of the export went, by stage and by line. A log has it if a profile was asked for."""
 
 MEMORY = "memory.txt"
 """Name of the attachment that estimates where the memory of the exported model goes. A log has it if a report was asked for."""

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import cProfile
 import functools
-import io
-import logging
 import os
-import pstats
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import NoneType
 from typing import Any, Literal
@@ -16,7 +12,6 @@ from typing import Any, Literal
 import torch
 
 from onnxplain.diagnostics import (
-    PROFILE,
     URI,
     Confidence,
     DiagnosticContext,
@@ -72,6 +67,7 @@ from .request import (
 from .signals import orderly_end
 from .source import call_sites, locations
 from .storage import checked_path
+from .time_profile import profiled
 
 _OLD = {
     "training": "call model.train() or model.eval() before the export",
@@ -188,7 +184,8 @@ def export(
         functions: "modules" makes each call of a module a call of an ONNX function, with the class as its name and its Python module as its
             domain. Calls that compute the same from other weights share a function. A viewer shows each as a box that opens.
         export_modules_as_functions: True means the same; a set of classes does it for the modules of these classes.
-        profile: Attaches a profile to the log: the functions that took the time.
+        profile: Attaches a profile to the log: the time of each stage, and the lines of your code, and of packages that define modules of
+            the model, which took the most time (docs/memory.md).
         dump_exported_program: Saves the program that torch.export captured to `artifacts_dir`.
         artifacts_dir: The folder for `report`, `repro` and `dump_exported_program`, the current one by default. If given, it also gets the
             log's attachments: the profile, and at `logging.DEBUG` dumps of the graphs.
@@ -286,7 +283,7 @@ def export(
                 for setting in _settings:
                     context.event(setting)
                 _note_arguments(context, request, old, dynamo=dynamo, dynamic_axes=axes, dynamic_shapes=dynamic_shapes)
-                program = _profiled(context, run) if profile else run()
+                program = profiled(context, model, run) if profile else run()
         except ExportFailed as failed:
             if outputs.repro is not None:
                 # NOTE: the script runs for seconds, and whoever reads the log need not wait for it.
@@ -405,25 +402,6 @@ def _located(error: BaseException, request: Request) -> Evidence:
     """The user's line behind an unexpected exception; the export's call if the stack contains no such line."""
     found = locations.at_exception(error, request.model if isinstance(request.model, torch.nn.Module) else None)
     return found if found.location is not None else Evidence(request.caller)
-
-
-def _profiled(context: DiagnosticContext, run: Callable[[], ONNXProgram]) -> ONNXProgram:
-    """Runs the pipeline and attaches a profile to the log, also if the export fails."""
-    profiler = cProfile.Profile()
-
-    def log() -> Log:
-        table = io.StringIO()
-        pstats.Stats(profiler, stream=table).sort_stats("cumulative").print_stats(40)
-        context.attach(PROFILE, table.getvalue, logging.CRITICAL)
-        return context.log()
-
-    try:
-        program = profiler.runcall(run)
-    except ExportFailed as failed:
-        failed.log = log()
-        raise
-    program.diagnostics = log()
-    return program
 
 
 def _told(log: Log, *, verbose: bool | None) -> Log:

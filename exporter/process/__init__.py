@@ -14,6 +14,7 @@ from .native_output import errors_read
 from .native_output import is_readable as errors_readable
 from .random_numbers import random_numbers_kept
 from .recursion import deeper_calls
+from .sampling import sampled
 from .versions import versions
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "is_in_onnx_export",
     "kept",
     "random_numbers_kept",
+    "sampled",
     "user_heard",
     "versions",
     "without_autocast",

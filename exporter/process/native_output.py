@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from onnxplain.torch_internals.put_back import put_back
 
 _STDERR = 2
-_IDLE = "tqdm._monitor"
-"""The module of a thread that only looks after progress bars, which torch may start (2.13)."""
+_IDLE = frozenset({"tqdm._monitor", "onnxplain.process.sampling"})
+"""The modules of threads that write nothing: one looks after progress bars, which torch may start (2.13), and one after profiles."""
 Take = Callable[[str], str]
 """Takes its part of a text, and returns the rest."""
 
@@ -21,7 +21,7 @@ Take = Callable[[str], str]
 def is_readable() -> bool:
     """Whether standard error can be read: it is open, and no other thread of Python may write to it or start processes meanwhile."""
     others = (each for each in threading.enumerate() if each is not threading.current_thread())
-    if any(type(each).__module__ != _IDLE for each in others):
+    if any(type(each).__module__ not in _IDLE for each in others):
         return False
     try:
         os.fstat(_STDERR)

@@ -115,6 +115,21 @@ def is_users(file: str) -> bool:
     return origin(file) is Origin.USER
 
 
+def in_package(file: str) -> str:
+    """The path of a file below the folder of installed packages; empty if it is not there."""
+    return _PACKAGE_FOLDERS.split(file)[-1] if _PACKAGE_FOLDERS.search(file) else ""
+
+
+def is_torchs(file: str) -> bool:
+    """Whether `file` belongs to torch."""
+    return file.startswith(_TORCH_FOLDERS)
+
+
+def is_ours(file: str) -> bool:
+    """Whether `file` belongs to onnxplain."""
+    return file.startswith(_OUR_FOLDERS)
+
+
 def is_internal(file: str) -> bool:
     """Whether `file` is Python's, torch's or onnxplain's."""
     return origin(file) is Origin.INTERNAL

@@ -6,13 +6,15 @@ import copy
 import functools
 import sys
 import traceback
+import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 
-from . import patching, pytree
+from . import patching, python_frames, pytree
+from .code_objects import code_of
 from .put_back import put_back
 from .symbols import Attribute, Symbol
 
@@ -149,3 +151,25 @@ def user_error_type(error: BaseException) -> str:
 def interpreted_frames(error: BaseException) -> Sequence[traceback.FrameSummary]:
     """The interpreted frames behind an exception. They are not in its traceback."""
     return next(filter(None, (each.of(error) for each in _STACKS)), ())
+
+
+# NOTE: read in torch 2.11, 2.13 and 2.15, _dynamo/symbolic_convert.py.
+_INTERPRETER = "torch._dynamo.symbolic_convert:InstructionTranslatorBase"
+_RUN = Symbol(f"{_INTERPRETER}.run", without="with the strict strategy, a profile of the export has fewer lines", names=("self",))
+_LINE = Attribute(f"{_INTERPRETER}.lineno", without=_RUN.without)
+_CODE = Attribute(f"{_INTERPRETER}.f_code", without=_RUN.without)
+
+
+@functools.cache
+def _interpreting() -> types.CodeType | None:
+    """The code of the method that interprets."""
+    return code_of(_RUN.value)
+
+
+def interpreted(frame: types.FrameType) -> tuple[types.CodeType, int] | None:
+    """The code that TorchDynamo interprets in a frame of its own, and the line; None if the frame interprets nothing."""
+    if frame.f_code is not _interpreting():
+        return None
+    interpreter = python_frames.variables(frame).get("self")
+    code, line = _CODE.of(interpreter), _LINE.of(interpreter)
+    return (code, line) if isinstance(code, types.CodeType) and isinstance(line, int) else None

@@ -32,6 +32,11 @@ def current(above: int = 0) -> types.FrameType | None:
         return None
 
 
+def of_thread(thread: int) -> types.FrameType | None:
+    """The innermost frame of a running thread by its identifier."""
+    return sys._current_frames().get(thread)
+
+
 def outward(frame: types.FrameType | None) -> Iterator[types.FrameType]:
     """`frame` and the frames that called it, innermost first."""
     while frame is not None:
