@@ -9,9 +9,10 @@ class BroadcastCollapsed(Rule, id="OXP7001", level=Level.WARNING, history=[Added
     """Broadcasting makes a tensor that takes most of the memory, and a reduction soon collapses it.
 
     What happened:
-        An operator broadcasts two small tensors to a large one, elementwise operators follow, and a reduction removes dims again. The
-        large tensor is at least eight times larger than what it is made of and than what is left of it. Without it, a run of the
-        exported model would take less than half of the memory, weights and inputs included. Both are estimated from the shapes of the
+        An operator broadcasts small tensors to a large one, or repeats one (`expand`, `repeat`, `tile`). Elementwise operators follow, and
+        reductions such as `sum`, `std`, `max` and `argmin` remove dims again. Other operators do so as well, such as `torch.cdist` with
+        `p=1`. The large tensor is at least eight times larger than what it is made of and than what is left of it. Without it, a run of
+        the exported model would take less than half of the memory, weights and inputs included. Both are estimated from the shapes of the
         example inputs. Tensors below 64 MiB do not count: ONNX Runtime itself takes as much.
 
     Why it matters:
@@ -19,7 +20,8 @@ class BroadcastCollapsed(Rule, id="OXP7001", level=Level.WARNING, history=[Added
         with larger inputs, although its result is small.
 
     How to fix it:
-        1. Export with `optimize="memory"`: the exported model computes the tensor in chunks, and reduces each at once.
+        1. Export with `optimize="memory"`: the exported model computes the tensor in chunks, and reduces each at once. That needs a dim
+           that all reductions keep, or a single reduction of several dims. The fix of the finding tells whether it can be done.
         2. Use an operator that needs no large tensor, such as `torch.cdist`, `torch.matmul` or `torch.einsum`.
         3. If your inputs are smaller than the example, ignore the finding with a comment at the line.
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
-from .collapse import ELEMENTWISE, Collapse, Shape, in_numbers, shape_of
+from .broadcasting import ELEMENTWISE, Shape, in_numbers, shape_of
+from .collapse import Collapse
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -16,16 +17,7 @@ class Attention(Collapse):
 
     The reduction is the product with the values. The leaves are the tensors with a row for each row of the scores, such as the queries.
     Others, such as keys and values, are read as a whole.
-
-    Attributes:
-        shapes: The shapes of all of them.
     """
-
-    shapes: Mapping[ir.Value, Shape]
-
-    def shape_of(self, value: ir.Value) -> Shape:
-        """The shape of what one of `nodes` reads or makes."""
-        return self.shapes[value]
 
     @property
     def first(self) -> ir.Node:
@@ -58,7 +50,7 @@ def attentions(graph: ir.Graph, sizes: Mapping[str, int]) -> Iterator[Attention]
         if rows.grow():
             nodes = tuple(sorted(rows.inside, key=order.__getitem__))
             known = {value: each for value, each in shapes.items() if each is not None}
-            yield Attention(nodes, node, tuple(rows.leaves), shape, numbers, (), known)
+            yield Attention(nodes, (node,), tuple(rows.leaves), shape, numbers, (), known)
 
 
 class _Rows:

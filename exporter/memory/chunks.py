@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -11,7 +12,9 @@ import onnx_ir as ir
 from onnxplain.recording import Recorder, Tensor, op, recording
 
 from .attention import Attention
-from .collapse import ARGUMENTS, Collapse
+from .broadcasting import Shape, axes_of, keeps_dims, repeats
+from .collapse import Collapse, place_of
+from .cuts import Cut, cut_of
 
 _CHUNK = 2**21
 """Bytes of a chunk of the large tensor: the caches of common processors hold it, and a step takes much longer than to begin one."""
@@ -24,33 +27,28 @@ _THEN = {"ReduceL1": "ReduceSum", "ReduceSumSquare": "ReduceSum"}
 
 
 def compute_in_chunks(model: ir.Model, found: Collapse) -> bool:
-    """Replaces the operators of `found` by a Scan, in place. Returns False if that needs a dim that there is not."""
-    axis = _axis(found)
-    if axis is None:
+    """Replaces the operators of `found` by a Scan, in place. Returns False if there is no way."""
+    graph = model.graph
+    cut = cut_of(graph, found)
+    if cut is None:
         return False
     recorder = Recorder(model.opset_imports.get("", 20))
     with recording(recorder, onnxscript=False):
-        result = (_Rows if isinstance(found, Attention) else _Chunks)(found, axis, recorder).result()
-    graph, reduction = model.graph, found.reduction
-    made = recorder.take()
+        chunks = (_Rows if isinstance(found, Attention) else _Chunks)(found, cut, recorder)
+        results = [*chunks.results(), *map(chunks.measured, found.measured)]
+    made, last = recorder.take(), found.reductions[-1]
     for number, node in enumerate(made):
-        _describe(node, reduction, f"{reduction.outputs[0].name}.chunks_{number}")
+        _describe(node, last, f"{last.outputs[0].name}.chunks_{number}")
     for number, constant in enumerate(recorder.constants.values()):
         if constant.uses():
-            constant.name = f"{reduction.outputs[0].name}.chunks_constant_{number}"
+            constant.name = f"{last.outputs[0].name}.chunks_constant_{number}"
             graph.register_initializer(constant)
-    ir.convenience.replace_nodes_and_values(graph, reduction, [reduction, *reversed(found.nodes)], made, reduction.outputs, [result])
+    replaced = [*cut.results, *(node.outputs[0] for node in found.measured)]
+    ir.convenience.replace_nodes_and_values(graph, cut.nodes[-1], [*found.measured, *reversed(cut.nodes)], made, replaced, results)
+    if len(results) > 1:
+        # NOTE: another operator may have read one of the results before the last was there.
+        graph.sort()
     return True
-
-
-def _axis(found: Collapse) -> int | None:
-    """The dim to cut: the largest that the result keeps, or else the first of several that are reduced."""
-    if isinstance(found, Attention):
-        return len(found.shape) - 2
-    kept = [axis for axis in range(len(found.shape)) if axis not in found.axes and found.sizes[axis] > 1]
-    if kept:
-        return max(kept, key=lambda axis: found.sizes[axis])
-    return found.axes[0] if len(found.axes) > 1 and found.reduction.op_type not in ARGUMENTS else None
 
 
 class _Chunks:
@@ -58,19 +56,19 @@ class _Chunks:
 
     Args:
         found: The operators that they replace.
-        axis: The dim.
+        cut: How to cut.
         recorder: Records them.
     """
 
     _chunk = _CHUNK
     _least = 1
 
-    def __init__(self, found: Collapse, axis: int, recorder: Recorder) -> None:
+    def __init__(self, found: Collapse, cut: Cut, recorder: Recorder) -> None:
         self._found = found
-        self._axis = axis
+        self._cut = cut
+        self._axis = axis = cut.axis
         self._recorder = recorder
-        self._cut = [leaf for leaf in found.leaves if self._place(leaf) is not None]
-        self._kept = axis not in found.axes
+        self._leaves = [leaf for leaf in cut.leaves if self._place(leaf) is not None]
         self._length = self._dim(axis)
         row = math.prod(size for other, size in enumerate(found.shape) if isinstance(size, int) and other != axis)
         dynamic = [self._dim(other) for other, size in enumerate(found.shape) if not isinstance(size, int) and other != axis]
@@ -81,52 +79,73 @@ class _Chunks:
         self._count = op.Max(op.Div(op.Sub(op.Add(self._length, self._size), [1]), self._size), [1])
         self._padded = op.Mul(self._count, self._size)
 
-    def result(self) -> ir.Value:
-        """The value that takes the place of the reduction's result."""
-        found = self._found
-        position = sum(1 for other in range(self._axis) if self._keeps_dims or other not in self._first_axes)
-        (stacked,) = self._recorder.emit(
+    def results(self) -> list[ir.Value]:
+        """The values that take the places of the cut's results."""
+        positions = [self._position(value) for value in self._cut.results]
+        stacked = self._recorder.emit(
             "Scan",
-            [self._in_chunks(leaf) for leaf in self._cut],
+            [self._in_chunks(leaf) for leaf in self._leaves],
             {
                 "body": self._body(),
-                "num_scan_inputs": len(self._cut),
-                "scan_input_axes": [self._place(leaf) for leaf in self._cut],
-                "scan_output_axes": [position],
+                "num_scan_inputs": len(self._leaves),
+                "scan_input_axes": [self._place(leaf) for leaf in self._leaves],
+                "scan_output_axes": positions,
             },
-            1,
+            len(positions),
         )
-        named = self._reduced([size if isinstance(size, int) else None for size in found.shape])
-        stacked.type = found.reduction.outputs[0].type
+        return [self._joined(*each) for each in zip(self._cut.results, stacked, positions, strict=True)]
+
+    def measured(self, shape: ir.Node) -> ir.Value:
+        """What takes the place of the result of a Shape that reads a large tensor."""
+        start, end = (shape.attributes.get_int(name, default) for name, default in (("start", 0), ("end", len(self._found.shape))))
+        dims = [self._dim(axis) for axis in range(len(self._found.shape))][start:end]
+        result: ir.Value = op.Concat(*dims, axis=0)
+        return result
+
+    def _joined(self, value: ir.Value, stacked: ir.Value, position: int) -> ir.Value:
+        """What takes the place of a value, by its parts of all chunks."""
+        named = self._chunk_shape(value)
+        stacked.type = value.type
         stacked.shape = ir.Shape([*named[:position], self._number(self._count), self._number(self._size), *named[position + 1 :]])
         joined = op.Reshape(stacked, self._vector(stacked, position, 2, [self._padded], len(named) + 1))
         whole: ir.Value = joined if self._is_whole else op.Slice(joined, [0], self._length, [position])
-        if self._kept:
-            return whole
-        kind = _THEN.get(found.reduction.op_type, found.reduction.op_type)
-        (result,) = self._recorder.emit(kind, [whole, [position]], {"keepdims": int(self._keeps_dims)}, 1)
-        return result
+        if not self._cut.is_kept:
+            reduction = self._found.reductions[0]
+            kind = _THEN.get(reduction.op_type, reduction.op_type)
+            (whole,) = self._recorder.emit(kind, [whole, [position]], {"keepdims": int(keeps_dims(reduction))}, 1)
+        if (known := self._found.shape_of(value)) is not None:
+            whole.shape = ir.Shape(known)
+        return whole
 
-    def _reduced(self, sizes: Sequence[int | None]) -> list[int | None]:
-        """The shape of the large tensor, or of a chunk, after the reduction of each chunk."""
-        if self._keeps_dims:
-            return [1 if axis in self._first_axes else size for axis, size in enumerate(sizes)]
-        return [size for axis, size in enumerate(sizes) if axis not in self._first_axes]
+    def _position(self, value: ir.Value) -> int:
+        """The dim of a result along which its parts are joined."""
+        node = value.producer()
+        if node in self._found.reductions:
+            return sum(1 for axis in range(self._axis) if keeps_dims(node) or axis not in self._removed(node))
+        place = self._place(value)
+        assert place is not None
+        return place
 
-    @property
-    def _keeps_dims(self) -> bool:
-        keeps = self._found.reduction.attributes.get("keepdims")
-        return keeps is None or bool(keeps.as_int())
+    def _removed(self, reduction: ir.Node) -> Sequence[int]:
+        """The dims that a reduction removes of each chunk."""
+        return [axis for axis in axes_of(reduction, len(self._found.shape)) if axis != self._axis]
+
+    def _chunk_shape(self, value: ir.Value) -> list[int | None]:
+        """The shape of what a chunk has of a value, without the sizes that only a run tells."""
+        node, found = value.producer(), self._found
+        shape: Shape = found.shape if node in found.reductions else found.shape_of(value) or ()
+        sizes: list[Any] = [size if isinstance(size, int) else None for size in shape]
+        if (place := place_of(shape, self._axis, found.shape)) is not None:
+            sizes[place] = self._number(self._size)
+        if node not in found.reductions:
+            return sizes
+        removed = self._removed(node)
+        return [1 if axis in removed else size for axis, size in enumerate(sizes) if axis not in removed or keeps_dims(node)]
 
     @property
     def _is_whole(self) -> bool:
         """Whether all chunks are known to have the same length."""
         return self._number(self._padded) == self._found.shape[self._axis]
-
-    @property
-    def _first_axes(self) -> tuple[int, ...]:
-        """The dims that each chunk is reduced along."""
-        return tuple(axis for axis in self._found.axes if axis != self._axis)
 
     def _fitting(self, row: Any, elements: int) -> Any:
         """The length of a chunk with at most so many elements."""
@@ -144,21 +163,18 @@ class _Chunks:
         size = self._found.shape[axis]
         if isinstance(size, int):
             return op.Constant(value_ints=[size])
-        leaf, place = next((leaf, place) for leaf in self._found.leaves if (place := self._place(leaf, axis)) is not None)
+        leaf, place = next((leaf, place) for leaf in self._cut.leaves if (place := self._place(leaf, axis)) is not None)
         return op.Shape(leaf, start=place, end=place + 1)
 
     def _place(self, leaf: ir.Value, axis: int | None = None) -> int | None:
         """The dim of a leaf that is a dim of the large tensor, not broadcast to it."""
-        axis = self._axis if axis is None else axis
-        shape = self._found.shape_of(leaf)
-        place = axis - len(self._found.shape) + len(shape)
-        return None if place < 0 or shape[place] != self._found.shape[axis] else place
+        return place_of(self._found.shape_of(leaf) or (), self._axis if axis is None else axis, self._found.shape)
 
     def _in_chunks(self, leaf: ir.Value) -> ir.Value:
         """A leaf with two dims in the place of the one that is cut: chunks, and the elements of each."""
         place = self._place(leaf)
         assert place is not None
-        rank = len(self._found.shape_of(leaf))
+        rank = len(self._found.shape_of(leaf) or ())
         none_before = [0] * (rank + place)
         pads = op.Concat(none_before, op.Sub(self._padded, self._length), [0] * (rank - place - 1), axis=0)
         whole = leaf if self._is_whole else op.Pad(leaf, pads)
@@ -180,34 +196,39 @@ class _Chunks:
 
     def _body(self) -> ir.Graph:
         """The graph that computes and reduces a chunk."""
-        found, prefix = self._found, f"{self._found.reduction.outputs[0].name}.chunk"
-        size = self._number(self._size)
-        values: dict[ir.Value | None, ir.Value | None] = {}
-        for number, leaf in enumerate(self._cut):
-            place = self._place(leaf)
-            dims = [size if axis == place else dim for axis, dim in enumerate(self._found.shape_of(leaf))]
-            values[leaf] = Tensor(name=f"{prefix}_in_{number}", type=leaf.type, shape=ir.Shape(dims))
-        inputs = [value for value in values.values() if value is not None]
-        nodes = []
-        for number, node in enumerate((*found.nodes, found.reduction)):
-            # NOTE: the second factor of a product of matrices is read as a whole.
-            given = [value if node.op_type == "MatMul" and index else values.get(value, value) for index, value in enumerate(node.inputs)]
-            if node is found.reduction and not self._kept:
-                given = [given[0], self._recorder.constant(list(self._first_axes))]
-            shape = found.shape if node is found.reduction else found.shape_of(node.outputs[0])
-            sizes = [size if isinstance(size, int) else None for size in shape]
-            sizes[self._axis - len(found.shape)] = self._number(self._size)
-            made = Tensor(
-                name=f"{prefix}_{number}",
-                type=node.outputs[0].type,
-                shape=ir.Shape(self._reduced(sizes) if node is found.reduction else sizes),
-            )
-            nodes.append(
-                ir.Node("", node.op_type, given, attributes=list(node.attributes.values()), outputs=[made], name=f"{prefix}_{number}")
-            )
+        prefix = f"{self._found.reductions[-1].outputs[0].name}.chunk"
+        values: dict[ir.Value | None, ir.Value] = {}
+        for number, leaf in enumerate(self._leaves):
+            values[leaf] = Tensor(name=f"{prefix}_in_{number}", type=leaf.type, shape=ir.Shape(self._chunk_shape(leaf)))
+        inputs, nodes = list(values.values()), []
+        for number, node in enumerate(self._cut.nodes):
+            (value,) = node.outputs
+            made = Tensor(name=f"{prefix}_{number}", type=value.type, shape=ir.Shape(self._chunk_shape(value)))
+            attributes = [] if repeats(node) else list(node.attributes.values())
+            kind = "Expand" if repeats(node) else node.op_type
+            nodes.append(ir.Node("", kind, self._given(node, values), attributes=attributes, outputs=[made], name=f"{prefix}_{number}"))
             _describe(nodes[-1], node, f"{prefix}_{number}")
-            values[node.outputs[0]] = made
-        return ir.Graph(inputs, list(nodes[-1].outputs), nodes=nodes, name="chunk")
+            values[value] = made
+        return ir.Graph(inputs, [values[value] for value in self._cut.results], nodes=nodes, name="chunk")
+
+    def _given(self, node: ir.Node, values: Mapping[ir.Value | None, ir.Value]) -> list[ir.Value | None]:
+        """What an operator reads in the graph for a chunk."""
+        if node.op_type == "MatMul":
+            # NOTE: the second factor of a product of matrices is read as a whole.
+            return [values.get(node.inputs[0], node.inputs[0]), node.inputs[1]]
+        given = [values.get(value, value) for value in node.inputs]
+        if repeats(node):
+            return [given[0], self._sizes]
+        if node in self._found.reductions and not self._cut.is_kept:
+            return [given[0], self._recorder.constant(list(self._removed(node)))]
+        return given
+
+    @functools.cached_property
+    def _sizes(self) -> ir.Value:
+        """The shape of a chunk of the large tensor."""
+        dims = [self._size if axis == self._axis else self._dim(axis) for axis in range(len(self._found.shape))]
+        shape: ir.Value = op.Concat(*dims, axis=0)
+        return shape
 
 
 class _Rows(_Chunks):
@@ -216,9 +237,16 @@ class _Rows(_Chunks):
     _chunk = _ROWS
     _least = LEAST_ROWS
 
-    def _reduced(self, sizes: Sequence[int | None]) -> list[int | None]:
-        size = self._found.shape_of(self._found.reduction.outputs[0])[-1]
-        return [*sizes[:-1], size if isinstance(size, int) else None]
+    def _removed(self, reduction: ir.Node) -> Sequence[int]:
+        del reduction
+        return ()
+
+    def _chunk_shape(self, value: ir.Value) -> list[int | None]:
+        shape = super()._chunk_shape(value)
+        if value in self._found.reductions[0].outputs:
+            size = (self._found.shape_of(value) or (None,))[-1]
+            shape[-1] = size if isinstance(size, int) else None
+        return shape
 
     def _dim(self, axis: int) -> Any:
         if axis < len(self._found.shape) - 1 or isinstance(self._found.shape[axis], int):

@@ -14,6 +14,7 @@ from onnxplain.source import locations
 from .attention import Attention, attentions
 from .chunks import LEAST_ROWS, compute_in_chunks
 from .collapse import Collapse, collapses
+from .cuts import cut_of
 from .estimate import estimate
 from .planning import Plan
 from .records import readable
@@ -23,6 +24,7 @@ _FLOOR = 64 * 2**20
 """Bytes from which on a tensor counts: ONNX Runtime itself takes as many for its code."""
 
 _REWRITE = Fix("Let the export compute it in chunks.", Confidence.SAFE, snippet='onnxplain.export(..., optimize="memory")')
+_REPLACE = Fix("Use an operator that needs no large tensor, such as `torch.matmul` or `torch.einsum`.", Confidence.GUESS)
 
 
 def review(context: DiagnosticContext, model: ir.Model, shapes: Sequence[Sequence[int]], *, rewrite: bool) -> bool:
@@ -47,12 +49,16 @@ def review(context: DiagnosticContext, model: ir.Model, shapes: Sequence[Sequenc
     dominating = [each for each in _dominating(model, sizes, found) if each.size >= _FLOOR]
     if rewrite:
         chosen = [each for each in found if each in dominating or _is_dynamic(each)]
-        dominating = _rewritten(context, model, sizes, [*chosen, *_saving(model, sizes, rows)])
+        left = _rewritten(context, model, sizes, [*chosen, *_saving(model, sizes, rows)])
+        dominating = [each for each in dominating if each in left]
     for each in dominating:
         peak, growth = readable(estimate(model, sizes).peak), Shapes(model, sizes).growth(each.first.outputs[0])
         notes = [f"It grows with {growth}."] if growth else []
-        rule = BroadcastCollapsed(shape=_shape(each), size=readable(each.size), peak=peak, reduction=each.reduction.op_type)
-        context.report(rule, at=_place(each), notes=notes, fixes=[] if rewrite else [_REWRITE])
+        can_rewrite = not rewrite and cut_of(model.graph, each) is not None
+        kinds = " and ".join(dict.fromkeys(reduction.op_type for reduction in each.reductions))
+        rule = BroadcastCollapsed(shape=_shape(each), size=readable(each.size), peak=peak, reduction=kinds)
+        notes += [] if can_rewrite else ['`optimize="memory"` cannot compute it in chunks.']
+        context.report(rule, at=_place(each), notes=notes, fixes=[_REWRITE if can_rewrite else _REPLACE])
     return True
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pathlib
 from collections.abc import Callable
 from types import ModuleType
@@ -102,6 +103,74 @@ def test_dynamic_sizes(size: int) -> None:
     program = dynamic_program(shapes)
     x, y = torch.randn(33, size), torch.randn(33, 2 * size)
     assert torch.equal(program(x, y)[0], similarity(x, y))
+
+
+def pairs(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a[:, None] - b[None]
+
+
+SPREAD: dict[str, Callable[..., Any]] = {
+    "expand": lambda a, b: (a[:, None].expand(-1, b.shape[0], -1) - b[None].expand(a.shape[0], -1, -1)).abs().sum(-1),
+    "repeat": lambda a, b: (a[:, None].repeat(1, b.shape[0], 1) - b[None].repeat(a.shape[0], 1, 1)).abs().sum(-1),
+    "repeat_interleave": lambda a, b: (a[:, None].repeat_interleave(b.shape[0], 1) - b).abs().sum(-1),
+    "tile": lambda a, b: (a[:, None].tile(1, b.shape[0], 1) - b).abs().sum(-1),
+    "std": lambda a, b: pairs(a, b).std(-1),
+    "var_mean": lambda a, b: torch.var_mean(pairs(a, b), -1),
+    "var_mean with kept dims": lambda a, b: torch.var_mean(pairs(a, b), -1, keepdim=True),
+    "cosine_similarity": lambda a, b: nn.functional.cosine_similarity(a[:, None], b[None], dim=-1),
+    "cdist, p=1": lambda a, b: torch.cdist(a, b, p=1.0),
+    "cdist, p=3": lambda a, b: torch.cdist(a, b, p=3.0),
+    "cdist, p=inf": lambda a, b: torch.cdist(a, b, p=math.inf),
+    "max with indices": lambda a, b: pairs(a, b).abs().max(dim=-1),
+    "min with indices": lambda a, b: pairs(a, b).abs().min(dim=1),
+    "two reductions": lambda a, b: ((d := pairs(a, b)).sum(-1), d.amax(-1)),
+    "centred": lambda a, b: ((d := pairs(a, b)) - d.mean(-1, keepdim=True)).pow(3).mean(-1),
+    "a mean that is used before": lambda a, b: ((d := pairs(a, b)).mean(-1) + 1, (d - d.mean(-1, keepdim=True)).abs().sum(-1)),
+    "one after the other": lambda a, b: (pairs(a, b).abs().sum(-1)[:, :, None] * a.sum(0) / 100).sigmoid().amax(-1),
+}
+
+
+@pytest.mark.parametrize("case", SPREAD)
+def test_what_repeats_and_what_is_reduced_several_times(case: str) -> None:
+    """The finding says what helps, and the rewritten model is equal to PyTorch for all sizes."""
+    model, generator = SPREAD[case], torch.Generator().manual_seed(0)
+
+    def inputs(n: int, m: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.randn(n, 32, generator=generator), torch.randn(m, 32, generator=generator)
+
+    finding, *_ = onnxplain.export(model, inputs(900, 800)).diagnostics.findings
+    assert isinstance(finding.rule, BroadcastCollapsed)
+    assert [fix.snippet for fix in finding.fixes] == ['onnxplain.export(..., optimize="memory")']
+    program = onnxplain.export(model, inputs(40, 30), dynamic_shapes={"a": {0: "n"}, "b": {0: "m"}}, optimize="memory")
+    assert {*found(program)} == {ComputedInChunks.id}
+    for args in (inputs(40, 30), inputs(700, 650), inputs(1, 5), inputs(300, 1)):
+        expected = model(*args)
+        for output, each in zip(program(*args), [expected] if isinstance(expected, torch.Tensor) else expected, strict=True):
+            torch.testing.assert_close(output, each, rtol=1e-4, atol=1e-4)
+    assert estimate(program.model, {"n": 900, "m": 800}).peak < 32 * 2**20
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda a, b: ((d := pairs(a, b)).sum(-1), d.amax(1), d.mean(0)),
+        lambda a, b: (a.repeat(b.shape[0], 1) * b.sum()).abs().sum(-1),
+        lambda a, b: pairs(a, b).var(),
+    ],
+    ids=["each dim is reduced", "rows are repeated", "a variance of all"],
+)
+def test_what_cannot_be_computed_in_chunks(model: Callable[..., Any]) -> None:
+    """The option is no advice then, and changes nothing."""
+    args = (torch.randn(900, 32), torch.randn(800, 32))
+    for optimize in (True, "memory"):
+        program = onnxplain.export(model, args, optimize=optimize)  # type: ignore[arg-type]
+        (finding,) = program.diagnostics.findings
+        assert isinstance(finding.rule, BroadcastCollapsed)
+        assert [fix.snippet for fix in finding.fixes] == [""]
+        assert "Scan" not in operators(program)
+    # NOTE: what is small for the example is not told.
+    small = (torch.randn(40, 32), torch.randn(30, 32))
+    assert found(onnxplain.export(model, small, dynamic_shapes=({0: "n"}, {0: "m"}), optimize="memory")) == []
 
 
 def dynamic_program(shapes: Any, known: dict[str, onnxplain.ONNXProgram] = {}) -> onnxplain.ONNXProgram:  # noqa: B006  exported once
