@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import onnx_ir as ir
 
@@ -51,6 +51,17 @@ def compute_in_chunks(model: ir.Model, found: Collapse) -> bool:
     return True
 
 
+_Size: TypeAlias = "int | ir.SymbolicDim | None"
+
+
+class _Sizes(NamedTuple):
+    """The sizes of a dim that is cut: of a chunk, the number of chunks, and both together; None if nothing is known."""
+
+    chunk: _Size
+    number: _Size
+    padded: _Size
+
+
 class _Chunks:
     """The operators that compute a collapsed tensor in chunks along a dim.
 
@@ -75,7 +86,8 @@ class _Chunks:
         for each in dynamic:
             row = op.Mul(each, [row] if isinstance(row, int) else row)
         width = found.size // max(1, math.prod(found.sizes))
-        self._size = self._fitting(row, max(1, self._chunk // max(1, width)))
+        self._elements = max(1, self._chunk // max(1, width))
+        self._size = self._fitting(row, self._elements)
         self._count = op.Max(op.Div(op.Sub(op.Add(self._length, self._size), [1]), self._size), [1])
         self._padded = op.Mul(self._count, self._size)
 
@@ -106,8 +118,9 @@ class _Chunks:
         """What takes the place of a value, by its parts of all chunks."""
         named = self._chunk_shape(value)
         stacked.type = value.type
-        stacked.shape = ir.Shape([*named[:position], self._number(self._count), self._number(self._size), *named[position + 1 :]])
+        stacked.shape = ir.Shape([*named[:position], self._sizes_of.number, self._sizes_of.chunk, *named[position + 1 :]])
         joined = op.Reshape(stacked, self._vector(stacked, position, 2, [self._padded], len(named) + 1))
+        joined.shape = ir.Shape([*named[:position], self._sizes_of.padded, *named[position + 1 :]])
         whole: ir.Value = joined if self._is_whole else op.Slice(joined, [0], self._length, [position])
         if not self._cut.is_kept:
             reduction = self._found.reductions[0]
@@ -130,13 +143,32 @@ class _Chunks:
         """The dims that a reduction removes of each chunk."""
         return [axis for axis in axes_of(reduction, len(self._found.shape)) if axis != self._axis]
 
-    def _chunk_shape(self, value: ir.Value) -> list[int | None]:
-        """The shape of what a chunk has of a value, without the sizes that only a run tells."""
+    @functools.cached_property
+    def _sizes_of(self) -> _Sizes:
+        """The sizes of the dim that is cut. Where only a run tells them, by the names of other dims, from which the memory is estimated."""
+        known = [self._number(each) for each in (self._size, self._count, self._padded)]
+        if None not in known:
+            return _Sizes(*known)
+        shape, axis = self._found.shape, self._axis
+        if any(isinstance(size, ir.SymbolicDim) and size.value is None for size in shape):
+            return _Sizes(*known)
+        others = [size for other, size in enumerate(shape) if other != axis]
+        row = "*".join([str(math.prod(size for size in others if isinstance(size, int))), *map(_text, filter(_is_dynamic, others))])
+        length, fitting = _text(shape[axis]), f"{self._elements}//Max(1, {row})"
+        # NOTE: no chunk is shorter than one row, whatever fits.
+        fitting = f"Max({self._least}, {fitting})" if self._least > 1 else fitting
+        chunk = f"Max(1, Min({length}, {fitting}))" if known[0] is None else str(known[0])
+        count = f"Max(1, ({length} + {chunk} - 1)//{chunk})"
+        named = (ir.SymbolicDim(each) for each in (chunk, count, f"{count}*{chunk}"))
+        return _Sizes(*(name if number is None else number for number, name in zip(known, named, strict=True)))
+
+    def _chunk_shape(self, value: ir.Value) -> list[Any]:
+        """The shape of what a chunk has of a value."""
         node, found = value.producer(), self._found
         shape: Shape = found.shape if node in found.reductions else found.shape_of(value) or ()
-        sizes: list[Any] = [size if isinstance(size, int) else None for size in shape]
+        sizes: list[Any] = list(shape)
         if (place := place_of(shape, self._axis, found.shape)) is not None:
-            sizes[place] = self._number(self._size)
+            sizes[place] = self._sizes_of.chunk
         if node not in found.reductions:
             return sizes
         removed = self._removed(node)
@@ -174,11 +206,15 @@ class _Chunks:
         """A leaf with two dims in the place of the one that is cut: chunks, and the elements of each."""
         place = self._place(leaf)
         assert place is not None
-        rank = len(self._found.shape_of(leaf) or ())
+        shape = self._found.shape_of(leaf) or ()
+        rank = len(shape)
         none_before = [0] * (rank + place)
         pads = op.Concat(none_before, op.Sub(self._padded, self._length), [0] * (rank - place - 1), axis=0)
         whole = leaf if self._is_whole else op.Pad(leaf, pads)
         chunks: ir.Value = op.Reshape(whole, self._vector(leaf, place, 1, [self._count, self._size], rank))
+        if whole is not leaf:
+            whole.shape = ir.Shape([*shape[:place], self._sizes_of.padded, *shape[place + 1 :]])
+        chunks.shape = ir.Shape([*shape[:place], self._sizes_of.number, self._sizes_of.chunk, *shape[place + 1 :]])
         return chunks
 
     @staticmethod
@@ -241,17 +277,26 @@ class _Rows(_Chunks):
         del reduction
         return ()
 
-    def _chunk_shape(self, value: ir.Value) -> list[int | None]:
+    def _chunk_shape(self, value: ir.Value) -> list[Any]:
         shape = super()._chunk_shape(value)
         if value in self._found.reductions[0].outputs:
-            size = (self._found.shape_of(value) or (None,))[-1]
-            shape[-1] = size if isinstance(size, int) else None
+            shape[-1] = (self._found.shape_of(value) or (None,))[-1]
         return shape
 
     def _dim(self, axis: int) -> Any:
         if axis < len(self._found.shape) - 1 or isinstance(self._found.shape[axis], int):
             return super()._dim(axis)
         return op.Shape(self._found.first.inputs[1], start=-1)
+
+
+def _is_dynamic(size: int | ir.SymbolicDim) -> bool:
+    return not isinstance(size, int)
+
+
+def _text(size: int | ir.SymbolicDim) -> str:
+    """A dim as a factor."""
+    text = str(size if isinstance(size, int) else size.value)
+    return text if text.isalnum() or text.isidentifier() else f"({text})"
 
 
 def _describe(node: ir.Node, origin: ir.Node, name: str) -> None:

@@ -19,7 +19,7 @@ from torch import nn
 from torch.nn import functional
 
 import onnxplain
-from onnxplain.memory import estimate, review
+from onnxplain.memory import estimate, readable, review
 from onnxplain.rules import ComputedInChunks
 
 MIB = 2**20
@@ -226,3 +226,22 @@ def test_the_peak(tmp_path: pathlib.Path) -> None:
         assert estimate(program.model, {}).peak == pytest.approx(peaks[-1], rel=0.2)
     assert peaks[0] > 128 * MIB
     assert peaks[1] < 24 * MIB
+
+
+@pytest.mark.skipif(not measured_memory.IS_POSSIBLE, reason="the system does not tell the peak of a process")
+@pytest.mark.parametrize("case", ["plain", "causal", "by hand"])
+def test_the_peak_of_dynamic_lengths(case: str, tmp_path: pathlib.Path) -> None:
+    """The sizes of chunks are known for all sizes of dims, so that the estimate counts them."""
+    shape = {0: "batch", 2: "length"}
+    path = tmp_path / "model.onnx"
+    program = onnxplain.export(PLAIN[case], three(2048, count=8, size=64), path, dynamic_shapes=(shape,) * 3, optimize="memory")
+    # NOTE: that the batch is 1 in the example is a finding as well.
+    (rule,) = (finding.rule for finding in program.diagnostics.findings if isinstance(finding.rule, ComputedInChunks))
+    assert rule.after == readable(estimate(program.model, {"batch": 1, "length": 2048}).peak)
+    names = [value.name or "" for value in program.model.graph.inputs]
+    for length, batch in ((2048, 1), (1000, 2)):
+        large, small = (
+            dict(zip(names, (arg.numpy() for arg in three(each, batch=batch, count=8, size=64)), strict=True)) for each in (length, 9)
+        )
+        peak = measured_memory.peak_of(path, large, small)
+        assert estimate(program.model, {"batch": batch, "length": length}).peak == pytest.approx(peak, rel=0.2)

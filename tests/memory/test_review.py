@@ -203,4 +203,4 @@ def test_the_rewritten_model_takes_little_memory(tmp_path: pathlib.Path) -> None
     large, small = ({name: arg.numpy() for name, arg in zip(names, pair(256, size), strict=True)} for size in (800, 9))
     peak = measured_memory.peak_of(path, large, small)
     assert peak < 64 * 2**20
-    assert estimate(program.model, {"n": 800, "m": 800}).peak < 64 * 2**20
+    assert estimate(program.model, {"n": 800, "m": 800}).peak == pytest.approx(peak, rel=0.2)
