@@ -9,6 +9,7 @@ import time
 import types
 from collections.abc import Callable, Iterator
 
+from onnxplain.diagnostics import OwnProcess
 from onnxplain.torch_internals import python_frames
 from onnxplain.torch_internals.put_back import put_back
 
@@ -29,6 +30,7 @@ class Sampler(threading.Thread):
 
     def __init__(self, thread: int, take: Take) -> None:
         super().__init__(name="onnxplain.sampler", daemon=True)
+        self._process = OwnProcess()
         self._thread = thread
         self._take = take
         self._stopped = threading.Event()
@@ -46,14 +48,17 @@ class Sampler(threading.Thread):
             last = now
 
     def stop(self) -> None:
-        """Ends the thread."""
-        self._stopped.set()
-        self.join()
+        """Ends the thread. In a process that the model has forked, the thread is not there, and it may hold a lock for ever."""
+        if self._process.is_here:
+            self._stopped.set()
+            self.join()
 
 
 @contextlib.contextmanager
 def sampled(take: Take) -> Iterator[None]:
     """While it is open, calls `take` for what this thread runs."""
+    # NOTE: as with any second thread, a process that native code forks, and not Python's `os.fork`, may wait for ever: for Python's global
+    # lock, which the sampler has at that moment.
     sampler, interval = Sampler(threading.get_ident(), take), sys.getswitchinterval()
     with put_back(lambda: sys.setswitchinterval(interval)):
         # NOTE: a thread that runs Python gives way to another after 5 ms, unless told otherwise.
