@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import onnx_ir as ir
 import torch
@@ -24,6 +24,7 @@ from .process import Budget, as_model_allows, kept, without_autocast, without_co
 from .program import ONNXProgram
 from .registry import OnnxRegistry
 from .repeats import Run, copy_blocks, find
+from .repeats import within as within_part
 from .request import DimNames, Request, example_shapes, signature_of
 from .runtime import verify
 from .source import locations
@@ -59,13 +60,7 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry, di
             captured = capture(context, request, dim_names, budget, look_ahead)
             request = dataclasses.replace(request, shapes=captured.shapes)
         with without_collection(), mode_left():
-            with context.stage("passes"):
-                prepared = passes.run(context, captured.program, registry, dim_names)
-                # NOTE: memory is a matter of the whole graph, and at DEBUG the log tells of all nodes.
-                whole = request.optimize == "memory" or context.records(logging.DEBUG)
-                runs = () if whole else find(prepared, registry)
-            with without_autocast():
-                flat, model = _translated(context, prepared, registry, request, dim_names, staging, runs)
+            prepared, flat, model = _translated(context, captured.program, registry, request, dim_names, staging)
         verification = None
         if request.verify:
             with context.stage("verify"):
@@ -80,25 +75,64 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry, di
 
 def _translated(
     context: DiagnosticContext,
-    prepared: Prepared,
+    program: torch.export.ExportedProgram,
     registry: OnnxRegistry,
     request: Request,
     dim_names: DimNames,
     staging: Staging,
-    runs: Sequence[Run],
-) -> tuple[ir.Model, ir.Model]:
-    """The model without functions, and the model that was written. The operators of equal blocks are translated for a few of them."""
-    before = context.mark()
-    if runs:
+) -> tuple[Prepared, ir.Model, ir.Model]:
+    """The prepared program, the model without functions, and the model that was written."""
+    for prepared, runs in _ways(context, program, registry, request, dim_names):
         # NOTE: a finding is about all operators that it applies to, and names each of them.
-        with contextlib.suppress(ExportFailed):
+        with without_autocast(), contextlib.suppress(ExportFailed) if runs else contextlib.nullcontext():
             found = _written(context, prepared, registry, request, dim_names, staging, runs)
             if found is not None:
-                return found
+                return prepared, *found
+    raise AssertionError("without runs there is a model, or the export has failed")
+
+
+def _ways(
+    context: DiagnosticContext, program: torch.export.ExportedProgram, registry: OnnxRegistry, request: Request, dim_names: DimNames
+) -> Iterator[tuple[Prepared, Sequence[Run]]]:
+    """The prepared program, and runs of equal blocks of which a few are translated; each way in place of one that led to no model."""
+    start = context.mark()
+    # NOTE: memory is a matter of the whole graph, and at DEBUG the log tells of all nodes.
+    whole = request.optimize == "memory" or context.records(logging.DEBUG)
+    # NOTE: a verification may run each node of the prepared graph.
+    if not whole and not request.verify:
+        with contextlib.suppress(ExportFailed), context.stage("passes"):
+            found = _part(context, program, registry, dim_names)
+        if found is not None:
+            yield found
+        context.back_to(start)
+    with context.stage("passes"):
+        prepared = passes.run(context, program, registry, dim_names)
+        runs = () if whole else find(prepared, registry)
+    before = context.mark()
+    if runs:
+        yield prepared, runs
         context.back_to(before)
-    found = _written(context, prepared, registry, request, dim_names, staging, ())
-    assert found is not None
-    return found
+    yield prepared, ()
+
+
+def _part(
+    context: DiagnosticContext, program: torch.export.ExportedProgram, registry: OnnxRegistry, dim_names: DimNames
+) -> tuple[Prepared, Sequence[Run]] | None:
+    """The prepared program without the blocks that are left out; None if it has no runs, or if passes have to see all blocks."""
+    runs = find(Prepared(program, program.graph_module), registry)
+    if not runs:
+        return None
+    before = context.mark()
+    prepared = passes.run_without(context, program, registry, dim_names, _left_out(runs))
+    # NOTE: a finding may be about operators of each block.
+    if prepared is None or context.mark().findings != before.findings:
+        return None
+    within = within_part(prepared, runs)
+    return None if within is None else (prepared, within)
+
+
+def _left_out(runs: Sequence[Run]) -> dict[torch.fx.Node, torch.fx.Node]:
+    return {node: same for run in runs for node, same in run.left_out().items()}
 
 
 def _written(
@@ -110,8 +144,8 @@ def _written(
     staging: Staging,
     runs: Sequence[Run],
 ) -> tuple[ir.Model, ir.Model] | None:
-    """The result of `_translated`; None if it has to be made without `runs`."""
-    left_out = {node: same for run in runs for node, same in run.left_out().items()}
+    """The model without functions, and the model that was written; None if they have to be made without `runs`."""
+    left_out = _left_out(runs)
     with context.stage("dispatch"):
         planned = plan(context, prepared, registry, left_out)
         if planned.untranslated:

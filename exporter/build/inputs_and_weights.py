@@ -53,11 +53,14 @@ def inputs_and_weights(context: DiagnosticContext, plan: Plan, request: Request,
     names = input_names(program, request.shapes)
     for node, spec in zip(placeholders(plan.prepared.graph_module), program.graph_signature.input_specs, strict=True):
         if spec.kind in _WEIGHTS:
-            values[node] = _weight(context, program, node, spec, weights)
+            values[node] = _weight(context, program, spec, weights, plan.prepared.reader(node))
         elif spec.kind is InputKind.USER_INPUT and is_constant(spec.arg):
             values[node] = constant_of(spec.arg)
         elif spec.kind is InputKind.USER_INPUT:
             values[node] = _input(context, request, types, node, names.get(node.name) or _parameter_name(node.name))
+            if plan.prepared.reader(node) is None:
+                name = values[node].name or node.name
+                context.report(UnusedInput(name=name), at=locations.module_definition(request.model))
             inputs.append(values[node])
     return Given(values, inputs, list(weights.values()))
 
@@ -81,8 +84,6 @@ def _input(context: DiagnosticContext, request: Request, types: ValueTypes, node
     value = types.assign(Tensor(name=name), fake)
     if isinstance(fake, torch.Tensor) and fake.is_complex():
         context.report(ComplexAsReal(kind="input", name=value.name or ""), at=locations.module_definition(request.model))
-    if not node.users:
-        context.report(UnusedInput(name=value.name or node.name), at=locations.module_definition(request.model))
     return value
 
 
@@ -93,9 +94,21 @@ def _parameter_name(name: str) -> str:
 
 
 def _weight(
-    context: DiagnosticContext, program: torch.export.ExportedProgram, node: torch.fx.Node, spec: InputSpec, weights: dict[int, ir.Value]
+    context: DiagnosticContext,
+    program: torch.export.ExportedProgram,
+    spec: InputSpec,
+    weights: dict[int, ir.Value],
+    reader: torch.fx.Node | None,
 ) -> ir.Value:
-    """The value for a parameter, buffer or constant. `weights` are those made before, by the ids of their tensors."""
+    """The value for a parameter, buffer or constant.
+
+    Args:
+        context: It gets a finding for a weight with NaN that is read.
+        program: The program.
+        spec: Describes the weight.
+        weights: The values made before, by the ids of their tensors.
+        reader: The first operator that reads it.
+    """
     assert spec.target is not None
     tensor = program.state_dict.get(spec.target)
     if tensor is None:
@@ -110,8 +123,8 @@ def _weight(
         weight = Weight(tensor, spec.target, in_state=not fixed, place=len(weights))
         weights[id(tensor)] = initializer(weight)
         weights[id(tensor)].meta[FIXED] = fixed and weight.has_data
-        if weight.has_data and node.users and tensor.is_floating_point() and tensor.numel() <= _SEARCHED and _has_nan(tensor):
-            context.report(NanWeight(name=spec.target), at=locations.at_node(next(iter(node.users))))
+        if weight.has_data and reader is not None and tensor.is_floating_point() and tensor.numel() <= _SEARCHED and _has_nan(tensor):
+            context.report(NanWeight(name=spec.target), at=locations.at_node(reader))
     return weights[id(tensor)]
 
 

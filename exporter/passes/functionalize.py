@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import logging
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import sympy
 import torch
@@ -20,7 +20,7 @@ from onnxplain.torch_internals import fake_kernels, functorch, input_free_values
 from onnxplain.torch_internals.operators import OpOverload, failed, schema
 
 from . import aliases, diagonal_writes, hidden_views, joined_memory, lossy_writes, observers, views
-from .graphs import all_nodes, arguments, graph_modules, mutates
+from .graphs import all_nodes, arguments, copy_of, graph_modules, mutates
 from .inline import inline_grad_mode
 from .views import View
 
@@ -38,12 +38,29 @@ _MUTATED_KINDS = {
 }
 
 
+class NeedsWhole(Exception):
+    """A graph that lacks nodes would have to be traced again."""
+
+
 def functionalize(
-    context: DiagnosticContext, program: torch.export.ExportedProgram, dim_names: DimNames
+    context: DiagnosticContext,
+    program: torch.export.ExportedProgram,
+    dim_names: DimNames,
+    left_out: Mapping[torch.fx.Node, torch.fx.Node],
 ) -> tuple[torch.export.ExportedProgram, torch.fx.GraphModule]:
-    """The program and a copy of its graph, which has no in-place operators. The program is a new one if it was traced again."""
-    lossy_writes.refuse(context, program)
-    graph_module = _copy(context, program)
+    """The program and a copy of its graph, which has no in-place operators. The program is a new one if it was traced again.
+
+    Args:
+        context: The context.
+        program: The program.
+        dim_names: The names of dims.
+        left_out: Nodes that the copy lacks. Each is read as if it were another node, which comes before it.
+
+    Raises:
+        NeedsWhole: The program would have to be traced again without the nodes in `left_out`.
+    """
+    lossy_writes.refuse(context, [node for node in all_nodes(program) if node not in left_out])
+    graph_module = _copy(context, program, left_out)
     lasting = _lasting(program, graph_module.graph)
     returned, plain = _returned(graph_module.graph), _plain_inputs(program)
     writers: dict[torch.fx.Node, Evidence] = {}
@@ -58,11 +75,13 @@ def functionalize(
             if node in writers and (kind != "input" or node not in returned or node.name in plain):
                 _report(context, kind, name, writers[node])
         return program, graph_module
+    if left_out:
+        raise NeedsWhole
     # NOTE: this costs as much as the capture, so it happens only if it must.
     context.event(f"The whole program is functionalized, because of {qualified_name(obstacle.target)} ({obstacle.name}).", logging.DEBUG)
     fixed: dict[sympy.Basic, float] = {}
     with shape_env.fixed(functools.partial(_note, fixed)):
-        functional = _retraced(context, _with_graph(program, _copy(context, program)))
+        functional = _retraced(context, _with_graph(program, _copy(context, program, left_out)))
     for size, number in fixed.items():
         dim = dim_names.text(size)
         context.report(ConstraintViolated(dim=dim, constraint=f"{dim} == {number}"), at=locations.at_node(obstacle))
@@ -87,16 +106,14 @@ def _report(context: DiagnosticContext, kind: str, name: str, at: Evidence | Non
         context.report(MutationDropped(kind=kind, name=name), at=at)
 
 
-def _copy(context: DiagnosticContext, program: torch.export.ExportedProgram) -> torch.fx.GraphModule:
-    """A copy of the graph without what does nothing in an exported model.
+def _copy(
+    context: DiagnosticContext, program: torch.export.ExportedProgram, left_out: Mapping[torch.fx.Node, torch.fx.Node]
+) -> torch.fx.GraphModule:
+    """A copy of the graph without the nodes in `left_out`, and without what does nothing in an exported model.
 
     These are regions that only switch gradients, `detach_`, observers that are off, and dropout in evaluation.
     """
-    copied: torch.fx.GraphModule = copy.deepcopy(program.graph_module)
-    # NOTE: the copy renames a node `input` to `input_1`, since `input` is a Python function. The signature has the original name.
-    for node, original in zip(copied.graph.nodes, program.graph.nodes, strict=True):
-        if node.name != original.name:
-            node.name = original.name
+    copied = copy_of(program.graph_module, left_out)
     observers.remove(context, program, copied)
     for module in list(graph_modules(copied)):
         inline_grad_mode(module)

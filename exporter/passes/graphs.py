@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 
 from onnxplain.source import locations
+from onnxplain.torch_internals import graph_names
 from onnxplain.torch_internals.operators import OpOverload, schema
 
 _KEPT_META = ("stack_trace", "nn_module_stack", "torch_fn", "from_node", "custom")
@@ -21,6 +23,35 @@ def graph_modules(root: torch.fx.GraphModule) -> Iterator[torch.fx.GraphModule]:
 def all_nodes(program: torch.export.ExportedProgram) -> list[torch.fx.Node]:
     """The nodes of all graphs of a program."""
     return [node for module in graph_modules(program.graph_module) for node in module.graph.nodes]
+
+
+def copy_of(module: torch.fx.GraphModule, left_out: Mapping[torch.fx.Node, torch.fx.Node]) -> torch.fx.GraphModule:
+    """A copy of a graph and of its graphs of control flow, with the names of its nodes.
+
+    Args:
+        module: The module with the graph.
+        left_out: Nodes of it that the copy lacks. Each is read as if it were another node, which comes before it.
+    """
+    # NOTE: a copy that is known already takes the place of the graph.
+    known = {id(module.graph): _part(module.graph, left_out)} if left_out else {}
+    copied: torch.fx.GraphModule = copy.deepcopy(module, known)
+    originals = (node for node in module.graph.nodes if node not in left_out)
+    # NOTE: the copy renames a node `input` to `input_1`, since `input` is a Python function. The signature has the original name.
+    for node, original in zip(copied.graph.nodes, originals, strict=True):
+        if node.name != original.name:
+            node.name = original.name
+    return copied
+
+
+def _part(graph: torch.fx.Graph, left_out: Mapping[torch.fx.Node, torch.fx.Node]) -> torch.fx.Graph:
+    part = torch.fx.Graph()
+    # NOTE: a pass gives a node the name that it would have in the whole graph.
+    graph_names.reserve(part, [node.name for node in left_out])
+    copies: dict[torch.fx.Node, torch.fx.Node] = {}
+    for node in graph.nodes:
+        if node not in left_out:
+            copies[node] = part.node_copy(node, lambda read: copies[left_out.get(read, read)])
+    return part
 
 
 def arguments(node: torch.fx.Node) -> dict[str, Any]:

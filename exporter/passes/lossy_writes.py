@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 from onnxplain.diagnostics import DiagnosticContext
@@ -12,7 +14,7 @@ from onnxplain.torch_internals import shape_env
 from onnxplain.torch_internals.symbolic_expressions import expression_of, number_at
 
 from . import aliases
-from .graphs import all_nodes, arguments, mutates
+from .graphs import arguments, mutates
 
 _FILLS = frozenset(
     {
@@ -28,9 +30,13 @@ _SCATTERS = frozenset({_aten.diagonal_scatter.default, _aten.select_scatter.defa
 """Operators that write to a copy of their first argument, which has its strides."""
 
 
-def refuse(context: DiagnosticContext, program: torch.export.ExportedProgram) -> None:
-    """Reports the writes after which torch's replacements give other values than eager mode (read in torch 2.13)."""
-    nodes = all_nodes(program)
+def refuse(context: DiagnosticContext, nodes: Sequence[torch.fx.Node]) -> None:
+    """Reports the writes after which torch's replacements give other values than eager mode (read in torch 2.13).
+
+    Args:
+        context: It gets the findings.
+        nodes: The nodes of a program.
+    """
     windows = {node for node in nodes if node.target is _aten.unfold.default and not _tiles(node)}
     for node in nodes:
         if mutates(node):

@@ -14,6 +14,7 @@ from onnxplain.passes import Prepared
 from onnxplain.recording import LIMIT
 from onnxplain.registry import OnnxRegistry, qualified_name
 from onnxplain.torch_internals.fake_tensors import has_no_data
+from onnxplain.torch_internals.operators import OpOverload, schema
 from onnxplain.torch_internals.symbolic_expressions import expression_of
 
 _NODE = object()
@@ -34,7 +35,7 @@ class Keys:
     """
 
     def __init__(self, prepared: Prepared, registry: OnnxRegistry) -> None:
-        self._is_users = functools.cache(lambda target: registry.is_users(qualified_name(target)))
+        self._is_unlike = functools.cache(lambda target: _writes(target) or registry.is_users(qualified_name(target)))
         program = prepared.program
         placeholders = [node for node in prepared.graph_module.graph.nodes if node.op == "placeholder"]
         specs = dict(zip(placeholders, program.graph_signature.input_specs, strict=True))
@@ -42,18 +43,23 @@ class Keys:
         names = collections.Counter(id(each) for each in tensors.values() if each is not None)
         self.given: Mapping[torch.fx.Node, object] = {
             # NOTE: a tied weight is one initializer for several inputs of the graph.
-            node: object() if names[id(tensors[node])] > 1 else (spec.kind, _value(node.meta.get("val")), _data(spec, tensors[node]))
+            node: object() if names[id(tensors[node])] > 1 else (spec.kind, _given(node.meta.get("val")), _data(spec, tensors[node]))
             for node, spec in specs.items()
         }
 
     def of(self, node: torch.fx.Node) -> tuple[object, list[torch.fx.Node]]:
         """The key of an operator, and the nodes among its arguments, in order. They do not belong to the key."""
         arguments: list[torch.fx.Node] = []
-        # NOTE: a translation of the user may do something else each time. Graphs, and constants that passes made, are attributes.
-        if node.op == "get_attr" or self._is_users(node.target):
+        # NOTE: a translation of the user may do something else each time, and a write concerns others than those that read its result.
+        # Graphs, and constants that passes made, are attributes.
+        if node.op == "get_attr" or self._is_unlike(node.target):
             return object(), [*node.all_input_nodes]
         key = node.target, _structure(node.args, arguments), _structure(node.kwargs, arguments), _value(node.meta.get("val"))
         return key, arguments
+
+
+def _writes(target: object) -> bool:
+    return isinstance(target, OpOverload) and bool(schema(target).is_mutable)
 
 
 def _structure(argument: Any, nodes: list[torch.fx.Node]) -> object:
@@ -80,6 +86,12 @@ def _value(value: Any) -> object:
     if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
         return type(value), expression_of(value)
     return type(value), repr(value)
+
+
+def _given(value: Any) -> object:
+    """A key for a fake value whose strides decide those of all results."""
+    is_strided = isinstance(value, torch.Tensor) and value.layout is torch.strided
+    return _value(value), tuple(map(_size, value.stride())) if is_strided else None
 
 
 def _size(size: int | torch.SymInt) -> object:

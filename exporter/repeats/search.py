@@ -30,7 +30,7 @@ def find(prepared: Prepared, registry: OnnxRegistry) -> tuple[Run, ...]:
     """The runs in the main graph of a program, in no certain order. They do not overlap.
 
     Args:
-        prepared: The program.
+        prepared: The program, before or after the passes.
         registry: The translations of its operators. An operator for which the user registered one is in no run.
     """
     nodes = [node for node in prepared.graph_module.graph.nodes if node.op in ("call_function", "get_attr")]

@@ -118,6 +118,24 @@ class Masked(Stack):
         return x
 
 
+class Decomposed(Block):
+    """A layer with an operator that passes decompose."""
+
+    @override
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) + x.diff(dim=-1).sum(-1, keepdim=True)
+
+
+class WithRegion(Stack):
+    """Before the layers, operators come out of a region without gradients. They have names like those in the layers."""
+
+    @override
+    def forward(self, x: torch.Tensor) -> Any:
+        with torch.no_grad():
+            scale = (x * 0.5).sum(-1, keepdim=True) * 0.125
+        return super().forward(x + scale.to(torch.float64).to(torch.float32) * 0.5)
+
+
 class Constant(nn.Module):
     """A layer with a number in its code that no state dict knows."""
 
@@ -164,6 +182,8 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], bool]] = {
     "convolutions": (lambda: Stack([Convolution() for _ in range(LAYERS)]), True),
     "alternating": (lambda: Stack([Block(scale=0.5 if index % 2 else 0.25) for index in range(2 * LAYERS - 2)]), True),
     "masked": (lambda: Masked(blocks()), True),
+    "decomposed": (lambda: Stack([Decomposed() for _ in range(LAYERS)]), True),
+    "with a region": (lambda: WithRegion(blocks()), True),
     "one shared layer": (lambda: Stack([Block()] * LAYERS), True),
     "collected": (lambda: Collected([Cached() for _ in range(LAYERS)]), False),
     "skipping": (lambda: Skipping(blocks()), False),
@@ -252,6 +272,48 @@ def test_a_finding_names_the_operator_of_every_layer(monkeypatch: pytest.MonkeyP
         found.append([(each.rule.id, each.count, each.location, each.occurrences) for each in failed.value.log.findings])
     assert found[0] == found[1]
     assert [(rule, count) for rule, count, *_ in found[0]] == [("OXP3001", LAYERS)]
+
+
+def _findings(export: Callable[[], onnxplain.ONNXProgram]) -> list[object]:
+    return [(each.rule, each.count, each.location) for each in export().diagnostics.findings]
+
+
+def test_a_weight_with_nan_is_told_for_a_copied_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Stack(blocks()).eval()
+    with torch.no_grad():
+        model.layers[4].out.weight[0, 0] = float("nan")
+    captured = _captured(model)
+    assert _copies(onnxplain.export(captured))
+    found = _findings(lambda: onnxplain.export(captured))
+    assert found == _findings(lambda: _whole(monkeypatch, captured))
+    assert any("layers.4.out.weight" in str(each) for each in found)
+
+
+def test_an_input_that_a_copied_layer_reads_is_used() -> None:
+    class Biased(Stack):
+        @override
+        def forward(self, x: torch.Tensor, biases: list[torch.Tensor]) -> Any:
+            for layer, bias in zip(self.layers, biases, strict=False):
+                x = layer(x) + bias
+            return x
+
+    model = Biased(blocks()).eval()
+    args = torch.randn(2, 5, WIDTH), [torch.randn(WIDTH) for _ in range(LAYERS + 1)]
+    program = onnxplain.export(torch.export.export(model, args, strict=False))
+    assert _copies(program)
+    assert [getattr(each.rule, "name", "") for each in program.diagnostics.findings] == [f"biases_{LAYERS}"]
+    np.testing.assert_allclose(program(*args)[0].numpy(), model(*args).detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_passes_see_a_few_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    run = onnxplain.pipeline.passes.run_without
+    monkeypatch.setattr(onnxplain.pipeline.passes, "run_without", lambda *given: made.append(run(*given)) or made[-1])
+    program = onnxplain.export(_captured(Stack(blocks()).eval()))
+    assert _copies(program)
+    (part,) = made
+    weights = [each for each in part.graph_module.graph.nodes if each.op == "call_function" and "linear" in each.name]
+    assert len(weights) == 2 * 4
 
 
 def test_new_weights_reach_the_copies() -> None:
