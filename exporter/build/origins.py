@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 from collections.abc import Iterable
+from typing import Any
 
 import onnx_ir as ir
 import torch
@@ -18,11 +19,6 @@ from onnxplain.registry import qualified_name
 from onnxplain.source import locations
 from onnxplain.source.module_calls import ModuleStack, calls_of, module_stack
 from onnxplain.torch_internals.operators import OpOverload
-
-_PREFIX = "onnxplain"
-"""The prefix of the keys: `.source`, `.module`, `.fx_node`, `.operator`, and `.parent`, the operator that was decomposed into it."""
-_TORCH_ONNX = "pkg.torch.onnx"
-"""The prefix of torch.onnx's keys."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -47,6 +43,8 @@ class Origins:
         self._folder = folder
         self._paths: dict[str, str] = {}
         self._calls: dict[ModuleStack, _Calls] = {}
+        self._targets: dict[Any, tuple[str, str]] = {}
+        self._before: tuple[object, _Calls] = None, _Calls("", "", "", "")
         self._stacks: dict[str, tuple[str, str]] = {}
 
     def add(self, node: torch.fx.Node, made: Iterable[ir.Node]) -> None:
@@ -59,22 +57,35 @@ class Origins:
                 each.metadata_props.update(entries)
 
     def of(self, node: torch.fx.Node) -> dict[str, str]:
-        """What `metadata_props` of an ONNX node tell of `node`."""
-        calls, name, operator = self._module_calls(node), node.name, str(node.target)
-        facts = {f"{_PREFIX}.fx_node": name, f"{_PREFIX}.operator": qualified_name(node.target)}
-        called = node.meta.get("original_aten")
-        if isinstance(called, OpOverload) and called is not node.target:
-            facts[f"{_PREFIX}.parent"] = qualified_name(called)
-        facts[f"{_PREFIX}.source"], stack = self._stack(node.meta.get("stack_trace") or "")
-        facts[f"{_PREFIX}.module"] = calls.path
+        """What `metadata_props` of an ONNX node tell of `node`. The parent is the operator that was decomposed into it."""
+        # NOTE: each operator of a model comes here, also those of layers that are copied.
+        calls, name, target, meta = self._module_calls(node), node.name, node.target, node.meta
+        qualified, operator = self._targets.get(target) or self._texts_of(target)
+        facts = {"onnxplain.fx_node": name, "onnxplain.operator": qualified}
+        called = meta.get("original_aten")
+        if called is not target and isinstance(called, OpOverload):
+            facts["onnxplain.parent"] = qualified_name(called)
+        source, stack = self._stack(meta.get("stack_trace") or "")
+        if source:
+            facts["onnxplain.source"] = source
+        if calls.path:
+            facts["onnxplain.module"] = calls.path
         facts["namespace"] = f"{calls.namespace}{name}: {operator}"
-        facts[f"{_TORCH_ONNX}.class_hierarchy"] = f"[{calls.classes}{operator!r}]"
-        facts[f"{_TORCH_ONNX}.name_scopes"] = f"[{calls.paths}{name!r}]"
-        facts[f"{_TORCH_ONNX}.stack_trace"] = stack
-        return {key: text for key, text in facts.items() if text}
+        facts["pkg.torch.onnx.class_hierarchy"] = f"[{calls.classes}{operator!r}]"
+        facts["pkg.torch.onnx.name_scopes"] = f"[{calls.paths}{name!r}]"
+        if stack:
+            facts["pkg.torch.onnx.stack_trace"] = stack
+        return facts
+
+    def _texts_of(self, target: Any) -> tuple[str, str]:
+        self._targets[target] = texts = qualified_name(target), str(target)
+        return texts
 
     def _module_calls(self, node: torch.fx.Node) -> _Calls:
-        # NOTE: the operators of one module share its texts.
+        # NOTE: the operators of one module share its texts, and most of them follow one another.
+        entries = node.meta.get("nn_module_stack")
+        if entries == self._before[0]:
+            return self._before[1]
         stack = module_stack(node)
         if stack not in self._calls:
             calls = calls_of(stack)
@@ -84,6 +95,7 @@ class Origins:
                 classes="".join(f"{call.class_name!r}, " for call in calls),
                 paths="".join(f"{call.path!r}, " for call in calls),
             )
+        self._before = entries, self._calls[stack]
         return self._calls[stack]
 
     def _stack(self, trace: str) -> tuple[str, str]:

@@ -80,29 +80,33 @@ def _in_order(graph: ir.Graph) -> None:
         graph.register_initializer(value)
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(slots=True)
 class _Output:
     """What the copies of an output have in common.
 
     Attributes:
-        value: The output.
+        type: Its type.
+        shape: Its shape.
         result_of: The place in the block of the operator whose result it is; None if it is none.
         named_after: The place in the block of the operator after which it is named; None if its name is a number.
         added: What its name adds to that of the operator.
     """
 
-    value: ir.Value
+    type: ir.TypeProtocol | None
+    shape: ir.Shape | None
     result_of: int | None
     named_after: int | None = None
     added: str = ""
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(slots=True)
 class _Template:
     """What the copies of a node have in common.
 
     Attributes:
-        node: The node.
+        domain: Its domain.
+        op_type: Its operator.
+        version: The version of that.
         sources: Where each input comes from.
         operator: The place in the block of the operator that it was made for.
         attributes: Its attributes.
@@ -110,11 +114,13 @@ class _Template:
         outputs: Its outputs.
     """
 
-    node: ir.Node
+    domain: str
+    op_type: str
+    version: int | None
     sources: Sequence[Source]
     operator: int
     attributes: Sequence[ir.Attr]
-    meta: Mapping[str, Any]
+    meta: Sequence[tuple[str, Any]]
     outputs: Sequence[_Output]
 
 
@@ -123,14 +129,15 @@ def _template(node: ir.Node, sources: Sequence[Source], places: Mapping[torch.fx
     outputs = []
     for value in node.outputs:
         own = value.meta.get(locations.FX_NODE, operator)
-        made = _Output(value, places.get(own) if locations.FX_NODE in value.meta else None)
+        made = _Output(value.type, value.shape, places.get(own) if locations.FX_NODE in value.meta else None)
         name = value.name or ""
         after = next((each for each in (own, operator) if each in places and f"{name}.".startswith(f"{each.name}.")), None)
         if after is not None:
             made.named_after, made.added = places[after], name.removeprefix(after.name)
         outputs.append(made)
-    meta = {key: value for key, value in node.meta.items() if key != locations.FX_NODE}
-    return _Template(node, sources, places[operator], tuple(node.attributes.values()), meta, outputs)
+    meta = [(key, value) for key, value in node.meta.items() if key != locations.FX_NODE]
+    attributes = tuple(node.attributes.values())
+    return _Template(node.domain, node.op_type, node.version, sources, places[operator], attributes, meta, outputs)
 
 
 class _Copier:
@@ -206,35 +213,40 @@ class _Copier:
         operators = self._run.blocks[place]
         given = [self._values[each] for each in self._run.given[place]]
         inputs = _Inputs(self._graph, self._names, before, given)
+        own = inputs.own
         origins: dict[int, dict[str, str]] = {}
+        # NOTE: most of an export of a deep model is spent here.
         for template in self._templates:
-            node, number = template.node, template.operator
+            number = template.operator
             if number not in origins:
                 origins[number] = self._origin(operators[number])
             outputs = [self._output(each, operators) for each in template.outputs]
             made = ir.Node(
-                node.domain,
-                node.op_type,
-                [inputs.of(each) for each in template.sources],
+                template.domain,
+                template.op_type,
+                [own[each.place][each.output] if each.kind == "own" else inputs.of(each) for each in template.sources],
                 template.attributes,
                 outputs=outputs,
-                version=node.version,
-                name=f"{node.op_type}_{outputs[0].name}",
-                metadata_props=dict(origins[number]),
+                version=template.version,
+                name=f"{template.op_type}_{outputs[0].name}",
+                metadata_props=origins[number].copy(),
             )
-            made.meta.update(template.meta)
-            made.meta[locations.FX_NODE] = operators[number]
+            meta = made.meta
+            for key, value in template.meta:
+                meta[key] = value
+            meta[locations.FX_NODE] = operators[number]
             copies.append(made)
-            inputs.own.append(outputs)
+            own.append(outputs)
         for value in given:
             if isinstance(value.const_value, weights.Weight) and value.uses():
                 self._graph.register_initializer(value)
-        return inputs.own
+        return own
 
     def _output(self, pattern: _Output, operators: Sequence[torch.fx.Node]) -> ir.Value:
-        after, value = pattern.named_after, pattern.value
+        after = pattern.named_after
         name = self._names.free(None if after is None else f"{operators[after].name}{pattern.added}")
-        copied = ir.Value(name=name, shape=None if value.shape is None else value.shape.copy(), type=value.type)
+        shape = pattern.shape
+        copied = ir.Value(name=name, shape=None if shape is None else shape.copy(), type=pattern.type)
         if pattern.result_of is not None:
             copied.meta[locations.FX_NODE] = operators[pattern.result_of]
         return copied

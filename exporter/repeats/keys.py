@@ -20,7 +20,9 @@ from onnxplain.torch_internals.symbolic_expressions import expression_of
 _NODE = object()
 """Stands for a node among the arguments of a node."""
 
-_EXACT = (bool, int, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
+_EXACT = frozenset({bool, int, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format})
+
+_SEQUENCES = (tuple, list)
 
 
 class Keys:
@@ -54,8 +56,8 @@ class Keys:
         # Graphs, and constants that passes made, are attributes.
         if node.op == "get_attr" or self._is_unlike(node.target):
             return object(), [*node.all_input_nodes]
-        key = node.target, _structure(node.args, arguments), _structure(node.kwargs, arguments), _value(node.meta.get("val"))
-        return key, arguments
+        kwargs = _structure(node.kwargs, arguments) if node.kwargs else None
+        return (node.target, _structure(node.args, arguments), kwargs, _value(node.meta.get("val"))), arguments
 
 
 def _writes(target: object) -> bool:
@@ -64,23 +66,25 @@ def _writes(target: object) -> bool:
 
 def _structure(argument: Any, nodes: list[torch.fx.Node]) -> object:
     """A key for an argument; the nodes in it are appended to `nodes`."""
-    if isinstance(argument, torch.fx.Node):
+    # NOTE: every argument in a graph comes here, and a look at its type takes less time than `isinstance`.
+    kind = type(argument)
+    if kind is torch.fx.Node:
         nodes.append(argument)
         return _NODE
-    if isinstance(argument, tuple | list):
-        return (list if isinstance(argument, list) else tuple, *(_structure(each, nodes) for each in argument))
+    if kind in _EXACT:
+        return kind, argument
+    if isinstance(argument, _SEQUENCES):
+        return (list if isinstance(argument, list) else tuple, *[_structure(each, nodes) for each in argument])
     if isinstance(argument, dict):
-        return (dict, *((name, _structure(each, nodes)) for name, each in argument.items()))
-    if isinstance(argument, _EXACT):
-        return type(argument), argument
+        return (dict, *[(name, _structure(each, nodes)) for name, each in argument.items()])
     # NOTE: 0.0 equals -0.0, and NaN nothing.
-    return type(argument), repr(argument) if isinstance(argument, float | complex) else object()
+    return kind, repr(argument) if isinstance(argument, float | complex) else object()
 
 
 def _value(value: Any) -> object:
     """A key for the dtype and the shape of a fake value."""
     if isinstance(value, torch.Tensor):
-        return value.dtype, value.layout, tuple(map(_size, value.shape))
+        return value.dtype, value.layout, tuple([each if type(each) is int else expression_of(each) for each in value.shape])
     if isinstance(value, list | tuple):
         return (type(value), *map(_value, value))
     if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):

@@ -39,7 +39,7 @@ def module_stack(node: torch.fx.Node) -> ModuleStack:
     """The modules in which `node` was made, outermost first, as torch.export records them: keys, paths and classes."""
     # NOTE: not the classes themselves, which a cache would keep alive.
     stack = node.meta.get("nn_module_stack") or {}
-    return tuple([(key, path, class_name(cls)) for key, (path, cls) in stack.items() if path != _NONE])
+    return tuple([(key, path, cls if isinstance(cls, str) else class_name(cls)) for key, (path, cls) in stack.items() if path != _NONE])
 
 
 @functools.lru_cache(maxsize=4096)
