@@ -23,7 +23,7 @@ from .passes import Prepared
 from .process import Budget, as_model_allows, kept, without_autocast, without_collection
 from .program import ONNXProgram
 from .registry import OnnxRegistry
-from .repeats import Run, copy_blocks, find
+from .repeats import Run, copy_blocks, enclosing, find
 from .repeats import within as within_part
 from .request import DimNames, Request, example_shapes, signature_of
 from .runtime import verify
@@ -73,6 +73,21 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry, di
     return ONNXProgram(model, captured.program, context.log(), signature_of(request.model), verification)
 
 
+@dataclasses.dataclass(frozen=True)
+class _Way:
+    """A way to the model.
+
+    Attributes:
+        prepared: The prepared program.
+        runs: Runs of equal blocks, of which a few are translated and copied for the others.
+        around: The keys of the module calls around the blocks, if the calls within them become functions before they are copied.
+    """
+
+    prepared: Prepared
+    runs: Sequence[Run] = ()
+    around: frozenset[str] | None = None
+
+
 def _translated(
     context: DiagnosticContext,
     program: torch.export.ExportedProgram,
@@ -82,26 +97,26 @@ def _translated(
     staging: Staging,
 ) -> tuple[Prepared, ir.Model, ir.Model]:
     """The prepared program, the model without functions, and the model that was written."""
-    for prepared, runs in _ways(context, program, registry, request, dim_names):
+    for way in _ways(context, program, registry, request, dim_names):
         # NOTE: a finding is about all operators that it applies to, and names each of them.
-        with without_autocast(), contextlib.suppress(ExportFailed) if runs else contextlib.nullcontext():
-            found = _written(context, prepared, registry, request, dim_names, staging, runs)
+        with without_autocast(), contextlib.suppress(ExportFailed) if way.runs else contextlib.nullcontext():
+            found = _written(context, way, registry, request, dim_names, staging)
             if found is not None:
-                return prepared, *found
+                return way.prepared, *found
     raise AssertionError("without runs there is a model, or the export has failed")
 
 
 def _ways(
     context: DiagnosticContext, program: torch.export.ExportedProgram, registry: OnnxRegistry, request: Request, dim_names: DimNames
-) -> Iterator[tuple[Prepared, Sequence[Run]]]:
-    """The prepared program, and runs of equal blocks of which a few are translated; each way in place of one that led to no model."""
+) -> Iterator[_Way]:
+    """The ways to the model, each in place of one that did not lead there."""
     start = context.mark()
     # NOTE: memory is a matter of the whole graph, and at DEBUG the log tells of all nodes.
     whole = request.optimize == "memory" or context.records(logging.DEBUG)
     # NOTE: a verification may run each node of the prepared graph.
     if not whole and not request.verify:
         with contextlib.suppress(ExportFailed), context.stage("passes"):
-            found = _part(context, program, registry, dim_names)
+            found = _part(context, program, registry, request, dim_names)
         if found is not None:
             yield found
         context.back_to(start)
@@ -110,14 +125,14 @@ def _ways(
         runs = () if whole else find(prepared, registry)
     before = context.mark()
     if runs:
-        yield prepared, runs
+        yield _Way(prepared, runs)
         context.back_to(before)
-    yield prepared, ()
+    yield _Way(prepared)
 
 
 def _part(
-    context: DiagnosticContext, program: torch.export.ExportedProgram, registry: OnnxRegistry, dim_names: DimNames
-) -> tuple[Prepared, Sequence[Run]] | None:
+    context: DiagnosticContext, program: torch.export.ExportedProgram, registry: OnnxRegistry, request: Request, dim_names: DimNames
+) -> _Way | None:
     """The prepared program without the blocks that are left out; None if it has no runs, or if passes have to see all blocks."""
     runs = find(Prepared(program, program.graph_module), registry)
     if not runs:
@@ -128,7 +143,9 @@ def _part(
     if prepared is None or context.mark().findings != before.findings:
         return None
     within = within_part(prepared, runs)
-    return None if within is None else (prepared, within)
+    if within is None:
+        return None
+    return _Way(prepared, within, enclosing(prepared, within) if request.functions else None)
 
 
 def _left_out(runs: Sequence[Run]) -> dict[torch.fx.Node, torch.fx.Node]:
@@ -136,15 +153,10 @@ def _left_out(runs: Sequence[Run]) -> dict[torch.fx.Node, torch.fx.Node]:
 
 
 def _written(
-    context: DiagnosticContext,
-    prepared: Prepared,
-    registry: OnnxRegistry,
-    request: Request,
-    dim_names: DimNames,
-    staging: Staging,
-    runs: Sequence[Run],
+    context: DiagnosticContext, way: _Way, registry: OnnxRegistry, request: Request, dim_names: DimNames, staging: Staging
 ) -> tuple[ir.Model, ir.Model] | None:
-    """The model without functions, and the model that was written; None if they have to be made without `runs`."""
+    """The model without functions, and the model that was written; None if this way leads to none."""
+    prepared, runs = way.prepared, way.runs
     left_out = _left_out(runs)
     with context.stage("dispatch"):
         planned = plan(context, prepared, registry, left_out)
@@ -164,9 +176,11 @@ def _written(
     with context.stage("serialize"):
         opset.lower(context, model, request)
         check(context, model)
+        # NOTE: a call is copied in less time than the nodes that it stands for.
+        outlining = None if way.around is None else functions.begin(context, model, request, way.around)
         if runs and not copy_blocks(context, model, runs, built.values, built.origin):
             return None
-        written = functions.outline(context, model, request)
+        written = functions.outline(context, model, request) if outlining is None else outlining.end()
         if written.functions:
             check(context, written)
         serialize(context, written, staging, request)

@@ -1,5 +1,5 @@
 """Turns the nodes of each module call into a call of an ONNX function."""
 
-from .outline import outline
+from .outline import Outlining, begin, outline
 
-__all__ = ["outline"]
+__all__ = ["Outlining", "begin", "outline"]

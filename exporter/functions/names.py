@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Mapping
 
 import onnx_ir as ir
+
+from onnxplain.source.module_calls import ModuleCall
 
 from .regions import Region
 
@@ -18,12 +21,14 @@ class Names:
 
     Args:
         model: The model.
+        around: For calls, by their keys, the calls around them that become functions later.
     """
 
-    def __init__(self, model: ir.Model) -> None:
+    def __init__(self, model: ir.Model, around: Mapping[str, ModuleCall]) -> None:
         self._reserved = set(model.graph.opset_imports)
         self._functions: set[tuple[str, str]] = set()
-        self._calls: set[tuple[Region | None, str]] = {(None, node.name or "") for node in model.graph}
+        self._calls: set[tuple[str | None, str]] = {(None, node.name or "") for node in model.graph}
+        self._around = around
 
     def of_function(self, class_name: str) -> tuple[str, str]:
         """The domain and the name of a function for a class: of two structures of one class, the second is called `Linear_1`.
@@ -41,12 +46,12 @@ class Names:
 
     def of_call(self, region: Region) -> str:
         """The name of the node that calls the function of a region: the module's path within the module around it."""
-        around = region.parent if region.parent is not None and region.parent.call else None
-        path = region.call.path if region.call else ""
-        if around is not None and around.call is not None:
-            path = path.removeprefix(f"{around.call.path}.")
-        free = next(each for each in _numbered(path) if (around, each) not in self._calls)
-        self._calls.add((around, free))
+        assert region.call is not None
+        around = (region.parent and region.parent.call) or self._around.get(region.call.key)
+        key = None if around is None else around.key
+        path = region.call.path if around is None else region.call.path.removeprefix(f"{around.path}.")
+        free = next(each for each in _numbered(path) if (key, each) not in self._calls)
+        self._calls.add((key, free))
         return free
 
 

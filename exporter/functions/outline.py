@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Hashable, Sequence
+import itertools
+from collections.abc import Collection, Hashable, Iterable, Sequence
 
 import onnx_ir as ir
 
@@ -49,38 +49,98 @@ def outline(context: DiagnosticContext, model: ir.Model, request: Request) -> ir
     if request.verify:
         # NOTE: a verification looks for a difference in the model without functions.
         model = model.clone()
-    selected = () if asked is None else asked.classes
-    classes = None if selected is None else set(map(class_name, selected))
-    root, flat = regions(stacks(model.graph, classes, set(weights.of(model))))
-    for call in flat:
-        context.event(f"The call of {call.path} is no function: nodes outside of it have to run between its nodes.")
-    calls = _Outliner(model).outline(root)
-    context.event(f"{calls} calls became calls of {len(model.functions)} functions.")
+    outlining = Outlining(context, model, request, frozenset())
+    outlining.inner()
+    outlining.tell()
     return model
 
 
-@dataclasses.dataclass
-class _Outliner:
-    """Makes the functions of a model."""
+def begin(context: DiagnosticContext, model: ir.Model, request: Request, enclosing: Collection[str]) -> Outlining | None:
+    """Makes functions of module calls, but for the calls around them.
 
-    model: ir.Model
+    Args:
+        context: The context.
+        model: A model without functions.
+        request: The export.
+        enclosing: The keys of the calls around them.
 
-    def __post_init__(self) -> None:
-        self._graph = self.model.graph
-        self._names = Names(self.model)
-        self._weights = set(weights.of(self.model))
+    Returns:
+        What makes functions of these as well; None if the functions have to be made all at once. The model stays as it is then.
+    """
+    all_at_once = request.functions is None or request.verify or model.ir_version < _OLDEST
+    if all_at_once or any(locations.FUNCTION in node.meta for node in model.graph):
+        return None
+    outlining = Outlining(context, model, request, enclosing)
+    outlining.inner()
+    return outlining
+
+
+class Outlining:
+    """Makes the functions of a model.
+
+    Args:
+        context: The context.
+        model: The model.
+        request: The export.
+        enclosing: The keys of the module calls that become functions after all others.
+    """
+
+    def __init__(self, context: DiagnosticContext, model: ir.Model, request: Request, enclosing: Collection[str]) -> None:
+        self._context = context
+        self.model = model
+        self._graph = model.graph
+        selected = () if request.functions is None else request.functions.classes
+        self._classes = None if selected is None else set(map(class_name, selected))
+        self._enclosing = enclosing
+        self._around: dict[str, ModuleCall] = {}
+        self._names = Names(model, self._around)
         self._known: dict[Hashable, ir.Function] = {}
-        self._owners = {each: node for node in self._graph for each in inner_nodes(node)}
-        self._calls = 0
 
-    def outline(self, root: Region) -> int:
-        """Puts the items of `root` into the graph. Returns how many calls were made."""
+    def inner(self) -> None:
+        """Makes functions of the calls that enclose no others of `enclosing`."""
+        self._outline(enclosing=False)
+
+    def end(self) -> ir.Model:
+        """The model with functions of the calls in `enclosing` as well."""
+        self._outline(enclosing=True)
+        self.tell()
+        return self.model
+
+    def tell(self) -> None:
+        """Puts the functions in the order of the calls, and records how many calls there are."""
+        found: dict[ir.OperatorIdentifier, int] = {}
+        calls = self._count(self._graph, found)
+        functions = dict(self.model.functions)
+        self.model.functions.clear()
+        self.model.functions.update({each: functions[each] for each in found})
+        self._context.event(f"{calls} calls became calls of {len(self.model.functions)} functions.")
+
+    def _count(self, nodes: Iterable[ir.Node], found: dict[ir.OperatorIdentifier, int]) -> int:
+        """How many calls there are, also within functions. `found` gets the functions, those that others call before these."""
+        count = 0
+        for node in nodes:
+            name = node.op_identifier()
+            if name in self.model.functions:
+                if name not in found:
+                    found[name] = self._count(self.model.functions[name], found)
+                count += 1 + found[name]
+        return count
+
+    def _outline(self, *, enclosing: bool) -> None:
+        self._weights = set(weights.of(self.model))
+        self._owners = {each: node for node in self._graph for each in inner_nodes(node)}
+        found = stacks(self._graph, self._classes, self._weights)
+        for stack in dict.fromkeys(found.values()):
+            self._around.update((call.key, outer) for outer, call in itertools.pairwise(stack) if outer.key in self._enclosing)
+        calls = {node: tuple(each for each in stack if (each.key in self._enclosing) is enclosing) for node, stack in found.items()}
+        root, flat = regions(calls)
+        for call in flat:
+            self._context.event(f"The call of {call.path} is no function: nodes outside of it have to run between its nodes.")
         self._graph.remove(list(self._graph))
         self._graph.extend(self._nodes(root))
         for name, value in list(self._graph.initializers.items()):
             if not value.uses() and not value.is_graph_output() and value not in self._weights:
                 del self._graph.initializers[name]
-        return self._calls
 
     def _nodes(self, region: Region) -> list[ir.Node]:
         return [node for item in region.items for node in ([item] if isinstance(item, ir.Node) else self._called(item))]
@@ -112,7 +172,7 @@ class _Outliner:
         node = ir.Node(function.domain, function.name, given, outputs=results, name=self._names.of_call(region))
         node.metadata_props.update({"onnxplain.module": call.path, "onnxplain.class": call.class_name})
         node.meta.update(body[-1].meta)
-        self._calls += 1
+        node.meta[locations.CALL] = call
         return [node]
 
     def _function(

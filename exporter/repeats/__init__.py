@@ -7,9 +7,10 @@ Most runs are in the graph of the program, and FX passes see it without the bloc
 blocks, runs are found in the graph that they make.
 """
 
+from .calls import enclosing
 from .copying import copy_blocks
 from .part import within
 from .run import Run
 from .search import find
 
-__all__ = ["Run", "copy_blocks", "find", "within"]
+__all__ = ["Run", "copy_blocks", "enclosing", "find", "within"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import onnx_ir as ir
 import torch
@@ -70,7 +71,7 @@ class _Comparison:
     """
 
     def __init__(self, run: Run, nodes: Sequence[Sequence[ir.Node]], values: Mapping[torch.fx.Node, ir.Value]) -> None:
-        self._operators = [{node: place for place, node in enumerate(run.blocks[index])} for index in range(3)]
+        self._operators: list[dict[Any, int]] = [{node: place for place, node in enumerate(run.blocks[index])} for index in range(3)]
         self._made = [_outputs(each) for each in nodes[:3]]
         self._results = [dict(self._numbered(nodes[block], block)) for block in range(2)]
         self._given = [{id(values[node]): place for place, node in enumerate(run.given[index])} for index in range(3)]
@@ -116,7 +117,11 @@ class _Comparison:
         for node in nodes:
             kind = self._operator(node, block), node.op_identifier()
             counts[kind] += 1
-            yield from ((value, (kind, counts[kind], output)) for output, value in enumerate(node.outputs))
+            for output, value in enumerate(node.outputs):
+                own = self._operators[block].get(value.meta.get(locations.FX_NODE))
+                # NOTE: the first of equal layers often has a function to itself, with more results: it computes what all of them need.
+                is_call = locations.CALL in node.meta and own is not None
+                yield value, ("result", own) if is_call else (kind, counts[kind], output)
 
     def _constant(self, one: ir.Value, other: ir.Value) -> Source:
         first, second = one.const_value, other.const_value

@@ -12,6 +12,7 @@ import torch
 from onnxplain import weights
 from onnxplain.diagnostics import DiagnosticContext
 from onnxplain.source import locations
+from onnxplain.source.module_calls import ModuleCall, module_calls
 
 from .comparison import Source, Unequal, compared
 from .names import Names
@@ -112,6 +113,7 @@ class _Template:
         attributes: Its attributes.
         meta: Its `meta`, without that operator.
         outputs: Its outputs.
+        call: The module call whose function it calls.
     """
 
     domain: str
@@ -122,6 +124,38 @@ class _Template:
     attributes: Sequence[ir.Attr]
     meta: Sequence[tuple[str, Any]]
     outputs: Sequence[_Output]
+    call: _Call | None
+
+
+@dataclasses.dataclass(slots=True)
+class _Call:
+    """What the copies of a call of a function have in common.
+
+    Attributes:
+        depth: The place of the module call among those in which the operator was made.
+        prefix: What its name lacks of the path of the module.
+    """
+
+    depth: int
+    prefix: str
+
+    def of(self, operator: torch.fx.Node) -> ModuleCall:
+        """The module call of another block."""
+        return module_calls(operator)[self.depth]
+
+    def name(self, operator: torch.fx.Node) -> str:
+        """The name of the node for that call."""
+        return self.of(operator).path.removeprefix(self.prefix)
+
+
+def _call(node: ir.Node) -> _Call | None:
+    call: ModuleCall | None = node.meta.get(locations.CALL)
+    if call is None:
+        return None
+    calls = module_calls(node.meta[locations.FX_NODE])
+    if call not in calls or not call.path.endswith(node.name or ""):
+        raise Unequal
+    return _Call(calls.index(call), call.path.removesuffix(node.name or ""))
 
 
 def _template(node: ir.Node, sources: Sequence[Source], places: Mapping[torch.fx.Node, int]) -> _Template:
@@ -135,9 +169,9 @@ def _template(node: ir.Node, sources: Sequence[Source], places: Mapping[torch.fx
         if after is not None:
             made.named_after, made.added = places[after], name.removeprefix(after.name)
         outputs.append(made)
-    meta = [(key, value) for key, value in node.meta.items() if key != locations.FX_NODE]
+    meta = [(key, value) for key, value in node.meta.items() if key not in (locations.FX_NODE, locations.CALL)]
     attributes = tuple(node.attributes.values())
-    return _Template(node.domain, node.op_type, node.version, sources, places[operator], attributes, meta, outputs)
+    return _Template(node.domain, node.op_type, node.version, sources, places[operator], attributes, meta, outputs, _call(node))
 
 
 class _Copier:
@@ -180,6 +214,10 @@ class _Copier:
         self._templates = [_template(node, each, places) for node, each in zip(self.pattern, sources, strict=True)]
         left_out = (values[each] for place in run.copied for each in run.given[place])
         if not self._last or not names.take(value.name for value in left_out if isinstance(value.const_value, weights.Weight)):
+            raise Unequal
+        calls = [(each.call, each.operator) for each in self._templates if each.call is not None]
+        made = [call.name(run.blocks[place][number]) for place in run.copied for call, number in calls]
+        if calls and len({*made, *(node.name for node in graph)}) < len(made) + len(graph):
             raise Unequal
 
     def _reads_of_pattern(self) -> Iterator[tuple[ir.Node, int, ir.Value]]:
@@ -231,6 +269,8 @@ class _Copier:
                 name=f"{template.op_type}_{outputs[0].name}",
                 metadata_props=origins[number].copy(),
             )
+            if template.call is not None:
+                self._make_call(made, template.call, operators[number])
             meta = made.meta
             for key, value in template.meta:
                 meta[key] = value
@@ -241,6 +281,15 @@ class _Copier:
             if isinstance(value.const_value, weights.Weight) and value.uses():
                 self._graph.register_initializer(value)
         return own
+
+    @staticmethod
+    def _make_call(made: ir.Node, pattern: _Call, operator: torch.fx.Node) -> None:
+        """Gives a call of a function its name and its origin."""
+        call = pattern.of(operator)
+        made.name = pattern.name(operator)
+        made.metadata_props.clear()
+        made.metadata_props.update({"onnxplain.module": call.path, "onnxplain.class": call.class_name})
+        made.meta[locations.CALL] = call
 
     def _output(self, pattern: _Output, operators: Sequence[torch.fx.Node]) -> ir.Value:
         after = pattern.named_after

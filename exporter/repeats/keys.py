@@ -84,7 +84,7 @@ def _structure(argument: Any, nodes: list[torch.fx.Node]) -> object:
 def _value(value: Any) -> object:
     """A key for the dtype and the shape of a fake value."""
     if isinstance(value, torch.Tensor):
-        return value.dtype, value.layout, tuple([each if type(each) is int else expression_of(each) for each in value.shape])
+        return value.dtype, value.layout, tuple([each if isinstance(each, int) else expression_of(each) for each in value.shape])
     if isinstance(value, list | tuple):
         return (type(value), *map(_value, value))
     if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):

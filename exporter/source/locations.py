@@ -40,6 +40,10 @@ FUNCTION = "function"
 """The key of a function's name, with its domain, in the `meta` of the ONNX nodes that a translation made which stays a function."""
 
 
+CALL = "module_call"
+"""The key of the module call in the `meta` of the ONNX nodes that call its function."""
+
+
 CAPTURED_AS = "captured_as"
 """The key of the captured FX node's name in the `meta` of the nodes that it was decomposed to."""
 
