@@ -114,6 +114,7 @@ def _ways(
     # NOTE: memory is a matter of the whole graph, and at DEBUG the log tells of all nodes.
     whole = request.optimize == "memory" or context.records(logging.DEBUG)
     # NOTE: a verification may run each node of the prepared graph.
+    found = None
     if not whole and not request.verify:
         with contextlib.suppress(ExportFailed), context.stage("passes"):
             found = _part(context, program, registry, request, dim_names)
@@ -124,6 +125,9 @@ def _ways(
         prepared = passes.run(context, program, registry, dim_names)
         runs = () if whole else find(prepared, registry)
     before = context.mark()
+    if runs and found is None and request.functions and not request.verify and (around := enclosing(prepared, runs)) is not None:
+        yield _Way(prepared, runs, around)
+        context.back_to(before)
     if runs:
         yield _Way(prepared, runs)
         context.back_to(before)

@@ -87,7 +87,7 @@ class _Output:
 
     Attributes:
         type: Its type.
-        shape: Its shape.
+        shape: Its shape. The copies share it, so that nobody may change it in place.
         result_of: The place in the block of the operator whose result it is; None if it is none.
         named_after: The place in the block of the operator after which it is named; None if its name is a number.
         added: What its name adds to that of the operator.
@@ -163,7 +163,8 @@ def _template(node: ir.Node, sources: Sequence[Source], places: Mapping[torch.fx
     outputs = []
     for value in node.outputs:
         own = value.meta.get(locations.FX_NODE, operator)
-        made = _Output(value.type, value.shape, places.get(own) if locations.FX_NODE in value.meta else None)
+        shape = None if value.shape is None else value.shape.copy(frozen=True)
+        made = _Output(value.type, shape, places.get(own) if locations.FX_NODE in value.meta else None)
         name = value.name or ""
         after = next((each for each in (own, operator) if each in places and f"{name}.".startswith(f"{each.name}.")), None)
         if after is not None:
@@ -294,8 +295,7 @@ class _Copier:
     def _output(self, pattern: _Output, operators: Sequence[torch.fx.Node]) -> ir.Value:
         after = pattern.named_after
         name = self._names.free(None if after is None else f"{operators[after].name}{pattern.added}")
-        shape = pattern.shape
-        copied = ir.Value(name=name, shape=None if shape is None else shape.copy(), type=pattern.type)
+        copied = ir.Value(name=name, shape=pattern.shape, type=pattern.type)
         if pattern.result_of is not None:
             copied.meta[locations.FX_NODE] = operators[pattern.result_of]
         return copied

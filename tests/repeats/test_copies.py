@@ -258,6 +258,31 @@ def test_functions_and_older_opsets_have_copies_as_well(monkeypatch: pytest.Monk
         np.testing.assert_allclose(program(x)[0].numpy(), model(x).detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
+class Renamed(Block):
+    """The same operators in calls of another class."""
+
+
+def _with_body(program: onnxplain.ONNXProgram) -> object:
+    graphs = program.model.graph, *program.model.functions.values()
+    # NOTE: the names of some nodes have numbers.
+    names = [[(_described(node), _named(node), (node.name or "").partition("_val_")[0]) for node in graph] for graph in graphs]
+    return names, list(program.model.functions)
+
+
+@pytest.mark.parametrize(
+    ("layers", "copied"),
+    [(blocks, True), (lambda: [Convolution() for _ in range(LAYERS)], True), (lambda: replaced(3, Renamed()), False)],
+)
+def test_a_copied_call_is_what_an_outlined_layer_is(
+    layers: Callable[[], list[nn.Module]], copied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    captured = _captured(Stack(layers()).eval())
+    program, whole = onnxplain.export(captured, functions="modules"), _whole(monkeypatch, captured, functions="modules")
+    assert _with_body(program) == _with_body(whole)
+    told = next(event.text for event in program.diagnostics.events if "were copied" in event.text)
+    assert ("the 1 ONNX nodes" in told) is copied
+
+
 def test_a_finding_names_the_operator_of_every_layer(monkeypatch: pytest.MonkeyPatch) -> None:
     class Unsupported(Block):
         @override
