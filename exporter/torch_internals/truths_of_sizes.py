@@ -29,12 +29,12 @@ def answered(*answers: Callable[[types.FrameType], Answer]) -> AbstractContextMa
         # NOTE: of a size itself, as in `if n`, Python asks the method of SymInt, which asks the comparison with 0.
         while frame is not None and (frame.f_code.co_filename in _PASSED_ON or frame.f_code is torch.SymInt.__bool__.__code__):
             frame = frame.f_back
-        for answer in () if frame is None else answers:
-            match answer(frame):
-                case bool() as known:
+        for known in () if frame is None else (answer(frame) for answer in answers):
+            match known:
+                case bool():
                     return known
-                case tuple() as operands:
-                    return _any(original, operands)
+                case tuple():
+                    return _any(original, known)
         return original(comparison)
 
     return wrapped(Slot(torch.SymBool, "__bool__"), truth)

@@ -257,8 +257,9 @@ def _unchanged(value: ast.expr, variables: Mapping[str, Any]) -> list[sympy.Basi
             mode, pads = given.get("mode", _CONSTANT), given.get("pad")
             is_pad = size_values.of(function, variables) is torch.nn.functional.pad and ast.unparse(mode) == ast.unparse(_CONSTANT)
             amounts, padded = size_values.of(pads, variables) if is_pad and pads else None, size_values.of(tensor, variables)
-            known = isinstance(amounts, tuple | list) and all(map(_is_size, amounts)) and isinstance(padded, torch.Tensor)
-            return [sympy.Eq(_expression(each), 0) for each in amounts] if known and len(amounts) <= 2 * padded.dim() else None
+            if not isinstance(amounts, tuple | list) or not isinstance(padded, torch.Tensor) or len(amounts) > 2 * padded.dim():
+                return None
+            return [sympy.Eq(_expression(each), 0) for each in amounts] if all(map(_is_size, amounts)) else None
         case ast.Subscript(value=tensor, slice=index):
             cut = size_values.of(tensor, variables)
             return _whole(cut.shape, list(_parts(index)), variables) if isinstance(cut, torch.Tensor) else None

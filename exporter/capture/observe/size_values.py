@@ -64,7 +64,7 @@ def _computed(expression: ast.UnaryOp | ast.BinOp | ast.Compare, variables: Mapp
             return not value if type(value) is bool else UNKNOWN
         case ast.UnaryOp(op=ast.USub(), operand=inner):
             value = of(inner, variables)
-            return -value if isinstance(value, _NUMBERS) else UNKNOWN
+            return _ARITHMETIC[ast.Sub](0, value) if isinstance(value, _NUMBERS) else UNKNOWN
         case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot() as asked], comparators=[ast.Constant(value=None)]):
             value = of(left, variables)
             return UNKNOWN if value is UNKNOWN else (value is None) == isinstance(asked, ast.Is)
