@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from . import in_notebooks as in_notebooks
 from .atomic_files import Prepared, check_regular, replace_file, sync_folder, write_file
 from .code_flow import GRAPHS, GraphText, Step, graphs_folder
 from .context import DiagnosticContext, Evidence, StageFailed

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar
 
 from .code_flow import Step
 from .display import Span, describe, excerpt, visible
@@ -63,6 +64,10 @@ class Diagnostic:
     graph: Graph | None = None
     suppression: Suppression | None = None
 
+    # NOTE: `in_notebooks` sets them, because what they call reads findings.
+    _repr_html_: ClassVar[Callable[[Diagnostic], str]]
+    _repr_markdown_: ClassVar[Callable[[Diagnostic], str]]
+
     @property
     def message(self) -> str:
         """The rule's message with its arguments."""
@@ -75,16 +80,6 @@ class Diagnostic:
 
     def __str__(self) -> str:
         return "\n".join("".join(text for text, _ in line) for line in self.lines())
-
-    def _repr_html_(self) -> str:
-        from .notebook import finding_html
-
-        return finding_html(self)
-
-    def _repr_markdown_(self) -> str:
-        from .markdown import finding_text
-
-        return finding_text(self)
 
     def lines(self) -> Iterator[list[Span]]:
         """The finding as lines of spans: headline, place, source excerpt, other places, callers, notes, fixes."""

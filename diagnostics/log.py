@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import ClassVar
 
 from .code_flow import GraphText
 from .diagnostic import Diagnostic
@@ -137,6 +138,10 @@ class Log:
     unfinished: str = ""
     family: str = ""
 
+    # NOTE: `in_notebooks` sets them, because what they call reads logs.
+    _repr_html_: ClassVar[Callable[[Log], str]]
+    _repr_markdown_: ClassVar[Callable[[Log], str]]
+
     @property
     def succeeded(self) -> bool:
         """True if the export has a result."""
@@ -186,13 +191,3 @@ class Log:
 
     def __str__(self) -> str:
         return "\n\n".join([*map(str, self.findings), visible(f"{self.verdict}: {self.summary}")])
-
-    def _repr_html_(self) -> str:
-        from .notebook import log_html
-
-        return log_html(self)
-
-    def _repr_markdown_(self) -> str:
-        from .markdown import to_markdown
-
-        return to_markdown(self)
