@@ -73,6 +73,11 @@ class Mutant:
         body = getattr(innermost, "body", None)
         return range(innermost.lineno, (body[0].lineno if body else (innermost.end_lineno or self.line) + 1))
 
+    def runs_on_import(self) -> bool:
+        """Whether the place is in no function, so that it runs once, in whichever test first imports the file."""
+        functions = [node for node in ast.walk(ast.parse(self.before)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        return not any(node.lineno <= self.line <= (node.end_lineno or 0) for node in functions)
+
     def diff(self) -> list[str]:
         """The changed lines, the old ones first, with "-" and "+" before them."""
         before, after = self.before.decode().splitlines(), self.source().splitlines()

@@ -76,7 +76,9 @@ class _Profile:
     def near(self, mutant: Mutant) -> frozenset[str]:
         """The tests that execute the changed statement. An empty name stands for all of them: the statement runs when they are imported."""
         lines = self.tests.get(str(installed(mutant.path)), {})
-        return frozenset[str]().union(*(lines.get(line, ()) for line in mutant.statement()))
+        # NOTE: where a test is the first to import a file, what runs then counts as its own; it concerns all that execute the file.
+        concerned = lines if mutant.runs_on_import() else mutant.statement()
+        return frozenset[str]().union(*(lines.get(line, ()) for line in concerned))
 
     def order(self, mutant: Mutant, executing: bool) -> _Order:
         """The sort key of each test to run: first those that execute the changed statement, and of these the fastest.

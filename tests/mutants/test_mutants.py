@@ -80,6 +80,12 @@ def test_statement_of_a_mutant(tmp_path: pathlib.Path) -> None:
     }
 
 
+def test_what_runs_on_import(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "third.py"
+    path.write_text("LIMIT = 1\nclass Place:\n    line = 2\n    def text(self, most=3):\n        return 4\n", encoding="utf-8")
+    assert [mutant.text for mutant in mutations.mutants_of(path) if mutant.runs_on_import()] == ["2", "3"]
+
+
 @pytest.mark.slow
 def test_a_test_catches_a_mutant() -> None:
     command = [sys.executable, "-m", "mutants", "--room", "schemas", "--count", "1", "--caught", "--executing"]
