@@ -50,12 +50,13 @@ def log_html(log: Log) -> str:
 
 
 def traceback_of(log: Log) -> list[str]:
-    """The lines that IPython shows of an export that failed: the finding that failed it first, then the others."""
+    """The lines that IPython shows of an export that failed: its findings, the worst first."""
     from .console import ansi_lines
 
-    first = next(finding for finding in log.findings if finding.fails)
-    findings = [first, *(finding for finding in log.active if finding is not first)][:_LIMIT]
-    return [*(line for finding in findings for line in (*ansi_lines(finding.lines()), "")), visible(f"{log.verdict}: {log.summary}")]
+    return [
+        *(line for finding in log.active[:_LIMIT] for line in (*ansi_lines(finding.lines()), "")),
+        visible(f"{log.verdict}: {log.summary}"),
+    ]
 
 
 def _lines(rendered: Iterable[list[Span]]) -> str:

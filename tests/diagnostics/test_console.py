@@ -73,6 +73,13 @@ def test_an_edit_is_shown_as_whole_lines(here: pathlib.Path) -> None:
     assert '   - \ty = table["表"] + missing(x)\n   + \ty = table["表"] + present(x)' in text
 
 
+def test_an_edit_of_whole_lines_shows_them_as_they_become(here: pathlib.Path) -> None:
+    edit = Edit(str(here / "wide.py"), Region(1), "\ty = present(x)")
+    assert edit.as_snippet() == "y = present(x)"
+    text = str(with_finding(here, fixes=[Fix("Call the other.", Confidence.SAFE, edits=(edit,))]).findings[0])
+    assert '   - \ty = table["表"] + missing(x)\n   + \ty = present(x)' in text
+
+
 def test_what_comes_from_a_model_steers_no_terminal(here: pathlib.Path) -> None:
     hostile = "\x1b[2J\x07 [red]x[/red] :smile: \u202e \udc80"
     log = with_finding(here, notes=[hostile], fixes=[Fix(hostile, Confidence.GUESS, snippet=hostile)])

@@ -26,10 +26,13 @@ from onnxplain.diagnostics import (
     Confidence,
     Difference,
     Edit,
+    Evidence,
     ExportFailed,
     Fix,
+    Graph,
     Location,
     Log,
+    Node,
     Region,
     differences_text,
     job_summary,
@@ -187,6 +190,19 @@ def test_a_finding_has_its_source_its_diff_and_its_stage_times(source: str) -> N
     ((_, before, after),) = finding["fixes"][0]["edits"]
     assert (len(before), after) == (3, ["        return torch.where(x.sum() < 0, -x, torch.linalg.foo(x))"])
     assert [name for name, _, _ in data["models"][0]["stages"]] == ["capture"]
+
+
+def test_a_finding_has_the_graph_around_its_node(source: str) -> None:
+    nodes = (Node("foo", "aten.foo.default", "float32[3]"), Node("x", "input"), Node("y", "output"))
+    edges = (("x", "foo"), ("foo", "y"), ("left_out", "foo"), ("foo", "left_out"), ("left_out", "other"))
+    graphs = []
+    for blamed in ("y", "left_out"):
+        made = context()
+        made.report(UnsupportedOperator(operator="aten::foo"), at=Evidence(node=Graph(nodes, edges, blamed)))
+        (finding,) = content(to_html([made.log()]))["findings"]
+        graphs.append(finding["graph"])
+    assert [(graph["edges"], graph["marked"]) for graph in graphs] == [([[1, 0], [0, 2]], 2), ([[1, 0], [0, 2]], -1)]
+    assert ["foo" in node[0] for node in graphs[0]["nodes"]] == [True, False, False]
 
 
 def test_a_page_loads_nothing_and_its_text_is_ascii(source: str) -> None:

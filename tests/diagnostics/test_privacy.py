@@ -43,7 +43,17 @@ def test_the_name_of_the_user_is_hidden_in_paths_and_addresses(
 
 @pytest.mark.parametrize(
     "secret",
-    ["a\\b\\c-12345", "a/b+c=-12345", "a b c-12345", "it's-12345", 'say-"12345"', "both'\"12345", "gr\xfc\xdfe-12345", "tab\t12345"],
+    [
+        "a\\b\\c-12345",
+        "a/b+c=-12345",
+        "a b c-12345",
+        "it's-12345",
+        'say-"12345"',
+        "both'\"12345",
+        "gr\xfc\xdfe-12345",
+        "tab\t12345",
+        "gr\xfc\x08-12345",
+    ],
 )
 def test_a_secret_is_hidden_however_it_is_quoted(secret: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("API_TOKEN", secret)

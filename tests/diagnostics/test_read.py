@@ -131,6 +131,26 @@ def test_a_line_of_which_the_log_knows_a_part(source: str) -> None:
     assert "    linalg.foo\n" in run(str(path)).stdout
 
 
+@pytest.mark.parametrize("before", [0, 1_000])
+def test_places_of_several_lines(source: str, before: int) -> None:
+    pathlib.Path(source).write_text("\n" * before + SOURCE, encoding="utf-8")
+    lines = pathlib.Path(source).read_text(encoding="utf-8").splitlines()
+    blocks = [(6, 9, 8, 35), (4, None, 4, None), (2, 1, 9, 1), (7, 13, 8, 15)]
+    regions = [Region(before + line, column, before + last, end_column) for line, column, last, end_column in blocks]
+    made = context()
+    at = Location(source, Region(before + 1, 8, before + 1, 13))
+    made.report(DataDependentBranch(condition="x"), at=Evidence(at, tuple(Location(source, region) for region in regions)))
+    path = saved(made.log())
+    (found,) = read_log(path).findings
+    assert [frame.region for frame in found.stack] == regions
+    assert [frame.region.texts(source) for frame in found.stack[::3]] == [tuple(lines[before + first : before + 8]) for first in (5, 6)]
+    pathlib.Path(source).unlink()
+    (found,) = read_log(path).findings
+    assert found.location.snippet == "import torch"
+    texts = [[line.strip() for line in frame.region.texts(source)] for frame in found.stack[:3]]
+    assert texts == [[line.strip() for line in lines[before + first : before + last]] for first, last in ((5, 8), (3, 4), (1, 9))]
+
+
 def test_a_file_that_is_gone_is_named_as_in_the_folder_of_the_export(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = saved(failed(source)).absolute()
     other = path.parent / "other"

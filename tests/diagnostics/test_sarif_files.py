@@ -216,6 +216,7 @@ def test_limits_are_applied_and_told(tmp_path: pathlib.Path, profile: SarifProfi
     assert {result["level"] for result in run["results"]} == {"error"}, "the worst are kept"
     assert run["properties"]["onnxplain/leftOut"] == {"note": 7}
     assert run["invocations"][0]["toolExecutionNotifications"][-1]["message"]["text"] == said
+    assert ("GitHub" in said) is (profile == "github")
 
 
 def test_github_gets_no_file_beyond_its_limit(tmp_path: pathlib.Path) -> None:
