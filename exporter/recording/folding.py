@@ -60,7 +60,7 @@ def shortened(name: str, inputs: list[ir.Value | None], attributes: Mapping[str,
     """
     value = inputs[0] if inputs else None
     before = None if value is None else value.producer()
-    if before is None or before.domain or before.inputs[:1] == (None,):
+    if before is None or before.domain:
         return list(inputs), attributes
     match name, before.op_type:
         case "Reshape", "Reshape" | "Unsqueeze" | "Squeeze" | "Flatten":

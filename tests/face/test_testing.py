@@ -73,6 +73,9 @@ def test_warnings_fail_only_on_request() -> None:
     model = torch.nn.Sequential(torch.nn.Dropout(0.5))
     named = {"random_outputs": ("dropout",)}
     assert assert_exports(model, torch.ones(3), **named).diagnostics.count(onnxplain.Level.WARNING) == 2
+    for others in ({}, {"random_outputs": ("another",)}):
+        with pytest.raises(AssertionError, match=r"warning\[OXP6006\]"):
+            assert_exports(model, torch.ones(3), **others)
     strict = onnxplain.DiagnosticOptions(warnings_as_errors=True)
     with pytest.raises(AssertionError, match=r"error\[OXP1007\]"):
         assert_exports(model, torch.ones(3), diagnostic_options=strict, **named)

@@ -157,6 +157,42 @@ def test_layers_of_other_attributes_or_shapes_have_their_own_functions() -> None
     assert called(program) == {"Layer": 2, "Linear_1": 1, "Layer_1": 1, "LeakyReLU": 1, "LeakyReLU_1": 1}
 
 
+class Affine(nn.Module):
+    """A layer whose numbers are no weights: some are attributes of the nodes, others constants."""
+
+    def __init__(self, factor: float, shift: torch.Tensor, slope: float = 0.5) -> None:
+        super().__init__()
+        self.factor, self.shift, self.slope = factor, shift, slope
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.leaky_relu(x * self.factor, self.slope) + self.shift
+
+
+def test_layers_of_other_constants_have_their_own_functions() -> None:
+    shift, other = torch.tensor([1.0, 2.0]), torch.tensor([[1.0, 2.0]])
+    layers = [Affine(2.0, shift), Affine(3.0, shift), Affine(2.0, other), Affine(2.0, shift, 0.1), Affine(2.0, shift.clone())]
+    model = nn.Sequential(*layers)
+    program = exported(model, [torch.randn(3, 2)], [{0: BATCH}])
+    check_same(program, model, [torch.randn(4, 2)])
+    assert sorted(called(program).values()) == [1, 1, 1, 2]
+
+
+class Branch(nn.Module):
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.sum() > 0, lambda x: x * self.factor, torch.neg, (x,))
+
+
+def test_layers_of_other_branches_have_their_own_functions() -> None:
+    model = nn.Sequential(Branch(2.0), Branch(3.0), Branch(2.0))
+    program = exported(model, [torch.ones(3)])
+    check_same(program, model, [torch.ones(3)], [-torch.ones(3)])
+    assert sorted(called(program).values()) == [1, 2]
+
+
 def test_only_the_chosen_classes_become_functions() -> None:
     program = exported(Stack(2), [torch.randn(2, 4)], export_modules_as_functions={nn.LayerNorm}, functions="none")
     assert [function.name for function in program.model.functions.values()] == ["LayerNorm"]

@@ -189,6 +189,14 @@ def test_cast_like_a_known_dtype_is_a_cast(recorder: Recorder) -> None:
     assert [node.op_type for node in recorder.nodes] == ["Cast", "CastLike"]
 
 
+def test_numbers_like_a_known_dtype_keep_their_digits(recorder: Recorder) -> None:
+    double, half = op.CastLike(0.1, value(ir.DataType.DOUBLE)), op.CastLike(0.1, value(HALF))
+    assert (double.dtype, constant_of(double)) == (ir.DataType.DOUBLE, 0.1)
+    assert (half.dtype, constant_of(half)) == (HALF, float(np.float16(0.1)))
+    assert constant_of(op.CastLike(1.5, value(LONG))) == 1
+    assert recorder.nodes == []
+
+
 @pytest.mark.parametrize(
     ("argument", "nearest", "is_int"), [("axes", "axis", True), ("inputs", "input", False), ("qqqq", None, False)], ids=str
 )

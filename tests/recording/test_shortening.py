@@ -156,6 +156,8 @@ SHORTENED: dict[str, tuple[list[Step], list[str]]] = {
     ),
     "neutral-of-another": ([("Mul", [ZERO], {}), ("Add", [ONE], {})], ["Mul", "Add"]),
     "neutral-that-adds-dims": ([("Add", [np.zeros((1, 1, 1, 1), dtype=np.float32)], {})], ["Add"]),
+    "no-padding": ([("Pad", [ints([0] * 6)], {})], []),
+    "padding": ([("Pad", [ints([0, 0, 0, 0, 0, 1])], {})], ["Pad"]),
     "larger": ([("Expand", [ints([2, 1, 1, 1])], {})], ["Expand"]),
 }
 

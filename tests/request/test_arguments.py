@@ -52,6 +52,10 @@ class Nested(torch.nn.Module):
         ({"optimize": 1}, "optimize"),
         ({"external_data": "yes"}, "external_data"),
         ({"custom_translation_table": []}, "custom_translation_table"),
+        *(
+            ({"verify_sizes": sizes}, "verify_sizes")
+            for sizes in (-1, True, "", "ab", {"x": 3}, [3], [{3: 3}], [{"x": "3"}], [{"x": True}], [{"x": -1}], [{"x": 3}, {"x": -1}])
+        ),
     ],
     ids=str,
 )
@@ -59,6 +63,11 @@ def test_the_wrong_argument_is_named(options: dict[str, Any], argument: str) -> 
     given: dict[str, Any] = {"model": torch.nn.ReLU(), "args": (X,), **options}
     with pytest.raises(InvalidArgument, match=f"^{argument}\\b"):
         onnxplain.export(given.pop("model"), given.pop("args"), **given)
+
+
+@pytest.mark.parametrize("sizes", [0, 1, [], ({"x": 0},)], ids=str)
+def test_sizes_to_verify(sizes: Any) -> None:
+    assert onnxplain.export(torch.nn.ReLU(), (X,), verify_sizes=sizes)
 
 
 def test_names_may_be_tuples_or_none() -> None:

@@ -69,6 +69,23 @@ def test_one_size_has_one_name() -> None:
     assert names.dropped == {"lines": "rows"}
 
 
+@pytest.mark.parametrize(
+    ("rows", "lines", "dropped"),
+    [
+        ("rows", Dim("lines"), {"lines": "rows"}),
+        (Dim("rows"), "lines", {"lines": "rows"}),
+        # The capture reports these.
+        (Dim("rows"), Dim("lines"), {}),
+    ],
+)
+def test_which_names_are_dropped(rows: Any, lines: Any, dropped: dict[str, str]) -> None:
+    as_names = DynamicShapes.parse(({0: "rows"}, {0: "lines"}), Same(), (X, Y), {})
+    program = torch.export.export(Same(), (X, Y), dynamic_shapes=as_names.for_torch())
+    names = DimNames()
+    names.learn(program, DynamicShapes.parse(({0: rows}, {0: lines}), Same(), (X, Y), {}))
+    assert names.dropped == dropped
+
+
 def test_names_of_an_earlier_program_are_forgotten() -> None:
     shapes = DynamicShapes.parse(({0: "rows"}, None), Two(), (X, Y), {})
     others = DynamicShapes.parse(({0: "lines"}, None), Two(), (X, Y), {})

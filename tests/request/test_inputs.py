@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from onnxplain.request import copied
+from onnxplain.request import copied, inputs
 
 
 @dataclasses.dataclass
@@ -37,6 +37,14 @@ def test_copies_share_nothing_with_the_inputs() -> None:
             copy.add_(5)
     assert x.eq(1).all()
     assert computed.eq(2).all()
+
+
+def test_a_tensor_that_is_passed_several_times_becomes_several() -> None:
+    x, y = torch.ones(2), torch.ones(3)
+    (first, (other, second)), keywords = inputs.distinct((x, [y, x]), {"again": x, "number": 3})
+    assert (first is x, other is y, keywords["number"]) == (True, True, 3)
+    assert len({id(x), id(second), id(keywords["again"])}) == 3
+    assert second.equal(x)
 
 
 def test_the_containers_of_copies_are_new() -> None:

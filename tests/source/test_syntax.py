@@ -131,6 +131,7 @@ def test_places_without_lines_or_files_stay(file: str) -> None:
     for location in (Location(file), Location("nowhere.py", Region(1))):
         assert syntax.without_body(location) == location
         assert syntax.test_at(location) is None
+        assert syntax.refuses(location) is False
     assert syntax.expression_at(Location(file)) == ""
     assert syntax.expression_at(Location("nowhere.py", Region(1, 1, 1, 2))) == ""
 
@@ -154,6 +155,24 @@ def test_places_without_lines_or_files_stay(file: str) -> None:
 def test_the_test_that_decides_a_branch(file: str, text: str, test: str | None) -> None:
     found = syntax.test_at(Location(file, place(text)))
     assert (found and ast.unparse(found)) == test
+
+
+@pytest.mark.parametrize(
+    ("source", "refuses"),
+    [
+        ("assert a > b", True),
+        ("if a > b:\n    raise ValueError", True),
+        ("if a > b:\n    print(a)\n    raise ValueError", True),
+        ("if c:\n    pass\nelif a > b:\n    raise ValueError", True),
+        ("if a > b:\n    raise ValueError\nelse:\n    print(a)", False),
+        ("if a > b:\n    print(a)", False),
+        ("while a > b:\n    raise ValueError", False),
+        ("assert c if a > b else d", False),
+        ("print(a > b)", False),
+    ],
+)
+def test_what_refuses(tmp_path: pathlib.Path, source: str, refuses: bool) -> None:
+    assert syntax.refuses(at_text(tmp_path, source, "a > b")) is refuses
 
 
 def test_the_expression_at_a_place(file: str) -> None:
