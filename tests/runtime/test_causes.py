@@ -313,6 +313,49 @@ def test_a_result_of_another_dtype(load: Load, marked: Marked) -> None:
     assert found.rule.dtype == "int32"  # type: ignore[attr-defined]
 
 
+def test_an_overflow_of_float16_in_one_node() -> None:
+    x = torch.tensor([20, 1], dtype=torch.float16)
+    (found,) = verified(lambda x: x.abs(), (x,), {aten.abs.default: op.Exp}).findings
+    assert (found.rule.id, found.rule.side) == ("OXP6010", "the exported model")  # type: ignore[attr-defined]
+
+
+class Fan(torch.nn.Module):
+    """A value, and several outputs that it is in."""
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__()
+        self.outputs = outputs
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x.abs()
+        return tuple(y + number for number in range(1, self.outputs + 1))
+
+
+@pytest.mark.parametrize(("outputs", "told", "more"), [(5, 5, []), (6, 5, ["1"]), (9, 5, ["4"])])
+def test_five_outputs_are_told_and_the_others_counted(outputs: int, told: int, more: list[str]) -> None:
+    (found,) = verified(Fan(outputs), (torch.rand(5),), {aten.abs.default: wrong_where(lambda _: True, op.Abs)}).findings
+    assert len(found.rule.outputs) == outputs  # type: ignore[attr-defined]
+    notes = [note for note in found.notes if "output" in note and "\n" not in note]
+    assert [note.partition(" ")[0] for note in notes if note[0].isdigit()] == more
+    assert len(notes) == told + len(more)
+
+
+@pytest.mark.parametrize(("x", "drawn"), [(torch.rand(3, 2), ["x0", "x3"]), (torch.rand(101, 2), ["x0", "x3"])], ids=["small", "large"])
+def test_the_script_has_random_numbers_for_data_only(x: torch.Tensor, drawn: list[str]) -> None:
+    """What the translation brings along stays, but for several floats, which may be weights."""
+
+    def translation(x: Any) -> Any:
+        swapped = op.Gather(op.Abs(x), op.Constant(value_ints=[1, 0]), axis=1)
+        return op.Mul(op.Add(swapped, op.Constant(value_float=0.5)), op.Constant(value_floats=[3.0, 4.0]))
+
+    (found,) = verified(lambda x: x.abs(), (x,), {aten.abs.default: translation}).findings
+    script = script_of(found)
+    made = dict(line.split(" = ", 1) for line in script.splitlines() if line.startswith("x"))
+    assert [name for name, code in made.items() if "torch.rand" in code] == drawn
+    assert [eval(code, {"torch": torch}).tolist() for code in (made["x1"], made["x2"])] == [[1, 0], 0.5]
+    assert min(differences_of_script(script)) > 1
+
+
 class Chain(torch.nn.Module):
     """Many operators, of which the last is `abs`."""
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+import onnx_ir as ir
 import pytest
 import torch
 from onnxscript import opset20 as op
@@ -14,6 +15,7 @@ from torch.nn import functional as F
 import onnxplain
 from onnxplain import ExportFailed
 from onnxplain.diagnostics import Log
+from onnxplain.runtime import lockstep
 
 aten = torch.ops.aten
 
@@ -204,3 +206,60 @@ def test_the_first_wrong_line_behind_rounding(load: Callable[..., ModuleType], m
     log = verified(load(source).Net(), (A, B), {aten.abs.default: shifted(op.Abs, 1)})
     (finding,) = log.findings
     assert (finding.rule.id, finding.location and finding.location.line) == ("OXP6008", *marked("wrong"))
+
+
+STEPS = """<ir_version: 10, opset_import: ["" : 20]> steps (float[n] x) => (float[n] y8) {
+    y1 = Sin(x) y2 = Sin(y1) y3 = Sin(y2) y4 = Sin(y3) y5 = Sin(y4) y6 = Add(y5, y2) y7 = Sin(y6) y8 = Sin(y7)
+}"""
+
+
+def steps(shown: str, **options: Any) -> tuple[lockstep.Lockstep, dict[str, ir.Value]]:
+    """A run of the steps part by part, and their values by name."""
+    model = ir.from_onnx_text(STEPS)
+    values = {value.name or "": value for value in (*model.graph.inputs, *(value for node in model.graph for value in node.outputs))}
+    for value in values.values():
+        value.type, value.shape = ir.TensorType(ir.DataType.FLOAT), ir.Shape(["n"])
+
+    def write(*_: Any) -> None:
+        raise AssertionError("the model is small")
+
+    return lockstep.Lockstep(model, [torch.zeros(2)], [values[name] for name in shown.split()], write, **options), values
+
+
+@pytest.mark.parametrize(
+    ("memory", "known"),
+    [(1, ["x y2", "x y2 y4", "x y2 y4 y6", "x y6 y8", "x y8"]), (2, ["x y2", "x y2 y4", "x y2 y4 y6", "x y2 y4 y6 y8", "x y6 y8"])],
+)
+def test_values_stay_until_the_last_part_that_takes_them(memory: int, known: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lockstep, "_NODES", 2)
+    found = []
+
+    def names(values: Any) -> str:
+        return " ".join(sorted(value.name for value in values))
+
+    run, _ = steps("y8", memory=memory, on_part=lambda _, values: found.append(names(values)))
+    run.finish()
+    assert [*found, names(run.values)] == known
+
+
+def test_a_part_ends_where_its_values_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two floats have eight bytes. Only values that are shown count."""
+    monkeypatch.setattr(lockstep, "_BYTES", 16)
+    for shown, parts in (("y1 y2 y3 y4 y5 y6 y7 y8", [2, 2, 2, 2]), ("y1 y3 y5 y8", [3, 5]), ("y8", [8])):
+        sizes: list[int] = []
+        run, _ = steps(shown, on_part=lambda part, _, sizes=sizes: sizes.append(len(part.nodes)))
+        run.finish()
+        assert (sizes, run.runs) == (parts, len(parts))
+
+
+def test_values_that_are_shown_stay_until_they_are_released(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lockstep, "_NODES", 2)
+    run, values = steps("y2 y3 y8")
+    assert run.of(values["y3"]) is not None
+    assert run.runs == 2
+    run.release(values["y3"])
+    run.release(values["y2"])
+    # A later part takes y2, but none takes y3.
+    assert (run.of(values["y3"]), run.of(values["y2"]) is None) == (None, False)
+    assert run.of(values["y8"]) is not None
+    assert (run.runs, run.of(values["y2"])) == (4, None)
