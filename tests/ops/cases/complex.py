@@ -263,6 +263,7 @@ CASES: dict[str, Case] = {
             torch.stft(torch.full((2, 16), 1j), 4, return_complex=True).imag + x[0, 0, 0],
             torch.stft(x[0] * 1j, 4, window=torch.hann_window(3), win_length=3, return_complex=True).abs(),
             torch.stft(x[0], 4, window=torch.hann_window(4) * 1j, return_complex=True).imag,
+            torch.stft(x[0] * 1j, 4, normalized=True, return_complex=True).imag,
         ],
         X,
     ),
