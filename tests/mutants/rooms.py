@@ -24,10 +24,12 @@ FOLDERS = {
 _FACE = ("__init__", "api", "dynamo", "outputs", "pipeline", "program", "testing")
 
 # Tests in the folders of other rooms whose subject is the room: listings and plots of the memory are tested by the command, decompositions,
-# and functions of torch that take dynamic sizes, by what they compute, and what keeps exports of several threads apart by such exports.
+# and functions of torch that take dynamic sizes, by what they compute, operators of tensors that may be empty with the pass for these, and
+# what keeps exports of several threads apart by such exports.
 _FURTHER_TESTS = {
     "cli": ("graph_views/test_pictures.py",),
     "memory": ("cli/test_memory.py",),
+    "ops": ("passes/test_empty_inputs.py",),
     "passes": ("ops/test_parity.py", "capture/test_gradients.py"),
     "torch_internals": (
         "capture/test_names_in_models.py",

@@ -175,6 +175,30 @@ def test_the_terminal_shows_ten_causes_and_the_summary_a_hundred() -> None:
     assert rows_of == [0, 100, 100]
 
 
+@pytest.mark.parametrize(("count", "more"), [(1, []), (5, []), (6, ["1"]), (102, ["97"])])
+def test_flaky_models_are_told_each_once(count: int, more: list[str]) -> None:
+    names = [f"net{number:03}" for number in range(count)]
+    models = tuple(Model(name, name, name, "nets.py", "build", {}, False, Options()) for name in names)
+    flaky = frozenset((name, finding) for name in names for finding in "ab")
+    triaged = Triaged(models, tuple(verdict(name, 1) for name in names), 1, (), flaky, (), {})
+    told, counts = ("".join(text for text, _ in line) for line in to_lines(triaged))
+    assert re.findall(r"net\d+", told) == names[:5]
+    assert re.findall(r"(?<= )\d+(?= more)", told) == more
+    assert re.findall(r"\b\d+\b", counts) == [str(each) for each in (count, count, count - 1) if each]
+    assert re.findall(r"net\d+", to_markdown(triaged)) == names[:100]
+
+
+def test_scripts_that_fail_alike_are_linked() -> None:
+    verdicts = tuple(verdict(name, 1, ("OXP3001", f"aten::{name}")) for name in "ab")
+    models = tuple(Model(each.name, each.name, each.name, "nets.py", "build", {}, False, Options()) for each in verdicts)
+    scripts = {"b": pathlib.Path("triage/logs/b c.repro.py")}
+    triaged = Triaged(models, verdicts, 2, tuple(clusters.clusters(verdicts)), frozenset(), (), scripts)
+    assert sum("b c.repro.py" in "".join(text for text, _ in line) for line in to_lines(triaged)) == 1
+    (link,) = (line for line in to_markdown(triaged).splitlines() if "](" in line)
+    assert link.startswith("- ")
+    assert ("aten::b" in link, link.endswith("](logs/b%20c.repro.py)")) == (True, True)
+
+
 def test_the_summary_counts_the_models_of_each_family() -> None:
     verdicts = (verdict("a", 1), verdict("b", 1, ("OXP3001", "aten::gelu")), verdict("c", 1))
     models = [
