@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import pathlib
+import re
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -111,6 +113,34 @@ def test_the_ten_largest_tensors_are_listed(count: int, lines: int) -> None:
     assert len(text[text.index("tensors at the peak:") + 1 :]) == lines
 
 
+@pytest.mark.parametrize(("count", "rows"), [(0, 0), (1, 0), (2, 2), (20, 20), (21, 11), (41, 14)])
+def test_the_timeline_has_twenty_rows_at_most(count: int, rows: int) -> None:
+    steps = tuple(Step(number + 1, Origin(f"Op{number}")) for number in range(count))
+    text = listing(MemoryEstimate(count, max(0, count - 1), (), steps, {}, 0, 0, ())).splitlines()
+    assert sum(" Op" in line and "#" in line for line in text) == rows
+    heads = [re.findall(r"\d+", line) for line in text if line.startswith("timeline")]
+    assert heads == ([[] if rows == count else [str(math.ceil(count / 20))]] if rows else [])
+    # The last operator is the peak, and its bar the longest one.
+    assert not rows or (text[-1].endswith(f"Op{count - 1}") and text[-1].count("#") == 30)
+
+
+def test_golden_listing(golden: Callable[[str, str], None]) -> None:
+    places = [
+        Origin("Exp", "net.py:3", "layers.0"),
+        Origin("Add", f"{'a' * 33}/net.py", ""),
+        Origin("Mul", f"{'b' * 34}/net.py"),
+        Origin("Gemm"),
+    ]
+    sizes = (400 * MIB, 4 * MIB, 4 * MIB - 1, 0)
+    tensors = tuple(
+        TensorSize(f"x{number}", "FLOAT16", "[batch, 8]", size, "batch" if number == 0 else "", origin)
+        for number, (size, origin) in enumerate(zip(sizes, places, strict=True))
+    )
+    steps = (*(Step(100 * MIB * (number + 1), origin) for number, origin in enumerate(places)), Step(0, Origin("Cast", module="m" * 120)))
+    found = MemoryEstimate(400 * MIB, 3, tensors, steps, {"batch": 4, "tokens": 7}, 10 * MIB, 1023, ("y1", "y2"))
+    golden("memory_listing.txt", listing(found) + listing(MemoryEstimate(0, 0, (), (), {}, 0, 0, ())))
+
+
 def test_a_dim_that_is_a_multiple() -> None:
     half = torch.export.Dim("half", min=2)
     found = estimate_of(lambda x: x.exp().reshape(-1, 2).sum(0), torch.ones(8), dynamic_shapes={"x": {0: 2 * half}})
@@ -124,7 +154,17 @@ def test_a_dim_that_is_smaller_than_its_symbol() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (2**20, "1.00 MiB"), (4_096_000_000, "3.81 GiB"), (2**60, "1048576 TiB")]
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.00 KiB"),
+        (10_240, "10.0 KiB"),
+        (102_400, "100 KiB"),
+        (2**20, "1.00 MiB"),
+        (4_096_000_000, "3.81 GiB"),
+        (2**60, "1048576 TiB"),
+    ],
 )
 def test_bytes_for_people(count: int, text: str) -> None:
     assert readable(count) == text
