@@ -412,6 +412,32 @@ def test_buffers_and_parameters_that_are_special(load: Load, tmp_path: pathlib.P
     assert not isinstance(made.plain, nn.Parameter)
 
 
+LISTED = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(2, 2)
+        self.register_buffer("scale", torch.ones(2))
+        self.listed = [self.linear.weight, {"scale": self.scale}, self.linear]
+
+    def forward(self, x):
+        if x.sum() > 0:
+            return x
+        return self.linear(x) * self.listed[1]["scale"] + self.listed[0].sum()
+"""
+
+
+def test_weights_that_have_another_place_as_well_stay_one(load: Load, tmp_path: pathlib.Path) -> None:
+    made = made_by(script_of(load(LISTED).Net(), (torch.randn(2),)), tmp_path)["model"]
+    assert made.listed[0] is made.linear.weight
+    assert made.listed[1]["scale"] is made.scale
+    assert made.listed[2] is made.linear
+
+
 LAYERS: dict[str, Callable[[], nn.Module]] = {
     "linear": lambda: nn.Linear(3, 4, bias=False, dtype=torch.float64),
     "convolution": lambda: nn.Conv2d(2, 4, 3, stride=2, padding=1, groups=2),
@@ -496,6 +522,7 @@ def test_dims_of_every_kind(load: Load, tmp_path: pathlib.Path) -> None:
     script = script_of(module.model, args, dynamic_shapes=shapes)
     call = ast.parse(script).body[-1].value  # type: ignore[attr-defined]
     (text,) = [ast.unparse(each.value) for each in call.keywords if each.arg == "dynamic_shapes"]
+    assert ("torch.export.Dim.AUTO" in text, "torch.export.Dim.DYNAMIC(min=1, max=9)" in text) == (True, True)
     made = eval(text, {"torch": torch, **made_by(script, tmp_path)})
     assert {name: {axis: str(dim) for axis, dim in dims.items()} for name, dims in made.items()} == {
         name: {axis: str(dim) for axis, dim in dims.items()} for name, dims in shapes.items()
@@ -505,13 +532,14 @@ def test_dims_of_every_kind(load: Load, tmp_path: pathlib.Path) -> None:
 
 def test_a_scripted_module(load: Load, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "scripted_parts.py").write_text(
+    (tmp_path / "scripted").mkdir()
+    (tmp_path / "scripted" / "parts.py").write_text(
         "import torch\n\n\nclass Part(torch.nn.Module):\n    def forward(self, x):\n        return x * 2\n", encoding="utf-8"
     )
     module = load(
         """
         import torch
-        from scripted_parts import Part
+        from scripted.parts import Part
 
 
         class Net(torch.nn.Module):
@@ -526,9 +554,10 @@ def test_a_scripted_module(load: Load, tmp_path: pathlib.Path, monkeypatch: pyte
         """
     )
     script = script_of(module.Net(), (torch.randn(2),))
-    monkeypatch.delitem(sys.modules, "scripted_parts")
+    monkeypatch.delitem(sys.modules, "scripted.parts")
     assert "torch.jit.script(make(Part" in script
-    assert "import scripted_parts" not in script
+    assert "import scripted" not in script
+    assert "from scripted" not in script
 
 
 FUNCTIONS = """
