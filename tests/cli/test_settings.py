@@ -218,6 +218,7 @@ def test_a_section_that_is_not_valid(text: str, place: int | None, told: list[st
         assert result.exit_code == 2
         assert ("pyproject.toml" if place is None else f"pyproject.toml:{place}: ") in result.stderr
         assert all(part in result.stderr for part in told), result.stderr
+        assert ("not empty" in result.stderr) is ("not empty" in told)
     assert not calls
 
 
