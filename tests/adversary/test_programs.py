@@ -46,8 +46,8 @@ class Verdict:
 
     Attributes:
         kind: `exported`, `refused`, `no kernel` (in ONNX Runtime), `not checked` (other than eager mode where a finding says that the model
-            does not check a condition on sizes from data), `not finite` (a difference that docs/differences.md describes),
-            `raw exception`, `no reason` (a refusal) or `silent difference`.
+            does not check a condition on sizes from data), `not finite` (a difference that docs/differences.md describes), `rounding` (the
+            result is that of eager mode in double precision), `raw exception`, `no reason` (a refusal) or `silent difference`.
         detail: The rules of a refusal, or what went wrong.
         seconds: The time of the export.
         others: At how many other sizes the model ran.
@@ -61,7 +61,7 @@ class Verdict:
     @property
     def is_fault(self) -> bool:
         """Whether the product is at fault."""
-        return self.kind not in ("exported", "refused", "no kernel", "not checked", "not finite")
+        return self.kind not in ("exported", "refused", "no kernel", "not checked", "not finite", "rounding")
 
 
 def judged(program: Program, folder: pathlib.Path, name: str) -> Verdict:
@@ -98,6 +98,8 @@ def judged(program: Program, folder: pathlib.Path, name: str) -> Verdict:
             return Verdict("no kernel", difference, seconds, ran)
         if difference.startswith("output ") and _is_of_kernels(model, inputs):
             return Verdict("not finite", difference, seconds, ran)
+        if difference.startswith("output ") and not _difference(program, made, model, inputs, exact=True):
+            return Verdict("rounding", difference, seconds, ran)
         if difference:
             return Verdict("silent difference", f"{difference}, for inputs of {[list(each) for each in sizes]}", seconds, ran)
         ran += 1
@@ -246,9 +248,28 @@ def _is_out_of_range(program: Program, made: onnxplain.ONNXProgram, sizes: Seque
     )
 
 
-def _difference(program: Program, made: onnxplain.ONNXProgram, model: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> str:
-    """How the model differs from eager mode; empty if it does not."""
+def _difference(
+    program: Program, made: onnxplain.ONNXProgram, model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], *, exact: bool = False
+) -> str:
+    """How the model differs from eager mode; empty if it does not.
+
+    Args:
+        program: The program.
+        made: The export.
+        model: The program's model.
+        inputs: The inputs.
+        exact: Whether eager mode computes with these inputs in double precision, which shows where its own rounding makes the difference:
+            a float16 product overflows, or a quotient is a whole number.
+    """
     expected = _eager(model, inputs)
+    if exact:
+        dtypes = [each.dtype for each in expected]
+        try:
+            doubles = _eager(model, [each.double() if each.is_floating_point() else each for each in inputs])
+        except RuntimeError:
+            # NOTE: some programs need tensors of one dtype.
+            return "not known"
+        expected = [each.to(dtype) for each, dtype in zip(doubles, dtypes, strict=True)]
     try:
         actual = made(*_copies(inputs))
     except Exception as error:  # noqa: BLE001  ONNX Runtime raises many
