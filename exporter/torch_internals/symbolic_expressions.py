@@ -161,7 +161,7 @@ def divides_to_int(expression: sympy.Basic) -> bool:
 
 def as_python(expression: sympy.Basic) -> str:
     """`expression` with Python's operators."""
-    return str(_printer(_PRINTER.value)().doprint(expression))
+    return str(_printer(_PRINTER.value)().doprint(expression)).replace("(-1)*", "-")
 
 
 @functools.cache
@@ -185,13 +185,6 @@ def _printer(base: Any) -> Any:
                 sign, size = ("-", -term) if term.could_extract_minus_sign() else ("+", term)
                 text += f" {sign} {self.parenthesize(size, sympy.printing.precedence.PRECEDENCE['Mul'])}"
             return str(text)
-
-        @override
-        def _print_Mul(self, expression: sympy.Mul) -> str:
-            first, *others = expression.args
-            if first != -1:
-                return str(super()._print_Mul(expression))
-            return f"-{self.parenthesize(sympy.Mul(*others), sympy.printing.precedence.PRECEDENCE['Mul'])}"
 
         @override
         def _print_Float(self, expression: sympy.Float) -> str:
