@@ -6,6 +6,7 @@ import json
 import pathlib
 
 import pytest
+from logs import SOURCE
 from sarif_checks import check_log
 from sarif_logs import Read
 
@@ -23,3 +24,11 @@ def here(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Pat
     """The current folder, an empty one."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def source(here: pathlib.Path) -> str:
+    """The path of a source file in the current folder."""
+    path = here / "flip.py"
+    path.write_text(SOURCE, encoding="utf-8")
+    return str(path)

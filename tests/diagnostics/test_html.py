@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from logs import HOSTILE, SOURCE, context, exported, failed, hostile
+from logs import HOSTILE, context, exported, failed, hostile
 from markdown_it import MarkdownIt
 from readers import node, viewer
 
@@ -46,14 +46,6 @@ BREAKOUT = "</script><script>document.title='broken'</script><!-- <img src=x one
 
 OPEN_ALL = "for (let k = 0; k < 5; k++) for (const each of document.querySelectorAll('details')) each.open = true;"
 """Opens every fold. The page fills a fold in the event of its opening, so that folds within folds need another round."""
-
-
-@pytest.fixture
-def source(here: pathlib.Path) -> str:
-    """The path of a source file in the current folder."""
-    path = here / "flip.py"
-    path.write_text(SOURCE, encoding="utf-8")
-    return str(path)
 
 
 def content(page: str) -> dict[str, Any]:

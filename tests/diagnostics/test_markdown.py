@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 
 import pytest
-from logs import SOURCE, context, exported, failed, hostile
+from logs import context, exported, failed, hostile
 from markdown_it import MarkdownIt
 
 from onnxplain.diagnostics import (
@@ -29,15 +29,6 @@ from onnxplain.diagnostics import (
 from onnxplain.rules import DataDependentBranch, InternalError, TrainingMode, UnsupportedOperator
 
 COMMENT_LIMIT = 65_536
-
-
-@pytest.fixture
-def source(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The path of a source file in the current folder."""
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "flip.py"
-    path.write_text(SOURCE, encoding="utf-8")
-    return str(path)
 
 
 @pytest.mark.parametrize("name", ["failed", "exported"])

@@ -8,19 +8,10 @@ import re
 from collections.abc import Callable
 
 import pytest
-from logs import SOURCE, context, exported, failed
+from logs import context, exported, failed
 
 from onnxplain.diagnostics import Evidence, ExportFailed, Location, Log, Region, Stage, markdown
 from onnxplain.rules import DataDependentBranch, TrainingMode
-
-
-@pytest.fixture
-def source(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The path of a source file in the current folder."""
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "flip.py"
-    path.write_text(SOURCE, encoding="utf-8")
-    return str(path)
 
 
 def of_findings(source: str, count: int) -> Log:

@@ -37,15 +37,6 @@ from onnxplain.diagnostics import (
 from onnxplain.rules import DataDependentBranch, NameChanged, TrainingMode, UnsupportedOverload
 
 
-@pytest.fixture
-def source(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The path of a source file in the current folder."""
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "flip.py"
-    path.write_text(SOURCE, encoding="utf-8")
-    return str(path)
-
-
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["report", *arguments])
 
