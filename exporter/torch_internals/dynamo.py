@@ -167,7 +167,7 @@ def _interpreting() -> types.CodeType | None:
 
 
 def interpreted(frame: types.FrameType) -> tuple[types.CodeType, int] | None:
-    """The code that TorchDynamo interprets in a frame of its own, and the line; None if the frame interprets nothing."""
+    """The code that TorchDynamo interprets in its own frame, and the line; None if the frame interprets nothing."""
     if frame.f_code is not _interpreting():
         return None
     interpreter = python_frames.variables(frame).get("self")
