@@ -1,4 +1,4 @@
-"""Operators whose ONNX Runtime kernels fail on empty tensors (seen in 1.31): Scan, Einsum and a pool over everything.
+"""Operators whose ONNX Runtime kernels fail on empty tensors (seen in 1.31): Scan, Einsum, a pool over everything and a split.
 
 A Scan takes one element more along each dim that may be empty, and the result leaves it out.
 """
@@ -6,6 +6,7 @@ A Scan takes one element more along each dim that may be empty, and the result l
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ _aten = torch.ops.aten
 _RUNNING = frozenset({_aten.cumprod.default, _aten.cummax.default, _aten.cummin.default, _aten.logcumsumexp.default})
 """Operators whose results have the shape of their input. What is appended to a dim changes nothing before it."""
 _MEAN_POOLS = frozenset({_aten.adaptive_avg_pool1d.default, _aten.adaptive_avg_pool2d.default, _aten.adaptive_avg_pool3d.default})
+_SPLITS = frozenset({_aten.split.Tensor, _aten.unsafe_split.Tensor})
 
 
 def _appended(x: Tensor, dims: Sequence[int]) -> Tensor:
@@ -46,7 +48,13 @@ def _mean(pooled: int, self: Tensor, output_size: Sequence[int]) -> Tensor:
     return self.mean(list(range(-pooled, 0)), keepdim=True)
 
 
-OPERATORS = _RUNNING | _MEAN_POOLS | {_aten.einsum.default}
+def _parts(count: int, self: Tensor, split_size: Any, dim: int = 0) -> list[Tensor]:
+    starts = [index * split_size for index in range(count)]
+    cut = functools.partial(torch.ops.aten.slice.Tensor, self, dim)
+    return [*(cut(start, start + split_size) for start in starts[:-1]), cut(starts[-1], sys.maxsize)]
+
+
+OPERATORS = _RUNNING | _MEAN_POOLS | _SPLITS | {_aten.einsum.default}
 """The operators that `decomposition` is about."""
 
 
@@ -65,10 +73,19 @@ def decomposition(node: torch.fx.Node) -> Callable[..., Any] | None:
         fails = _may_be_empty(node.args[0]) or (isinstance(value, Tensor) and value.dtype is torch.float64)
         pools_all = all(each == 1 for each in size) and fails
         return functools.partial(_mean, len(size)) if pools_all else None
+    if target in _SPLITS:
+        size = arguments(node)["split_size"]
+        size = size.meta.get("val") if isinstance(size, torch.fx.Node) else size
+        # NOTE: SplitToSequence refuses parts of size 0, and makes no part at all of an empty dim.
+        return functools.partial(_parts, len(node.meta["val"])) if _may_be_zero(size) else None
     if target is _aten.einsum.default:
         operands = arguments(node)["tensors"]
         return decomposition_of(target) if any(_may_be_empty(each) for each in operands) else None
     return None
+
+
+def _may_be_zero(size: Any) -> bool:
+    return isinstance(size, torch.SymInt) and shape_env.may_be_zero(size, whatever_torch_found=True)
 
 
 def _may_be_empty(argument: Any) -> list[int]:
