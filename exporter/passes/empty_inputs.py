@@ -6,7 +6,6 @@ A Scan takes one element more along each dim that may be empty, and the result l
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -49,9 +48,7 @@ def _mean(pooled: int, self: Tensor, output_size: Sequence[int]) -> Tensor:
 
 
 def _parts(count: int, self: Tensor, split_size: Any, dim: int = 0) -> list[Tensor]:
-    starts = [index * split_size for index in range(count)]
-    cut = functools.partial(torch.ops.aten.slice.Tensor, self, dim)
-    return [*(cut(start, start + split_size) for start in starts[:-1]), cut(starts[-1], sys.maxsize)]
+    return [torch.ops.aten.slice.Tensor(self, dim, index * split_size, (index + 1) * split_size) for index in range(count)]
 
 
 OPERATORS = _RUNNING | _MEAN_POOLS | _SPLITS | {_aten.einsum.default}
@@ -74,10 +71,10 @@ def decomposition(node: torch.fx.Node) -> Callable[..., Any] | None:
         pools_all = all(each == 1 for each in size) and fails
         return functools.partial(_mean, len(size)) if pools_all else None
     if target in _SPLITS:
-        size = arguments(node)["split_size"]
-        size = size.meta.get("val") if isinstance(size, torch.fx.Node) else size
-        # NOTE: SplitToSequence refuses parts of size 0, and makes no part at all of an empty dim.
-        return functools.partial(_parts, len(node.meta["val"])) if _may_be_zero(size) else None
+        given = arguments(node)
+        sizes = given["self"].meta["val"].shape[given["dim"]], given["split_size"]
+        # NOTE: SplitToSequence refuses parts of size 0, and makes no part at all of an empty dim, where PyTorch makes one.
+        return functools.partial(_parts, len(node.meta["val"])) if any(map(_may_be_zero, sizes)) else None
     if target is _aten.einsum.default:
         operands = arguments(node)["tensors"]
         return decomposition_of(target) if any(_may_be_empty(each) for each in operands) else None
@@ -85,6 +82,7 @@ def decomposition(node: torch.fx.Node) -> Callable[..., Any] | None:
 
 
 def _may_be_zero(size: Any) -> bool:
+    size = size.meta.get("val") if isinstance(size, torch.fx.Node) else size
     return isinstance(size, torch.SymInt) and shape_env.may_be_zero(size, whatever_torch_found=True)
 
 
