@@ -176,6 +176,61 @@ class ConstraintViolated(Rule, id="OXP1011", level=Level.WARNING, history=[Added
     message = "The dim '{dim}' must satisfy '{constraint}', which dynamic_shapes does not state."
 
 
+class SizesRequired(Rule, id="OXP1041", level=Level.NOTE, history=[Added("0.2.0")]):
+    """The model works only for some sizes of a dim that has no range in `dynamic_shapes`.
+
+    What happened:
+        `dynamic_shapes` gives the dim a name or `Dim.DYNAMIC`, which says that its size varies but not which sizes it has. This line
+        works only for some of them: a `view` divides the size by a number, a table has a certain number of rows, or the size
+        has to fit that of another dim.
+
+    Why it matters:
+        The exported model has the same condition. With other sizes PyTorch stops with an error; the exported model stops too, or
+        returns a wrong result.
+
+    How to fix it:
+        1. If the dim always has such a size, ignore this finding.
+        2. State the condition in `dynamic_shapes`: `2 * Dim("half")` for a multiple, `Dim("n", max=512)` for a range. Then the log
+           contains no note, and the name of the dim in the model tells the multiple.
+        3. Rewrite the line so that it works for all sizes, for example by padding to the next multiple.
+
+    Example:
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Pairs(torch.nn.Module):
+            def forward(self, x):
+                return x.view(-1, 2, 3).sum(1)  # OXP1041
+
+
+        program = onnxplain.export(Pairs(), (torch.ones(4, 3),), dynamic_shapes={"x": {0: "rows"}})
+        ```
+
+        ```python
+        import torch
+
+        import onnxplain
+
+
+        class Pairs(torch.nn.Module):
+            def forward(self, x):
+                return x.view(-1, 2, 3).sum(1)
+
+
+        pairs = torch.export.Dim("pairs")
+        program = onnxplain.export(Pairs(), (torch.ones(4, 3),), dynamic_shapes={"x": {0: 2 * pairs}})
+        ```
+    """
+
+    dim: str
+    constraint: str
+
+    message = "The dim '{dim}' must satisfy '{constraint}' here, in eager PyTorch as well."
+
+
 class LegacyDynamicAxes(Rule, id="OXP1024", level=Level.NOTE, history=[Added("0.1.0")]):
     """You used the argument `dynamic_axes`, which `dynamic_shapes` replaces.
 

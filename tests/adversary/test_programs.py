@@ -47,7 +47,8 @@ class Verdict:
     Attributes:
         kind: `exported`, `refused`, `no kernel` (in ONNX Runtime), `not checked` (other than eager mode where a finding says that the model
             does not check a condition on sizes from data), `not finite` (a difference that docs/differences.md describes), `rounding` (the
-            result is that of eager mode in double precision), `raw exception`, `no reason` (a refusal) or `silent difference`.
+            result is that of eager mode in double precision), `raw exception`, `no reason` (a refusal), `untrue note` (eager mode takes
+            sizes that a note says it refuses) or `silent difference`.
         detail: The rules of a refusal, or what went wrong.
         seconds: The time of the export.
         others: At how many other sizes the model ran.
@@ -88,6 +89,8 @@ def judged(program: Program, folder: pathlib.Path, name: str) -> Verdict:
     seconds, ran = time.perf_counter() - began, 0
     findings = made.diagnostics.findings
     for sizes, inputs in itertools.islice(_others(program, made, model), 1 + _SIZES):
+        if note := _untrue_note(program, findings, sizes, inputs):
+            return Verdict("untrue note", f"{note}, for inputs of {[list(each) for each in sizes]}", seconds, ran)
         if _is_told(program, findings, sizes, inputs) or _is_out_of_range(program, made, sizes):
             continue
         difference = _difference(program, made, model, inputs)
@@ -207,13 +210,32 @@ def _drawn(program: Program, dims: dict[str | None, list[int | str]], chance: ra
     return [tuple(each) for each in sizes]
 
 
-def _is_told(program: Program, findings: Sequence[Diagnostic], sizes: Sequence[Sequence[int]], inputs: Sequence[torch.Tensor]) -> bool:
-    """Whether a finding says that the model is not meant for these sizes."""
+def _names(program: Program, sizes: Sequence[Sequence[int]], inputs: Sequence[torch.Tensor]) -> dict[str, Any]:
+    """What the names in conditions stand for: inputs and dims."""
     names: dict[str, Any] = {each.name: tensor for each, tensor in zip(program.inputs, inputs, strict=True)}
     for given, size in zip(program.inputs, sizes, strict=True):
         for axis, number in zip(given.axes, size, strict=True):
             if axis.name:
                 names[axis.name] = (number - axis.offset) // axis.factor
+    return names
+
+
+def _untrue_note(program: Program, findings: Sequence[Diagnostic], sizes: Sequence[Sequence[int]], inputs: Sequence[torch.Tensor]) -> str:
+    """The note that says that eager mode refuses these sizes, which it takes; empty if there is none."""
+    names = _names(program, sizes, inputs)
+    for finding in findings:
+        if finding.rule.id == "OXP1041":
+            told = dict(zip(finding.rule.arguments(), finding.rule.argument_texts(), strict=True))
+            # NOTE: a constraint may have other names.
+            with contextlib.suppress(NameError):
+                if not eval(told["constraint"], dict(names)):
+                    return finding.message
+    return ""
+
+
+def _is_told(program: Program, findings: Sequence[Diagnostic], sizes: Sequence[Sequence[int]], inputs: Sequence[torch.Tensor]) -> bool:
+    """Whether a finding says that the model is not meant for these sizes."""
+    names = _names(program, sizes, inputs)
     for finding in findings:
         told = dict(zip(finding.rule.arguments(), finding.rule.argument_texts(), strict=True))
         if finding.rule.id == "OXP4001" and told["kind"] == "dim" and names.get(told["asked"]) != names.get(told["given"]):

@@ -34,8 +34,8 @@ def exported(load: Load, body: str, sizes: Sequence[Sequence[int]], shapes: Any)
     return model, onnxplain.export(model, tuple(torch.rand(*each) for each in sizes), dynamic_shapes=shapes)
 
 
-def told(program: onnxplain.ONNXProgram) -> list[str]:
-    findings = [each for each in program.diagnostics.findings if each.rule.id == "OXP1011"]
+def told(program: onnxplain.ONNXProgram, rule: str = "OXP1011") -> list[str]:
+    findings = [each for each in program.diagnostics.findings if each.rule.id == rule]
     return [dict(zip(each.rule.arguments(), each.rule.argument_texts(), strict=True))["constraint"] for each in findings]
 
 
@@ -305,24 +305,47 @@ def test_a_size_that_equals_one_computed_from_itself(load: Load, dim: Any) -> No
 
 
 @EVEN
-def test_a_multiple_of_a_number_is_told_for_a_range_only(load: Load) -> None:
+def test_a_multiple_of_a_number_is_a_warning_for_a_range_only(load: Load) -> None:
     body, sizes = POOLED.format("x.select(1, 0).reshape(-1, 12)"), [(2, 3, 8, 6), (1,)]
     _, program = exported(load, body, sizes, ({2: "h", 3: "w"}, None))
     assert told(program) == []
+    (noted,) = told(program, "OXP1041")
     _, program = exported(load, body, sizes, ({2: Dim("h"), 3: Dim("w")}, None))
     (constraint,) = told(program)
     pooled = [(8, 6), (8, 12), (9, 13), (8, 8), (10, 6)]
-    assert [eval(constraint, {"h": height, "w": width}) for height, width in pooled] == [True, True, True, False, False]
+    for text in constraint, noted:
+        assert [eval(text, {"h": height, "w": width}) for height, width in pooled] == [True, True, True, False, False]
 
 
 @pytest.mark.parametrize("size", [4, 600])
 @pytest.mark.parametrize("shape", [("n", "n"), (Dim.DYNAMIC, Dim.DYNAMIC)])
-def test_an_upper_bound_is_told_for_a_range_only(load: Load, size: int, shape: tuple[Any, Any]) -> None:
+def test_an_upper_bound_is_a_warning_for_a_range_only(load: Load, size: int, shape: tuple[Any, Any]) -> None:
     body = "mask = torch.ones(1024, 1024).tril()\nreturn x + mask[: x.shape[0], : x.shape[1]]"
     model, program = exported(load, body, [(size, size), (1,)], (shape, None))
     assert told(program) == []
+    assert [each.split()[1:] for each in told(program, "OXP1041")] == [["<=", "1024"]] * (1 if "n" in shape else 2)
     x, y = torch.rand(7, 7), torch.rand(1)
     torch.testing.assert_close(program(x, y)[0], model(x, y))
+
+
+REQUIRED = {
+    "multiple": ("x.view(-1, 2, 5).sum(1)", "{0} % 2 == 0"),
+    "largest": ("x + torch.zeros(64, 5)[: x.shape[0]]", "{0} <= 64"),
+    "two dims": ("x.reshape(y.shape[0], -1).sum(1)", "5*{0} % {1} == 0"),
+    "none": ("x[: 2 * (x.shape[0] // 2)].view(-1, 2, 5).sum(1)", ""),
+}
+
+
+@pytest.mark.parametrize("name", REQUIRED)
+@pytest.mark.parametrize("form", ["names", "DYNAMIC"])
+def test_what_a_line_requires_of_a_dim_without_a_range_is_a_note_there(load: Load, name: str, form: str) -> None:
+    body, constraint = REQUIRED[name]
+    x, y = ("n", "m") if form == "names" else (Dim.DYNAMIC, Dim.DYNAMIC)
+    _, program = exported(load, f"z = x * 2\nreturn {body}", [(4, 5), (4,)], ({0: x}, {0: y}))
+    names = ("n", "m") if form == "names" else ("x.shape[0]", "y.shape[0]")
+    assert [each.replace("(", "").replace(")", "") for each in told(program, "OXP1041")] == [constraint.format(*names)] * bool(constraint)
+    lines = [each.location and each.location.line for each in program.diagnostics.findings if each.rule.id == "OXP1041"]
+    assert lines == [8] * bool(constraint)
 
 
 def test_all_dims_are_static_of_which_an_operator_takes_few_sizes(load: Load) -> None:

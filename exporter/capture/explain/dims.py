@@ -22,7 +22,7 @@ from onnxplain.request import InputDim, Kind, Request
 from onnxplain.rules import ArgumentIgnored, ConstraintViolated, DimsFixed, SpecializedDynamicDim
 from onnxplain.source import locations, syntax
 
-from . import arguments, assumptions, narrowing, shapes_argument
+from . import arguments, assumptions, narrowing, required_sizes, shapes_argument
 
 _TRIED = 64
 """How many sizes below the least one that torch suggests are compared with the model's branches."""
@@ -93,7 +93,8 @@ def undelivered(request: Request, guards: Guards, program: torch.export.Exported
     ]
     # NOTE: an `assert` before an operator may say what the operator requires.
     places, known = {finding.place for finding in told}, {finding.rule for finding in told}
-    return [*told, *(finding for finding in equations if finding.place not in places and finding.rule not in known)]
+    told += [finding for finding in equations if finding.place not in places and finding.rule not in known]
+    return [*told, *required_sizes.findings(request, guards, {finding.place for finding in told})]
 
 
 def _subject(finding: Finding) -> tuple[object, str]:

@@ -199,7 +199,7 @@ class Guards:
             tried = (excluded, {**dict.fromkeys(sizes, max(own.values())), **own})
             yield from (each for each in tried if all(dim.allows(each[symbol]) for symbol, dim in known.items()))
 
-    def equations(self, dims: Sequence[InputDim]) -> Iterator[tuple[sympy.Basic, list[InputDim], Guard]]:
+    def equations(self, dims: Sequence[InputDim], *, all_of_them: bool = False) -> Iterator[tuple[sympy.Basic, list[InputDim], Guard]]:
         """The equations between sizes that an operator of the model requires, such as `linear` after a `flatten`.
 
         Those that leave many sizes of a dim, such as a remainder of 0, count only for a `Dim`, which promises its whole range. Those that
@@ -207,6 +207,7 @@ class Guards:
 
         Args:
             dims: The dims that may vary.
+            all_of_them: Whether all equations count.
 
         Yields:
             The equation, in torch's symbols of the graph; the dims of which it excludes sizes; and the guard.
@@ -226,11 +227,12 @@ class Guards:
             for dim in self.symbols.places([relation], dims):
                 # NOTE: dims of one name have one size.
                 same = [each for other in dims if other.name == dim.name for each in self._symbols_of(other) & sizes.keys()]
-                if same and (dim.kind is Kind.DIM or _leaves_few(relation, sizes, same)):
+                if same and (all_of_them or dim.kind is Kind.DIM or _leaves_few(relation, sizes, same)):
                     tried = (each for each in _grown(same, sizes) if all(allows(each[own]) for own, allows in allowed.items()))
                     wrong[dim] = list(itertools.islice((each for each in tried if holds(relation, each) is False), _TRIES))
             related = [dim for dim, excluded in wrong.items() if excluded]
-            if not any(dim.kind in (Kind.NAMED, Kind.DIM) for dim in related) and not _leaves_few(relation, sizes, relation.free_symbols):
+            are_named = any(dim.kind in (Kind.NAMED, Kind.DIM) for dim in related)
+            if not (all_of_them or are_named or _leaves_few(relation, sizes, relation.free_symbols)):
                 continue
             # NOTE: torch also asks, for a `view`, which of its dims stay; such a guard excludes sizes that the operator takes.
             if related and guard.operator.takes(sizes) and not any(map(guard.operator.takes, itertools.chain(*wrong.values()))):

@@ -1,0 +1,69 @@
+"""Conditions that the model puts on sizes of dims that `dynamic_shapes` asks for without a range: a note at the line of each."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+
+from torch.export import Dim
+
+from onnxplain.capture.finding import Finding
+from onnxplain.capture.observe import size_limits
+from onnxplain.capture.observe.guards import Guard, Guards
+from onnxplain.capture.observe.size_limits import Limit
+from onnxplain.diagnostics import Confidence, Fix
+from onnxplain.request import InputDim, Kind, Request
+from onnxplain.rules import SizesRequired
+
+from . import assumptions, shapes_argument
+
+_HINTS = (Kind.NAMED, Kind.DYNAMIC)
+_KEEP = "If the dims always have such sizes, change nothing; otherwise rewrite the line."
+
+
+def findings(request: Request, guards: Guards, told: Container[object]) -> Iterator[Finding]:
+    """The findings about lines at which the model, in eager PyTorch as well, refuses sizes of such dims.
+
+    Args:
+        request: The export.
+        guards: torch's decisions during the capture.
+        told: The places of other findings about sizes.
+    """
+    first: dict[object, Finding] = {}
+    for dims, guard, constraint, limit in _conditions(request, guards):
+        rule = SizesRequired(dim=", ".join(dict.fromkeys(dim.name for dim in dims)), constraint=constraint)
+        notes = tuple(f"The dim '{dim.name}' is {dim.place}." for dim in dims if dim.name != dim.place)
+        at = assumptions.evidence_about(request, guard)
+        # NOTE: the equations that one operator asks for mostly follow from one another.
+        key = at.location if limit is None else rule
+        first.setdefault(key, Finding(rule, at, notes, (_fix(request, dims[0], limit),), blocking=False))
+    yield from (finding for finding in first.values() if finding.place not in told)
+
+
+def _conditions(request: Request, guards: Guards) -> Iterator[tuple[list[InputDim], Guard, str, Limit | None]]:
+    """The conditions: their dims, their guards, their texts, and what they are for a single dim."""
+    names = request.shapes.names()
+    for relation, related, guard in guards.equations(request.shapes.dynamic, all_of_them=True):
+        dims = list({dim.name: dim for dim in reversed(related)}.values())[::-1]
+        symbol = guards.symbols.of(dims[0])
+        alone = symbol is not None and relation.free_symbols == {symbol}
+        limit = size_limits.limit_of(relation, symbol, dims[0].size, dims[0].least, dims[0].most) if alone and symbol is not None else None
+        if all(dim.kind in _HINTS for dim in dims):
+            yield (dims, guard, guards.symbols.text(relation, names), None) if limit is None else (dims[:1], guard, limit.of(dims[0].name), limit)
+    # NOTE: torch tells no line of some limits, so the operators come first.
+    for dim in request.shapes.dynamic:
+        for limit, guard in guards.limits(dim, dim.least, dim.most) if dim.kind in _HINTS else ():
+            yield [dim], guard, limit.of(dim.name), limit
+
+
+def _fix(request: Request, dim: InputDim, limit: Limit | None) -> Fix:
+    """The entry of `dynamic_shapes` that states the limit; advice in words where no entry can."""
+    stated = None
+    if limit is not None and limit.factor > 1 and dim.kind is Kind.NAMED:
+        stated = shapes_argument.multiple(dim.name, limit.factor, dim.least, dim.most)
+    elif limit is not None and limit.most is not None and (limit.least or dim.least) < limit.most:
+        bounds = {"min": limit.least, "max": limit.most} if limit.least is not None else {"max": limit.most}
+        stated = Dim(dim.name, **bounds) if dim.kind is Kind.NAMED else Dim.DYNAMIC(**bounds)
+    if stated is None:
+        return Fix(_KEEP, Confidence.CHANGES_BEHAVIOUR)
+    structure = request.shapes.by_parameter(dict.fromkeys(request.shapes.same_name(dim), stated))
+    return shapes_argument.fix(request, "State it in dynamic_shapes.", Confidence.CHANGES_BEHAVIOUR, structure)
