@@ -228,7 +228,7 @@ class SizesRequired(Rule, id="OXP1041", level=Level.NOTE, history=[Added("0.2.0"
     dim: str
     constraint: str
 
-    message = "The dim '{dim}' must satisfy '{constraint}' here, in eager PyTorch as well."
+    message = "The dim '{dim}' must satisfy '{constraint}' on this line."
 
 
 class LegacyDynamicAxes(Rule, id="OXP1024", level=Level.NOTE, history=[Added("0.1.0")]):

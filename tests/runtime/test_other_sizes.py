@@ -192,7 +192,7 @@ def test_sizes_that_the_program_refuses_and_the_model_takes() -> None:
     assert program.verification.sizes[0] == {"rows": 5}
     with pytest.raises(ExportFailed) as failed:
         onnxplain.export(halves, (x,), custom_translation_table=table, **options)
-    assert {finding.rule.id for finding in failed.value.findings} == {"OXP6008"}
+    assert {finding.rule.id for finding in failed.value.findings if finding.fails} == {"OXP6008"}
 
 
 def test_sizes_that_a_finding_excludes_are_not_compared() -> None:

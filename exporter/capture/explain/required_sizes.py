@@ -13,6 +13,7 @@ from onnxplain.capture.observe.size_limits import Limit
 from onnxplain.diagnostics import Confidence, Fix
 from onnxplain.request import InputDim, Kind, Request
 from onnxplain.rules import SizesRequired
+from onnxplain.torch_internals.operators import OpOverload
 
 from . import assumptions, shapes_argument
 
@@ -45,14 +46,33 @@ def _conditions(request: Request, guards: Guards) -> Iterator[tuple[list[InputDi
     for relation, related, guard in guards.equations(request.shapes.dynamic, all_of_them=True):
         dims = list({dim.name: dim for dim in reversed(related)}.values())[::-1]
         symbol = guards.symbols.of(dims[0])
+        if not all(dim.kind in _HINTS for dim in dims) or not _is_torchs(guard):
+            continue
         alone = symbol is not None and relation.free_symbols == {symbol}
         limit = size_limits.limit_of(relation, symbol, dims[0].size, dims[0].least, dims[0].most) if alone and symbol is not None else None
-        if all(dim.kind in _HINTS for dim in dims):
-            yield (dims, guard, guards.symbols.text(relation, names), None) if limit is None else (dims[:1], guard, limit.of(dims[0].name), limit)
-    # NOTE: torch tells no line of some limits, so the operators come first.
+        if limit is None:
+            yield dims, guard, guards.symbols.text(relation, names), None
+        else:
+            yield dims[:1], guard, limit.of(dims[0].name), limit
     for dim in request.shapes.dynamic:
         for limit, guard in guards.limits(dim, dim.least, dim.most) if dim.kind in _HINTS else ():
-            yield [dim], guard, limit.of(dim.name), limit
+            if _is_required(request, guards, dim, limit, guard):
+                yield [dim], guard, limit.of(dim.name), limit
+
+
+def _is_torchs(guard: Guard) -> bool:
+    """Whether an operator of PyTorch made `guard`: the fake kernel of another one may refuse more than the operator does."""
+    operator = None if guard.operator is None else guard.operator.operator
+    return isinstance(operator, OpOverload) and operator.namespace == "aten"
+
+
+def _is_required(request: Request, guards: Guards, dim: InputDim, limit: Limit, guard: Guard) -> bool:
+    """Whether the operator that made `guard` refuses a size next to those that `limit` allows."""
+    symbol, sizes = guards.symbols.of(dim), guards.symbols.sizes(request.shapes.dims)
+    if guard.operator is None or symbol is None or not _is_torchs(guard) or not guard.operator.takes(sizes):
+        return False
+    others = (limit.most + 1 if limit.most is not None else dim.size + 1, *([limit.least - 1] if limit.least is not None else []))
+    return not any(guard.operator.takes({**sizes, symbol: other}) for other in others)
 
 
 def _fix(request: Request, dim: InputDim, limit: Limit | None) -> Fix:
