@@ -73,6 +73,16 @@ def test_nothing_is_reported_where_no_reduction_collapses_a_large_tensor(model: 
     assert found(onnxplain.export(model, args, verify=False)) == []
 
 
+def test_several_reductions_of_one_tensor_are_one_finding() -> None:
+    def both(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        apart = (x[:, :, None] - y[:, None, :]).abs()
+        return apart.sum(0), apart.amax(0)
+
+    (finding,) = onnxplain.export(both, pair(256, 2000)).diagnostics.findings
+    assert isinstance(finding.rule, BroadcastCollapsed)
+    assert (finding.count, finding.rule.reduction) == (1, "ReduceSum and ReduceMax")
+
+
 CASES: dict[str, Callable[..., Any]] = {
     "a dim that the result keeps": similarity,
     "all dims": lambda x, y: (x[:, :, None] - y[:, None, :]).abs().sum(),

@@ -71,6 +71,10 @@ def test_merged_files_keep_the_limits(tmp_path: pathlib.Path, monkeypatch: pytes
     assert sorted(tmp_path.glob("triage-*.sarif")) == made
     monkeypatch.setattr(merged, "RESULT_LIMIT", 4)
     assert len(merged.write(logs[:5], tmp_path)) == 3
+    monkeypatch.setattr(merged, "RESULT_LIMIT", 1000)
+    (whole,) = merged.write(logs[:4], tmp_path)
+    monkeypatch.setattr(merged, "SIZE_LIMIT", whole.stat().st_size * 5 // 8)
+    assert [len(json.loads(path.read_text(encoding="utf-8"))["runs"]) for path in merged.write(logs[:4], tmp_path)] == [2, 2]
 
 
 FLAKY = """\
