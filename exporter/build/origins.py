@@ -17,11 +17,11 @@ import torch
 from onnxplain.diagnostics import Location, line_text, privacy_of
 from onnxplain.registry import qualified_name
 from onnxplain.source import locations
-from onnxplain.source.module_calls import ModuleStack, calls_of, module_stack
+from onnxplain.source.module_calls import path_and_class
 from onnxplain.torch_internals.operators import OpOverload
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True)
 class _Calls:
     """What the entries of all operators in a module call have in common: the module's path, and the beginnings of three entries."""
 
@@ -29,6 +29,9 @@ class _Calls:
     namespace: str
     classes: str
     paths: str
+
+
+_NO_CALLS = _Calls("", "", "", "")
 
 
 class Origins:
@@ -42,9 +45,8 @@ class Origins:
     def __init__(self, folder: pathlib.Path | None) -> None:
         self._folder = folder
         self._paths: dict[str, str] = {}
-        self._calls: dict[ModuleStack, _Calls] = {}
+        self._calls: dict[tuple[tuple[str, type | str], ...], _Calls] = {(): _NO_CALLS}
         self._targets: dict[Any, tuple[str, str]] = {}
-        self._before: tuple[object, _Calls] = None, _Calls("", "", "", "")
         self._stacks: dict[str, tuple[str, str]] = {}
 
     def add(self, node: torch.fx.Node, made: Iterable[ir.Node]) -> None:
@@ -59,13 +61,16 @@ class Origins:
     def of(self, node: torch.fx.Node) -> dict[str, str]:
         """What `metadata_props` of an ONNX node tell of `node`. The parent is the operator that was decomposed into it."""
         # NOTE: each operator of a model comes here, also those of layers that are copied.
-        calls, name, target, meta = self._module_calls(node), node.name, node.target, node.meta
+        name, target, meta = node.name, node.target, node.meta
+        stack = meta.get("nn_module_stack")
+        calls = self._calls_of(tuple(stack.values())) if stack else _NO_CALLS
         qualified, operator = self._targets.get(target) or self._texts_of(target)
         facts = {"onnxplain.fx_node": name, "onnxplain.operator": qualified}
         called = meta.get("original_aten")
-        if called is not target and isinstance(called, OpOverload):
+        if called is not None and called is not target and isinstance(called, OpOverload):
             facts["onnxplain.parent"] = qualified_name(called)
-        source, stack = self._stack(meta.get("stack_trace") or "")
+        trace = meta.get("stack_trace") or ""
+        source, frames = self._stacks.get(trace) or self._texts_of_stack(trace)
         if source:
             facts["onnxplain.source"] = source
         if calls.path:
@@ -73,40 +78,38 @@ class Origins:
         facts["namespace"] = f"{calls.namespace}{name}: {operator}"
         facts["pkg.torch.onnx.class_hierarchy"] = f"[{calls.classes}{operator!r}]"
         facts["pkg.torch.onnx.name_scopes"] = f"[{calls.paths}{name!r}]"
-        if stack:
-            facts["pkg.torch.onnx.stack_trace"] = stack
+        if frames:
+            facts["pkg.torch.onnx.stack_trace"] = frames
         return facts
 
     def _texts_of(self, target: Any) -> tuple[str, str]:
         self._targets[target] = texts = qualified_name(target), str(target)
         return texts
 
-    def _module_calls(self, node: torch.fx.Node) -> _Calls:
-        # NOTE: the operators of one module share its texts, and most of them follow one another.
-        entries = node.meta.get("nn_module_stack")
-        if entries == self._before[0]:
-            return self._before[1]
-        stack = module_stack(node)
-        if stack not in self._calls:
-            calls = calls_of(stack)
-            self._calls[stack] = _Calls(
-                path=calls[-1].path if calls else "",
-                namespace="".join(f"{call.path}: {call.class_name}/" for call in calls),
-                classes="".join(f"{call.class_name!r}, " for call in calls),
-                paths="".join(f"{call.path!r}, " for call in calls),
-            )
-        self._before = entries, self._calls[stack]
-        return self._calls[stack]
+    def _calls_of(self, entries: tuple[tuple[str, type | str], ...]) -> _Calls:
+        """The texts for the paths and classes that torch.export records of the calls around an operator, outermost first."""
+        found = self._calls.get(entries)
+        if found is None:
+            found = self._calls[entries] = self._within(self._calls_of(entries[:-1]), *entries[-1])
+        return found
 
-    def _stack(self, trace: str) -> tuple[str, str]:
+    @staticmethod
+    def _within(outer: _Calls, path: str, cls: type | str) -> _Calls:
+        """The texts for a call within another one."""
+        call = path_and_class(path, cls)
+        if call is None:
+            return outer
+        path, name = call
+        return _Calls(path, f"{outer.namespace}{path}: {name}/", f"{outer.classes}{name!r}, ", f"{outer.paths}{path!r}, ")
+
+    def _texts_of_stack(self, trace: str) -> tuple[str, str]:
         """The file and the line of the user's code in the text of a stack, and the stack without the frames of torch; empty without one."""
         # NOTE: the operators of a decomposition, and those of repeated layers, share their stacks.
-        if trace not in self._stacks:
-            evidence = locations.at_stack(locations.in_trace(trace))
-            place = evidence.location
-            source = f"{self._path(place.file)}:{place.line}" if place is not None and place.file else ""
-            self._stacks[trace] = source, "\n  ".join(map(self._frame, evidence.stack))
-        return self._stacks[trace]
+        evidence = locations.at_stack(locations.in_trace(trace))
+        place = evidence.location
+        source = f"{self._path(place.file)}:{place.line}" if place is not None and place.file else ""
+        self._stacks[trace] = texts = source, "\n  ".join(map(self._frame, evidence.stack))
+        return texts
 
     def _frame(self, frame: Location) -> str:
         code = line_text(frame.file, frame.line).strip() if frame.line else ""

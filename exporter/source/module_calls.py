@@ -48,6 +48,11 @@ def calls_of(stack: ModuleStack) -> tuple[ModuleCall, ...]:
     return tuple(ModuleCall(f"{key} {path}", _path(path), name) for key, path, name in stack)
 
 
+def path_and_class(path: str, cls: type | str) -> tuple[str, str] | None:
+    """A module's path and its class, as in a `ModuleCall`, for what torch.export records of a call; None if it knows of no module."""
+    return None if path == _NONE else (_path(path), class_name(cls))
+
+
 def module_path(node: torch.fx.Node) -> str:
     """The path of the innermost submodule in which `node` was made, by the model's attributes."""
     stack = node.meta.get("nn_module_stack") or {}
