@@ -15,6 +15,7 @@ from onnxplain.source import locations
 from onnxplain.source.module_calls import ModuleCall, module_calls
 
 from .comparison import Source, Unequal, compared
+from .copies import CopiedNode, CopiedValue
 from .names import Names
 from .run import Run
 
@@ -108,7 +109,7 @@ class _Template:
         domain: Its domain.
         op_type: Its operator.
         version: The version of that.
-        sources: Where each input comes from.
+        inputs: The numbers of its inputs among the values of the block.
         operator: The place in the block of the operator that it was made for.
         attributes: Its attributes.
         meta: Its `meta`, without that operator.
@@ -119,7 +120,7 @@ class _Template:
     domain: str
     op_type: str
     version: int | None
-    sources: Sequence[Source]
+    inputs: Sequence[int]
     operator: int
     attributes: Sequence[ir.Attr]
     meta: Sequence[tuple[str, Any]]
@@ -158,7 +159,7 @@ def _call(node: ir.Node) -> _Call | None:
     return _Call(calls.index(call), call.path.removesuffix(node.name or ""))
 
 
-def _template(node: ir.Node, sources: Sequence[Source], places: Mapping[torch.fx.Node, int]) -> _Template:
+def _template(node: ir.Node, inputs: Sequence[int], places: Mapping[torch.fx.Node, int]) -> _Template:
     operator = node.meta[locations.FX_NODE]
     outputs = []
     for value in node.outputs:
@@ -172,7 +173,7 @@ def _template(node: ir.Node, sources: Sequence[Source], places: Mapping[torch.fx
         outputs.append(made)
     meta = [(key, value) for key, value in node.meta.items() if key not in (locations.FX_NODE, locations.CALL)]
     attributes = tuple(node.attributes.values())
-    return _Template(node.domain, node.op_type, node.version, sources, places[operator], attributes, meta, outputs, _call(node))
+    return _Template(node.domain, node.op_type, node.version, inputs, places[operator], attributes, meta, outputs, _call(node))
 
 
 class _Copier:
@@ -212,7 +213,9 @@ class _Copier:
         sources = compared(run, nodes, values)
         self._readers = list(self._reads_of_pattern())
         places = {node: place for place, node in enumerate(run.blocks[2])}
-        self._templates = [_template(node, each, places) for node, each in zip(self.pattern, sources, strict=True)]
+        self._layout = _Layout(graph, names, self.pattern, len(run.given[2]))
+        numbers = [list(map(self._layout.number, each)) for each in sources]
+        self._templates = [_template(node, each, places) for node, each in zip(self.pattern, numbers, strict=True)]
         left_out = (values[each] for place in run.copied for each in run.given[place])
         if not self._last or not names.take(value.name for value in left_out if isinstance(value.const_value, weights.Weight)):
             raise Unequal
@@ -237,22 +240,21 @@ class _Copier:
     def copy(self) -> None:
         """Adds the copies to the graph."""
         first = next(node for node in self._graph if node in self._last)
-        made: list[list[ir.Value]] = [list(node.outputs) for node in self.pattern]
-        place_of = {value: (index, place) for index, values in enumerate(made) for place, value in enumerate(values)}
+        made: Sequence[ir.Value] = [value for node in self.pattern for value in node.outputs]
+        place_of = {value: place for place, value in enumerate(made)}
         copies: list[ir.Node] = []
         for place in self._run.copied:
             made = self._copy_of(place, made, copies)
         self._graph.insert_before(first, copies)
         for reader, index, value in self._readers:
-            node, output = place_of[value]
-            reader.replace_input_with(index, made[node][output])
+            reader.replace_input_with(index, made[place_of[value]])
 
-    def _copy_of(self, place: int, before: Sequence[Sequence[ir.Value]], copies: list[ir.Node]) -> list[list[ir.Value]]:
-        """The values of the block at `place`, whose nodes are appended to `copies`. `before` are the values of the block before it."""
+    def _copy_of(self, place: int, before: Sequence[ir.Value], copies: list[ir.Node]) -> Sequence[ir.Value]:
+        """What the nodes of the block at `place` make, which are appended to `copies`. `before` is what the block before it made."""
         operators = self._run.blocks[place]
         given = [self._values[each] for each in self._run.given[place]]
-        inputs = _Inputs(self._graph, self._names, before, given)
-        own = inputs.own
+        values: list[Any] = self._layout.values(before, given)
+        start = next_own = self._layout.own
         origins: dict[int, dict[str, str]] = {}
         # NOTE: most of an export of a deep model is spent here.
         for template in self._templates:
@@ -260,28 +262,29 @@ class _Copier:
             if number not in origins:
                 origins[number] = self._origin(operators[number])
             outputs = [self._output(each, operators) for each in template.outputs]
-            made = ir.Node(
+            made = CopiedNode(
                 template.domain,
                 template.op_type,
-                [own[each.place][each.output] if each.kind == "own" else inputs.of(each) for each in template.sources],
+                [values[each] for each in template.inputs],
                 template.attributes,
                 outputs=outputs,
                 version=template.version,
                 name=f"{template.op_type}_{outputs[0].name}",
                 metadata_props=origins[number].copy(),
             )
+            made.operator = operators[number]
+            if template.meta:
+                made.meta.update(template.meta)
             if template.call is not None:
                 self._make_call(made, template.call, operators[number])
-            meta = made.meta
-            for key, value in template.meta:
-                meta[key] = value
-            meta[locations.FX_NODE] = operators[number]
             copies.append(made)
-            own.append(outputs)
+            for value in outputs:
+                values[next_own] = value
+                next_own += 1
         for value in given:
             if isinstance(value.const_value, weights.Weight) and value.uses():
                 self._graph.register_initializer(value)
-        return own
+        return values[start:next_own]
 
     @staticmethod
     def _make_call(made: ir.Node, pattern: _Call, operator: torch.fx.Node) -> None:
@@ -293,57 +296,66 @@ class _Copier:
         made.meta[locations.CALL] = call
 
     def _output(self, pattern: _Output, operators: Sequence[torch.fx.Node]) -> ir.Value:
-        after = pattern.named_after
+        after, result_of = pattern.named_after, pattern.result_of
         name = self._names.free(None if after is None else f"{operators[after].name}{pattern.added}")
-        copied = ir.Value(name=name, shape=pattern.shape, type=pattern.type)
-        if pattern.result_of is not None:
-            copied.meta[locations.FX_NODE] = operators[pattern.result_of]
+        copied = CopiedValue(name=name, shape=pattern.shape, type=pattern.type)
+        copied.operator = None if result_of is None else operators[result_of]
         return copied
 
 
-@dataclasses.dataclass
-class _Inputs:
-    """Finds what the nodes of a block read.
+class _Layout:
+    """Numbers the values that the nodes of a block read and make, so that a copy finds each of them in one list.
+
+    The list has what the block before it makes, the weights and inputs that it alone reads, what it makes, and what is left: weights that
+    are computed for it, and what is the same for all blocks.
+
+    Args:
+        graph: Gets the weights that are computed.
+        names: The names in the graph.
+        pattern: The nodes that are copied.
+        given: How many weights and inputs a block alone reads.
 
     Attributes:
-        graph: Gets the weights that are computed from weights of the block.
-        names: The names in the graph.
-        before: What the nodes of the block before it made.
-        given: The weights and inputs that the block alone reads.
-        own: What the nodes of the block have made so far.
-        computed: The weights that are computed, by those of the block that is copied.
+        own: The number of the first value that the block makes.
     """
 
-    graph: ir.Graph
-    names: Names
-    before: Sequence[Sequence[ir.Value]]
-    given: Sequence[ir.Value]
-    own: list[list[ir.Value]] = dataclasses.field(default_factory=list)
-    computed: dict[ir.Value, ir.Value] = dataclasses.field(default_factory=dict)
+    def __init__(self, graph: ir.Graph, names: Names, pattern: Nodes, given: int) -> None:
+        self._graph = graph
+        self._names = names
+        made = [(place, output) for place, node in enumerate(pattern) for output in range(len(node.outputs))]
+        self._made = {each: number for number, each in enumerate(made)}
+        self.own = len(made) + given
+        self._left: dict[ir.Value | None, int] = {}
+        self._computed: dict[ir.Value, Sequence[int]] = {}
 
-    def of(self, source: Source) -> ir.Value | None:
-        """The value that comes from `source`."""
+    def number(self, source: Source) -> int:
+        """The number of a value that comes from `source`."""
         match source.kind:
-            case "own":
-                return self.own[source.place][source.output]
             case "before":
-                return self.before[source.place][source.output]
+                return self._made[source.place, source.output]
             case "given":
-                return self.given[source.place]
-            case "computed":
-                return self._computed(source)
-            case _:
-                return source.value
+                return len(self._made) + source.place
+            case "own":
+                return self.own + self._made[source.place, source.output]
+        if source.value not in self._left:
+            if source.kind == "computed" and source.value is not None:
+                self._computed[source.value] = [self.number(each) for each in source.parts]
+            self._left[source.value] = self.own + len(self._made) + len(self._left)
+        return self._left[source.value]
 
-    def _computed(self, source: Source) -> ir.Value:
-        pattern = source.value
-        assert pattern is not None
-        if pattern not in self.computed:
-            tensor = pattern.const_value
-            assert isinstance(tensor, weights.Computed)
-            made = tensor.formula.apply([self.of(each) for each in source.parts])
-            made.name = self.names.free(made.name)
-            value = ir.Value(name=made.name, shape=ir.Shape(made.like.shape), type=ir.TensorType(made.dtype), const_value=made)
-            self.graph.register_initializer(value)
-            self.computed[pattern] = value
-        return self.computed[pattern]
+    def values(self, before: Sequence[ir.Value], given: Sequence[ir.Value]) -> list[ir.Value | None]:
+        """The values of a block, without those that it makes itself."""
+        values = [*before, *given, *[None] * len(before), *self._left]
+        for pattern, parts in self._computed.items():
+            values[self._left[pattern]] = self._weight(pattern, [values[each] for each in parts])
+        return values
+
+    def _weight(self, pattern: ir.Value, parts: Sequence[ir.Value | None]) -> ir.Value:
+        """The weight that is computed from `parts` as another one is computed."""
+        tensor = pattern.const_value
+        assert isinstance(tensor, weights.Computed)
+        made = tensor.formula.apply(parts)
+        made.name = self._names.free(made.name)
+        value = ir.Value(name=made.name, shape=ir.Shape(made.like.shape), type=ir.TensorType(made.dtype), const_value=made)
+        self._graph.register_initializer(value)
+        return value
