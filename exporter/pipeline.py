@@ -180,11 +180,17 @@ def _written(
     with context.stage("serialize"):
         opset.lower(context, model, request)
         check(context, model)
+        # NOTE: a node that is copied has no function of the user.
+        has_functions = functions.wanted(model, request)
         # NOTE: a call is copied in less time than the nodes that it stands for.
         outlining = None if way.around is None else functions.begin(context, model, request, way.around)
         if runs and not copy_blocks(context, model, runs, built.values, built.origin):
             return None
-        written = functions.outline(context, model, request) if outlining is None else outlining.end()
+        written = model
+        if outlining is not None:
+            written = outlining.end()
+        elif has_functions:
+            written = functions.outline(context, model, request)
         if written.functions:
             check(context, written)
         serialize(context, written, staging, request)

@@ -1,5 +1,5 @@
 """Turns the nodes of each module call into a call of an ONNX function."""
 
-from .outline import Outlining, begin, outline
+from .outline import Outlining, begin, outline, wanted
 
-__all__ = ["Outlining", "begin", "outline"]
+__all__ = ["Outlining", "begin", "outline", "wanted"]

@@ -26,6 +26,11 @@ _SMALL = 1024
 """The largest constant that each function has a copy of, in bytes. Larger ones are inputs, as weights are."""
 
 
+def wanted(model: ir.Model, request: Request) -> bool:
+    """Whether `request` or a translation of the user asks for functions."""
+    return request.functions is not None or any(locations.FUNCTION in node.meta for node in model.graph)
+
+
 def outline(context: DiagnosticContext, model: ir.Model, request: Request) -> ir.Model:
     """A model in which the nodes of each module call that `request` selects are a call of a function, and those of user's functions.
 
@@ -33,15 +38,13 @@ def outline(context: DiagnosticContext, model: ir.Model, request: Request) -> ir
 
     Args:
         context: The context.
-        model: A model without functions.
+        model: A model without functions, for which some are `wanted`.
         request: The export.
 
     Returns:
         The model with functions. It is a copy that shares the weights if the export is verified, which needs both.
     """
     asked = request.functions
-    if asked is None and not any(locations.FUNCTION in node.meta for node in model.graph):
-        return model
     if model.ir_version < _OLDEST:
         reason = f"functions need opset 15 or newer, and opset_version is {request.opset_version}"
         context.report(ArgumentIgnored(argument="inline" if asked is None else asked.argument, reason=reason), at=request.caller)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import collections
-import functools
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import torch
@@ -17,12 +16,18 @@ from onnxplain.torch_internals.fake_tensors import has_no_data
 from onnxplain.torch_internals.operators import OpOverload, schema
 from onnxplain.torch_internals.symbolic_expressions import expression_of
 
+_Node, _Tensor = torch.fx.Node, torch.Tensor
 _NODE = object()
 """Stands for a node among the arguments of a node."""
 
-_EXACT = frozenset({bool, int, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format})
+_EXACT = frozenset({bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format})
 
 _SEQUENCES = (tuple, list)
+
+_UNLIKE = -1
+"""Stands for a function whose calls are unlike one another."""
+
+_WEIGHTS = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 
 
 class Keys:
@@ -37,7 +42,8 @@ class Keys:
     """
 
     def __init__(self, prepared: Prepared, registry: OnnxRegistry) -> None:
-        self._is_unlike = functools.cache(lambda target: _writes(target) or registry.is_users(qualified_name(target)))
+        self._registry = registry
+        self._targets: dict[int, int] = {}
         program = prepared.program
         placeholders = [node for node in prepared.graph_module.graph.nodes if node.op == "placeholder"]
         specs = dict(zip(placeholders, program.graph_signature.input_specs, strict=True))
@@ -49,39 +55,72 @@ class Keys:
             for node, spec in specs.items()
         }
 
-    def of(self, node: torch.fx.Node) -> tuple[object, list[torch.fx.Node]]:
-        """The key of an operator, and the nodes among its arguments, in order. They do not belong to the key."""
-        arguments: list[torch.fx.Node] = []
+    def of(self, node: torch.fx.Node, read: list[torch.fx.Node]) -> Hashable:
+        """The key of an operator. The nodes among its arguments do not belong to it, but are appended to `read`, in order."""
+        # NOTE: every operator of a model comes here. The hash of an operator as an object is that of its name.
+        target = self._targets.get(id(node.target)) or self._number(node.target)
+        # NOTE: graphs, and constants that passes made, are attributes.
+        if target == _UNLIKE or node.op == "get_attr":
+            read += node.all_input_nodes
+            return object()
+        key: list[Hashable] = [target, len(node.args)]
+        for each in node.args:
+            if type(each) is _Node:
+                read.append(each)
+                key.append(_NODE)
+            else:
+                _add(each, key, read)
+        if node.kwargs:
+            _add(node.kwargs, key, read)
+        value = node.meta.get("val")
+        if isinstance(value, _Tensor):
+            key += value.dtype, value.layout
+            for each in value.shape:
+                key.append(each if type(each) is int else expression_of(each))
+        else:
+            key.append(_value(value))
+        return tuple(key)
+
+    def _number(self, target: object) -> int:
+        """A number for what a node calls; `_UNLIKE` if each call is unlike all others."""
         # NOTE: a translation of the user may do something else each time, and a write concerns others than those that read its result.
-        # Graphs, and constants that passes made, are attributes.
-        if node.op == "get_attr" or self._is_unlike(node.target):
-            return object(), [*node.all_input_nodes]
-        kwargs = _structure(node.kwargs, arguments) if node.kwargs else None
-        return (node.target, _structure(node.args, arguments), kwargs, _value(node.meta.get("val"))), arguments
+        is_unlike = _writes(target) or self._registry.is_users(qualified_name(target))
+        self._targets[id(target)] = number = _UNLIKE if is_unlike else len(self._targets) + 1
+        return number
 
 
 def _writes(target: object) -> bool:
     return isinstance(target, OpOverload) and bool(schema(target).is_mutable)
 
 
-def _structure(argument: Any, nodes: list[torch.fx.Node]) -> object:
-    """A key for an argument; the nodes in it are appended to `nodes`."""
+def _add(argument: Any, key: list[Hashable], nodes: list[torch.fx.Node]) -> None:
+    """Appends an argument to a key, and the nodes in it to `nodes`.
+
+    Each begins with an integer, a node, or a type, which tells what follows: so no two lists of arguments have one key.
+    """
     # NOTE: every argument in a graph comes here, and a look at its type takes less time than `isinstance`.
     kind = type(argument)
-    if kind is torch.fx.Node:
+    if kind is _Node:
         nodes.append(argument)
-        return _NODE
-    if kind in _EXACT:
-        return kind, argument
-    if isinstance(argument, _SEQUENCES):
-        return (list if isinstance(argument, list) else tuple, *[_structure(each, nodes) for each in argument])
-    if isinstance(argument, dict):
-        return (dict, *[(name, _structure(each, nodes)) for name, each in argument.items()])
-    # NOTE: 0.0 equals -0.0, and NaN nothing.
-    return kind, repr(argument) if isinstance(argument, float | complex) else object()
+        key.append(_NODE)
+    elif kind is int:
+        key.append(argument)
+    elif kind in _EXACT:
+        key += kind, argument
+    elif isinstance(argument, _SEQUENCES):
+        key += (list if isinstance(argument, list) else tuple), len(argument)
+        for each in argument:
+            _add(each, key, nodes)
+    elif isinstance(argument, dict):
+        key += dict, tuple(argument)
+        for each in argument.values():
+            _add(each, key, nodes)
+    else:
+        # NOTE: 0.0 equals -0.0, and NaN nothing.
+        key += kind, repr(argument) if isinstance(argument, float | complex) else object()
 
 
-def _value(value: Any) -> object:
+def _value(value: Any) -> Hashable:
     """A key for the dtype and the shape of a fake value."""
     if isinstance(value, torch.Tensor):
         return value.dtype, value.layout, tuple([each if isinstance(each, int) else expression_of(each) for each in value.shape])
@@ -104,7 +143,7 @@ def _size(size: int | torch.SymInt) -> object:
 
 def _tensor(program: torch.export.ExportedProgram, spec: InputSpec) -> torch.Tensor | None:
     """The weight that an input of the graph stands for."""
-    if spec.kind not in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR) or spec.target is None:
+    if spec.kind not in _WEIGHTS or spec.target is None:
         return None
     found: torch.Tensor | None = program.state_dict.get(spec.target)
     if found is None:

@@ -36,9 +36,9 @@ def find(prepared: Prepared, registry: OnnxRegistry) -> tuple[Run, ...]:
     nodes = [node for node in prepared.graph_module.graph.nodes if node.op in ("call_function", "get_attr")]
     if len(nodes) < _FEWEST_BLOCKS + _FEWEST_COPIED:
         return ()
-    targets: dict[object, int] = {}
+    targets: dict[int, int] = {}
     # NOTE: most graphs have no run, which their operators alone show.
-    if _longest(np.array([targets.setdefault(node.target, len(targets)) for node in nodes], dtype=np.int64)) is None:
+    if _longest(np.array([targets.setdefault(id(node.target), len(targets)) for node in nodes], dtype=np.int64)) is None:
         return ()
     search = _Search(prepared, registry, nodes)
     runs = []
@@ -86,23 +86,25 @@ class _Search:
 
     def __post_init__(self) -> None:
         keys = Keys(self.prepared, self.registry)
-        place = {node: index for index, node in enumerate(self.nodes)}
-        (self._output,) = (node for node in self.prepared.graph_module.graph.nodes if node.op == "output")
+        graph = self.prepared.graph_module.graph
         # NOTE: what a graph is given has negative numbers, so that one array can hold all that a node reads.
         self._given = list(keys.given)
-        place |= {node: index - len(self._given) for index, node in enumerate(self._given)}
+        place = dict.fromkeys(graph.nodes, len(self.nodes))
+        place.update((node, index) for index, node in enumerate(self.nodes))
+        place.update((node, index - len(self._given)) for index, node in enumerate(self._given))
         known: dict[object, int] = {}
-        read: list[list[int]] = []
+        read: list[torch.fx.Node] = []
+        ends: list[int] = [0]
         numbers: list[int] = []
         for node in self.nodes:
-            key, arguments = keys.of(node)
+            key = keys.of(node, read)
             numbers.append(known.setdefault(key, len(known)))
-            read.append([place.get(each, len(self.nodes)) for each in arguments])
+            ends.append(len(read))
+        read += graph.output_node().all_input_nodes
         self._keys = np.array(numbers, dtype=np.int64)
-        self._read = read
-        read_by_output = [place.get(each, len(self.nodes)) for each in self._output.all_input_nodes]
-        readers = [index for index, each in enumerate(read) for _ in each] + [len(self.nodes)] * len(read_by_output)
-        self._edges = np.array([readers, [each for row in read for each in row] + read_by_output], dtype=np.int64)
+        self._read = np.fromiter(map(place.__getitem__, read), dtype=np.int64, count=len(read))
+        self._ends = ends
+        self._readers = np.repeat(np.arange(len(ends)), np.diff([*ends, len(read)]))
         self._own_key = np.array([known.setdefault(keys.given[node], len(known)) for node in self._given] or [0], dtype=np.int64)
 
     def next(self) -> Run | None:
@@ -128,13 +130,7 @@ class _Search:
 
     def _rows(self, start: int, period: int, blocks: int) -> Numbers:
         """What each block reads, in order."""
-        return np.array(
-            [
-                [each for row in self._read[start + period * index : start + period * (index + 1)] for each in row]
-                for index in range(blocks)
-            ],
-            dtype=np.int64,
-        )
+        return self._read[self._ends[start] : self._ends[start + period * blocks]].reshape(blocks, -1)
 
     @staticmethod
     def _is_own(rows: Numbers) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -147,7 +143,7 @@ class _Search:
         rows = self._rows(start, period, blocks)
         irregular = self._irregular(start, period, blocks)
         owners = self._owners(start, period, blocks)
-        follows = [self._follows(rows[index], rows[index + 1], start, period, index, owners) for index in range(blocks - 1)]
+        follows = self._follows(rows, start, period, owners)
         best = (0, 0)
         first = 0
         for last in range(1, blocks):
@@ -159,7 +155,7 @@ class _Search:
 
     def _irregular(self, start: int, period: int, blocks: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Whether others than a block itself and the next one read what it makes."""
-        reader, made = (self._edges - start) // period
+        reader, made = (self._readers - start) // period, (self._read - start) // period
         outside = (made >= 0) & (made < blocks) & (reader != made) & (reader != made + 1)
         irregular = np.zeros(blocks, dtype=np.bool_)
         irregular[made[outside]] = True
@@ -167,26 +163,28 @@ class _Search:
 
     def _owners(self, start: int, period: int, blocks: int) -> Numbers:
         """For what the graph is given, the block that alone reads it; -1 if there is none."""
-        owners = np.full(len(self._given), -2, dtype=np.int64)
-        reader, read = self._edges
-        for block, given in zip(((reader - start) // period).tolist(), (read + len(self._given)).tolist(), strict=True):
-            if 0 <= given < len(self._given):
-                inside = 0 <= block < blocks
-                owners[given] = block if inside and owners[given] in (-2, block) else -1
-        return owners
+        is_given = self._read < 0
+        given = self._read[is_given] + len(self._given)
+        block = (self._readers[is_given] - start) // period
+        block[(block < 0) | (block >= blocks)] = -1
+        first, last = np.full(len(self._own_key), blocks), np.full(len(self._own_key), -1)
+        np.minimum.at(first, given, block)
+        np.maximum.at(last, given, block)
+        return np.where(first == last, first, -1)
 
-    def _follows(self, before: Numbers, after: Numbers, start: int, period: int, index: int, owners: Numbers) -> bool:
-        """Whether a block reads as the block before it does, each from its own place."""
+    def _follows(self, rows: Numbers, start: int, period: int, owners: Numbers) -> list[bool]:
+        """Whether each block but the first reads as the block before it does, each from its own place."""
+        before, after, index = rows[:-1], rows[1:], np.arange(len(rows) - 1)[:, None]
         same = before == after
         # NOTE: a node that reads the one before it reads at most a block back.
         moved = (after - before == period) & (before >= start + period * (index - 1))
         own = (before < 0) & (after < 0) & ~same
-        if not (same | moved | own).all():
-            return False
-        old, new = before[own] + len(self._given), after[own] + len(self._given)
-        if (owners[old] != index).any() or (owners[new] != index + 1).any() or (self._own_key[old] != self._own_key[new]).any():
-            return False
-        return _pattern(old.tolist()) == _pattern(new.tolist())
+        old, new = np.where(own, before + len(self._given), -1), np.where(own, after + len(self._given), -1)
+        alone = (owners[old] == index) & (owners[new] == index + 1) & (self._own_key[old] == self._own_key[new])
+        regular = (same | np.where(own, alone, moved)).all(axis=1)
+        return [
+            fine and _pattern(one) == _pattern(other) for fine, one, other in zip(regular.tolist(), old.tolist(), new.tolist(), strict=True)
+        ]
 
 
 def _pattern(numbers: Iterable[int]) -> list[int]:
