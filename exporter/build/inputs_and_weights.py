@@ -72,7 +72,7 @@ def placeholders(module: torch.fx.GraphModule) -> list[torch.fx.Node]:
 
 def initializer(weight: Weight) -> ir.Value:
     """The ONNX value for a weight."""
-    return Tensor(name=weight.name, shape=ir.Shape(weight.shape), type=ir.TensorType(weight.dtype), const_value=weight)
+    return Tensor(name=weight.name, shape=weight.shape, type=ir.TensorType(weight.dtype), const_value=weight)
 
 
 def _input(context: DiagnosticContext, request: Request, types: ValueTypes, node: torch.fx.Node, name: str) -> ir.Value:
@@ -121,9 +121,11 @@ def _weight(
     else:
         fixed = spec.kind is InputKind.CONSTANT_TENSOR or (spec.kind is InputKind.BUFFER and not spec.persistent)
         weight = Weight(tensor, spec.target, in_state=not fixed, place=len(weights))
-        weights[id(tensor)] = initializer(weight)
-        weights[id(tensor)].meta[FIXED] = fixed and weight.has_data
-        if weight.has_data and reader is not None and tensor.is_floating_point() and tensor.numel() <= _SEARCHED and _has_nan(tensor):
+        value = weights[id(tensor)] = initializer(weight)
+        has_data = weight.has_data
+        if fixed and has_data:
+            value.meta[FIXED] = True
+        if has_data and reader is not None and tensor.is_floating_point() and tensor.numel() <= _SEARCHED and _has_nan(weight.raw):
             context.report(NanWeight(name=spec.target), at=locations.at_node(reader))
     return weights[id(tensor)]
 

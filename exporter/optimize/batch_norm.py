@@ -41,7 +41,9 @@ def _merge(graph: ir.Graph, conv: ir.Node, norm: ir.Node) -> None:
     epsilon = norm.attributes["epsilon"].as_float() if "epsilon" in norm.attributes else 1e-5
     values = (*conv.inputs[1:], *norm.inputs[1:])
     inputs = [conv.inputs[0]]
-    for made in (_kernel(epsilon, _CHANNEL_AXIS[conv.op_type], values), _bias(epsilon, values)):
+    likes = [value.const_value.like for value in values]  # type: ignore[union-attr]  # all of them are weights
+    for formula, like in ((_kernel(epsilon, _CHANNEL_AXIS[conv.op_type]), likes[0]), (_bias(epsilon), likes[-3])):
+        made = weights.Computed(formula, values, like)
         value = ir.Value(name=made.name, shape=ir.Shape(made.shape.numpy()), type=ir.TensorType(made.dtype), const_value=made)
         graph.register_initializer(value)
         inputs.append(value)
@@ -65,46 +67,42 @@ def _merge(graph: ir.Graph, conv: ir.Node, norm: ir.Node) -> None:
     graph.remove([norm, conv], safe=True)
 
 
-def _tensors(values: Sequence[ir.Value | None]) -> list[weights.Weight | weights.Computed]:
-    """The kernel, the bias if there is one, scale, shift, mean and variance."""
-    tensors = [None if value is None else value.const_value for value in values]
-    return [tensor for tensor in tensors if isinstance(tensor, weights.Weight | weights.Computed)]
+def _kernel(epsilon: float, axis: int) -> weights.Formula:
+    """The kernel of the convolution, scaled. It is computed from the kernel, the bias if there is one, scale, shift, mean and variance."""
 
-
-def _kernel(epsilon: float, axis: int, values: Sequence[ir.Value | None]) -> weights.Computed:
-    """The kernel of the convolution, scaled."""
-    tensors = _tensors(values)
-    kernel = tensors[0]
-    scale, _shift, _mean, variance = tensors[-4:]
-
-    def scaled(rows: int) -> Iterator[torch.Tensor]:
-        weight = kernel.raw
+    def scaled(tensors: Sequence[Any], rows: int) -> Iterator[torch.Tensor]:
+        weight = tensors[0].raw
+        scale, _shift, _mean, variance = tensors[-4:]
         along = _factors(scale, variance, epsilon).reshape([-1 if each == axis else 1 for each in range(weight.ndim)])
         for start in range(0, len(weight), rows):
             by = along[start : start + rows] if axis == 0 else along
             yield weight[start : start + rows].cpu() * by
 
-    def all_scaled() -> torch.Tensor:
-        return next(scaled(len(kernel.raw)))
+    return weights.Formula(
+        key=("scaled", epsilon, axis),
+        compute=lambda tensors: next(scaled(tensors, len(tensors[0].raw))),
+        operators=functools.partial(_scaled, epsilon, axis),
+        name=lambda sources: f"{sources[0].name}.normalized",
+        by_rows=scaled,
+    )
 
-    formula = weights.Formula(("scaled", epsilon, axis), values, functools.partial(_kernel, epsilon, axis))
-    operators = functools.partial(_scaled, values, epsilon, axis)
-    return weights.Computed(all_scaled, kernel.like, tensors, f"{kernel.name}.normalized", operators, scaled, formula=formula)
 
+def _bias(epsilon: float) -> weights.Formula:
+    """The bias of the convolution, scaled and shifted. It is computed from the same values."""
 
-def _bias(epsilon: float, values: Sequence[ir.Value | None]) -> weights.Computed:
-    """The bias of the convolution, scaled and shifted."""
-    tensors = _tensors(values)
-    kernel, *bias = tensors[:-4]
-    scale, shift, mean, variance = tensors[-4:]
-
-    def shifted() -> torch.Tensor:
+    def shifted(tensors: Sequence[Any]) -> torch.Tensor:
+        _kernel, *bias = tensors[:-4]
+        scale, shift, mean, variance = tensors[-4:]
         factor = _factors(scale, variance, epsilon)
-        return shift.raw.cpu() + factor * ((bias[0].raw.cpu() if bias else 0) - mean.raw.cpu())
+        moved: torch.Tensor = shift.raw.cpu() + factor * ((bias[0].raw.cpu() if bias else 0) - mean.raw.cpu())
+        return moved
 
-    name = f"{str(kernel.name).removesuffix('weight')}bias.normalized"
-    formula = weights.Formula(("shifted", epsilon), values, functools.partial(_bias, epsilon))
-    return weights.Computed(shifted, shift.like, tensors, name, functools.partial(_shifted, values, epsilon), formula=formula)
+    return weights.Formula(
+        key=("shifted", epsilon),
+        compute=shifted,
+        operators=functools.partial(_shifted, epsilon),
+        name=lambda sources: f"{str(sources[0].name).removesuffix('weight')}bias.normalized",
+    )
 
 
 def _factors(scale: weights.Weight | weights.Computed, variance: weights.Weight | weights.Computed, epsilon: float) -> torch.Tensor:
@@ -122,7 +120,7 @@ def _factor(values: Sequence[ir.Value | None], epsilon: float) -> list[ir.Node]:
     return [larger, root, ir.node("Div", [scale, root.outputs[0]])]
 
 
-def _scaled(values: Sequence[ir.Value | None], epsilon: float, axis: int) -> list[ir.Node]:
+def _scaled(epsilon: float, axis: int, values: Sequence[ir.Value | None]) -> list[ir.Node]:
     """The operators for kernel * factor."""
     kernel = values[0]
     nodes = _factor(values, epsilon)
@@ -132,7 +130,7 @@ def _scaled(values: Sequence[ir.Value | None], epsilon: float, axis: int) -> lis
     return [*nodes, along, ir.node("Mul", [kernel, along.outputs[0]])]
 
 
-def _shifted(values: Sequence[ir.Value | None], epsilon: float) -> list[ir.Node]:
+def _shifted(epsilon: float, values: Sequence[ir.Value | None]) -> list[ir.Node]:
     """The operators for shift + factor * (bias - mean)."""
     _scale, shift, mean, _variance = values[-4:]
     bias = values[1] if len(values) > 5 else None

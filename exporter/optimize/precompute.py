@@ -52,7 +52,7 @@ def precompute(model: ir.Model) -> None:
 def _initializer(graph: ir.Graph, made: weights.Computed, taken: set[str]) -> ir.Value:
     """A new initializer with a name that is not taken yet."""
     made.name = free(made.name or "weight", taken)
-    value = ir.Value(name=made.name, shape=ir.Shape(made.like.shape), type=ir.TensorType(made.dtype), const_value=made)
+    value = ir.Value(name=made.name, shape=made.shape, type=ir.TensorType(made.dtype), const_value=made)
     graph.register_initializer(value)
     return value
 
@@ -108,30 +108,20 @@ def _computed(op_type: str, inputs: Sequence[ir.Value | None], attributes: Seque
     except (RuntimeError, IndexError, TypeError):
         # NOTE: torch has no equivalent, for example for a negative step or without axes. The node stays in the graph.
         return None
-    return _of_values(op_type, attributes, apply, like.to("meta"), inputs)
+    formula = weights.Formula(
+        key=(op_type, *((each.name, str(each.value)) for each in attributes)),
+        compute=functools.partial(_compute, apply),
+        operators=functools.partial(_new_node, op_type, attributes),
+        name=lambda sources: f"{sources[0].name}.{op_type.lower()}",
+    )
+    return weights.Computed(formula, inputs, like.to("meta"))
 
 
-def _of_values(
-    op_type: str,
-    attributes: Sequence[ir.Attr],
-    apply: Callable[..., torch.Tensor],
-    like: torch.Tensor,
-    inputs: Sequence[ir.Value | None],
-) -> weights.Computed:
-    """The weight that an operator computes from `inputs`. It has the dtype and the shape of `like`."""
-    tensors = [value.const_value for value in inputs if value is not None]
-    sources = [tensor for tensor in tensors if isinstance(tensor, _KINDS)]
-
-    def compute() -> torch.Tensor:
-        return apply(*(tensor.raw if isinstance(tensor, _KINDS) else _constant(tensor) for tensor in tensors))
-
-    operators = functools.partial(_new_node, op_type, inputs, attributes)
-    key = op_type, *((each.name, str(each.value)) for each in attributes)
-    formula = weights.Formula(key, inputs, functools.partial(_of_values, op_type, attributes, apply, like))
-    return weights.Computed(compute, like, sources, f"{sources[0].name}.{op_type.lower()}", operators, formula=formula)
+def _compute(apply: Callable[..., torch.Tensor], tensors: Sequence[Any]) -> torch.Tensor:
+    return apply(*(tensor.raw if isinstance(tensor, _KINDS) else _constant(tensor) for tensor in tensors))
 
 
-def _new_node(name: str, inputs: Sequence[ir.Value | None], attributes: Sequence[ir.Attr]) -> list[ir.Node]:
+def _new_node(name: str, attributes: Sequence[ir.Attr], inputs: Sequence[ir.Value | None]) -> list[ir.Node]:
     return [ir.Node("", name, inputs, attributes)]
 
 

@@ -126,7 +126,7 @@ class _Comparison:
     def _constant(self, one: ir.Value, other: ir.Value) -> Source:
         first, second = one.const_value, other.const_value
         if isinstance(first, weights.Computed) and isinstance(second, weights.Computed):
-            values = list(zip(first.formula.values, second.formula.values, strict=False))
+            values = list(zip(first.values, second.values, strict=False))
             if first.formula.key == second.formula.key and _equal_types(one, other):
                 return Source("computed", value=other, parts=[self._source(*each) for each in values])
         elif first is not None and second is not None and not isinstance(first, weights.Weight) and not isinstance(second, weights.Weight):

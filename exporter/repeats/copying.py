@@ -354,8 +354,8 @@ class _Layout:
         """The weight that is computed from `parts` as another one is computed."""
         tensor = pattern.const_value
         assert isinstance(tensor, weights.Computed)
-        made = tensor.formula.apply(parts)
+        made = tensor.alike(parts)
         made.name = self._names.free(made.name)
-        value = ir.Value(name=made.name, shape=ir.Shape(made.like.shape), type=ir.TensorType(made.dtype), const_value=made)
+        value = ir.Value(name=made.name, shape=made.shape, type=ir.TensorType(made.dtype), const_value=made)
         self._graph.register_initializer(value)
         return value

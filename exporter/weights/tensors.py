@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import onnx_ir as ir
 import torch
@@ -77,57 +77,58 @@ def as_real(tensor: torch.Tensor) -> torch.Tensor:
     return torch.view_as_real(dense.resolve_conj()) if dense.is_complex() else dense
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Formula:
-    """How a weight is computed from values, so that the same can be computed from others.
+    """How weights are computed from values. Weights that are computed alike share it.
 
     Attributes:
         key: Equal for formulas that compute the same from the same values.
-        values: The values: weights, computed weights and constants.
-        apply: Computes from other values of the same dtypes and shapes.
+        compute: Computes the data from the tensors of the values.
+        operators: Makes the ONNX operators that would compute it from the values, in order. The last output is the weight.
+        name: Makes the name from the weights among the tensors.
+        by_rows: Computes the data in blocks of so many rows, for a weight that need not be whole in memory to be written.
     """
 
     key: Hashable
-    values: Sequence[ir.Value | None]
-    apply: Callable[[Sequence[ir.Value | None]], Computed]
+    compute: Callable[[Sequence[Any]], torch.Tensor]
+    operators: Callable[[Sequence[ir.Value | None]], Sequence[ir.Node]]
+    name: Callable[[Sequence[Weight | Computed]], str]
+    by_rows: Callable[[Sequence[Any], int], Iterable[torch.Tensor]] | None = None
 
 
 class Computed(TorchTensor):
     """A weight that is computed from the model's weights whenever its data is asked for, such as a transposed view. No copy is kept.
 
     Args:
-        compute: Computes the data.
-        like: A tensor on the meta device with the same shape and dtype.
-        sources: The weights that it is computed from.
-        name: The name.
-        operators: Makes the ONNX operators that would compute it from values of the model, in order. The last output is the weight.
-        by_rows: Computes the data in blocks of so many rows, for a weight that need not be whole in memory to be written.
         formula: How it is computed.
+        values: What it is computed from: weights, computed weights and constants.
+        like: A tensor on the meta device with the same shape and dtype.
     """
 
-    def __init__(
-        self,
-        compute: Callable[[], torch.Tensor],
-        like: torch.Tensor,
-        sources: Sequence[Weight | Computed],
-        name: str,
-        operators: Callable[[], Sequence[ir.Node]],
-        by_rows: Callable[[int], Iterable[torch.Tensor]] | None = None,
-        *,
-        formula: Formula,
-    ) -> None:
-        super().__init__(like, name=name)
+    def __init__(self, formula: Formula, values: Sequence[ir.Value | None], like: torch.Tensor) -> None:
         self.formula = formula
-        self.compute = compute
-        self.sources = tuple(sources)
-        self.operators = operators
-        self.by_rows = by_rows
+        self.values = values
+        self._tensors = [value.const_value for value in values if value is not None]
+        super().__init__(like, name=formula.name(self.sources))
+
+    def alike(self, values: Sequence[ir.Value | None]) -> Computed:
+        """A weight that is computed alike from other values of the same dtypes and shapes."""
+        return Computed(self.formula, values, self.like)
+
+    @property
+    def sources(self) -> list[Weight | Computed]:
+        """The weights that it is computed from."""
+        return [tensor for tensor in self._tensors if isinstance(tensor, _KINDS)]
 
     @property
     def raw(self) -> torch.Tensor:  # type: ignore[override]  # the base class has an attribute there
         """The data, computed anew."""
         with torch.no_grad():
-            return self.compute()
+            return self.formula.compute(self._tensors)
+
+    def operators(self) -> Sequence[ir.Node]:
+        """The ONNX operators that would compute it from values of the model, in order. The last output is the weight."""
+        return self.formula.operators(self.values)
 
     def tofile(self, file: BinaryIO) -> None:
         """Writes the data in blocks of rows: a transposed weight is copied into order, but never as a whole."""
@@ -137,8 +138,8 @@ class Computed(TorchTensor):
 
     def _blocks(self) -> Iterable[torch.Tensor]:
         rows = max(1, _BLOCK * self.like.shape[:1].numel() // max(1, self.nbytes))
-        if self.by_rows is not None:
-            return self.by_rows(rows)
+        if self.formula.by_rows is not None:
+            return self.formula.by_rows(self._tensors, rows)
         data = self.raw
         return [data] if data.is_contiguous() else data.split(rows)
 
@@ -152,6 +153,9 @@ class Computed(TorchTensor):
     def has_data(self) -> bool:
         """Whether all weights that it is computed from have data."""
         return all(source.has_data for source in self.sources)
+
+
+_KINDS = (Weight, Computed)
 
 
 def is_stored(tensor: Weight | Computed) -> bool:
