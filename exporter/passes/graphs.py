@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from onnxplain.source import locations
-from onnxplain.torch_internals import graph_names
+from onnxplain.torch_internals import generated_code, graph_names
 from onnxplain.torch_internals.operators import OpOverload, schema
 
 _KEPT_META = ("stack_trace", "nn_module_stack", "torch_fn", "from_node", "custom")
@@ -32,8 +32,12 @@ def copy_of(module: torch.fx.GraphModule, left_out: Mapping[torch.fx.Node, torch
         module: The module with the graph.
         left_out: Nodes of it that the copy lacks. Each is read as if it were another node, which comes before it.
     """
-    # NOTE: a copy that is known already takes the place of the graph.
-    known = {id(module.graph): _part(module.graph, left_out)} if left_out else {}
+    # NOTE: the copy gets its own code, so its lines need no copy. There are as many as the graph has nodes.
+    lines = generated_code.lines_of(module)
+    known = {id(lines): lines}
+    if left_out:
+        # NOTE: a copy that is known already takes the place of the graph.
+        known[id(module.graph)] = _part(module.graph, left_out)
     copied: torch.fx.GraphModule = copy.deepcopy(module, known)
     originals = (node for node in module.graph.nodes if node not in left_out)
     # NOTE: the copy renames a node `input` to `input_1`, since `input` is a Python function. The signature has the original name.

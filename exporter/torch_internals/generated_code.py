@@ -18,6 +18,13 @@ from .symbols import Attribute, Symbol
 _RECOMPILE = Symbol("torch.fx.graph_module:GraphModule.recompile", without="exports take a tenth longer")
 _GENERATOR = Attribute("torch.fx.graph:Graph._codegen", without=_RECOMPILE.without)
 
+_LINES = Attribute("torch.fx.graph_module:GraphModule._lineno_map", without="copies of large graphs take longer")
+
+
+def lines_of(module: torch.fx.GraphModule) -> Any:
+    """For each line of a graph module's code, the node that it calls; None if there is no code."""
+    return _LINES.of(module)
+
 
 @contextlib.contextmanager
 def deferred() -> Iterator[None]:
