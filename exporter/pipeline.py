@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 import torch
@@ -80,11 +80,13 @@ class _Way:
     Attributes:
         prepared: The prepared program.
         runs: Runs of equal blocks, of which a few are translated and copied for the others.
+        left_out: The nodes of the prepared program that are not translated, each with the one that it equals.
         around: The keys of the module calls around the blocks, if the calls within them become functions before they are copied.
     """
 
     prepared: Prepared
     runs: Sequence[Run] = ()
+    left_out: Mapping[torch.fx.Node, torch.fx.Node] = dataclasses.field(default_factory=dict)
     around: frozenset[str] | None = None
 
 
@@ -126,10 +128,10 @@ def _ways(
         runs = () if whole else find(prepared, registry)
     before = context.mark()
     if runs and found is None and request.functions and not request.verify and (around := enclosing(prepared, runs)) is not None:
-        yield _Way(prepared, runs, around)
+        yield _Way(prepared, runs, _left_out(runs), around)
         context.back_to(before)
     if runs:
-        yield _Way(prepared, runs)
+        yield _Way(prepared, runs, _left_out(runs))
         context.back_to(before)
     yield _Way(prepared)
 
@@ -149,7 +151,7 @@ def _part(
     within = within_part(prepared, runs)
     if within is None:
         return None
-    return _Way(prepared, within, enclosing(prepared, within) if request.functions else None)
+    return _Way(prepared, within, around=enclosing(prepared, within) if request.functions else None)
 
 
 def _left_out(runs: Sequence[Run]) -> dict[torch.fx.Node, torch.fx.Node]:
@@ -161,14 +163,13 @@ def _written(
 ) -> tuple[ir.Model, ir.Model] | None:
     """The model without functions, and the model that was written; None if this way leads to none."""
     prepared, runs = way.prepared, way.runs
-    left_out = _left_out(runs)
     with context.stage("dispatch"):
-        planned = plan(context, prepared, registry, left_out)
+        planned = plan(context, prepared, registry, way.left_out)
         if planned.untranslated:
-            _look_ahead(context, "dispatch", lambda: build(context, planned, request, dim_names, left_out))
+            _look_ahead(context, "dispatch", lambda: build(context, planned, request, dim_names, way.left_out))
             raise context.stop()
     with context.stage("build"):
-        built = build(context, planned, request, dim_names, left_out)
+        built = build(context, planned, request, dim_names, way.left_out)
         model = built.model
         context.graph("onnx", lambda: graph_views.of_onnx("onnx", model))
     if request.optimize:

@@ -47,11 +47,12 @@ def copy_blocks(
         copiers = [_Copier(model.graph, run, each, values, origin, names) for run, each in zip(runs, blocks, strict=True)]
     except Unequal:
         return False
+    added: list[ir.Value] = []
     for run, copier in zip(runs, copiers, strict=True):
-        copier.copy()
+        copier.copy(added)
         count = f"{len(run.blocks)} blocks of {len(run.blocks[0])} operators are equal"
         context.event(f"{count}: the {len(copier.pattern)} ONNX nodes of one were copied {len(run.copied)} times.")
-    _in_order(model.graph)
+    _in_order(model.graph, added)
     return True
 
 
@@ -68,17 +69,17 @@ def _blocks(graph: ir.Graph, runs: Sequence[Run]) -> list[list[list[ir.Node]]]:
     return found
 
 
-def _in_order(graph: ir.Graph) -> None:
-    """Sorts the weights as the model has them."""
-    last = len(graph.initializers)
+def _in_order(graph: ir.Graph, added: Sequence[ir.Value]) -> None:
+    """Adds weights, and sorts all of them as the model has them."""
+    values = [*graph.initializers.values(), *added]
+    last = len(values)
 
     def place(value: ir.Value) -> int:
         found = getattr(value.const_value, "place", -1)
         return last if found < 0 else int(found)
 
-    values = sorted(graph.initializers.values(), key=place)
     graph.initializers.clear()
-    for value in values:
+    for value in sorted(values, key=place):
         graph.register_initializer(value)
 
 
@@ -213,7 +214,7 @@ class _Copier:
         sources = compared(run, nodes, values)
         self._readers = list(self._reads_of_pattern())
         places = {node: place for place, node in enumerate(run.blocks[2])}
-        self._layout = _Layout(graph, names, self.pattern, len(run.given[2]))
+        self._layout = _Layout(names, self.pattern, len(run.given[2]))
         numbers = [list(map(self._layout.number, each)) for each in sources]
         self._templates = [_template(node, each, places) for node, each in zip(self.pattern, numbers, strict=True)]
         left_out = (values[each] for place in run.copied for each in run.given[place])
@@ -237,23 +238,26 @@ class _Copier:
                     elif reader not in inside:
                         raise Unequal
 
-    def copy(self) -> None:
-        """Adds the copies to the graph."""
+    def copy(self, added: list[ir.Value]) -> None:
+        """Adds the copies to the graph, and the weights that only they read to `added`."""
         first = next(node for node in self._graph if node in self._last)
         made: Sequence[ir.Value] = [value for node in self.pattern for value in node.outputs]
         place_of = {value: place for place, value in enumerate(made)}
         copies: list[ir.Node] = []
         for place in self._run.copied:
-            made = self._copy_of(place, made, copies)
+            made = self._copy_of(place, made, copies, added)
         self._graph.insert_before(first, copies)
         for reader, index, value in self._readers:
             reader.replace_input_with(index, made[place_of[value]])
 
-    def _copy_of(self, place: int, before: Sequence[ir.Value], copies: list[ir.Node]) -> Sequence[ir.Value]:
-        """What the nodes of the block at `place` make, which are appended to `copies`. `before` is what the block before it made."""
+    def _copy_of(self, place: int, before: Sequence[ir.Value], copies: list[ir.Node], added: list[ir.Value]) -> Sequence[ir.Value]:
+        """What the nodes of the block at `place` make. The nodes are appended to `copies`, and their weights to `added`.
+
+        `before` is what the block before it made.
+        """
         operators = self._run.blocks[place]
         given = [self._values[each] for each in self._run.given[place]]
-        values: list[Any] = self._layout.values(before, given)
+        values: list[Any] = self._layout.values(before, given, added)
         start = next_own = self._layout.own
         origins: dict[int, dict[str, str]] = {}
         # NOTE: most of an export of a deep model is spent here.
@@ -281,9 +285,7 @@ class _Copier:
             for value in outputs:
                 values[next_own] = value
                 next_own += 1
-        for value in given:
-            if isinstance(value.const_value, weights.Weight) and value.uses():
-                self._graph.register_initializer(value)
+        added += (value for value in given if isinstance(value.const_value, weights.Weight) and value.uses())
         return values[start:next_own]
 
     @staticmethod
@@ -310,7 +312,6 @@ class _Layout:
     are computed for it, and what is the same for all blocks.
 
     Args:
-        graph: Gets the weights that are computed.
         names: The names in the graph.
         pattern: The nodes that are copied.
         given: How many weights and inputs a block alone reads.
@@ -319,8 +320,7 @@ class _Layout:
         own: The number of the first value that the block makes.
     """
 
-    def __init__(self, graph: ir.Graph, names: Names, pattern: Nodes, given: int) -> None:
-        self._graph = graph
+    def __init__(self, names: Names, pattern: Nodes, given: int) -> None:
         self._names = names
         made = [(place, output) for place, node in enumerate(pattern) for output in range(len(node.outputs))]
         self._made = {each: number for number, each in enumerate(made)}
@@ -343,11 +343,12 @@ class _Layout:
             self._left[source.value] = self.own + len(self._made) + len(self._left)
         return self._left[source.value]
 
-    def values(self, before: Sequence[ir.Value], given: Sequence[ir.Value]) -> list[ir.Value | None]:
-        """The values of a block, without those that it makes itself."""
+    def values(self, before: Sequence[ir.Value], given: Sequence[ir.Value], added: list[ir.Value]) -> list[ir.Value | None]:
+        """The values of a block, without those that it makes itself. Weights that are computed for it are appended to `added`."""
         values = [*before, *given, *[None] * len(before), *self._left]
         for pattern, parts in self._computed.items():
-            values[self._left[pattern]] = self._weight(pattern, [values[each] for each in parts])
+            made = values[self._left[pattern]] = self._weight(pattern, [values[each] for each in parts])
+            added.append(made)
         return values
 
     def _weight(self, pattern: ir.Value, parts: Sequence[ir.Value | None]) -> ir.Value:
@@ -356,6 +357,4 @@ class _Layout:
         assert isinstance(tensor, weights.Computed)
         made = tensor.alike(parts)
         made.name = self._names.free(made.name)
-        value = ir.Value(name=made.name, shape=made.shape, type=ir.TensorType(made.dtype), const_value=made)
-        self._graph.register_initializer(value)
-        return value
+        return ir.Value(name=made.name, shape=made.shape, type=ir.TensorType(made.dtype), const_value=made)

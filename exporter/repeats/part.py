@@ -24,7 +24,7 @@ def within(prepared: Prepared, runs: Sequence[Run]) -> tuple[Run, ...] | None:
     """
     captured = {node.name for node in prepared.program.graph.nodes}
     left = {node.name: node for node in prepared.graph_module.graph.nodes}
-    if any(node.name in left for run in runs for node in run.left_out()):
+    if any(node.name in left for run in runs for index in run.copied for node in run.blocks[index]):
         return None
     place = {name: index for index, name in enumerate(left)}
     made = [index for name, index in place.items() if name not in captured]
