@@ -89,14 +89,23 @@ def changes_others(scope: Scope, statements: Sequence[ast.stmt]) -> bool:
         targets |= _changed_in_place(scope, [statement]) - renewed
         if isinstance(statement, ast.Assign) and not scopes.shares(statement.value):
             renewed |= {each.id for each in statement.targets if isinstance(each, ast.Name)}
-    made = [node for node in ast.walk(scope.function) if isinstance(node, ast.Assign | ast.AnnAssign) and not _copies(scope, node)]
+    made = [node for node in _until(scope, statements) if isinstance(node, ast.Assign | ast.AnnAssign) and not _copies(scope, node)]
     shared = {name for node in made if scopes.shares(node.value) for name in scopes.stored([node])}
     # NOTE: another name, or an item of a container, may stand for the same tensor.
     others = [node.value for node in made if scopes.shares(node.value) or isinstance(node.value, ast.List | ast.Dict | ast.Set)]
-    appended = [node for node in ast.walk(scope.function) if isinstance(node, ast.Call) and syntax.last_name(node.func) in _KEEPS]
+    appended = [node for node in _until(scope, statements) if isinstance(node, ast.Call) and syntax.last_name(node.func) in _KEEPS]
     lent = scopes.loaded([*filter(None, others), *(each for call in appended for each in call.args if scopes.shares(each))])
     made_here = {name for node in made for name in scopes.stored([node])} - shared - lent.keys()
     return not targets <= made_here - scopes.parameters([scope.function])
+
+
+def _until(scope: Scope, statements: Sequence[ast.stmt]) -> list[ast.AST]:
+    """The code of the function that runs before `statements` end: without what comes after them, and after the loops around them."""
+    nodes, first = list(ast.walk(scope.function)), scope.region(statements[0])
+    loops = [scope.region(node) for node in nodes if isinstance(node, ast.For | ast.While)]
+    ends = [scope.region(statements[-1]), *(region for region in loops if syntax.covers(region, first))]
+    last = max((region.last_line, region.end_offset) for region in ends)
+    return [node for node in nodes if not isinstance(node, ast.stmt | ast.expr) or (node.lineno, node.col_offset) < last]
 
 
 def is_changed_later(scope: Scope, region: Region, names: Collection[str]) -> bool:

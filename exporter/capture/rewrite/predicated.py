@@ -42,8 +42,13 @@ def takes_empty(statements: Sequence[ast.stmt], numbers: str = "") -> bool:
     nodes = [node for each in statements for node in ast.walk(each)]
     called = (syntax.last_name(node.func) for node in nodes if isinstance(node, ast.Call))
     items = [node for node in nodes if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant | ast.UnaryOp)]
-    single = any(not (isinstance(node.value, ast.Name) and node.value.id == numbers) for node in items)
+    single = any(not (isinstance(node.value, ast.Name) and node.value.id == numbers) and not _is_shape(node.value) for node in items)
     return not single and not any(name in _OF_SOME for name in called) and not any(isinstance(node, ast.Assert) for node in nodes)
+
+
+def _is_shape(node: ast.expr) -> bool:
+    """Whether `node` is the shape of a tensor, which has an item for each dim."""
+    return isinstance(node, ast.Attribute) and node.attr == "shape"
 
 
 def around(where: Scope, statements: Sequence[ast.stmt], chosen: str, kept: dict[str, str]) -> list[Rewrite]:
