@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 
 from onnxplain.diagnostics import Evidence, Fix, Rule, chain, message_of, type_name
-from onnxplain.request import Request
+from onnxplain.request import InputDim, Request
 from onnxplain.source import locations
 from onnxplain.torch_internals import dynamo
 
@@ -26,6 +26,7 @@ class Finding:
         blocking: False if the export can go on with a program.
         negligible: True if it need not be reported when the export goes on with a program.
         own_cause: False if another capture than the one that failed made it, so that the exception is not its cause.
+        certain: Sizes of dims for which a rewritten copy must do the same, because the model has a way of its own for them.
     """
 
     rule: Rule
@@ -36,6 +37,7 @@ class Finding:
     blocking: bool = True
     negligible: bool = False
     own_cause: bool = True
+    certain: tuple[Mapping[InputDim, int], ...] = ()
 
     def for_users(self) -> Finding:
         """The finding with code to look at instead of edits of files that are not the user's."""

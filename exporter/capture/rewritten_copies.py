@@ -5,14 +5,14 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 
 from onnxplain.diagnostics import Confidence, DiagnosticContext, Edit, Fix
 from onnxplain.process import Budget
-from onnxplain.request import FXGraphExtractor, Kind, Request
+from onnxplain.request import FXGraphExtractor, InputDim, Kind, Request
 from onnxplain.rules import (
     ConstraintViolated,
     ControlFlowRewritten,
@@ -87,7 +87,8 @@ class RewrittenCopies:
             search = Search(self._context, request, self._first.runs.budget)
             finished = search.finished()
             if finished is not None:
-                if not self._equals(edits, dataclasses.replace(finished.request, model=self._first.asked.model)):
+                certain = [sizes for finding, _ in rewritten for sizes in finding.certain]
+                if not self._equals(edits, dataclasses.replace(finished.request, model=self._first.asked.model), certain):
                     break
                 self.search = search
                 counts = collections.Counter(_operator(fix) for _, fix in rewritten)
@@ -107,7 +108,7 @@ class RewrittenCopies:
         fixes = [fix for fix in finding.fixes if everywhere or not any(locations.is_users(edit.file) for edit in fix.edits)]
         return next((fix for fix in fixes if about and self._trials.has_proved(fix)), None)
 
-    def _equals(self, edits: Sequence[Edit], request: Request) -> bool:
+    def _equals(self, edits: Sequence[Edit], request: Request, certain: Sequence[Mapping[InputDim, int]]) -> bool:
         """Whether a copy with `edits` computes the same as the model for other data and other sizes.
 
         A model that runs with no other size than the example's tells nothing about them, so its copy is not used.
@@ -115,7 +116,13 @@ class RewrittenCopies:
         Args:
             edits: The edits.
             request: The export of the model as it is, with the dims that vary in the copy.
+            certain: Sizes that the model treats in another way than the copy does, which is right only if it makes no difference.
         """
+        comparing = Budget(runs=2 * len(certain))
+        for sizes in certain:
+            fits = _of_sizes(request, {dim: sizes.get(dim, dim.size) for dim in request.shapes.dynamic}, _again)
+            if not comparing.is_open or (fits is not None and self._compared(edits, _negated(fits), comparing) is False):
+                return False
         # NOTE: the last one keeps elements in order, such as the lengths of a packed sequence, which a model may ask for.
         ways = ((_more, _again), (_twice, _again), (_less, _again), (_twice, _in_order))
         resized = [each for way in ways if (each := _resized(request, *way)) is not None]
@@ -134,9 +141,9 @@ class RewrittenCopies:
             return False
         return True
 
-    def _compared(self, edits: Sequence[Edit], request: Request) -> bool | None:
+    def _compared(self, edits: Sequence[Edit], request: Request, comparing: Budget | None = None) -> bool | None:
         """Whether a copy with `edits` does the same as the model with the inputs of `request`; None if they could not be compared."""
-        runs = EagerRuns(self._context, request, self._comparing)
+        runs = EagerRuns(self._context, request, comparing or self._comparing)
         before, copied = runs.baseline, self._trials.copy(edits)
         with edited_code.as_exported(edits):
             after = None if before is None or before.error is not None or copied is None else runs.run(copied)
@@ -259,8 +266,14 @@ def _resized(request: Request, resize: Callable[[int], int], places: Callable[[i
     """`request` with another size of every dynamic dim, equal sizes alike; None if the dims do not allow that."""
     dims = request.shapes.dynamic
     sizes = {dim: resize(dim.size) for dim in dims}
-    varied = any(size != dim.size for dim, size in sizes.items())
-    if not varied or any(dim.kind is Kind.DERIVED or not dim.size or not dim.allows(size) for dim, size in sizes.items()):
+    if all(size == dim.size for dim, size in sizes.items()):
+        return None
+    return _of_sizes(request, sizes, places)
+
+
+def _of_sizes(request: Request, sizes: Mapping[InputDim, int], places: Callable[[int, int], torch.Tensor]) -> Request | None:
+    """`request` with these sizes of its dynamic dims; None if the dims do not allow that."""
+    if any(size != dim.size and (dim.kind is Kind.DERIVED or not dim.size or not dim.allows(size)) for dim, size in sizes.items()):
         return None
 
     def resized(value: Any, index: int) -> Any:

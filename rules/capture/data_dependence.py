@@ -323,9 +323,14 @@ class ControlFlowRewritten(Rule, id="OXP1037", level=Level.NOTE, history=[Added(
         instead: what an earlier run left fits its own size only. So does a dict, as in `if n not in self.masks: self.masks[n] = ...`. A
         table for many more sizes than the example's is kept as it is.
 
+        Of a branch with another way for certain sizes, as in `if h == self.height: table = self.table`, the graph has the way for all other
+        sizes.
+
     Why it matters:
         The source shows that the copy computes the same as your model. It did so for the example, and for negated data with other sizes
-        of the dynamic dims, or for as much of that as the model takes. Other inputs were not tried.
+        of the dynamic dims, or for as much of that as the model takes. Other inputs were not tried. Of these branches, the
+        comparison alone shows it: the example takes the way that the graph lacks, and so do further sizes of those that the branch asks
+        for, which are compared as well.
 
     How to fix it:
         1. To see exactly what is exported, and to export it with other tools, put the code of the note into your file.

@@ -22,7 +22,7 @@ from onnxplain.request import InputDim, Kind, Request
 from onnxplain.rules import ArgumentIgnored, ConstraintViolated, DimsFixed, SpecializedDynamicDim
 from onnxplain.source import locations, syntax
 
-from . import arguments, assumptions, narrowing, required_sizes, shapes_argument
+from . import arguments, assumptions, certain_sizes, narrowing, required_sizes, shapes_argument
 
 _TRIED = 64
 """How many sizes below the least one that torch suggests are compared with the model's branches."""
@@ -193,7 +193,7 @@ def _frozen_dims(request: Request, guards: Guards, constants: dict[InputDim, int
     if not once:
         return []
     static = _as_static(request, [dim for dim, _ in once.values()])
-    return [_frozen_dim(request, guards.decisive(dim), dim, value, static) for dim, value in reversed(once.values())]
+    return [_frozen_dim(request, guards, guards.decisive(dim), dim, value, static) for dim, value in reversed(once.values())]
 
 
 def _as_static(request: Request, dims: Iterable[InputDim]) -> Fix:
@@ -219,7 +219,7 @@ def each_frozen(request: Request, guards: Guards, told: Sequence[Finding]) -> li
         if guard is not None and dim.name not in known and dim.size > 1:
             first.setdefault(dim.name, (dim, guard))
     static = _as_static(request, [dim for dim, _ in first.values()]) if first else None
-    new = [_frozen_dim(request, guard, dim, dim.size, static) for dim, guard in first.values() if static is not None]
+    new = [_frozen_dim(request, guards, guard, dim, dim.size, static) for dim, guard in first.values() if static is not None]
     return [*new, *also_frozen(request, guards, [*told, *new])]
 
 
@@ -242,7 +242,7 @@ def also_frozen(request: Request, guards: Guards, told: Sequence[Finding]) -> li
                 continue
             # NOTE: a loop or a cache is rewritten, once nothing else fixes the dim.
             if guard.site is None or not (control_flow.for_size(place, guard.site) or control_flow.for_cache(place)):
-                finding = _frozen_dim(request, guard, dim, dim.size, known[dim.name].fixes[-1])
+                finding = _frozen_dim(request, guards, guard, dim, dim.size, known[dim.name].fixes[-1])
                 found.setdefault((finding.place, dim.name), finding)
     return list(found.values())[len(known) :]
 
@@ -262,6 +262,7 @@ def avoidable_limits(request: Request, guards: Guards, findings: Sequence[Findin
     ranges = ((dim, guards.symbols.range_of(symbol)) for dim in request.shapes.dynamic if (symbol := guards.symbols.of(dim)) is not None)
     outgrown = any(bounds is not None and bounds[1] <= 2 * dim.size for dim, bounds in ranges)
     fixes: dict[tuple[str, int | None], list[Fix]] = {}
+    certain: dict[tuple[str, int | None], tuple[certain_sizes.Sizes, ...]] = {}
     for guard in guards.made if limits else ():
         if guard.site is None or not guard.stack:
             continue
@@ -269,15 +270,21 @@ def avoidable_limits(request: Request, guards: Guards, findings: Sequence[Findin
         place = None if location is None else (location.file, location.line)
         if place in limits and place is not None and not fixes.get(place):
             fixes[place] = control_flow.for_size(syntax.without_body(guard.stack[-1]), guard.site)
+            if not fixes[place]:
+                fixes[place], certain[place] = certain_sizes.found(request, guards, guard)
     for place, limit in limits.items() if outgrown else ():
         if limit.at.location is not None and not fixes.get(place):
-            fixes[place] = control_flow.for_cache(limit.at.location)
-    return [dataclasses.replace(limits[place], fixes=tuple(found), blocking=True) for place, found in fixes.items() if found]
+            fixes[place] = control_flow.for_cache(limit.at.location) or fixes.get(place, [])
+    return [
+        dataclasses.replace(limits[place], fixes=tuple(found), blocking=True, certain=certain.get(place, ()))
+        for place, found in fixes.items()
+        if found
+    ]
 
 
-def _frozen_dim(request: Request, guard: Guard | None, dim: InputDim, value: int, static: Fix) -> Finding:
+def _frozen_dim(request: Request, guards: Guards, guard: Guard | None, dim: InputDim, value: int, static: Fix) -> Finding:
     at = assumptions.evidence_about(request, guard)
-    remedies = []
+    remedies, certain = list[Fix](), tuple[certain_sizes.Sizes, ...]()
     if (place := at.location) is not None:
         numbers = literals.fixes(place, dim.place, value)
         # NOTE: a size that Python asks for is still symbolic, so no number made it.
@@ -290,8 +297,10 @@ def _frozen_dim(request: Request, guard: Guard | None, dim: InputDim, value: int
         inner = None if guard is None or not guard.stack else syntax.without_body(guard.stack[-1])
         loops = control_flow.for_size(inner, guard.site) if inner is not None and guard is not None and guard.site is not None else []
         loops += [] if inner is None else control_flow.for_cache(inner)
-        remedies = [*control_flow.for_int_of_size(place), *numbers, *row_loops.fixes(place), *packing.fixes(place), *loops]
-    return Finding(SpecializedDynamicDim(dim=dim.name, value=value), at, _place_note(dim), (*remedies, static))
+        others, certain = ([], ()) if loops else certain_sizes.found(request, guards, guard)
+        remedies = [*control_flow.for_int_of_size(place), *numbers, *row_loops.fixes(place), *packing.fixes(place), *loops, *others]
+    rule = SpecializedDynamicDim(dim=dim.name, value=value)
+    return Finding(rule, at, _place_note(dim), (*remedies, static), certain=certain)
 
 
 def _limits(request: Request, guards: Guards) -> Iterator[tuple[Finding, bool]]:
@@ -346,7 +355,7 @@ def _equations(request: Request, guards: Guards) -> Iterator[Finding]:
         names = request.shapes.names()
         constraint = guards.symbols.text(relation, names) if limit is None else limit.of(dim.name)
         if limit is not None and limit.least is not None and limit.least == limit.most:
-            frozen = _frozen_dim(request, guard, dim, limit.least, _as_static(request, [dim]))
+            frozen = _frozen_dim(request, guards, guard, dim, limit.least, _as_static(request, [dim]))
             rule = ConstraintViolated(dim=dim.name, constraint=f"{dim.name} == {limit.least}")
             yield Finding(rule, frozen.at, frozen.notes, frozen.fixes, blocking=False)
             continue

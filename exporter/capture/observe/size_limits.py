@@ -82,6 +82,12 @@ def interval_of(relation: sympy.Basic, symbol: sympy.Symbol, example: int, least
 
     The function tries sizes.
     """
+    ends = around(relation, symbol, example, least, most)
+    return None if ends is None or ends[0] == ends[1] else ends
+
+
+def around(relation: sympy.Basic, symbol: sympy.Basic, example: int, least: int, most: int) -> tuple[int, int] | None:
+    """As `interval_of`, which may also be a single size."""
     tried = {size: holds(relation, {symbol: size}) for size in {*_worth_trying(relation, example), least} if least <= size <= most}
     failing = [size for size, outcome in tried.items() if outcome is False]
     below = max((size for size in failing if size < example), default=None)
@@ -89,10 +95,10 @@ def interval_of(relation: sympy.Basic, symbol: sympy.Symbol, example: int, least
     first = least if below is None else _last(relation, symbol, example, below)
     last = most if above is None else _last(relation, symbol, example, above)
     apart = any(outcome is not False for size, outcome in tried.items() if not first <= size <= last)
-    return None if apart or first >= last or tried.get(example) is not True else (first, last)
+    return None if apart or first > last or tried.get(example) is not True else (first, last)
 
 
-def _last(relation: sympy.Basic, symbol: sympy.Symbol, right: int, wrong: int) -> int:
+def _last(relation: sympy.Basic, symbol: sympy.Basic, right: int, wrong: int) -> int:
     """The last size from `right` on, in the direction of `wrong`, for which `relation` holds. It does not hold for `wrong`."""
     while abs(wrong - right) > 1:
         middle = (right + wrong) // 2

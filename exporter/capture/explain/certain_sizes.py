@@ -1,0 +1,79 @@
+"""Branches that have another way for certain sizes, among them the example's: the way for all others may be right for these as well."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import sympy
+
+from onnxplain.capture.observe import size_limits
+from onnxplain.capture.observe.guards import Guard, Guards
+from onnxplain.capture.rewrite import general_ways
+from onnxplain.diagnostics import Fix
+from onnxplain.request import InputDim, Request
+from onnxplain.source import syntax
+
+Sizes: TypeAlias = "Mapping[InputDim, int]"
+
+_MANY = 64
+"""How many sizes beside the example's a way may be for: more are not certain ones."""
+
+
+def found(request: Request, guards: Guards, guard: Guard | None) -> tuple[list[Fix], tuple[Sizes, ...]]:
+    """The fix for the branch that `guard` comes from, and the sizes with which its code must be compared, beside those of the example.
+
+    Without a fix if the branch does not ask whether sizes are certain ones, or if there are too many of these to compare.
+    """
+    if guard is None or not guard.stack or not guard.asked_by_python or not isinstance(guard.relation, sympy.Eq):
+        return [], ()
+    if not any(side.is_Integer for side in guard.relation.args):
+        return [], ()
+    fixes = general_ways.for_certain_sizes(syntax.without_body(guard.stack[-1]))
+    sizes = _certain(request, guards, guard.relation) if fixes else None
+    return ([], ()) if sizes is None else (fixes, tuple(sizes))
+
+
+def _certain(request: Request, guards: Guards, relation: sympy.Basic) -> list[Sizes] | None:
+    """Sizes for which `relation` holds: the least and the largest of each dim, those of the other dims, and those of two dims together."""
+    dims = request.shapes.dynamic
+    alike: dict[sympy.Basic, list[InputDim]] = {}
+    for dim in dims:
+        if (symbol := guards.symbols.of(dim)) is not None:
+            alike.setdefault(guards.symbols.expression(symbol) if symbol not in relation.free_symbols else symbol, []).append(dim)
+    about = [symbol for symbol in alike if symbol in relation.free_symbols]
+    if len(about) < len(relation.free_symbols):
+        return None
+    example = {symbol: alike[symbol][0].size for symbol in about}
+    ranges = {symbol: _interval(relation, symbol, example, alike[symbol]) for symbol in about}
+    if None in ranges.values():
+        return None
+    ends = [{symbol: size} for symbol, each in ranges.items() for size in each or () if size != example[symbol]]
+    together = list(_traded(relation, example))
+    if len(about) > 1 and not together:
+        return None
+    others = {symbol: each[0].size + 2 for symbol, each in alike.items() if symbol not in about}
+    return [_of_dims(each, alike) for each in (others, *ends, *together) if each]
+
+
+def _interval(
+    relation: sympy.Basic, symbol: sympy.Basic, example: Mapping[sympy.Basic, int], dims: Sequence[InputDim]
+) -> Sequence[int] | None:
+    """The least and the largest size for which `relation` holds, while the others are those of the example; None if there are many."""
+    rest = {other: sympy.Integer(size) for other, size in example.items() if other != symbol}
+    least, most = max(dim.least for dim in dims), min(dim.most for dim in dims)
+    ends = size_limits.around(relation.xreplace(rest), symbol, example[symbol], least, most)
+    return None if ends is None or ends[1] - ends[0] > _MANY else ends
+
+
+def _traded(relation: sympy.Basic, example: Mapping[sympy.Basic, int]) -> Iterator[dict[sympy.Basic, int]]:
+    """Sizes for which `relation` holds where one dim is twice as large and another half as large, as with `height * width == 64`."""
+    for more, less in itertools.permutations(example, 2):
+        sizes = {more: 2 * example[more], less: example[less] // 2}
+        if size_limits.holds(relation, {**example, **sizes}):
+            yield sizes
+
+
+def _of_dims(sizes: Mapping[sympy.Basic, int], alike: Mapping[sympy.Basic, Iterable[InputDim]]) -> Sizes:
+    return {dim: size for symbol, size in sizes.items() for dim in alike[symbol]}
