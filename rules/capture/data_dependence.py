@@ -324,11 +324,12 @@ class ControlFlowRewritten(Rule, id="OXP1037", level=Level.NOTE, history=[Added(
         table for many more sizes than the example's is kept as it is.
 
         Of a branch with another way for certain sizes, as in `if h == self.height: table = self.table`, the graph has the way for all other
-        sizes.
+        sizes. Of a branch that takes None for a mask which leaves nothing out, as in `if not padding.any(): padding = None`, it has the way
+        with the mask, if the example's mask leaves nothing out.
 
     Why it matters:
         The source shows that the copy computes the same as your model. It did so for the example, and for negated data with other sizes
-        of the dynamic dims, or for as much of that as the model takes. Other inputs were not tried. Of these branches, the
+        of the dynamic dims, or for as much of that as the model takes. Other inputs were not tried. Of the last two kinds of branches, the
         comparison alone shows it: the example takes the way that the graph lacks, and so do further sizes of those that the branch asks
         for, which are compared as well.
 

@@ -146,6 +146,18 @@ class EagerRuns:
         self.ask([(file, line, test)])
         return self._answers.get((file, line, test))
 
+    def always(self, file: str, line: int, test: str) -> bool:
+        """Whether the expression `test` is true whenever the example reaches that line, which it does."""
+        answers = list[bool | None]()
+
+        def on_line(frame: types.FrameType, event: str) -> None:
+            if event == "line" and frame.f_lineno == line and frame.f_code.co_filename == file:
+                answers.append(_truth(test, frame))
+
+        with python_frames.each_line(on_line, lambda each: each == file):
+            self._run_unchanged()
+        return bool(answers) and all(answers)
+
     def ask(self, questions: Iterable[Question]) -> None:
         """Runs the model once for all new `questions`."""
         new = [question for question in questions if question not in self._answers]

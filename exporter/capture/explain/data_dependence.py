@@ -11,7 +11,7 @@ from onnxplain.capture.eager import EagerRuns
 from onnxplain.capture.finding import Finding, fallback, graph_break_type, module_of
 from onnxplain.capture.observe.frames import Site, site_of
 from onnxplain.capture.observe.guards import Guards
-from onnxplain.capture.rewrite import control_flow
+from onnxplain.capture.rewrite import control_flow, general_ways
 from onnxplain.diagnostics import Evidence, Fix, Location, chain
 from onnxplain.request import Request
 from onnxplain.rules import DataDependentBranch, DataDependentValue
@@ -95,7 +95,7 @@ def _finding(request: Request, site: Site, evidence: Evidence, runs: EagerRuns) 
     expression = _asked_for(site.asking or place) or _UNKNOWN
     at = _pointing_at(evidence, place)
     if site.asks_truth_of_tensor:
-        ways = control_flow.for_branch(place, site) or [_elsewhere(site, place)]
+        ways = [*general_ways.for_mask(place, site, runs.always), *control_flow.for_branch(place, site)] or [_elsewhere(site, place)]
         return Finding(DataDependentBranch(condition=expression), at, fixes=tuple(ways))
     ways = control_flow.for_value(place, site, runs.truth_of)
     return Finding(DataDependentValue(expression=expression), at, fixes=tuple(ways))

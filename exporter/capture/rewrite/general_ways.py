@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+
+from onnxplain.capture.observe.frames import Site
 from onnxplain.diagnostics import Confidence, Edit, Fix, Location
 from onnxplain.source import syntax
 
-from . import certain_sizes
+from . import certain_sizes, spared_masks
 from .scope import Scope
 
 _ALL_SIZES = "Compute for this size what all other sizes need."
+_MASK = "Use the mask even if it leaves nothing out."
 
 
 def for_certain_sizes(place: Location) -> list[Fix]:
@@ -20,6 +24,24 @@ def for_certain_sizes(place: Location) -> list[Fix]:
     scope = _scope(place, frozenset())
     edit = None if scope is None else certain_sizes.rewritten(scope, place)
     return [] if edit is None else [Fix(_ALL_SIZES, Confidence.SAFE, (Edit(place.file, edit.region, edit.code),))]
+
+
+def for_mask(place: Location, site: Site, always: Callable[[str, int, str], bool]) -> list[Fix]:
+    """The fix for a branch at `place` that takes None for a mask which leaves nothing out: the export uses the mask.
+
+    It computes the same for masks that leave something out; for the others, this must be tried.
+
+    Args:
+        place: The place of its test.
+        site: The variables that are known there.
+        always: Whether an expression is true whenever the example reaches a line of a file: otherwise, a trial would tell nothing.
+    """
+    scope, test = _scope(place, site.tensors), syntax.test_at(place)
+    found = None if scope is None or test is None else spared_masks.rewritten(scope, test)
+    statement = None if test is None else syntax.innermost(place.file, syntax.region(place.file, test), ast.stmt)
+    if found is None or statement is None or not always(place.file, statement.lineno, found[1]):
+        return []
+    return [Fix(_MASK, Confidence.SAFE, (Edit(place.file, found[0].region, found[0].code),))]
 
 
 def _scope(place: Location, tensors: frozenset[str] | None) -> Scope | None:

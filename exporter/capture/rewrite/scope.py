@@ -357,6 +357,15 @@ def parameters(nodes: Iterable[ast.AST]) -> set[str]:
     return {node.arg for root in nodes for node in ast.walk(root) if isinstance(node, ast.arg)}
 
 
+def made_once(where: Scope, name: str) -> ast.expr | None:
+    """The value of a variable that the function sets in one place."""
+    stores = [
+        node for node in ast.walk(where.function) if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
+    ]
+    made = [node for node in ast.walk(where.function) if isinstance(node, ast.Assign) and stores and stores[0] in node.targets]
+    return made[0].value if len(stores) == len(made) == 1 and name not in parameters([where.function]) else None
+
+
 def bound_inside(nodes: Iterable[ast.expr | ast.stmt]) -> set[str]:
     """The names that comprehensions and lambdas in `nodes` bind."""
     nodes = list(nodes)

@@ -87,15 +87,6 @@ def taken(where: Scope, test: ast.expr, *, ends: bool) -> str | None:
     return f"{text} {asked[0]} {asked[1]}" if f"{asked[0]} {asked[1]}" in _NON_EMPTY.values() else None
 
 
-def _made_once(where: Scope, name: str) -> ast.expr | None:
-    """The value of a variable that the function sets in one place."""
-    stores = [
-        node for node in ast.walk(where.function) if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
-    ]
-    made = [node for node in ast.walk(where.function) if isinstance(node, ast.Assign) and stores and stores[0] in node.targets]
-    return made[0].value if len(stores) == len(made) == 1 and name not in scope.parameters([where.function]) else None
-
-
 def _any(where: Scope, test: ast.expr) -> str | None:
     """Whether any element of a mask is true, as a tensor; None if `test` asks something else."""
     match test:
@@ -108,7 +99,7 @@ def _any(where: Scope, test: ast.expr) -> str | None:
             return where.text(test)
         case ast.Call(func=ast.Attribute(value=ast.Name(id=where.torch), attr="any"), args=[_], keywords=[]):
             return where.text(test)
-        case ast.Name(id=name) if (value := _made_once(where, name)) is not None and not isinstance(value, ast.Name):
+        case ast.Name(id=name) if (value := scope.made_once(where, name)) is not None and not isinstance(value, ast.Name):
             return name if where.is_tensor(test) and _any(where, value) is not None else None
     return None
 
@@ -122,9 +113,9 @@ def _count(where: Scope, node: ast.expr) -> str | None:
             return where.text(node)
         case ast.Call(func=ast.Attribute(value=ast.Name(id=where.torch), attr=name), args=[mask], keywords=[]) if name in _SUMS:
             return where.text(node) if _is_mask(where, mask) else None
-        case ast.Name(id=name) if (value := _made_once(where, name)) is not None and not isinstance(value, ast.Name):
+        case ast.Name(id=name) if (value := scope.made_once(where, name)) is not None and not isinstance(value, ast.Name):
             return None if _count(where, value) is None else name if where.is_tensor(node) else f"{where.torch}.scalar_tensor({name})"
-        case ast.Subscript(value=ast.Name(id=name)) if _is_list_of_data(_made_once(where, name)):
+        case ast.Subscript(value=ast.Name(id=name)) if _is_list_of_data(scope.made_once(where, name)):
             return f"{where.torch}.scalar_tensor({where.text(node)})"
     return f"{where.torch}.scalar_tensor({where.text(node)})" if _is_size(node) else None
 
@@ -146,7 +137,7 @@ def _is_mask(where: Scope, node: ast.expr) -> bool:
             return _is_mask(where, inner)
         case ast.Call(func=called):
             return syntax.last_name(called) in _MASKS
-        case ast.Name(id=name) if (value := _made_once(where, name)) is not None and not isinstance(value, ast.Name):
+        case ast.Name(id=name) if (value := scope.made_once(where, name)) is not None and not isinstance(value, ast.Name):
             return _is_mask(where, value)
     return False
 
