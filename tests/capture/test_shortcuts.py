@@ -89,6 +89,16 @@ LOOPS = {
                 y = F.linear(x[token], self.up[number])
             total.index_add_(0, token, y * weights[token, way, None])
     """,
+    "a place more than experts": """
+        mask = F.one_hot(chosen, num_classes=len(self.experts) + 1).permute(2, 1, 0)
+        hit = torch.greater(mask.sum(dim=(-1, -2)), 0).nonzero()
+        for place in hit:  # HERE
+            place = place[0]
+            way, token = torch.where(mask[place])
+            y = F.linear(x[token], self.up[place]) * weights[token, way, None]
+            total.index_add_(0, token, y)
+        total = total.view(-1, 3)
+    """,
     "a view of the result, and the last dim": """
         mask = F.one_hot(chosen, 4).permute(2, 1, 0)
         hit = torch.greater(mask.sum(dim=(-1, -2)), 0).nonzero()

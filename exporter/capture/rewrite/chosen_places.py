@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Sequence
 
 from onnxplain.diagnostics import Region
+from onnxplain.source import syntax
 
 from . import blocks, predicated, scope, shortcuts
 from .blocks import Rewrite
@@ -41,13 +42,34 @@ def rewritten(where: Scope, statement: ast.For) -> list[Rewrite] | None:
     exact = not any(isinstance(each, ast.Name) and each.id == place.id for each in operands) and predicated.takes_empty(steps, place.id)
     header = f"{chosen}, {place.id} in zip({mask}.flatten() != 0, {where.torch}.ones_like({mask}).nonzero().tolist())"
     start, end = where.region(place), where.region(statement.iter)
+    within = [
+        *(Rewrite(where.region(each), f"{chosen} = {chosen} & ({condition})") for each, condition in ends.items()),
+        *(Rewrite(where.region(each), number) for each in _conversions(steps, place.id)),
+    ]
+    if _has_more_places(where):
+        within = [_tried(where, statement.body, within)]
     return [
         *before,
         Rewrite(Region(start.line, start.column, end.last_line, end.end_column), header, exact),
-        *(Rewrite(where.region(each), f"{chosen} = {chosen} & ({condition})") for each, condition in ends.items()),
-        *(Rewrite(where.region(each), number) for each in _conversions(steps, place.id)),
+        *within,
         *predicated.around(where, statement.body, chosen, {name: where.unused(f"{name}_before") for name in changed}),
     ]
+
+
+def _has_more_places(where: Scope) -> bool:
+    """Whether a mask may have places that no input chooses, as in `one_hot(chosen, self.num_experts + 1)`."""
+    calls = [node for node in ast.walk(where.function) if isinstance(node, ast.Call) and syntax.last_name(node.func) == "one_hot"]
+    numbers = [each for call in calls for each in (*call.args[1:], *(keyword.value for keyword in call.keywords))]
+    return any(isinstance(number, ast.BinOp) and isinstance(number.op, ast.Add) for number in numbers)
+
+
+def _tried(where: Scope, statements: Sequence[ast.stmt], within: Sequence[Rewrite]) -> Rewrite:
+    """The iteration, with `within` applied, which ends where there is no such expert: the model refuses inputs that choose it."""
+    first, last = where.region(statements[0]), where.region(statements[-1])
+    indent = " " * first.offset
+    body = blocks.body(where, statements, first.offset + 4, within)
+    code = f"try:\n{indent}    {body}\n{indent}except IndexError:\n{indent}    pass"
+    return Rewrite(Region(first.line, first.column, last.last_line, last.end_column), code)
 
 
 def _ends(branch: ast.If) -> bool:
