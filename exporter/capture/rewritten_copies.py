@@ -119,7 +119,9 @@ class RewrittenCopies:
             certain: Sizes that the model treats in another way than the copy does, which is right only if it makes no difference.
         """
         comparing = Budget(runs=2 * len(certain))
-        for sizes in certain:
+        for number, sizes in enumerate(certain):
+            if sizes in certain[:number]:
+                continue
             fits = _of_sizes(request, {dim: sizes.get(dim, dim.size) for dim in request.shapes.dynamic}, _again)
             if not comparing.is_open or (fits is not None and self._compared(edits, _negated(fits), comparing) is False):
                 return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable
 
@@ -99,6 +100,17 @@ WRONG = {
             x = x + self.weight.pow(2).sum()
         else:
             x = x + self.resized(h, w).pow(2).sum()""",
+    "an example that is not one of them": """
+        if h != self.height or w != 5:
+            x = x + self.table.sum()
+        else:
+            x = x + 100""",
+    "certain sizes that differ": """
+        for height, part in ((8, 1), (2, 4)):
+            if full // part == height:
+                x = x + part
+            else:
+                x = x + part + (full - 8) * 0.5""",
     "a state": """
         if h != self.height or w != self.width:
             self.kept = positions(h, w)
@@ -117,6 +129,7 @@ def exported(model: torch.nn.Module) -> onnxplain.ONNXProgram:
     return onnxplain.export(model, (torch.randn(2, 3, 8, 12),), dynamic_shapes=({0: "n", 2: "h", 3: "w"},))
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 does not tell which part of a line asks")
 @pytest.mark.parametrize("body", RIGHT)
 def test_the_way_for_all_other_sizes_is_right_for_the_example(body: str, load: Load, marked: Marked) -> None:
     model = loaded(load, RIGHT[body])

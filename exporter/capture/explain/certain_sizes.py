@@ -11,7 +11,7 @@ import sympy
 from onnxplain.capture.observe import size_limits
 from onnxplain.capture.observe.guards import Guard, Guards
 from onnxplain.capture.rewrite import general_ways
-from onnxplain.diagnostics import Fix
+from onnxplain.diagnostics import Fix, Location
 from onnxplain.request import InputDim, Request
 from onnxplain.source import syntax
 
@@ -26,17 +26,38 @@ def found(request: Request, guards: Guards, guard: Guard | None) -> tuple[list[F
 
     Without a fix if the branch does not ask whether sizes are certain ones, or if there are too many of these to compare.
     """
-    if guard is None or not guard.stack or not guard.asked_by_python or not isinstance(guard.relation, sympy.Eq):
+    if guard is None or not guard.stack or not guard.asked_by_python or not _is_number(guard.relation):
         return [], ()
-    if not any(side.is_Integer for side in guard.relation.args):
+    place = syntax.without_body(guard.stack[-1])
+    fixes = general_ways.for_certain_sizes(place)
+    asked = [each.relation for each in guards.made if fixes and each.stack and _is_same_test(place, each.stack[-1])]
+    # NOTE: where the test also found a size that is no certain one, the example does not take the way for these.
+    if not fixes or not all(map(_is_number, asked)):
         return [], ()
-    fixes = general_ways.for_certain_sizes(syntax.without_body(guard.stack[-1]))
-    sizes = _certain(request, guards, guard.relation) if fixes else None
-    return ([], ()) if sizes is None else (fixes, tuple(sizes))
+    sizes = [_certain(request, guards, relation) for relation in dict.fromkeys(asked)]
+    if None in sizes:
+        return [], ()
+    return fixes, tuple(itertools.chain.from_iterable(filter(None, sizes)))
+
+
+def _is_number(relation: sympy.Basic) -> bool:
+    """Whether `relation` says that a size is a number."""
+    return isinstance(relation, sympy.Eq) and any(side.is_Integer for side in relation.args)
+
+
+def _is_same_test(place: Location, other: Location) -> bool:
+    """Whether two places are in the same test."""
+    test = syntax.test_at(place)
+    region = None if test is None else syntax.region(place.file, test)
+    inside = syntax.without_body(other).region
+    return other.file == place.file and region is not None and inside is not None and syntax.covers(region, inside)
 
 
 def _certain(request: Request, guards: Guards, relation: sympy.Basic) -> list[Sizes] | None:
-    """Sizes for which `relation` holds: the least and the largest of each dim, those of the other dims, and those of two dims together."""
+    """Sizes for which `relation` holds: the least and the largest of each dim, those of the other dims, and those of two dims together.
+
+    With a size next to a single one: what the code asks of another size may be known from it, and so not be among the guards.
+    """
     dims = request.shapes.dynamic
     alike: dict[sympy.Basic, list[InputDim]] = {}
     for dim in dims:
@@ -46,15 +67,20 @@ def _certain(request: Request, guards: Guards, relation: sympy.Basic) -> list[Si
     if len(about) < len(relation.free_symbols):
         return None
     example = {symbol: alike[symbol][0].size for symbol in about}
-    ranges = {symbol: _interval(relation, symbol, example, alike[symbol]) for symbol in about}
-    if None in ranges.values():
+    known = {symbol: _interval(relation, symbol, example, alike[symbol]) for symbol in about}
+    ranges = {symbol: each for symbol, each in known.items() if each is not None}
+    if len(ranges) < len(about):
         return None
-    ends = [{symbol: size} for symbol, each in ranges.items() for size in each or () if size != example[symbol]]
+    ends = [{symbol: size} for symbol, each in ranges.items() for size in _ends(*each) if size != example[symbol]]
     together = list(_traded(relation, example))
     if len(about) > 1 and not together:
         return None
     others = {symbol: each[0].size + 2 for symbol, each in alike.items() if symbol not in about}
     return [_of_dims(each, alike) for each in (others, *ends, *together) if each]
+
+
+def _ends(first: int, last: int) -> tuple[int, int]:
+    return (first, last) if first < last else (first - 1, last + 1)
 
 
 def _interval(
