@@ -14,6 +14,7 @@ import onnxplain
 from benchmarks.architectures import COVERAGE
 from benchmarks.coverage.comparison import Outcome, difference, first_line
 from onnxplain.diagnostics import Diagnostic
+from onnxplain.request import containers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,7 +145,12 @@ def _theirs(model: torch.nn.Module, inputs: zoo.Inputs, shapes: dict[str, Any] |
 
 def _eager(model: torch.nn.Module, inputs: zoo.Inputs, seed: int) -> list[torch.Tensor]:
     torch.manual_seed(seed)
-    return inputs.outputs_of(model)
+    # NOTE: an export registers the classes of the outputs. Without that, pytree takes a cache for a leaf without tensors.
+    hook = model.register_forward_hook(lambda _module, _args, outputs: containers.register(outputs))
+    try:
+        return inputs.outputs_of(model)
+    finally:
+        hook.remove()
 
 
 def _problem(got: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor], *, compares_values: bool) -> str:
