@@ -18,11 +18,13 @@ from .symbols import Attribute, Symbol
 _RECOMPILE = Symbol("torch.fx.graph_module:GraphModule.recompile", without="exports take a tenth longer")
 _GENERATOR = Attribute("torch.fx.graph:Graph._codegen", without=_RECOMPILE.without)
 
-_LINES = Attribute("torch.fx.graph_module:GraphModule._lineno_map", without="copies of large graphs take longer")
+_LINES = Attribute(
+    "torch.fx.graph_module:GraphModule._lineno_map", without="findings in a branch of torch.cond are at the line of torch.cond"
+)
 
 
-def lines_of(module: torch.fx.GraphModule) -> Any:
-    """For each line of a graph module's code, the node that it calls; None if there is no code."""
+def lines_of(module: object) -> Any:
+    """For each line of a graph module's code, the index of the node that it calls; None if there is no code."""
     return _LINES.of(module)
 
 

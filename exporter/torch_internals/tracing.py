@@ -15,9 +15,10 @@ from typing import Any
 
 import torch
 
+from . import generated_code
 from .patching import Slot, wrapped
 from .put_back import put_back
-from .symbols import Attribute, Symbol
+from .symbols import Symbol
 
 # NOTE: read in torch 2.11, 2.13 and 2.15, fx: all names of this file. Every tracer makes its nodes in TracerBase.create_node.
 _CREATE_NODE = Symbol(
@@ -164,7 +165,6 @@ def generated_code_as_before() -> Iterator[None]:
 _FILE = "<eval_with_key>."
 _WITHOUT_LINES = "findings in a branch of torch.cond are at the line of torch.cond"
 Symbol("torch.fx.graph_module:_EvalCacheLoader._get_key", without=_WITHOUT_LINES, names=(_FILE,))
-_LINES = Attribute("torch.fx.graph_module:GraphModule._lineno_map", without=_WITHOUT_LINES)
 
 
 def is_generated(file: str) -> bool:
@@ -177,9 +177,9 @@ def node_of_generated(frame: types.FrameType) -> torch.fx.Node | None:
 
     TorchDynamo turns a branch of torch.cond into a graph, which then runs as Python instead of the user's lines.
     """
-    # NOTE: `_lineno_map` leads from a line below the `def` to the index of a node.
+    # NOTE: the lines are counted below the `def`.
     graph_module = frame.f_locals.get("self")
-    index = (_LINES.of(graph_module) or {}).get(frame.f_lineno - frame.f_code.co_firstlineno)
+    index = (generated_code.lines_of(graph_module) or {}).get(frame.f_lineno - frame.f_code.co_firstlineno)
     if not isinstance(graph_module, torch.fx.GraphModule) or index is None:
         return None
     return next(itertools.islice(graph_module.graph.nodes, index, None), None)
