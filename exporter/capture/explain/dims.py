@@ -297,7 +297,8 @@ def _frozen_dim(request: Request, guards: Guards, guard: Guard | None, dim: Inpu
         inner = None if guard is None or not guard.stack else syntax.without_body(guard.stack[-1])
         loops = control_flow.for_size(inner, guard.site) if inner is not None and guard is not None and guard.site is not None else []
         loops += [] if inner is None else control_flow.for_cache(inner)
-        others, certain = ([], ()) if loops else certain_sizes.found(request, guards, guard)
+        # NOTE: an example of size 1 is mostly an oversight, and torch takes a larger one for it.
+        others, certain = ([], ()) if loops or value == 1 else certain_sizes.found(request, guards, guard)
         remedies = [*control_flow.for_int_of_size(place), *numbers, *row_loops.fixes(place), *packing.fixes(place), *loops, *others]
     rule = SpecializedDynamicDim(dim=dim.name, value=value)
     return Finding(rule, at, _place_note(dim), (*remedies, static), certain=certain)
