@@ -23,7 +23,7 @@ class CopiedNode(ir.Node):
 
     @property
     @override
-    def meta(self) -> Any:
+    def meta(self) -> Any:  # type: ignore[override]  # the protocol of onnx_ir has an attribute there
         made, operator = super().meta, self.operator
         if operator is not None:
             made[locations.FX_NODE], self.operator = operator, None
@@ -42,7 +42,7 @@ class CopiedValue(ir.Value):
 
     @property
     @override
-    def meta(self) -> Any:
+    def meta(self) -> Any:  # type: ignore[override]  # the protocol of onnx_ir has an attribute there
         made, operator = super().meta, self.operator
         if operator is not None:
             made[locations.FX_NODE], self.operator = operator, None

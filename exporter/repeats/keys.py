@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -75,8 +75,8 @@ class Keys:
         value = node.meta.get("val")
         if isinstance(value, _Tensor):
             key += value.dtype, value.layout
-            for each in value.shape:
-                key.append(each if type(each) is int else expression_of(each))
+            sizes: Iterable[Any] = value.shape
+            key += (each if type(each) is int else expression_of(each) for each in sizes)
         else:
             key.append(_value(value))
         return tuple(key)
@@ -99,7 +99,7 @@ def _add(argument: Any, key: list[Hashable], nodes: list[torch.fx.Node]) -> None
     Each begins with an integer, a node, or a type, which tells what follows: so no two lists of arguments have one key.
     """
     # NOTE: every argument in a graph comes here, and a look at its type takes less time than `isinstance`.
-    kind = type(argument)
+    kind: Any = type(argument)
     if kind is _Node:
         nodes.append(argument)
         key.append(_NODE)
