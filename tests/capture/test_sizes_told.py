@@ -28,6 +28,9 @@ NET = """
             {}
 """
 
+RELATES_PARTS = Version(torch.__version__) >= Version("2.12")
+"""Whether torch relates the size of a slice to that of the whole."""
+
 
 def exported(load: Load, body: str, sizes: Sequence[Sequence[int]], shapes: Any) -> tuple[torch.nn.Module, onnxplain.ONNXProgram]:
     model = load(NET.format(body.replace("\n", "\n            "))).Net()
@@ -87,7 +90,7 @@ CHECKED = {
 
 @pytest.mark.parametrize(("body", "constraint"), CHECKED.values(), ids=CHECKED)
 def test_a_limit_of_a_name_is_stated_in_dynamic_shapes(load: Load, body: str, constraint: str) -> None:
-    if "part" in body and Version(torch.__version__) < Version("2.12"):
+    if "part" in body and not RELATES_PARTS:
         pytest.skip("torch 2.11 does not relate the size of a part to that of the whole")
     for name in "T", Dim("T"):
         _, program = exported(load, body, [(3, 5), (1,)], ({0: "B", 1: name}, None))
@@ -323,7 +326,8 @@ def test_an_upper_bound_is_a_warning_for_a_range_only(load: Load, size: int, sha
     body = "mask = torch.ones(1024, 1024).tril()\nreturn x + mask[: x.shape[0], : x.shape[1]]"
     model, program = exported(load, body, [(size, size), (1,)], (shape, None))
     assert told(program) == []
-    assert [each.split()[1:] for each in told(program, "OXP1041")] == [["<=", "1024"]] * (1 if "n" in shape else 2)
+    if RELATES_PARTS:
+        assert [each.split()[1:] for each in told(program, "OXP1041")] == [["<=", "1024"]] * (1 if "n" in shape else 2)
     x, y = torch.rand(7, 7), torch.rand(1)
     torch.testing.assert_close(program(x, y)[0], model(x, y))
 
@@ -339,6 +343,8 @@ REQUIRED = {
 @pytest.mark.parametrize("name", REQUIRED)
 @pytest.mark.parametrize("form", ["names", "DYNAMIC"])
 def test_what_a_line_requires_of_a_dim_without_a_range_is_a_note_there(load: Load, name: str, form: str) -> None:
+    if name == "largest" and not RELATES_PARTS:
+        pytest.skip("torch 2.11 does not relate the size of a part to that of the whole")
     body, constraint = REQUIRED[name]
     x, y = ("n", "m") if form == "names" else (Dim.DYNAMIC, Dim.DYNAMIC)
     _, program = exported(load, f"z = x * 2\nreturn {body}", [(4, 5), (4,)], ({0: x}, {0: y}))
