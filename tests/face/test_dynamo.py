@@ -130,7 +130,7 @@ MODELS = """
         return x
 
     def equal_halves(x):
-        return torch.hsplit(x, 2)[0] * 2
+        return torch.hsplit(x, 2)[0] * 2  # equal halves
 
     def every_second(x):
         return x[::2] * 2
@@ -160,7 +160,7 @@ MODELS = """
 
     def gate(x):
         value, gate = x.chunk(2, 1)
-        return value * gate.sigmoid()
+        return value * gate.sigmoid()  # gate
 
     def single(x):
         if x.shape[0] == 1:  # single
@@ -305,7 +305,7 @@ NAMED: dict[str, tuple[str, torch.Tensor, dict[int, Any], list[tuple[str, str]],
     "squeezed in place": ("in_place", R(1, 3), {0: "n"}, [("OXP1011", "in place")], [R(1, 3)]),
     "first part": ("first_part", R(2, 6), {1: "n"}, [], [R(2, 6), R(2, 9), R(2, 1)]),
     "parts of a long dim": ("long_parts", R(2, 600), {1: "n"}, [("OXP1011", "long parts")], [R(2, 600), R(2, 1000)]),
-    "gate": ("gate", R(2, 6), {1: "n"}, [], [R(2, 6), R(2, 10)]),
+    "gate": ("gate", R(2, 6), {1: "n"}, [("OXP1041", "gate")], [R(2, 6), R(2, 10)]),
     "parts as they were allowed": ("parts", R(2, 6), {1: torch.export.Dim.AUTO}, [("OXP1034", "parts")], [R(2, 6)]),
     "loop as it was allowed": ("loop", R(3, 4), {0: torch.export.Dim.AUTO}, [("OXP1034", "loop")], [R(3, 4)]),
     "branch as it was allowed": ("branch", R(4, 3), {0: torch.export.Dim.AUTO}, [("OXP1011", "branch")], [R(4, 3), R(7, 3)]),
@@ -316,7 +316,7 @@ NAMED: dict[str, tuple[str, torch.Tensor, dict[int, Any], list[tuple[str, str]],
     "remainders": ("quarters", R(6, 3), {0: "n"}, [("OXP1011", "quarters")], [R(6, 3), R(10, 3)]),
     "remainders of a Dim": ("quarters", R(7, 3), {0: torch.export.Dim("n")}, [("OXP1011", "quarters")], [R(11, 3)]),
     "branch": ("branch", R(4, 3), {0: "n"}, [("OXP1011", "branch")], [R(4, 3), R(7, 3)]),
-    "refused remainder": ("equal_halves", R(2, 6), {1: "n"}, [], [R(2, 6), R(2, 8)]),
+    "refused remainder": ("equal_halves", R(2, 6), {1: "n"}, [("OXP1041", "equal halves")], [R(2, 6), R(2, 8)]),
     "view": ("pairs", R(2, 6), {1: "n"}, [], [R(2, 6), R(2, 7)]),
     "step": ("every_second", R(2, 3), {0: "n"}, [], [R(2, 3), R(7, 3)]),
 }
