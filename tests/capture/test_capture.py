@@ -783,7 +783,9 @@ def test_limit_of_a_dim(load: Load, marked: Marked, forward: str, constraint: st
     assert run(model, args, dynamic_shapes=snippet["dynamic_shapes"]).found == []
     if constraint != "n >= 6":
         told = run(model, args, dynamic_shapes={"x": {0: Dim.DYNAMIC}}).found
-        assert told == [("CheckLeftOut" if "torch._check" in forward else "SizesRequired", marked("here")[0])]
+        # NOTE: torch 2.11 does not relate the size of a part to that of the whole, and tells no line of the limit.
+        expected = [("CheckLeftOut" if "torch._check" in forward else "SizesRequired", marked("here")[0])]
+        assert told == ([] if "arange" in forward and Version(torch.__version__) < Version("2.12") else expected)
 
 
 def test_limits_of_two_dims_have_their_own_lines(load: Load, marked: Marked) -> None:
