@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 
@@ -28,11 +28,11 @@ def enclosing(prepared: Prepared, runs: Sequence[Run]) -> frozenset[str] | None:
     owners: dict[str, tuple[Run, int]] = {}
     for run in runs:
         rows = [list(_stacks(block)) for block in run.blocks]
-        keys = [tuple([call.key for call in stack]) for stack in {stack for row in rows for stack in row}]
+        keys = [tuple([call.key for call in stack]) for row in rows for stack in _distinct(row)]
         depth = len(_common(min(keys), max(keys)))
         around.update(min(keys)[:depth])
         for index, row in enumerate(rows):
-            owned = {call.key for stack in set(row) for call in stack[depth:]}
+            owned = {call.key for stack in _distinct(row) for call in stack[depth:]}
             if not owners.keys().isdisjoint(owned) or not _are_equal(rows[2], row, depth):
                 return None
             owners.update(dict.fromkeys(owned, (run, index)))
@@ -55,6 +55,11 @@ def _stacks(nodes: Sequence[torch.fx.Node]) -> Iterator[Stack]:
         yield found
 
 
+def _distinct(stacks: Iterable[Stack]) -> Iterable[Stack]:
+    """The stacks, each object once. Their hashes take more time: those of all strings in them."""
+    return {id(stack): stack for stack in stacks}.values()
+
+
 def _common(one: Sequence[str], other: Sequence[str]) -> Sequence[str]:
     """What two sequences begin with. Of the first and the last in order it is what all begin with."""
     length = next((index for index, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(len(one), len(other)))
@@ -64,7 +69,7 @@ def _common(one: Sequence[str], other: Sequence[str]) -> Sequence[str]:
 def _are_equal(pattern: Sequence[Stack], row: Sequence[Stack], depth: int) -> bool:
     """Whether the operators of two blocks are in calls of equal classes, and together in one call in both."""
     keys: dict[str, str] = {}
-    for one, other in dict.fromkeys(zip(pattern, row, strict=True)):
+    for one, other in {(id(one), id(other)): (one, other) for one, other in zip(pattern, row, strict=True)}.values():
         if [call.class_name for call in one[depth:]] != [call.class_name for call in other[depth:]]:
             return False
         if any(keys.setdefault(call.key, same.key) != same.key for call, same in zip(one[depth:], other[depth:], strict=True)):
