@@ -354,6 +354,21 @@ def test_what_a_line_requires_of_a_dim_without_a_range_is_a_note_there(load: Loa
     assert lines == [8] * bool(constraint)
 
 
+@pytest.mark.parametrize(
+    ("body", "dim", "constraint"),
+    [
+        ("x.view(-1, 4, 5).sum(1)", 2 * Dim("half"), "(10*half) % 20 == 0"),
+        ("x.view(-1, 2, 5).sum(1)", Dim("less") + 1, "(5*less + 5) % 10 == 0"),
+        ("x.view(-1, 2, 5).sum(1)", 2 * Dim("half"), None),
+        ("x.view(-1, 2, 5).sum(1)", 2 * Dim("less") + 2, None),
+    ],
+)
+def test_what_a_line_requires_of_a_computed_dim_is_a_warning(load: Load, body: str, dim: Any, constraint: str | None) -> None:
+    _, program = exported(load, f"return {body}, y", [(8, 5), (4,)], ({0: dim}, None))
+    assert told(program) == [constraint] * (constraint is not None)
+    assert told(program, "OXP1041") == []
+
+
 def test_all_dims_are_static_of_which_an_operator_takes_few_sizes(load: Load) -> None:
     _, program = exported(load, POOLED.format("x.reshape(x.shape[0], 36) @ y.T"), [(2, 3, 8, 6), (5, 36)], True)
     (x, _) = program.model.graph.inputs

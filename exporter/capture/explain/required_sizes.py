@@ -1,4 +1,4 @@
-"""Conditions that the model puts on sizes of dims that `dynamic_shapes` asks for without a range: a note at the line of each."""
+"""Conditions that the model puts on sizes of dims without a range in `dynamic_shapes`, or of a Dim such as `2 * half`, at their lines."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from onnxplain.capture.observe.guards import Guard, Guards
 from onnxplain.capture.observe.size_limits import Limit
 from onnxplain.diagnostics import Confidence, Fix
 from onnxplain.request import InputDim, Kind, Request
-from onnxplain.rules import SizesRequired
+from onnxplain.rules import ConstraintViolated, SizesRequired
 from onnxplain.torch_internals.operators import OpOverload
 
 from . import assumptions, shapes_argument
 
 _HINTS = (Kind.NAMED, Kind.DYNAMIC)
+_TOLD = (*_HINTS, Kind.DERIVED)
+"""The dims that no other finding tells of: of a `Dim`, `dims.undelivered` does."""
 _KEEP = "If the dims always have such sizes, change nothing; otherwise rewrite the line."
 
 
@@ -31,7 +33,9 @@ def findings(request: Request, guards: Guards, told: Container[object]) -> Itera
     """
     first: dict[object, Finding] = {}
     for dims, guard, constraint, limit in _conditions(request, guards):
-        rule = SizesRequired(dim=", ".join(dict.fromkeys(dim.name for dim in dims)), constraint=constraint)
+        # NOTE: a Dim such as `2 * half` promises all sizes of its range.
+        kind = ConstraintViolated if any(dim.kind is Kind.DERIVED for dim in dims) else SizesRequired
+        rule = kind(dim=", ".join(dict.fromkeys(dim.name for dim in dims)), constraint=constraint)
         notes = tuple(f"The dim '{dim.name}' is {dim.place}." for dim in dims if dim.name != dim.place)
         at = assumptions.evidence_about(request, guard)
         # NOTE: the equations that one operator asks for mostly follow from one another.
@@ -46,7 +50,7 @@ def _conditions(request: Request, guards: Guards) -> Iterator[tuple[list[InputDi
     for relation, related, guard in guards.equations(request.shapes.dynamic, all_of_them=True):
         dims = list({dim.name: dim for dim in reversed(related)}.values())[::-1]
         symbol = guards.symbols.of(dims[0])
-        if not all(dim.kind in _HINTS for dim in dims) or not _is_torchs(guard):
+        if not all(dim.kind in _TOLD for dim in dims) or not _is_torchs(guard):
             continue
         alone = symbol is not None and relation.free_symbols == {symbol}
         limit = size_limits.limit_of(relation, symbol, dims[0].size, dims[0].least, dims[0].most) if alone and symbol is not None else None

@@ -87,7 +87,13 @@ class DimSymbols:
         # NOTE: the name of a Dim such as `half + 1` is an expression.
         texts = {dim: f"({name})" if dim.kind is Kind.DERIVED else name for dim, name in names.items()}
         named = {symbol: sympy.Symbol(text) for dim, text in texts.items() if (symbol := self.of(dim)) is not None}
-        return {self.replaced().get(symbol, symbol): name for symbol, name in reversed(named.items())} | named
+        replaced = self.replaced()
+        roots: dict[sympy.Basic, sympy.Symbol] = {}
+        for dim in names:
+            computed = replaced.get(symbol) if (symbol := self.of(dim)) is not None else None
+            if dim.kind is Kind.DERIVED and computed is not None and len(computed.free_symbols) == 1 and not computed.is_Symbol:
+                roots[next(iter(computed.free_symbols))] = sympy.Symbol(dim.root[0])
+        return roots | {replaced.get(symbol, symbol): name for symbol, name in reversed(named.items())} | named
 
 
 def _root(expression: sympy.Basic, value: int) -> tuple[sympy.Basic, int] | None:
