@@ -33,9 +33,11 @@ def findings(request: Request, guards: Guards, told: Container[object]) -> Itera
     """
     first: dict[object, Finding] = {}
     for dims, guard, constraint, limit in _conditions(request, guards):
+        named = ", ".join(dict.fromkeys(dim.name for dim in dims))
         # NOTE: a Dim such as `2 * half` promises all sizes of its range.
-        kind = ConstraintViolated if any(dim.kind is Kind.DERIVED for dim in dims) else SizesRequired
-        rule = kind(dim=", ".join(dict.fromkeys(dim.name for dim in dims)), constraint=constraint)
+        is_promised = any(dim.kind is Kind.DERIVED for dim in dims)
+        texts = {"dim": named, "constraint": constraint}
+        rule = ConstraintViolated(**texts) if is_promised else SizesRequired(**texts)
         notes = tuple(f"The dim '{dim.name}' is {dim.place}." for dim in dims if dim.name != dim.place)
         at = assumptions.evidence_about(request, guard)
         # NOTE: the equations that one operator asks for mostly follow from one another.
