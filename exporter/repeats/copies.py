@@ -6,44 +6,36 @@ from typing import Any
 
 import onnx_ir as ir
 import torch
-from typing_extensions import override
 
 from onnxplain.source import locations
 
 
-class CopiedNode(ir.Node):
-    """A copy of a node.
+class _Copy:
+    """What makes `meta` late.
 
     Attributes:
-        operator: The operator that `meta` will name; None once it does.
+        operator: The operator that `meta` will name; None once it does, or if there is none.
     """
 
-    __slots__ = ("operator",)
+    __slots__ = ()
     operator: torch.fx.Node | None
 
     @property
-    @override
-    def meta(self) -> Any:  # type: ignore[override]  # the protocol of onnx_ir has an attribute there
-        made, operator = super().meta, self.operator
+    def meta(self) -> Any:
+        made, operator = super().meta, self.operator  # type: ignore[misc]  # the class beside this one has it
         if operator is not None:
-            made[locations.FX_NODE], self.operator = operator, None
+            made[locations.FX_NODE] = operator
+            self.operator = None  # type: ignore[misc]  # its subclasses have the slot
         return made
 
 
-class CopiedValue(ir.Value):
-    """A copy of a value.
-
-    Attributes:
-        operator: The operator that `meta` will name; None once it does, or if the value is the result of none.
-    """
+class CopiedNode(_Copy, ir.Node):  # type: ignore[override]  # the protocol of onnx_ir has an attribute `meta`
+    """A copy of a node."""
 
     __slots__ = ("operator",)
-    operator: torch.fx.Node | None
 
-    @property
-    @override
-    def meta(self) -> Any:  # type: ignore[override]  # the protocol of onnx_ir has an attribute there
-        made, operator = super().meta, self.operator
-        if operator is not None:
-            made[locations.FX_NODE], self.operator = operator, None
-        return made
+
+class CopiedValue(_Copy, ir.Value):  # type: ignore[override]  # as above
+    """A copy of a value."""
+
+    __slots__ = ("operator",)
