@@ -361,3 +361,34 @@ def test_contents_that_stay_are_no_state(load: Load) -> None:
     loop: list[object] = [{"a": 2}, module.Plain()]
     loop.append(loop)
     assert onnxplain.export(module.make(loop), (torch.ones(4, 3),)).diagnostics.findings == ()
+
+
+INITIALIZERS = """
+import onnxplain
+import torch
+
+
+class Scaled:
+    def __init__(self, x):
+        self.value = x * 2
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.factor = 3
+
+    def forward(self, x):
+        return Scaled(x).value * self.factor
+
+
+def main():
+    return onnxplain.export(Net(), (torch.ones(3),))
+"""
+
+
+def test_an_initializer_that_forward_runs_is_not_taken_for_that_of_the_module(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, export = [], torch.export.export
+    monkeypatch.setattr(torch.export, "export", lambda *args, **kwargs: made.append(1) or export(*args, **kwargs))
+    assert load(INITIALIZERS).main().diagnostics.findings == ()
+    assert len(made) == 1

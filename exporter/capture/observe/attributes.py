@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import enum
+import functools
 import sys
 import types
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from onnxplain.diagnostics import Location
 from onnxplain.process import BudgetSpent, Stopped
 from onnxplain.source import locations
 from onnxplain.torch_internals import pytree
-from onnxplain.torch_internals.code_objects import code_of, stored_attributes
+from onnxplain.torch_internals.code_objects import code_of, lines_of, stored_attributes
 from onnxplain.torch_internals.modules import named_modules
 from onnxplain.torch_internals.python_values import is_a
 
@@ -99,14 +100,16 @@ class Attributes:
         filled: dict[str, dict[Any, Any]] = {}
         numbers: dict[str, float] = {}
 
+        values = self._reader(changed)
+
         def states() -> Mapping[str, object]:
-            now = self._state()
-            numbers.update((name, value) for name, value in self._new_numbers() if name in changed)
-            for name, value in self._private_dicts(changed).items():
+            now = values()
+            numbers.update(self._new_numbers(now))
+            for name, value in _private_dicts(now).items():
                 # NOTE: torch.export empties them again at the end.
                 if len(value) >= len(filled.get(name, ())):
                     filled[name] = value.copy()
-            return {name: now.get(name) for name in changed}
+            return {name: _state_of(now[name]) if name in now else None for name in changed}
 
         seen = line_watch.changes(again, states)
         by_key = self._filled_once(filled, again, states)
@@ -124,9 +127,6 @@ class Attributes:
         # NOTE: a line that many layers run is reported once.
         yield from dict.fromkeys((name.rpartition(".")[2], place) for name, place in seen if name not in caches)
 
-    def _private_dicts(self, names: Collection[str]) -> dict[str, dict[Any, Any]]:
-        return {name: value for name, value in self._named() if name in names and type(value) is dict and _is_private(name)}
-
     def _filled_once(
         self, filled: Mapping[str, dict[Any, Any]], again: Callable[[], object], states: Callable[[], Mapping[str, object]]
     ) -> set[str]:
@@ -141,14 +141,14 @@ class Attributes:
             except (BudgetSpent, Stopped):
                 ran = False
 
-        for name, value in self._private_dicts(filled).items():
+        for name, value in _private_dicts(self._reader(filled)()).items():
             value.update(filled[name])
         repeated = {name for name, _ in line_watch.changes(further, states)} if filled else set()
         return filled.keys() - repeated if ran else set()
 
-    def _new_numbers(self) -> Iterator[tuple[str, float]]:
-        """The private numbers that the user's modules did not have before."""
-        yield from ((name, value) for name, value in self._named() if _is_private(name) and name not in self._before and _is_number(value))
+    def _new_numbers(self, values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+        """The private numbers among `values` that the user's modules did not have before."""
+        yield from ((name, value) for name, value in values.items() if _is_private(name) and name not in self._before and _is_number(value))
 
     def _counted(self, numbers: Mapping[str, float], again: Callable[[], object]) -> set[str]:
         """Those of the new `numbers` that a further run changes again. It leaves caches alone."""
@@ -156,8 +156,10 @@ class Attributes:
             known = {name: f"{path}.{name}" if path else name for name in {each.rpartition(".")[2] for each in numbers}}
             vars(module).update({name: numbers[whole] for name, whole in known.items() if whole in numbers})
 
+        values = self._reader(numbers)
+
         def states() -> Mapping[str, object]:
-            now = dict(self._new_numbers())
+            now = dict(self._new_numbers(values()))
             return {name: now.get(name) for name in numbers}
 
         return {name for name, _ in line_watch.changes(again, states)} if numbers else set()
@@ -176,16 +178,32 @@ class Attributes:
 
     def _state(self) -> _State:
         """A value for each attribute, which changes when the attribute changes."""
-        return {name: (id(value), *map(id, _items(value))) for name, value in self._named()}
+        return {name: _state_of(value) for name, value in self._named()}
 
     def _named(self) -> Iterator[tuple[str, Any]]:
         """The values by unique names."""
-        yield from ((f"globals.{name}", value) for name, value in self._globals.items())
-        yield from ((f"{each.holder}.{name}", value) for each, _ in self._outside for name, value in each.values().items())
-        for path, module in self._modules:
-            yield from ((f"{path}.{name}" if path else name, value) for name, value in _own(vars(module)).items())
-        for path, helper in self._helpers.values():
-            yield from ((f"{path}.{name}", value) for name, value in _attributes_of(helper).items() if not name.startswith("__"))
+        for prefix, values in self._holders():
+            yield from ((f"{prefix}.{name}" if prefix else name, value) for name, value in values().items())
+
+    def _holders(self) -> Iterator[tuple[str, Callable[[], Mapping[str, Any]]]]:
+        """Reads what each object holds; with the first part of the names."""
+        yield "globals", lambda: self._globals
+        yield from ((each.holder, each.values) for each, _ in self._outside)
+        yield from ((path, functools.partial(_own_of, module)) for path, module in self._modules)
+        yield from ((path, functools.partial(_attributes_of, helper, special=False)) for path, helper in self._helpers.values())
+
+    def _reader(self, names: Collection[str]) -> Callable[[], dict[str, Any]]:
+        """Reads the values of those of `names` that have one. It is called for each line of a run, and looks at their holders only."""
+        wanted = collections.defaultdict[str, dict[str, str]](dict)
+        for name in names:
+            prefix, _, last = name.rpartition(".")
+            wanted[prefix][last] = name
+        holders = [(values, wanted[prefix]) for prefix, values in self._holders() if prefix in wanted]
+
+        def read() -> dict[str, Any]:
+            return {whole: now[name] for values, known in holders for now in [values()] for name, whole in known.items() if name in now}
+
+        return read
 
     def put_back(self) -> None:
         """Restores all attributes."""
@@ -234,6 +252,10 @@ def _is_users(cls: type) -> bool:
     return any(map(locations.is_users, files or [getattr(sys.modules.get(cls.__module__), "__file__", None) or "<built-in>"]))
 
 
+def _own_of(module: torch.nn.Module) -> dict[str, Any]:
+    return _own(vars(module))
+
+
 def _own(values: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes of a module that are not torch's."""
     return {name: value for name, value in values.items() if name not in _TORCHS_OWN and not name.startswith("__")}
@@ -242,6 +264,15 @@ def _own(values: Mapping[str, Any]) -> dict[str, Any]:
 def _restore(container: Any, content: Any) -> None:
     container.clear()
     container.extend(content) if isinstance(container, list | collections.deque) else container.update(content)
+
+
+def _state_of(value: object) -> tuple[int, ...]:
+    """It changes when `value` or its content becomes another object."""
+    return (id(value), *map(id, _items(value)))
+
+
+def _private_dicts(values: Mapping[str, Any]) -> dict[str, dict[Any, Any]]:
+    return {name: value for name, value in values.items() if type(value) is dict and _is_private(name)}
 
 
 def _is_number(value: object) -> bool:
@@ -269,14 +300,14 @@ def _slots(cls: type) -> dict[str, types.MemberDescriptorType]:
     return {name: value for space in spaces for name, value in space.items() if isinstance(value, types.MemberDescriptorType)}
 
 
-def _attributes_of(value: object) -> dict[str, Any]:
-    """The attributes of a helper, those in slots included."""
+def _attributes_of(value: object, *, special: bool = True) -> dict[str, Any]:
+    """The attributes of a helper, those in slots included; `special` ones begin with two underscores."""
     # NOTE: not `getattr`, which may run the user's code.
     found = dict(getattr(value, "__dict__", {}))
     for name, slot in _slots(type(value)).items():
         with contextlib.suppress(AttributeError):
             found[name] = slot.__get__(value)
-    return found
+    return found if special else {name: value for name, value in found.items() if not name.startswith("__")}
 
 
 def _reset(helper: object, attributes: Mapping[str, Any]) -> None:
@@ -291,14 +322,16 @@ def _reset(helper: object, attributes: Mapping[str, Any]) -> None:
 def _assigned(modules: Sequence[tuple[str, torch.nn.Module]], frames: Sequence[Location]) -> set[str]:
     """The names of the attributes that those methods of `modules` assign that are among `frames`."""
     # NOTE: a run without operators leaves no frames.
-    ran = {(frame.file, frame.function) for frame in frames}
+    ran = collections.defaultdict[tuple[str, str], set[int]](set)
+    for frame in frames:
+        ran[frame.file, frame.function].add(frame.line or 0)
     codes = {
         code
         for cls in {base for _, module in modules for base in type(module).__mro__}
         for function in vars(cls).values()
         if isinstance(function, types.FunctionType)
         and (code := code_of(function)) is not None
-        and (not ran or (code.co_filename, function.__name__) in ran)
+        and (not ran or not ran.get((code.co_filename, function.__name__), set()).isdisjoint(lines_of(code)))
     }
     return {name for code in codes for name in stored_attributes(code)}
 
