@@ -31,6 +31,7 @@ from .source import locations
 from .storage import Staging, check, open_destination, save, serialize, write
 from .torch_internals import symbols
 from .torch_internals.fake_tensors import mode_left
+from .torch_internals.leftover_answers import answers_forgotten
 
 
 def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry, dim_names: DimNames, budget: Budget) -> ONNXProgram:
@@ -46,7 +47,7 @@ def run(context: DiagnosticContext, request: Request, registry: OnnxRegistry, di
     Raises:
         ExportFailed: A stage could not go on, or its findings fail the export. No file has been written then.
     """
-    with kept(context, locations.user_speaks), as_model_allows(request.model), Staging(request.destination) as staging:
+    with answers_forgotten(), kept(context, locations.user_speaks), as_model_allows(request.model), Staging(request.destination) as staging:
         with context.stage("open"):
             opset.check(context, request)
             open_destination(context, staging, request)
