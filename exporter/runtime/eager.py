@@ -68,6 +68,16 @@ def takes(program: torch.export.ExportedProgram, request: Request) -> bool:
     return True
 
 
+def runs_of_program(program: torch.export.ExportedProgram, request: Request, count: int) -> list[list[torch.Tensor]]:
+    """The outputs of the captured program, which keeps no state, in several runs; fewer if it refuses the inputs."""
+    model, found = program.module(), list[list[torch.Tensor]]()
+    with contextlib.suppress(Exception), _restored(model, program):
+        for _ in range(count):
+            with random_numbers_kept():
+                found.append(_run(model, *copied(request.args, request.kwargs)))
+    return found
+
+
 def outputs_in_double(program: torch.export.ExportedProgram, request: Request) -> list[torch.Tensor] | None:
     """The outputs of a copy of the model with float64 in place of all floating dtypes; None if that does not run."""
     try:

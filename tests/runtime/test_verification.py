@@ -295,6 +295,30 @@ def test_a_second_run_that_fails_tells_of_state() -> None:
     assert "OXP6015" in {each.rule.id for each in verified(Once(), (torch.ones(3),)).findings}
 
 
+_TURNS = itertools.count()
+
+
+@torch.library.custom_op("onnxplain_tests::a_least", mutates_args=())
+def a_least(x: torch.Tensor) -> torch.Tensor:
+    """The position of a least element: of equal ones another one in each run, as kernels of GPUs choose."""
+    least = (x == x.min()).nonzero()
+    return least[next(_TURNS) % len(least)]
+
+
+@a_least.register_fake
+def _(x: torch.Tensor) -> torch.Tensor:
+    return x.new_empty(1, dtype=torch.int64)
+
+
+def test_an_operator_that_chooses_anew_in_each_run_keeps_no_state() -> None:
+    def first(x: Any) -> Any:
+        return op.Reshape(op.ArgMin(x, axis=0, keepdims=0), op.Constant(value_ints=[1]))
+
+    table = {torch.ops.onnxplain_tests.a_least.default: first}
+    program = onnxplain.export(lambda x: a_least(x), (torch.zeros(2),), custom_translation_table=table, verify=True)
+    assert {each.rule.id for each in program.diagnostics.findings} <= {"OXP6006"}
+
+
 def test_verification_leaves_the_attributes_of_the_model() -> None:
     class Counts(torch.nn.Module):
         def __init__(self) -> None:
