@@ -186,6 +186,8 @@ def _written(
         has_functions = functions.wanted(model, request)
         # NOTE: a call is copied in less time than the nodes that it stands for.
         outlining = None if way.around is None else functions.begin(context, model, request, way.around)
+        if model.functions:
+            check(context, model)
         if runs and not copy_blocks(context, model, runs, built.values, built.origin):
             return None
         written = model
@@ -194,7 +196,8 @@ def _written(
         elif has_functions:
             written = functions.outline(context, model, request)
         if written.functions:
-            check(context, written)
+            # NOTE: the copies of a call have its types, which were checked.
+            check(context, written, types=outlining is None)
         serialize(context, written, staging, request)
     return model, written
 

@@ -32,8 +32,9 @@ def open_destination(context: DiagnosticContext, staging: Staging, request: Requ
 
 def serialize(context: DiagnosticContext, model: ir.Model, staging: Staging, request: Request) -> None:
     """Writes the model to the folder of `staging`."""
-    size = weights.total_bytes(model)
-    if request.export_params and request.external_data is False and size > weights.PROTOBUF_LIMIT:
+    # NOTE: a deep model has thousands of weights, and few exports ask for their size.
+    is_limited = request.export_params and request.external_data is False
+    if is_limited and (size := weights.total_bytes(model)) > weights.PROTOBUF_LIMIT:
         outside = Fix("Write the weights to a separate file beside the model.", Confidence.SAFE, snippet="external_data=True")
         place = call_sites.at(call_sites.argument(request, "external_data"), request)
         raise context.fail(NeedsExternalData(size=size, limit=weights.PROTOBUF_LIMIT), at=place, fixes=[outside])
@@ -53,17 +54,17 @@ def serialize(context: DiagnosticContext, model: ir.Model, staging: Staging, req
             external_data=request.external_data,
         )
         if context.records(logging.DEBUG):
-            _tell(context, path, request, size)
+            _tell(context, model, path, request)
     except OSError as error:
         raise _write_failed(context, request, error) from error
 
 
-def _tell(context: DiagnosticContext, path: pathlib.Path, request: Request, size: int) -> None:
+def _tell(context: DiagnosticContext, model: ir.Model, path: pathlib.Path, request: Request) -> None:
     """Records the files that were written, and where the weights are."""
     data = data_file(path)
     placed = "outside, in the state dict" if not request.export_params else f"in {data.name}" if data.exists() else f"in {path.name}"
     files = ", ".join(f"{each.name} with {each.stat().st_size} bytes" for each in (path, data) if each.exists())
-    context.event(f"Wrote {files}. The weights, {size} bytes, are {placed}.", logging.DEBUG)
+    context.event(f"Wrote {files}. The weights, {weights.total_bytes(model)} bytes, are {placed}.", logging.DEBUG)
 
 
 def save(context: DiagnosticContext, staging: Staging, request: Request) -> None:
@@ -74,13 +75,19 @@ def save(context: DiagnosticContext, staging: Staging, request: Request) -> None
         raise _write_failed(context, request, error) from error
 
 
-def check(context: DiagnosticContext, model: ir.Model) -> None:
-    """Runs the ONNX checker with shape inference, without the data of large weights."""
+def check(context: DiagnosticContext, model: ir.Model, *, types: bool = True) -> None:
+    """Runs the ONNX checker without the data of large weights.
+
+    Args:
+        context: It gets the finding.
+        model: The model.
+        types: Whether dtypes and shapes are checked as well. The checker infers them anew for every call of a function.
+    """
     large = [value for value in weights.of(model) if weights.size_of(value) > _SMALL or not weights.has_data(value)]
     with weights.set_aside(model, large, as_inputs=True):
         message = ir.to_proto(model)
     try:
-        onnx.checker.check_model(message, full_check=True)
+        onnx.checker.check_model(message, full_check=types)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         first = str(error).strip().splitlines()[0]
         raise context.fail(CheckerRejected(error=first), at=locations.at_onnx_node(str(error), model), cause=error) from error
