@@ -107,23 +107,19 @@ class _Template:
     """What the copies of a node have in common.
 
     Attributes:
-        domain: Its domain.
+        node: The node that they are copies of.
         op_type: Its operator.
-        version: The version of that.
         inputs: The numbers of its inputs among the values of the block.
         operator: The place in the block of the operator that it was made for.
-        attributes: Its attributes.
         meta: Its `meta`, without that operator.
         outputs: Its outputs.
         call: The module call whose function it calls.
     """
 
-    domain: str
+    node: ir.Node
     op_type: str
-    version: int | None
     inputs: Sequence[int]
     operator: int
-    attributes: Sequence[ir.Attr]
     meta: Sequence[tuple[str, Any]]
     outputs: Sequence[_Output]
     call: _Call | None
@@ -149,6 +145,11 @@ class _Call:
         """The name of the node for that call."""
         return self.of(operator).path.removeprefix(self.prefix)
 
+    def facts(self, operator: torch.fx.Node) -> dict[str, str]:
+        """The `metadata_props` of the node for that call."""
+        call = self.of(operator)
+        return {"onnxplain.module": call.path, "onnxplain.class": call.class_name}
+
 
 def _call(node: ir.Node) -> _Call | None:
     call: ModuleCall | None = node.meta.get(locations.CALL)
@@ -173,8 +174,7 @@ def _template(node: ir.Node, inputs: Sequence[int], places: Mapping[torch.fx.Nod
             made.named_after, made.added = places[after], name.removeprefix(after.name)
         outputs.append(made)
     meta = [(key, value) for key, value in node.meta.items() if key not in (locations.FX_NODE, locations.CALL)]
-    attributes = tuple(node.attributes.values())
-    return _Template(node.domain, node.op_type, node.version, inputs, places[operator], attributes, meta, outputs, _call(node))
+    return _Template(node, node.op_type, inputs, places[operator], meta, outputs, _call(node))
 
 
 class _Copier:
@@ -259,28 +259,24 @@ class _Copier:
         given = [self._values[each] for each in self._run.given[place]]
         values: list[Any] = self._layout.values(before, given, added)
         start = next_own = self._layout.own
-        origins: dict[int, dict[str, str]] = {}
+        known: dict[int, dict[str, str]] = {}
         # NOTE: most of an export of a deep model is spent here.
         for template in self._templates:
-            number = template.operator
-            if number not in origins:
-                origins[number] = self._origin(operators[number])
+            number, call = template.operator, template.call
+            if call is not None:
+                facts = call.facts(operators[number])
+            elif number in known:
+                facts = known[number].copy()
+            else:
+                facts = known[number] = self._origin(operators[number])
             outputs = [self._output(each, operators) for each in template.outputs]
-            made = CopiedNode(
-                template.domain,
-                template.op_type,
-                [values[each] for each in template.inputs],
-                template.attributes,
-                outputs=outputs,
-                version=template.version,
-                name=f"{template.op_type}_{outputs[0].name}",
-                metadata_props=origins[number].copy(),
-            )
-            made.operator = operators[number]
+            inputs = [values[each] for each in template.inputs]
+            name = f"{template.op_type}_{outputs[0].name}" if call is None else call.name(operators[number])
+            made = CopiedNode(template.node, inputs, outputs, name, facts, operators[number])
             if template.meta:
                 made.meta.update(template.meta)
-            if template.call is not None:
-                self._make_call(made, template.call, operators[number])
+            if call is not None:
+                made.meta[locations.CALL] = call.of(operators[number])
             copies.append(made)
             for value in outputs:
                 values[next_own] = value
@@ -288,16 +284,7 @@ class _Copier:
         added += (value for value in given if isinstance(value.const_value, weights.Weight) and value.uses())
         return values[start:next_own]
 
-    @staticmethod
-    def _make_call(made: ir.Node, pattern: _Call, operator: torch.fx.Node) -> None:
-        """Gives a call of a function its name and its origin."""
-        call = pattern.of(operator)
-        made.name = pattern.name(operator)
-        made.metadata_props.clear()
-        made.metadata_props.update({"onnxplain.module": call.path, "onnxplain.class": call.class_name})
-        made.meta[locations.CALL] = call
-
-    def _output(self, pattern: _Output, operators: Sequence[torch.fx.Node]) -> ir.Value:
+    def _output(self, pattern: _Output, operators: Sequence[torch.fx.Node]) -> CopiedValue:
         after, result_of = pattern.named_after, pattern.result_of
         name = self._names.free(None if after is None else f"{operators[after].name}{pattern.added}")
         copied = CopiedValue(name=name, shape=pattern.shape, type=pattern.type)

@@ -16,6 +16,7 @@ from typing_extensions import override
 
 import onnxplain
 import onnxplain.pipeline
+from onnxplain.repeats import copies
 
 LIBRARY = torch.library.Library("repeats", "DEF")
 LIBRARY.define("lonely(Tensor x) -> Tensor")
@@ -244,6 +245,23 @@ def test_copies_are_what_a_translation_makes(name: str, monkeypatch: pytest.Monk
         results = program(x)
         for result, want in zip(results, expected if isinstance(expected, tuple) else (expected,), strict=True):
             np.testing.assert_allclose(result.numpy(), want.detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_copied_node_is_what_the_constructor_of_onnx_ir_makes(monkeypatch: pytest.MonkeyPatch) -> None:
+    captured = _captured(Stack(blocks()).eval())
+    assert copies._IS_KNOWN, "onnx_ir has changed: see what its constructor of a node does now"
+    fields = []
+    for known in (True, False):
+        monkeypatch.setattr(copies, "_IS_KNOWN", known)
+        nodes = [node for node in onnxplain.export(captured).model.graph if isinstance(node, copies.CopiedNode)]
+        assert nodes
+        fields.append([{name: repr(getattr(node, name)) for name in ir.Node.__slots__ if name != "_graph"} for node in nodes])
+        for node in nodes:
+            assert node.graph is not None
+            assert node.attributes._owner is node
+            assert all((node, index) in value.uses() for index, value in enumerate(node.inputs) if value is not None)
+            assert all(value.producer() is node and value.index() == index for index, value in enumerate(node.outputs))
+    assert fields[0] == fields[1]
 
 
 def test_functions_and_older_opsets_have_copies_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
