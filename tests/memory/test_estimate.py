@@ -236,6 +236,9 @@ MEASURED = {
     "distances": (lambda x, y: (x[:, :, None] - y[:, None, :]).abs().lt(1).sum(0), (torch.randn(16, 600), torch.randn(16, 600))),
 }
 
+ROUGHLY = frozenset({"gru", "attention"})
+"""Those whose estimate may be off by more."""
+
 
 @pytest.mark.skipif(not measured_memory.IS_POSSIBLE, reason="the system does not tell the peak of a process")
 @pytest.mark.parametrize("name", MEASURED)
@@ -244,4 +247,4 @@ def test_the_peak_is_near_the_measured_one(name: str, tmp_path: pathlib.Path) ->
     program = onnxplain.export(model.eval() if isinstance(model, nn.Module) else model, args, tmp_path / "model.onnx")
     names = [value.name or "" for value in program.model.graph.inputs]
     peak = measured_memory.peak_of(tmp_path / "model.onnx", {name: arg.numpy() for name, arg in zip(names, args, strict=True)})
-    assert estimate(program.model, {}).peak == pytest.approx(peak, rel=0.15)
+    assert estimate(program.model, {}).peak == pytest.approx(peak, rel=0.15 if name in ROUGHLY else 0.1)
