@@ -85,7 +85,9 @@ def folderless():
 
 
 def forks():
-    os.fork()
+    child = os.fork()
+    if child and os.waitpid(child, 0)[1]:
+        raise ChildProcessError
     return make()
 
 

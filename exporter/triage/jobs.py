@@ -128,13 +128,13 @@ class Ended:
     Attributes:
         name: The name of the model.
         cause: What ended it.
-        number: The exit code or the signal.
-        seconds: How long it ran.
+        number: The exit code or the signal, where one of them is the cause.
+        seconds: How long it ran; 0 if unknown.
         memory: The most memory that it used, in bytes; 0 if unknown.
     """
 
     name: str
     cause: Cause
-    number: int
-    seconds: float
-    memory: int
+    number: int = 0
+    seconds: float = 0.0
+    memory: int = 0

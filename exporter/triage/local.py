@@ -92,7 +92,7 @@ def run_here(jobs: Sequence[Job], limits: Limits, workers: Workers) -> Iterator[
         if count == 1:
             for name in running:
                 waiting.pop(name)
-                yield Ended(name, "the end of its parent process", 0, 0.0, 0)
+                yield Ended(name, "the end of its parent process")
         suspects = {name: job for name, job in (suspects if count == 1 else running).items() if name in waiting}
 
 

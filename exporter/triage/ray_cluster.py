@@ -83,7 +83,7 @@ def run_on_ray(jobs: Sequence[Job], limits: Limits, workers: Workers, cluster: C
                 lost[name] += 1
                 if lost[name] > cluster.retries:
                     del waiting[name]
-                    yield Ended(name, "the end of its parent process", 0, 0.0, 0)
+                    yield Ended(name, "the end of its parent process")
             if left := [name for name in left if name in waiting]:
                 submit([waiting[name].model for name in left])
 

@@ -19,6 +19,8 @@ import warm
 from fleets import ENDS, MODELS, causes, events, lines_of, results, triage, verdicts
 from sarif_checks import check_log
 
+from onnxplain.triage.state import State
+
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="triages fork processes")
 
 FORWARD = MODELS.splitlines().index("    def forward(self, x):") + 1
@@ -131,7 +133,7 @@ def test_only_what_has_changed_is_exported_again(folder: pathlib.Path) -> None:
         text = "import torch\n\n\ndef build():\n    return torch.nn.ReLU(), (torch.ones(3),)\n"
         (folder / f"{name}.py").write_text(text, encoding="utf-8")
     (folder / "two.py").write_text(
-        (folder / "two.py").read_text(encoding="utf-8").replace("torch\n", "torch, sizes\n", 1), encoding="utf-8"
+        (folder / "two.py").read_text(encoding="utf-8").replace("torch\n", "torch, sizes, tabnanny\n", 1), encoding="utf-8"
     )
 
     def exported(*args: str) -> list[str]:
@@ -142,6 +144,13 @@ def test_only_what_has_changed_is_exported_again(folder: pathlib.Path) -> None:
 
     assert sorted(exported()) == ["one:build", "two:build"]
     assert exported() == []
+    # Of Python and of installed packages, the versions count.
+    with contextlib.closing(State(folder / "triage")) as state:
+        files = state.last()["two:build"].facts.files
+    assert [name for name in ("one.py", "two.py", "sizes.py", "tabnanny.py") if any(file.endswith(f"/{name}") for file in files)] == [
+        "two.py",
+        "sizes.py",
+    ]
     (folder / "sizes.py").write_text("SIZE = 4\n", encoding="utf-8")
     assert exported() == ["two:build"]
     (folder / "triage" / "logs" / "one_build.sarif").unlink()
