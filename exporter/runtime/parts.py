@@ -66,7 +66,6 @@ class Part:
             value.type, value.shape, value.const_value = ir.TensorType(from_torch_dtype(tensor.dtype)), ir.Shape(list(tensor.shape)), None
         made = ir.Model(graph, ir_version=model.ir_version)
         made.opset_imports.update(model.opset_imports)
-        made.functions.update(model.functions)
         return made
 
     def run(

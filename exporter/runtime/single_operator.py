@@ -43,7 +43,7 @@ def script(scene: Scene, call: Call | None) -> str:
         call: The operator's call in PyTorch.
     """
     part = scene.part
-    if part is None or call is None or scene.model.functions:
+    if part is None or call is None:
         return ""
     inputs = [*(scene.values[value] for value in part.inputs), *(tensor_of(value) for value in part.weights)]
     tensors = [*inputs, *(each for each in call.tensors() if _place(each, inputs) is None)]

@@ -26,7 +26,7 @@ class Cluster:
 
     Attributes:
         address: Its address, as in `ray.init`; None for the one in RAY_ADDRESS, or else a new one on this machine.
-        cpus: Cores for each model.
+        cpus: Cores for each model, more than 0.
         memory: Bytes of memory for each model; None reserves none.
         gpus: GPUs for each model.
         retries: How often a model runs again whose node was lost.
@@ -135,7 +135,7 @@ def _slots(ray: Any, cluster: Cluster) -> int:
     for resource, need in needs.items():
         if need > has.get(resource, 0):
             raise TriageError(f"--{resource.lower()}: expected at most the {has.get(resource, 0):g} of the cluster, got {need:g}.")
-    return max(1, int(min(has[resource] / need for resource, need in needs.items() if need)) if any(needs.values()) else 1)
+    return int(min(has[resource] / need for resource, need in needs.items() if need))
 
 
 def _batches(models: Sequence[Model], slots: int) -> Iterator[Sequence[Model]]:

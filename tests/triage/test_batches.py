@@ -40,13 +40,16 @@ class Ray(types.ModuleType):
         self.batches: list[list[str]] = []
         self.calls: list[str] = []
         self.needs: dict[str, Any] = {}
+        self.options: dict[str, Any] = {}
+        self.workers: list[Workers] = []
         self._run, self._resources, self._connected = run, resources or {"CPU": 2}, connected
 
     def is_initialized(self) -> bool:
         return self._connected
 
-    def init(self, address: str | None, **_: Any) -> None:
+    def init(self, address: str | None, **options: Any) -> None:
         self.calls.append("init")
+        self.options = options
         if address == "nowhere":
             raise ConnectionError
 
@@ -60,9 +63,10 @@ class Ray(types.ModuleType):
         self.needs = needs
 
         def submitting(function: Any) -> Any:
-            def submit(models: Sequence[Model], *args: Any) -> Any:
+            def submit(models: Sequence[Model], limits: Limits, workers: Workers) -> Any:
                 self.batches.append([model.name for model in models])
-                return (self._run or function)(models, *args)
+                self.workers.append(workers)
+                return (self._run or function)(models, limits, workers)
 
             return types.SimpleNamespace(remote=submit)
 
@@ -103,6 +107,8 @@ def test_the_ends_and_the_files_of_all_models_come_back(run: Run, tmp_path: path
     assert [ended.name for ended in run(ray, 9, cpus=1, gpus=0, memory=None)] == [f"net{number}" for number in range(9)]
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {f"net{number}.sarif": f"net{number}" for number in range(9)}
     assert ray.calls == ["init", "shutdown"]
+    assert ray.options["log_to_driver"] is False
+    assert {workers.number for workers in ray.workers} == {1}
     assert ray.needs == {"num_cpus": 1, "num_gpus": 0, "memory": None, "max_retries": 0, "num_returns": "streaming"}
 
 
@@ -128,7 +134,6 @@ def test_all_slots_get_batches_that_are_neither_small_nor_large(count: int, slot
         ({"CPU": 4}, {"cpus": 2}, [4, 4]),
         ({"CPU": 8, "memory": 100}, {"memory": 50}, [4, 4]),
         ({"CPU": 8, "GPU": 1}, {"gpus": 0.5}, [4, 4]),
-        ({"CPU": 8}, {"cpus": 0}, [4, 4]),
         ({"CPU": 1}, {"cpus": 0.25}, [2, 2, 2, 2]),
         ({"CPU": 8}, {}, [1] * 8),
     ],
