@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx_ir as ir
 import torch
-from onnx_ir.tensor_adapters import from_torch_dtype, to_torch_dtype
+from onnx_ir.tensor_adapters import from_torch_dtype
 
 from onnxplain import weights
 
 from . import sessions
 from .options import ONNXRuntimeOptions, considerate
+from .reference import as_tensor
 
 if TYPE_CHECKING:
     # NOTE: an export that is not verified does not load ONNX Runtime.
@@ -104,11 +105,7 @@ def is_weight(value: ir.Value) -> bool:
 def tensor_of(weight: ir.Value) -> torch.Tensor:
     """The data of an initializer."""
     assert weight.const_value is not None
-    array = np.array(weight.const_value.numpy())
-    if array.dtype.isbuiltin != 1:
-        # NOTE: numpy lacks bfloat16 and the eight-bit floats; ml_dtypes registers them.
-        return torch.from_numpy(array.view(f"u{array.itemsize}")).view(to_torch_dtype(weight.const_value.dtype))
-    return torch.from_numpy(array)
+    return as_tensor(np.array(weight.const_value.numpy()))
 
 
 def computing(graph: ir.Graph, wanted: ir.Value, known: Collection[ir.Value], limit: int) -> Part | None:

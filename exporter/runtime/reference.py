@@ -28,11 +28,10 @@ def run_reference(model: onnx.ModelProto, inputs: Sequence[torch.Tensor | comple
 
     tensors = zip(model.graph.input, inputs, strict=True)
     feeds = {given.name: TorchTensor(weights.as_real(torch.as_tensor(value)).detach().cpu()).numpy() for given, value in tensors}
-    return [_to_torch(np.asarray(each)) for each in ReferenceEvaluator(model).run(None, feeds)]
+    return [as_tensor(np.asarray(each)) for each in ReferenceEvaluator(model).run(None, feeds)]
 
 
-def _to_torch(array: np.ndarray[Any, Any]) -> torch.Tensor:
-    if array.dtype.isbuiltin != 1:
-        # NOTE: numpy lacks bfloat16 and the eight-bit floats; ml_dtypes registers them.
-        return torch.from_numpy(array.view(f"u{array.itemsize}")).view(to_torch_dtype(ir.DataType.from_numpy(array.dtype)))
-    return torch.from_numpy(array)
+def as_tensor(array: np.ndarray[Any, Any]) -> torch.Tensor:
+    """The tensor with the memory of an array."""
+    # NOTE: numpy lacks bfloat16 and the eight-bit floats, which ml_dtypes registers. torch knows them by their bits.
+    return torch.from_numpy(array.view(f"u{array.itemsize}")).view(to_torch_dtype(ir.DataType.from_numpy(array.dtype)))

@@ -51,6 +51,7 @@ MADE = {
     "range": (Seen, (3, 4), (4, 5), {"x": {0: Dim("b", min=3, max=4)}, "y": None}, [{"b": 4}]),
     "least": (Seen, (4, 4), (4, 5), {"x": {0: Dim("b", min=3, max=4)}, "y": None}, [{"b": 3}]),
     "derived": (Halves, (6,), (3,), {"x": {0: 2 * HALF}, "y": {0: HALF}}, [{"half": 4}, {"half": 1}]),
+    "one more": (Pooled, (3, 4), (4, 5), {"x": {0: HALF + 1}, "y": None}, [{"half": 3}]),
     "one name": (Apart, (3, 4), (3, 4), {"x": {0: "b", 1: "k"}, "y": {0: "b", 1: "k"}}, [{"b": 4, "k": 6}, {"b": 1, "k": 1}]),
     "refused": (Pooled, (2, 3, 4), (12, 2), {"x": {0: "b", 1: "h", 2: "w"}, "y": None}, []),
     "static": (Seen, (3, 4), (4, 5), None, []),
@@ -73,6 +74,23 @@ def test_the_sizes(model: type[torch.nn.Module], x: tuple[int, ...], y: tuple[in
         b, k, n = x[0], x[1], y[1]
         others = {(each.get("b", each.get("x_dim_0", b)), each.get("k", k), each.get("k", k), each.get("n", n)) for each in sizes}
         assert made.seen.sizes == {(*x, *y)} | others
+
+
+class Bounded(Apart):
+    """The second input has a narrower range than the first."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        torch._check(y.shape[0] >= 3)
+        torch._check(y.shape[0] <= 10)
+        return super().forward(x, y)
+
+
+def test_dims_of_one_name_have_the_narrowest_range() -> None:
+    program = onnxplain.export(
+        Bounded(), (torch.rand(10, 4), torch.rand(10, 4)), dynamic_shapes={"x": {0: "b"}, "y": {0: "b"}}, verify=True
+    )
+    assert program.verification is not None
+    assert (program.verification.sizes, program.verification.refused) == (({"b": 3},), ())
 
 
 def compared(sizes: Any, model: Any = None) -> onnxplain.ONNXProgram:
