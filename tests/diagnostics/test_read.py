@@ -112,6 +112,23 @@ def test_the_log_tells_its_sources(make: Callable[[str], Log], now: str | None, 
     assert diff in run(str(path)).stdout
 
 
+@pytest.mark.parametrize(("count", "taken"), [(1000, 1000), (1001, 1)])
+def test_a_region_of_too_many_lines_has_its_own_text_only(count: int, taken: int, source: str) -> None:
+    """Each of many findings could have all lines of a log otherwise."""
+    made, texts = context(), tuple(f"x = {number}" for number in range(1, count + 1))
+    made.report(DataDependentBranch(condition="x"), at=Location(source, Region(6, 9, 6, 12)))
+
+    def longer(run: dict[str, Any]) -> None:
+        place = run["results"][0]["locations"][0]["physicalLocation"]
+        place["region"] = {"startLine": 1, "startColumn": 1, "endLine": count, "endColumn": 2, "snippet": {"text": texts[0]}}
+        place["contextRegion"] = {"startLine": 1, "endLine": count, "snippet": {"text": "\n".join(texts)}}
+
+    (finding,) = read_log(saved(made.log(), longer)).findings
+    assert finding.location is not None
+    assert finding.location.region is not None
+    assert finding.location.region.lines == texts[:taken]
+
+
 def test_a_line_of_which_the_log_knows_a_part(source: str) -> None:
     made = context()
     frame = Location(source, Region(8, 22, 8, 32), "forward")

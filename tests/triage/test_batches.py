@@ -94,7 +94,7 @@ def run(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
         models = [Model(f"net{number}", f"net{number}", "", "nets.py", "build", {}, False, Options()) for number in range(count)]
         files = [[tmp_path / f"{model.file}.{end}" for end in ("sarif", "txt", "json", "repro.py")] for model in models]
         jobs = [Job(model, Files(*paths)) for model, paths in zip(models, files, strict=True)]
-        return list(run_on_ray(jobs, LIMITS, Workers(8, lambda *_: None, ""), Cluster(**cluster), []))  # type: ignore[arg-type,return-value]
+        return list(run_on_ray(jobs, LIMITS, Workers(8, lambda *_: None, ""), Cluster(**cluster), []))
 
     return run
 
