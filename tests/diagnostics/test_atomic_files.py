@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from onnxplain.diagnostics import Prepared
+from onnxplain.diagnostics import Prepared, replace_file
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows opens no folders")
 
@@ -18,9 +18,10 @@ def open_files() -> int:
     return sum(1 for _ in pathlib.Path("/dev/fd").iterdir())
 
 
-def test_content_and_name_are_on_the_disk(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, steps, real = tmp_path / "model.py", list[str](), os.replace
-    path.write_text("before", encoding="utf-8")
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is done to the disk."""
+    steps, real = list[str](), os.replace
 
     def sync(handle: int) -> None:
         steps.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else f"{os.fstat(handle).st_size} bytes")
@@ -31,9 +32,33 @@ def test_content_and_name_are_on_the_disk(tmp_path: pathlib.Path, monkeypatch: p
 
     monkeypatch.setattr(os, "fsync", sync)
     monkeypatch.setattr(os, "replace", replace)
+    return steps
+
+
+def test_content_and_name_are_on_the_disk(tmp_path: pathlib.Path, steps: list[str]) -> None:
+    path = tmp_path / "model.py"
+    path.write_text("before", encoding="utf-8")
     Prepared(path, b"behind it").replace()
     assert steps == ["9 bytes", "replace", "folder"]
     assert path.read_bytes() == b"behind it"
+
+
+@pytest.mark.parametrize(("durable", "expected"), [(True, ["9 bytes", "replace", "folder"]), (False, ["replace"])])
+def test_only_durable_content_has_to_reach_the_disk(tmp_path: pathlib.Path, durable: bool, expected: list[str], steps: list[str]) -> None:
+    replace_file(tmp_path / "log.sarif", b"behind it", durable=durable)
+    assert steps == expected
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("log.sarif", b"behind it")]
+
+
+def test_only_files_are_replaced(tmp_path: pathlib.Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for name in ("pipe", "folder"):
+        with pytest.raises(OSError, match=name) as refused:
+            replace_file(tmp_path / name, b"text")
+        assert refused.value.filename == str(tmp_path / name)
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "pipe"]
 
 
 @pytest.mark.parametrize("ends", [Prepared.replace, Prepared.discard], ids=["replaced", "discarded"])
