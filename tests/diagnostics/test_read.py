@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import datetime
 import json
 import logging
 import pathlib
@@ -110,6 +112,20 @@ def test_the_log_tells_its_sources(make: Callable[[str], Log], now: str | None, 
     diff = "-        if x.sum() < 0:\n"
     assert diff in report
     assert diff in run(str(path)).stdout
+
+
+@pytest.mark.parametrize("has_end", [True, False])
+def test_a_log_that_its_export_did_not_finish_may_lack_the_end(has_end: bool, source: str) -> None:
+    made = failed(source)
+    log = dataclasses.replace(made, ended=made.started + datetime.timedelta(seconds=3))
+
+    def cut(run: dict[str, Any]) -> None:
+        run["properties"]["onnxplain/unfinished"] = "killed"
+        if not has_end:
+            del run["invocations"][0]["endTimeUtc"]
+
+    found = read_log(saved(log, cut))
+    assert (found.unfinished, found.ended - found.started) == ("killed", datetime.timedelta(seconds=3 if has_end else 0))
 
 
 @pytest.mark.parametrize(("count", "taken"), [(1000, 1000), (1001, 1)])
