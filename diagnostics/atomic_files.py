@@ -181,7 +181,7 @@ def _opened_folder(folder: pathlib.Path) -> int | None:
     """The absolute `folder`, without following links. None where the system opens no folders."""
     if os.open not in os.supports_dir_fd:
         return None
-    handle = os.open(folder.anchor, os.O_RDONLY | os.O_DIRECTORY)
+    handle = os.open(folder.anchor, os.O_RDONLY)
     for height, name in reversed(list(enumerate(reversed(folder.parts[1:])))):
         try:
             # NOTE: a user may enter folders above without the right to list them.
@@ -197,12 +197,10 @@ def _take_after(new: pathlib.Path | int, old: pathlib.Path | int) -> None:
     """Gives a file the owner, the group, the extended attributes and the permissions of another one. Both may be open ones."""
     before = os.stat(old)  # noqa: PTH116  it may be a descriptor
     if sys.platform != "win32":
-        now = os.stat(new)  # noqa: PTH116  as above
         # NOTE: only root may give a file away, and others only to their own groups. What is refused stays as it is.
         for owner, group in ((-1, before.st_gid), (before.st_uid, -1)):
-            if (owner, group) != (-1, now.st_gid) and (owner, group) != (now.st_uid, -1):
-                with contextlib.suppress(OSError):
-                    os.chown(new, owner, group)
+            with contextlib.suppress(OSError):
+                os.chown(new, owner, group)
     if sys.platform == "linux":
         # NOTE: not every file system has them, and some may be set by the system alone.
         with contextlib.suppress(OSError):

@@ -322,7 +322,7 @@ def _without_end(text: str, hidden: Mapping[str, str]) -> str:
 
 def _overlap(text: str, value: str) -> int:
     """How many characters at the end of `text` begin `value`; 0 if they are too few to tell something."""
-    lengths = range(min(len(text), len(value) - 1), _LEAST_PIECE - 1, -1)
+    lengths = range(len(value) - 1, _LEAST_PIECE - 1, -1)
     return next((length for length in lengths if text.endswith(value[:length])), 0)
 
 

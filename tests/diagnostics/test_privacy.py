@@ -114,6 +114,7 @@ def test_folders_are_hidden_in_addresses(tmp_path: pathlib.Path) -> None:
         ("a/work/team/x and -I/work/x", "a%SRCROOT%/../x and -I../../x"),
         # A folder right below that of the system may be a word of another path.
         ("https://work/x net/work/x %work/x a%2Fwork", "https://work/x net/work/x %work/x a%2Fwork"),
+        ("/opt/v/site-packages/torch/a.py and /opt/v/dist-packages/b.py", "torch/a.py and b.py"),
         ("%add_1 = %be 100% %2 %ff %C3", "%add_1 = %be 100% %2 %ff %C3"),
     ],
 )
