@@ -23,11 +23,11 @@ FOLDERS = {
 # The files beside the rooms: whoever calls them calls the whole exporter.
 _FACE = ("__init__", "api", "dynamo", "outputs", "pipeline", "program", "testing")
 
-# Tests in the folders of other rooms whose subject is the room: listings and plots of the memory are tested by the command, decompositions,
-# and functions of torch that take dynamic sizes, by what they compute, operators of tensors that may be empty with the pass for these, and
-# what keeps exports of several threads apart by such exports.
+# Tests in the folders of other rooms whose subject is the room: listings and plots of the memory are tested by the command, how the command
+# of a triage loads models by triages, decompositions, and functions of torch that take dynamic sizes, by what they compute, operators of
+# tensors that may be empty with the pass for these, and what keeps exports of several threads apart by such exports.
 _FURTHER_TESTS = {
-    "cli": ("graph_views/test_pictures.py",),
+    "cli": ("graph_views/test_pictures.py", "triage/test_triage.py"),
     "memory": ("cli/test_memory.py",),
     "ops": ("passes/test_empty_inputs.py",),
     "passes": ("ops/test_parity.py", "capture/test_gradients.py"),
