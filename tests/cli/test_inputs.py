@@ -109,6 +109,9 @@ def test_examples_have_sizes_that_no_other_dim_has(calls: list[Any]) -> None:
     assert y.shape == (4, 5, 6, 1)
     assert kwargs["dynamic_shapes"] == {"x": {0: "batch", 2: "height", 3: "width"}, "y": {0: "batch", 2: "height"}}
     assert torch.equal(x, calls[1][0][1][0])
+    # torch.export fixes 0 and 1.
+    assert run("nets.py:add", "--input", "x=f32[batch,height]", "--input", "y=f32[height]").exit_code == 0
+    assert calls[2][0][1][0].shape == (2, 3)
 
 
 @pytest.mark.parametrize(
