@@ -154,7 +154,7 @@ def _formula_in_double(scene: Scene, part: Part) -> _Wide | None:
 
 def _is_overflow(scene: Scene, wide: _Wide | None) -> bool:
     """Whether only one side has infinities or NaN, and float16 is too small for a value on the way."""
-    if not scene.got.is_floating_point() or torch.equal(scene.got.isfinite(), scene.own.isfinite()):
+    if torch.equal(scene.got.isfinite(), scene.own.isfinite()):
         # NOTE: ONNX Runtime may keep a value in float32 where the model has float16.
         return False
     if scene.overflowed:

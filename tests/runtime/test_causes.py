@@ -331,6 +331,17 @@ class Fan(torch.nn.Module):
         return tuple(y + number for number in range(1, self.outputs + 1))
 
 
+def test_a_wrong_float16_is_no_overflow_where_both_results_are_finite() -> None:
+    """The translation overflows on its way only."""
+
+    def translation(x: Any) -> Any:
+        return op.Add(op.Add(op.Abs(x), op.CastLike(100, x)), op.Reciprocal(op.Mul(x, x)))
+
+    x = torch.full((3,), 300.0, dtype=torch.float16)
+    (found,) = verified(lambda x: x.abs(), (x,), {aten.abs.default: translation}).findings
+    assert found.rule.id == "OXP6008"
+
+
 @pytest.mark.parametrize(("outputs", "told", "more"), [(5, 5, []), (6, 5, ["1"]), (9, 5, ["4"])])
 def test_five_outputs_are_told_and_the_others_counted(outputs: int, told: int, more: list[str]) -> None:
     (found,) = verified(Fan(outputs), (torch.rand(5),), {aten.abs.default: wrong_where(lambda _: True, op.Abs)}).findings
