@@ -381,7 +381,6 @@ def _fold(seen: Diagnostic, again: Diagnostic) -> Diagnostic:
     return dataclasses.replace(
         seen,
         notes=tuple(dict.fromkeys((*seen.notes, *again.notes))),
-        fixes=seen.fixes or again.fixes,
         cause=seen.cause or again.cause,
         graph=seen.graph or again.graph,
     )

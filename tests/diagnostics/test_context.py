@@ -155,6 +155,17 @@ def test_the_first_cause_of_blocking_findings_is_the_cause() -> None:
         context().stop()
 
 
+@pytest.mark.parametrize("blocking", [(False, False), (True, False), (False, True)])
+@pytest.mark.parametrize("tells", [0, 1])
+def test_equal_findings_are_one_that_knows_what_each_told(blocking: tuple[bool, bool], tells: int) -> None:
+    made = context()
+    for number in range(2):
+        cause = KeyError("why") if number == tells else None
+        made.report(TrainingMode(layers=("a",)), notes=[f"{number}"], cause=cause, blocking=blocking[number])
+    (found,) = made.log().findings
+    assert (found.count, set(found.notes), found.blocking, "KeyError" in found.cause) == (2, {"0", "1"}, any(blocking), True)
+
+
 def test_a_line_is_blocked_by_a_blocking_finding_there() -> None:
     made, blocked, other = context(), Location("model.py", Region(3, 1)), Location("model.py", Region(4, 1))
     made.report(TrainingMode(layers=("a",)), at=other)
