@@ -24,13 +24,14 @@ FOLDERS = {
 _FACE = ("__init__", "api", "dynamo", "outputs", "pipeline", "program", "testing")
 
 # Tests in the folders of other rooms whose subject is the room: listings and plots of the memory are tested by the command, how the command
-# of a triage loads models by triages, decompositions, and functions of torch that take dynamic sizes, by what they compute, operators of
-# tensors that may be empty with the pass for these, and what keeps exports of several threads apart by such exports.
+# of a triage loads models by triages, what a log tells of passes by exports, decompositions, and functions of torch that take dynamic
+# sizes, by what they compute, operators of tensors that may be empty with the pass for these, and what keeps exports of several threads
+# apart by such exports.
 _FURTHER_TESTS = {
     "cli": ("graph_views/test_pictures.py", "triage/test_triage.py"),
     "memory": ("cli/test_memory.py",),
     "ops": ("passes/test_empty_inputs.py",),
-    "passes": ("ops/test_parity.py", "capture/test_gradients.py"),
+    "passes": ("ops/test_parity.py", "capture/test_gradients.py", "face/test_debug_events.py"),
     "torch_internals": (
         "capture/test_names_in_models.py",
         "capture/test_sizes_as_numbers.py",
