@@ -392,3 +392,42 @@ def test_an_initializer_that_forward_runs_is_not_taken_for_that_of_the_module(lo
     monkeypatch.setattr(torch.export, "export", lambda *args, **kwargs: made.append(1) or export(*args, **kwargs))
     assert load(INITIALIZERS).main().diagnostics.findings == ()
     assert len(made) == 1
+
+
+HELD = {
+    "dict": "{'a': 1}",
+    "nested": "{'a': [1, {'b': (2, 3)}]}",
+    "tuple": "(3, 3)",
+    "named tuple": "collections.namedtuple('Pair', 'a b')(1, [2])",
+    "deque": "collections.deque([1, 2])",
+    "defaultdict": "collections.defaultdict(int, a=1)",
+    "tensors": "[torch.ones(3)]",
+    "modules": "[torch.nn.Linear(3, 3)]",
+}
+
+
+@pytest.mark.parametrize("name", ["sizes", "_sizes"])
+@pytest.mark.parametrize("kind", HELD)
+def test_a_container_that_stays_costs_no_second_capture(kind: str, name: str, load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = load(f"""
+        import collections
+        import onnxplain
+        import torch
+
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.{name} = {HELD[kind]}
+
+            def forward(self, x):
+                return x * len(self.{name})
+
+
+        def main():
+            return onnxplain.export(Net(), (torch.ones(3),))
+    """)
+    made, export = [], torch.export.export
+    monkeypatch.setattr(torch.export, "export", lambda *args, **kwargs: made.append(1) or export(*args, **kwargs))
+    assert module.main().diagnostics.findings == ()
+    assert len(made) == 1

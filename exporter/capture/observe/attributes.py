@@ -267,8 +267,30 @@ def _restore(container: Any, content: Any) -> None:
 
 
 def _state_of(value: object) -> tuple[int, ...]:
-    """It changes when `value` or its content becomes another object."""
-    return (id(value), *map(id, _items(value)))
+    """It changes when `value` or its content becomes another object, other than a copy of a container.
+
+    NOTE: torch.export leaves copies of all containers that it can take apart, such as tuples and lists (seen in 2.11, 2.13 and 2.15).
+    """
+    state, waiting, known = list[int](), collections.deque([value]), set[int]()
+    while waiting:
+        each = waiting.popleft()
+        inner = _inner(each) if len(state) <= _LOOKED_AT and id(each) not in known else None
+        if inner is None:
+            state.append(id(each))
+            continue
+        known.add(id(each))
+        state += (id(type(each)), len(inner))
+        waiting.extend(inner)
+    return tuple(state)
+
+
+def _inner(value: Any) -> Sequence[object] | None:
+    """What a container holds; None for other values."""
+    if isinstance(value, dict) and type(value) in _CONTAINERS:
+        return [*value, *value.values()]
+    if type(value) in _CONTAINERS or isinstance(value, tuple):
+        return list(value)
+    return None if pytree.tree_is_leaf(value) else pytree.tree_leaves(value)
 
 
 def _private_dicts(values: Mapping[str, Any]) -> dict[str, dict[Any, Any]]:
