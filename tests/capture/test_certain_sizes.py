@@ -151,3 +151,40 @@ def test_another_way_for_certain_sizes_is_told(body: str, load: Load) -> None:
     ids = {each.rule.id for each in findings}
     assert ids & {"OXP1003", "OXP1011"}
     assert "OXP1037" not in ids
+
+
+RESIZED = """
+    import math
+    import torch
+    import torch.nn.functional as F
+
+
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            height, width = x.shape[-2:]
+            h, w = math.ceil(height / 2) * 2, math.ceil(width / 2) * 2
+            resized = False
+            if h != height or w != width:  # HERE
+                x = F.interpolate(x, size=(h, w), mode="bilinear", align_corners=False)
+                resized = True
+            x = x.reshape(x.shape[0], 3, h // 2, 2, w // 2, 2).softmax(-1).reshape(x.shape[0], 3, h, w)
+            if resized:
+                x = {}
+            return x * 2
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 does not tell which part of a line asks")
+def test_a_tensor_that_has_the_size_may_be_resized(load: Load, marked: Marked) -> None:
+    model = load(RESIZED.format("F.interpolate(x, size=(height, width), mode='bilinear', align_corners=False)")).Net()
+    program = exported(model)
+    assert {(each.rule.id, each.location.line) for each in program.diagnostics.findings} == {("OXP1037", marked("HERE")[0])}
+    for size in ((2, 3, 8, 12), (1, 3, 7, 12), (3, 3, 9, 13), (2, 3, 16, 6), (2, 3, 1, 3)):
+        x = torch.randn(size)
+        torch.testing.assert_close(program(x)[0], model(x), rtol=1e-4, atol=1e-5)
+
+
+def test_what_else_a_resized_tensor_leads_to_is_told(load: Load) -> None:
+    ids = {each.rule.id for each in exported(load(RESIZED.format("x + 1")).Net()).diagnostics.findings}
+    assert "OXP1011" in ids
+    assert "OXP1037" not in ids

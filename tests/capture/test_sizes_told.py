@@ -788,3 +788,47 @@ def test_dims_of_one_name_have_one_size_in_computed_sizes(load: Load) -> None:
     for shape in ((3, 8, 6), (1, 3, 6), (2, 1, 6)):
         x, y = torch.rand(shape), torch.rand(shape)
         torch.testing.assert_close(program(x, y)[0], model(x, y))
+
+
+PATCHES = """
+    import math
+    import torch
+    import torch.nn.functional as F
+
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = torch.nn.Sequential(*(torch.nn.Conv2d(4, 4, 3, stride=2, padding=1) for _ in range(2)))
+            self.linear, self.norm = torch.nn.Linear(4, 4), torch.nn.LayerNorm(4)
+
+        def attended(self, x):
+            q = self.linear(x).view(*x.shape[:-1], -1, 2).transpose(1, 2)
+            y = (torch.matmul(q, q.transpose(-1, -2)).softmax(-1) @ q).permute(0, 2, 1, 3).contiguous()
+            return y.view(*y.size()[:-2], 4)
+
+        def forward(self, x):
+            x = self.conv(x)
+            batch, channels, height, width = x.shape
+            h, w = int(math.ceil(height / 2) * 2), int(math.ceil(width / 2) * 2)
+            x = F.interpolate(x, size=(h, w), mode="bilinear", align_corners=False)
+            patches = (h // 2) * (w // 2)
+            x = x.reshape(batch * channels * (h // 2), 2, w // 2, 2).transpose(1, 2)
+            x = x.reshape(batch, channels, patches, 4).transpose(1, 3).reshape(batch * 4, patches, -1)
+            x = self.norm(x + self.attended(x))  # HERE
+            x = self.attended(x)
+            return x.contiguous().view(batch, 4, patches, -1)
+"""
+
+
+@pytest.mark.parametrize(("size", "expected"), [(8, ["OXP1011"]), (16, [])])
+def test_a_computed_size_that_is_1_in_the_example_for_good(size: int, expected: list[str], load: Load, marked: Any) -> None:
+    model = load(PATCHES).Net().eval()
+    shapes = ({0: Dim.DYNAMIC, 2: Dim.DYNAMIC, 3: Dim.DYNAMIC},)
+    program = onnxplain.export(model, (torch.randn(2, 4, size, size),), dynamic_shapes=shapes)
+    assert [each.rule.id for each in program.diagnostics.findings] == expected
+    assert [each.location and each.location.line for each in program.diagnostics.findings] == marked("HERE") * len(expected)
+    if not expected:
+        for sizes in ((2, 4, 8, 8), (3, 4, 13, 21), (1, 4, 40, 8)):
+            x = torch.randn(sizes)
+            torch.testing.assert_close(program(x)[0], model(x), rtol=1e-4, atol=1e-5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ from . import shapes_argument
 _EXAMPLE = "Name the dims to drop, such as squeeze(2); or pass an example of another size; or leave the dim out of dynamic_shapes."
 _ONE = "Name the dims to drop, such as squeeze(2); or exclude size 1 in dynamic_shapes, with a Dim whose min is 2."
 _COMPUTED = "Squeeze only dims that always have size 1, such as squeeze(2); or exclude these sizes in dynamic_shapes."
+_LARGER = "Pass an example for which this size is larger than 1: torch then keeps it."
 _PARTS = "Rewrite the line so that the number of parts does not depend on the size, or always use this size."
 _NUMBER = "Pass a number that does not depend on the size; or exclude the other sizes in dynamic_shapes, with bounds or a multiple."
 _STATE = "State it in dynamic_shapes."
@@ -209,6 +211,32 @@ def _squeezed(
                         fix = Fix(_COMPUTED, Confidence.CHANGES_BEHAVIOUR)
                         yield Finding(rule, locations.at_node(node), fixes=(fix,), blocking=False)
                     break
+
+
+def taken_for_one(
+    guards: Guards, program: torch.export.ExportedProgram, names: Mapping[InputDim, str], others: Mapping[InputDim, str]
+) -> Iterator[Finding]:
+    """The findings about computed sizes, such as `height // 32`, that are 1 for the example, and 1 for all sizes in an operator's results.
+
+    torch asked whether they are 1, for example to multiply matrices, and goes by the answer where it broadcasts tensors later.
+    """
+    known = {**others, **names}
+    sizes, own = guards.symbols.sizes(known), guards.symbols.sizes(names).keys()
+    asked = {guard.relation for guard in guards.made if isinstance(guard.relation, sympy.Eq) and 1 in guard.relation.args}
+    told = set[sympy.Basic]()
+    for node, call in replays.calls(program) if own and asked else ():
+        ones = {each for each in call.ones(sizes) if not each.is_Symbol and sympy.Eq(each, 1) in asked} - told
+        if not ones or call.squeezes or call.differs(node.meta.get("val"), sizes):
+            continue
+        further = itertools.chain.from_iterable(_together(guards, each, call.symbols(), list(known)) for each in call.symbols() & own)
+        if any(call.differs(node.meta.get("val"), tried) for tried in further):
+            told |= ones
+            related = guards.symbols.places(ones, list(known))
+            dims = dict.fromkeys(name for dim, name in known.items() if dim in related)
+            constraint = " and ".join(sorted(f"{guards.symbols.text(each, known)} == 1" for each in ones))
+            fix = Fix(_LARGER, Confidence.CHANGES_BEHAVIOUR)
+            rule = ConstraintViolated(dim=", ".join(dims), constraint=constraint)
+            yield Finding(rule, locations.at_node(node), fixes=(fix,), blocking=False)
 
 
 def _together(

@@ -19,6 +19,8 @@ Sizes: TypeAlias = "Mapping[InputDim, int]"
 
 _MANY = 64
 """How many sizes beside the example's a way may be for: more are not certain ones."""
+_FURTHER = 512
+"""How far from the example's size others are sought for which a way is, such as the next multiples."""
 
 
 def found(request: Request, guards: Guards, guard: Guard | None) -> tuple[list[Fix], tuple[Sizes, ...]]:
@@ -34,7 +36,8 @@ def found(request: Request, guards: Guards, guard: Guard | None) -> tuple[list[F
     # NOTE: where the test also found a size that is no certain one, the example does not take the way for these.
     if not fixes or not all(map(_is_number, asked)):
         return [], ()
-    sizes = [_certain(request, guards, relation) for relation in dict.fromkeys(asked)]
+    resizes = general_ways.only_resizes(place)
+    sizes = [_certain(request, guards, relation, resizes=resizes) for relation in dict.fromkeys(asked)]
     if None in sizes:
         return [], ()
     return fixes, tuple(itertools.chain.from_iterable(filter(None, sizes)))
@@ -53,10 +56,12 @@ def _is_same_test(place: Location, other: Location) -> bool:
     return other.file == place.file and region is not None and inside is not None and syntax.covers(region, inside)
 
 
-def _certain(request: Request, guards: Guards, relation: sympy.Basic) -> list[Sizes] | None:
+def _certain(request: Request, guards: Guards, relation: sympy.Basic, *, resizes: bool) -> list[Sizes] | None:
     """Sizes for which `relation` holds: the least and the largest of each dim, those of the other dims, and those of two dims together.
 
-    With a size next to a single one: what the code asks of another size may be known from it, and so not be among the guards.
+    With a size next to a single one: what the code asks of another size may be known from it, and so not be among the guards. Of multiples
+    there is no end; where the way for all other sizes only `resizes` a tensor, which leaves it as it is if it has the size already, the
+    nearest ones stand for all.
     """
     dims = request.shapes.dynamic
     alike: dict[sympy.Basic, list[InputDim]] = {}
@@ -69,6 +74,9 @@ def _certain(request: Request, guards: Guards, relation: sympy.Basic) -> list[Si
     example = {symbol: alike[symbol][0].size for symbol in about}
     known = {symbol: _interval(relation, symbol, example, alike[symbol]) for symbol in about}
     ranges = {symbol: each for symbol, each in known.items() if each is not None}
+    if resizes and not ranges and len(about) == 1:
+        (symbol,) = about
+        return [_of_dims({symbol: size}, alike) for size in _further(relation, symbol, example[symbol], alike[symbol])] or None
     if len(ranges) < len(about):
         return None
     ends = [{symbol: size} for symbol, each in ranges.items() for size in _ends(*each) if size != example[symbol]]
@@ -91,6 +99,22 @@ def _interval(
     least, most = max(dim.least for dim in dims), min(dim.most for dim in dims)
     ends = size_limits.around(relation.xreplace(rest), symbol, example[symbol], least, most)
     return None if ends is None or ends[1] - ends[0] > _MANY else ends
+
+
+def _further(relation: sympy.Basic, symbol: sympy.Basic, example: int, dims: Sequence[InputDim]) -> list[int]:
+    """The next sizes below and above the example's for which `relation` holds, with others between them; two above, where there are."""
+    least, most = max(dim.least for dim in dims), min(dim.most for dim in dims)
+    below, above = range(example - 1, max(least, example - _FURTHER) - 1, -1), range(example + 1, min(most, example + _FURTHER) + 1)
+
+    def again(sizes: Iterable[int]) -> Iterator[int]:
+        before = True
+        for size in sizes:
+            now = size_limits.holds(relation, {symbol: size}) is True
+            if now and not before:
+                yield size
+            before = now
+
+    return [*itertools.islice(again(below), 1), *itertools.islice(again(above), 2)]
 
 
 def _traded(relation: sympy.Basic, example: Mapping[sympy.Basic, int]) -> Iterator[dict[sympy.Basic, int]]:

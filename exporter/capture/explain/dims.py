@@ -94,7 +94,9 @@ def undelivered(request: Request, guards: Guards, program: torch.export.Exported
     # NOTE: an `assert` before an operator may say what the operator requires.
     places, known = {finding.place for finding in told}, {finding.rule for finding in told}
     told += [finding for finding in equations if finding.place not in places and finding.rule not in known]
-    return [*told, *required_sizes.findings(request, guards, {finding.place for finding in told})]
+    merged = [finding for finding in assumptions.taken_for_one(guards, program, names, also) if finding.place not in places]
+    # NOTE: with a size that counts as 1, operators seem to refuse sizes that they take.
+    return [*told, *merged] if merged else [*told, *required_sizes.findings(request, guards, {finding.place for finding in told})]
 
 
 def _subject(finding: Finding) -> tuple[object, str]:
@@ -180,7 +182,8 @@ def left_open(
         yield Finding(DimsFixed(sizes=sizes), fixed[dims[0]], fixes=(keep,))
     names = {dim: dim.place for dim in request.shapes.open}
     yield from assumptions.branches(request, guards, program, names, {})
-    yield from assumptions.decided(guards, program, names, {dim: dim.name for dim in request.shapes.dynamic})
+    yield from assumptions.decided(guards, program, names, others := {dim: dim.name for dim in request.shapes.dynamic})
+    yield from assumptions.taken_for_one(guards, program, names, others)
 
 
 def _constants(request: Request, guards: Guards) -> dict[InputDim, int]:
@@ -264,12 +267,10 @@ def avoidable_limits(request: Request, guards: Guards, findings: Sequence[Findin
     fixes: dict[tuple[str, int | None], list[Fix]] = {}
     certain: dict[tuple[str, int | None], tuple[certain_sizes.Sizes, ...]] = {}
     for guard in guards.made if limits else ():
-        if guard.site is None or not guard.stack:
-            continue
-        location = assumptions.evidence_about(request, guard).location
+        location = assumptions.evidence_about(request, guard).location if guard.stack else None
         place = None if location is None else (location.file, location.line)
         if place in limits and place is not None and not fixes.get(place):
-            fixes[place] = control_flow.for_size(syntax.without_body(guard.stack[-1]), guard.site)
+            fixes[place] = [] if guard.site is None else control_flow.for_size(syntax.without_body(guard.stack[-1]), guard.site)
             if not fixes[place]:
                 fixes[place], certain[place] = certain_sizes.found(request, guards, guard)
     for place, limit in limits.items() if outgrown else ():

@@ -134,14 +134,15 @@ class Call:
 
 
 def calls(program: torch.export.ExportedProgram) -> Iterator[tuple[torch.fx.Node, Call]]:
-    """Every operator of `program`. A call that repeats another one with the same sizes does not count."""
+    """Every operator of `program`. A call that repeats another one with the same sizes and the same result does not count."""
     seen: set[object] = set()
     for graph_module in program.graph_module.modules():
         for node in graph_module.graph.nodes if isinstance(graph_module, torch.fx.GraphModule) else ():
             if isinstance(node.target, OpOverload):
                 args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: each.meta.get("val"))
                 used = _used(node)
-                key = (node.target, str(pytree.tree_map(_description, (args, kwargs))), used)
+                # NOTE: an equal call may have another result, where torch takes a size for 1 in the meantime.
+                key = (node.target, str(pytree.tree_map(_description, (args, kwargs, node.meta.get("val")))), used)
                 if key not in seen:
                     seen.add(key)
                     yield node, Call(node.target, args, kwargs, used)

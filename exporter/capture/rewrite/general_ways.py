@@ -26,6 +26,22 @@ def for_certain_sizes(place: Location) -> list[Fix]:
     return [] if edit is None else [Fix(_ALL_SIZES, Confidence.SAFE, (Edit(place.file, edit.region, edit.code),))]
 
 
+def only_resizes(place: Location) -> bool:
+    """Whether the branch at `place` does nothing but to resize a tensor, and to note it, for the sizes that are no certain ones."""
+    test = syntax.test_at(place)
+    owner = None if test is None else syntax.innermost(place.file, syntax.region(place.file, test), ast.If)
+    return isinstance(owner, ast.If) and owner.test is test and not owner.orelse and all(map(_is_resizing, owner.body))
+
+
+def _is_resizing(step: ast.stmt) -> bool:
+    match step:
+        case ast.Assign(targets=[ast.Name()], value=ast.Constant()):
+            return True
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=function, args=[ast.Name(id=resized), *_], keywords=keywords)):
+            return name == resized and syntax.last_name(function) == "interpolate" and any(each.arg == "size" for each in keywords)
+    return False
+
+
 def for_mask(place: Location, site: Site, always: Callable[[str, int, str], bool]) -> list[Fix]:
     """The fix for a branch at `place` that takes None for a mask which leaves nothing out: the export uses the mask.
 
