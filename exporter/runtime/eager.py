@@ -71,6 +71,7 @@ def takes(program: torch.export.ExportedProgram, request: Request) -> bool:
 def runs_of_program(program: torch.export.ExportedProgram, request: Request, count: int) -> list[list[torch.Tensor]]:
     """The outputs of the captured program, which keeps no state, in several runs; fewer if it refuses the inputs."""
     model, found = program.module(), list[list[torch.Tensor]]()
+    # NOTE: operators refuse sizes with any exception.
     with contextlib.suppress(Exception), _restored(model, program):
         for _ in range(count):
             with random_numbers_kept():

@@ -286,9 +286,9 @@ def _state_of(value: object) -> tuple[int, ...]:
 
 def _inner(value: Any) -> Sequence[object] | None:
     """What a container holds; None for other values."""
-    if isinstance(value, dict) and type(value) in _CONTAINERS:
+    if is_a(value, dict) and type(value) in _CONTAINERS:
         return [*value, *value.values()]
-    if type(value) in _CONTAINERS or isinstance(value, tuple):
+    if type(value) in _CONTAINERS or is_a(value, tuple):
         return list(value)
     return None if pytree.tree_is_leaf(value) else pytree.tree_leaves(value)
 
@@ -353,9 +353,15 @@ def _assigned(modules: Sequence[tuple[str, torch.nn.Module]], frames: Sequence[L
         for function in vars(cls).values()
         if isinstance(function, types.FunctionType)
         and (code := code_of(function)) is not None
-        and (not ran or not ran.get((code.co_filename, function.__name__), set()).isdisjoint(lines_of(code)))
+        and (not ran or _may_have_run(function.__name__, code, ran))
     }
     return {name for code in codes for name in stored_attributes(code)}
+
+
+def _may_have_run(name: str, code: types.CodeType, ran: Mapping[tuple[str, str], set[int]]) -> bool:
+    lines = ran.get((code.co_filename, name))
+    # NOTE: a function that calls no operator leaves no line, but only its name in another class. Modules are made before a run, though.
+    return lines is not None and (name != "__init__" or not lines.isdisjoint(lines_of(code)))
 
 
 def _containers(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
