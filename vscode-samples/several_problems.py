@@ -26,4 +26,5 @@ class Tracker(torch.nn.Module):
 
 def build() -> tuple[torch.nn.Module, tuple[torch.Tensor, torch.Tensor], dict[str, Any], dict[str, Any]]:
     """The model, five points, three steps, no keyword inputs, and any number of points."""
-    return Tracker().eval(), (torch.randn(5, 2), torch.tensor(3)), {}, {"points": {0: torch.export.Dim("count")}, "steps": None}
+    points = torch.linspace(-2, 2, 10).view(5, 2)
+    return Tracker().eval(), (points, torch.tensor(3)), {}, {"points": {0: torch.export.Dim("count")}, "steps": None}
