@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+import sympy
 import torch
 
 from onnxplain.request import DynamicShapes, InputDim, Request
 from onnxplain.rules import SpecializedDynamicDim
 from onnxplain.torch_internals import pytree
 
+from .explain.assumptions import is_branch
 from .finding import Finding
+from .observe.guards import Guards, Sizes, holds
 
 _SIZE = 2
+_TIMES = 2, 3, 4
+"""How many times larger an example may be."""
 
 
 def without_ones(request: Request, findings: Sequence[Finding]) -> Request | None:
@@ -30,9 +35,43 @@ def without_ones(request: Request, findings: Sequence[Finding]) -> Request | Non
 def doubled(request: Request) -> Request | None:
     """`request` with size 2 instead of 1 for each dim that must stay dynamic; None if there is no such dim."""
     ones = [dim for dim in request.shapes.dynamic if dim.size == 1 and dim.allows(_SIZE)]
-    if not ones:
-        return None
-    larger = {id(leaf.value): _repeated(leaf.value, index, ones) for index, leaf in enumerate(request.shapes.leaves)}
+    return _with_sizes(request, dict.fromkeys(ones, _SIZE)) if ones else None
+
+
+def without_computed_ones(request: Request, guards: Guards) -> Request | None:
+    """`request` with a larger example, for which no computed size is 1 that an operator asked about; None if there is none.
+
+    Such a size is `height // 32`. torch goes by the answer for all sizes.
+    """
+    dims = {dim: symbol for dim in (*request.shapes.dynamic, *request.shapes.open) if (symbol := guards.symbols.of(dim)) is not None}
+    sizes = guards.symbols.sizes(dims)
+    about = [guard for guard in guards.made if guard.relation.free_symbols and guard.relation.free_symbols <= sizes.keys()]
+    ones = [guard.relation for guard in about if guard.operator is not None and not is_branch(guard) and _is_computed_one(guard.relation)]
+    others = {guard.relation for guard in about}.difference(ones)
+    fewest = None
+    for grown in _grown(sizes, {symbol for relation in ones for symbol in relation.free_symbols}):
+        larger = {dim: int(guards.symbols.expression(symbol).xreplace(grown)) for dim, symbol in dims.items()}
+        if any(holds(each, grown) is not False for each in ones) or not all(dim.allows(size) for dim, size in larger.items()):
+            continue
+        broken = sum(holds(each, grown) is False for each in others)
+        if fewest is None or broken < fewest[0]:
+            fewest = broken, {dim: size for dim, size in larger.items() if size != dim.size}
+    return None if fewest is None else _with_sizes(request, fewest[1])
+
+
+def _is_computed_one(relation: sympy.Basic) -> bool:
+    return isinstance(relation, sympy.Eq) and 1 in relation.args and not any(side.is_Symbol for side in relation.args)
+
+
+def _grown(sizes: Sizes, symbols: Collection[sympy.Basic]) -> Iterator[Sizes]:
+    """`sizes` in which those of `symbols` are multiples. Some sizes, such as numbers of frames, are multiples but for the first element."""
+    for times in _TIMES if symbols else ():
+        yield {**sizes, **{symbol: sizes[symbol] * times for symbol in symbols}}
+        yield {**sizes, **{symbol: (sizes[symbol] - 1) * times + 1 for symbol in symbols}}
+
+
+def _with_sizes(request: Request, sizes: Mapping[InputDim, int]) -> Request:
+    larger = {id(leaf.value): _repeated(leaf.value, index, sizes) for index, leaf in enumerate(request.shapes.leaves)}
 
     def replaced(value: Any) -> Any:
         return larger.get(id(value), value)
@@ -53,6 +92,8 @@ def without_checks(program: torch.export.ExportedProgram) -> torch.nn.Module:
     return module
 
 
-def _repeated(value: Any, index: int, dims: Sequence[InputDim]) -> Any:
-    axes = [dim.axis for dim in dims if dim.flat_index == index]
-    return value.repeat([_SIZE if axis in axes else 1 for axis in range(value.ndim)]) if isinstance(value, torch.Tensor) and axes else value
+def _repeated(value: Any, index: int, sizes: Mapping[InputDim, int]) -> Any:
+    own = {dim.axis: size for dim, size in sizes.items() if dim.flat_index == index}
+    for axis, size in own.items() if isinstance(value, torch.Tensor) else ():
+        value = value.repeat([-(-size // value.shape[axis]) if axis == each else 1 for each in range(value.ndim)]).narrow(axis, 0, size)
+    return value

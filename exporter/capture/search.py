@@ -36,6 +36,8 @@ _SURVEY = 3.0
 _PART = 0.25
 """Which part of the seconds of the budget a survey may take in any case."""
 
+_LIMITS = (ConstraintViolated, SpecializedDynamicDim)
+"""What limits dims."""
 _ASKING = functools.partial(config.left_alone, config.SIZE_ONE)
 """While it is open, torch asks the example about sizes that it cannot decide about."""
 
@@ -222,7 +224,9 @@ class Search:
             again = self.attempt(strategy, larger)
             left = self.found(again)
             if again.program is not None and not any(finding.blocking for finding in left) and self._equals_eager(again.program):
-                return again, left
+                return self._with_larger_sizes(again, left) or (again, left)
+        if (by_larger := self._with_larger_sizes(made, found)) is not None:
+            return by_larger
         if (by_example := self._with_sizes_of_example(made, found)) is not None:
             return by_example
         narrowed = narrowing.narrowed(self.request, made.error, made.guards)
@@ -256,6 +260,23 @@ class Search:
             again = dataclasses.replace(self.attempt(strategy, self.request), setting=_ASKING)
         left = self.found(again)
         return (again, left) if refused or not any(finding.blocking for finding in left) else (made, found)
+
+    def _with_larger_sizes(self, made: Attempt, found: list[Finding]) -> tuple[Attempt, list[Finding]] | None:
+        """An attempt for a larger example, if computed sizes of 1 seem to limit the dims; None if it has as many limits."""
+        limits = sum(isinstance(finding.rule, _LIMITS) for finding in found)
+        others = [finding for finding in found if finding.blocking and not isinstance(finding.rule, (*_LIMITS, CaptureFailed))]
+        if not limits or others or not (self.runs.budget.is_open and self.runs.budget.has(self.seconds)):
+            return None
+        larger = larger_examples.without_computed_ones(made.request, made.guards)
+        if larger is None:
+            return None
+        self._context.event("Computed sizes are 1 for the example and limit the dims; another capture takes a larger example.")
+        again = self.attempt(made.strategy, larger)
+        left = self.found(again)
+        fewer = sum(isinstance(finding.rule, _LIMITS) for finding in left) < limits
+        if again.program is None or not fewer or any(finding.blocking for finding in left):
+            return None
+        return (again, left) if self._equals_eager(again.program) else None
 
     def _with_sizes_of_example(self, made: Attempt, found: list[Finding]) -> tuple[Attempt, list[Finding]] | None:
         """An attempt in which the example tells torch which computed sizes are 1, where it could not decide; None if it is no help.

@@ -82,3 +82,41 @@ def test_a_computed_size_of_one_stays_computed() -> None:
     assert not program.diagnostics.findings
     x = torch.randn(3, 1, 9, 30)
     torch.testing.assert_close(program(x)[0], Places()(x), rtol=1e-4, atol=1e-4)
+
+
+class Pixels(torch.nn.Module):
+    """`group_norm` of a part asks whether there is one pixel, and torch goes by the answer for all sizes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = torch.nn.Sequential(*(torch.nn.Conv2d(8, 8, 3, stride=2, padding=1) for _ in range(3)))
+        self.norm, self.qkv = torch.nn.GroupNorm(1, 4), torch.nn.Conv2d(4, 12, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.scale(x)
+        batch, _, height, width = x.shape
+        one, other = x.split([4, 4], 1)
+        q, k, v = (each.flatten(2) for each in self.qkv(self.norm(one)).split([4, 4, 4], 1))
+        one = (v @ (q.mT @ k).softmax(-1).mT).reshape(batch, 4, height, width)
+        return torch.cat([one, other], 1)
+
+
+@pytest.mark.parametrize(("batch", "height"), [(1, 8), (2, 7)])
+def test_a_larger_example_shows_that_a_computed_size_is_not_always_one(batch: int, height: int) -> None:
+    model = Pixels().eval()
+    shapes = {"x": dict.fromkeys((0, 2, 3), torch.export.Dim.DYNAMIC)}
+    program = assert_exports(model, (torch.randn(batch, 8, height, 8),), dynamic_shapes=shapes)
+    assert not any(finding.fails or finding.level is onnxplain.Level.WARNING for finding in program.diagnostics.findings)
+    for sizes in ((3, 8, 30, 17), (1, 8, 8, 8), (1, 8, 9, 5)):
+        x = torch.randn(sizes)
+        torch.testing.assert_close(program(x)[0], model(x), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("most", "expected"), [(14, {"OXP1011"}), (15, set())])
+def test_a_larger_example_is_one_that_the_dims_allow(most: int, expected: set[str]) -> None:
+    model, x = Pixels().eval(), torch.randn(2, 8, 8, 8)
+    height, width = (torch.export.Dim(name, max=most) for name in ("height", "width"))
+    program = onnxplain.export(model, (x,), dynamic_shapes={"x": {0: BATCH, 2: height, 3: width}})
+    assert {finding.rule.id for finding in program.diagnostics.findings} == expected
+    for each in (x, x.repeat(2, 1, 2, 1)[:, :, :most]) if most == 15 else (x,):
+        torch.testing.assert_close(program(each)[0], model(each), rtol=1e-4, atol=1e-4)
