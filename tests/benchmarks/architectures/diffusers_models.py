@@ -30,6 +30,11 @@ def _clip(batch: int = 1, frames: int = 3, size: int = 16, length: int = 8) -> z
     return zoo.Inputs((torch.randn(batch, 4, frames, size, size), _time(batch), torch.randn(batch, length, 32)))
 
 
+def _clip_prompted(batch: int = 1, frames: int = 3, size: int = 16, length: int = 8) -> zoo.Inputs:
+    """The prompt repeats for each frame."""
+    return zoo.Inputs((torch.randn(batch, 4, frames, size, size), _time(batch), torch.randn(batch * frames, length, 32)))
+
+
 def _prompted(batch: int = 1, height: int = 16, width: int = 16, length: int = 8) -> zoo.Inputs:
     return zoo.Inputs(
         kwargs={
@@ -224,7 +229,7 @@ FAMILIES: dict[str, Family] = {
         ),
         "UNetMotionModel": _diffusers(
             "UNetMotionModel",
-            _clip,
+            _clip_prompted,
             {"batch": 2, "frames": 4, "size": 24, "length": 11},
             **_BLOCKS,
             down_block_types=("CrossAttnDownBlockMotion", "DownBlockMotion"),

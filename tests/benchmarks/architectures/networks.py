@@ -13,6 +13,7 @@ from .architecture import Architecture, Family, Given, floats, of
 
 _SLICE = floats("batch:1", 1, "height:32", "width:32", batch=3, height=64, width=96)
 _VOLUME = floats("batch:1", 1, "depth:32", "height:32", "width:32", batch=3, depth=48, height=64, width=32)
+_LARGE = floats("batch:1", 1, "depth:64", "height:64", "width:64", batch=2, depth=96, height=64, width=128)
 _FIXED = floats("batch:1", 1, 32, 32, 32, batch=3)
 _SEQUENCES = floats("batch:2", "length:8", 16, batch=3, length=11)
 _STEPS = floats("length:8", "batch:2", 16, batch=3, length=11)
@@ -123,9 +124,7 @@ FAMILIES: dict[str, Family] = {
         "BasicUNet3D": _net("BasicUNet", _VOLUME, **_DEEP, features=(4, 4, 8, 8, 8, 4)),
         "BasicUNetPlusPlus": _net("BasicUNetPlusPlus", _SLICE, **_FLAT, features=(4, 4, 8, 8, 8, 4)),
         "UNETR": _net("UNETR", _FIXED, in_channels=1, out_channels=2, img_size=32, feature_size=8, hidden_size=48, mlp_dim=64, num_heads=4),
-        "SwinUNETR": _net(
-            "SwinUNETR", _VOLUME, in_channels=1, out_channels=2, feature_size=12, depths=(1, 1, 1, 1), num_heads=(2, 2, 4, 4)
-        ),
+        "SwinUNETR": _net("SwinUNETR", _LARGE, in_channels=1, out_channels=2, feature_size=12, depths=(1, 1, 1, 1), num_heads=(2, 2, 4, 4)),
         "ViT": _net("ViT", _FIXED, in_channels=1, img_size=32, patch_size=16, hidden_size=48, mlp_dim=64, num_layers=2, num_heads=4),
         "ViTAutoEnc": _net(
             "ViTAutoEnc", _FIXED, in_channels=1, img_size=32, patch_size=16, hidden_size=48, mlp_dim=64, num_layers=2, num_heads=4

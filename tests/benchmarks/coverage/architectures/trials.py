@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import inspect
 from collections.abc import Callable, Sequence
@@ -15,6 +16,10 @@ from benchmarks.architectures import COVERAGE
 from benchmarks.coverage.comparison import Outcome, difference, first_line
 from onnxplain.diagnostics import Diagnostic
 from onnxplain.request import containers
+from onnxplain.torch_internals import pytree
+
+_ROUNDING = 0.02
+"""How far four times the rounding error of eager PyTorch may be. What is further off is another result."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +91,11 @@ def run(trial: Trial) -> Result:
     program, told = made
     for given, eager, size in zip(inputs, wanted, sizes, strict=True):
         try:
-            apart = _problem(list(program(*given.args, **given.kwargs)), eager, compares_values=repeats)
+            got = list(program(*given.args, **given.kwargs))
+            apart = _problem(got, eager, compares_values=repeats)
+            # NOTE: eager PyTorch may be the one whose rounding errors add up.
+            if apart and repeats and _is_no_further(got, eager, _exact(model, given)):
+                continue
         except Exception as error:  # noqa: BLE001  ONNX Runtime's errors have no common class
             return told or Result(Outcome.NO_KERNEL.value, message=first_line(error.__cause__ or error))
         if apart:
@@ -151,6 +160,28 @@ def _eager(model: torch.nn.Module, inputs: zoo.Inputs, seed: int) -> list[torch.
         return inputs.outputs_of(model)
     finally:
         hook.remove()
+
+
+def _exact(model: torch.nn.Module, given: zoo.Inputs) -> Sequence[torch.Tensor]:
+    """The results of eager PyTorch in double precision; none if the model does not run in it."""
+
+    def wide(value: Any) -> Any:
+        return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+    args, kwargs = pytree.tree_map(wide, (given.args, dict(given.kwargs)))
+    try:
+        return _eager(copy.deepcopy(model).double(), zoo.Inputs(args, kwargs), seed=1)
+    except Exception:  # noqa: BLE001  models raise anything
+        return ()
+
+
+def _is_no_further(got: Sequence[torch.Tensor], eager: Sequence[torch.Tensor], exact: Sequence[torch.Tensor]) -> bool:
+    """Whether each result is about as near to that in double precision as eager PyTorch's, which is off by rounding."""
+    if not len(got) == len(eager) == len(exact) or any(one.dtype != other.dtype for one, other in zip(got, eager, strict=True)):
+        return False
+    near = [each.to(like.dtype) for each, like in zip(exact, eager, strict=True)]
+    errors = [(difference(mine, best), difference(its, best)) for mine, its, best in zip(got, eager, near, strict=True)]
+    return all(mine <= 4 * its < _ROUNDING for mine, its in errors)
 
 
 def _problem(got: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor], *, compares_values: bool) -> str:
