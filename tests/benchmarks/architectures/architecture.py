@@ -88,9 +88,11 @@ def ids(batch: int, length: int) -> torch.Tensor:
 
 
 def text(batch: int = 2, length: int = 16) -> zoo.Inputs:
-    """Token ids and their attention mask, int64, (batch, length)."""
+    """Token ids and their attention mask, int64, (batch, length). The last row ends with padding: a mask of ones may get lost unseen."""
     tokens = ids(batch, length)
-    return zoo.Inputs(kwargs={"input_ids": tokens, "attention_mask": torch.ones_like(tokens)})
+    mask = torch.ones_like(tokens)
+    mask[-1, length - length // 5 :] = 0
+    return zoo.Inputs(kwargs={"input_ids": tokens, "attention_mask": mask})
 
 
 def image(batch: int = 2, height: int = 64, width: int = 64) -> zoo.Inputs:
