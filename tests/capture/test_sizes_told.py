@@ -833,3 +833,19 @@ def test_a_computed_size_that_is_1_in_the_example_for_good(size: int, tries: boo
         for sizes in ((2, 4, 8, 8), (3, 4, 13, 21), (1, 4, 40, 8)):
             x = torch.randn(sizes)
             torch.testing.assert_close(program(x)[0], model(x), rtol=1e-4, atol=1e-5)
+
+
+class Differences(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        second = x.diff(2, 0)
+        return second, torch.full((2,), second.shape[0])
+
+
+@pytest.mark.parametrize(("dim", "expected"), [(Dim.DYNAMIC, ["OXP1011"]), (Dim("n", min=2), [])])
+def test_a_limit_that_excludes_size_one_alone(dim: Any, expected: list[str]) -> None:
+    """For a single row, torch's graph has -1 rows of second differences."""
+    program = onnxplain.export(Differences(), (torch.randn(5, 3),), dynamic_shapes={"x": {0: dim}})
+    assert [each.rule.id for each in program.diagnostics.findings] == expected
+    for rows in (2, 3, 6):
+        x = torch.randn(rows, 3)
+        torch.testing.assert_close(list(program(x)), list(Differences()(x)))

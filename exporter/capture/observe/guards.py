@@ -172,7 +172,7 @@ class Guards:
             return any(map(guard.operator.may_take, self._allowed(relation, sizes, dims)))
         if isinstance(relation, sympy.Eq) and 1 in relation.args and guard.operator.relies_on_ones:
             return any(map(guard.operator.takes, self._allowed(relation, sizes, dims)))
-        excluded = _excluded(relation, sizes, self.alike(dims))
+        excluded = _excluded(relation, sizes, self.alike(dims)) or self._excluded_ones(relation, sizes, dims)
         if not excluded:
             return False
         # NOTE: `other_sizes` tells limits of single dims.
@@ -181,6 +181,13 @@ class Guards:
             excluded = [each for each in excluded if guard.operator.parts(each) == parts]
         returned = guard.operator.symbolic()
         return any(guard.operator.differs(returned, each) for each in excluded)
+
+    def _excluded_ones(self, relation: sympy.Basic, sizes: Sizes, dims: Sequence[InputDim]) -> list[Sizes]:
+        """Sizes that dims may have and for which a limit, such as `n >= 2`, is false, if these are of size 1 alone."""
+        if not isinstance(relation, sympy.Le | sympy.Lt | sympy.Ge | sympy.Gt):
+            return []
+        tried = [{**sizes, symbol: 1} for dim in dims if dim.allows(1) and (symbol := self.symbols.of(dim)) in relation.free_symbols]
+        return [each for each in tried if holds(relation, each) is False]
 
     def alike(self, dims: Sequence[InputDim]) -> dict[sympy.Basic, set[sympy.Basic]]:
         """For each symbol of the graph, those of the dims with the same name, which have one size."""

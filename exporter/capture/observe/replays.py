@@ -142,7 +142,7 @@ def calls(program: torch.export.ExportedProgram) -> Iterator[tuple[torch.fx.Node
                 args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: each.meta.get("val"))
                 used = _used(node)
                 # NOTE: an equal call may have another result, where torch takes a size for 1 in the meantime.
-                key = (node.target, str(pytree.tree_map(_description, (args, kwargs, node.meta.get("val")))), used)
+                key = (node.target, _described((args, kwargs, node.meta.get("val"))), used)
                 if key not in seen:
                     seen.add(key)
                     yield node, Call(node.target, args, kwargs, used)
@@ -159,8 +159,18 @@ def _tensors(value: Any) -> list[torch.Tensor]:
     return [each for each in pytree.tree_leaves(value) if isinstance(each, torch.Tensor)]
 
 
-def _description(value: Any) -> Any:
-    return (value.shape, value.stride(), value.dtype) if isinstance(value, torch.Tensor) else value
+def _described(value: Any) -> object:
+    """What tells `value` from others, with the shapes of tensors. Texts of large expressions would take long."""
+    match value:
+        case torch.Tensor():
+            return tuple(map(_described, value.shape)), tuple(map(_described, value.stride())), value.dtype
+        case torch.SymInt() | torch.SymFloat() | torch.SymBool():
+            return expression_of(value)
+        case tuple() | list():
+            return tuple(map(_described, value))
+        case dict():
+            return tuple((name, _described(each)) for name, each in value.items())
+    return repr(value)
 
 
 def _with_sizes(value: Any, sizes: Sizes, *, meta: bool) -> Any:
