@@ -34,6 +34,8 @@ _NUMBER = "Pass a number that does not depend on the size; or exclude the other 
 _STATE = "State it in dynamic_shapes."
 _REWRITE = "Rewrite the line so that it is right for all sizes, for example with torch.where instead of the branch."
 
+_TRIES = 8
+"""With how many other sizes an operator is tried."""
 MORE_THAN_ONE = ">= 2"
 """The limit of a dim that may have all sizes but 1."""
 
@@ -229,7 +231,8 @@ def taken_for_one(
         if not ones or call.squeezes or call.differs(node.meta.get("val"), sizes):
             continue
         further = itertools.chain.from_iterable(_together(guards, each, call.symbols(), list(known)) for each in call.symbols() & own)
-        if any(call.differs(node.meta.get("val"), tried) for tried in further):
+        others = itertools.islice((tried for tried in further if ones - call.ones(tried)), _TRIES)
+        if any(call.differs(node.meta.get("val"), tried) for tried in others):
             told |= ones
             related = guards.symbols.places(ones, list(known))
             dims = dict.fromkeys(name for dim, name in known.items() if dim in related)
