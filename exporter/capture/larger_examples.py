@@ -13,9 +13,12 @@ from onnxplain.request import DynamicShapes, InputDim, Request
 from onnxplain.rules import SpecializedDynamicDim
 from onnxplain.torch_internals import pytree
 
+from .attempts import Attempt
 from .explain.assumptions import is_branch
 from .finding import Finding
-from .observe.guards import Guards, Sizes, holds
+from .observe.guards import Guard, Guards
+from .observe.replays import Sizes
+from .observe.size_limits import holds
 
 _SIZE = 2
 _TIMES = 2, 3, 4
@@ -57,6 +60,22 @@ def without_computed_ones(request: Request, guards: Guards) -> Request | None:
         if fewest is None or broken < fewest[0]:
             fewest = broken, {dim: size for dim, size in larger.items() if size != dim.size}
     return None if fewest is None else _with_sizes(request, fewest[1])
+
+
+def with_ones_allowed(made: Attempt, request: Request) -> Attempt:
+    """`made`, captured for a larger example, without the answers of operators that a computed size is not 1, which it is for `request`.
+
+    Whether the program is right for it all the same is for the caller to find out.
+    """
+    sizes = made.guards.symbols.sizes((*request.shapes.dynamic, *request.shapes.open))
+
+    def excludes(guard: Guard) -> bool:
+        relation = guard.relation
+        says_other = isinstance(relation, sympy.Ne) and 1 in relation.args and not any(side.is_Symbol for side in relation.args)
+        return says_other and guard.operator is not None and not is_branch(guard) and holds(relation, sizes) is False
+
+    kept = tuple(guard for guard in made.guards.made if not excludes(guard))
+    return dataclasses.replace(made, guards=dataclasses.replace(made.guards, made=kept))
 
 
 def _is_computed_one(relation: sympy.Basic) -> bool:

@@ -271,7 +271,7 @@ class Search:
         if larger is None:
             return None
         self._context.event("Computed sizes are 1 for the example and limit the dims; another capture takes a larger example.")
-        again = self.attempt(made.strategy, larger)
+        again = larger_examples.with_ones_allowed(self.attempt(made.strategy, larger), self.request)
         left = self.found(again)
         fewer = sum(isinstance(finding.rule, _LIMITS) for finding in left) < limits
         if again.program is None or not fewer or any(finding.blocking for finding in left):
