@@ -36,6 +36,8 @@ _SURVEY = 3.0
 _PART = 0.25
 """Which part of the seconds of the budget a survey may take in any case."""
 
+_LARGER = 2
+"""How many larger examples are tried: a later part of a model may make a size half as large."""
 _LIMITS = (ConstraintViolated, SpecializedDynamicDim)
 """What limits dims."""
 _ASKING = functools.partial(config.left_alone, config.SIZE_ONE)
@@ -265,18 +267,19 @@ class Search:
         """An attempt for a larger example, if computed sizes of 1 seem to limit the dims; None if it has as many limits."""
         limits = sum(isinstance(finding.rule, _LIMITS) for finding in found)
         others = [finding for finding in found if finding.blocking and not isinstance(finding.rule, (*_LIMITS, CaptureFailed))]
-        if not limits or others or not (self.runs.budget.is_open and self.runs.budget.has(self.seconds)):
-            return None
-        larger = larger_examples.without_computed_ones(made.request, made.guards)
-        if larger is None:
-            return None
-        self._context.event("Computed sizes are 1 for the example and limit the dims; another capture takes a larger example.")
-        again = larger_examples.with_ones_allowed(self.attempt(made.strategy, larger), self.request)
-        left = self.found(again)
-        fewer = sum(isinstance(finding.rule, _LIMITS) for finding in left) < limits
-        if again.program is None or not fewer or any(finding.blocking for finding in left):
-            return None
-        return (again, left) if self._equals_eager(again.program) else None
+        again = made
+        for _ in range(_LARGER if limits and not others else 0):
+            larger = larger_examples.without_computed_ones(again.request, again.guards)
+            if larger is None or not (self.runs.budget.is_open and self.runs.budget.has(self.seconds)):
+                break
+            self._context.event("Computed sizes are 1 for the example and limit the dims; another capture takes a larger example.")
+            again = self.attempt(made.strategy, larger)
+            allowing = larger_examples.with_ones_allowed(again, self.request)
+            left = self.found(allowing)
+            fewer = sum(isinstance(finding.rule, _LIMITS) for finding in left) < limits
+            if again.program is not None and fewer and not any(finding.blocking for finding in left):
+                return (allowing, left) if self._equals_eager(again.program) else None
+        return None
 
     def _with_sizes_of_example(self, made: Attempt, found: list[Finding]) -> tuple[Attempt, list[Finding]] | None:
         """An attempt in which the example tells torch which computed sizes are 1, where it could not decide; None if it is no help.

@@ -120,3 +120,41 @@ def test_a_larger_example_is_one_that_the_dims_allow(most: int, expected: set[st
     assert {finding.rule.id for finding in program.diagnostics.findings} == expected
     for each in (x, x.repeat(2, 1, 2, 1)[:, :, :most]) if most == 15 else (x,):
         torch.testing.assert_close(program(each)[0], model(each), rtol=1e-4, atol=1e-4)
+
+
+class Stages(torch.nn.Module):
+    """A convolution asks whether the height and the width are more than 1; torch goes by that in `gelu`, or in `layer_norm` of all pixels."""
+
+    def __init__(self, flat: bool) -> None:
+        super().__init__()
+        self.stem, self.norm = torch.nn.Conv2d(3, 8, 4, 4), torch.nn.LayerNorm(8)
+        self.depthwise = torch.nn.Conv2d(8, 8, 3, padding=1, groups=8)
+        self.widen, self.narrow = torch.nn.Conv2d(8, 16, 1), torch.nn.Conv2d(16, 8, 1)
+        self.flat = flat
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.norm(self.stem(x).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        if self.flat:
+            y = self.norm((x + self.depthwise(x)).flatten(2).transpose(1, 2))
+            return x + (x.flatten(2).transpose(1, 2) + y).transpose(1, 2).view(x.shape)
+        for _ in range(2):
+            y = self.norm(self.depthwise(x).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+            x = x + self.narrow(torch.nn.functional.gelu(self.widen(y)))
+        return x
+
+
+@pytest.mark.parametrize("tries", [True, False])
+@pytest.mark.parametrize("flat", [True, False])
+def test_what_torch_takes_for_one_pixel_is_told_or_kept_dynamic(flat: bool, tries: bool) -> None:
+    model = Stages(flat).eval()
+    shapes = {"x": dict.fromkeys((0, 2, 3), torch.export.Dim.DYNAMIC)}
+    program = onnxplain.export(model, (torch.randn(2, 3, 4, 4),), dynamic_shapes=shapes, try_fixes=tries)
+    warned = {each.rule.id for each in program.diagnostics.findings if each.level is onnxplain.Level.WARNING}
+    for sizes in ((2, 3, 4, 4), (3, 3, 16, 24), (1, 3, 9, 12)):
+        x = torch.randn(sizes)
+        try:
+            equal = torch.allclose(program(x)[0], model(x), rtol=1e-4, atol=1e-4)
+        except (RuntimeError, onnxplain.OnnxExporterError):
+            equal = False
+        assert equal or "OXP1011" in warned, (sizes, warned)
+    assert not (tries and warned)

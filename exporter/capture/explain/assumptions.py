@@ -224,10 +224,13 @@ def taken_for_one(
     """
     known = {**others, **names}
     sizes, own = guards.symbols.sizes(known), guards.symbols.sizes(names).keys()
-    asked = {guard.relation for guard in guards.made if isinstance(guard.relation, sympy.Eq) and 1 in guard.relation.args}
+    # NOTE: a product is 1 as well where torch asked about its factors.
+    asked = {
+        symbol for guard in guards.made if (size := size_limits.computed_one(guard.relation)) is not None for symbol in size.free_symbols
+    }
     told = set[sympy.Basic]()
     for node, call in replays.calls(program) if own and asked else ():
-        ones = {each for each in call.ones(sizes) if not each.is_Symbol and sympy.Eq(each, 1) in asked} - told
+        ones = {each for each in call.ones(sizes) if not each.is_Symbol and each.free_symbols <= asked} - told
         if not ones or call.squeezes or call.differs(node.meta.get("val"), sizes):
             continue
         further = itertools.chain.from_iterable(_together(guards, each, call.symbols(), list(known)) for each in call.symbols() & own)

@@ -180,7 +180,13 @@ class Guards:
             parts = guard.operator.parts(sizes)
             excluded = [each for each in excluded if guard.operator.parts(each) == parts]
         returned = guard.operator.symbolic()
-        return any(guard.operator.differs(returned, each) for each in excluded)
+        return any(guard.operator.differs(returned, each) and not self._is_refused_before(guard, each) for each in excluded)
+
+    def _is_refused_before(self, guard: Guard, sizes: Sizes) -> bool:
+        """Whether an operator before that of `guard` refuses `sizes`, such as a convolution whose kernel is larger than its input."""
+        before = itertools.takewhile(lambda each: each is not guard, self.made)
+        asked = (each for each in before if each.operator is not None and holds(each.relation, sizes) is False)
+        return any(each.operator is not None and not each.operator.takes(sizes) for each in asked)
 
     def _excluded_ones(self, relation: sympy.Basic, sizes: Sizes, dims: Sequence[InputDim]) -> list[Sizes]:
         """Sizes that dims may have and for which a limit, such as `n >= 2`, is false, if these are of size 1 alone."""

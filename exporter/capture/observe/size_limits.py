@@ -167,3 +167,17 @@ def _worth_trying(relation: sympy.Basic, example: int) -> Iterator[int]:
     for number in (example, *(int(each) for each in relation.atoms(sympy.Integer))):
         yield from range(number - 2, number + 3)
         yield from (2 * number, 3 * number, 2 * number + 1)
+
+
+def computed_one(relation: sympy.Basic) -> sympy.Basic | None:
+    """The computed size, such as `height // 32`, that is 1 or at most 1 by `relation`; None if it says no such thing."""
+    match relation:
+        case sympy.Eq(args=(one, size)) if one == 1:
+            found = size
+        case sympy.Ge(args=(one, size)) if one == 1:
+            found = size
+        case sympy.Eq(args=(size, one)) | sympy.Le(args=(size, one)) if one == 1:
+            found = size
+        case _:
+            return None
+    return None if found.is_Symbol else found
