@@ -123,7 +123,7 @@ def test_a_larger_example_is_one_that_the_dims_allow(most: int, expected: set[st
 
 
 class Stages(torch.nn.Module):
-    """A convolution asks whether the height and the width are more than 1; torch goes by that in `gelu`, or in `layer_norm` of all pixels."""
+    """A convolution asks whether height and width are more than 1; torch goes by that in `gelu`, or in `layer_norm` of all pixels."""
 
     def __init__(self, flat: bool) -> None:
         super().__init__()

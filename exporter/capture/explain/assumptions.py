@@ -234,8 +234,8 @@ def taken_for_one(
         if not ones or call.squeezes or call.differs(node.meta.get("val"), sizes):
             continue
         further = itertools.chain.from_iterable(_together(guards, each, call.symbols(), list(known)) for each in call.symbols() & own)
-        others = itertools.islice((tried for tried in further if ones - call.ones(tried)), _TRIES)
-        if any(call.differs(node.meta.get("val"), tried) for tried in others):
+        apart = itertools.islice((tried for tried in further if ones - call.ones(tried)), _TRIES)
+        if any(call.differs(node.meta.get("val"), tried) for tried in apart):
             told |= ones
             related = guards.symbols.places(ones, list(known))
             dims = dict.fromkeys(name for dim, name in known.items() if dim in related)
