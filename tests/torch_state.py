@@ -53,7 +53,7 @@ def _options() -> Iterator[tuple[tuple[str, ...], object]]:
 
 def _kernels() -> Iterator[tuple[tuple[str, ...], object]]:
     """The kernels of the operators whose kernels an export replaces, and the operators with a fake kernel."""
-    loops = (getattr(torch.ops.higher_order, name, None) for name in loop_gradients._LOOPS)
+    loops = (getattr(torch.ops.higher_order, name, None) for name in loop_gradients._OPERATORS)
     for operator in (*recurrent_shapes._shapes(), *loops):
         yield ("kernels", str(operator)), dict(getattr(operator, "py_kernels", {}))
     yield ("fake kernels",), dict(fake_kernels.TABLE.value or {})

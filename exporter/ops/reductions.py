@@ -61,6 +61,45 @@ def _truth(name: str, value: ir.Value, dim: Sequence[int] | None, keepdim: bool)
     return cast(truth, int(ir.DataType.UINT8)) if value.dtype is ir.DataType.UINT8 else truth
 
 
+@translates("aten::argmax")
+def argmax(self: ir.Value, dim: int | None = None, keepdim: bool = False) -> Any:
+    """aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor. INT64: along `dim`, or in the flattened tensor."""
+    return _place("ArgMax", self, dim, keepdim)
+
+
+@translates("aten::argmin")
+def argmin(self: ir.Value, dim: int | None = None, keepdim: bool = False) -> Any:
+    """aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor. INT64: along `dim`, or in the flattened tensor."""
+    return _place("ArgMin", self, dim, keepdim)
+
+
+def _place(name: str, value: ir.Value, dim: int | None, keepdim: bool) -> Any:
+    assert value.shape is not None
+    if value.shape and dim is not None:
+        return getattr(op, name)(value, axis=dim, keepdims=int(keepdim))
+    place = getattr(op, name)(op.Reshape(value, [-1]), axis=0, keepdims=0)
+    return op.Reshape(place, [1] * len(value.shape)) if keepdim and value.shape else place
+
+
+@translates("prims::var")
+def var(inp: ir.Value, dims: Sequence[int] | None, correction: float | None = 1, *, output_dtype: int = -1) -> Any:
+    """prims::var(Tensor inp, int[]? dims, float? correction=1, *, ScalarType? output_dtype=None) -> Tensor. Floats, without the dims.
+
+    The mean of (x - mean)**2 over the dims, or over all dims, with `correction` subtracted from the number of elements.
+    """
+    assert inp.shape is not None
+    correction = 1 if correction is None else correction
+    if not inp.shape:
+        return cast(op.Div(op.Sub(inp, inp), op.CastLike(max(0.0, 1.0 - correction), inp)), output_dtype)
+    along = [dim % len(inp.shape) for dim in dims] if dims else list(range(len(inp.shape)))
+    distance = op.Sub(inp, op.ReduceMean(inp, along, keepdims=1))
+    mean = op.ReduceMean(op.Mul(distance, distance), along, keepdims=0)
+    if correction:
+        count = op.CastLike(op.ReduceProd(op.Gather(op.Shape(inp), along, axis=0), None, keepdims=0), inp)
+        mean = op.Div(op.Mul(mean, count), op.Sub(count, op.CastLike(float(correction), inp)))
+    return cast(mean, output_dtype)
+
+
 @translates("aten::linalg_vector_norm")
 def vector_norm(self: ir.Value, ord: float = 2, dim: Sequence[int] | None = None, keepdim: bool = False, dtype: int = -1) -> Any:
     """aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor.

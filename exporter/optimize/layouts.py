@@ -131,6 +131,8 @@ def _applied(node: ir.Node, dims: _Dims) -> _Dims:
             added = {axis % rank for axis in axes}
             return [[] if axis in added else next(rest) for axis in range(rank)]
         case "Squeeze":
+            if not dims:
+                raise _UnknownError
             removed = {axis % len(dims) for axis in _constant(node, 1)}
             return [dim for axis, dim in enumerate(dims) if axis not in removed]
         case _:

@@ -105,8 +105,9 @@ def _computed(op_type: str, inputs: Sequence[ir.Value | None], attributes: Seque
     apply = functools.partial(_OPERATORS[op_type], {each.name: each.value for each in attributes})
     try:
         like = apply(*(tensor.like if isinstance(tensor, _KINDS) else _constant(tensor) for tensor in tensors))
-    except (RuntimeError, IndexError, TypeError):
-        # NOTE: torch has no equivalent, for example for a negative step or without axes. The node stays in the graph.
+    except (RuntimeError, IndexError, TypeError, ZeroDivisionError):
+        # NOTE: torch has no equivalent, for example for a negative step or without axes. The node stays in the graph, and so does one
+        # along an axis of a scalar, which the checker of ONNX rejects.
         return None
     formula = weights.Formula(
         key=(op_type, *((each.name, str(each.value)) for each in attributes)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -49,7 +50,10 @@ def _rewrite(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
             return _made(graph, node, aten.unsqueeze.default, (argument, 0), value.unsqueeze(0))
 
     def dim(name: str, value: Any) -> Any:
-        return 0 if name == "dim" and value == -1 else value
+        if name != "dim":
+            return value
+        # NOTE: no dims are all dims to some reductions and none to others. The only dim of a scalar gives the same result.
+        return 0 if value == -1 else [0] if isinstance(value, Sequence) and not value else value
 
     node.args = tuple(dim(name, vector(argument)) for name, argument in zip(names, node.args, strict=False))
     node.kwargs = {name: dim(name, vector(argument)) for name, argument in node.kwargs.items()}

@@ -29,11 +29,11 @@ def from_front(name: str, inputs: Sequence[Any], attributes: Mapping[str, Any]) 
     """
     if name in ("ArgMax", "ArgMin") and attributes.get("axis", 0) < 0:
         rank = _rank(inputs[0])
-        return list(inputs), attributes if rank is None else {**attributes, "axis": attributes["axis"] % rank}
+        return list(inputs), {**attributes, "axis": attributes["axis"] % rank} if rank else attributes
     if name.startswith("Reduce") and len(inputs) > 1 and isinstance(inputs[1], ir.Value):
         axes = small_constant(inputs[1])
         rank = None if axes is None or (axes >= 0).all() else _rank(inputs[0])
-        if axes is not None and rank is not None:
+        if axes is not None and rank:
             return [inputs[0], np.sort(axes % rank)], attributes
     return list(inputs), attributes
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -27,6 +28,9 @@ _INFERRED = Symbol(
     "torch._subclasses.fake_tensor:inferred_fake_kernel_from_real_out",
     without="a failed export does not list the lines that fix a dim after an operator without a fake kernel",
 )
+
+
+_DISTINCT = Symbol("torch._subclasses.fake_impls:_unique", without="distinct parts along a dim counted from the end have a wrong shape")
 
 
 class KernelSlot(Slot):
@@ -54,7 +58,10 @@ def present() -> contextlib.AbstractContextManager[None]:
     # such a decomposition as a fake kernel. torch runs operators without either on zeros, which it cannot do for dynamic sizes.
     tables = [(TABLE, _KERNELS), (decompositions.TABLE, _DECOMPOSITIONS)]
     present = [(table, *each) for table, kernels in tables if table.is_present for each in kernels if each[0].is_present]
-    return all_wrapped((KernelSlot(table.value, operator.value), kernel) for table, operator, kernel in present)
+    slots: list[tuple[Slot, Callable[..., Any]]] = [(KernelSlot(table.value, each.value), kernel) for table, each, kernel in present]
+    if _DISTINCT.is_present:
+        slots.append((Slot(sys.modules["torch._subclasses.fake_impls"], _DISTINCT.name), _distinct))
+    return all_wrapped(slots)
 
 
 @contextlib.contextmanager
@@ -118,6 +125,13 @@ def _places(original: Any, condition: torch.Tensor) -> tuple[torch.Tensor, ...]:
     del original
     places: tuple[torch.Tensor, ...] = torch.atleast_1d(condition).nonzero().unbind(1)
     return places
+
+
+def _distinct(
+    original: Any, mode: Any, operator: OpOverload, values: torch.Tensor, dim: int | None = None, *args: Any, **kwargs: Any
+) -> Any:
+    # NOTE: read in torch 2.11, 2.13 and 2.15, _subclasses/fake_impls.py: a dim counted from the end gives results of another rank.
+    return original(mode, operator, values, None if dim is None else dim % max(values.ndim, 1), *args, **kwargs)
 
 
 def _gru_cell(

@@ -239,3 +239,26 @@ def test_weights_up_to_4096_bytes_may_be_written_twice() -> None:
     turned = [node.inputs[0].name for node in program.model.graph if node.op_type == "Transpose" and node.inputs[0] is not None]
     assert turned == ["large"]
     assert sorted(program.model.graph.initializers) == ["large", "small", "small.transpose"]
+
+
+@pytest.mark.parametrize("of_weight", [False, True], ids=["input", "weight"])
+@pytest.mark.parametrize(
+    "translation",
+    [
+        lambda x: op.Gather(x, 0, axis=0),
+        lambda x: op.ReduceMean(x, [-1], keepdims=0),
+        lambda x: op.ArgMax(x, axis=-1, keepdims=0),
+        lambda x: op.Neg(op.Squeeze(op.Transpose(x), [0])) if x.const_value is None else op.Gather(x, [0], axis=-1),
+    ],
+    ids=["gather", "reduce", "place", "layout"],
+)
+def test_an_axis_of_a_scalar_is_told(translation: Callable[[Any], Any], of_weight: bool) -> None:
+    table = {torch.ops.aten.sum.default if of_weight else torch.ops.aten.sin.default: translation}
+
+    class Scalars(Sum):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return super().forward(x.sin())
+
+    with pytest.raises(onnxplain.ExportFailed) as failed:
+        onnxplain.export(Scalars(torch.tensor(2.0)), (torch.tensor(1.0),), custom_translation_table=table)
+    assert [each.rule.id for each in failed.value.findings] == ["OXP5002"]

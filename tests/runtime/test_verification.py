@@ -343,6 +343,23 @@ class Mixed(torch.nn.Module):
         return x.sin(), noise + 1, looped * 2, x + 0 * noise, x.sum()
 
 
+class Branches(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.early, self.late = torch.nn.Linear(3, 2), torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.sum() > 0, self.early, self.late, (x,))  # type: ignore[no-any-return]
+
+
+def test_branches_with_weights_that_need_gradients() -> None:
+    model = Branches().eval()
+    program = assert_exports(model, (torch.ones(4, 3),))
+    assert not program.diagnostics.findings
+    (result,) = program(-torch.ones(4, 3))
+    torch.testing.assert_close(result, model(-torch.ones(4, 3)).detach())
+
+
 def test_outputs_without_random_numbers_are_compared() -> None:
     x = torch.tensor([1.0, 2.0, 3.0])
     program = onnxplain.export(Mixed(), (x,), verify=True, output_names=["a", "b", "c", "d", "e"])

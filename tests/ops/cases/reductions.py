@@ -104,6 +104,7 @@ CASES: dict[str, Case] = {
             *torch.unique_consecutive(x.round().clamp(-1, 0).to(torch.int8), return_counts=True),
             *torch.unique_consecutive(torch.cat([x[:1], x]), return_inverse=True, return_counts=True, dim=0),
             *torch.unique_consecutive(torch.cat([x, x[..., -1:]], -1), return_inverse=True, dim=2),
+            *torch.unique_consecutive(torch.cat([x, x[..., -1:]], -1), return_counts=True, dim=-1),
             *((x > 0).unique_consecutive(), (x * torch.nan).unique_consecutive(), x.sum().unique_consecutive()),
             x[:0].unique_consecutive(),
         ],
@@ -175,6 +176,29 @@ CASES: dict[str, Case] = {
         lambda x: [
             *(torch.var(x, correction=each, keepdim=True) for each in (0, 0.5)),
             *(torch.std(x, correction=0, keepdim=True), *torch.var_mean(x, correction=1, keepdim=True)),
+        ],
+        X,
+    ),
+    "places-in-all-dims": dynamic(
+        lambda x: [
+            place
+            for each in (x, x.sum(), (9 * x).int())
+            for place in (each.argmax(), each.argmin(keepdim=True), each.argmax(keepdim=True), each.argmin(-1), each.argmax(0, keepdim=True))
+        ],
+        X,
+    ),
+    "spread-of-scalars": static(
+        lambda x: [
+            spread.nan_to_num(7)
+            for each in (x.sum(), x.sum().double())
+            for spread in (each.var(), each.std(0), each.var((), keepdim=True), each.std(correction=0), each.var(0, correction=2))
+        ],
+        X,
+    ),
+    "no-dims-of-a-scalar": static(
+        lambda x: [
+            torch.logsumexp(x.sum(), ()),
+            *(reduce(x.sum(), dim=()) for reduce in (torch.amax, torch.sum, torch.mean, torch.masked.logsumexp, torch.count_nonzero)),
         ],
         X,
     ),
