@@ -50,10 +50,10 @@ def scaled_dot_product_attention(
     assert query.shape is not None
     assert key.shape is not None
     assert value.shape is not None
+    rank = len(key.shape)
     if enable_gqa and query.shape[1] != key.shape[1]:
         heads = query.shape[1]
         key, value = _repeated(key, heads), _repeated(value, heads)
-    rank = len(query.shape)
     # NOTE: ONNX Runtime takes a scale before a MatMul, and a transposition of the last two dims, into the MatMul.
     keys = op.Transpose(key, perm=[*range(rank - 2), rank - 1, rank - 2])
     scores = op.MatMul(op.Mul(query, _scale(query, scale)), keys)

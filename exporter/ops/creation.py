@@ -35,6 +35,7 @@ def arange_start_step(start: Any, end: Any, step: Any = 1, dtype: int = -1) -> A
 
     start + i * step for i below ceil((end - start) / step).
     """
+    start, end, step = (int(each) if isinstance(each, bool) else each for each in (start, end, step))
     if dtype == _INT64:
         # NOTE: PyTorch truncates the numbers before it counts.
         start, end, step = (_as_int(each) for each in (start, end, step))

@@ -27,6 +27,12 @@ def embedding(weight: ir.Value, indices: ir.Value, padding_idx: int = -1, scale_
     return op.Gather(weight, indices)
 
 
+@translates("aten::take")
+def take(self: ir.Value, index: ir.Value) -> Any:
+    """aten::take(Tensor self, Tensor index) -> Tensor. Elements of the flattened `self`, in the shape of `index` (INT64)."""
+    return op.Gather(op.Reshape(self, [-1]), index)
+
+
 @translates("aten::gather")
 def gather(self: ir.Value, dim: int, index: ir.Value, sparse_grad: bool = False) -> Any:
     """aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor. Of the shape of `index`."""

@@ -32,6 +32,50 @@ def as_strided_scatter(self: ir.Value, src: ir.Value, size: Sequence[Any], strid
     return op.Reshape(made, op.Shape(self), allowzero=1)
 
 
+@translates("aten::histc")
+def histc(self: ir.Value, bins: int = 100, min: float = 0, max: float = 0) -> Any:
+    """aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor: (bins), in the dtype of `self`, floats.
+
+    How many elements are in each of `bins` intervals of one width from `min` to `max`, which belongs to the last one. The extrema of the
+    elements stand for `min` and `max` where these are equal.
+    """
+    flat = op.Reshape(self, [-1])
+    low, high = op.CastLike(float(min), self), op.CastLike(float(max), self)
+    if min == max:
+        least, most, one = op.ReduceMin(flat, keepdims=0), op.ReduceMax(flat, keepdims=0), op.CastLike(1.0, self)
+        are_equal = op.Equal(least, most)
+        low, high = op.Where(are_equal, op.Sub(least, one), least), op.Where(are_equal, op.Add(most, one), most)
+    # NOTE: in the order of PyTorch's kernel, HistogramKernel.cpp, which rounds each result to the dtype.
+    place = op.Div(op.Mul(op.Sub(flat, low), op.CastLike(float(bins), self)), op.Sub(high, low))
+    place = op.Min(op.Cast(place, to=int(ir.DataType.INT64)), bins - 1)
+    is_counted = op.And(op.GreaterOrEqual(flat, low), op.LessOrEqual(flat, high))
+    # NOTE: what is not counted goes to another interval, which is cut off.
+    places = op.Unsqueeze(op.Where(is_counted, place, bins), [-1])
+    ones = op.Expand(op.Constant(value_float=1.0), op.Shape(flat))
+    counts = op.ScatterND(np.zeros(bins + 1, dtype=np.float32), places, ones, reduction="add")
+    return op.CastLike(op.Slice(counts, [0], [bins], [0]), self)
+
+
+@translates("aten::index_add")
+def index_add(self: ir.Value, dim: int, index: ir.Value, source: ir.Value, alpha: Any = 1) -> Any:
+    """aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor.
+
+    `self` with slice i of `source` along `dim`, times `alpha`, added to slice `index[i]` (INT32 or INT64, a vector).
+    """
+    assert self.shape is not None
+    rank = max(len(self.shape), 1)
+    added = source if alpha == 1 else op.Mul(source, op.CastLike(alpha, source))
+    whole, added = (each if self.shape else op.Reshape(each, [-1]) for each in (self, added))
+    # NOTE: ONNX adds to the slices of the first dim.
+    order = list(range(rank))
+    order[0], order[dim] = order[dim], order[0]
+    whole, added = (op.Transpose(each, perm=order) if dim % rank else each for each in (whole, added))
+    places = op.Reshape(cast(index, int(ir.DataType.INT64)), [-1, 1])
+    result = op.ScatterND(whole, places, added, reduction="add")
+    result = op.Transpose(result, perm=order) if dim % rank else result
+    return result if self.shape else op.Reshape(result, [])
+
+
 @translates("aten::bincount")
 def bincount(self: ir.Value, weights: ir.Value | None = None, minlength: Any = 0) -> Any:
     """aten::bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor.

@@ -34,6 +34,14 @@ def view(self: ir.Value, size: Sequence[Any]) -> Any:
     return op.Reshape(self, size, allowzero=1 if zero else None)
 
 
+@translates("aten::reshape_as")
+def reshape_as(self: ir.Value, other: ir.Value) -> Any:
+    """aten::reshape_as(Tensor self, Tensor other) -> Tensor. Of the shape of `other`."""
+    assert other.shape is not None
+    known = all(isinstance(size, int) for size in other.shape)
+    return op.Reshape(self, list(other.shape) if known else op.Shape(other), allowzero=None if known and 0 not in other.shape else 1)
+
+
 def may_be_empty(value: ir.Value, axis: int, *, whatever_torch_found: bool = False) -> bool:
     """Whether a dim of a result may be 0 where all dims of the inputs are at least 1, as in `x[3:]`. See `shape_env.may_be_zero`."""
     node = value.meta.get(locations.FX_NODE)
@@ -97,6 +105,20 @@ def split(self: ir.Value, split_size: Any, dim: int = 0) -> Any:
     whole, rest = divmod(size, split_size)
     sizes = [split_size] * whole + [rest] * bool(rest)
     return split_with_sizes(self, sizes, dim)
+
+
+@translates("aten::chunk")
+def chunk(self: ir.Value, chunks: int, dim: int = 0) -> Any:
+    """aten::chunk(Tensor self, int chunks, int dim=0) -> Tensor[]. At most `chunks` parts of one size, the last one may be smaller.
+
+    Raises:
+        ValueError: The size of `dim` is dynamic, so the number of results is unknown.
+    """
+    assert self.shape is not None
+    size = self.shape[dim]
+    if not isinstance(size, int):
+        raise ValueError(f"chunk needs a dim of fixed size, dim {dim} has size {size}")
+    return split_with_sizes(self, [0] * chunks, dim) if size == 0 else split(self, -(-size // chunks), dim)
 
 
 @translates("aten::transpose.int")

@@ -62,20 +62,21 @@ def _segment_reduce(
     A segment without elements gives `initial`; without it 0 for a sum, 1 for a product, NaN for a mean, and an infinity for an extremum.
     """
     del indices, unsafe
-    if lengths is None:
-        assert offsets is not None
-        lengths = offsets.diff(dim=axis)
-    ends = lengths.cumsum(axis)
+    if lengths is not None:
+        offsets = torch.cat([lengths.new_zeros(lengths.narrow(axis, 0, 1).shape), lengths.cumsum(axis)], axis)
+    assert offsets is not None
+    lengths = offsets.diff(dim=axis)
     start = {"sum": 0, "mean": 0, "prod": 1, "max": -math.inf, "min": math.inf}[reduce]
     # NOTE: the dims after `axis` belong to the elements; each of those before it has its own lengths.
     place = torch.arange(data.shape[axis], device=data.device)
-    segment = (place.unsqueeze(-1) >= ends.unsqueeze(axis)).sum(-1)
+    # NOTE: elements before the first offset and after the last one get segments, which are cut off.
+    segment = (place.unsqueeze(-1) >= offsets.unsqueeze(axis)).sum(-1)
     while segment.ndim < data.ndim:
         segment = segment.unsqueeze(-1)
-    shape = [*lengths.shape, *data.shape[axis + 1 :]]
+    shape = [*lengths.shape[:axis], lengths.shape[axis] + 2, *data.shape[axis + 1 :]]
     result = torch.full(shape, start if initial is None else initial, dtype=data.dtype, device=data.device)
     kind = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}[reduce]
-    result = result.scatter_reduce(axis, segment.expand(data.shape), data, kind)
+    result = result.scatter_reduce(axis, segment.expand(data.shape), data, kind).narrow(axis, 1, lengths.shape[axis])
     if reduce != "mean":
         return result
     counts = lengths.reshape([*lengths.shape, *[1] * (data.ndim - lengths.ndim)])

@@ -346,7 +346,10 @@ class Mixed(torch.nn.Module):
 class Branches(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.early, self.late = torch.nn.Linear(3, 2), torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 2))
+        self.early, self.late = (
+            torch.nn.Linear(3, 2),
+            torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 2)),
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.cond(x.sum() > 0, self.early, self.late, (x,))  # type: ignore[no-any-return]

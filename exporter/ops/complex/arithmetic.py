@@ -139,6 +139,9 @@ def prod(self: ir.Value, dim: int | None = None, keepdim: bool = False, dtype: i
     def step(total: Any, each: Any) -> tuple[list[Any], list[Any]]:
         return [mul(total, each)], []
 
+    if self.shape is not None and 0 in self.shape:
+        # NOTE: ONNX Runtime has no loop over an empty dim.
+        return op.Expand(number(1, self), op.Shape(op.ReduceSum(value, [along], keepdims=int(keepdim))))
     start = op.Expand(number(1, self), op.Shape(op.Gather(value, 0, axis=along)))
     start.shape = ir.Shape([None] * rank(value))
     (total,) = scan(step, [start], [value], along)

@@ -20,6 +20,9 @@ def additive(seen: torch.Tensor) -> torch.Tensor:
 
 CASES: dict[str, Case] = {
     "plain": static(lambda q, k, v: attention(q, k, v), (Q, K, V)),
+    "batches-that-broadcast": static(
+        lambda q, k, v: (attention(q[0], k, v), attention(q, k[0], v[0]), attention(q[0], k, v[0])), (Q, K, V)
+    ),
     "scale": static(lambda q, k, v: attention(q, k, v, scale=0.3), (Q, K, V)),
     "causal": static(lambda q, k, v: attention(q, k, v, is_causal=True), (Q, K, V)),
     "causal-long": static(lambda q, k, v: attention(q, k, v, is_causal=True), tuple(randn(1, 2, 120, 4) for _ in range(3))),

@@ -18,6 +18,7 @@ CASES: dict[str, Case] = {
     "arange-backwards": dynamic(
         lambda x: (x[torch.arange(x.size(0) - 1, -1, -1)], x[torch.arange(-x.size(0), 0)], torch.arange(-1, x.size(0), 2)), X
     ),
+    "arange-of-bools": static(lambda x: x + torch.arange(False, True, True, dtype=torch.float32), (torch.ones(3),)),
     "arange": dynamic(
         lambda x: [
             *(torch.arange(x.size(0)), torch.arange(2, x.size(1)), torch.arange(1, 3 * x.size(0), 2), torch.arange(9, 1, -3) + x.size(0)),

@@ -153,6 +153,10 @@ CASES: dict[str, Case] = {
         lambda x: ((x > 0).nonzero(), x.round().nonzero(), aten.nonzero_static(x > 1, size=9), aten.nonzero_static(x, size=3)), X
     ),
     "nonzero-of-scalar": static(lambda x: ((x.sum() > 99).nonzero(), x[0, 0, 0].nonzero()), X),
+    "take": static(
+        lambda x, i: (x.take(i), x.take(-i[0, 0] - 1), x.sum().take(i[0] * 0), (x > 0).take(i)),
+        (randn(3, 4), torch.tensor([[0, 2], [1, 0]])),
+    ),
     "gather": static(
         lambda x, i: [
             *(x.gather(0, i), x.gather(-1, i), x[0].gather(0, i[0, 0]), x[0].gather(0, i[0])),

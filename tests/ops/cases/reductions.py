@@ -23,6 +23,7 @@ CASES: dict[str, Case] = {
     "segments-by-their-ends": static(
         lambda x: (
             torch.segment_reduce(x, "sum", offsets=torch.tensor([0, 2, 2, 6])),
+            torch.segment_reduce(x, "mean", offsets=torch.tensor([1, 3, 3, 5]), unsafe=True),
             torch.segment_reduce(x.T, "max", lengths=torch.tensor([[2, 4], [5, 1]]), axis=1),
         ),
         (randn(6, 2),),
@@ -183,7 +184,13 @@ CASES: dict[str, Case] = {
         lambda x: [
             place
             for each in (x, x.sum(), (9 * x).int())
-            for place in (each.argmax(), each.argmin(keepdim=True), each.argmax(keepdim=True), each.argmin(-1), each.argmax(0, keepdim=True))
+            for place in (
+                each.argmax(),
+                each.argmin(keepdim=True),
+                each.argmax(keepdim=True),
+                each.argmin(-1),
+                each.argmax(0, keepdim=True),
+            )
         ],
         X,
     ),

@@ -21,6 +21,13 @@ CASES: dict[str, Case] = {
         ],
         X,
     ),
+    "histograms": dynamic(
+        lambda x: [
+            *(x.histc(), x.histc(5), x.histc(7, -1, 0.5), x.double().histc(4, min=2, max=2), (0 * x).histc(3)),
+            *(torch.cat([x, x + torch.nan]).histc(4, -2, 2), torch.histc(x[0, :0], 3), torch.histc(x.round().half(), 8, -4, 4)),
+        ],
+        X,
+    ),
     "diagonal": dynamic(lambda x: (x.diagonal(), x.diagonal(1, -1, 0), x.diagonal(-2, 1, 2), x.diagonal(9, 0, 1).sum(), x[0].trace()), X),
     "diagonal-of-nothing-scatter": dynamic(lambda x: torch.diagonal_scatter(x[0, :, x.shape[2] :], x[0, 0, x.shape[2] :]), X),
     "diagonal-scatter": dynamic(
@@ -28,6 +35,14 @@ CASES: dict[str, Case] = {
     ),
     "other-dtypes": static(
         lambda x: (x.diagonal_scatter(x.diagonal().round().int()), x.as_strided_scatter(x[:2, :2].double(), (2, 2), (4, 2), 1)), MATRIX
+    ),
+    "sums-of-slices": dynamic(
+        lambda x: [
+            *(x.index_add(1, ROWS, 2 * x[:, :3], alpha=3), x.index_add(-1, ROWS.int(), x[..., :3]), x.index_add(0, ROWS[1:2], x[:1])),
+            *((x > 0).index_add(1, ROWS, x[:, :3] > 1), x.round().half().index_add(1, ROWS, x[:, :3].round().half(), alpha=0.5)),
+            *(x.sum().index_add(0, ROWS[1], x.mean()), x.int().index_add(1, ROWS[:1], x[:, 3:4].int(), alpha=2)),
+        ],
+        X,
     ),
     "put": static(
         lambda x: [

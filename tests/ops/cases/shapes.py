@@ -95,6 +95,10 @@ CASES: dict[str, Case] = {
         ],
         X,
     ),
+    "chunk": dynamic(lambda x: [*x.chunk(3, 1), *x.chunk(5, 1), *x.chunk(1, -1), *x[:, :0].chunk(2, 1), *x[:, :1].chunk(2, 1)], X),
+    "reshape-as": dynamic(
+        lambda x: (x.reshape_as(x.transpose(0, 1)), x[:, 0].reshape_as(x[:, 0].T), x[:, :0].reshape_as(x[:0]), x[0].reshape_as(x[1].T)), X
+    ),
     # NOTE: of size 1, `chunk` makes one part.
     "split-of-dynamic": dynamic(
         lambda x: (torch.cat(x.chunk(2, dim=1), dim=1), *x.split(2, 0)[:1], x.to(torch.int8).split(2, 0)[0]),
