@@ -76,6 +76,12 @@ _PARTS = {_ATEN.cat, _ATEN.chunk, _ATEN.concat, _ATEN.split, _ATEN.split_with_si
 _ARRANGE = frozenset(_COPIES | _SHAPES | _ORDERS | _REPEATS | _SELECTIONS | _PARTS)
 """The operators whose result has elements of their arguments and no others."""
 
+_PICKS = frozenset({_ATEN.gather, _ATEN.index, _ATEN.take})
+"""The operators whose result has elements of their first argument and no others, wherever the other arguments point."""
+
+_MASKED = frozenset({_ATEN.index_put_.default, _ATEN.masked_fill_.Scalar, _ATEN.masked_fill_.Tensor})
+"""The operators that write where a mask is true."""
+
 _BITS = frozenset({_ATEN.__and__, _ATEN.__or__, _ATEN.__xor__})
 """Operators on elements that torch does not tag as such."""
 
@@ -99,6 +105,17 @@ class _Value:
     data: torch.Tensor
     is_whole: bool
 
+    def element(self) -> torch.Tensor:
+        """The one element, with as many dims as the tensor.
+
+        Raises:
+            _Unknown: There are elements that are not equal, or none.
+        """
+        element = self.data[(slice(1),) * self.data.ndim]
+        if element.numel() != 1 or not bool((self.data == element).all()):
+            raise _Unknown
+        return element
+
 
 class _Graph:
     """The known values of a graph that is being recorded."""
@@ -117,6 +134,9 @@ class _Graph:
                 continue
             except Exception:  # noqa: BLE001  the operators of a user's model run here, maybe on values for which they fail
                 continue
+        if self._last is not None and "val" not in self._last.meta and self._last not in self._values:
+            # NOTE: the operator that runs now has no result yet, so the next call looks at it again.
+            self._last = self._last.prev
         return self._values.get(node)
 
     def _new(self, last: torch.fx.Node) -> Iterator[torch.fx.Node]:
@@ -168,9 +188,9 @@ class _Graph:
 
         def known(each: Any) -> Any:
             value = self._values.get(each)
-            if not isinstance(value, _Value) or (whole and not value.is_whole) or not (whole or value.data.numel() == 1):
+            if not isinstance(value, _Value) or (whole and not value.is_whole):
                 raise _Unknown
-            return value.data
+            return value.data if whole else value.element()
 
         return torch.fx.node.map_arg((node.args, dict(node.kwargs)), known)
 
@@ -185,6 +205,8 @@ class _Graph:
         ]
         if not written:
             raise _Unknown
+        if target in _MASKED and self._is_untouched(node):
+            return self._values[node.args[0]]  # type: ignore[index]  # nodes are keys
         try:
             if torch.Tag.nondeterministic_seeded in target.tags:
                 raise _Unknown
@@ -196,6 +218,11 @@ class _Graph:
             raise
         return pytree.tree_map(lambda each: _Value(each, True) if isinstance(each, torch.Tensor) else each, result)
 
+    def _is_untouched(self, node: torch.fx.Node) -> bool:
+        """Whether a write by masks changes nothing, since a mask is false everywhere."""
+        masks = [self._values.get(each) for each in pytree.tree_leaves(node.args[1]) if isinstance(each, torch.fx.Node)]
+        return any(isinstance(each, _Value) and each.data.dtype is torch.bool and not each.data.any() for each in masks)
+
     def _forget(self, written: list[Any]) -> None:
         """Forgets values, and all that share their memory."""
         memory = {each.data.untyped_storage().data_ptr() for each in written if isinstance(each, _Value)}
@@ -206,12 +233,14 @@ class _Graph:
     def _of_equal_elements(self, node: torch.fx.Node, packet: OpOverloadPacket, meta: Any) -> Any:
         """The result of an operator on tensors whose elements are all equal, whatever their sizes."""
         tensors = [each for each in node.all_input_nodes if isinstance(each.meta.get("val"), torch.Tensor)]
-        values = [self._values.get(each) for each in tensors]
-        if not values or not all(isinstance(each, _Value) and each.data.numel() == 1 for each in values):
+        if packet in _PICKS and isinstance(meta, torch.Tensor):
+            tensors = [each for each in tensors if each is node.args[0]]
+        known = [value for each in tensors if isinstance(value := self._values.get(each), _Value)]
+        if not known or len(known) < len(tensors):
             raise _Unknown
-        first = values[0].data  # type: ignore[union-attr]  # they are values
-        if packet in _ARRANGE:
-            if any(each.data.item() != first.item() for each in values[1:]):  # type: ignore[union-attr]  # they are values
+        first, *others = (each.element() for each in known)
+        if packet in _ARRANGE or packet in _PICKS:
+            if any(each.item() != first.item() for each in others):
                 raise _Unknown
             return pytree.tree_map(lambda each: _Value(first.to(each.device, each.dtype).reshape((1,) * each.ndim), False), meta)
         # NOTE: `max` and `min` of two tensors have the same names as those of one.

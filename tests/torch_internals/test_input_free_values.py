@@ -72,7 +72,22 @@ def _chosen(x: Tensor) -> Tensor:
     return x[:, None, :3].expand(-1, 2, -1)[:, mask].reshape(-1, 3)
 
 
+def _picked(x: Tensor) -> Tensor:
+    rows, columns = torch.arange(x.shape[0])[:, None], torch.arange(x.shape[1])
+    picked = torch.ones(x.shape[0], x.shape[1])[rows, columns].bool() & torch.ones(3, 1, 1, dtype=torch.bool)
+    return x * 2 if (picked.take(x.long().abs() * 0) == 0).any() else x * 3
+
+
+def _written_nowhere(x: Tensor) -> Tensor:
+    mask = torch.zeros_like(x)
+    mask[torch.ones_like(x) == 2] = 7.0
+    mask.masked_fill_(mask > 3, 5.0)
+    return x * 2 if mask.any() else x * 3
+
+
 EVERY_SIZE = [
+    _picked,
+    _written_nowhere,
     _mask_of_ones,
     _extended_mask,
     _all_true,
@@ -185,6 +200,16 @@ def _filled_before_a_view(x: Tensor) -> Tensor:
     return x * 2 if view.max() > 0 else x * 3
 
 
+def _written_where_the_input_says(x: Tensor) -> Tensor:
+    mask = torch.zeros_like(x)
+    mask[x > 0] = 1.0
+    return x * 2 if mask.any() else x * 3
+
+
+def _picked_from_numbers(x: Tensor) -> Tensor:
+    return x * 2 if (torch.arange(4) > 2)[x.long().abs() % 4].any() else x * 3
+
+
 def _one_of_two(x: Tensor) -> Tensor:
     return x * 2 if torch.where(x > 0, torch.zeros_like(x), torch.ones_like(x)).sum() > 3 else x * 3
 
@@ -224,6 +249,8 @@ def _uninitialized(x: Tensor) -> Tensor:
         _filled_from_the_input,
         _filled_through_another_name,
         _filled_before_a_view,
+        _written_where_the_input_says,
+        _picked_from_numbers,
         _one_of_two,
         _random,
         _random_in_place,
