@@ -58,15 +58,21 @@ def lines(program: onnxplain.ONNXProgram, rule: str) -> list[int | None]:
     return [each.location.line if each.location else None for each in program.diagnostics.findings if each.rule.id == rule]
 
 
-def test_each_line_with_a_side_effect_is_one_note(load: Load, marked: Marked, tmp_path: pathlib.Path) -> None:
-    model = load(EFFECTS.replace("PLACE", str(tmp_path / "written"))).Net()
+def test_each_line_with_a_side_effect_is_one_note(
+    load: Load, marked: Marked, tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "written"
+    model = load(EFFECTS.replace("PLACE", str(path))).Net()
     model(torch.ones(3))  # Python shows a warning once
     for _ in range(2):
         before = sys.stdout
+        path.unlink()
+        caplog.clear()
         program = onnxplain.export(model, (torch.ones(3),))
         assert lines(program, "OXP1039") == [marked(each)[0] for each in MARKS]
         assert {each.rule.id for each in program.diagnostics.findings if each.level is not onnxplain.Level.NOTE} == set()
         assert sys.stdout is before
+        assert (torch.load(path), [each.message for each in caplog.records]) == ({}, ["shown"])
 
 
 INTERPRETED = """

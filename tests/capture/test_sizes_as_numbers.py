@@ -61,7 +61,7 @@ BODIES = {
     "remainders of floats": "x[: math.ceil(x.shape[0] / 3 % 1)] * (x.shape[0] / 3 % 1) + x.shape[0] % -2.5 + (1 - x.shape[0]) / 4 % 0.75",
     "quotients of floats": "x * (x.shape[0] / 3 // 1) + x.shape[0] * 0.3 // 0.1 - x.shape[0] // -0.75 + 7.5 // x.shape[0]",
     "a remainder that is rounded": "x + (x.shape[0] * 0.3) % 0.1",
-    "tens": "x * round(x.shape[0] * 5, -1) + round(x.shape[0]) + round(x.shape[0], 1)",
+    "tens": "x * round(x.shape[0] * 5, -1) + round(x.shape[0]) + round(x.shape[0], 1) + round(x.shape[0] * 77, -2)",
     "lengths": "x[: len(x) // 2] * len(x.mT + 1) + len([1, 2])",
     "a rounded logarithm": "torch.arange(math.ceil(math.log2(x.shape[0])) + math.floor(np.log2(x.shape[0]))) + x.sum()",
 }

@@ -74,6 +74,14 @@ def test_modules_with_their_paths() -> None:
     assert sum(1 for _ in modules.named_modules(deep)) == 3001
 
 
+def test_tensors_with_their_paths() -> None:
+    layer = nn.BatchNorm1d(2)
+    model = nn.Sequential(layer, nn.Linear(2, 2), nn.Sequential(layer), nn.Linear(2, 2, bias=False))
+    model[3].weight = model[1].weight
+    expected = ["0.weight", "0.bias", "0.running_mean", "0.running_var", "0.num_batches_tracked", "1.weight", "1.bias"]
+    assert [name for name, _ in modules.named_tensors(model)] == expected
+
+
 def test_hooks_before_and_after() -> None:
     module = nn.ReLU()
     assert list(modules.forward_hooks(module)) == []
