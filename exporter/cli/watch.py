@@ -113,7 +113,7 @@ def _told(folders: Sequence[pathlib.Path]) -> Iterator[threading.Event]:
 
     def listen() -> None:
         with contextlib.suppress(OSError):
-            for _ in watchfiles.watch(*folders, watch_filter=None, step=_SETTLED, stop_event=stop, recursive=False, raise_interrupt=False):
+            for _ in watchfiles.watch(*folders, watch_filter=None, step=_SETTLED, stop_event=stop, recursive=False):
                 told.set()
 
     # NOTE: in the main thread, watchfiles would turn SIGTERM into an interruption by Ctrl-C.

@@ -61,6 +61,19 @@ def test_only_files_are_replaced(tmp_path: pathlib.Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "pipe"]
 
 
+def test_a_folder_that_is_moved_meanwhile_gets_the_content(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "folder" / "model.py"
+    path.parent.mkdir()
+    path.write_text("before", encoding="utf-8")
+    prepared = Prepared(path, b"new")
+    path.parent.rename(tmp_path / "moved")
+    path.parent.mkdir()
+    path.write_text("another file", encoding="utf-8")
+    prepared.replace()
+    assert path.read_text(encoding="utf-8") == "another file"
+    assert [(each.name, each.read_bytes()) for each in (tmp_path / "moved").iterdir()] == [("model.py", b"new")]
+
+
 @pytest.mark.parametrize("ends", [Prepared.replace, Prepared.discard], ids=["replaced", "discarded"])
 def test_no_file_stays_open(tmp_path: pathlib.Path, ends: object) -> None:
     path = tmp_path / "deeper" / "model.py"

@@ -258,6 +258,14 @@ def save(logs: Sequence[Log], folder: pathlib.Path) -> pathlib.Path:
     return folder
 
 
+@pytest.mark.parametrize(("models", "shown"), [(20, True), (21, False)])
+def test_the_steps_of_each_model_are_shown_for_twenty_models(models: int, shown: bool) -> None:
+    made = context()
+    made.event("A step.")
+    page = to_html(dataclasses.replace(made.log(), subject=f"model{number}") for number in range(models))
+    assert {tuple(name for name, _ in each["folds"]) for each in content(page)["models"]} == {("Steps (1)",) if shown else ()}
+
+
 def test_a_log_that_is_in_two_files_counts_once(source: str, here: pathlib.Path) -> None:
     folder = save([broken("A", source), clean("B"), broken("B", source)], here / "logs")
     assert [log.subject for log in read_logs([folder])] == ["A", "B (log1)", "B (log2)"]

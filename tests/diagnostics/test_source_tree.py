@@ -61,3 +61,12 @@ def test_files_elsewhere_are_unreachable(root: pathlib.Path) -> None:
             found(root, located(uri), None)
     with pytest.raises(Unreachable):
         found(root, located("net.py", "PACKAGES"), None)
+
+
+def test_only_a_root_that_is_named_may_hold_files_from_elsewhere(root: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bases: Bases = {"ELSEWHERE": {}}
+    assert SourceTree.around(root).find(located("net.py", "ELSEWHERE"), bases) == root / "net.py"
+    monkeypatch.chdir(root)
+    assert SourceTree.around().find(located("net.py"), {"SRCROOT": {}}) == root / "net.py"
+    with pytest.raises(Unreachable):
+        SourceTree.around().find(located("net.py", "ELSEWHERE"), bases)
