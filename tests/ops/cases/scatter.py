@@ -38,9 +38,9 @@ CASES: dict[str, Case] = {
     ),
     "sums-of-slices": dynamic(
         lambda x: [
-            *(x.index_add(1, ROWS, 2 * x[:, :3], alpha=3), x.index_add(-1, ROWS.int(), x[..., :3]), x.index_add(0, ROWS[1:2], x[:1])),
-            *((x > 0).index_add(1, ROWS, x[:, :3] > 1), x.round().half().index_add(1, ROWS, x[:, :3].round().half(), alpha=0.5)),
-            *(x.sum().index_add(0, ROWS[1], x.mean()), x.int().index_add(1, ROWS[:1], x[:, 3:4].int(), alpha=2)),
+            *(x.index_add(1, ROWS, 2 * x[:, ROWS], alpha=3), x.index_add(-1, ROWS.int(), x[..., ROWS]), x.index_add(0, ROWS[1:2], x[:1])),
+            *((x > 0).index_add(1, ROWS, x[:, ROWS] > 1), x.round().half().index_add(1, ROWS, x[:, ROWS].round().half(), alpha=0.5)),
+            *(x.sum().index_add(0, ROWS[1], x.mean()), x.int().index_add(1, ROWS[:1], x[:, ROWS[1:2]].int(), alpha=2)),
         ],
         X,
     ),
