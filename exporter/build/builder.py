@@ -88,7 +88,7 @@ def _graph(context: DiagnosticContext, plan: Plan, request: Request, nodes: Node
     nodes.values.update(given.values)
     made = nodes.of(plan.prepared.graph_module)
     outputs, copies = graph_outputs(context, plan, request, nodes, given.inputs)
-    graph = ir.Graph(given.inputs, outputs, nodes=[*made, *copies], name="main_graph", opset_imports={"": 18})
+    graph = ir.Graph(given.inputs, outputs, nodes=[*made, *copies], name="main_graph")
     for value in (*given.weights, *nodes.recorder.constants.values()):
         if value.uses() and value.name is not None:
             value.name = unused(value.name, graph.initializers)

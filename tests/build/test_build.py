@@ -628,6 +628,21 @@ def test_which_weights_a_state_dict_has() -> None:
     torch.testing.assert_close(program(x)[0], model.plain)
 
 
+@pytest.mark.parametrize("persistent", [False, True])
+def test_only_buffers_that_no_state_dict_has_are_constants(persistent: bool) -> None:
+    class Masked(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("mask", torch.ones(3, 3, dtype=torch.bool).tril(), persistent=persistent)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return nn.functional.scaled_dot_product_attention(x, x, x, self.mask)
+
+    program = export(Masked(), torch.randn(1, 3, 4), optimize=False)
+    # NOTE: another mask may have rows that see nothing.
+    assert ("ReduceMax" in [node.op_type for node in program.model.graph]) is persistent
+
+
 def test_dims_whose_names_are_not_kept() -> None:
     program = export(lambda x, y: x + y, *torch.ones(2, 3, 2), dynamic_shapes=({0: "rows"}, {0: "lines"}))
     (finding,) = program.diagnostics.findings
