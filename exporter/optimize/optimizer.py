@@ -16,7 +16,13 @@ from . import batch_norm, factors, layouts, padding, precompute, reshapes
 
 Step = Callable[[ir.Model], object]
 
+
+def _remove_unused_nodes(model: ir.Model) -> None:
+    common.RemoveUnusedNodesPass()(model)
+
+
 _STEPS: tuple[Step, ...] = (
+    _remove_unused_nodes,  # an unused user of a value would end its chain
     batch_norm.batch_norm_into_conv,
     padding.pad_into_conv,
     precompute.precompute,
@@ -62,10 +68,6 @@ def _merge_equal_nodes(model: ir.Model) -> None:
     # NOTE: onnx_ir's pass merges two equal Bernoulli nodes (read in 1.1), but they are two draws.
     if not any(node.op_type in RANDOM for node in model.graph.all_nodes()):
         common.CommonSubexpressionEliminationPass()(model)
-
-
-def _remove_unused_nodes(model: ir.Model) -> None:
-    common.RemoveUnusedNodesPass()(model)
 
 
 class _Told:

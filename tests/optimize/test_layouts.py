@@ -97,6 +97,31 @@ def test_what_a_removed_chain_begins_with_keeps_its_line(load: Callable[..., Mod
     assert [finding.location.line] == marked("wrong")
 
 
+def test_sizes_of_the_input_after_one_that_is_computed() -> None:
+    def rearranged(x: torch.Tensor) -> torch.Tensor:
+        joined = op.Transpose(op.Reshape(x, op.Constant(value_ints=[0, 0, -1])), perm=[1, 0, 2])
+        pairs = op.Transpose(op.Reshape(joined, op.Constant(value_ints=[-1, 2, 0])), perm=[1, 0, 2])
+        again = op.Transpose(op.Reshape(pairs, op.Constant(value_ints=[2, 6, 2, 2, 5])), perm=[1, 2, 0, 3, 4])
+        return op.Sin(op.Transpose(op.Reshape(again, op.Constant(value_ints=[6, 4, 2, 5])), perm=[1, 0, 2, 3]))
+
+    x = torch.randn(4, 6, 2, 5)
+    program = onnxplain.export(lambda x: x.sin() * 2, (x,), custom_translation_table={torch.ops.aten.sin.default: rearranged})
+    torch.testing.assert_close(program(x)[0], x.sin() * 2)
+    assert [node.op_type for node in program.model.graph] == ["Sin", "Mul"]
+
+
+def test_a_user_that_nobody_uses_does_not_end_a_chain() -> None:
+    def rearranged(x: torch.Tensor) -> torch.Tensor:
+        turned = op.Transpose(x, perm=[1, 0])
+        op.Exp(turned)
+        split = op.Transpose(op.Reshape(turned, op.Constant(value_ints=[6, 2, 2])), perm=[1, 2, 0])
+        return op.Sin(op.Reshape(split, op.Constant(value_ints=[4, 6])))
+
+    x = torch.randn(4, 6)
+    program = onnxplain.export(lambda x: x.sin() * 2, (x,), custom_translation_table={torch.ops.aten.sin.default: rearranged})
+    assert [node.op_type for node in program.model.graph] == ["Sin", "Mul"]
+
+
 def test_a_new_shape_has_a_name_that_no_value_has() -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         return x.unflatten(2, (2, 4)).transpose(1, 2).flatten(1, 2) * 2

@@ -342,6 +342,10 @@ FACTOR = 2
 scale = lambda x: x * 2
 table = {"scale": lambda x, by=FACTOR: x * by}
 pair = [lambda x: x + 1, lambda x: x + 2]
+long = (
+    lambda x:
+        x * 3
+)
 
 
 def make(factor):
@@ -436,6 +440,7 @@ def test_strings_over_lines_stay_in_a_file_that_becomes_a_function(
 FUNCTIONS: dict[str, Callable[[types.ModuleType], Any]] = {
     "a function": lambda m: m.cached,
     "a lambda": lambda m: m.scale,
+    "a lambda on two lines": lambda m: m.long,
     "a lambda in a dict": lambda m: m.table["scale"],
     "a method of an inner class": lambda m: m.Outer.Inner.twice,
     "a class method of an inner class": lambda m: m.Outer.Inner.thrice,
