@@ -43,6 +43,10 @@ def _replacements() -> Iterator[tuple[Slot, Callable[..., Any]]]:
     yield Slot(Tensor, "fill_diagonal_"), _fill_diagonal
     yield Slot(torch, "kron"), _kronecker
     yield Slot(torch, "cdist"), _distances
+    yield Slot(torch, "gradient"), _gradient
+    for owner in (torch, Tensor):
+        yield Slot(owner, "cov"), _covariance
+        yield Slot(owner, "corrcoef"), _correlation
     yield Slot(torch, "take_along_dim"), _take_along_dim
     yield Slot(Tensor, "take_along_dim"), _take_along_dim
     yield Slot(torch, "max_pool1d"), _max_pool1d
@@ -159,6 +163,70 @@ def _distances(original: Callable[..., Any], x1: Tensor, x2: Tensor, p: float = 
     """For more than 25 rows, PyTorch computes the distances by a product of matrices: faster, and the same but for rounding."""
     has_size = any(map(_is_size, (*x1.shape, *x2.shape)))
     return original(x1, x2, p, "donot_use_mm_for_euclid_dist" if has_size and compute_mode == _IF_NECESSARY else compute_mode)
+
+
+def _gradient(
+    original: Callable[..., Any], input: Tensor, *args: Any, spacing: Any = None, dim: Any = None, edge_order: int = 1, **kwargs: Any
+) -> Any:
+    """Differences of neighbours over their distances: of both neighbours inside, of the nearest ones at the edges."""
+    axes = list(range(input.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    if args or kwargs or edge_order not in (1, 2) or not any(_is_size(input.shape[axis]) for axis in axes):
+        return original(input, *args, dim=dim, edge_order=edge_order, **({} if spacing is None else {"spacing": spacing}), **kwargs)
+    steps = list(spacing) if isinstance(spacing, list | tuple) else [1.0 if spacing is None else spacing] * len(axes)
+    return tuple(_differences(input, axis, step, edge_order) for axis, step in zip(axes, steps, strict=True))
+
+
+def _differences(x: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
+    """How fast `x` changes along a dim.
+
+    Args:
+        x: A tensor of any shape.
+        axis: The dim.
+        step: The distance of neighbours, or the places of the elements, of shape `(x.shape[axis],)`.
+        edge_order: 1 or 2: whether an edge counts one or two neighbours.
+    """
+    size = x.shape[axis]
+    if isinstance(step, Tensor) and step.ndim:
+        step = step.diff().reshape([-1 if each == axis % x.ndim else 1 for each in range(x.ndim)])
+    else:
+        step = x.new_full([size - 1 if each == axis % x.ndim else 1 for each in range(x.ndim)], 1.0) * step
+    slopes = x.diff(dim=axis) / step
+    (before, after), (left, right) = ((each.narrow(axis, 0, size - 2), each.narrow(axis, 1, size - 2)) for each in (slopes, step))
+    inner = (before * right + after * left) / (left + right)
+    first, last = slopes.narrow(axis, 0, 1), slopes.narrow(axis, size - 2, 1)
+    if edge_order == 2:
+        bends = (after - before) / (left + right)
+        first = first - bends.narrow(axis, 0, 1) * step.narrow(axis, 0, 1)
+        last = last + bends.narrow(axis, size - 3, 1) * step.narrow(axis, size - 2, 1)
+    return torch.cat([first, inner, last], axis)
+
+
+def _covariance(
+    original: Callable[..., Any], input: Tensor, *, correction: Any = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
+) -> Any:
+    """Of the rows of a matrix. The function in C++ fixes how many there are."""
+    if input.ndim != 2 or not _is_size(input.shape[0]) or not (input.is_floating_point() or input.is_complex()):
+        return original(input, correction=correction, fweights=fweights, aweights=aweights)
+    given = [each for each in (fweights, aweights) if each is not None]
+    weights = functools.reduce(torch.mul, given) if given else None
+    total = input.shape[1] if weights is None else weights.sum()
+    count = total - correction
+    if aweights is not None:
+        count = total - correction * (weights * aweights).sum() / total
+    weighted = input if weights is None else input * weights
+    centred = input - weighted.sum(1, keepdim=True) / total
+    products = centred @ (centred if weights is None else centred * weights).transpose(0, 1).conj()
+    return products / (count.clamp(min=0) if isinstance(count, Tensor) else torch.sym_max(count, 0))
+
+
+def _correlation(original: Callable[..., Any], input: Tensor) -> Any:
+    if input.ndim != 2 or not _is_size(input.shape[0]) or not (input.is_floating_point() or input.is_complex()):
+        return original(input)
+    covariance = torch.cov(input)
+    variances = covariance.diagonal()
+    deviations = (variances.real if variances.is_complex() else variances).sqrt()
+    found = covariance / deviations[:, None] / deviations
+    return torch.complex(found.real.clamp(-1, 1), found.imag.clamp(-1, 1)) if found.is_complex() else found.clamp(-1, 1)
 
 
 def _take_along_dim(original: Callable[..., Any], input: Tensor, indices: Tensor, dim: int | None = None, **kwargs: Any) -> Any:
