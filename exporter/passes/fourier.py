@@ -76,7 +76,7 @@ def _from_real(
 def _to_real(forward: bool, x: Tensor, s: Sequence[Any] | None = None, dim: Sequence[int] | None = None, norm: str | None = None) -> Tensor:
     """The real numbers whose transform has `x` as its first half."""
     x = _floating(x)
-    x = x if x.is_complex() else torch.complex(x, torch.zeros_like(x))
+    x = x if x.is_complex() else x.to(x.dtype.to_complex())
     sizes, dims = _dims(x, s, dim)
     last = sizes[-1]
     halves = [*sizes[:-1], None if last is None else last // 2 + 1]
@@ -118,10 +118,10 @@ def _decompositions() -> dict[OpOverload, Callable[..., Any]]:
         "ifft": functools.partial(_complex, False),
         "rfft": functools.partial(_from_real, True),
         "irfft": functools.partial(_to_real, False),
+        "hfft": functools.partial(_to_real, True),
+        "ihfft": functools.partial(_from_real, False),
     }
     made = {f"fft_{name}{suffix}": of(each) for name, each in transforms.items() for suffix, of in _DIMS.items()}
-    made["fft_hfft"] = _of_one(functools.partial(_to_real, True))
-    made["fft_ihfft"] = _of_one(functools.partial(_from_real, False))
     return {getattr(torch.ops.aten, name).default: each for name, each in made.items()}
 
 

@@ -44,9 +44,6 @@ def _replacements() -> Iterator[tuple[Slot, Callable[..., Any]]]:
     yield Slot(torch, "kron"), _kronecker
     yield Slot(torch, "cdist"), _distances
     yield Slot(torch, "gradient"), _gradient
-    for owner in (torch, Tensor):
-        yield Slot(owner, "cov"), _covariance
-        yield Slot(owner, "corrcoef"), _correlation
     yield Slot(torch, "take_along_dim"), _take_along_dim
     yield Slot(Tensor, "take_along_dim"), _take_along_dim
     yield Slot(torch, "max_pool1d"), _max_pool1d
@@ -55,6 +52,9 @@ def _replacements() -> Iterator[tuple[Slot, Callable[..., Any]]]:
         yield Slot(torch, name), _without_generator
     for name in ("cauchy_", "exponential_", "geometric_", "log_normal_"):
         yield Slot(Tensor, name), _without_generator
+    for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
+        for suffix in ("", "2", "n"):
+            yield Slot(torch.fft, name + suffix), _transform(suffix, name in ("irfft", "hfft"))
     for name, weights in _WINDOWS.items():
         yield Slot(torch, name), _window(weights)
     for rank in (1, 2, 3):
@@ -201,32 +201,31 @@ def _differences(x: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
     return torch.cat([first, inner, last], axis)
 
 
-def _covariance(
-    original: Callable[..., Any], input: Tensor, *, correction: Any = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
-) -> Any:
-    """Of the rows of a matrix. The function in C++ fixes how many there are."""
-    if input.ndim != 2 or not _is_size(input.shape[0]) or not (input.is_floating_point() or input.is_complex()):
-        return original(input, correction=correction, fweights=fweights, aweights=aweights)
-    given = [each for each in (fweights, aweights) if each is not None]
-    weights = functools.reduce(torch.mul, given) if given else None
-    total = input.shape[1] if weights is None else weights.sum()
-    count = total - correction
-    if aweights is not None:
-        count = total - correction * (weights * aweights).sum() / total
-    weighted = input if weights is None else input * weights
-    centred = input - weighted.sum(1, keepdim=True) / total
-    products = centred @ (centred if weights is None else centred * weights).transpose(0, 1).conj()
-    return products / (count.clamp(min=0) if isinstance(count, Tensor) else torch.sym_max(count, 0))
+def _transform(suffix: str, halves: bool) -> Callable[..., Any]:
+    """A Fourier transform of given lengths. The functions in C++ ask whether a dim has this length, and fix it if the example's has.
 
+    Args:
+        suffix: "" for transforms along one dim, "2" along two, "n" along all dims.
+        halves: Whether of the last dim's length a half is given.
+    """
+    names = ("s" if suffix else "n", "dim", "norm")
+    default = {"": -1, "2": (-2, -1), "n": None}[suffix]
 
-def _correlation(original: Callable[..., Any], input: Tensor) -> Any:
-    if input.ndim != 2 or not _is_size(input.shape[0]) or not (input.is_floating_point() or input.is_complex()):
-        return original(input)
-    covariance = torch.cov(input)
-    variances = covariance.diagonal()
-    deviations = (variances.real if variances.is_complex() else variances).sqrt()
-    found = covariance / deviations[:, None] / deviations
-    return torch.complex(found.real.clamp(-1, 1), found.imag.clamp(-1, 1)) if found.is_complex() else found.clamp(-1, 1)
+    def transform(original: Callable[..., Any], input: Tensor, *args: Any, **kwargs: Any) -> Any:
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        sizes, dim = given.get(names[0]), given.get("dim", default)
+        if sizes is None or not any(map(_is_size, input.shape)):
+            return original(input, *args, **kwargs)
+        sizes = list(sizes) if suffix else [sizes]
+        dims = range(-len(sizes), 0) if dim is None else list(dim) if suffix else [dim]
+        for axis, size in zip(dims, sizes, strict=False):
+            if _is_size(input.shape[axis]) and type(size) is int and size > 0:
+                length = size // 2 + 1 if halves and axis == dims[-1] else size
+                shape = [length if each == axis % input.ndim else known for each, known in enumerate(input.shape)]
+                input = torch.cat([input, input.new_zeros(shape)], axis).narrow(axis, 0, length)
+        return original(input, **given)
+
+    return transform
 
 
 def _take_along_dim(original: Callable[..., Any], input: Tensor, indices: Tensor, dim: int | None = None, **kwargs: Any) -> Any:

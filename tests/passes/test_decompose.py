@@ -157,6 +157,10 @@ FOURIER: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "irfft of reals": lambda x: fft.irfft(x, norm="ortho"),
     "hfft": lambda x: fft.hfft(fft.ihfft(x), n=4),
     "hfft without a length": lambda x: fft.hfft(x, norm="forward"),
+    "hfft2": lambda x: fft.hfft2(fft.fft(x), s=(3, 7), norm="ortho"),
+    "hfftn": lambda x: fft.hfftn(x, s=(6,)),
+    "ihfft2": lambda x: fft.ihfft2(x, norm="forward"),
+    "ihfftn": lambda x: fft.ihfftn(x, s=(3, 6), norm="ortho"),
     "fft2": lambda x: fft.fft2(x, s=(3, -1)),
     "fft2 of a batch": lambda x: fft.fft2(x.view(2, 2, 5)),
     "irfft2": lambda x: fft.irfft2(fft.rfft2(x)),
@@ -174,6 +178,20 @@ def test_fourier_transforms(name: str) -> None:
 
     x = torch.randn(4, 5, generator=torch.Generator().manual_seed(4))
     check(function, onnxplain.export(function, (x,)), (x,))
+
+
+@pytest.mark.parametrize("name", FOURIER)
+def test_fourier_transforms_of_dynamic_dims(name: str) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        y = FOURIER[name](x)
+        return torch.view_as_real(y.resolve_conj()) if y.is_complex() else y
+
+    x, shorter, longer = (torch.randn(sizes) for sizes in ((4, 5), (2, 3), (8, 9)))
+    if "batch" in name:
+        pytest.skip("its view has fixed sizes")
+    program = onnxplain.export(function, (x,), dynamic_shapes=({0: "rows", 1: "columns"},))
+    for each in (x, shorter, longer):
+        check(function, program, (each,))
 
 
 def test_a_fourier_transform_of_the_present_length_costs_nothing_more() -> None:

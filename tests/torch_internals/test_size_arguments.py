@@ -67,15 +67,6 @@ FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
     "gradients of second order with places": lambda x: torch.gradient(
         x, spacing=[torch.arange(high(x)) ** 1.5, torch.arange(last(x)) ** 2.0], dim=(2, 3), edge_order=2
     )[0],
-    "covariances": lambda x: torch.cov(x[0, 0]) + x[0, 1].cov(correction=0)[:, :1],
-    "weighted covariances": lambda x: (
-        torch.cov(x[0, 0], fweights=torch.arange(last(x)) + 1, aweights=x[0, 0, 0].abs())
-        + torch.cov(x[0, 0], aweights=x[0, 0, 1].abs(), correction=0)
-        + torch.cov(x[0, 0], fweights=torch.arange(last(x)))
-    ),
-    "covariances of complex numbers": lambda x: torch.view_as_real(torch.cov(torch.complex(x[0, 0], x[0, 1]))),
-    "correlations": lambda x: torch.corrcoef(x[0, 0]) + x[0, 1].corrcoef(),
-    "correlations of complex numbers": lambda x: torch.view_as_real(torch.corrcoef(torch.complex(x[0, 0], x[0, 1]))),
     "linspace of one": lambda x: torch.linspace(2, 5, high(x) // high(x)) * x.sum(),
     "linspace of two": lambda x: torch.linspace(2, 5, high(x) // high(x) + 1)[:, None, None] * x[:, :1],
     "logspace of tens in double": lambda x: torch.logspace(-1, 1, steps=high(x), dtype=torch.float64)[:, None] * x,
