@@ -141,10 +141,10 @@ def test_the_translation_that_an_operator_gets() -> None:
     assert origins("aten::add.Tensor") == ("onnxplain", "onnxplain")
     assert origins("aten::conv2d") == ("onnxplain", "torchlib")
     assert origins("aten::clone") == ("onnxplain", "onnxplain")
-    # Torchlib has a translation for complex tensors as well, and one for chunks that are always as many as requested. Both are wrong.
+    # Torchlib has translations for complex tensors as well, which are wrong.
     assert origins("aten::scalar_tensor") == ("torchlib", "onnxplain")
     assert origins("aten::matmul") == ("onnxplain", "onnxplain")
-    assert origins("aten::chunk") == (None, None)
+    assert origins("aten::chunk") == ("onnxplain", None)
     assert origins("aten::nextafter") == (None, None)
     registry.register_op(airy, "aten", "nextafter")
     assert origins("aten::nextafter") == ("user", None)

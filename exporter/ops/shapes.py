@@ -207,7 +207,7 @@ def roll(self: ir.Value, shifts: Sequence[Any], dims: Sequence[int] = ()) -> Any
 @translates("aten::slice.Tensor")
 def slice_(self: ir.Value, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1) -> Any:
     """aten::slice.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor. `dim` is cut."""
-    start, end, step = 0 if start is None else start, _END if end is None else end, 1 if step is None else step
+    start, end = 0 if start is None else start, _END if end is None else end
     if (start, step) == (0, 1) and isinstance(end, int) and end >= _END:
         return self
     return op.Slice(self, [start], [end], [dim], [step])

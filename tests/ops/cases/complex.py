@@ -159,6 +159,7 @@ CASES: dict[str, Case] = {
                     torch.stack([z, z]),
                     torch.stack([z], -1),
                     z.flip(-1),
+                    z.repeat(1, 200, 1).flip(1)[:, ::100],
                 ),
                 *(z.flip((0, 1)), z.sum().flip([]) * 3),
                 *(z.roll(2, -1), z.roll(5), z.roll((1, 2), (0, -1)), z.roll(z.size(0), 1), z.size(-1), z.numel(), aten.sym_numel(z)),
