@@ -58,6 +58,7 @@ def test_an_operator_in_python_that_fixes_a_dynamic_size_is_refused(
     assert finding.rule.id == "OXP3001"
     assert finding.location is not None
     assert finding.location.line == Uses.forward.__code__.co_firstlineno + 1
+    assert any("passes_tests::twice" in event.text for event in failed.value.log.events)
     torch.testing.assert_close(onnxplain.export(Uses(), (x,))(x)[0], x * 2)
 
 

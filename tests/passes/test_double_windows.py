@@ -15,6 +15,7 @@ LAYERS: dict[str, torch.nn.Module] = {
     "3d": torch.nn.Conv3d(4, 2, 2, stride=(1, 2, 1)),
     "transposed 1d": torch.nn.ConvTranspose1d(4, 6, 3, stride=2, padding=1, output_padding=1, groups=2),
     "transposed 2d": torch.nn.ConvTranspose2d(4, 3, (3, 2), stride=(2, 3), dilation=2, padding=(0, 1)),
+    "transposed with more at the end": torch.nn.ConvTranspose2d(4, 3, 3, stride=2, padding=2, output_padding=1),
     "transposed 3d": torch.nn.ConvTranspose3d(4, 2, 2, padding=3),
 }
 

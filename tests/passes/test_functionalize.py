@@ -792,3 +792,14 @@ def test_places_of_a_condition_beside_a_vmap() -> None:
         x = torch.randn(7)
         for got, wanted in zip(program(x), model(x), strict=True):
             torch.testing.assert_close(got, wanted)
+
+
+def test_a_size_of_an_input_that_is_written_is_not_the_input() -> None:
+    def function(parts: list[torch.Tensor]) -> tuple[int, torch.Tensor]:
+        parts[0].add_(1)
+        return parts[0].shape[0], parts[0].sum()
+
+    program = onnxplain.export(function, ([torch.ones(3)],), dynamic_shapes=([{0: "rows"}],))
+    assert [finding.rule.id for finding in program.diagnostics.findings] == ["OXP2003"]
+    size, total = program([torch.ones(5)])
+    assert (int(size), float(total)) == (5, 10)
