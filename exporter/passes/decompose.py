@@ -41,6 +41,7 @@ from . import (
     resizing,
     singular_values,
     strides,
+    symmetric_factors,
     unbound,
 )
 from .graphs import arguments, inherit
@@ -59,6 +60,7 @@ _OURS: Mapping[OpOverload, Callable[..., Any]] = {
     **resizing.DECOMPOSITIONS,
     **dynamic_products.DECOMPOSITIONS,
     **singular_values.DECOMPOSITIONS,
+    **symmetric_factors.DECOMPOSITIONS,
 }
 """Our decompositions by operator. They take precedence over those of torch."""
 

@@ -18,7 +18,7 @@ LIMIT = 64
 """The largest number of rows or columns."""
 
 
-def _sizes(matrix: Tensor) -> tuple[int, int]:
+def sizes_of(matrix: Tensor) -> tuple[int, int]:
     """The numbers of rows and columns. Raises ValueError if they are dynamic or large."""
     rows, columns = matrix.shape[-2:]
     if not isinstance(rows, int) or not isinstance(columns, int) or max(rows, columns) > LIMIT:
@@ -26,7 +26,7 @@ def _sizes(matrix: Tensor) -> tuple[int, int]:
     return rows, columns
 
 
-def _size_of(value: Tensor) -> Tensor:
+def size_of(value: Tensor) -> Tensor:
     """The absolute values, as LAPACK compares pivots: |re| + |im| for complex numbers."""
     return value.real.abs() + value.imag.abs() if value.is_complex() else value.abs()
 
@@ -47,13 +47,13 @@ def conj_transpose(matrix: Tensor) -> Tensor:
 
 def _factors(a: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """L and U in one matrix, the rows exchanged in each step from 1, the order of the rows, and the first column without a pivot or 0."""
-    rows, columns = _sizes(a)
+    rows, columns = sizes_of(a)
     place = torch.arange(rows, device=a.device)
     order = place.expand(*a.shape[:-2], rows)
     pivots, info = [], _no_error(a)
     for k in range(min(rows, columns)):
         if pivot:
-            best = _size_of(a[..., k:, k]).argmax(-1, keepdim=True) + k
+            best = size_of(a[..., k:, k]).argmax(-1, keepdim=True) + k
             pivots.append(best + 1)
             exchanged = torch.where(place == k, best, torch.where(place == best, k, place))
             a = a.gather(-2, exchanged.unsqueeze(-1).expand(a.shape))
@@ -69,10 +69,10 @@ def _factors(a: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
             if k + 1 < columns:
                 parts.append(a[..., k + 1 :, k + 1 :] - factor * a[..., k : k + 1, k + 1 :])
             a = torch.cat([a[..., : k + 1, :], torch.cat(parts, -1)], -2)
-    return a, _joined(pivots, torch.zeros(*a.shape[:-2], 0, device=a.device)).int(), order, info.int()
+    return a, joined(pivots, torch.zeros(*a.shape[:-2], 0, device=a.device)).int(), order, info.int()
 
 
-def _joined(parts: Sequence[Tensor], nothing: Tensor, dim: int = -1) -> Tensor:
+def joined(parts: Sequence[Tensor], nothing: Tensor, dim: int = -1) -> Tensor:
     """The parts as one tensor; `nothing` if there is none."""
     return torch.cat(list(parts), dim) if parts else nothing
 
@@ -105,7 +105,7 @@ def _order(pivots: Tensor, rows: int) -> Tensor:
 
 def _substitute(a: Tensor, b: Tensor, *, upper: bool, unitriangular: bool = False) -> Tensor:
     """X of A X = B for a triangular A, row by row."""
-    size, _ = _sizes(a)
+    size, _ = sizes_of(a)
     solved: dict[int, Tensor] = {}
     for i in reversed(range(size)) if upper else range(size):
         row = b[..., i : i + 1, :]
@@ -113,7 +113,7 @@ def _substitute(a: Tensor, b: Tensor, *, upper: bool, unitriangular: bool = Fals
         if known:
             row = row - a[..., i : i + 1, known[0] : known[-1] + 1] @ torch.cat([solved[each] for each in known], -2)
         solved[i] = row if unitriangular else row / a[..., i : i + 1, i : i + 1]
-    return _joined([solved[each] for each in range(size)], b, -2)
+    return joined([solved[each] for each in range(size)], b, -2)
 
 
 def _batched(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
@@ -143,7 +143,7 @@ def _lu(a: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:
 
 def _lu_unpack(lu: Tensor, pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True) -> tuple[Tensor, Tensor, Tensor]:
     nothing = empty(lu)
-    permutation = _permutation(_order(pivots, _sizes(lu)[0]), lu.dtype) if unpack_pivots else nothing
+    permutation = _permutation(_order(pivots, sizes_of(lu)[0]), lu.dtype) if unpack_pivots else nothing
     return permutation, _lower(lu) if unpack_data else nothing, _upper(lu) if unpack_data else nothing
 
 
@@ -152,7 +152,7 @@ def _lu_solve(lu: Tensor, pivots: Tensor, b: Tensor, *, left: bool = True, adjoi
         # NOTE: X A = B is A^H X^H = B^H.
         return conj_transpose(_lu_solve(lu, pivots, conj_transpose(b), adjoint=not adjoint))
     lu, b = _batched(lu, b)
-    order = _order(pivots, _sizes(lu)[0]).expand(lu.shape[:-1])
+    order = _order(pivots, sizes_of(lu)[0]).expand(lu.shape[:-1])
     if not adjoint:
         return _solved(lu, order, b)
     middle = _substitute(conj_transpose(lu.triu()), b, upper=False)
@@ -204,7 +204,7 @@ def _slogdet(a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 def _cholesky_ex(a: Tensor, *, upper: bool = False, check_errors: bool = False) -> tuple[Tensor, Tensor]:
     del check_errors
-    size, _ = _sizes(a)
+    size, _ = sizes_of(a)
     a = conj_transpose(a) if upper else a
     columns: list[Tensor] = []
     info = _no_error(a)
@@ -217,7 +217,7 @@ def _cholesky_ex(a: Tensor, *, upper: bool = False, check_errors: bool = False) 
         info = torch.where((info == 0) & ~(square[..., 0, 0] > 0), k + 1, info)
         column = torch.cat([torch.zeros_like(a[..., :k, :1]), column / square.sqrt()], -2)
         columns.append(column)
-    factor = _joined(columns, a).tril()
+    factor = joined(columns, a).tril()
     return conj_transpose(factor) if upper else factor, info.int()
 
 
@@ -252,7 +252,7 @@ def _triangular_solve(
 
 def _geqrf(a: Tensor) -> tuple[Tensor, Tensor]:
     """Householder's reflections and R in one matrix, and their factors (LAPACK's geqr2 and larfg)."""
-    rows, columns = _sizes(a)
+    rows, columns = sizes_of(a)
     taus: list[Tensor] = []
     for k in range(min(rows, columns)):
         head, below = a[..., k : k + 1, k : k + 1], a[..., k + 1 :, k : k + 1]
@@ -274,12 +274,12 @@ def _geqrf(a: Tensor) -> tuple[Tensor, Tensor]:
         rows_below = torch.cat([a[..., k:, :k], *parts], -1) if k else torch.cat(parts, -1)
         a = torch.cat([a[..., :k, :], rows_below], -2) if k else rows_below
         taus.append(tau[..., 0])
-    return a, _joined(taus, torch.zeros(*a.shape[:-2], 0, dtype=a.dtype, device=a.device))
+    return a, joined(taus, torch.zeros(*a.shape[:-2], 0, dtype=a.dtype, device=a.device))
 
 
 def _reflected(reflections: Tensor, tau: Tensor, target: Tensor, *, adjoint: bool) -> Tensor:
     """Q or its adjoint, the product of the reflections, times `target`."""
-    rows, _ = _sizes(reflections)
+    rows, _ = sizes_of(reflections)
     count = tau.shape[-1]
     for k in range(count) if adjoint else reversed(range(count)):
         vector = torch.ones_like(reflections[..., k : k + 1, k : k + 1])
@@ -295,7 +295,7 @@ def _reflected(reflections: Tensor, tau: Tensor, target: Tensor, *, adjoint: boo
 
 
 def _householder_product(reflections: Tensor, tau: Tensor) -> Tensor:
-    rows, columns = _sizes(reflections)
+    rows, columns = sizes_of(reflections)
     start = torch.eye(rows, columns, dtype=reflections.dtype, device=reflections.device).expand(reflections.shape)
     return _reflected(reflections, tau, start, adjoint=False)
 
@@ -309,7 +309,7 @@ def _ormqr(reflections: Tensor, tau: Tensor, other: Tensor, left: bool = True, t
 
 def qr(a: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     """Q and R, by Householder's reflections. The diagonal of R is real."""
-    rows, columns = _sizes(a)
+    rows, columns = sizes_of(a)
     packed, tau = _geqrf(a)
     if mode == "r":
         return empty(a), packed[..., : min(rows, columns), :].triu()
@@ -324,7 +324,7 @@ _SQUARINGS = 16
 
 def _matrix_exp(a: Tensor) -> Tensor:
     """Taylor's polynomial of degree 18 of A / 2**s, whose norm is at most 1, squared s times (Bader, Blanes, Casas, 2019)."""
-    _sizes(a)
+    sizes_of(a)
     # NOTE: squarings multiply the rounding errors, so they are made in double precision.
     wide = a.to(torch.complex128 if a.is_complex() else torch.float64)
     norm = wide.abs().sum(-2).amax(-1).unsqueeze(-1).unsqueeze(-1)
