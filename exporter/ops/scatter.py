@@ -49,7 +49,7 @@ def histc(self: ir.Value, bins: int = 100, min: float = 0, max: float = 0) -> An
     place = op.Div(op.Mul(op.Sub(flat, low), op.CastLike(float(bins), self)), op.Sub(high, low))
     place = op.Min(op.Cast(place, to=int(ir.DataType.INT64)), bins - 1)
     is_counted = op.And(op.GreaterOrEqual(flat, low), op.LessOrEqual(flat, high))
-    # NOTE: what is not counted goes to another interval, which is cut off.
+    # NOTE: elements outside the range go to an extra interval, which is cut off.
     places = op.Unsqueeze(op.Where(is_counted, place, bins), [-1])
     ones = op.Expand(op.Constant(value_float=1.0), op.Shape(flat))
     counts = op.ScatterND(np.zeros(bins + 1, dtype=np.float32), places, ones, reduction="add")
