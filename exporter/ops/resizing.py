@@ -94,7 +94,9 @@ def _nearest(value: ir.Value, output_size: Sequence[int | ir.Value] | None, fact
     sizes = _shape(value)[2:]
     known = [factor for factor in factors if factor is not None]
     if output_size is None:
-        if all(_may_multiply(size, factor) for size, factor in zip(sizes, known, strict=True)):
+        # NOTE: ONNX Runtime copies what stays as large as it is, though the elements are others.
+        special = any(1 < factor < 2 or _multiple(sizes, factor) for factor in known)
+        if not special and all(_may_multiply(size, factor) for size, factor in zip(sizes, known, strict=True)):
             return op.Resize(value, None, [1.0, 1.0, *known], **_NEAREST)
         output_size = [_multiplied(value, axis, factor) for axis, factor in enumerate(known, 2)]
     elif not known and all(_may_divide(size, wanted) for size, wanted in zip(sizes, output_size, strict=True)):
@@ -103,10 +105,13 @@ def _nearest(value: ir.Value, output_size: Sequence[int | ir.Value] | None, fact
     # NOTE: the last dim first: along it, ONNX Runtime copies single elements, and images mostly grow.
     for axis, size, wanted, factor in reversed(list(zip(itertools.count(2), sizes, output_size, factors, strict=False))):
         if isinstance(size, int) and isinstance(wanted, int):
-            places: Any = _places(size, wanted, factor)
+            whole = _multiple(sizes, factor)
+            places: Any = _places(size, wanted, whole if whole and wanted == whole * size else factor)
         else:
             length = op.Squeeze(op.Shape(value, start=axis, end=axis + 1))
             step = _step(factor) if factor else op.Div(_single(length), _single(wanted))
+            if whole := _multiple(sizes, factor):
+                step = op.Where(op.Equal(wanted, op.Mul(length, whole)), _step(whole), step)
             steps = op.Mul(_single(op.Range(0, wanted, 1)), step)
             places = op.Min(op.Cast(steps, to=int(ir.DataType.INT64)), op.Sub(length, 1))
         result = op.Gather(result, places, axis=axis)
@@ -127,11 +132,20 @@ def _interpolated(
         return op.Resize(value, None, None, _whole(value, output_size), **attributes)
     scales: list[Any] = [1.0, 1.0]
     for axis, (size, factor) in enumerate(zip(_shape(value)[2:], factors, strict=True), 2):
-        if _sizes_agree(size if isinstance(size, int) else None, factor):
-            scales.append(factor)
-        else:
-            scales.append(_nudged(value, axis, factor))
+        agree = _sizes_agree(size if isinstance(size, int) else None, factor)
+        scale = factor if agree else _nudged(value, axis, factor)
+        # NOTE: PyTorch copies along a dim that stays as long as it is.
+        scales.append(_unless_same(value, axis, factor, scale) if mode == "linear" and 1 < factor < 2 else scale)
     return op.Resize(value, None, scales, **attributes)
+
+
+def _unless_same(value: ir.Value, axis: int, factor: float, scale: Any) -> Any:
+    """`scale`; 1 if `factor` leaves the size as it is."""
+    size, wanted = _shape(value)[axis], _multiplied(value, axis, factor)
+    if isinstance(size, int):
+        return 1.0 if size == wanted else scale
+    length = op.Squeeze(op.Shape(value, start=axis, end=axis + 1))
+    return op.Where(op.Equal(wanted, length), _single(1.0), scale if isinstance(scale, ir.Value) else _single(scale))
 
 
 def _shape(value: ir.Value) -> list[Any]:
@@ -154,6 +168,12 @@ def _single(value: Any) -> Any:
 def _step(factor: float) -> Any:
     """The distance of new elements, in old ones, in the single precision in which PyTorch computes places."""
     return np.float32(1.0 / factor)
+
+
+def _multiple(sizes: Sequence[Any], factor: float | None) -> int:
+    """The whole factor by which PyTorch's kernel for images resizes where it gives the same size as `factor`; 0 if there is none."""
+    # NOTE: aten/src/ATen/native/UpSample.h, `nearest_idx`. The kernels of signals and of most volumes do not.
+    return int(factor) if factor and len(sizes) == 2 and 1 < factor < 3 and factor != 2 else 0
 
 
 def _places(size: int, wanted: int, factor: float | None) -> Any:
@@ -184,9 +204,14 @@ def _places_agree(wanted: int, factor: float) -> bool:
 
 @functools.cache
 def _sizes_agree(size: int | None, factor: float) -> bool:
-    """Whether the product of a size and a factor, rounded down, is the same in single precision; for every size if it is None."""
-    sizes = np.arange(_LONGEST) if size is None else np.array([size])
-    return bool((np.floor(sizes * factor) == np.floor(sizes.astype(np.float32) * np.float32(factor))).all())
+    """Whether the product of a size and a factor, rounded down, is the same in single precision; for every size if it is None.
+
+    Of one size, it must also be the same with the factor alone in single precision: so ONNX infers the shape.
+    """
+    sizes, single = np.arange(_LONGEST) if size is None else np.array([size]), np.float32(factor)
+    wanted = np.floor(sizes * factor)
+    inferred = [] if size is None else [np.floor(sizes * np.float64(single))]
+    return all(bool((wanted == each).all()) for each in [np.floor(sizes.astype(np.float32) * single), *inferred])
 
 
 def _multiplied(value: ir.Value, axis: int, factor: float) -> Any:

@@ -51,6 +51,28 @@ def test_factors(mode: str, factor: float) -> None:
         torch.testing.assert_close(program(x)[0], resized(x), rtol=1e-5, atol=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("mode", "rank"), [("nearest", 1), ("nearest", 2), ("nearest", 3), ("linear", 1), ("bilinear", 2), ("trilinear", 3)]
+)
+@pytest.mark.parametrize("factor", [1.1, 1.4, 1.9, 2.0, 2.1, 2.9])
+def test_factors_that_leave_small_images_or_double_them(mode: str, rank: int, factor: float) -> None:
+    resized = Resized(scale_factor=factor, mode=mode)
+    axes = dict.fromkeys(range(2, rank + 2), torch.export.Dim.DYNAMIC)
+    program = onnxplain.export(resized, (torch.randn(1, 2, *(6, 7, 5)[:rank]),), dynamic_shapes={"x": axes})
+    for size in range(1, 13):
+        x = torch.randn(1, 2, *(size, size + 1, size)[:rank])
+        torch.testing.assert_close(program(x)[0], resized(x), rtol=1e-5, atol=1e-5)
+        if size in (3, 5):
+            torch.testing.assert_close(onnxplain.export(resized, (x,))(x)[0], resized(x), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear"])
+def test_factors_whose_sizes_onnx_infers_in_single_precision(mode: str) -> None:
+    resized = Resized(scale_factor=0.9, mode=mode)
+    x = torch.randn(1, 2, 10, 20)
+    torch.testing.assert_close(onnxplain.export(resized, (x,))(x)[0], resized(x), rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
 @pytest.mark.parametrize("antialias", [False, True])
 @pytest.mark.parametrize("aligned", [False, True])
