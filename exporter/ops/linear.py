@@ -178,3 +178,20 @@ def sparse_addmm(self: ir.Value, mat1: ir.Value, mat2: ir.Value, beta: float = 1
     product = op.MatMul(mat1, mat2)
     product = product if alpha == 1 else op.Mul(product, op.CastLike(alpha, product))
     return product if beta == 0 else op.Add(self if beta == 1 else op.Mul(self, op.CastLike(beta, self)), product)
+
+
+@translates("aten::cross")
+def cross(self: ir.Value, other: ir.Value, dim: int | None = None) -> Any:
+    """aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor.
+
+    `self` and `other` are of shapes that broadcast, and 3 in `dim`; without it, that is the first dim of `self` of size 3. The result has
+    the broadcast shape.
+    """
+    assert self.shape is not None
+    if dim is None:
+        dim = list(self.shape).index(3)
+    # NOTE: counted from the end, since one may have fewer dims.
+    dim -= len(self.shape) if dim >= 0 else 0
+    first, second = (op.Split(each, axis=dim, num_outputs=3) for each in (self, other))
+    parts = [op.Sub(op.Mul(first[i - 2], second[i - 1]), op.Mul(first[i - 1], second[i - 2])) for i in range(3)]
+    return op.Concat(*parts, axis=dim)

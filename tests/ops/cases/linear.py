@@ -55,6 +55,16 @@ CASES: dict[str, Case] = {
         ),
         PAIR,
     ),
+    "cross-product-of-first-three": static(
+        lambda a, b: [
+            *(torch.cross(a, b), torch.cross(a[0], b[0]), torch.cross(a[:1], b), torch.cross(a, b[:, :, :1]), torch.cross(a, b, dim=1)),
+            *(torch.cross(a, b, dim=-1), torch.cross((9 * a).int(), (9 * b).int())),
+        ],
+        (randn(2, 3, 4, 3), randn(2, 3, 4, 3)),
+    ),
+    "cross-product": dynamic(
+        lambda x: (torch.cross(x[..., :3], x[..., 1:4], dim=-1), torch.linalg.cross(x[:1, :, :3], x[..., :3])), (randn(2, 3, 4),)
+    ),
     "sum-of-product-and-size": dynamic(lambda x: torch.addmm(x[:, :1], x, x.t(), beta=x.shape[0], alpha=x.shape[1]), PAIR[:1]),
     "sum-of-product-of-nothing": static(
         lambda a, b: (torch.addmm(a, a[:, :0], b[:0], beta=0.5), torch.addmm(a[0], a[:, :0], b[:0])), PAIR, expects=frozenset({"OXP4002"})
