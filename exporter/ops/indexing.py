@@ -54,16 +54,11 @@ def index(self: ir.Value, indices: Sequence[ir.Value | None]) -> Any:
     assert self.shape is not None
     if (chosen := _chosen(self, indices)) is not None:
         return chosen
-    positions: list[ir.Value | None] = []
-    for each in indices:
-        positions += _positions(each) if each is not None and each.dtype in _MASKS else [each]
-    axes = [axis for axis, each in enumerate(positions) if each is not None]
-    picked = [each for each in positions if each is not None]
+    axes, picked = _picked(indices)
     if len(picked) == 1:
         return op.Gather(self, picked[0], axis=axes[0])
     rest = [axis for axis in range(len(self.shape)) if axis not in axes]
-    ranks = [len(each.shape) for each in picked if each.shape is not None]
-    rank = max(ranks)
+    rank = max(len(each.shape) for each in picked if each.shape is not None)
     tuples = op.Concat(*(op.Unsqueeze(each, [-1]) for each in _broadcast(picked)), axis=-1)
     result = op.GatherND(op.Transpose(self, perm=[*axes, *rest]), tuples)
     if axes[-1] - axes[0] + 1 > len(axes):
@@ -71,6 +66,64 @@ def index(self: ir.Value, indices: Sequence[ir.Value | None]) -> Any:
         return result
     before = axes[0]
     return op.Transpose(result, perm=[*range(rank, rank + before), *range(rank), *range(rank + before, rank + len(rest))])
+
+
+@translates("aten::index_put", "aten::_unsafe_index_put")
+def index_put(self: ir.Value, indices: Sequence[ir.Value | None], values: ir.Value, accumulate: bool = False) -> Any:
+    """aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor.
+
+    `self` with `values` in place of, or with `accumulate` added to, the elements that `aten::index.Tensor` picks with `indices`. The shape
+    of `values` broadcasts to that of these elements.
+    """
+    assert self.shape is not None and values.shape is not None
+    if (masked := _masked(self, indices, values, accumulate)) is not None:
+        return masked
+    reduction = "add" if accumulate else None
+    axes, picked = _picked(indices)
+    rest, before = [axis for axis in range(len(self.shape)) if axis not in axes], axes[0]
+    if len(indices) == 1 and indices[0] is not None and indices[0].dtype in _MASKS:
+        tuples = nonzero(indices[0])
+        rank, sizes = 1, op.Slice(op.Shape(tuples), [0], [1], [0])
+    else:
+        rank = max(len(each.shape) for each in picked if each.shape is not None)
+        picked = _broadcast(picked)
+        tuples, sizes = op.Concat(*(op.Unsqueeze(each, [-1]) for each in picked), axis=-1), op.Shape(picked[0])
+    if before and axes[-1] - before + 1 == len(axes):
+        # NOTE: the new dims of `values` come after the dims before the picked ones.
+        values = op.Unsqueeze(values, [*range(rank + len(rest) - len(values.shape))])
+        values = op.Transpose(values, perm=[*range(before, before + rank), *range(before), *range(before + rank, rank + len(rest))])
+    if rest:
+        sizes = op.Concat(sizes, op.Gather(op.Shape(self), rest), axis=0)
+    order = [*axes, *rest]
+    written = op.ScatterND(op.Transpose(self, perm=order), tuples, op.Expand(values, sizes), reduction=reduction)
+    return op.Transpose(written, perm=[order.index(axis) for axis in range(len(order))])
+
+
+def _picked(indices: Sequence[ir.Value | None]) -> tuple[list[int], list[ir.Value]]:
+    """The dims that indices pick from, each with its positions."""
+    positions: list[ir.Value | None] = []
+    for each in indices:
+        positions += _positions(each) if each is not None and each.dtype in _MASKS else [each]
+    found = [(axis, each) for axis, each in enumerate(positions) if each is not None]
+    return [axis for axis, _ in found], [each for _, each in found]
+
+
+def _masked(value: ir.Value, indices: Sequence[ir.Value | None], values: ir.Value, accumulate: bool) -> Any:
+    """`value`, written to where a single mask is true, if `values` has the same for all its elements; or else None."""
+    found = [(axis, each) for axis, each in enumerate(indices) if each is not None]
+    if len(found) != 1 or found[0][1].dtype not in _MASKS:
+        return None
+    ((axis, mask),) = found
+    assert value.shape is not None and values.shape is not None and mask.shape is not None
+    covered = len(mask.shape)
+    after = len(value.shape) - axis - covered
+    kept = op.Unsqueeze(op.Cast(mask, to=int(ir.DataType.BOOL)), [*range(covered, covered + after)])
+    if len(values.shape) > after:
+        counted = len(values.shape) - after - 1
+        if values.shape[counted] != 1:
+            return None
+        values = op.Unsqueeze(values, [*range(counted, counted + covered - 1)])
+    return op.Where(kept, op.Add(value, values) if accumulate else values, value)
 
 
 @translates("aten::nonzero")
@@ -245,6 +298,12 @@ def _broadcast(values: Sequence[Any]) -> list[Any]:
     first = values[0].shape
     if None not in first.dims and all(value.shape == first for value in values):
         return list(values)
+    if all(isinstance(size, int) for value in values for size in value.shape):
+        sizes = np.broadcast_shapes(*(tuple(value.shape) for value in values))
+        expanded = [value if tuple(value.shape) == sizes else op.Expand(value, list(sizes)) for value in values]
+        for each in expanded:
+            each.shape = ir.Shape(sizes)
+        return expanded
     shape = op.Shape(functools.reduce(op.Add, values))
     return [op.Expand(value, shape) for value in values]
 

@@ -9,6 +9,8 @@ from torch.nn import functional
 
 from .case import INTS, Case, X, aten, dynamic, randn, static
 
+ROWS, PAIRS = torch.tensor([1, 0]), torch.tensor([[0, 1], [2, -1]])
+put = aten.index_put.default
 POSITIONS = torch.tensor([[0, 2], [1, 1]])
 
 
@@ -100,6 +102,27 @@ CASES: dict[str, Case] = {
             *(x[torch.tensor([0, 2]), torch.tensor([1, 3])], x[:, torch.tensor([1, 3]), POSITIONS], x[POSITIONS, :, POSITIONS[0]]),
             aten._unsafe_index.Tensor(x, [None, POSITIONS, torch.tensor([1, 0])]),
             x[None][:, torch.tensor([0, 2]), torch.tensor([1, 3])],
+        ],
+        X,
+    ),
+    "index-writes": dynamic(
+        lambda x: [
+            *(put(x, [ROWS], x[:2] * 2), put(x, [None, ROWS], x[:, ROWS] + 1), put(x, [None, None, ROWS], x[0, :1, :2])),
+            *(put(x, [ROWS, None, PAIRS], x[ROWS, :, PAIRS] * 3), put(x, [ROWS, PAIRS], x[0, 0]), put(x, [ROWS, ROWS, ROWS], x[0, 0, 0])),
+            *(put(x, [None, PAIRS, PAIRS[:, :1]], x[:, PAIRS, PAIRS[:, :1]]), put(x, [PAIRS, None, ROWS[:1]], -x[0, :1, 0])),
+            *(put(x, [ROWS - 2, ROWS], x.sum(), True), put(x, [None, ROWS[:1] * 0], x[:, :1], True)),
+            aten._unsafe_index_put(x, [None, ROWS, PAIRS], x[:1, 0, :2]),
+        ],
+        X,
+    ),
+    "mask-writes": dynamic(
+        lambda x: [
+            *(put(x, [x > 0], x.new_tensor(9.0)), put(x, [x > 0], 2 * x[x > 0]), put(x, [x > 0], x[0, 0, :1], True)),
+            *(put(x, [x[:, 0, 0] > 0], x[0]), put(x, [x[..., 0] > 0], x[0, :1]), put((9 * x).int(), [None, x[0] > 0], x[0, 0, :1].int())),
+            *(put(x, [None, x[0] > 0], 3 * x[:, x[0] > 0]), put(x, [None, x[0, :, 0] > 0], x[:1, :1])),
+            *(put(x, [None, None, x[0, 0] > 0], x[:, :, :1]), put(x, [x[:, 0, 0] > 9, x[0, :, 0] > 9], x[0, 0])),
+            *(put(x, [ROWS[:1], None, x[0, 0] > 0], x.sum()), put(x, [ROWS[1:], x[0, :, 0] > 0], x[0, :1] * 2)),
+            *(put(x, [x[:, 0, 0] > 0, ROWS[:1]], x[0, 0], True), put(x, [(x[:, 0, 0] > 0).byte()], x[:1])),
         ],
         X,
     ),
