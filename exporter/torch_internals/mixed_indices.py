@@ -1,0 +1,96 @@
+"""Indices of several kinds, such as `x[:, n // 2] = 0` and `x[i, :, places]`, where `n` is a size and `i` a tensor of one integer.
+
+torch takes such numbers only alone, or to read between slices: otherwise it fixes the size, or needs the data. While a capture runs,
+the dims with a number are selected first, and the other indices apply to what is left. That is what they mean to torch: unlike in numpy,
+a number beside tensors is not one of them. Nor does torch take a tensor of one truth, as in `x[x.sum() > 0] = 1`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from types import EllipsisType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import patching, shape_env
+from .patching import Slot, all_wrapped
+from .python_values import is_a
+
+for _file in (__file__, patching.__file__):
+    shape_env.leave_out(_file)
+
+_WHOLE = frozenset({torch.int8, torch.int16, torch.int32, torch.int64})
+_MASKS = frozenset({torch.bool, torch.uint8})
+
+
+def selected() -> AbstractContextManager[None]:
+    """While it is open, tensors take such indices."""
+    return all_wrapped([(Slot(Tensor, "__getitem__"), _get), (Slot(Tensor, "__setitem__"), _set)])
+
+
+def _get(original: Callable[..., Any], tensor: Tensor, index: Any) -> Any:
+    indices = index if isinstance(index, tuple) else (index,)
+    # NOTE: without tensors and lists, torch takes the numbers itself.
+    mixed = any(map(_is_number, indices)) and any(map(_is_advanced, indices))
+    taken = _plain(tensor, indices) if mixed or any(map(_is_truth, indices)) else None
+    return original(tensor, index) if taken is None else original(*taken)
+
+
+def _set(original: Callable[..., Any], tensor: Tensor, index: Any, value: Any) -> None:
+    indices = index if isinstance(index, tuple) else (index,)
+    taken = _plain(tensor, indices) if any(_is_number(each) or _is_truth(each) for each in indices) else None
+    if taken is None:
+        original(tensor, index, value)
+    else:
+        original(*taken, value)
+
+
+def _is_number(item: object) -> bool:
+    """Whether torch selects by `item`, which is no plain number."""
+    return isinstance(item, torch.SymInt) or (is_a(item, Tensor) and item.ndim == 0 and item.dtype in _WHOLE)
+
+
+def _is_truth(item: object) -> bool:
+    return is_a(item, Tensor) and item.ndim == 0 and item.dtype in _MASKS
+
+
+def _is_advanced(item: object) -> bool:
+    return isinstance(item, list) or (is_a(item, Tensor) and not _is_number(item))
+
+
+def _plain(tensor: Tensor, indices: tuple[Any, ...]) -> tuple[Tensor, tuple[Any, ...]] | None:
+    """A view of the dims that have no number, and the other indices; None for kinds of indices that are not known.
+
+    One truth picks all or nothing, in a dim of size 1 of its own.
+    """
+    spans = [_span(item) for item in indices]
+    if None in spans or sum(isinstance(item, EllipsisType) for item in indices) > 1:
+        return None
+    left = tensor.ndim - sum(filter(None, spans))
+    dim, steps, others = 0, [], []
+    for item, span in zip(indices, spans, strict=True):
+        if _is_number(item) or type(item) is int:
+            steps.append((Tensor.select, dim, item.item() if is_a(item, Tensor) else item))
+        elif _is_truth(item):
+            steps.append((Tensor.unsqueeze, dim))
+            others.append(item.reshape(1))
+        else:
+            others.append(item)
+        dim += left if isinstance(item, EllipsisType) else span or 0
+    for method, *where in reversed(steps):
+        tensor = method(tensor, *where)
+    # NOTE: an assignment needs an index, also where numbers select one element.
+    return tensor, tuple(others) or (...,)
+
+
+def _span(item: object) -> int | None:
+    """How many dims of a tensor `item` indexes, without those of an ellipsis; None if that is not known."""
+    if item is None or isinstance(item, EllipsisType):
+        return 0
+    if is_a(item, Tensor):
+        return item.ndim if item.dtype in _MASKS else 1
+    numbers = isinstance(item, list) and all(type(each) is int for each in item)
+    return 1 if numbers or isinstance(item, slice | torch.SymInt) or type(item) is int else None
