@@ -14,7 +14,7 @@ from onnxplain.diagnostics import Confidence, DiagnosticContext, Evidence, Locat
 from onnxplain.process import Budget, Stopped, Stopwatch
 from onnxplain.request import InputDim, Request
 from onnxplain.rules import CaptureFailed, ConstraintViolated, DataDependentBranch, DataDependentValue, NumpyUsed, SpecializedDynamicDim
-from onnxplain.source import syntax
+from onnxplain.source import locations, syntax
 from onnxplain.torch_internals import config, gradients, pytree, size_conversions, size_texts
 from onnxplain.torch_internals.size_texts import Spelling
 from onnxplain.torch_internals.symbolic_expressions import divides_to_int
@@ -23,8 +23,9 @@ from . import larger_examples
 from .attempts import Attempt, Setting, attempt
 from .audit import Finished, checks_of_sizes
 from .eager import EagerRuns, same_results
-from .explain import arguments, data_dependence, dims, failures, fake_kernels, narrowing
+from .explain import arguments, assumptions, data_dependence, dims, failures, fake_kernels, narrowing
 from .finding import Finding, headline
+from .observe.guards import Guard
 from .strategies import ALL, CaptureStrategy, as_module, of
 
 _SLOWER = 2.0
@@ -151,12 +152,17 @@ class Search:
     def _without_fixed_dims(self, strategy: CaptureStrategy) -> tuple[Attempt, list[Finding]]:
         """The attempt with `strategy` and its findings. If the model fixes dims, the attempt is repeated with these dims static."""
         made, found = self._tried(strategy)
-        empty = {dim: Evidence(self.request.caller) for dim in self.request.shapes.open if dim.size == 0}
+        deciding = self._emptiness_decides(made)
         # NOTE: torch divides by sizes of the example.
-        if empty and isinstance(made.error, ZeroDivisionError):
+        divided = isinstance(made.error, ZeroDivisionError)
+        at = assumptions.evidence_about(self.request, deciding) if deciding is not None else Evidence(self.request.caller)
+        empty = {dim: at for dim in self.request.shapes.open if dim.size == 0 and (divided or deciding is not None)}
+        if empty:
             self._fixed |= empty
             self.request = dims.closed(self.request, empty)
             made, found = self._tried(strategy)
+        elif deciding is not None:
+            return made, [*found, *dims.emptied(self.request, made.guards, deciding)]
         made, found = self._with_sizes_spelled(strategy, made, found)
         strategy, made, found = self._with_sizes_kept(strategy, made, found)
         own = strategy.name not in ALL
@@ -165,6 +171,14 @@ class Search:
             self.request = dims.closed(self.request, known)
             strategy, made, found = self._with_sizes_kept(strategy, *self._tried(strategy))
         return made, found
+
+    def _emptiness_decides(self, made: Attempt) -> Guard | None:
+        """The decision by which `made` does not compute what the model does for the example, which is empty; None if there is none."""
+        unlike = made.guards.unlike_example
+        # NOTE: libraries ask whether a cache is empty, and mostly do the same in both cases.
+        own = (guard for guard in unlike if locations.is_users(guard.stack[-1].file))
+        first = next(own, unlike[0] if unlike and self.runs.baseline is not None else None)
+        return None if first is None or made.program is None or self._equals_eager(made.program) else first
 
     def _with_sizes_spelled(self, strategy: CaptureStrategy, made: Attempt, found: list[Finding]) -> tuple[Attempt, list[Finding]]:
         """An attempt in which texts of sizes, and lookups by sizes, fix them, if the model goes another way with them than without."""
@@ -301,7 +315,7 @@ class Search:
         return (dataclasses.replace(again, setting=_ASKING), left) if larger is None or self._equals_eager(again.program) else None
 
     def _equals_eager(self, program: torch.export.ExportedProgram) -> bool:
-        """Whether `program`, captured with other sizes, computes the same as the model for the example."""
+        """Whether `program`, captured as for other sizes, computes the same as the model for the example."""
         before = self.runs.baseline
         if before is None or before.error is not None:
             return False

@@ -26,6 +26,7 @@ from . import arguments, assumptions, certain_sizes, narrowing, required_sizes, 
 
 _TRIED = 64
 """How many sizes below the least one that torch suggests are compared with the model's branches."""
+_NOT_EMPTY = "Export with an example that is not empty. The exported model then does with every tensor what the model does with those."
 _KEEP = "If these sizes never vary, change nothing; otherwise rewrite the line without them, for example with -1 in a view."
 
 
@@ -150,6 +151,14 @@ def _stretched(sizes: Mapping[InputDim, Any]) -> list[InputDim]:
     """The dims of size 1 that equal a larger dim in the graph. The model broadcasts them; with another size it would not."""
     larger = {size for dim, size in sizes.items() if dim.size > 1}
     return [dim for dim, size in sizes.items() if dim.size == 1 and size in larger and not isinstance(size, int)]
+
+
+def emptied(request: Request, guards: Guards, guard: Guard) -> list[Finding]:
+    """The findings about dims that the example has as 0, for which `guard` decides otherwise than for other sizes; a name counts once."""
+    once = {dim.name: dim for dim in reversed(request.shapes.dynamic) if dim.size == 0}
+    static = _as_static(request, once.values())
+    found = [_frozen_dim(request, guards, guard, dim, 0, static) for dim in reversed(once.values())]
+    return [dataclasses.replace(each, fixes=(Fix(_NOT_EMPTY, Confidence.CHANGES_BEHAVIOUR), *each.fixes)) for each in found]
 
 
 def closed(request: Request, dims: Iterable[InputDim]) -> Request:

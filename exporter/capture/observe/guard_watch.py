@@ -8,8 +8,9 @@ from typing import Any
 
 import sympy
 
+from onnxplain.diagnostics import Location
 from onnxplain.source import locations
-from onnxplain.torch_internals import dynamo, shape_env
+from onnxplain.torch_internals import dynamo, empty_examples, shape_env
 from onnxplain.torch_internals.symbolic_expressions import plainer
 
 from .dim_symbols import DimSymbols
@@ -33,6 +34,7 @@ class GuardWatch:
         self._environment: Any = None
         self._made: list[Guard] = []
         self._assumed: list[Site] = []
+        self._unlike_example: list[Guard] = []
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
@@ -41,6 +43,7 @@ class GuardWatch:
             shape_env.observed(shape_env.SIZE_MADE, self._begin),
             shape_env.observed(shape_env.GUARD_MADE, self._log_guard),
             shape_env.observed(shape_env.SIZE_REPLACED, self._log_replacement),
+            empty_examples.taken_for_full(self._log_unlike_example),
             shape_env.observed(shape_env.DATA_ASSUMED, lambda *_: self._assumed.append(self._frames.site())),
         ):
             yield
@@ -48,7 +51,12 @@ class GuardWatch:
     def guards(self) -> Guards:
         """The decisions so far."""
         return Guards(
-            DimSymbols(self._environment), tuple(self._made), tuple(self._assumed), self._frames.arrays(), self._frames.inferred()
+            DimSymbols(self._environment),
+            tuple(self._made),
+            tuple(self._assumed),
+            self._frames.arrays(),
+            self._frames.inferred(),
+            tuple(self._unlike_example),
         )
 
     def _begin(self, environment: Any, *_: Any) -> None:
@@ -62,6 +70,15 @@ class GuardWatch:
             makes_number = is_number and self._frames.operator_makes_number()
             self._note(environment, relation, self._frames.operator(), makes_number)
 
+    def _log_unlike_example(self) -> None:
+        stack, interpreted = self._stacks()
+        if interpreted or self._frames.python_asks():
+            self._unlike_example.append(Guard(sympy.true, (*stack, *interpreted), asked_by_python=True, interpreted=bool(interpreted)))
+
+    def _stacks(self) -> tuple[tuple[Location, ...], tuple[Location, ...]]:
+        """The frames outside torch, and those that TorchDynamo interprets."""
+        return self._frames.stack(), tuple(map(locations.summarized, dynamo.interpreted_stack()))
+
     def _log_replacement(self, environment: Any, symbol: sympy.Symbol, target: sympy.Basic, *_: Any) -> None:
         self._note(environment, sympy.Eq(symbol, target))
 
@@ -70,7 +87,7 @@ class GuardWatch:
             self._environment = environment
         if environment is not self._environment:
             return
-        stack, interpreted = self._frames.stack(), tuple(map(locations.summarized, dynamo.interpreted_stack()))
+        stack, interpreted = self._stacks()
         site = self._frames.site() if isinstance(relation, sympy.Eq) and any(side.is_Integer for side in relation.args) else None
         asked_by_python, relation = self._frames.python_asks(), plainer(relation)
         self._made.append(Guard(relation, (*stack, *interpreted), asked_by_python, operator, bool(interpreted), site, makes_number))

@@ -57,6 +57,7 @@ class Guards:
         assumed: The places where the example's data decided, if the capture ran on real values.
         arrays: The places that made a numpy array of a tensor then.
         inferred: The operators without a fake kernel that ran then, each with the stack of its call.
+        unlike_example: The decisions of Python that are not those for the example, since an input of the example is empty.
     """
 
     symbols: DimSymbols
@@ -64,6 +65,7 @@ class Guards:
     assumed: tuple[Site, ...]
     arrays: tuple[Site, ...] = ()
     inferred: tuple[tuple[OpOverload, tuple[Location, ...]], ...] = ()
+    unlike_example: tuple[Guard, ...] = ()
 
     def constant(self, dim: InputDim) -> int | None:
         """The only size that `dim` can still have; None if it is dynamic or not known."""
