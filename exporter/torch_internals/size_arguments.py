@@ -46,6 +46,8 @@ def _replacements() -> Iterator[tuple[Slot, Callable[..., Any]]]:
     yield Slot(torch, "gradient"), _gradient
     yield Slot(torch, "take_along_dim"), _take_along_dim
     yield Slot(Tensor, "take_along_dim"), _take_along_dim
+    yield Slot(torch, "tensor_split"), _tensor_split
+    yield Slot(Tensor, "tensor_split"), _tensor_split
     yield Slot(torch, "max_pool1d"), _max_pool1d
     yield Slot(torch.nn.utils.rnn, "pad_sequence"), _pad_sequence
     for name in ("rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm"):
@@ -236,6 +238,20 @@ def _take_along_dim(original: Callable[..., Any], input: Tensor, indices: Tensor
     common = torch.broadcast_shapes(one, other)
     first, second = ([each.shape[axis] if at == axis else size for at, size in enumerate(common)] for each in (input, indices))
     return input.expand(first).gather(axis, indices.expand(second))
+
+
+def _tensor_split(original: Callable[..., Any], input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    """Parts of almost the same length. Their number is what the function in C++ divides by, and fixes the size for."""
+    sections, *rest = args or (kwargs.get("sections"),)
+    dim = rest[0] if rest else kwargs.get("dim", 0)
+    if type(sections) is not int or sections < 1 or not _is_size(input.shape[dim]):
+        return original(input, *args, **kwargs)
+    size, start, parts = input.shape[dim], 0, []
+    for part in range(sections):
+        length = (size + sections - 1 - part) // sections
+        parts.append(input.narrow(dim, start, length))
+        start = start + length
+    return tuple(parts)
 
 
 def _pad_sequence(
