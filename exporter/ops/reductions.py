@@ -81,23 +81,47 @@ def _place(name: str, value: ir.Value, dim: int | None, keepdim: bool) -> Any:
     return op.Reshape(place, [1] * len(value.shape)) if keepdim and value.shape else place
 
 
-@translates("prims::var")
-def var(inp: ir.Value, dims: Sequence[int] | None, correction: float | None = 1, *, output_dtype: int = -1) -> Any:
-    """prims::var(Tensor inp, int[]? dims, float? correction=1, *, ScalarType? output_dtype=None) -> Tensor. Floats, without the dims.
+@translates("aten::var.correction")
+def variance(self: ir.Value, dim: Sequence[int] | None = None, correction: Any = None, keepdim: bool = False) -> Any:
+    """aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor. Of floats."""
+    return cast(_variance(self, dim, correction, keepdim)[0], self.dtype)
 
-    The mean of (x - mean)**2 over the dims, or over all dims, with `correction` subtracted from the number of elements.
-    """
-    assert inp.shape is not None
-    correction = 1 if correction is None else correction
-    if not inp.shape:
-        return cast(op.Div(op.Sub(inp, inp), op.CastLike(max(0.0, 1.0 - correction), inp)), output_dtype)
-    along = [dim % len(inp.shape) for dim in dims] if dims else list(range(len(inp.shape)))
-    distance = op.Sub(inp, op.ReduceMean(inp, along, keepdims=1))
-    mean = op.ReduceMean(op.Mul(distance, distance), along, keepdims=0)
+
+@translates("aten::std.correction")
+def deviation(self: ir.Value, dim: Sequence[int] | None = None, correction: Any = None, keepdim: bool = False) -> Any:
+    """aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor. Of floats."""
+    return cast(op.Sqrt(_variance(self, dim, correction, keepdim)[0]), self.dtype)
+
+
+@translates("aten::var_mean.correction")
+def variance_and_mean(self: ir.Value, dim: Sequence[int] | None = None, correction: Any = None, keepdim: bool = False) -> Any:
+    """aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, ...) -> (Tensor, Tensor). Of floats."""
+    return [cast(each, self.dtype) for each in _variance(self, dim, correction, keepdim)]
+
+
+@translates("aten::std_mean.correction")
+def deviation_and_mean(self: ir.Value, dim: Sequence[int] | None = None, correction: Any = None, keepdim: bool = False) -> Any:
+    """aten::std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, ...) -> (Tensor, Tensor). Of floats."""
+    found, mean = _variance(self, dim, correction, keepdim)
+    return cast(op.Sqrt(found), self.dtype), cast(mean, self.dtype)
+
+
+def _variance(value: ir.Value, dims: Sequence[int] | None, correction: float | None, keepdim: bool) -> tuple[Any, Any]:
+    """The variance over dims, or over all of them, and the mean; in single precision if `value` has less."""
+    assert value.shape is not None
+    correction, rank = 1 if correction is None else correction, len(value.shape)
+    value = cast(value, ir.DataType.FLOAT) if value.dtype in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16) else value
+    if not rank:
+        return op.Div(op.Sub(value, value), op.CastLike(max(0.0, 1.0 - correction), value)), value
+    along = [dim % rank for dim in dims] if dims else list(range(rank))
+    mean = op.ReduceMean(value, along, keepdims=1)
+    distance = op.Sub(value, mean)
+    found = op.ReduceMean(op.Mul(distance, distance), along, keepdims=int(keepdim))
     if correction:
-        count = op.CastLike(op.ReduceProd(op.Gather(op.Shape(inp), along, axis=0), None, keepdims=0), inp)
-        mean = op.Div(op.Mul(mean, count), op.Sub(count, op.CastLike(float(correction), inp)))
-    return cast(mean, output_dtype)
+        count = op.CastLike(op.ReduceProd(op.Gather(op.Shape(value), along, axis=0), None, keepdims=0), value)
+        rest = op.Max(op.Sub(count, op.CastLike(float(correction), value)), op.CastLike(0.0, value))
+        found = op.Div(op.Mul(found, count), rest)
+    return found, mean if keepdim else op.Squeeze(mean, along)
 
 
 @translates("aten::linalg_vector_norm")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -11,7 +10,7 @@ from onnxplain.ops import translates
 from onnxplain.ops.loops import scan
 from onnxplain.recording import op
 
-from .representation import axes, axis, number, operands, pair, parts, rank, size, translates_complex
+from .representation import axis, number, operands, pair, parts, rank, translates_complex
 
 
 @translates_complex("aten::add.Tensor", "aten::add.Scalar", "prims::add")
@@ -88,21 +87,6 @@ def neg(self: ir.Value) -> Any:
 def conj(self: ir.Value) -> Any:
     """aten::conj(Tensor self) -> Tensor."""
     return op.Mul(self, number(1 - 1j, self))
-
-
-@translates_complex("prims::var")
-def var(inp: ir.Value, dims: Sequence[int] | None, correction: float | None = 1, *, output_dtype: int = -1) -> Any:
-    """prims::var(Tensor inp, int[]? dims, float? correction=1, *, ScalarType? output_dtype=None) -> Tensor. A real tensor without the dims.
-
-    The mean of |z - mean|**2 over the dims, or over all dims, with `correction` subtracted from the number of elements.
-    """
-    del output_dtype
-    along = axes(inp, dims)
-    distance = op.Sub(inp, op.ReduceMean(inp, along, keepdims=1))
-    total = op.ReduceSum(op.Mul(distance, distance), [*along, rank(inp)], keepdims=0)
-    sizes = op.Concat(*(op.Reshape(size(inp, axis), [1]) if rank(inp) else op.Constant(value_ints=[1]) for axis in along), axis=0)
-    count = op.CastLike(op.Sub(op.Cast(op.ReduceProd(sizes, None, keepdims=0), to=int(ir.DataType.FLOAT)), correction or 0.0), total)
-    return op.Div(total, op.Max(count, op.CastLike(0.0, count)))
 
 
 @translates_complex("aten::cumprod")

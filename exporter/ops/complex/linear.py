@@ -10,7 +10,7 @@ import onnx_ir as ir
 from onnxplain.ops.linear import by_vector
 from onnxplain.recording import op
 
-from .representation import axes, axis, pair, parts, rank, to_dtype, translates_complex, without_last
+from .representation import axes, axis, pair, parts, rank, size, to_dtype, translates_complex, without_last
 
 
 @translates_complex("aten::sum.dim_IntList", "aten::sum")
@@ -33,6 +33,40 @@ def mean(self: ir.Value, dim: Sequence[int] | None = None, keepdim: bool = False
 
 def _reduced(name: str, value: ir.Value, dim: Sequence[int] | None, keepdim: bool) -> Any:
     return getattr(op, name)(value, axes(value, dim), keepdims=int(keepdim)) if rank(value) else value
+
+
+@translates_complex("aten::var.correction")
+def variance(self: ir.Value, dim: Sequence[int] | None = None, correction: Any = None, keepdim: bool = False) -> Any:
+    """aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor. A real tensor.
+
+    The mean of |z - mean|**2 over the dims, or over all dims, with `correction` subtracted from the number of elements.
+    """
+    along = axes(self, dim)
+    distance = op.Sub(self, op.ReduceMean(self, along, keepdims=1))
+    squares = op.ReduceSum(op.Mul(distance, distance), [rank(self)], keepdims=0)
+    total = op.ReduceSum(squares, along, keepdims=int(keepdim)) if along else squares
+    sizes = op.Concat(*(op.Reshape(size(self, axis), [1]) if rank(self) else op.Constant(value_ints=[1]) for axis in along), axis=0)
+    count = op.Cast(op.ReduceProd(sizes, None, keepdims=0), to=int(ir.DataType.FLOAT))
+    rest = op.CastLike(op.Sub(count, float(1 if correction is None else correction)), total)
+    return op.Div(total, op.Max(rest, op.CastLike(0.0, rest)))
+
+
+@translates_complex("aten::std.correction")
+def deviation(self: ir.Value, dim: Sequence[int] | None = None, correction: Any = None, keepdim: bool = False) -> Any:
+    """aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, ...) -> Tensor. The root of the variance."""
+    return op.Sqrt(variance(self, dim, correction, keepdim))
+
+
+@translates_complex("aten::var_mean.correction")
+def variance_and_mean(self: ir.Value, dim: Sequence[int] | None = None, correction: Any = None, keepdim: bool = False) -> Any:
+    """aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, ...) -> (Tensor, Tensor). Real, and complex."""
+    return variance(self, dim, correction, keepdim), _reduced("ReduceMean", self, dim, keepdim)
+
+
+@translates_complex("aten::std_mean.correction")
+def deviation_and_mean(self: ir.Value, dim: Sequence[int] | None = None, correction: Any = None, keepdim: bool = False) -> Any:
+    """aten::std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, ...) -> (Tensor, Tensor). Real, and complex."""
+    return deviation(self, dim, correction, keepdim), _reduced("ReduceMean", self, dim, keepdim)
 
 
 @translates_complex("aten::cumsum")

@@ -286,7 +286,8 @@ CASES: dict[str, Case] = {
     "variance": dynamic(
         lambda x, y: [
             *(torch.complex(x, y).var(), torch.complex(x, y).std(1, keepdim=True), torch.complex(x, y).var(0, correction=0)),
-            torch.var_mean(torch.complex(x, y), 1)[0],
+            *(torch.var_mean(torch.complex(x, y), 1)[0], torch.std_mean(torch.complex(x, y), 1, keepdim=True)[0]),
+            torch.view_as_real(torch.std_mean(torch.complex(x, y), 1, keepdim=True)[1]),
         ],
         CUBE,
     ),

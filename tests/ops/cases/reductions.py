@@ -13,6 +13,26 @@ QUANTILES = torch.tensor([0.13, 0.88])
 SEGMENTS = torch.tensor([2, 0, 4])
 
 CASES: dict[str, Case] = {
+    "variances": dynamic(
+        lambda x: [
+            *(
+                x.var(-1, keepdim=True),
+                x.var((0, 1), correction=2, keepdim=True),
+                x.var(unbiased=False),
+                torch.var(x, dim=1, correction=1.5),
+            ),
+            *(
+                x.std((1, 2), keepdim=True),
+                torch.std(x, correction=0),
+                x[0, 0, 0].std(correction=0),
+                x.half().var(0).float().round(decimals=1),
+            ),
+            *(*torch.var_mean(x, 1), *torch.var_mean(x, (0, -1), correction=0, keepdim=True)),
+            *(*torch.std_mean(x, keepdim=True), *torch.std_mean(x.double(), 0, correction=x.shape[0] - 1)),
+        ],
+        X,
+    ),
+    "variances-of-too-few": static(lambda x: (x[:1].var(0), x[:2].std(0, correction=3), x[:2].var(0, correction=2)), X),
     "segments": static(
         lambda x: [
             *(torch.segment_reduce(x, each, lengths=SEGMENTS) for each in ("sum", "mean", "max", "min", "prod")),
