@@ -70,17 +70,18 @@ def _plain(tensor: Tensor, indices: tuple[Any, ...]) -> tuple[Tensor, tuple[Any,
     if None in spans or sum(isinstance(item, EllipsisType) for item in indices) > 1:
         return None
     left = tensor.ndim - sum(filter(None, spans))
-    dim, steps, others = 0, [], []
+    steps: list[tuple[Callable[..., Tensor], tuple[Any, ...]]] = []
+    dim, others = 0, []
     for item, span in zip(indices, spans, strict=True):
         if _is_number(item) or type(item) is int:
-            steps.append((Tensor.select, dim, item.item() if is_a(item, Tensor) else item))
+            steps.append((Tensor.select, (dim, item.item() if is_a(item, Tensor) else item)))
         elif _is_truth(item):
-            steps.append((Tensor.unsqueeze, dim))
+            steps.append((Tensor.unsqueeze, (dim,)))
             others.append(item.reshape(1))
         else:
             others.append(item)
         dim += left if isinstance(item, EllipsisType) else span or 0
-    for method, *where in reversed(steps):
+    for method, where in reversed(steps):
         tensor = method(tensor, *where)
     # NOTE: an assignment needs an index, also where numbers select one element.
     return tensor, tuple(others) or (...,)

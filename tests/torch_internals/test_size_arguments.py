@@ -58,9 +58,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
     "distances": lambda x: torch.cdist(x[0], x[0]),
     "elements along a dim": lambda x: torch.take_along_dim(x, x.argsort(2), 2) + x.take_along_dim(x.argmax(3, keepdim=True), dim=-1),
     "parts": lambda x: torch.cat([*torch.tensor_split(x, 3, -1)][::-1], -1),
-    "parts of two dims": lambda x: (
-        x.tensor_split(sections=2, dim=2)[0].mean(2) + torch.tensor_split(x, sections=3)[0].mean()
-    ),
+    "parts of two dims": lambda x: x.tensor_split(sections=2, dim=2)[0].mean(2) + torch.tensor_split(x, sections=3)[0].mean(),
     "elements of one for all": lambda x: torch.take_along_dim(x[:, :1], x.argsort(3)[..., :2], 3),
     "Kronecker product": lambda x: torch.kron(x[0, 0], x[0]),
     "Kronecker product with a vector": lambda x: torch.kron(x[0], torch.tensor([1.0, 2.0])),
