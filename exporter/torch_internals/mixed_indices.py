@@ -8,7 +8,7 @@ a number beside tensors is not one of them. Nor does torch take a tensor of one 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from types import EllipsisType
 from typing import Any
 
@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from . import patching, shape_env
-from .patching import Slot, all_wrapped
+from .patching import Slot, wrapped
 from .python_values import is_a
+from .symbols import Symbol
 
 for _file in (__file__, patching.__file__):
     shape_env.leave_out(_file)
@@ -25,27 +26,42 @@ for _file in (__file__, patching.__file__):
 _WHOLE = frozenset({torch.int8, torch.int16, torch.int32, torch.int64})
 _MASKS = frozenset({torch.bool, torch.uint8})
 
+# NOTE: read in torch 2.11, 2.13 and 2.15, _export/non_strict_utils.py: each function of torch that the model calls passes here, with its
+# arguments. To replace the method of the class would make a tensor a sequence for Python, and `torch.tensor([x])` would ask its length.
+_CALLED = Symbol(
+    "torch._export.non_strict_utils:_NonStrictTorchFunctionHandler._override",
+    without="an index that mixes a size or a tensor of one number with others fixes the size, or ends the export",
+)
+
 
 def selected() -> AbstractContextManager[None]:
     """While it is open, tensors take such indices."""
-    return all_wrapped([(Slot(Tensor, "__getitem__"), _get), (Slot(Tensor, "__setitem__"), _set)])
+    if not _CALLED.is_present:
+        return nullcontext()
+
+    from torch._export.non_strict_utils import _NonStrictTorchFunctionHandler as Handler
+
+    def called(original: Callable[..., Any], handler: Any, function: Any, args: Any, kwargs: Any) -> Any:
+        taken = None
+        if function is Tensor.__getitem__ and not kwargs and len(args) == 2:
+            taken = _read(*args)
+        elif function is Tensor.__setitem__ and not kwargs and len(args) == 3:
+            taken = _written(*args[:2])
+        return original(handler, function, args if taken is None else (*taken, *args[2:]), kwargs)
+
+    return wrapped(Slot(Handler, _CALLED.name), called)
 
 
-def _get(original: Callable[..., Any], tensor: Tensor, index: Any) -> Any:
+def _read(tensor: Tensor, index: Any) -> tuple[Tensor, Any] | None:
     indices = index if isinstance(index, tuple) else (index,)
     # NOTE: without tensors and lists, torch takes the numbers itself.
     mixed = any(map(_is_number, indices)) and any(map(_is_advanced, indices))
-    taken = _plain(tensor, indices) if mixed or any(map(_is_truth, indices)) else None
-    return original(tensor, index) if taken is None else original(*taken)
+    return _plain(tensor, indices) if mixed or any(map(_is_truth, indices)) else None
 
 
-def _set(original: Callable[..., Any], tensor: Tensor, index: Any, value: Any) -> None:
+def _written(tensor: Tensor, index: Any) -> tuple[Tensor, Any] | None:
     indices = index if isinstance(index, tuple) else (index,)
-    taken = _plain(tensor, indices) if any(_is_number(each) or _is_truth(each) for each in indices) else None
-    if taken is None:
-        original(tensor, index, value)
-    else:
-        original(*taken, value)
+    return _plain(tensor, indices) if any(_is_number(each) or _is_truth(each) for each in indices) else None
 
 
 def _is_number(item: object) -> bool:

@@ -404,7 +404,7 @@ ASSUMPTIONS: dict[str, tuple[tuple[tuple[int, ...], ...], tuple[Any, ...], str]]
     "sizes of parts within a small range": (
         ((1, 4),),
         ({0: torch.export.Dim("k", min=1, max=4)},),
-        "return torch.cat([part * place for place, part in enumerate(x.tensor_split(4))])",
+        "return torch.cat([part * place for place, part in enumerate(torch.ops.aten.tensor_split(x, 4))])",
     ),
     "last part": (((5, 4),), ({0: N},), "return x.split(3)[-1].sum() + x"),
     "first part": (((5, 4),), ({0: N},), "return x.split(3)[0] + 1"),
@@ -458,7 +458,7 @@ ASSUMPTIONS: dict[str, tuple[tuple[tuple[int, ...], ...], tuple[Any, ...], str]]
     "parts of a large multiple": (((80, 4),), ({0: 2 * torch.export.Dim("k", max=45)},), "return torch.cat(x.split(30)) + 1"),
     "parts of a multiple within": (((80, 4),), ({0: 2 * torch.export.Dim("k", min=31, max=45)},), "return torch.cat(x.split(30)) + 1"),
     "parts of rows": (((4, 4),), ({0: N},), "return torch.stack(x.unbind(1)) + 1"),
-    "parts of columns": (((4, 6),), ({1: N},), "a, b, c = x.tensor_split(3, 1)\nreturn a + b + c"),
+    "parts of columns": (((4, 6),), ({1: N},), "a, b, c = torch.ops.aten.tensor_split(x, 3, 1)\nreturn a + b + c"),
     "squeeze of one dim in place": (((3, 4),), ({0: torch.export.Dim("k", min=2)},), "return x.clone().squeeze_(0) * 2"),
     "squeeze of two dims": (((3, 4, 1),), ({0: N, 1: M},), "return x.squeeze((0, 1)) * 2"),
     "squeeze of two larger dims": (

@@ -240,14 +240,14 @@ def test_the_truth_about_a_size_as_a_number(load: Load, body: str) -> None:
 @pytest.mark.parametrize("dim", [None, Dim.AUTO, Dim.DYNAMIC, "B", Dim("B")])
 @pytest.mark.parametrize("also", [Dim.AUTO, Dim.DYNAMIC])
 def test_what_an_operator_assumes_of_one_dim_beside_others(load: Load, dim: Any, also: Any) -> None:
-    _, program = exported(load, "return torch.tensor_split(x, 4, -1)[1]", [(2, 5), (1,)], ({0: dim, 1: also}, None))
+    _, program = exported(load, "return torch.ops.aten.tensor_split(x, 4, -1)[1]", [(2, 5), (1,)], ({0: dim, 1: also}, None))
     (constraint,) = told(program)
     right = [size for size in range(4, 12) if eval(constraint.replace("x.shape[1]", str(size)))]
     assert right == [5, 9]
 
 
 def test_what_an_operator_assumes_of_two_dims_together(load: Load) -> None:
-    body = "return torch.cat([part * number for number, part in enumerate(torch.tensor_split(x.flatten(), 2))])"
+    body = "return torch.cat([part * number for number, part in enumerate(torch.ops.aten.tensor_split(x.flatten(), 2))])"
     _, program = exported(load, body, [(4, 6), (1,)], (("B", "T"), None))
     assert told(program) == ["(B*T) % 2 == 0"]
     _, program = exported(load, "return x.split(x.shape[0] % 5, 1)[-1]", [(4, 2), (1,)], (("B", "T"), None))

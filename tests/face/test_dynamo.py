@@ -118,11 +118,11 @@ MODELS = """
         return x + TABLE  # positions
 
     def halves(x):
-        left, right = torch.tensor_split(x, 2, 1)  # halves
+        left, right = torch.ops.aten.tensor_split(x, 2, 1)  # halves
         return left * 2
 
     def quarters(x):
-        return x.tensor_split(4)[1] * 2  # quarters
+        return torch.ops.aten.tensor_split(x, 4)[1] * 2  # quarters
 
     def even(x):
         if x.shape[1] % 2 == 0:
@@ -174,7 +174,7 @@ MODELS = """
         return x.chunk(3, -1)[-1].chunk(3, -1)[-1]  # ninth
 
     def half(x):
-        return torch.tensor_split(x, 2, 0)[-1]  # half
+        return torch.ops.aten.tensor_split(x, 2, 0)[-1]  # half
 
     def one_chunk(x):
         return x.chunk(1, 1)[0] * 2
