@@ -63,7 +63,9 @@ CASES: dict[str, Case] = {
         (randn(2, 3, 4, 3), randn(2, 3, 4, 3)),
     ),
     "cross-product": dynamic(
-        lambda x: (torch.cross(x[..., :3], x[..., -3:], dim=-1), torch.linalg.cross(x[:1, :, :3], x[..., :3])), (randn(2, 3, 4),)
+        lambda x: (torch.cross(x[..., :3], x[..., -3:], dim=-1), torch.linalg.cross(x[:1, :, :3], x[..., :3])),
+        (randn(2, 3, 4),),
+        since="2.12",
     ),
     "sum-of-product-and-size": dynamic(lambda x: torch.addmm(x[:, :1], x, x.t(), beta=x.shape[0], alpha=x.shape[1]), PAIR[:1]),
     "sum-of-product-of-nothing": static(
