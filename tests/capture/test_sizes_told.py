@@ -335,6 +335,7 @@ def test_an_upper_bound_is_a_warning_for_a_range_only(load: Load, size: int, sha
 REQUIRED = {
     "multiple": ("x.view(-1, 2, 5).sum(1)", "{0} % 2 == 0"),
     "largest": ("x + torch.zeros(64, 5)[: x.shape[0]]", "{0} <= 64"),
+    "largest of a bound": ("x + torch.zeros(64, 5).narrow(0, 0, x.shape[0])", "{0} <= 64"),
     "two dims": ("x.reshape(y.shape[0], -1).sum(1)", "5*{0} % {1} == 0"),
     "none": ("x[: 2 * (x.shape[0] // 2)].view(-1, 2, 5).sum(1)", ""),
 }
@@ -530,6 +531,13 @@ def test_a_squeeze_of_a_computed_size(load: Load, part: str, shape: Any, constra
     for size in range(shape.min, min(shape.max, 8) + 1) if not constraints else ():
         x = torch.rand(size)
         torch.testing.assert_close(program(x, torch.rand(1))[0], model(x, x))
+
+
+@pytest.mark.parametrize("dim", ["B", Dim("B", min=4)])
+def test_a_squeeze_of_two_computed_sizes(load: Load, dim: Any) -> None:
+    _, program = exported(load, "return torch.ones(x.shape[0] % 3, x.shape[0] // 4).squeeze() * 2", [(8,), (1,)], ({0: dim}, None))
+    (constraint,) = told(program)
+    assert [size for size in range(4, 20) if not eval(constraint, {"B": size})] == [4, 5, 6, 7, 10, 13, 16, 19]
 
 
 @SLICES

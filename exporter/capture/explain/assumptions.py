@@ -201,18 +201,21 @@ def _squeezed(
     told = set()
     for node, call in replays.calls(program) if own else ():
         for symbol in sorted(call.symbols() & own, key=str) if call.squeezes and _is_predicted(node, call, sizes) else ():
+            ones: set[sympy.Basic] = set()
             for tried in _together(guards, symbol, call.symbols(), list(known)):
-                ones = {each for each in call.ones(tried) if not each.is_Symbol and not asked & {sympy.Eq(each, 1), sympy.Ne(each, 1)}}
-                if ones and call.differs(node.meta.get("val"), tried):
-                    related = guards.symbols.places(ones, list(known))
-                    dims = dict.fromkeys(name for dim, name in known.items() if dim in related)
-                    constraint = " and ".join(sorted(f"{guards.symbols.text(each, known)} != 1" for each in ones))
-                    rule = ConstraintViolated(dim=", ".join(dims), constraint=constraint)
-                    if (node, rule) not in told:
-                        told.add((node, rule))
-                        fix = Fix(_COMPUTED, Confidence.CHANGES_BEHAVIOUR)
-                        yield Finding(rule, locations.at_node(node), fixes=(fix,), blocking=False)
-                    break
+                others_of_one = call.ones(tried) - ones
+                new = {each for each in others_of_one if not each.is_Symbol and not asked & {sympy.Eq(each, 1), sympy.Ne(each, 1)}}
+                if new and call.differs(node.meta.get("val"), tried):
+                    ones |= new
+            if not ones:
+                continue
+            related = guards.symbols.places(ones, list(known))
+            dims = dict.fromkeys(name for dim, name in known.items() if dim in related)
+            constraint = " and ".join(sorted(f"{guards.symbols.text(each, known)} != 1" for each in ones))
+            rule = ConstraintViolated(dim=", ".join(dims), constraint=constraint)
+            if (node, rule) not in told:
+                told.add((node, rule))
+                yield Finding(rule, locations.at_node(node), fixes=(Fix(_COMPUTED, Confidence.CHANGES_BEHAVIOUR),), blocking=False)
 
 
 def taken_for_one(
