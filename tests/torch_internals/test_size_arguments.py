@@ -39,6 +39,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
     "adaptive average of both": lambda x: F.adaptive_avg_pool2d(x, (high(x), last(x))) * 1,
     "adaptive average to a size": lambda x: nn.AdaptiveAvgPool2d((None, 3))(x),
     "adaptive average to half": lambda x: F.adaptive_avg_pool2d(x, (high(x) // 2, last(x) // 2)),
+    "adaptive average to sizes of three dims": lambda x: F.adaptive_avg_pool3d(x[:, None], (None, 1, 3)),
     "adaptive maximum": lambda x: nn.AdaptiveMaxPool2d(1)(x),
     "adaptive maximum of a column": lambda x: nn.AdaptiveMaxPool2d((1, None))(x),
     "adaptive maxima": lambda x: torch.cat([F.adaptive_max_pool2d(x, count).flatten(1) for count in (1, 2, 4)], 1),
