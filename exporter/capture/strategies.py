@@ -15,6 +15,7 @@ from onnxplain import process
 from onnxplain.diagnostics import InvalidArgument
 from onnxplain.request import FXGraphExtractor, Request, containers, fitted, signature_of
 from onnxplain.torch_internals import (
+    called_functions,
     config,
     ctc_loss,
     data_checks,
@@ -33,7 +34,6 @@ from onnxplain.torch_internals import (
     leftover_hooks,
     loop_gradients,
     min_max,
-    mixed_indices,
     modules,
     opaque_objects,
     packed_sequences,
@@ -238,7 +238,7 @@ def _for_python(model: torch.nn.Module) -> Iterator[None]:
         tensor_data.followed(),
         torchvision_boxes.at_once(),
         size_arguments.taken(),
-        mixed_indices.selected(),
+        called_functions.replaced(),
         size_numbers.kept(),
         rounded_quotients.of_ints(),
         size_texts.comparisons_equal_truths(),

@@ -8,48 +8,29 @@ a number beside tensors is not one of them. Nor does torch take a tensor of one 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from types import EllipsisType
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from . import patching, shape_env
-from .patching import Slot, wrapped
+from . import shape_env
 from .python_values import is_a
-from .symbols import Symbol
 
-for _file in (__file__, patching.__file__):
-    shape_env.leave_out(_file)
+shape_env.leave_out(__file__)
 
 _WHOLE = frozenset({torch.int8, torch.int16, torch.int32, torch.int64})
 _MASKS = frozenset({torch.bool, torch.uint8})
 
-# NOTE: read in torch 2.11, 2.13 and 2.15, _export/non_strict_utils.py: each function of torch that the model calls passes here, with its
-# arguments. To replace the method of the class would make a tensor a sequence for Python, and `torch.tensor([x])` would ask its length.
-_CALLED = Symbol(
-    "torch._export.non_strict_utils:_NonStrictTorchFunctionHandler._override",
-    without="an index that mixes a size or a tensor of one number with others fixes the size, or ends the export",
-)
 
-
-def selected() -> AbstractContextManager[None]:
-    """While it is open, tensors take such indices."""
-    if not _CALLED.is_present:
-        return nullcontext()
-
-    from torch._export.non_strict_utils import _NonStrictTorchFunctionHandler as Handler
-
-    def called(original: Callable[..., Any], handler: Any, function: Any, args: Any, kwargs: Any) -> Any:
-        taken = None
-        if function is Tensor.__getitem__ and not kwargs and len(args) == 2:
-            taken = _read(*args)
-        elif function is Tensor.__setitem__ and not kwargs and len(args) == 3:
-            taken = _written(*args[:2])
-        return original(handler, function, args if taken is None else (*taken, *args[2:]), kwargs)
-
-    return wrapped(Slot(Handler, _CALLED.name), called)
+def plain(function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """The arguments of a call of torch; if it reads or writes by such indices, other arguments that mean the same."""
+    taken = None
+    if function is Tensor.__getitem__ and not kwargs and len(args) == 2:
+        taken = _read(*args)
+    elif function is Tensor.__setitem__ and not kwargs and len(args) == 3:
+        taken = _written(*args[:2])
+    return args if taken is None else (*taken, *args[2:])
 
 
 def _read(tensor: Tensor, index: Any) -> tuple[Tensor, Any] | None:

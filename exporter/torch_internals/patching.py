@@ -60,6 +60,7 @@ class _Patch:
         self.original = _unpatched(slot.get())
         self.users: set[Wrapper] = set()
         self.wrappers: contextvars.ContextVar[tuple[Wrapper, ...]] = contextvars.ContextVar("wrappers", default=())
+        self.is_called: contextvars.ContextVar[bool] = contextvars.ContextVar("is_called", default=False)
 
         @functools.wraps(self.original)
         def dispatch(*args: Any, **kwargs: Any) -> Any:
@@ -68,7 +69,11 @@ class _Patch:
                 return self.original(*args, **kwargs)
             for wrapper in reversed(self.wrappers.get()):
                 if wrapper in self.users:
-                    return wrapper(self.original, *args, **kwargs)
+                    token = self.is_called.set(True)
+                    try:
+                        return wrapper(self.original, *args, **kwargs)
+                    finally:
+                        self.is_called.reset(token)
             return self.original(*args, **kwargs)
 
         self.dispatch = dispatch
@@ -76,6 +81,8 @@ class _Patch:
 
 
 _PATCHES: dict[tuple[object, ...], _Patch] = {}
+_BY_ORIGINAL: dict[int, _Patch] = {}
+"""By identity of the original: what is looked up may have no hash."""
 _IDLE: dict[tuple[object, ...], _Patch] = {}
 """Patches of earlier exports: to make two hundred takes a millisecond."""
 _ORIGINALS: weakref.WeakKeyDictionary[Callable[..., Any], Any] = weakref.WeakKeyDictionary()
@@ -121,6 +128,14 @@ def reached_by_import(functions: Iterable[types.FunctionType]) -> contextlib.Abs
     return module_names.standing_for((names, name, known[id(value)]) for names, name, value in held if id(value) in known)
 
 
+def replacement(function: object) -> Callable[..., Any] | None:
+    """What replaces `function` for this context; None if nothing does, or if the replacement itself calls it."""
+    patch = _BY_ORIGINAL.get(id(function))
+    if patch is None or patch.original is not function or patch.is_called.get():
+        return None
+    return patch.dispatch if any(wrapper in patch.users for wrapper in patch.wrappers.get()) else None
+
+
 def _idle(slot: Slot, key: tuple[object, ...]) -> _Patch | None:
     """The patch of an earlier export, if the slot still holds the same function."""
     patch = _IDLE.get(key)
@@ -135,6 +150,7 @@ def _enter(slot: Slot, own: Wrapper) -> None:
             patch = _PATCHES[key] = _idle(slot, key) or _Patch(slot)
         patch.users.add(own)
         if len(patch.users) == 1:
+            _BY_ORIGINAL[id(patch.original)] = patch
             slot.put(patch.dispatch)
     patch.wrappers.set((*patch.wrappers.get(), own))
 
@@ -154,6 +170,8 @@ def _leave(wrappers: Sequence[tuple[Slot, Wrapper]]) -> None:
                 if patch.slot.get() is patch.dispatch:
                     patch.slot.put(patch.original)
                 del _PATCHES[key]
+                if _BY_ORIGINAL.get(id(patch.original)) is patch:
+                    del _BY_ORIGINAL[id(patch.original)]
                 # NOTE: owners that live as long as the process, so that nothing of a model is kept.
                 if type(slot.owner) is types.ModuleType or (type(slot.owner) is type and slot.owner.__module__.startswith("torch.")):
                     _IDLE[key] = patch

@@ -132,6 +132,29 @@ def test_equals_eager_at_every_size(name: str) -> None:
         torch.testing.assert_close(program(x)[0], function(x), atol=1e-4, rtol=1e-4)
 
 
+POOLS = {"average": F.avg_pool2d}
+
+
+class Holds(torch.nn.Module):
+    """Calls a function of torch that it holds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.as_tensor = torch.as_tensor
+
+    def forward(self, x: Tensor, pool: Callable[..., Tensor] = F.avg_pool2d, method: Callable[..., Tensor] = Tensor.new_tensor) -> Tensor:
+        numbers = self.as_tensor([high(x), 2]).sum() + method(x, [last(x), 3]).sum()
+        return POOLS["average"](x, x.shape[2:]) + pool(x, (high(x), 1)) * numbers
+
+
+def test_functions_that_a_model_holds() -> None:
+    program = onnxplain.export(Holds(), (torch.randn(SIZES[0]),), dynamic_shapes=({0: "batch", 2: "height", 3: "width"},))
+    assert program.diagnostics.findings == ()
+    for sizes in SIZES:
+        x = torch.randn(sizes)
+        torch.testing.assert_close(program(x)[0], Holds()(x), atol=1e-4, rtol=1e-4)
+
+
 @pytest.mark.parametrize("generator", [None, torch.Generator()], ids=["none", "own"])
 def test_random_numbers_with_a_generator(generator: torch.Generator | None) -> None:
     def function(x: Tensor) -> Tensor:
