@@ -52,7 +52,7 @@ LOST_SIZE = Symbol(
 
 # NOTE: read in torch 2.11, 2.13 and 2.15, _dynamo/decorators.py: `mark_dynamic` and others set these attributes of a tensor. 2.11 lacks the
 # second one.
-_MARKS = ("_dynamo_", "_has_dynamo_dim_marking")
+_MARKS = ("_dynamo_", "_has_dynamo_dim_marking", "_specialize_on")
 Symbol(
     "torch._dynamo.decorators:mark_dynamic",
     without="an export that fails may leave its dynamic dims to the next one",

@@ -33,6 +33,8 @@ _FURTHER_TESTS = {
     "ops": ("passes/test_empty_inputs.py",),
     "passes": ("ops/test_parity.py", "capture/test_gradients.py", "face/test_debug_events.py"),
     "torch_internals": (
+        "capture/test_behind.py",
+        "capture/test_idle_branches.py",
         "capture/test_names_in_models.py",
         "capture/test_sizes_as_numbers.py",
         "capture/test_texts_of_sizes.py",

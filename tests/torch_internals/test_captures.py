@@ -11,6 +11,7 @@ import sympy
 import torch
 from torch.export import Dim
 
+import onnxplain
 from onnxplain.torch_internals import (
     config,
     decompositions,
@@ -538,3 +539,14 @@ def test_what_torchdynamo_says_of_itself() -> None:
     assert dynamo.graph_break_type(KeyError()) == ""
     assert not dynamo.interpreted_frames(KeyError())
     assert dynamo.interpreted_stack() == []
+
+
+def test_a_failing_capture_leaves_no_marks_on_the_inputs() -> None:
+    class Branches(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 2 if x.sum() > 0 else x
+
+    x = torch.rand(3, 4)
+    with pytest.raises(onnxplain.ExportFailed):
+        onnxplain.export(Branches(), (x,), dynamic_shapes=({0: "rows"},), strategies=("strict",), try_fixes=False)
+    assert vars(x) == {}
