@@ -1,7 +1,7 @@
 """What a model calls of torch while Python runs it for a capture.
 
 Patches replace functions in their modules. A model may hold the function itself, as in `self.pool = functional.avg_pool2d`: such a call
-gets the replacement here. Indices of several kinds become plain ones.
+gets the replacement here. Indices of several kinds become plain ones, and masks of bytes truths.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from . import mixed_indices, patching, shape_env
+from . import byte_masks, mixed_indices, patching, shape_env
 from .patching import Slot, wrapped
 from .symbols import Symbol
 
@@ -36,7 +36,8 @@ def replaced() -> AbstractContextManager[None]:
     def called(original: Callable[..., Any], handler: Any, function: Any, args: Any, kwargs: Any) -> Any:
         replacement = patching.replacement(function)
         if replacement is None:
-            return original(handler, function, mixed_indices.plain(function, args, kwargs), kwargs)
+            taken = mixed_indices.plain(function, byte_masks.as_truths(function, args), kwargs)
+            return original(handler, function, taken, kwargs)
 
         def call() -> Any:
             with handler:

@@ -50,13 +50,14 @@ _FILLED: dict[OpOverloadPacket, int | float | str] = {
 """The operators that fill a new tensor: with which number, or with which argument."""
 
 _EQUAL = _ATEN.equal.default
+_REPEATED = _ATEN.repeat_interleave.Tensor
 _OF_ANY_SIZE = (
     _ATEN.bincount.default,
     _ATEN.index.Tensor,
     _ATEN.masked_select.default,
     _ATEN.nonzero.default,
     _ATEN.nonzero_numpy.default,
-    _ATEN.repeat_interleave.Tensor,
+    _REPEATED,
     _ATEN.unique_consecutive.default,
     _ATEN.unique_dim.default,
 )
@@ -164,24 +165,26 @@ class _Graph:
         if torch.Tag.nondeterministic_seeded in node.target.tags or packet in _UNINITIALIZED:
             raise _Unknown
         meta = node.meta.get("val")
-        # NOTE: the operator that runs now has no result yet.
-        for each in pytree.tree_leaves(meta) if "val" in node.meta else ():
-            self._spend(each)
         if packet in _FILLED:
+            self._spend(node)
             return _filled(node, meta)
         try:
             args, kwargs = self._arguments(node, whole=True)
         except _Unknown:
             return self._of_equal_elements(node, packet, meta)
+        # NOTE: only now, so that large tensors that are not known cost nothing.
+        self._spend(node)
         return pytree.tree_map(lambda each: _Value(each, True) if isinstance(each, torch.Tensor) else each, node.target(*args, **kwargs))
 
-    def _spend(self, meta: Any) -> None:
-        if not isinstance(meta, torch.Tensor) or meta.device.type == "meta" or meta.layout is not torch.strided:
-            raise _Unknown
-        if isinstance(size := meta.numel(), int):
-            self._left -= size
-            if size > _LARGEST or self._left < 0:
+    def _spend(self, node: torch.fx.Node) -> None:
+        # NOTE: the operator that runs now has no result yet.
+        for meta in pytree.tree_leaves(node.meta["val"]) if "val" in node.meta else ():
+            if not isinstance(meta, torch.Tensor) or meta.device.type == "meta" or meta.layout is not torch.strided:
                 raise _Unknown
+            if isinstance(size := meta.numel(), int):
+                self._left -= size
+                if size > _LARGEST or self._left < 0:
+                    raise _Unknown
 
     def _arguments(self, node: torch.fx.Node, *, whole: bool) -> tuple[Any, Any]:
         """The arguments with data in place of nodes: all of them of whole shapes, or each of one element."""
@@ -342,9 +345,7 @@ class _Kernels:
         if isinstance(known := value(source), _Value):
             return known.data.item()
         assert isinstance(source, torch.fx.Node)
-        size = numbers_of_sizes.number(
-            source, lambda each: known_weights.data_of(each, tracer) if each.op == "placeholder" else _data(value(each))
-        )
+        size = numbers_of_sizes.number(source, _constants(value, tracer))
         return original(mode, target, tensor) if size is None else size
 
     def equal(self, original: Callable[..., Any], mode: Any, target: OpOverload, *tensors: torch.Tensor) -> Any:
@@ -364,9 +365,20 @@ class _Kernels:
         if (result := value(node)) is not None:
             with mode:
                 return pytree.tree_map(lambda each: _empty(each.data), result)
+        newest = tracing.newest_node()
+        if target is _REPEATED and newest is not None and isinstance(repeats := node.args[0], torch.fx.Node):
+            size = numbers_of_sizes.total(repeats, _constants(value, newest[0]))
+            if size is not None:
+                with mode:
+                    return args[0].new_empty(size)
         if target is _ATEN.index.Tensor:
             args = (args[0], _positions(mode, args[1], [value(each) for each in node.args[1]]))  # type: ignore[union-attr]  # a list
         return _with_dtype_of_weights(target, args, original(mode, target, *args, **kwargs))
+
+
+def _constants(value: Callable[[torch.fx.Node], Any], tracer: Any) -> Callable[[torch.fx.Node], torch.Tensor | None]:
+    """What tells the data of the nodes of weights, and of those whose whole value is known."""
+    return lambda node: known_weights.data_of(node, tracer) if node.op == "placeholder" else _data(value(node))
 
 
 def _empty(like: torch.Tensor) -> torch.Tensor:

@@ -25,12 +25,11 @@ _MASKS = frozenset({torch.bool, torch.uint8})
 
 def plain(function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     """The arguments of a call of torch; if it reads or writes by such indices, other arguments that mean the same."""
-    taken = None
-    if function is Tensor.__getitem__ and not kwargs and len(args) == 2:
-        taken = _read(*args)
-    elif function is Tensor.__setitem__ and not kwargs and len(args) == 3:
-        taken = _written(*args[:2])
-    return args if taken is None else (*taken, *args[2:])
+    reads, writes = function is Tensor.__getitem__ and len(args) == 2, function is Tensor.__setitem__ and len(args) == 3
+    if kwargs or not (reads or writes):
+        return args
+    tensor, index, *value = args
+    return (*((_read if reads else _written)(tensor, index) or (tensor, index)), *value)
 
 
 def _read(tensor: Tensor, index: Any) -> tuple[Tensor, Any] | None:

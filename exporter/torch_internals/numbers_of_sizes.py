@@ -42,13 +42,24 @@ def number(node: torch.fx.Node, known: Callable[[torch.fx.Node], torch.Tensor | 
         node: The tensor's node in the graph that is being recorded.
         known: The data of the node of a constant; None for others.
     """
-    try:
-        found = _Numbers(known).of(node)
-    except Exception:  # noqa: BLE001  the operators of a user's model, on symbols that torch may refuse anywhere
-        return None
-    (element,) = found.reshape(-1).tolist() if found.size == 1 else (None,)
+    found = _elements(node, known)
+    (element,) = found if len(found) == 1 else (None,)
     # NOTE: what has no size in it is a matter of constants.
     return element if isinstance(element, _NUMBERS) else None
+
+
+def total(node: torch.fx.Node, known: Callable[[torch.fx.Node], torch.Tensor | None]) -> torch.SymInt | None:
+    """The sum of a tensor of sizes; None if other things decide its elements, or no size does. The arguments are those of `number`."""
+    found = sum(_elements(node, known))
+    return found if isinstance(found, torch.SymInt) else None
+
+
+def _elements(node: torch.fx.Node, known: Callable[[torch.fx.Node], torch.Tensor | None]) -> list[Any]:
+    """The elements of a tensor; none if not all are known."""
+    try:
+        return list(_Numbers(known).of(node).reshape(-1).tolist())
+    except Exception:  # noqa: BLE001  the operators of a user's model, on symbols that torch may refuse anywhere
+        return []
 
 
 class _Numbers:

@@ -49,6 +49,13 @@ def _largest_of_all(x: Tensor) -> Tensor:
     return x[:, : int(lengths.amax())]
 
 
+def _largest_after_large_results(x: Tensor) -> Tensor:
+    large = x.sum() + torch.zeros(1 << 10, 1 << 10)
+    for _ in range(20):
+        large = large * 2
+    return x * 2 if torch.arange(3).flip(0).amax() > 2 else x + large[0, 0] * 1e-9
+
+
 def _joined(x: Tensor) -> Tensor:
     ones = torch.stack([torch.ones_like(x), torch.ones_like(x)])
     return x * 2 if ones.isnan().any() else x * 3
@@ -93,6 +100,7 @@ EVERY_SIZE = [
     _all_true,
     _sum_of_zeros,
     _largest_of_all,
+    _largest_after_large_results,
     _joined,
     _parts,
     _larger_of_two,
