@@ -102,6 +102,15 @@ def test_any_number_of_findings_of_any_length_is_shown_or_counted(source: str, t
     assert [500 - whole - brief, 500 - report.count("- Warning OXP1007")] == list(map(int, left_out))
 
 
+def test_notes_beyond_the_limit_are_counted(source: str) -> None:
+    def lines(count: int) -> int:
+        made, notes = context(), tuple(f"Note {number}." for number in range(count))
+        made.report(DataDependentBranch(condition="x"), at=Location(source, Region(6)), notes=notes)
+        return sum("Note " in line or "more notes" in line for line in markdown.to_markdown(made.log()).splitlines())
+
+    assert [lines(count) for count in (0, 1, 99, 100, 101, 300)] == [0, 1, 99, 100, 101, 101]
+
+
 def test_a_table_is_filled_to_its_limit() -> None:
     def rows(*lengths: int) -> list[int]:
         made = context()

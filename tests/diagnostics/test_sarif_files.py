@@ -170,6 +170,8 @@ def test_github_gets_places_in_the_repository_only(tmp_path: pathlib.Path) -> No
     assert "elsewhere" not in json.dumps(run["results"])
     assert run["properties"]["onnxplain/leftOut"] == {"error": 1, "warning": 1}
     assert run["invocations"][0]["toolExecutionNotifications"][-1]["level"] == "warning"
+    assert log.folder is not None
+    assert "workingDirectory" not in for_github(log, log.folder)["invocations"][0]
     own = {result["guid"]: result["partialFingerprints"]["onnxplain/v1"] for result in run["results"]}
     full = json.loads(sarif.to_json(log, tmp_path / "repo"))["runs"][0]["results"]
     assert own.items() <= {result["guid"]: result["partialFingerprints"]["onnxplain/v1"] for result in full}.items()

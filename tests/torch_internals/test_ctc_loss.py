@@ -29,7 +29,7 @@ def inputs(count: int) -> tuple[Tensor, ...]:
     return torch.randn(count, 3, CLASSES), targets, torch.tensor([count, 4, count]), torch.tensor(LENGTHS)
 
 
-@pytest.mark.parametrize("options", [{}, {"reduction": "none", "zero_infinity": True}])
+@pytest.mark.parametrize("options", [{}, {"reduction": "sum"}, {"reduction": "none", "zero_infinity": True}])
 def test_equals_eager_at_every_length(options: dict[str, Any]) -> None:
     model = Loss(**options)
     program = onnxplain.export(model, inputs(6), dynamic_shapes=({0: "frames"}, None, None, None))
