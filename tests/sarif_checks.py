@@ -1,4 +1,4 @@
-"""Checks of every SARIF log of onnxplain: the standard's schema, our stricter one, and rules that no schema can express."""
+"""Checks of every log of onnxplain: as SARIF, the standard's schema, our stricter one, and rules that no schema can express."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 import jsonschema_rs
 
 from onnxplain import schemas
+from onnxplain.diagnostics import Log
 
 OASIS_SCHEMA = pathlib.Path(__file__).resolve().parents[2] / "shared/schemas/sarif-schema-2.1.0.json"
 
@@ -113,3 +114,9 @@ def _physical_locations(item: object) -> Iterator[Mapping[str, Any]]:
     elif isinstance(item, list):
         for value in item:
             yield from _physical_locations(value)
+
+
+def fell_back(log: Log) -> bool:
+    """Whether an export succeeded with another strategy after the first one had failed."""
+    tried = [found[1] for event in log.events if (found := re.fullmatch(r"Capturing with the strategy (.*)\.", event.text))]
+    return log.succeeded and "non-strict" in tried and tried[-1] != "non-strict"

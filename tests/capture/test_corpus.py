@@ -35,6 +35,7 @@ def test_tells_as_given(name: str, own_corpus: Corpus, golden: Callable[[str, st
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in CASES if case.name not in _LONG])
+@pytest.mark.falls_back
 def test_tells_with_all_dims_dynamic(case: Case, golden: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch) -> None:
     # NOTE: cases import each other's helpers, as scripts in one folder.
     monkeypatch.syspath_prepend(str(OWN))

@@ -1318,6 +1318,7 @@ def test_dynamic_shapes(load: Load, golden: Callable[[str, str], None]) -> None:
 
 
 @of_one_torch
+@pytest.mark.falls_back
 def test_strategies(load: Load, golden: Callable[[str, str], None]) -> None:
     source = (
         "import torch\n\n\ndef raise_in_exports():\n    if torch.compiler.is_compiling() or torch.compiler.is_exporting():\n"

@@ -174,6 +174,7 @@ class OnDim(torch.nn.Module):
 
 
 @pytest.mark.parametrize(("name", "marks"), [("OnItems", ("number", "even")), ("OnTensors", ("tensor",))])
+@pytest.mark.falls_back
 def test_an_assert_by_data_is_a_note(load: Load, marked: Marked, name: str, marks: tuple[str, ...]) -> None:
     program = onnxplain.export(getattr(load(ASSERTS), name)(), (torch.ones(3, 2), torch.tensor(2)))
     assert [each.rule.id for each in program.diagnostics.findings] == ["OXP1038"] * len(marks)

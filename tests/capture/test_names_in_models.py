@@ -73,6 +73,7 @@ BODIES = {
 
 @pytest.mark.parametrize("name", ["net", "function", "method", "held"])
 @pytest.mark.parametrize("body", BODIES)
+@pytest.mark.falls_back
 def test_a_name_means_the_same(body: str, name: str, load: Load) -> None:
     module = load(SOURCE.format(BODIES[body], BODIES[body]))
     before = dict(vars(module))
@@ -134,6 +135,7 @@ OTHERS = """
 
 @pytest.mark.parametrize("body", ["int(n / 2)", "n"])
 @pytest.mark.parametrize("name", ["helper", "calls"])
+@pytest.mark.falls_back
 def test_another_thread_gets_what_python_says(name: str, body: str, load: Load) -> None:
     """The code of a model's file, and what it passes on, is the same for others while the model is exported."""
     source = OTHERS.replace("BODY", body)

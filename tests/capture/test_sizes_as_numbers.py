@@ -130,6 +130,7 @@ def test_each_strategy_keeps_the_dim(strategies: Any, form: str, load: Load) -> 
     torch.testing.assert_close(program(x)[0], model(x), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.falls_back
 def test_a_module_with_another_int_is_captured_strictly(load: Load) -> None:
     model = load(SOURCE.format("x[: int(x.shape[0] / 2)]") + "\n\nint = int\n").Net().eval()
     program = onnxplain.export(model, (torch.randn(8, 3, 4),), dynamic_shapes=FORMS["named"])
@@ -140,6 +141,7 @@ def test_a_module_with_another_int_is_captured_strictly(load: Load) -> None:
 
 @pytest.mark.parametrize("strategies", [("non-strict", "strict"), ("strict",)], ids="-".join)
 @pytest.mark.parametrize("body", ["{8: 1.0, 16: 2.0}.get(int(max(x.shape[0], 3)), 3.0)", "len(range(max(x.shape[0], 3)))"])
+@pytest.mark.falls_back
 def test_a_number_that_decides_is_told_once(strategies: Any, body: str, load: Load, marked: Callable[[str], list[int]]) -> None:
     model = load(SOURCE.format(f"x * {body}  # here")).Net().eval()
     program = onnxplain.export(model, (torch.randn(8, 3, 4),), dynamic_shapes={"x": {0: "n"}}, strategies=strategies)

@@ -693,6 +693,7 @@ def test_a_fake_kernel_may_use_tensors_with_data(load: Load) -> None:
 
 
 @pytest.mark.parametrize("shapes", [({2: Dim.DYNAMIC, 3: Dim.DYNAMIC},), ({2: "H", 3: "W"},), ({2: Dim("H"), 3: Dim("W")},), True])
+@pytest.mark.falls_back
 def test_relations_that_the_solver_of_torch_cannot_solve(shapes: Any) -> None:
     class Steps(torch.nn.Module):
         """Halves its input in two ways, whose sizes are equal for some sizes only."""
@@ -721,6 +722,7 @@ def test_relations_that_the_solver_of_torch_cannot_solve(shapes: Any) -> None:
         ("whole = x.to(torch.int64).unique_consecutive()\nreturn x + (whole < x) * min(whole.size(0), 4)", (4, 1), []),
     ],
 )
+@pytest.mark.falls_back
 def test_the_number_of_parts_is_told(load: Load, body: str, size: tuple[int, int], constraints: list[str]) -> None:
     dims = ({0: Dim("B")}, None) if constraints == ["B >= 3"] else ({1: Dim("T")}, None)
     _, program = exported(load, body, [size, size], dims)

@@ -356,6 +356,7 @@ def test_private_numbers_that_stay_are_no_state(load: Load, body: str) -> None:
     assert onnxplain.export(module.make(module.Plain()), (torch.ones(4, 3),)).diagnostics.findings == ()
 
 
+@pytest.mark.falls_back
 def test_contents_that_stay_are_no_state(load: Load) -> None:
     module = load(HOLDERS.format(body="return x * self.held[0]['a'] + self.held[1].total"))
     loop: list[object] = [{"a": 2}, module.Plain()]

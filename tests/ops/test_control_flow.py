@@ -254,6 +254,7 @@ def exported(name: str) -> onnxplain.ONNXProgram:
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.falls_back
 def test_equals_eager(name: str) -> None:
     function, _, inputs = CASES[name]
     program = exported(name)
