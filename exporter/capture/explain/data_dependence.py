@@ -6,21 +6,27 @@ import dataclasses
 import re
 from collections.abc import Iterator
 
+import torch
+
 from onnxplain.capture import audit
 from onnxplain.capture.eager import EagerRuns
 from onnxplain.capture.finding import Finding, fallback, graph_break_type, module_of
 from onnxplain.capture.observe.frames import Site, site_of
 from onnxplain.capture.observe.guards import Guards
 from onnxplain.capture.rewrite import control_flow, general_ways
-from onnxplain.diagnostics import Evidence, Fix, Location, chain
-from onnxplain.request import Request
+from onnxplain.diagnostics import Confidence, Evidence, Fix, Location, chain
+from onnxplain.request import Request, inputs
 from onnxplain.rules import DataDependentBranch, DataDependentValue
 from onnxplain.source import locations, syntax
 from onnxplain.torch_internals import dynamo, python_frames
 from onnxplain.torch_internals.fake_tensors import ANSWER_DEPENDS_ON_DATA
+from onnxplain.torch_internals.python_values import is_a
 from onnxplain.torch_internals.shape_env import DATA_NEEDED
 
 from . import remedies
+
+_FEW = 64
+"""The most elements of an input that may be a setting rather than data."""
 
 
 def kinds() -> tuple[type[BaseException], ...]:
@@ -38,7 +44,7 @@ def _is_symbolic_key(error: BaseException) -> bool:
     return isinstance(error, KeyError) and bool(error.args) and re.fullmatch(r"u\d+", str(error.args[0])) is not None
 
 
-def dependence(request: Request, error: Exception, runs: EagerRuns) -> Iterator[Finding]:
+def dependence(request: Request, error: Exception, guards: Guards, runs: EagerRuns) -> Iterator[Finding]:
     """The finding about data that had to be known, if `error` is about that."""
     guard = next((each for each in chain(error) if isinstance(each, kinds()) or _is_symbolic_key(each)), None)
     branches = graph_break_type(error) == dynamo.DATA_DEPENDENT_BRANCH
@@ -51,7 +57,27 @@ def dependence(request: Request, error: Exception, runs: EagerRuns) -> Iterator[
         site = Site(evidence.stack, evidence.location, branches, None)
     if isinstance(guard, ANSWER_DEPENDS_ON_DATA.value) and site.stack and syntax.test_at(site.stack[-1]) is not None:
         site = dataclasses.replace(site, asks_truth_of_tensor=True)
-    yield _finding(request, site, evidence, runs)
+    found = _finding(request, site, evidence, runs)
+    held = _held(request, guards) if not any(fix.confidence is Confidence.SAFE for fix in found.fixes) else []
+    yield dataclasses.replace(found, fixes=(*found.fixes, *held))
+
+
+def _held(request: Request, guards: Guards) -> list[Fix]:
+    """The fix that has the model hold the few integers that alone decide, such as the sizes of images beside their patches."""
+    by_parameter = inputs.bound(request.model, request.args, request.kwargs)
+    leaves = [leaf for name in inputs.in_torch_order(by_parameter, request.kwargs) for leaf in inputs.leaves(name, by_parameter[name])]
+    read = [leaves[-place] for place in guards.read_inputs if place <= len(leaves)]
+    if not read or len(read) < len(guards.read_inputs) or not all(_is_few_integers(leaf.value) for leaf in read):
+        return []
+    names = " and ".join(f"'{leaf.path}'" for leaf in read)
+    given = ", ".join(f"{leaf.path}={leaf.path}" for leaf in read)
+    snippet = f"model = functools.partial(model, {given})" if all(leaf.path.isidentifier() for leaf in read) else ""
+    advice = f"If {names} never changes, let the model hold it instead of taking it as an input. The export then knows its numbers."
+    return [Fix(advice, Confidence.GUESS, snippet=snippet)]
+
+
+def _is_few_integers(value: object) -> bool:
+    return is_a(value, torch.Tensor) and not value.is_floating_point() and not value.is_complex() and value.numel() <= _FEW
 
 
 _UNKNOWN = "an expression without source"

@@ -59,7 +59,7 @@ def recognised(request: Request, error: Exception, guards: Guards, runs: EagerRu
         arguments.faults(request, error),
         observers.running(request, error),
         _packed_sequence(request, error) if data_dependence.is_about_data(error) else (),
-        data_dependence.dependence(request, error, runs),
+        data_dependence.dependence(request, error, guards, runs),
         dims.constraints(request, error, guards),
         dims.broadcast(request, guards),
         fake_kernels.without_fake_kernel(request, error, runs),

@@ -64,6 +64,7 @@ class Frames:
         self._arrays: list[Site] = []
         self._inferred: list[tuple[OpOverload, tuple[Location, ...]]] = []
         self._boundary: types.FrameType | None = None
+        self._newest: torch.fx.Node | None = None
         # NOTE: by id, because code objects hash slowly, and different files may have equal ones; `_codes` keeps them alive.
         self._codes: dict[int, tuple[types.CodeType, bool, bool]] = {}
         self._places: dict[tuple[int, int], Location] = {}
@@ -123,6 +124,23 @@ class Frames:
         """The operators that `note_inferred` noted, each with the stack."""
         return tuple(self._inferred)
 
+    def read_inputs(self) -> tuple[int, ...]:
+        """The inputs that decide the numbers which Python has read from tensors: their places from the end, 1 for the last input.
+
+        Only of a graph that is not finished, and none if weights decide as well.
+        """
+        if self._newest is None:
+            return ()
+        nodes = list(self._newest.graph.nodes)
+        inputs = [node for node in nodes if node.op == "placeholder"]
+        known, left = set[torch.fx.Node](), [node for node in nodes if node.target in ITEMS]
+        while left:
+            node = left.pop()
+            if node not in known:
+                known.add(node)
+                left += node.all_input_nodes
+        return tuple(len(inputs) - place for place, node in enumerate(inputs) if node in known)
+
     @contextlib.contextmanager
     def on_nodes(self) -> Iterator[None]:
         """Writes the stack on every new FX node, as `stack_trace`, in the form that `locations.at_node` reads.
@@ -135,6 +153,7 @@ class Frames:
             # NOTE: torch.export refuses programs whose placeholders or outputs have a stack. If the node already has a stack, torch copied
             # it from a node that it traces again, and that stack continues ours.
             self._stop_late()
+            self._newest = node
             if kind not in ("placeholder", "output") and (trace := self._trace()):
                 node.meta["stack_trace"] = trace + (node.meta.get("stack_trace") or "")
 

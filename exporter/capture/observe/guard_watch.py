@@ -57,6 +57,7 @@ class GuardWatch:
             self._frames.arrays(),
             self._frames.inferred(),
             tuple(self._unlike_example),
+            self._frames.read_inputs(),
         )
 
     def _begin(self, environment: Any, *_: Any) -> None:

@@ -58,6 +58,7 @@ class Guards:
         arrays: The places that made a numpy array of a tensor then.
         inferred: The operators without a fake kernel that ran then, each with the stack of its call.
         unlike_example: The decisions of Python that are not those for the example, since an input of the example is empty.
+        read_inputs: The inputs that decide the numbers which Python has read from tensors: their places from the end, 1 for the last one.
     """
 
     symbols: DimSymbols
@@ -66,6 +67,7 @@ class Guards:
     arrays: tuple[Site, ...] = ()
     inferred: tuple[tuple[OpOverload, tuple[Location, ...]], ...] = ()
     unlike_example: tuple[Guard, ...] = ()
+    read_inputs: tuple[int, ...] = ()
 
     def constant(self, dim: InputDim) -> int | None:
         """The only size that `dim` can still have; None if it is dynamic or not known."""
