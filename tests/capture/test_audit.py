@@ -94,6 +94,7 @@ def test_sizes_from_the_numbers_of_repeats() -> None:
 
 
 @pytest.mark.parametrize("caught", [True, False])
+@pytest.mark.falls_back
 def test_a_refusal_for_a_size_from_data_that_the_model_catches(load: Load, caught: bool) -> None:
     line = "try: return repeated.view(n % 40)" if caught else "return repeated.view(n % 40)"
     module = load(f"""

@@ -1386,6 +1386,7 @@ def finished(load: Load, source: str) -> Callable[[str], str]:
 
 
 @of_one_torch
+@pytest.mark.falls_back
 def test_failures(load: Load, golden: Callable[[str, str], None]) -> None:
     compare(golden, "failures", {case: finished(load, source) for case, source in FAILURES.items()})
 

@@ -10,12 +10,13 @@ import sympy
 import torch
 
 from onnxplain.capture.finding import Finding
+from onnxplain.capture.observe.numbers_from_data import makes_numbers
 from onnxplain.capture.rewrite import packing
 from onnxplain.diagnostics import Confidence, Fix, Location
 from onnxplain.registry import qualified_name
 from onnxplain.rules import CheckDropped
 from onnxplain.source import locations
-from onnxplain.torch_internals.operators import SQUEEZES, OpOverload
+from onnxplain.torch_internals.operators import SQUEEZES
 from onnxplain.torch_internals.symbolic_expressions import at, expression_of
 
 from .finished import Finished
@@ -23,10 +24,6 @@ from .written_checks import TENSOR_CHECKS, written_check
 
 _NAME_DIMS = Fix("Squeeze only dims that always have size 1, such as squeeze(1).", Confidence.CHANGES_BEHAVIOUR)
 _ATEN = torch.ops.aten
-_UNTAGGED = frozenset(
-    {_ATEN.repeat_interleave.self_Tensor, _ATEN.where.default, _ATEN.nonzero_numpy.default, _ATEN.tensor_split.tensor_indices_or_sections}
-)
-"""Operators that make sizes from data by operators that torch tags so."""
 _TRIED = range(1, 100)
 """Sizes of dims for which a check is computed."""
 
@@ -42,7 +39,7 @@ def findings(finished: Finished) -> Iterator[Finding]:
     known = guards.symbols.sizes(dims).keys()
     # NOTE: torch 2.11 takes the sizes of slices for sizes from data at first.
     known_from_data = {symbol for node in finished.nodes for symbol in node.meta.get("unbacked_bindings") or ()}
-    some_from_data = any(map(_makes_sizes, finished.nodes))
+    some_from_data = any(map(makes_numbers, finished.nodes))
     slices = _Slices(finished.nodes)
     for relation, stack in guards.checks():
         # NOTE: ONNX's recurrent layers refuse a sequence that is longer than the batch, as a packed sequence does.
@@ -72,17 +69,6 @@ def _squeezed(node: torch.fx.Node) -> Iterator[tuple[int, sympy.Basic]]:
         for dim in named if value.dim() else ():
             if isinstance(size := value.shape[dim], torch.SymInt):
                 yield dim % value.dim(), expression_of(size)
-
-
-def _makes_sizes(node: torch.fx.Node) -> bool:
-    """Whether an operator makes, or may make, a size or a number from data."""
-    if node.target is _ATEN.index.Tensor:
-        indices = [each.meta["val"] for each in node.args[1] if isinstance(each, torch.fx.Node)]  # type: ignore[union-attr]  # a list
-        return any(each.dtype in (torch.bool, torch.uint8) for each in indices)
-    if not isinstance(node.target, OpOverload):
-        return False
-    tags, is_torchs = node.target.tags, node.target.namespace in ("aten", "prims")
-    return not is_torchs or node.target in _UNTAGGED or torch.Tag.dynamic_output_shape in tags or torch.Tag.data_dependent_output in tags
 
 
 def _holds_always(relation: sympy.Basic) -> bool:

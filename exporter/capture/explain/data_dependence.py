@@ -67,7 +67,7 @@ def _held(request: Request, guards: Guards) -> list[Fix]:
     by_parameter = inputs.bound(request.model, request.args, request.kwargs)
     leaves = [leaf for name in inputs.in_torch_order(by_parameter, request.kwargs) for leaf in inputs.leaves(name, by_parameter[name])]
     read = [leaves[-place] for place in guards.read_inputs if place <= len(leaves)]
-    if not read or len(read) < len(guards.read_inputs) or not all(_is_few_integers(leaf.value) for leaf in read):
+    if not read or not all(_is_few_integers(leaf.value) for leaf in read):
         return []
     names = " and ".join(f"'{leaf.path}'" for leaf in read)
     given = ", ".join(f"{leaf.path}={leaf.path}" for leaf in read)

@@ -22,6 +22,7 @@ from onnxplain.torch_internals.operators import ITEMS, OpOverload
 from onnxplain.torch_internals.python_frames import Entry
 from onnxplain.torch_internals.python_values import is_a
 
+from .numbers_from_data import makes_numbers
 from .replays import Call
 
 
@@ -125,15 +126,12 @@ class Frames:
         return tuple(self._inferred)
 
     def read_inputs(self) -> tuple[int, ...]:
-        """The inputs that decide the numbers which Python has read from tensors: their places from the end, 1 for the last input.
-
-        Only of a graph that is not finished, and none if weights decide as well.
-        """
+        """The inputs and weights that decide the numbers and sizes made from data: their places from the end, 1 for the last."""
         if self._newest is None:
             return ()
         nodes = list(self._newest.graph.nodes)
         inputs = [node for node in nodes if node.op == "placeholder"]
-        known, left = set[torch.fx.Node](), [node for node in nodes if node.target in ITEMS]
+        known, left = set[torch.fx.Node](), list(filter(makes_numbers, nodes))
         while left:
             node = left.pop()
             if node not in known:

@@ -58,7 +58,8 @@ class Guards:
         arrays: The places that made a numpy array of a tensor then.
         inferred: The operators without a fake kernel that ran then, each with the stack of its call.
         unlike_example: The decisions of Python that are not those for the example, since an input of the example is empty.
-        read_inputs: The inputs that decide the numbers which Python has read from tensors: their places from the end, 1 for the last one.
+        read_inputs: The inputs, and before them the weights, that decide the numbers and sizes made from data: their places from the end,
+            1 for the last one.
     """
 
     symbols: DimSymbols
