@@ -77,7 +77,8 @@ class DataDependentValue(Rule, id="OXP1002", level=Level.ERROR, history=[Added("
     How to fix it:
         1. Stay in tensors: a mask (`torch.arange(size) < n`) or a closed form replaces most loops.
         2. If only a bound is missing, state it: `n = t.item(); torch._check(n >= 0); torch._check(n <= x.shape[0])`.
-        3. If the number is the same for every input, store it in the model as a Python int before the export.
+        3. If the number is the same for every input, store it in the model as a Python int before the export. If it comes from a small
+           input, let the model hold that: `functools.partial(model, grid_thw=grid_thw)`.
 
     Example:
         ```python
