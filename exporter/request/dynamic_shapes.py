@@ -153,7 +153,12 @@ class DynamicShapes:
         raw = given
         if hasattr(given, "dynamic_shapes"):
             # NOTE: torch's collections of shapes, and of further examples, have this method.
-            given = given.dynamic_shapes(model, tuple(args), dict(kwargs))
+            try:
+                given = given.dynamic_shapes(model, tuple(args), dict(kwargs))
+            except ValueError as error:
+                raise InvalidArgument(
+                    f"{argument}: expected a collection about these inputs, got one that torch refuses: {error}"
+                ) from error
         by_parameter = inputs.bound(model, args, kwargs)
         signature = signature_of(model)
         variadic = "" if signature is None else keyword_inputs.variadic_keywords(signature)

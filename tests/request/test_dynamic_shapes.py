@@ -282,6 +282,14 @@ def test_a_collection_of_torch_is_handed_on() -> None:
     assert shapes.for_torch() is collection
 
 
+def test_a_collection_about_other_tensors_is_refused() -> None:
+    collection, x = torch.export.ShapesCollection(), torch.ones(3, 4)
+    collection[x] = (Dim("rows"), 4)
+    with pytest.raises(InvalidArgument, match=r"^dynamic_shapes: ") as refused:
+        onnxplain.export(torch.nn.Linear(4, 4), (x.clone(),), dynamic_shapes=collection)
+    assert isinstance(refused.value.__cause__, ValueError)
+
+
 class Part:
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -373,14 +381,14 @@ def test_a_derived_dim_knows_the_size_that_it_is_computed_from(size: int, wanted
 @pytest.mark.parametrize("argument", ["dynamic_shapes", "dynamic_axes"])
 def test_a_name_is_an_identifier(name: str, argument: str) -> None:
     given = {"dynamic_shapes": ({0: name},), "dynamic_axes": {"x": {0: name}}}[argument]
-    with pytest.raises(onnxplain.InvalidArgument, match=argument):
+    with pytest.raises(InvalidArgument, match=argument):
         onnxplain.export(torch.nn.Linear(3, 3), (torch.ones(2, 3),), input_names=["x"], **{argument: given})
 
 
 @pytest.mark.parametrize("argument", ["dynamic_shapes", "dynamic_axes"])
 def test_an_axis_has_one_entry(argument: str) -> None:
     axes = {"input": {0: "a", -2: "b"}}
-    with pytest.raises(onnxplain.InvalidArgument, match=argument):
+    with pytest.raises(InvalidArgument, match=argument):
         onnxplain.export(torch.nn.Linear(3, 3), (torch.ones(2, 3),), **{argument: axes})
 
 
