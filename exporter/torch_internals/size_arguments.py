@@ -50,7 +50,6 @@ def _replacements() -> Iterator[tuple[Slot, Callable[..., Any]]]:
     yield Slot(Tensor, "tensor_split"), _tensor_split
     yield Slot(torch, "repeat_interleave"), _repeat_interleave
     yield Slot(Tensor, "repeat_interleave"), _repeat_interleave
-    yield Slot(torch, "conv_tbc"), _conv_tbc
     yield Slot(torch, "max_pool1d"), _max_pool1d
     yield Slot(torch.nn.utils.rnn, "pad_sequence"), _pad_sequence
     for name in ("rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm"):
@@ -249,13 +248,9 @@ def _repeat_interleave(original: Callable[..., Any], input: Tensor, repeats: Any
         return original(input, *([] if repeats is None else [repeats]), *([] if dim is None else [dim]), **kwargs)
     rows, axis = (input.flatten(), 0) if dim is None else (input, dim)
     each = repeats.expand(rows.shape[axis]) if repeats.shape[0] == 1 else repeats
+    if rows.shape[axis] != each.shape[0]:
+        return original(input, repeats, dim)
     return rows.index_select(axis, torch.repeat_interleave(each))
-
-
-def _conv_tbc(original: Callable[..., Any], input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """The convolution of sequences that is not along the last dim."""
-    del original
-    return F.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1)
 
 
 def _tensor_split(original: Callable[..., Any], input: Tensor, *args: Any, **kwargs: Any) -> Any:

@@ -196,6 +196,7 @@ BRANCHES = {
 
 
 @pytest.mark.parametrize("body", [*LOOPS.values(), *BRANCHES.values()], ids=[*LOOPS, *BRANCHES])
+@pytest.mark.falls_back
 def test_control_flow_keeps_its_results(body: str, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "net.py"
     path.write_text(HEAD + textwrap.indent(textwrap.dedent(body).strip("\n"), " " * 8) + "\n", encoding="utf-8")

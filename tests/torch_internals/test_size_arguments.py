@@ -113,9 +113,6 @@ FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
         padding=1,
         output_padding=((high(x) + 1) % 2, (last(x) + 1) % 2),
     ),
-    "convolution of sequences": lambda x: torch.conv_tbc(
-        x[0], torch.ones(3, last(x), 2) / torch.arange(1, 7).reshape(3, 1, 2), x[0, 0, 0, :2], 1
-    ),
     "repeated by sizes": lambda x: _marked(torch.arange(2).repeat_interleave(torch.tensor([high(x), last(x)])), high(x) + last(x)),
     "repeated by a constant": lambda x: _marked(torch.repeat_interleave(x[0, :2], torch.tensor([2, 1]), dim=0), 3),
     "repeated by one constant": lambda x: _marked(torch.repeat_interleave(x[0], torch.tensor([2]), 0), 6),
