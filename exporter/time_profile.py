@@ -90,15 +90,15 @@ class _Profile:
         self._owners: dict[tuple[str, str], str] = {}
         self._modules = _modules(model)
 
-    def take(self, frame: types.FrameType, seconds: float) -> None:
-        """Counts a look at a frame for so many seconds."""
+    def take(self, looks: Sequence[python_frames.Look], seconds: float) -> None:
+        """Counts a look at the frames of the export, innermost first, for so many seconds."""
         seen: dict[_Line, None] = {}
         owner = ""
-        for each in python_frames.outward(frame):
+        for each in looks:
             # NOTE: those above wait for the export all the time.
-            if each.f_code is profiled.__code__:
+            if each.code is profiled.__code__:
                 break
-            code, line = dynamo.interpreted(each) or (each.f_code, each.f_lineno)
+            code, line = dynamo.interpreted(each) or (each.code, each.line)
             found = self.owner(code.co_filename, code.co_name)
             if found != _LINES:
                 owner = owner or found

@@ -6,8 +6,7 @@ import contextlib
 import sys
 import threading
 import time
-import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from onnxplain.diagnostics import OwnProcess
 from onnxplain.torch_internals import python_frames
@@ -16,8 +15,8 @@ from onnxplain.torch_internals.put_back import put_back
 _INTERVAL = 0.001
 """Seconds from one look to the next, as far as the thread lets others run. Code outside of Python may keep it from that for longer."""
 
-Take = Callable[[types.FrameType, float], None]
-"""Called with the innermost frame of the thread, and the seconds since the last call. It runs in another thread."""
+Take = Callable[[Sequence[python_frames.Look], float], None]
+"""Called with the frames of the thread, innermost first, and the seconds since the last call. It runs in another thread."""
 
 
 class Sampler(threading.Thread):
@@ -39,12 +38,12 @@ class Sampler(threading.Thread):
         """Looks at the thread."""
         last = time.perf_counter()
         while not self._stopped.wait(_INTERVAL):
-            frame = python_frames.of_thread(self._thread)
+            looks = python_frames.of_thread(self._thread)
             now = time.perf_counter()
-            if frame is not None:
-                self._take(frame, now - last)
+            if looks:
+                self._take(looks, now - last)
             # NOTE: a frame keeps all that its function knows.
-            del frame
+            del looks
             last = now
 
     def stop(self) -> None:

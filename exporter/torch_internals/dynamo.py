@@ -166,10 +166,10 @@ def _interpreting() -> types.CodeType | None:
     return code_of(_RUN.value)
 
 
-def interpreted(frame: types.FrameType) -> tuple[types.CodeType, int] | None:
+def interpreted(look: python_frames.Look) -> tuple[types.CodeType, int] | None:
     """The code that TorchDynamo interprets in its own frame, and the line; None if the frame interprets nothing."""
-    if frame.f_code is not _interpreting():
+    if look.code is not _interpreting():
         return None
-    interpreter = python_frames.variables(frame).get("self")
+    interpreter = python_frames.variables(look.frame).get("self")
     code, line = _CODE.of(interpreter), _LINE.of(interpreter)
     return (code, line) if isinstance(code, types.CodeType) and isinstance(line, int) else None

@@ -10,7 +10,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from onnxplain.diagnostics import attribute
 
@@ -32,9 +32,23 @@ def current(above: int = 0) -> types.FrameType | None:
         return None
 
 
-def of_thread(thread: int) -> types.FrameType | None:
-    """The innermost frame of a running thread by its identifier."""
-    return sys._current_frames().get(thread)
+class Look(NamedTuple):
+    """What a frame was doing at one moment: its code, and the line in it."""
+
+    frame: types.FrameType
+    code: types.CodeType
+    line: int | None
+
+
+def of_thread(thread: int) -> list[Look]:
+    """The frames of a running thread by its identifier, innermost first."""
+    # NOTE: all at once, since the thread may go on in between and leave the frames. A process that looked at them one by one, with other
+    # work in between, was seen to crash (Python 3.11).
+    frame, looks = sys._current_frames().get(thread), []
+    while frame is not None:
+        looks.append(Look(frame, frame.f_code, frame.f_lineno))
+        frame = frame.f_back
+    return looks
 
 
 def outward(frame: types.FrameType | None) -> Iterator[types.FrameType]:
