@@ -17,9 +17,7 @@ from typing import Any
 
 import filelock
 import pytest
-import torch
 from corpora import OWN, SHARED, Corpus, export
-from packaging.version import Version
 from sarif_checks import check_log, fell_back
 
 from onnxplain.diagnostics import DiagnosticContext, Log, Rule, sarif
@@ -68,8 +66,7 @@ def every_log_is_valid(request: pytest.FixtureRequest, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(DiagnosticContext, "log", recorded)
     yield
-    # NOTE: the first strategy of torch 2.11 refuses more, such as many gradients.
-    may_fall_back = request.node.get_closest_marker("falls_back") is not None or Version(torch.__version__) < Version("2.12")
+    may_fall_back = request.node.get_closest_marker("falls_back") is not None
     for log in logs.values():
         check_log(json.loads(sarif.to_json(log)))
         assert may_fall_back or not fell_back(log)

@@ -119,4 +119,4 @@ def _physical_locations(item: object) -> Iterator[Mapping[str, Any]]:
 def fell_back(log: Log) -> bool:
     """Whether an export succeeded with another strategy after the first one had failed."""
     tried = [found[1] for event in log.events if (found := re.fullmatch(r"Capturing with the strategy (.*)\.", event.text))]
-    return log.succeeded and "non-strict" in tried and tried[-1] != "non-strict"
+    return log.succeeded and "non-strict" in tried and tried[-1] in ("strict", "draft")

@@ -50,6 +50,7 @@ MODES = (torch.enable_grad, torch.no_grad, torch.inference_mode)
 CALLS = [(name, around, (0, 1, None)[(row + column) % 3]) for row, name in enumerate(MODELS) for column, around in enumerate(MODES)]
 
 
+@pytest.mark.falls_back
 @pytest.mark.parametrize(("name", "around", "axis"), CALLS, ids=[f"{name}-{around.__name__}-{axis}" for name, around, axis in CALLS])
 def test_exports_are_like_others(name: str, around: Callable[[], torch.no_grad], axis: int | None) -> None:
     with torch.inference_mode(mode="fast path" in name or name == "weights"):
