@@ -72,7 +72,8 @@ def _held(request: Request, guards: Guards) -> list[Fix]:
     names = " and ".join(f"'{leaf.path}'" for leaf in read)
     given = ", ".join(f"{leaf.path}={leaf.path}" for leaf in read)
     snippet = f"model = functools.partial(model, {given})" if all(leaf.path.isidentifier() for leaf in read) else ""
-    advice = f"If {names} never changes, let the model hold it instead of taking it as an input. The export then knows its numbers."
+    never, it, its = ("never changes", "it", "its") if len(read) == 1 else ("never change", "them", "their")
+    advice = f"If {names} {never}, let the model hold {it} instead of taking {it} as input. The export then knows {its} numbers."
     return [Fix(advice, Confidence.GUESS, snippet=snippet)]
 
 
