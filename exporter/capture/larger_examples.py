@@ -38,7 +38,7 @@ def without_ones(request: Request, findings: Sequence[Finding]) -> Request | Non
 def doubled(request: Request) -> Request | None:
     """`request` with size 2 instead of 1 for each dim that must stay dynamic; None if there is no such dim."""
     ones = [dim for dim in request.shapes.dynamic if dim.size == 1 and dim.allows(_SIZE)]
-    return _with_sizes(request, dict.fromkeys(ones, _SIZE)) if ones else None
+    return with_sizes(request, dict.fromkeys(ones, _SIZE)) if ones else None
 
 
 def without_computed_ones(request: Request, guards: Guards) -> Request | None:
@@ -46,7 +46,7 @@ def without_computed_ones(request: Request, guards: Guards) -> Request | None:
 
     Such a size is `height // 32`. torch goes by the answer for all sizes.
     """
-    dims = {dim: symbol for dim in (*request.shapes.dynamic, *request.shapes.open) if (symbol := guards.symbols.of(dim)) is not None}
+    dims = (*request.shapes.dynamic, *request.shapes.open)
     sizes = guards.symbols.sizes(dims)
     about = [guard for guard in guards.made if guard.relation.free_symbols and guard.relation.free_symbols <= sizes.keys()]
     ones = [
@@ -57,12 +57,12 @@ def without_computed_ones(request: Request, guards: Guards) -> Request | None:
     others = {guard.relation for guard in about}.difference(ones)
     tried: list[tuple[int, int, dict[InputDim, int]]] = []
     for grown in _grown(sizes, {symbol for relation in ones for symbol in relation.free_symbols}):
-        larger = {dim: int(guards.symbols.expression(symbol).xreplace(grown)) for dim, symbol in dims.items()}
+        larger = guards.symbols.resized(dims, grown)
         left = sum(holds(each, grown) is not False for each in ones)
         if left < len(ones) and all(dim.allows(size) for dim, size in larger.items()):
             broken = sum(holds(each, grown) is False for each in others)
             tried.append((left, broken, {dim: size for dim, size in larger.items() if size != dim.size}))
-    return _with_sizes(request, min(tried, key=lambda each: each[:2])[2]) if tried else None
+    return with_sizes(request, min(tried, key=lambda each: each[:2])[2]) if tried else None
 
 
 def with_ones_allowed(made: Attempt, request: Request) -> Attempt:
@@ -87,7 +87,8 @@ def _grown(sizes: Sizes, symbols: Collection[sympy.Basic]) -> Iterator[Sizes]:
         yield {**sizes, **{symbol: (sizes[symbol] - 1) * times + 1 for symbol in symbols}}
 
 
-def _with_sizes(request: Request, sizes: Mapping[InputDim, int]) -> Request:
+def with_sizes(request: Request, sizes: Mapping[InputDim, int]) -> Request:
+    """`request` with an example of these sizes. The values along a dim that is larger are repeated."""
     larger = {id(leaf.value): _repeated(leaf.value, index, sizes) for index, leaf in enumerate(request.shapes.leaves)}
 
     def replaced(value: Any) -> Any:

@@ -19,7 +19,7 @@ from onnxplain.torch_internals import config, gradients, pytree, size_conversion
 from onnxplain.torch_internals.size_texts import Spelling
 from onnxplain.torch_internals.symbolic_expressions import divides_to_int
 
-from . import larger_examples
+from . import exceptional_sizes, larger_examples
 from .attempts import Attempt, Setting, attempt
 from .audit import Finished, checks_of_sizes
 from .eager import EagerRuns, same_results
@@ -68,6 +68,7 @@ class Search:
         self.seconds = 0.0
         self.has_surveyed = False
         self._differentiates = False
+        self._previous: Attempt | None = None
         self.asked = self.request = request
         self.runs = EagerRuns(context, request, budget)
         self.findings: list[Finding] = []
@@ -232,7 +233,12 @@ class Search:
         return [place for place in dict.fromkeys(at) if place is not None and syntax.makes_number(place)]
 
     def _tried(self, strategy: CaptureStrategy) -> tuple[Attempt, list[Finding]]:
-        """One attempt with `strategy` and its findings; a second one if another example, or narrower dims that torch asks for, help."""
+        """One attempt with `strategy` and its findings; a second one if that helps."""
+        made, found = self._tried_with_example(strategy)
+        return self._with_exceptions(made, found) or (made, found)
+
+    def _tried_with_example(self, strategy: CaptureStrategy) -> tuple[Attempt, list[Finding]]:
+        """As `_tried`: a second attempt if a larger example, or narrower dims that torch asks for, help."""
         made, found = self._held_for_example(strategy)
         larger = larger_examples.without_ones(self.request, found)
         if larger is not None:
@@ -314,12 +320,48 @@ class Search:
             return None
         return (dataclasses.replace(again, setting=_ASKING), left) if larger is None or self._equals_eager(again.program) else None
 
-    def _equals_eager(self, program: torch.export.ExportedProgram) -> bool:
-        """Whether `program`, captured as for other sizes, computes the same as the model for the example."""
-        before = self.runs.baseline
+    def _with_exceptions(self, made: Attempt, found: list[Finding]) -> tuple[Attempt, list[Finding]] | None:
+        """An attempt that is right for sizes that the model treats as exceptions as well; None if there is none.
+
+        For example, a model pads to a multiple unless the size is one, and the way that pads is right for multiples as well.
+        """
+        limits = self._limits(made, found)
+        if not limits or any(finding.blocking for finding in found) or made.program is None or not self.runs.budget.is_open:
+            return None
+        again = made
+        if (other := exceptional_sizes.without_multiples(self.request, made.guards)) is not None:
+            if not self.runs.budget.has(self.seconds):
+                return None
+            self._context.event("The model has a way of its own for multiples, such as the example; another capture takes another example.")
+            again = self.attempt(made.strategy, other)
+            if (narrowed := narrowing.narrowed(other, again.error, again.guards)) is not None:
+                again = self.attempt(made.strategy, narrowed)
+        allowing, exceptions = exceptional_sizes.with_exceptions_allowed(again, self.request)
+        if again.program is None or not exceptions:
+            return None
+        left = self.found(allowing)
+        if any(finding.blocking for finding in left) or len(self._limits(allowing, left)) >= len(limits):
+            return None
+        again.attributes.undo()
+        comparing = Budget(runs=len(exceptions))
+        runs = [EagerRuns(self._context, each, comparing) for each in exceptions]
+        # NOTE: a size that the model refuses is no exception.
+        same = [self._equals_eager(again.program, each) for each in runs if each.baseline is None or each.baseline.error is None]
+        self._context.event(f"The way for all other sizes equals the model for {sum(same)} of {len(same)} certain sizes.")
+        return (allowing, left) if same and all(same) else None
+
+    def _limits(self, made: Attempt, found: list[Finding]) -> list[Finding]:
+        """What limits dims, among them those that may be dynamic."""
+        open_ = dims.left_open(self.request, made.guards, made.program, {}) if self._some_open and made.program is not None else ()
+        return [finding for finding in (*found, *open_) if isinstance(finding.rule, _LIMITS)]
+
+    def _equals_eager(self, program: torch.export.ExportedProgram, runs: EagerRuns | None = None) -> bool:
+        """Whether `program`, captured as for other sizes, computes the same as the model for the example, or for that of `runs`."""
+        runs = runs or self.runs
+        before = runs.baseline
         if before is None or before.error is not None:
             return False
-        args, kwargs = pytree.map_tensors(torch.clone, (self.request.args, dict(self.request.kwargs)))
+        args, kwargs = pytree.map_tensors(torch.clone, (runs.request.args, dict(runs.request.kwargs)))
         try:
             after = larger_examples.without_checks(program)(*args, **kwargs)
         except Exception as error:  # noqa: BLE001  a program for larger sizes may fail in any way
@@ -345,7 +387,10 @@ class Search:
         """
         # NOTE: a survey runs loops that data ends as often as the example's data say.
         most = self.most if looks_on or (strategy.is_survey and self.findings) else math.inf
-        made = attempt(self._context, strategy, self.model, request, most)
+        if self._previous is not None:
+            # NOTE: what the model cached during the last one, such as a table of positions, has no data.
+            self._previous.attributes.undo()
+        made = self._previous = attempt(self._context, strategy, self.model, request, most)
         if not self.seconds:
             self.seconds = made.seconds
             self.runs.budget.grow(made.seconds)

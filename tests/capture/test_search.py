@@ -80,8 +80,15 @@ SEARCHES: dict[str, tuple[str, dict[str, Any], list[str], list[str]]] = {
     "size 1": (
         "return x * 2 if x.shape[0] == 1 else x + x",
         ONE,
-        ["non-strict", "failed", LARGER, "non-strict", "captured"],
-        ["OXP1011", "OXP1025"],
+        [
+            "non-strict",
+            "failed",
+            LARGER,
+            "non-strict",
+            "captured",
+            "The way for all other sizes equals the model for 1 of 1 certain sizes.",
+        ],
+        ["OXP1025"],
     ),
     "size 1 without runs": (
         "return x * 2 if x.shape[0] == 1 else x + x",

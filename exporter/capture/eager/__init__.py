@@ -58,11 +58,14 @@ class EagerRuns:
         context: Gets torch's warnings and prints as events.
         request: The export.
         budget: How often and how long the model may run.
+
+    Attributes:
+        request: The export.
     """
 
     def __init__(self, context: DiagnosticContext, request: Request, budget: Budget) -> None:
         self._context = context
-        self._request = request
+        self.request = request
         self._answers: dict[Question, bool | None] = {}
         self.budget = budget
 
@@ -97,7 +100,7 @@ class EagerRuns:
 
     def _run_unchanged(self, *, gradients: bool = False) -> Outcome | None:
         # NOTE: where `torch.cond` compiles its branches, it refuses some that it would run.
-        return self.run(Copies().of(self._request.model), gradients=gradients, compiles=True)
+        return self.run(Copies().of(self.request.model), gradients=gradients, compiles=True)
 
     def run(self, model: Any, most: float = math.inf, *, gradients: bool = False, compiles: bool = False) -> Outcome | None:
         """Runs a copy of the model.
@@ -111,7 +114,7 @@ class EagerRuns:
         Returns:
             The outcome; None if the run was stopped, or if no run is left.
         """
-        args, kwargs = pytree.map_tensors(torch.clone, (self._request.args, dict(self._request.kwargs)))
+        args, kwargs = pytree.map_tensors(torch.clone, (self.request.args, dict(self.request.kwargs)))
         attributes, stopwatch = _attributes(model), process.Stopwatch()
         result, error = None, None
         try:

@@ -55,6 +55,13 @@ class DimSymbols:
         roots = [_root(target, size) for symbol, size in known.items() if (target := replaced.get(symbol)) is not None]
         return known | dict(filter(None, roots))
 
+    def resized(self, dims: Iterable[InputDim], sizes: Mapping[sympy.Basic, int]) -> dict[InputDim, int]:
+        """The sizes of `dims` where torch's symbols in the graph have `sizes`; the example's where these do not tell."""
+        # NOTE: a Dim such as `2 * half` is computed from a symbol.
+        numbers = {symbol: sympy.Integer(size) for symbol, size in sizes.items()}
+        known = {dim: self.expression(symbol).xreplace(numbers) for dim in dims if (symbol := self.of(dim)) is not None}
+        return {dim: int(size) if size.is_Integer else dim.size for dim, size in known.items()}
+
     def places(self, expressions: Iterable[sympy.Basic], dims: Iterable[InputDim]) -> list[InputDim]:
         """Those of `dims` on which the expressions of torch's symbols in the graph depend."""
         symbols = {symbol for expression in expressions for symbol in expression.free_symbols}

@@ -231,7 +231,6 @@ class Guards:
             The equation, in torch's symbols of the graph; the dims of which it excludes sizes; and the guard.
         """
         sizes, replaced = self.symbols.sizes(dims), self.symbols.replaced()
-        allowed = {symbol: dim.allows for dim in dims if (symbol := self.symbols.of(dim)) is not None}
         stated = self.symbols.stated(dims)
         seen: set[sympy.Basic] = set()
         for guard in self.made:
@@ -246,7 +245,11 @@ class Guards:
                 # NOTE: dims of one name have one size.
                 same = [each for other in dims if other.name == dim.name for each in self._symbols_of(other) & sizes.keys()]
                 if same and (all_of_them or dim.kind is Kind.DIM or _leaves_few(relation, sizes, same)):
-                    tried = (each for each in _grown(same, sizes) if all(allows(each[own]) for own, allows in allowed.items()))
+                    tried = (
+                        each
+                        for each in _grown(same, sizes)
+                        if all(dim.allows(size) for dim, size in self.symbols.resized(dims, each).items())
+                    )
                     wrong[dim] = list(itertools.islice((each for each in tried if holds(relation, each) is False), _TRIES))
             related = [dim for dim, excluded in wrong.items() if excluded]
             are_named = any(dim.kind in (Kind.NAMED, Kind.DIM) for dim in related)
