@@ -14,12 +14,12 @@ from onnxplain.torch_internals.symbolic_expressions import remainders
 from .attempts import Attempt
 from .explain.assumptions import is_branch
 from .larger_examples import with_sizes
-from .observe.guards import Guard, Guards
+from .observe.guards import Guards
 from .observe.replays import Sizes
 from .observe.size_limits import holds
 
 _MORE = 2, 3, 1, 4, 6, 8, 12, 16, 32
-"""By how much an example may be larger that is no multiple: by 1 last of the small ones, as torch treats a part of size 1 in another way."""
+"""By how much an example may be larger that is no multiple: 1 comes later, since torch treats a part of size 1 in another way."""
 _FAR = 512
 """How far from the example's size others are sought for which a model has a way of its own."""
 _FEW = 16

@@ -47,6 +47,7 @@ from onnxplain.torch_internals import (
     size_conversions,
     size_numbers,
     size_texts,
+    sizes_from_data,
     sizes_of_one,
     tensor_data,
     torchvision_boxes,
@@ -54,7 +55,7 @@ from onnxplain.torch_internals import (
     truths_of_sizes,
 )
 
-from .observe import idle_truths, named_functions
+from .observe import idle_truths, named_functions, required_truths
 from .observe.frames import Frames
 from .observe.idle_branches import IdleBranches
 
@@ -226,7 +227,7 @@ def _for_python(model: torch.nn.Module) -> Iterator[None]:
     inner = [module for _, module in modules.named_modules(model)]
     classes = dict.fromkeys(cls for module in inner for cls in type(module).__mro__)
     functions = named_functions.reached(map(vars, [*inner, *classes]))
-    branches = IdleBranches()
+    branches, required = IdleBranches(), required_truths.answers(__file__)
     with (
         _outputs_registered(model),
         data_free_code.left_out(),
@@ -238,11 +239,13 @@ def _for_python(model: torch.nn.Module) -> Iterator[None]:
         tensor_data.followed(),
         torchvision_boxes.at_once(),
         size_arguments.taken(),
-        called_functions.replaced(),
+        called_functions.replaced(required),
+        # NOTE: TorchDynamo would ask for the model's code.
+        sizes_from_data.taken_for_large(),
         size_numbers.kept(),
         rounded_quotients.of_ints(),
         size_texts.comparisons_equal_truths(),
-        truths_of_sizes.answered(idle_truths.answers(), branches.truth),
+        truths_of_sizes.answered(idle_truths.answers(), branches.truth, required=required),
         paddings.reduced(branches.modulus),
         modules.idle_conversions(),
         size_conversions.classes_kept(functions),

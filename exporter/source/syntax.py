@@ -154,7 +154,12 @@ def refuses(location: Location) -> bool:
     if test is None or location.region is None:
         return False
     owners = (each for each in around(location.file, location.region) if isinstance(each, ast.Assert | ast.If) and each.test is test)
-    return any(isinstance(owner, ast.Assert) or (isinstance(owner.body[-1], ast.Raise) and not owner.orelse) for owner in owners)
+    return any(isinstance(owner, ast.Assert) or only_raises(owner) for owner in owners)
+
+
+def only_raises(branch: ast.If) -> bool:
+    """Whether a branch only raises an exception, after messages at most, and has no other way."""
+    return isinstance(branch.body[-1], ast.Raise) and not branch.orelse
 
 
 def counts_truth(location: Location) -> bool:
@@ -169,16 +174,25 @@ def counts_truth(location: Location) -> bool:
 
 def catches_refusals(location: Location) -> bool:
     """Whether `location` is in a `try` that goes on where an operator refuses its arguments."""
+    return any(any(map(_catches, node.handlers)) for node in _tried(location))
+
+
+def is_tried(location: Location) -> bool:
+    """Whether `location` is in a `try` that goes on after some exception."""
+    return any(node.handlers for node in _tried(location))
+
+
+def _tried(location: Location) -> list[ast.Try]:
+    """The `try` statements that `location` is in."""
     if location.region is None or (module := tree(location.file)) is None:
-        return False
+        return []
     line = location.region.line
-    return any(node.body[0].lineno <= line <= region(location.file, node.body[-1]).last_line for node in _tried(module))
+    return [node for node in _tries(module) if node.body[0].lineno <= line <= region(location.file, node.body[-1]).last_line]
 
 
 @functools.lru_cache(maxsize=32)
-def _tried(module: ast.Module) -> list[ast.Try]:
-    """Such `try` statements."""
-    return [node for node in ast.walk(module) if isinstance(node, ast.Try) and any(map(_catches, node.handlers))]
+def _tries(module: ast.Module) -> list[ast.Try]:
+    return [node for node in ast.walk(module) if isinstance(node, ast.Try)]
 
 
 def _catches(handler: ast.ExceptHandler) -> bool:

@@ -46,6 +46,14 @@ def position(code: types.CodeType, instruction: int) -> tuple[int | None, int | 
     return next(itertools.islice(positions, instruction // 2, None), (None, None, None, None))
 
 
+def jump_at(code: types.CodeType, instruction: int) -> tuple[int, int]:
+    """Which of the conditional jumps with the place of `instruction` it is, or comes before, from 0; and how many there are."""
+    place = position(code, instruction)
+    jumps = [each for each in dis.get_instructions(code) if "JUMP" in each.opname and "_IF_" in each.opname]
+    alike = [each.offset for each in jumps if position(code, each.offset) == place]
+    return sum(offset < instruction for offset in alike), len(alike)
+
+
 def stored_attributes(code: types.CodeType) -> set[str]:
     """The names of the attributes that `code` assigns, on any object."""
     # NOTE: a search for the opcode comes first, since decoding instructions is slow.

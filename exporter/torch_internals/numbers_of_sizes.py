@@ -86,6 +86,8 @@ class _Numbers:
             return np.array(data.tolist(), dtype=object).reshape(tuple(data.shape))
         if node.op != "call_function" or not isinstance(node.target, OpOverload):
             raise _Unknown
+        if node.target.overloadpacket in _OF_EQUALS and len(node.args) == 1 and (filled := _filled(node.args[0])) is not None:
+            return _converted(self.of(filled) if isinstance(filled, torch.fx.Node) else _array(filled), value.dtype)
         compute = _COMPUTED.get(node.target.overloadpacket)
         if compute is None:
             raise _Unknown
@@ -98,6 +100,16 @@ class _Numbers:
         if isinstance(given, list | tuple):
             return [self._argument(each) for each in given]
         return self.of(given) if isinstance(given, torch.fx.Node) else given
+
+
+def _filled(node: Any) -> Any:
+    """The number, or the node of one, that all elements of a tensor are; None if that is not known."""
+    if not isinstance(node, torch.fx.Node) or not isinstance(node.target, OpOverload) or _is_written(node):
+        return None
+    packet = node.target.overloadpacket
+    if packet in _SAME or packet is _ATEN.expand:
+        return _filled(node.args[0])
+    return node.args[1] if packet in _FULL else None
 
 
 def _array(value: Any) -> _Array:
@@ -168,11 +180,15 @@ def _clamped(self: Any, min: Any = None, max: Any = None) -> _Array:
 
 
 def _product(self: _Array) -> _Array:
-    return _array(functools.reduce(operator.mul, self.reshape(-1).tolist(), 1))
+    return _reduced(operator.mul, self, 1)
 
 
 def _sum(self: _Array) -> _Array:
-    return _array(functools.reduce(operator.add, self.reshape(-1).tolist(), 0))
+    return _reduced(operator.add, self, 0)
+
+
+def _reduced(function: Callable[[Any, Any], Any], self: _Array, *first: int) -> _Array:
+    return _array(functools.reduce(function, self.reshape(-1).tolist(), *first))
 
 
 _OF_NO_MATTER = frozenset({"dtype", "layout", "device", "pin_memory", "memory_format", "non_blocking", "copy"})
@@ -182,6 +198,10 @@ _SAME = frozenset(
     | {_ATEN.view, _ATEN.reshape, _ATEN.squeeze, _ATEN.unsqueeze}
 )
 """The operators whose results have the elements of the first argument, in order."""
+_FULL = frozenset({_ATEN.full, _ATEN.full_like})
+"""The operators whose results have one number everywhere, which is the second argument."""
+_OF_EQUALS = frozenset({_ATEN.max, _ATEN.min, _ATEN.amax, _ATEN.amin})
+"""The operators whose results are the element itself where all elements are equal."""
 _OF_TWO: dict[OpOverloadPacket, Callable[[Any, Any], Any]] = {
     _ATEN.floor_divide: operator.floordiv,
     _ATEN.remainder: operator.mod,
@@ -217,6 +237,8 @@ _COMPUTED: dict[OpOverloadPacket, Callable[..., _Array]] = {
     _ATEN.clamp: _clamped,
     _ATEN.clamp_min: lambda self, min: _clamped(self, min=min),
     _ATEN.clamp_max: lambda self, max: _clamped(self, max=max),
+    _ATEN.max: lambda self: _reduced(torch.sym_max, self),
+    _ATEN.min: lambda self: _reduced(torch.sym_min, self),
     _ATEN.prod: _product,
     _ATEN.sum: _sum,
     _ATEN.stack: lambda tensors, dim=0: np.stack(tensors, dim),

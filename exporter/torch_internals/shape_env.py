@@ -55,6 +55,11 @@ _DECIDED = Symbol(
     without="a branch that only an empty input would take stops a capture if the size depends on data as well",
     names=("unbacked_only", "var_to_range"),
 )
+_SIZES = Attribute(
+    f"{_SHAPE_ENVIRONMENT}.size_like",
+    without="layers such as batch norm and attention end a capture if data decide a size of their inputs",
+    otherwise=(),
+)
 _SOLVE = Symbol(
     "torch.fx.experimental.symbolic_shapes:DimConstraints.solve",
     without="models with relations between sizes that torch's solver cannot solve cannot be captured",
@@ -282,6 +287,22 @@ def range_of(environment: Any, symbol: sympy.Basic | None) -> tuple[sympy.Basic,
     """The least and the largest value of a symbol, if they are known."""
     found = _RANGES.of(environment).get(symbol)
     return (found.lower, found.upper) if found is not None and _LEAST.is_present and _MOST.is_present else None
+
+
+def truth_if_large(environment: Any, expression: sympy.Basic) -> bool | None:
+    """The truth of a relation of sizes that data decide, if none is 0 or, failing that, if none is 1; None if it depends on more."""
+    symbols, ranges = expression.free_symbols, _RANGES.of(environment)
+    is_relation = isinstance(expression, sympy.logic.boolalg.Boolean) and not expression.is_Symbol
+    if not (
+        is_relation and _DECIDED.is_present and _RANGE.is_present and symbols and symbols <= set(_SIZES.of(environment)) & ranges.keys()
+    ):
+        return None
+    for least in (1, 2):
+        large = tuple((symbol, ranges[symbol] & _RANGE.value(least, sympy.oo)) for symbol in symbols)
+        answer = _DECIDED.value(environment, expression, var_to_range=large)
+        if answer in (sympy.true, sympy.false):
+            return bool(answer)
+    return None
 
 
 def may_be_zero(size: int | torch.SymInt, *, whatever_torch_found: bool = False) -> bool:

@@ -21,8 +21,13 @@ Answer: TypeAlias = "bool | tuple[Any, ...] | None"
 _PASSED_ON = (__file__, patching.__file__)
 
 
-def answered(*answers: Callable[[types.FrameType], Answer]) -> AbstractContextManager[None]:
-    """While it is open, the first of `answers` that knows the truth of a comparison of sizes for the frame that asks tells it to Python."""
+def answered(
+    *answers: Callable[[types.FrameType], Answer], required: Callable[[types.FrameType], bool | None]
+) -> AbstractContextManager[None]:
+    """While it is open, the first of `answers` that knows the truth of a comparison of sizes for the frame that asks tells it to Python.
+
+    Where data decide, Python gets the truth that is `required` of the frame, and the graph checks it.
+    """
 
     def truth(original: Callable[[Any], bool], comparison: Any) -> bool:
         frame = python_frames.current()
@@ -35,7 +40,14 @@ def answered(*answers: Callable[[types.FrameType], Answer]) -> AbstractContextMa
                     return known
                 case tuple():
                     return _any(original, known)
-        return original(comparison)
+        try:
+            return original(comparison)
+        except shape_env.DATA_NEEDED.value:
+            truth = None if frame is None else required(frame)
+            if truth is None:
+                raise
+            torch._check(comparison if truth else torch.sym_not(comparison))
+            return truth
 
     return wrapped(Slot(torch.SymBool, "__bool__"), truth)
 

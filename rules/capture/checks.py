@@ -65,8 +65,9 @@ class CheckLeftOut(Rule, id="OXP1038", level=Level.NOTE, history=[Added("0.2.0")
     """A check that your code writes is not in the exported model.
 
     What happened:
-        `forward` calls `torch._check` or `torch._assert`, or has an `assert`, about the data or the dynamic sizes of a run. ONNX has no
-        operator that stops a run, so the exported model omits the check. A check whose answer the capture knows is no such check.
+        `forward` calls `torch._check` or `torch._assert`, or has an `assert` or an `if` that only raises an exception, about the data or
+        the dynamic sizes of a run. ONNX has no operator that stops a run, so the exported model omits the check. A check whose answer the
+        capture knows is no such check.
 
     Why it matters:
         PyTorch stops where the condition is false. The exported model goes on, and fails elsewhere or returns other numbers.

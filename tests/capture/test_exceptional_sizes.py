@@ -1,4 +1,4 @@
-"""A model that treats multiples, or a certain size, as exceptions: where the way for all other sizes is right for them, no dim is limited."""
+"""Models with a way of their own for multiples or a certain size: where the way for all others is right for these, no dim is limited."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F  # noqa: N812  the usual name
+import torch.nn.functional as F
 
 import onnxplain
 from onnxplain.diagnostics import Level

@@ -41,8 +41,8 @@ class Case:
         expect: The expected outcome of a good exporter: error, warning, note or ok.
         stages: Our stages that may report it; empty if all may.
         lines: The lines to blame.
-        a_right_export_counts: Whether an export that is right counts where a finding is expected: that of torch.onnx.export cannot be loaded or
-            gives wrong numbers, as recorded in the folder, or the folder records nothing.
+        a_right_export_counts: Whether an export that is right counts where a finding is expected: that of torch.onnx.export cannot be
+            loaded or gives wrong numbers, as recorded in the folder, or the folder records nothing.
         warning_is_right: Whether the case calls a warning true although it expects none.
         needs: The packages that it imports and that are not installed.
     """

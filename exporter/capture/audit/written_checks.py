@@ -1,4 +1,4 @@
-"""Run-time checks that the user's code writes: `torch._check`, `torch._assert`, `assert`. The exported model does not do them."""
+"""Run-time checks that the user's code writes: `torch._check`, `assert`, `if ..: raise`. The exported model does not do them."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class WrittenCheck:
     Attributes:
         condition: The source text of what it checks.
         place: Its place.
-        is_assert: Whether it is an `assert`.
+        is_statement: Whether it is an `assert` or an `if`, and not a call.
     """
 
     condition: str
     place: Location
-    is_assert: bool
+    is_statement: bool
 
     @property
     def finding(self) -> Finding:
@@ -53,16 +53,18 @@ class WrittenCheck:
 def written_check(stack: Sequence[Location]) -> WrittenCheck | None:
     """The check in which the innermost frame outside torch is, if that frame is the user's."""
     frames = [frame for frame in stack if not (locations.is_internal(frame.file) or frame.file.endswith(_WRAPS_DEPRECATED))]
-    if not frames or frames[-1].region is None or not locations.is_users(frames[-1].file):
+    place = frames[-1] if frames else None
+    if place is None or place.region is None or not locations.is_users(place.file):
         return None
-    place = frames[-1]
-    for node in syntax.around(place.file, frames[-1].region):
+    for node in syntax.around(place.file, place.region):
         if isinstance(node, ast.Assert):
-            return WrittenCheck(syntax.text(place.file, node.test), place, is_assert=True)
+            return WrittenCheck(syntax.text(place.file, node.test), place, is_statement=True)
+        if isinstance(node, ast.If) and syntax.only_raises(node) and place.region.line <= (node.test.end_lineno or 0):
+            return WrittenCheck(f"not ({syntax.text(place.file, node.test)})", place, is_statement=True)
         if isinstance(node, ast.Call) and node.args and syntax.last_name(node.func) in _OF_A_CONDITION:
-            return WrittenCheck(syntax.text(place.file, _condition(node)), place, is_assert=False)
+            return WrittenCheck(syntax.text(place.file, _condition(node)), place, is_statement=False)
         if isinstance(node, ast.Call) and syntax.last_name(node.func) in _OF_A_NUMBER:
-            return WrittenCheck(syntax.text(place.file, node), place, is_assert=False)
+            return WrittenCheck(syntax.text(place.file, node), place, is_statement=False)
     return None
 
 
@@ -79,8 +81,8 @@ def of_sizes(guards: Guards) -> Iterator[Finding]:
     sizes = guards.symbols.all()
     for guard in guards.made:
         check = written_check(guard.stack)
-        # NOTE: an `assert` about sizes of the inputs is one of the assumptions about dims, which have findings; one by data is not.
-        if check is not None and not (check.is_assert and guard.relation.free_symbols <= sizes):
+        # NOTE: a statement about sizes of the inputs is one of the assumptions about dims, which have findings; one by data is not.
+        if check is not None and not (check.is_statement and guard.relation.free_symbols <= sizes):
             yield check.finding
 
 

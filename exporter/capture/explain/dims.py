@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -44,7 +43,7 @@ def constraints(request: Request, error: Exception, guards: Guards) -> Iterator[
         before, after = dim.given, refined.get(dim)
         if isinstance(after, int):
             (given_up if guards.varies(dim) else constants)[dim] = after
-        elif isinstance(before, Dim) and isinstance(after, Dim) and (relation := _relation(before, after)):
+        elif isinstance(before, Dim) and isinstance(after, Dim) and (relation := narrowing.relation(before, after)):
             only_lower = before.__name__ == after.__name__ and (before.max == after.max or after.max >= size_limits.LARGEST)
             smaller = guards.excluding(dim, range(max(before.min, 1, after.min - _TRIED), after.min)) if only_lower else iter(())
             larger = guards.excluding(dim, (after.max + 1,)) if after.max < before.max else iter(())
@@ -433,21 +432,6 @@ def made_equal(request: Request, guards: Guards) -> Iterator[Finding]:
         if dim.name != other.name and {dim.kind, other.kind} <= {Kind.DIM, Kind.NAMED}:
             stated = request.shapes.by_parameter(dict.fromkeys(request.shapes.same_name(dim), other.given))
             yield _violated(request, guards, dim, f"{dim.name} == {other.name}", stated)
-
-
-def _relation(before: Dim, after: Dim) -> str:
-    if before.__name__ != after.__name__:
-        return f"{before.__name__} == {after.__name__}"
-    bounds = [
-        text
-        for text, changed in (
-            (f"{before.__name__} >= {after.min}", after.min != before.min),
-            # NOTE: a number from data has a largest value, and so has a dim that equals one.
-            (f"{before.__name__} <= {after.max}", after.max != before.max and after.max < sys.maxsize - 1),
-        )
-        if changed
-    ]
-    return " and ".join(bounds)
 
 
 def _place_note(dim: InputDim) -> tuple[str, ...]:

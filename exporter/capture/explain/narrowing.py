@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import sys
 from typing import Any
 
 import torch
@@ -63,6 +64,22 @@ def refined(error: Exception, request: Request) -> dict[InputDim, Any]:
         before = {dim: dim.given for dim in shapes.reread(torch_shapes).dims}
         return {dim: said[dim] for dim in shapes.dynamic if said[dim] is not None and not _equal(said[dim], before[dim])}
     return {}
+
+
+def relation(before: Dim, after: Dim) -> str:
+    """What a narrower Dim says of the sizes beside the user's, such as `n >= 2`; empty if it says nothing."""
+    if before.__name__ != after.__name__:
+        return f"{before.__name__} == {after.__name__}"
+    bounds = [
+        text
+        for text, changed in (
+            (f"{before.__name__} >= {after.min}", after.min != before.min),
+            # NOTE: a number from data has a largest value, and so has a dim that equals one.
+            (f"{before.__name__} <= {after.max}", after.max != before.max and after.max < sys.maxsize - 1),
+        )
+        if changed
+    ]
+    return " and ".join(bounds)
 
 
 def _ranges(request: Request) -> list[InputDim]:
