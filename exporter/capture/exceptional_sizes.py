@@ -51,12 +51,19 @@ def with_exceptions_allowed(made: Attempt, request: Request) -> tuple[Attempt, l
     Whether the program is right for them all the same is for the caller to find out.
     """
     dims = _Dims(request, made.guards)
-    excluded = {relation: found for _, relation in dims.branches if (found := list(dims.exceptions(relation)))}
-    answers = {id(guard) for guard, relation in dims.branches if relation in excluded}
-    kept = tuple(guard for guard in made.guards.made if id(guard) not in answers)
-    tried = {tuple(sizes.items()): sizes for sizes in itertools.chain(*excluded.values())}
+    answers, tried = set[int](), dict[object, Sizes]()
+    for _, asked in itertools.groupby(dims.branches, lambda each: each[0].stack):
+        # NOTE: of two tuples, Python compares the first elements that differ last: those before are equal for the example alone.
+        together = list(asked)
+        *before, last = dict.fromkeys(relation for _, relation in together)
+        found = list(dims.exceptions(last)) if all(isinstance(each, sympy.Eq) for each in before) else []
+        if found:
+            answers.update(id(guard) for guard, _ in together)
+            found += [sizes for each in before for sizes in dims.breaking(each)]
+        tried |= {tuple(sizes.items()): sizes for sizes in found}
     if len(tried) > _MOST:
         return made, []
+    kept = tuple(guard for guard in made.guards.made if id(guard) not in answers)
     allowing = dataclasses.replace(made, guards=dataclasses.replace(made.guards, made=kept))
     return allowing, [dims.request_of(sizes) for sizes in tried.values()]
 
@@ -97,10 +104,16 @@ class _Dims:
         if holds(relation, self.sizes) is False:
             yield self.sizes
         for symbol in sorted(relation.free_symbols, key=str):
-            size = self.sizes[symbol]
-            for others, most in ((range(size - 1, max(1, size - _FAR), -1), 1), (range(size + 1, size + _FAR), _ABOVE)):
+            for others, most in zip(_near(self.sizes[symbol]), (1, _ABOVE), strict=True):
                 for ends in itertools.islice(self._exceptions(relation, symbol, others), most):
                     yield from ({**self.sizes, symbol: other} for other in sorted(ends))
+
+    def breaking(self, relation: sympy.Basic) -> Iterator[Sizes]:
+        """The next smaller and the next larger size for which `relation` is false."""
+        for symbol in sorted(relation.free_symbols, key=str):
+            for others in _near(self.sizes[symbol]):
+                tried = ({**self.sizes, symbol: other} for other in others)
+                yield from itertools.islice((each for each in tried if holds(relation, each) is False and self.allow(each)), 1)
 
     def _exceptions(self, relation: sympy.Basic, symbol: sympy.Basic, others: Sequence[int]) -> Iterator[set[int]]:
         """The first and the last size of each few in a row for which `relation` is false."""
@@ -115,3 +128,8 @@ class _Dims:
                 before, few = True, []
             elif now is False:
                 few.append(other)
+
+
+def _near(size: int) -> tuple[range, range]:
+    """The sizes below and above `size`, from it on."""
+    return range(size - 1, max(1, size - _FAR), -1), range(size + 1, size + _FAR)

@@ -72,6 +72,45 @@ def warnings(program: onnxplain.ONNXProgram) -> list[tuple[str, int | None]]:
     return [(finding.rule.id, finding.location.line if finding.location else None) for finding in found]
 
 
+class Windows(torch.nn.Module):
+    """Has a mask for the size of an image with even sides, and computes it for others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.size = (4, 4)
+        self.mask = self.computed((4, 4))
+
+    def computed(self, size: tuple[int, int]) -> torch.Tensor:
+        return torch.arange(size[0] * size[1]).view(size) % 5
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = F.pad(x, (0, -x.shape[1] % 2, 0, -x.shape[0] % 2))
+        size = (x.shape[0], x.shape[1])
+        return x * self.mask if self.size == size else x * self.computed(size)
+
+
+class Differs(Windows):
+    """Computes something else for other heights."""
+
+    def computed(self, size: tuple[int, int]) -> torch.Tensor:
+        return super().computed(size) + (2 if size[0] != 4 else 0)
+
+
+@pytest.mark.parametrize("sizes", [(4, 6), (6, 4), (6, 6)], ids=["height", "width", "neither"])
+def test_two_sizes_together(sizes: tuple[int, int]) -> None:
+    model = Windows()
+    program = assert_exports(model, (torch.rand(sizes),), dynamic_shapes=({0: "height", 1: "width"},))
+    assert program.diagnostics.findings == ()
+    for other in ((4, 4), (4, 6), (6, 4), (7, 9), (3, 4)):
+        x = torch.rand(other)
+        torch.testing.assert_close(program(x)[0], model(x))
+
+
+def test_two_sizes_of_which_one_decides_more() -> None:
+    program = onnxplain.export(Differs(), (torch.rand(4, 6),), dynamic_shapes=({0: "height", 1: "width"},))
+    assert {rule for rule, _ in warnings(program)} == {"OXP1011"}
+
+
 @pytest.mark.parametrize("dim", [LENGTH, "length", torch.export.Dim.DYNAMIC, torch.export.Dim.AUTO, torch.export.Dim("n", min=2, max=100)])
 @pytest.mark.parametrize("length", [16, 20])
 def test_padding_to_a_multiple(length: int, dim: Any) -> None:
