@@ -174,9 +174,10 @@ def export(
             same in each run. Or with which ones: `[{"batch": 7}]`; dims without an entry keep the example's size.
         try_fixes: Whether a failed export may run copies of the model to explain the failure and to try fixes: at most 12 times, and for
             at most 20 seconds of processor time, or as long as the capture took if that is longer. At most 8 further runs, of at most 20
-            seconds in all, compare a copy with rewritten loops and branches. With False only captures run the model, fixes are guesses,
-            and nothing is rewritten. The strategy "draft" runs loops that data ends as often as the example's data say, and is stopped
-            after a quarter of these seconds, or after three times the first capture's.
+            seconds in all, compare a copy with rewritten loops and branches; at most 16, likewise, compare the graph with the model where a
+            branch would limit dims. With False only captures run the model, fixes are guesses, and nothing is rewritten. The strategy
+            "draft" runs loops that data ends as often as the example's data say, and is stopped after a quarter of these seconds, or after
+            three times the first capture's.
         control_flow: What happens to Python loops over sizes and branches on data that torch.export cannot capture. "rewrite" exports a
             copy of the model in which they are operators, if the source shows that the copy computes the same for all inputs, and a trial
             shows it for some; otherwise the export fails with a finding at the line. "report" always fails so, with an edit; "libraries"

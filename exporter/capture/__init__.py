@@ -10,7 +10,7 @@ import torch
 from onnxplain.diagnostics import Confidence, DiagnosticContext, Edit
 from onnxplain.process import Budget
 from onnxplain.request import DimNames, DynamicShapes, Request, inputs
-from onnxplain.rules import CheckLeftOut, ConstraintViolated, SpecializedDynamicDim, UserCodeRaised
+from onnxplain.rules import CheckLeftOut, ConstraintViolated, HookTraced, SpecializedDynamicDim, UserCodeRaised
 
 from . import audit
 from .audit import Finished
@@ -180,7 +180,8 @@ def _with_limits_as_remarks(findings: Sequence[Finding]) -> list[Finding]:
 
 def _one_a_cause(findings: Sequence[Finding]) -> Iterator[Finding]:
     """`findings` without notes about checks at the lines of other findings, which tell what the check requires."""
-    told = {finding.place for finding in findings if not isinstance(finding.rule, CheckLeftOut)}
+    # NOTE: a hook is told at its first line, which may be the check.
+    told = {finding.place for finding in findings if not isinstance(finding.rule, CheckLeftOut | HookTraced)}
     for finding in findings:
         if not isinstance(finding.rule, CheckLeftOut):
             yield finding

@@ -56,6 +56,7 @@ from onnxplain.torch_internals import (
 )
 
 from .observe import idle_truths, named_functions, required_truths
+from .observe.fitted_sizes import FittedSizes
 from .observe.frames import Frames
 from .observe.idle_branches import IdleBranches
 
@@ -245,7 +246,7 @@ def _for_python(model: torch.nn.Module) -> Iterator[None]:
         size_numbers.kept(),
         rounded_quotients.of_ints(),
         size_texts.comparisons_equal_truths(),
-        truths_of_sizes.answered(idle_truths.answers(), branches.truth, required=required),
+        truths_of_sizes.answered(idle_truths.answers(), branches.truth, FittedSizes().truth, required=required),
         paddings.reduced(branches.modulus),
         modules.idle_conversions(),
         size_conversions.classes_kept(functions),

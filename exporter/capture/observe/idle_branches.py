@@ -251,46 +251,64 @@ def _unchanged(value: ast.expr, variables: Mapping[str, Any]) -> list[sympy.Basi
     match value:
         case ast.Call(func=ast.Attribute(value=inner, attr="contiguous"), args=[], keywords=[]):
             return _unchanged(inner, variables)
-        case ast.Call(func=function, args=[tensor, *others], keywords=keywords):
-            # NOTE: other modes refuse some tensors and amounts, which the model may know when it pads.
-            given = {keyword.arg: keyword.value for keyword in keywords} | dict(zip(("pad", "mode", "value"), others, strict=False))
-            mode, pads = given.get("mode", _CONSTANT), given.get("pad")
-            is_pad = size_values.of(function, variables) is torch.nn.functional.pad and ast.unparse(mode) == ast.unparse(_CONSTANT)
-            amounts, padded = size_values.of(pads, variables) if is_pad and pads else None, size_values.of(tensor, variables)
-            if not isinstance(amounts, tuple | list) or not isinstance(padded, torch.Tensor) or len(amounts) > 2 * padded.dim():
+        case ast.Call(args=[tensor, *_]):
+            amounts, padded = pads_of(value, variables), size_values.of(tensor, variables)
+            if amounts is None or not isinstance(padded, torch.Tensor) or len(amounts) > 2 * padded.dim():
                 return None
-            return [sympy.Eq(_expression(each), 0) for each in amounts] if all(map(_is_size, amounts)) else None
-        case ast.Subscript(value=tensor, slice=index):
-            cut = size_values.of(tensor, variables)
-            return _whole(cut.shape, list(_parts(index)), variables) if isinstance(cut, torch.Tensor) else None
+            return [sympy.Eq(size_expression(each), 0) for each in amounts]
+        case ast.Subscript(value=tensor):
+            cut, limits = size_values.of(tensor, variables), limits_of(value, variables)
+            if not isinstance(cut, torch.Tensor) or limits is None:
+                return None
+            return [sympy.Ge(size_expression(limit), size_expression(cut.shape[dim])) for dim, limit in limits.items()]
     return None
 
 
-def _whole(shape: Sequence[Any], parts: list[ast.expr], variables: Mapping[str, Any]) -> list[sympy.Basic] | None:
-    """The relations for which the slices `parts` take all of a tensor; None if that is not known."""
+def pads_of(value: ast.expr, variables: Mapping[str, Any]) -> Sequence[Any] | None:
+    """The amounts by which `value`, a call, pads a tensor with a constant; None if that is not known."""
+    if not isinstance(value, ast.Call):
+        return None
+    # NOTE: other modes refuse some tensors and amounts, which the model may know when it pads.
+    others = dict(zip(("pad", "mode", "value"), value.args[1:], strict=False))
+    given = {keyword.arg: keyword.value for keyword in value.keywords} | others
+    mode, pads = given.get("mode", _CONSTANT), given.get("pad")
+    is_pad = size_values.of(value.func, variables) is torch.nn.functional.pad and ast.unparse(mode) == ast.unparse(_CONSTANT)
+    amounts = size_values.of(pads, variables) if is_pad and pads else None
+    return amounts if isinstance(amounts, tuple | list) and all(map(is_size, amounts)) else None
+
+
+def limits_of(value: ast.expr, variables: Mapping[str, Any]) -> dict[int, Any] | None:
+    """The ends at which `value`, a slice of a tensor from its beginning, cuts dims; None if that is not known."""
+    cut = size_values.of(value.value, variables) if isinstance(value, ast.Subscript) else None
+    if not isinstance(value, ast.Subscript) or not isinstance(cut, torch.Tensor):
+        return None
+    parts = list(_parts(value.slice))
     ellipses = [place for place, part in enumerate(parts) if isinstance(part, ast.Constant) and part.value is ...]
     for place in ellipses[:1]:
-        parts[place : place + 1] = [ast.Slice()] * (len(shape) - len(parts) + 1)
-    facts = []
-    for size, part in zip(shape, parts, strict=False):
+        parts[place : place + 1] = [ast.Slice()] * (cut.dim() - len(parts) + 1)
+    limits = {}
+    for dim, part in zip(range(cut.dim()), parts, strict=False):
         match part:
-            case ast.Slice(lower=None | ast.Constant(value=0), upper=end, step=None):
-                limit = size if end is None else size_values.of(end, variables)
-                if not _is_size(limit):
-                    return None
-                facts.append(sympy.Ge(_expression(limit), _expression(size)))
+            case ast.Slice(lower=None | ast.Constant(value=0), upper=None, step=None):
+                pass
+            case ast.Slice(lower=None | ast.Constant(value=0), upper=ast.expr() as end, step=None) if is_size(
+                limit := size_values.of(end, variables)
+            ):
+                limits[dim] = limit
             case _:
                 return None
-    return facts
+    return limits
 
 
 def _parts(index: ast.expr) -> Iterator[ast.expr]:
     yield from index.elts if isinstance(index, ast.Tuple) else (index,)
 
 
-def _is_size(value: object) -> bool:
+def is_size(value: object) -> bool:
+    """Whether `value` is a number that may be a size, or a symbolic one."""
     return isinstance(value, int | torch.SymInt)
 
 
-def _expression(size: int | torch.SymInt) -> sympy.Expr:
+def size_expression(size: int | torch.SymInt) -> sympy.Expr:
+    """A size as torch's expression."""
     return expression_of(size) if isinstance(size, torch.SymInt) else sympy.Integer(size)
