@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
+from packaging.version import Version
 from torch import Tensor, nn
 
 import onnxplain
@@ -114,7 +115,9 @@ class Lengths(nn.Module):
 def test_the_longest_of_equal_lengths_is_a_size(longest: Callable[[Tensor], Tensor]) -> None:
     model = Lengths(longest)
     program = onnxplain.export(model, (torch.rand(2, 5, 4),), dynamic_shapes=({0: "batch", 1: "length"},))
-    assert program.diagnostics.findings == ()
+    # NOTE: torch 2.11 makes plain numbers of symbolic ones where code slices.
+    is_old = Version(torch.__version__) < Version("2.12")
+    assert [finding.rule.id for finding in program.diagnostics.findings] == (["OXP1023"] if is_old else [])
     for size in ((3, 7, 4), (1, 2, 4)):
         x = torch.rand(size)
         torch.testing.assert_close(program(x)[0], model(x))
