@@ -10,11 +10,13 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from onnxplain.diagnostics import attribute
 
 from .put_back import put_back
+
+_Found = TypeVar("_Found")
 
 Entry = tuple[types.FrameType, int, int]
 """A frame with its instruction (in bytes) and its line."""
@@ -103,6 +105,20 @@ def is_from_signal(error: BaseException) -> bool:
 def entry_of(frame: types.FrameType) -> Entry:
     """A running frame with its current instruction and line."""
     return frame, frame.f_lasti, frame.f_lineno
+
+
+def once_per_instruction(look: Callable[[types.FrameType], _Found]) -> Callable[[types.FrameType], _Found]:
+    """`look`, which is called once for each instruction: the same lines run for each of a model's layers."""
+    # NOTE: by id, because code objects hash slowly; the values keep them alive.
+    known: dict[tuple[int, int], tuple[types.CodeType, _Found]] = {}
+
+    def found(frame: types.FrameType) -> _Found:
+        key = id(frame.f_code), frame.f_lasti
+        if key not in known:
+            known[key] = frame.f_code, look(frame)
+        return known[key][1]
+
+    return found
 
 
 def variables(frame: types.FrameType) -> Mapping[str, Any]:

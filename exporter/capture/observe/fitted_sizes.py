@@ -46,24 +46,20 @@ class FittedSizes:
     """Tells the frames of a capture to pad. Otherwise torch would ask the example whether to pad or to cut."""
 
     def __init__(self) -> None:
-        # NOTE: by id, because code objects hash slowly; the values keep them alive.
-        self._known: dict[tuple[int, int], tuple[types.CodeType, _Fitting | None]] = {}
+        self._asked = python_frames.once_per_instruction(_asked)
 
     def truth(self, frame: types.FrameType) -> bool | None:
         """The truth of the test of such a branch in `frame` with which Python pads; None for other tests."""
-        key = id(frame.f_code), frame.f_lasti
-        if key not in self._known:
-            self._known[key] = frame.f_code, None if locations.is_internal_code(frame.f_code) else _asked(frame)
-        if (fitting := self._known[key][1]) is None:
+        if (fitting := self._asked(frame)) is None:
             return None
         variables = collections.ChainMap({}, dict(python_frames.variables(frame)), frame.f_globals)
         return fitting.answer if _is_right(fitting, variables) else None
 
 
 def _asked(frame: types.FrameType) -> _Fitting | None:
-    place = locations.location(*python_frames.entry_of(frame))
+    place = None if locations.is_internal_code(frame.f_code) else locations.location(*python_frames.entry_of(frame))
     # NOTE: Python 3.10 tells only the line.
-    if place.region is None or place.region.column is None:
+    if place is None or place.region is None or place.region.column is None:
         return None
     nodes = syntax.around(place.file, place.region)
     owner = next((node for node in reversed(nodes) if isinstance(node, ast.If)), None)

@@ -50,16 +50,12 @@ class IdleBranches:
     """Tells the frames of a capture to take idle branches. Otherwise torch would ask the example about their tests."""
 
     def __init__(self) -> None:
-        # NOTE: by id, because code objects hash slowly; the values keep them alive.
-        self._known: dict[tuple[int, int], tuple[types.CodeType, _Branch | ast.BoolOp | None]] = {}
+        self._asked = python_frames.once_per_instruction(_asked)
         self._moduli: dict[int, list[tuple[ast.expr, _Moduli]]] = {}
 
     def truth(self, frame: types.FrameType) -> Answer:
         """True for the test of an idle branch in `frame`; None for other tests."""
-        key = id(frame.f_code), frame.f_lasti
-        if key not in self._known:
-            self._known[key] = frame.f_code, None if locations.is_internal_code(frame.f_code) else _asked(frame)
-        if (asked := self._known[key][1]) is None:
+        if (asked := self._asked(frame)) is None:
             return None
         variables = collections.ChainMap({}, dict(python_frames.variables(frame)), frame.f_globals)
         if isinstance(asked, ast.BoolOp):
@@ -80,9 +76,9 @@ class IdleBranches:
 
 def _asked(frame: types.FrameType) -> _Branch | ast.BoolOp | None:
     """The branch that a frame asks about; the `or` that only branches without another way ask about later; or None."""
-    place = locations.location(*python_frames.entry_of(frame))
+    place = None if locations.is_internal_code(frame.f_code) else locations.location(*python_frames.entry_of(frame))
     # NOTE: Python 3.10 tells only the line.
-    if place.region is None or place.region.column is None:
+    if place is None or place.region is None or place.region.column is None:
         return None
     nodes = syntax.around(place.file, place.region)
     function = next((node for node in reversed(nodes) if isinstance(node, ast.FunctionDef)), None)

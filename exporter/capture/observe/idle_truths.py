@@ -30,14 +30,10 @@ def answers() -> Callable[[types.FrameType], bool | None]:
     Where another operand decides, it is the truth that makes Python go on to it. Without an answer, torch would ask the example, and the
     graph would be right only for the sizes with the same truth.
     """
-    # NOTE: by id, because code objects hash slowly; the values keep them alive.
-    known: dict[tuple[int, int], tuple[types.CodeType, list[tuple[ast.BoolOp, bool]]]] = {}
+    tests_in = python_frames.once_per_instruction(lambda frame: list(_pure_tests(frame)))
 
     def answer(frame: types.FrameType) -> bool | None:
-        key = id(frame.f_code), frame.f_lasti
-        if key not in known:
-            known[key] = frame.f_code, [] if locations.is_internal_code(frame.f_code) else list(_pure_tests(frame))
-        for test, is_for_traces in known[key][1]:
+        for test, is_for_traces in tests_in(frame):
             if _is_decided(test, frame):
                 return isinstance(test.op, ast.And)
             if is_for_traces:
@@ -52,9 +48,9 @@ def _pure_tests(frame: types.FrameType) -> Iterator[tuple[ast.BoolOp, bool]]:
 
     Each comes with whether it decides a branch, and how if the code is traced.
     """
-    place = locations.location(*python_frames.entry_of(frame))
+    place = None if locations.is_internal_code(frame.f_code) else locations.location(*python_frames.entry_of(frame))
     # NOTE: Python 3.10 tells only the line.
-    if place.region is None or place.region.column is None:
+    if place is None or place.region is None or place.region.column is None:
         return
     nodes = syntax.around(place.file, place.region)
     owners = {test: owner for owner, test in itertools.pairwise(nodes)}

@@ -17,14 +17,10 @@ def answers(capturing: str) -> Callable[[types.FrameType], bool | None]:
     Args:
         capturing: The file that calls the model.
     """
-    # NOTE: by id, because code objects hash slowly; the values keep them alive.
-    known: dict[tuple[int, int], tuple[types.CodeType, bool | None]] = {}
+    required_by = python_frames.once_per_instruction(_required)
 
     def answer(frame: types.FrameType) -> bool | None:
-        key = id(frame.f_code), frame.f_lasti
-        if key not in known:
-            known[key] = frame.f_code, _required(frame)
-        required = known[key][1]
+        required = required_by(frame)
         return None if required is None or _is_caught(frame, capturing) else required
 
     return answer
