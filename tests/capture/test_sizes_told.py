@@ -164,7 +164,11 @@ TAKEN = {
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("line", "constraint"), TAKEN.values(), ids=TAKEN)
-def test_a_number_that_an_operator_takes_of_a_size(load: Load, line: str, constraint: str, form: str) -> None:
+def test_a_number_that_an_operator_takes_of_a_size(
+    load: Load, request: pytest.FixtureRequest, line: str, constraint: str, form: str
+) -> None:
+    if "Softmax" in line and Version(torch.__version__) >= Version("2.15"):
+        request.applymarker(pytest.mark.falls_back)  # its constructor takes an int alone, which a size is in strict mode only
     if "matrix_power" in line and Version(torch.__version__) < Version("2.12"):
         pytest.skip("this torch cannot capture it with an exponent that is made of a size")
     _, program = exported(load, f"return {line}", [(4, 6), (1,)], (FORMS[form] if form == "True" else (FORMS[form], None)))
